@@ -1,0 +1,45 @@
+# Two commands set everything up: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: help env demo test slow-test check format bench clean
+
+help:                ## Show these targets.
+	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+env: $(READY)        ## Make the environment in .venv.
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
+	  { echo "unalike needs Python 3.11, 3.12 or 3.13; name one with 'make PYTHON=python3.12 …'"; exit 1; }
+	@echo "making the environment in .venv (once; a minute or two)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[dev]' 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@$(BIN)/python -c 'import unalike, pytest' && touch $@
+
+demo: env            ## Show what unalike does, on a generated graph.
+	@$(BIN)/unalike demo
+
+test: env            ## Run the tests.
+	@$(BIN)/python -m pytest -n 2
+
+slow-test: env       ## Run the tests that take minutes.
+	@$(BIN)/python -m pytest -m slow --override-ini addopts=-q
+
+check: env           ## Format, lint, types and tests: what CI runs.
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(MAKE) --no-print-directory test
+
+format: env          ## Rewrite the code in the house style.
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: env           ## Measure speed and memory; prints tables.
+	@$(BIN)/python benchmarks/import_edges.py
+
+clean:               ## Remove the environment and caches.
+	@rm -rf .venv .mypy_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,7 @@
+"""`python -m unalike` is the command `unalike`."""
+
+import sys
+
+from unalike.cli.main import main
+
+sys.exit(main())

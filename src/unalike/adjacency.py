@@ -1,0 +1,182 @@
+"""Sparse rows: the neighbours of each node, and any other sparse matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from unalike.errors import UserError
+
+Ids = Int[Tensor, " ids"]
+
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Adjacency:
+    """Row i holds columns[starts[i]:starts[i + 1]], ascending and without repeats."""
+
+    starts: Int[Tensor, " rows_and_one"]
+    columns: Int[Tensor, " edges"]
+    width: int
+    values: Float[Tensor, " edges"] | None = None
+    """A weight for each entry; None means that all of them are 1."""
+
+    @classmethod
+    def from_edges(
+        cls,
+        source: Ids,
+        target: Ids,
+        *,
+        shape: tuple[int, int],
+        values: Float[Tensor, " ids"] | None = None,
+    ) -> Adjacency:
+        """Rows from pairs in any order; the values of repeated pairs add up."""
+        for ids, size, end in (
+            (source, shape[0], "source"),
+            (target, shape[1], "target"),
+        ):
+            _check_range(ids, size, end)
+        ends = (_numpy(source), _numpy(target))
+        entries = np.ones(len(source), np.int8) if values is None else _numpy(values)
+        rows = scipy.sparse.coo_array((entries, ends), shape=shape).tocsr()
+        return cls.from_scipy(rows, weighted=values is not None)
+
+    @classmethod
+    def from_scipy(
+        cls, matrix: scipy.sparse.sparray, *, weighted: bool = True
+    ) -> Adjacency:
+        """Rows of a scipy matrix; its values are kept unless all are 1 or unwanted."""
+        rows = scipy.sparse.csr_array(matrix)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        if weighted and (rows.data == 0).any():
+            rows = rows.copy()
+            rows.eliminate_zeros()
+        keep = weighted and bool((rows.data != 1).any())
+        return cls(
+            starts=torch.from_numpy(rows.indptr.astype(np.int64, copy=False)),
+            columns=torch.from_numpy(
+                rows.indices.astype(id_dtype(rows.shape[1]), copy=False)
+            ),
+            width=rows.shape[1],
+            values=torch.from_numpy(rows.data.astype(np.float32)) if keep else None,
+        )
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def num_entries(self) -> int:
+        return len(self.columns)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.num_rows, self.width)
+
+    @cached_property
+    def degrees(self) -> Int[Tensor, " rows"]:
+        """Entries in each row."""
+        return self.starts[1:] - self.starts[:-1]
+
+    @cached_property
+    def row_of_entry(self) -> Int[Tensor, " edges"]:
+        """The row each entry stands in."""
+        rows = torch.arange(self.num_rows, device=self.columns.device)
+        return rows.repeat_interleave(self.degrees)
+
+    @cached_property
+    def transposed(self) -> Adjacency:
+        """The same entries, with rows and columns exchanged."""
+        return Adjacency.from_scipy(self.to_scipy().T, weighted=self.values is not None)
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Is every entry there both ways, with the same value?"""
+        mirror = self.transposed
+        same = torch.equal(self.starts, mirror.starts)
+        same = same and torch.equal(self.columns, mirror.columns)
+        if self.values is None or mirror.values is None or not same:
+            return same
+        return torch.equal(self.values, mirror.values)
+
+    def rows(self, ids: Ids) -> Adjacency:
+        """Some rows, in the order of `ids`, with all their columns."""
+        first, lengths = self.starts[ids], self.degrees[ids]
+        starts = torch.zeros(len(ids) + 1, dtype=torch.int64, device=ids.device)
+        torch.cumsum(lengths, 0, out=starts[1:])
+        shift = (first - starts[:-1]).repeat_interleave(lengths)
+        entries = shift + torch.arange(len(shift), device=ids.device)
+        values = None if self.values is None else self.values[entries]
+        return Adjacency(starts, self.columns[entries], self.width, values)
+
+    __getitem__ = rows
+
+    def induced(self, ids: Ids) -> Adjacency:
+        """The entries between distinct `ids`, renumbered by their place in `ids`."""
+        place = torch.full((self.width,), -1, dtype=torch.int64, device=ids.device)
+        place[ids] = torch.arange(len(ids), device=ids.device)
+        cut = self.rows(ids)
+        target = place[cut.columns.long()]
+        inside = target >= 0
+        return Adjacency.from_edges(
+            cut.row_of_entry[inside],
+            target[inside],
+            shape=(len(ids), len(ids)),
+            values=None if cut.values is None else cut.values[inside],
+        ).to(ids.device)
+
+    def symmetric(self) -> Adjacency:
+        """Every entry and its mirror image; where both have a weight, the larger."""
+        rows = self.to_scipy()
+        both = rows.maximum(rows.T)
+        return Adjacency.from_scipy(both, weighted=self.values is not None)
+
+    def to(self, device: torch.device | str) -> Adjacency:
+        """The same rows on another device."""
+        values = None if self.values is None else self.values.to(device)
+        return Adjacency(
+            self.starts.to(device), self.columns.to(device), self.width, values
+        )
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        """A scipy matrix over the same memory; int8 ones where there are no values."""
+        values = (
+            np.ones(self.num_entries, np.int8)
+            if self.values is None
+            else _numpy(self.values)
+        )
+        rows = scipy.sparse.csr_array(
+            (values, _numpy(self.columns), _numpy(self.starts)), shape=self.shape
+        )
+        rows.has_canonical_format = True
+        return rows
+
+    def to_dense(self) -> Float[Tensor, "rows width"]:
+        """The whole matrix, zeros included."""
+        return torch.from_numpy(self.to_scipy().astype(np.float32).toarray())
+
+
+def id_dtype(size: int) -> type[np.int32] | type[np.int64]:
+    """The smallest integer type that holds ids below `size`."""
+    return np.int32 if size <= _INT32_MAX else np.int64
+
+
+def _check_range(ids: Ids, size: int, end: str) -> None:
+    if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < size):
+        wrong = ids[(ids < 0) | (ids >= size)][0]
+        raise UserError(
+            f"An edge has the {end} {int(wrong)}; ids run from 0 to {size - 1}."
+        )
+
+
+def _numpy(tensor: Shaped[Tensor, "*shape"]) -> np.ndarray:
+    return tensor.detach().cpu().numpy()

@@ -1,0 +1,61 @@
+"""What commands share to speak: answers on standard output, progress beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+OUT = Console(highlight=False)
+ERR = Console(stderr=True, highlight=False)
+
+
+def answer(document: Any) -> None:
+    """Print the one JSON document that `--json` promises."""
+    print(json.dumps(document, indent=1, ensure_ascii=False))
+
+
+class Bar:
+    """A listener that draws the current stage as a bar on standard error."""
+
+    def __init__(self, bars: Progress) -> None:
+        self.bars = bars
+        self.task: TaskID | None = None
+        self.unit = ""
+
+    def stage(self, what: str, total: float | None, unit: str) -> None:
+        if self.task is not None:
+            self.bars.update(self.task, total=self.bars.tasks[-1].completed)
+        self.unit = unit
+        self.task = self.bars.add_task(what, total=total, note="")
+
+    def advance(self, amount: float, note: str = "") -> None:
+        assert self.task is not None
+        self.bars.advance(self.task, amount)
+        done = self.bars.tasks[-1].completed
+        self.bars.update(self.task, note=f"{done:,.0f} {self.unit} {note}")
+
+
+@contextmanager
+def progress_bar() -> Iterator[Bar]:
+    """Draw progress while the block runs; only on a terminal."""
+    columns = (
+        TextColumn("{task.description:<18}"),
+        BarColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=ERR, disable=not ERR.is_terminal) as bars:
+        yield Bar(bars)

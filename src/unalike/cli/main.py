@@ -1,0 +1,83 @@
+"""`unalike COMMAND`: finds the command, runs it, turns errors into one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+from unalike.errors import UserError, lookup
+
+COMMANDS = {
+    "list": "Show what there is to choose from.",
+    "import": "Turn edge lists and node tables into a stored graph.",
+    "demo": "See unalike at work on a generated graph.",
+}
+
+DONE, MISTAKE, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0] in ("-h", "--help", "help"):
+        print(overview())
+        return DONE if given else USAGE
+    if given[0] == "--version":
+        print(f"unalike {version('unalike')}")
+        return DONE
+    try:
+        lookup(COMMANDS, given[0], "command")
+    except UserError as error:
+        return complain(str(error), USAGE)
+    return run(given[0], given[1:])
+
+
+def run(name: str, arguments: list[str]) -> int:
+    """Run a command of the table with the rest of the command line."""
+    try:
+        import tyro
+
+        command = import_module(f"unalike.cli.{name}").command
+        tyro.cli(
+            command,
+            prog=f"unalike {name}",
+            args=arguments,
+            config=(tyro.conf.FlagCreatePairsOff, tyro.conf.HelptextFromCommentsOff),
+        )
+        sys.stdout.flush()
+    except UserError as error:
+        return complain(str(error), MISTAKE)
+    except KeyboardInterrupt:
+        return complain("interrupted; what was finished is kept.", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else DONE
+    return DONE
+
+
+def overview() -> str:
+    """The help of the whole program."""
+    lines = [f"  {name:<10}{summary}" for name, summary in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: unalike COMMAND [options]",
+            "",
+            "Learning on graphs whose neighbours are unlike each other.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "  unalike COMMAND --help   what a command does, its options, an example",
+            "  unalike --version        the version",
+        ]
+    )
+
+
+def complain(what: str, status: int) -> int:
+    """Say in one line what went wrong."""
+    print(f"error: {' '.join(what.split())}", file=sys.stderr)
+    return status

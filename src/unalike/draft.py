@@ -1,0 +1,110 @@
+"""A graph folder being written: it takes its name only when it is whole."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unalike.errors import UserError
+from unalike.version import __version__
+
+FORMAT = 1
+
+
+@dataclass
+class Draft:
+    """A hidden folder beside the final one, filled array by array, then renamed."""
+
+    final: Path
+    folder: Path
+    names: list[str] = field(default_factory=list)
+
+    def add(self, name: str, array: np.ndarray) -> None:
+        """Write one array."""
+        self.names.append(name)
+        np.save(self.folder / f"{name}.npy", array, allow_pickle=False)
+
+    def reserve(self, name: str, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """Make room for one array and map it, to be filled in place."""
+        self.names.append(name)
+        if 0 in shape:
+            np.save(self.folder / f"{name}.npy", np.zeros(shape, dtype))
+            return np.zeros(shape, dtype)
+        path = self.folder / f"{name}.npy"
+        array = np.lib.format.open_memmap(path, "w+", np.dtype(dtype), shape)
+        with path.open("r+b") as file:
+            # Claim the blocks now: a full disk must not end in SIGBUS later.
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        return array
+
+    def scratch(self, name: str) -> Path:
+        """A path for a temporary file; it is gone when the draft is done."""
+        path = self.folder / "scratch"
+        path.mkdir(exist_ok=True)
+        return path / name
+
+    def commit(self, about: dict[str, Any]) -> None:
+        """Describe what was written, make it durable, and give it its name."""
+        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+        arrays = {name: self._seal(name) for name in self.names}
+        told = {"format": FORMAT, "unalike": __version__, **about, "arrays": arrays}
+        text = json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        with (self.folder / "graph.json").open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        self.folder.rename(self.final)
+
+    def _seal(self, name: str) -> dict[str, Any]:
+        path = self.folder / f"{name}.npy"
+        array = np.load(path, mmap_mode=None if path.stat().st_size < 4096 else "r")
+        with path.open("r+b") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+            os.fsync(file.fileno())
+        return {
+            "dtype": str(array.dtype),
+            "shape": list(array.shape),
+            "bytes": path.stat().st_size,
+            "sha256": digest,
+        }
+
+
+@contextmanager
+def drafting(folder: Path) -> Iterator[Draft]:
+    """Write a graph folder; whatever goes wrong, nothing is left behind."""
+    folder = Path(folder).absolute()
+    if folder.exists():
+        raise UserError(f"{folder} exists already; name another folder or remove it.")
+    _sweep(folder)
+    hidden = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
+    try:
+        hidden.mkdir(parents=True)
+        yield Draft(folder, hidden)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise
+        raise UserError(f"Cannot write {folder}: {error.strerror}.") from None
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove drafts of the same folder whose writers were killed."""
+    for draft in folder.parent.glob(f".{folder.name}.*.draft"):
+        writer = draft.name.split(".")[-2]
+        alive = False
+        with suppress(ProcessLookupError, ValueError):
+            os.kill(int(writer), 0)
+            alive = True
+        if not alive:
+            shutil.rmtree(draft, ignore_errors=True)

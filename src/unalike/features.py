@@ -1,0 +1,26 @@
+"""Features: a number per node and feature, dense or sparse behind one interface."""
+
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.adjacency import Adjacency
+
+Features: TypeAlias = Float[Tensor, "nodes features"] | Adjacency
+"""Both kinds know `x @ weight`, `x[ids]`, `x.shape`, `x.to(device)`, `x.to_dense()`."""
+
+
+def as_features(given: Features | np.ndarray | scipy.sparse.sparray) -> Features:
+    """Features as unalike holds them: sparse stays sparse, integers become floats."""
+    if isinstance(given, Adjacency):
+        return given
+    if scipy.sparse.issparse(given):
+        return Adjacency.from_scipy(given)
+    tensor = torch.as_tensor(given)
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    return tensor if tensor.is_floating_point() else tensor.float()

@@ -1,0 +1,26 @@
+"""Progress: how long work tells whoever watches how far it is."""
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """A listener; the command line draws a bar, a library call stays silent."""
+
+    def stage(self, what: str, total: float | None, unit: str) -> None:
+        """A new stage begins, of `total` units where that is known."""
+
+    def advance(self, amount: float, note: str = "") -> None:
+        """So many more units are done; `note` says what is worth seeing beside them."""
+
+
+class Silent:
+    """A listener that says nothing."""
+
+    def stage(self, what: str, total: float | None, unit: str) -> None:
+        pass
+
+    def advance(self, amount: float, note: str = "") -> None:
+        pass
+
+
+SILENT = Silent()

@@ -1,0 +1,39 @@
+"""Task and Solution: what is asked of a method, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.adjacency import Ids
+from unalike.graph import Graph
+from unalike.metrics import Metric
+from unalike.split import Split
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A graph with the labels of train and valid nodes, and no others."""
+
+    graph: Graph
+    train: Ids
+    valid: Ids
+    metric: Metric
+
+    @classmethod
+    def hide(cls, graph: Graph, split: Split, metric: Metric) -> Task:
+        """The task of a split: every label outside train and valid becomes unknown."""
+        shown = torch.full_like(graph.labels, -1)
+        for ids in (split.train, split.valid):
+            shown[ids] = graph.labels[ids]
+        return cls(replace(graph, labels=shown), split.train, split.valid, metric)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A score for every node and class; the highest is the answer."""
+
+    scores: Float[Tensor, "nodes classes"]

@@ -1,0 +1,23 @@
+"""What every test gets: one thread, no leftovers, shapes checked at run time."""
+
+import os
+from pathlib import Path
+
+import jaxtyping
+import pytest
+import torch
+
+jaxtyping.install_import_hook("unalike", "beartype.beartype").__enter__()
+torch.set_num_threads(1)
+
+DATA = Path(
+    os.environ.get("UNALIKE_DATA", Path(__file__).parents[2] / "shared" / "data")
+)
+
+
+@pytest.fixture
+def data() -> Path:
+    """The folder of real graphs; tests that need it are skipped where it is not."""
+    if not DATA.is_dir():
+        pytest.skip(f"no real graphs at {DATA}; set UNALIKE_DATA to their folder")
+    return DATA
