@@ -12,6 +12,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from unalike.errors import UserError
+from unalike.product import SparseProduct
 
 Ids = Int[Tensor, " ids"]
 
@@ -94,19 +95,36 @@ class Adjacency:
         return rows.repeat_interleave(self.degrees)
 
     @cached_property
-    def transposed(self) -> Adjacency:
-        """The same entries, with rows and columns exchanged."""
-        return Adjacency.from_scipy(self.to_scipy().T, weighted=self.values is not None)
+    def longest_first(self) -> Int[Tensor, " rows"]:
+        """The rows by falling length."""
+        return self.degrees.argsort(descending=True, stable=True).int()
 
     @cached_property
+    def transposed(self) -> Adjacency:
+        """The same entries with rows and columns exchanged; itself if symmetric."""
+        mirror = Adjacency.from_scipy(
+            self.to_scipy().T, weighted=self.values is not None
+        ).to(self.columns.device)
+        return self if self._equals(mirror) else mirror
+
+    @property
     def is_symmetric(self) -> bool:
         """Is every entry there both ways, with the same value?"""
-        mirror = self.transposed
-        same = torch.equal(self.starts, mirror.starts)
-        same = same and torch.equal(self.columns, mirror.columns)
-        if self.values is None or mirror.values is None or not same:
+        return self.transposed is self
+
+    def _equals(self, other: Adjacency) -> bool:
+        if self.shape != other.shape or not torch.equal(self.columns, other.columns):
+            return False
+        same = torch.equal(self.starts, other.starts)
+        if self.values is None or other.values is None:
             return same
-        return torch.equal(self.values, mirror.values)
+        return same and torch.equal(self.values, other.values)
+
+    def __matmul__(
+        self, dense: Float[Tensor, "width columns"]
+    ) -> Float[Tensor, "rows columns"]:
+        """The product with a dense matrix, with gradients to the dense side."""
+        return SparseProduct.apply(self, dense)
 
     def rows(self, ids: Ids) -> Adjacency:
         """Some rows, in the order of `ids`, with all their columns."""
@@ -139,6 +157,12 @@ class Adjacency:
         rows = self.to_scipy()
         both = rows.maximum(rows.T)
         return Adjacency.from_scipy(both, weighted=self.values is not None)
+
+    def beside(self, other: Adjacency) -> Adjacency:
+        """Both matrices as one, the columns of `other` after these."""
+        both = scipy.sparse.hstack([self.to_scipy(), other.to_scipy()], format="csr")
+        weighted = self.values is not None or other.values is not None
+        return Adjacency.from_scipy(both, weighted=weighted)
 
     def to(self, device: torch.device | str) -> Adjacency:
         """The same rows on another device."""

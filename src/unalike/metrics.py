@@ -1,4 +1,7 @@
-"""Metrics: how good scores are, and the loss that training lowers for each."""
+"""Metrics: how good scores are, and the loss that training lowers for each.
+
+Both take a stack of runs as well as one, and a weight per node: 0 leaves a node out.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,9 +11,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-Scores = Float[Tensor, "nodes classes"]
+Scores = Float[Tensor, "*runs nodes classes"]
 Labels = Int[Tensor, " nodes"]
-Number = Float[Tensor, ""]
+Weight = Float[Tensor, "*runs nodes"]
+Grades = Float[Tensor, "*runs"]
 
 
 @dataclass(frozen=True)
@@ -18,38 +22,53 @@ class Metric:
     """A grade from 0 to 1, larger is better, and its differentiable stand-in."""
 
     name: str
-    grade: Callable[[Scores, Labels], Number]
-    loss: Callable[[Scores, Labels], Number]
+    grade: Callable[[Scores, Labels, Weight], Grades]
+    loss: Callable[[Scores, Labels, Weight], Grades]
 
 
-def accuracy(scores: Scores, labels: Labels) -> Number:
+def accuracy(scores: Scores, labels: Labels, weight: Weight) -> Grades:
     """The share of nodes whose highest score is their class."""
-    return (scores.argmax(-1) == labels).double().mean()
+    right = scores.argmax(-1) == labels
+    return _mean(right.double(), weight)
 
 
-def roc_auc(scores: Scores, labels: Labels) -> Number:
+def roc_auc(scores: Scores, labels: Labels, weight: Weight) -> Grades:
     """The chance that a node of class 1 scores above one of class 0; ties count half.
 
-    Ranks of the margin between the two scores, summed over class 1 (Mann and Whitney
-    1947). Not a number where one of the classes is absent.
+    The weight of class 0 below each node of class 1 (Mann and Whitney 1947). Not a
+    number where one of the classes is absent.
     """
-    margin = (scores[:, 1] - scores[:, 0]).contiguous()
-    ordered = margin.sort().values
-    below = torch.searchsorted(ordered, margin)
-    up_to = torch.searchsorted(ordered, margin, right=True)
-    rank = (below + up_to + 1).double() / 2
-    positive = labels == 1
-    ones, zeros = positive.sum().double(), (~positive).sum().double()
-    return ((rank * positive).sum() - ones * (ones + 1) / 2) / (ones * zeros)
+    margin = (scores[..., 1] - scores[..., 0]).contiguous()
+    ones, zeros = weight.double() * (labels == 1), weight.double() * (labels == 0)
+    ordered, order = margin.sort(-1)
+    below = F.pad(zeros.gather(-1, order).cumsum(-1), (1, 0))
+    under = below.gather(-1, torch.searchsorted(ordered, margin))
+    up_to = below.gather(-1, torch.searchsorted(ordered, margin, right=True))
+    won = (ones * (under + up_to) / 2).sum(-1)
+    return won / (ones.sum(-1) * zeros.sum(-1))
 
 
-def two_column_cross_entropy(scores: Scores, labels: Labels) -> Number:
+def cross_entropy(scores: Scores, labels: Labels, weight: Weight) -> Grades:
+    """Minus the log of the share that a softmax gives to the right class."""
+    chosen = labels.clamp(min=0).expand(scores.shape[:-1])
+    told = F.cross_entropy(scores.flatten(0, -2), chosen.flatten(), reduction="none")
+    return _mean(told.view(chosen.shape), weight)
+
+
+def two_column_cross_entropy(scores: Scores, labels: Labels, weight: Weight) -> Grades:
     """Binary cross-entropy with the one-hot class, over nodes and columns."""
-    target = F.one_hot(labels, scores.shape[-1]).to(scores.dtype)
-    return F.binary_cross_entropy_with_logits(scores, target)
+    target = F.one_hot(labels.clamp(min=0), scores.shape[-1]).to(scores.dtype)
+    told = F.binary_cross_entropy_with_logits(
+        scores, target.expand_as(scores), reduction="none"
+    )
+    return _mean(told.mean(-1), weight)
 
 
-ACCURACY = Metric("accuracy", accuracy, F.cross_entropy)
+def _mean(value: Weight, weight: Weight) -> Grades:
+    return (value * weight).sum(-1) / weight.sum(-1)
+
+
+ACCURACY = Metric("accuracy", accuracy, cross_entropy)
 ROC_AUC = Metric("roc-auc", roc_auc, two_column_cross_entropy)
 
 METRICS = {metric.name: metric for metric in (ACCURACY, ROC_AUC)}

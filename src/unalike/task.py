@@ -22,14 +22,30 @@ class Task:
     train: Ids
     valid: Ids
     metric: Metric
+    seed: int = 0
+    """Where chance begins, for methods that need it."""
 
     @classmethod
-    def hide(cls, graph: Graph, split: Split, metric: Metric) -> Task:
+    def hide(cls, graph: Graph, split: Split, metric: Metric, seed: int = 0) -> Task:
         """The task of a split: every label outside train and valid becomes unknown."""
         shown = torch.full_like(graph.labels, -1)
         for ids in (split.train, split.valid):
             shown[ids] = graph.labels[ids]
-        return cls(replace(graph, labels=shown), split.train, split.valid, metric)
+        return cls(replace(graph, labels=shown), split.train, split.valid, metric, seed)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How training went, epoch by epoch."""
+
+    losses: list[float]
+    """On the training nodes."""
+    grades: list[float]
+    """On the validation nodes."""
+    best_epoch: int
+    """The first epoch with the highest grade, counted from 1."""
+    seconds: float
+    """For the whole stack the run was part of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,3 +53,4 @@ class Solution:
     """A score for every node and class; the highest is the answer."""
 
     scores: Float[Tensor, "nodes classes"]
+    curve: Curve | None = None

@@ -1,0 +1,51 @@
+"""The kernels in plain tensor operations: slow, obviously right, the oracle."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.kernels.rows import Rows
+from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
+
+
+def gather(
+    rows: Rows, dense: Float[Tensor, "columns width"]
+) -> Float[Tensor, "rows width"]:
+    """For each row the sum of the dense rows its columns name, times their values."""
+    lengths = rows.starts.diff()
+    row_of_entry = torch.arange(len(lengths), device=dense.device)
+    picked = dense[rows.columns.long()]
+    picked = picked.to(torch.promote_types(dense.dtype, torch.float32))
+    if rows.values is not None:
+        picked = picked * rows.values[:, None]
+    total = picked.new_zeros(len(lengths), dense.shape[1])
+    return total.index_add(0, row_of_entry.repeat_interleave(lengths), picked)
+
+
+def adamw(
+    weights: Weights, gradient: Float[Tensor, "rows runs width"], step: Step
+) -> None:
+    """Keep the best weights, then one step of AdamW (Loshchilov and Hutter 2019)."""
+    rate, decay = step.rate[:, None], step.decay[:, None]
+    kept = torch.where(step.improved[:, None], weights.now, weights.best)
+    weights.best.copy_(kept)
+    weights.first.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
+    weights.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+    spread = (weights.second * step.second_scale).sqrt() + EPSILON
+    moved = rate * step.first_scale * weights.first / spread
+    weights.now.mul_(1 - rate * decay).sub_(moved)
+    if weights.half is not None:
+        weights.half.copy_(weights.now)
+
+
+def gather_adamw(
+    weights: Weights,
+    rows: Rows,
+    gradient: Float[Tensor, "sources runs width"],
+    step: Step,
+) -> None:
+    """A step of AdamW whose gradient is a gather of what reaches each row."""
+    gathered = gather(rows, gradient.flatten(1))
+    adamw(weights, gathered.view_as(weights.now), step)

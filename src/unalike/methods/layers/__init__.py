@@ -1,0 +1,1 @@
+"""Layers: the pieces that networks are made of."""

@@ -1,0 +1,32 @@
+"""Multilayer perceptrons: linear, ReLU, batch norm, dropout, and again."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from torch import nn
+
+from unalike.methods.layers.dropout import Dropout
+from unalike.methods.layers.table import Offset
+
+
+def widths(inputs: int, hidden: int, outputs: int, layers: int) -> list[int]:
+    """The widths between the linear maps of a perceptron, ends included."""
+    return [inputs, *[hidden] * (layers - 1), outputs]
+
+
+def mlp(sizes: Sequence[int], dropout: float) -> nn.Sequential:
+    """A perceptron of `len(sizes) - 1` linear maps."""
+    return nn.Sequential(nn.Linear(sizes[0], sizes[1]), *_further(sizes[1:], dropout))
+
+
+def after_table(sizes: Sequence[int], dropout: float) -> nn.Sequential:
+    """The same perceptron without its first product, which a table takes part in."""
+    return nn.Sequential(Offset(sizes[0], sizes[1]), *_further(sizes[1:], dropout))
+
+
+def _further(sizes: Sequence[int], dropout: float) -> Iterator[nn.Module]:
+    for before, after in pairwise(sizes):
+        yield nn.ReLU()
+        yield nn.BatchNorm1d(before)
+        yield Dropout(dropout)
+        yield nn.Linear(before, after)

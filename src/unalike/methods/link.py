@@ -1,0 +1,41 @@
+"""LINK: logistic regression on who a node is joined to."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.features import Features
+from unalike.graph import Graph
+from unalike.methods.directions import Directions, look
+from unalike.methods.layers.table import Offset, table
+from unalike.methods.method import Trained
+from unalike.training.network import First, Network
+
+
+@dataclass(frozen=True, kw_only=True)
+class LINK(Trained):
+    """A row of the adjacency times a weight per neighbour and class."""
+
+    paper = "Zheleva and Getoor 2009, https://doi.org/10.1145/1526709.1526781"
+
+    directions: Directions = "out"
+    """Neighbours a node is known by: those it points at, those that point at it, …"""
+
+    def prepare(self, graph: Graph) -> Graph:
+        return look(graph, self.directions)
+
+    def network(self, graph: Graph) -> Network:
+        return _Network(graph.adjacency.width, graph.num_classes)
+
+
+class _Network(Network):
+    def __init__(self, columns: int, classes: int) -> None:
+        super().__init__({"edges": table(columns, classes)})
+        self.offset = Offset(columns, classes)
+
+    def inputs(self, batch: Graph) -> dict[str, Features]:
+        return {"edges": batch.adjacency}
+
+    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
+        return self.offset(first["edges"])

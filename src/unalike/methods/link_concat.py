@@ -1,0 +1,72 @@
+"""LINK-concat: a perceptron on adjacency row and features, end to end."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.adjacency import Adjacency
+from unalike.features import Features
+from unalike.graph import Graph
+from unalike.methods.directions import Directions, look
+from unalike.methods.layers.mlp import after_table, widths
+from unalike.methods.layers.table import table
+from unalike.methods.method import Trained
+from unalike.training.network import First, Network
+
+
+@dataclass(frozen=True, kw_only=True)
+class LINKConcat(Trained):
+    """MLP([A; X]), the ablation of LINKX that does not embed the two apart."""
+
+    paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446, section 5.4"
+
+    hidden: int = 32
+    """Width of every hidden layer."""
+    layers: int = 2
+    """Linear maps."""
+    dropout: float = 0.5
+    """Share of hidden numbers dropped while training."""
+    binarised: bool = True
+    """Read every feature that is not zero as 1, as the paper's program does."""
+    directions: Directions = "out"
+    """Neighbours a node is known by: those it points at, those that point at it, …"""
+
+    def prepare(self, graph: Graph) -> Graph:
+        seen = look(graph, self.directions)
+        if not self.binarised:
+            return seen
+        return replace(seen, features=binarise(seen.features))
+
+    def network(self, graph: Graph) -> Network:
+        inputs = (graph.num_features, graph.adjacency.width)
+        sizes = widths(sum(inputs), self.hidden, graph.num_classes, self.layers)
+        return _Network(inputs, sizes, self.dropout)
+
+
+class _Network(Network):
+    def __init__(
+        self, inputs: tuple[int, int], sizes: list[int], dropout: float
+    ) -> None:
+        features, columns = inputs
+        super().__init__(
+            {
+                "features": table(features, sizes[1], fan_in=sizes[0]),
+                "edges": table(columns, sizes[1], fan_in=sizes[0]),
+            }
+        )
+        self.rest = after_table(sizes, dropout)
+
+    def inputs(self, batch: Graph) -> dict[str, Features]:
+        return {"features": batch.features, "edges": batch.adjacency}
+
+    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
+        return self.rest(first["features"] + first["edges"])
+
+
+def binarise(features: Features) -> Features:
+    """1 where there is something, 0 elsewhere."""
+    if isinstance(features, Adjacency):
+        return Adjacency(features.starts, features.columns, features.width)
+    return (features != 0).to(torch.float32)

@@ -1,0 +1,68 @@
+"""Method: hyperparameters, and how to answer a task with them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+
+from unalike.graph import Graph
+from unalike.progress import SILENT, Progress
+from unalike.task import Solution, Task
+from unalike.training.fit import Run, fit
+from unalike.training.network import Network
+from unalike.training.settings import Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """A way to label the nodes of a graph. Its fields are its hyperparameters."""
+
+    paper: ClassVar[str]
+
+    @abstractmethod
+    def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
+        """Score every node, learning from the labels the task shows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained(Method):
+    """A method that trains a network by gradient descent."""
+
+    training: Training = field(default_factory=Training)
+
+    @abstractmethod
+    def network(self, graph: Graph) -> Network:
+        """An untrained network for a prepared graph."""
+
+    def prepare(self, graph: Graph) -> Graph:
+        """Work done once, before training; it has nothing to learn."""
+        return graph
+
+    def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
+        return solve_stack([self], [task], device=device)[0]
+
+
+def solve_stack(
+    methods: Sequence[Trained],
+    tasks: Sequence[Task],
+    *,
+    device: torch.device | str = "cpu",
+    progress: Progress = SILENT,
+    checkpoint: Path | None = None,
+) -> list[Solution]:
+    """Solve tasks on one graph by methods of one shape, all at once."""
+    prepared = methods[0].prepare(tasks[0].graph)
+    runs = [
+        Run(
+            method.network,
+            replace(task, graph=replace(prepared, labels=task.graph.labels)),
+            method.training,
+        )
+        for method, task in zip(methods, tasks, strict=True)
+    ]
+    return fit(runs, device=device, progress=progress, checkpoint=checkpoint)

@@ -1,0 +1,43 @@
+"""MLP: a perceptron on the features; the edges play no part."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.features import Features
+from unalike.graph import Graph
+from unalike.methods.layers.mlp import after_table, widths
+from unalike.methods.layers.table import table
+from unalike.methods.method import Trained
+from unalike.training.network import First, Network
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLP(Trained):
+    """Linear maps with ReLU, batch norm and dropout between them."""
+
+    paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446"
+
+    hidden: int = 32
+    """Width of every hidden layer."""
+    layers: int = 2
+    """Linear maps."""
+    dropout: float = 0.5
+    """Share of hidden numbers dropped while training."""
+
+    def network(self, graph: Graph) -> Network:
+        sizes = widths(graph.num_features, self.hidden, graph.num_classes, self.layers)
+        return _Network(sizes, self.dropout)
+
+
+class _Network(Network):
+    def __init__(self, sizes: list[int], dropout: float) -> None:
+        super().__init__({"features": table(sizes[0], sizes[1])})
+        self.rest = after_table(sizes, dropout)
+
+    def inputs(self, batch: Graph) -> dict[str, Features]:
+        return {"features": batch.features}
+
+    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
+        return self.rest(first["features"])

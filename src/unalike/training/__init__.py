@@ -1,0 +1,1 @@
+"""Training: one loop over a stack of runs that share a graph."""

@@ -1,0 +1,217 @@
+"""Fit: the one training loop, over a stack of runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.adjacency import Adjacency
+from unalike.errors import UserError
+from unalike.graph import Graph
+from unalike.kernels import kernels_of
+from unalike.kernels.update import Step
+from unalike.metrics import Metric
+from unalike.progress import SILENT, Progress
+from unalike.task import Curve, Solution, Task
+from unalike.training.checkpoint import restore, save
+from unalike.training.network import Network
+from unalike.training.plan import Plan, pieces, show_labels
+from unalike.training.settings import Training
+from unalike.training.stack import Stack, Stacked
+from unalike.training.state import State
+
+GLANCE_SECONDS = 0.2
+"""Between two looks at the device, each of which waits for its work."""
+SAVE_SECONDS = 30.0
+"""Between two checkpoints."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One member of a stack: a network to make, a task to solve, rates to use."""
+
+    make: Callable[[Graph], Network]
+    task: Task
+    training: Training
+
+
+def fit(
+    runs: Sequence[Run],
+    *,
+    device: torch.device | str = "cpu",
+    progress: Progress = SILENT,
+    checkpoint: Path | None = None,
+) -> list[Solution]:
+    """Train runs that share a graph, shapes and epochs; a solution for each.
+
+    Where the device runs out of memory the stack is halved.
+    """
+    try:
+        with _precision(runs[0].training), torch.random.fork_rng():
+            return _fit(runs, torch.device(device), progress, checkpoint)
+    except torch.OutOfMemoryError:
+        if len(runs) == 1:
+            raise UserError(
+                "The device has too little memory for one run; "
+                "choose a smaller width or batches of rows."
+            ) from None
+    torch.cuda.empty_cache()
+    middle = (len(runs) + 1) // 2
+    progress.stage(f"out of memory: {middle} runs at a time", None, "")
+    return [
+        solution
+        for half in (runs[:middle], runs[middle:])
+        for solution in fit(half, device=device, progress=progress)
+    ]
+
+
+def _fit(
+    runs: Sequence[Run],
+    device: torch.device,
+    progress: Progress,
+    checkpoint: Path | None,
+) -> list[Solution]:
+    began = time.perf_counter()
+    tasks, metric = [run.task for run in runs], runs[0].task.metric
+    graph = show_labels(tasks)
+    state = start(runs, graph, device)
+    plan = Plan.of(state.stack.template, tasks, graph).to(device)
+    if checkpoint is not None:
+        restore(checkpoint, state)
+    progress.stage("training", runs[0].training.epochs, "epochs")
+    first = state.stack.products(plan.rows)
+    told, seen, saved = 0, began, began
+    while state.epoch < runs[0].training.epochs:
+        learn(state, plan, first, metric)
+        first = state.stack.products(plan.rows)
+        grade(state, plan, first, metric)
+        now = time.perf_counter()
+        if now - seen > GLANCE_SECONDS:
+            progress.advance(state.epoch - told, _note(state))
+            told, seen = state.epoch, now
+        if checkpoint is not None and now - saved > SAVE_SECONDS:
+            save(checkpoint, state)
+            saved = now
+    state.keep_best()
+    progress.advance(state.epoch - told, _note(state))
+    scores = score(state, graph, device)
+    seconds = time.perf_counter() - began
+    return [
+        Solution(scores[run], _curve(state, run, seconds)) for run in range(len(runs))
+    ]
+
+
+def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:
+    """Make the networks, each from its own seed, and the state around them."""
+
+    def make(run: Run) -> Network:
+        torch.manual_seed(run.task.seed)
+        return run.make(graph)
+
+    half = device.type == "cuda" and runs[0].training.precision == "bf16"
+    stack = Stack.build([make(run) for run in runs], device=device, half=half)
+    torch.manual_seed(runs[0].task.seed)
+    return State.start(stack, [run.training for run in runs])
+
+
+def learn(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
+    """One step on the training rows."""
+    stack = state.stack
+    leading = {
+        name: product[: plan.learn.num_nodes].detach().requires_grad_()
+        for name, product in first.items()
+    }
+    rest = stack.rest.now[0].detach().requires_grad_()
+    scores = stack.scores(plan.learn, leading, rest, stack.buffers, training=True)
+    loss = metric.loss(scores, plan.learn.labels, plan.learn_weight)
+    slope, *slopes = torch.autograd.grad(loss.sum(), [rest, *leading.values()])
+    state.losses[state.epoch] = loss.detach()
+    step = Step(state.epoch + 1, state.rate, state.decay, state.improved)
+    kernels_of(rest.device).adamw(stack.rest, slope[None], step)
+    for (name, matrix), wanted in zip(
+        stack.template.inputs(plan.learn).items(), slopes, strict=True
+    ):
+        move_table(stack, name, matrix, wanted, step)
+
+
+def move_table(
+    stack: Stack,
+    name: str,
+    matrix: Adjacency | Float[Tensor, "nodes features"],
+    slope: Float[Tensor, "nodes runs hidden"],
+    step: Step,
+) -> None:
+    """One step of a table, given the slope at the product it takes part in."""
+    kernels, weights = kernels_of(slope.device), stack.tables[name]
+    if isinstance(matrix, Adjacency):
+        if weights.half is not None:
+            slope = slope.to(weights.half.dtype)
+        kernels.gather_adamw(weights, matrix.transposed, slope, step)
+    else:
+        gathered = matrix.float().T @ slope.flatten(1)
+        kernels.adamw(weights, gathered.view_as(weights.now), step)
+
+
+@torch.no_grad()
+def grade(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
+    """Grade the validation rows."""
+    stack = state.stack
+    trailing = {
+        name: product[len(product) - plan.grade.num_nodes :]
+        for name, product in first.items()
+    }
+    scores = stack.scores(
+        plan.grade, trailing, stack.rest.now[0], stack.buffers, training=False
+    )
+    state.note_grade(metric.grade(scores, plan.grade.labels, plan.grade_weight))
+
+
+@torch.no_grad()
+def score(
+    state: State, graph: Graph, device: torch.device
+) -> Float[Tensor, "runs nodes classes"]:
+    """Score every node with the best weights of each run."""
+    stack = state.stack
+    width = max(w.now[0].numel() for w in stack.tables.values())
+    scores = []
+    for piece in pieces(stack.template, graph, width):
+        batch = piece.to(device)
+        first = stack.products(batch, best=True)
+        found = stack.scores(
+            batch, first, stack.rest.best[0], state.best_buffers, training=False
+        )
+        scores.append(found.cpu())
+    return torch.cat(scores, 1)
+
+
+def _note(state: State) -> str:
+    loss, valid = state.losses[state.epoch - 1].mean(), state.best.max()
+    return f"loss {float(loss):.4f} valid {100 * float(valid):.2f}"
+
+
+def _curve(state: State, run: int, seconds: float) -> Curve:
+    return Curve(
+        losses=state.losses[:, run].tolist(),
+        grades=state.grades[:, run].tolist(),
+        best_epoch=int(state.best_epoch[run]),
+        seconds=seconds,
+    )
+
+
+@contextmanager
+def _precision(training: Training) -> Iterator[None]:
+    """Dense products in float32 or, where asked for, in TF32."""
+    before = torch.get_float32_matmul_precision()
+    exact = training.precision == "float32"
+    torch.set_float32_matmul_precision("highest" if exact else "high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

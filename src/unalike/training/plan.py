@@ -1,0 +1,101 @@
+"""Plan: which rows a stack of runs learns from, and which it is graded on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from unalike.adjacency import Ids
+from unalike.graph import Graph
+from unalike.task import Task
+from unalike.training.network import Network
+
+NUMBERS_AT_ONCE = 2**28
+"""Numbers that scoring may hold of one table at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The rows that are needed: leading ones to learn from, trailing ones to grade."""
+
+    rows: Graph
+    learn: Graph
+    learn_weight: Float[Tensor, "runs learn"]
+    grade: Graph
+    grade_weight: Float[Tensor, "runs grade"]
+
+    @classmethod
+    def of(cls, network: Network, tasks: Sequence[Task], graph: Graph) -> Plan:
+        """The rows that a network needs for these tasks."""
+        if network.row_wise:
+            return cls.of_rows(tasks, graph, mixes=network.mixes_rows)
+        return cls.of_whole(tasks, graph)
+
+    @classmethod
+    def of_rows(cls, tasks: Sequence[Task], graph: Graph, *, mixes: bool) -> Plan:
+        """Train and valid rows; all rows, where those of a batch mix."""
+        train, valid = _members(tasks, "train"), _members(tasks, "valid")
+        learns = torch.ones_like(train[0]) if mixes else train.any(0)
+        grades = valid.any(0)
+        order = torch.cat(
+            [
+                (learns & ~grades).nonzero()[:, 0],
+                (learns & grades).nonzero()[:, 0],
+                (~learns & grades).nonzero()[:, 0],
+            ]
+        )
+        learn, grade = (
+            order[: int(learns.sum())],
+            order[len(order) - int(grades.sum()) :],
+        )
+        return cls(
+            rows=graph.rows(order),
+            learn=graph.rows(learn),
+            learn_weight=train[:, learn].float(),
+            grade=graph.rows(grade),
+            grade_weight=valid[:, grade].float(),
+        )
+
+    @classmethod
+    def of_whole(cls, tasks: Sequence[Task], graph: Graph) -> Plan:
+        """The whole graph for every purpose."""
+        train, valid = _members(tasks, "train"), _members(tasks, "valid")
+        return cls(graph, graph, train.float(), graph, valid.float())
+
+    def to(self, device: torch.device) -> Plan:
+        """The same plan on another device."""
+        return Plan(
+            self.rows.to(device),
+            self.learn.to(device),
+            self.learn_weight.to(device),
+            self.grade.to(device),
+            self.grade_weight.to(device),
+        )
+
+
+def show_labels(tasks: Sequence[Task]) -> Graph:
+    """The graph the tasks share, with every label that one of them shows."""
+    labels = torch.stack([task.graph.labels for task in tasks]).amax(0)
+    return replace(tasks[0].graph, labels=labels)
+
+
+def pieces(network: Network, graph: Graph, width: int) -> Iterator[Graph]:
+    """All nodes, a bounded number at a time where the network looks at rows alone."""
+    if not network.row_wise:
+        yield graph
+        return
+    size = max(1, NUMBERS_AT_ONCE // max(1, width))
+    for ids in torch.arange(graph.num_nodes).split(size):
+        yield graph.rows(ids)
+
+
+def _members(tasks: Sequence[Task], part: str) -> Bool[Tensor, "runs nodes"]:
+    members = torch.zeros(len(tasks), tasks[0].graph.num_nodes, dtype=torch.bool)
+    for run, task in enumerate(tasks):
+        ids: Ids = getattr(task, part)
+        members[run, ids] = True
+    return members

@@ -1,0 +1,110 @@
+"""Stack: the networks of many runs, side by side in the same tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from unalike.adjacency import Adjacency
+from unalike.features import Features
+from unalike.graph import Graph
+from unalike.kernels.update import Weights
+from unalike.training.network import Network
+
+Stacked = dict[str, Float[Tensor, "nodes runs hidden"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """Networks of equal shape; a table holds the runs side by side in each row.
+
+    All other parameters of a run lie in one row of `rest`, so that a step is a few
+    operations whatever their number.
+    """
+
+    template: Network
+    tables: dict[str, Weights]
+    rest: Weights
+    shapes: dict[str, torch.Size]
+    buffers: dict[str, Float[Tensor, "runs ..."]]
+
+    @classmethod
+    def build(
+        cls, networks: Sequence[Network], *, device: torch.device, half: bool
+    ) -> Stack:
+        """Lay networks side by side; they give up their tables."""
+        tables = {
+            name: torch.stack([n.tables[name].detach() for n in networks], 1)
+            for name in networks[0].tables
+        }
+        for network in networks:
+            network.tables = nn.ParameterDict()
+        rows = [nn.utils.parameters_to_vector(n.parameters()) for n in networks]
+        buffers = [dict(n.named_buffers()) for n in networks]
+        return cls(
+            template=networks[0].to("meta"),
+            tables={
+                name: Weights.fresh(table.to(device), half=half)
+                for name, table in tables.items()
+            },
+            rest=Weights.fresh(torch.stack(rows)[None].detach().to(device), half=False),
+            shapes={name: p.shape for name, p in networks[0].named_parameters()},
+            buffers={
+                name: torch.stack([b[name] for b in buffers]).to(device)
+                for name in buffers[0]
+            },
+        )
+
+    @property
+    def num_runs(self) -> int:
+        return self.rest.now.shape[1]
+
+    def products(self, batch: Graph, *, best: bool = False) -> Stacked:
+        """The first layer of all runs."""
+        return {
+            name: multiply(matrix, self.tables[name], best=best)
+            for name, matrix in self.template.inputs(batch).items()
+        }
+
+    def scores(
+        self,
+        batch: Graph,
+        first: Stacked,
+        rest: Float[Tensor, "runs parameters"],
+        buffers: dict[str, Tensor],
+        *,
+        training: bool,
+    ) -> Float[Tensor, "runs nodes classes"]:
+        """What follows the first layer, for all runs; training moves the buffers."""
+        self.template.train(training)
+
+        def one(row: Tensor, buffers: dict[str, Tensor], first: Stacked) -> Tensor:
+            return functional_call(
+                self.template, (self._parameters(row), buffers), (batch, first)
+            )
+
+        dims = (0, 0, dict.fromkeys(first, 1))
+        return vmap(one, in_dims=dims, randomness="different")(rest, buffers, first)
+
+    def _parameters(self, row: Float[Tensor, " parameters"]) -> dict[str, Tensor]:
+        sizes = [shape.numel() for shape in self.shapes.values()]
+        pieces = zip(self.shapes.items(), row.split(sizes), strict=True)
+        return {name: piece.view(shape) for (name, shape), piece in pieces}
+
+
+def multiply(
+    matrix: Features, weights: Weights, *, best: bool
+) -> Float[Tensor, "nodes runs hidden"]:
+    """The product of a matrix and a stacked table."""
+    if isinstance(matrix, Adjacency):
+        table = weights.best if best else weights.to_gather
+        product = matrix @ table.flatten(1)
+    else:
+        table = weights.best if best else weights.now
+        product = matrix.float() @ table.flatten(1)
+    return product.unflatten(1, table.shape[1:])

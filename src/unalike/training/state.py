@@ -1,0 +1,92 @@
+"""State: everything a stack of runs has learned and noted so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from unalike.kernels.update import Weights
+from unalike.training.settings import Training
+from unalike.training.stack import Stack
+
+
+@dataclass(eq=False)
+class State:
+    """The weights, the best weights, and the grades that chose them."""
+
+    stack: Stack
+    rate: Float[Tensor, " runs"]
+    decay: Float[Tensor, " runs"]
+    best_buffers: dict[str, Tensor]
+    losses: Float[Tensor, "epochs runs"]
+    grades: Float[Tensor, "epochs runs"]
+    best: Float[Tensor, " runs"]
+    """The highest validation grade of each run."""
+    best_epoch: Int[Tensor, " runs"]
+    """The first epoch with that grade, counted from 1."""
+    improved: Bool[Tensor, " runs"]
+    """Runs whose present weights are the best, not yet kept."""
+    epoch: int = field(default=0)
+
+    @classmethod
+    def start(cls, stack: Stack, trainings: Sequence[Training]) -> State:
+        """The state before the first epoch."""
+        device, runs = stack.rest.now.device, len(trainings)
+        rates = torch.tensor([[t.lr, t.weight_decay] for t in trainings])
+        rate, decay = rates.float().T.contiguous().to(device)
+        notes = torch.zeros(2, trainings[0].epochs, runs, dtype=torch.float64)
+        losses, grades = notes.to(device)
+        return cls(
+            stack=stack,
+            rate=rate,
+            decay=decay,
+            best_buffers={name: b.clone() for name, b in stack.buffers.items()},
+            losses=losses,
+            grades=grades,
+            best=torch.full((runs,), -torch.inf, dtype=torch.float64, device=device),
+            best_epoch=torch.zeros(runs, dtype=torch.int64, device=device),
+            improved=torch.zeros(runs, dtype=torch.bool, device=device),
+        )
+
+    def note_grade(self, grade: Float[Tensor, " runs"]) -> None:
+        """Take down a validation grade; the best of each run is marked to be kept."""
+        self.grades[self.epoch] = grade
+        self.epoch += 1
+        self.improved = grade > self.best
+        self.best = torch.where(self.improved, grade, self.best)
+        self.best_epoch = self.best_epoch.masked_fill(self.improved, self.epoch)
+        for name, now in self.stack.buffers.items():
+            self._keep(self.best_buffers[name], now)
+
+    def keep_best(self) -> None:
+        """Keep the weights of runs that improved and will not take another step."""
+        for weights in self._all_weights().values():
+            runs = self.improved[:, None]
+            weights.best.copy_(torch.where(runs, weights.now, weights.best))
+
+    def _keep(self, best: Float[Tensor, "runs ..."], now: Tensor) -> None:
+        runs = self.improved.view(-1, *[1] * (now.dim() - 1))
+        best.copy_(torch.where(runs, now, best))
+
+    def _all_weights(self) -> dict[str, Weights]:
+        return {**self.stack.tables, "rest of the network": self.stack.rest}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor of the state by name, to be saved or filled in place."""
+        weights = {
+            f"{name}/{part}": tensor
+            for name, all_parts in self._all_weights().items()
+            for part, tensor in vars(all_parts).items()
+            if tensor is not None
+        }
+        buffers = {f"buffer/{name}": b for name, b in self.stack.buffers.items()}
+        kept = {f"best buffer/{name}": b for name, b in self.best_buffers.items()}
+        notes = {
+            name: getattr(self, name)
+            for name in ("losses", "grades", "best", "best_epoch", "improved")
+        }
+        return {**weights, **buffers, **kept, **notes}
