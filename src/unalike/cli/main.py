@@ -13,6 +13,7 @@ from unalike.errors import UserError, lookup
 COMMANDS = {
     "list": "Show what there is to choose from.",
     "import": "Turn edge lists and node tables into a stored graph.",
+    "train": "Train a method on the splits of a dataset.",
     "demo": "See unalike at work on a generated graph.",
 }
 
@@ -40,12 +41,19 @@ def run(name: str, arguments: list[str]) -> int:
     try:
         import tyro
 
+        config = (
+            tyro.conf.CascadeSubcommandArgs,
+            tyro.conf.OmitArgPrefixes,
+            tyro.conf.OmitSubcommandPrefixes,
+            tyro.conf.FlagCreatePairsOff,
+            tyro.conf.HelptextFromCommentsOff,
+        )
         command = import_module(f"unalike.cli.{name}").command
         tyro.cli(
             command,
             prog=f"unalike {name}",
             args=arguments,
-            config=(tyro.conf.FlagCreatePairsOff, tyro.conf.HelptextFromCommentsOff),
+            config=config,
         )
         sys.stdout.flush()
     except UserError as error:

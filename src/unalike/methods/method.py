@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar
 
 import torch
@@ -13,8 +12,10 @@ import torch
 from unalike.graph import Graph
 from unalike.progress import SILENT, Progress
 from unalike.task import Solution, Task
+from unalike.training.checkpoint import Checkpoint
 from unalike.training.fit import Run, fit
 from unalike.training.network import Network
+from unalike.training.room import runs_at_once
 from unalike.training.settings import Training
 
 
@@ -53,9 +54,10 @@ def solve_stack(
     *,
     device: torch.device | str = "cpu",
     progress: Progress = SILENT,
-    checkpoint: Path | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> list[Solution]:
-    """Solve tasks on one graph by methods of one shape, all at once."""
+    """Solve tasks on one graph by methods of one shape, as many at once as pays."""
+    device = torch.device(device)
     prepared = methods[0].prepare(tasks[0].graph)
     runs = [
         Run(
@@ -65,4 +67,18 @@ def solve_stack(
         )
         for method, task in zip(methods, tasks, strict=True)
     ]
-    return fit(runs, device=device, progress=progress, checkpoint=checkpoint)
+    size = runs_at_once(methods[0].network(prepared), prepared, device)
+    solutions: list[Solution] = []
+    kept: list[Checkpoint] = []
+    for begin in range(0, len(runs), size):
+        if checkpoint is not None:
+            kept.append(checkpoint.part(begin))
+        solutions += fit(
+            runs[begin : begin + size],
+            device=device,
+            progress=progress,
+            checkpoint=kept[-1] if kept else None,
+        )
+    for part in kept:
+        part.remove()
+    return solutions

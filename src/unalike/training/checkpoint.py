@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -12,37 +14,76 @@ from safetensors.torch import save_file
 from unalike.errors import UserError
 from unalike.training.state import State
 
-EPOCH, RANDOM, CUDA_RANDOM = "epoch", "random", "cuda random"
+EPOCH, KEY, RANDOM, CUDA_RANDOM = "epoch", "key", "random", "cuda random"
 
 
-def save(path: Path, state: State) -> None:
-    """Write the state; a file is replaced only by a whole one."""
-    tensors = {name: t.contiguous().cpu() for name, t in state.tensors().items()}
-    tensors[RANDOM] = torch.get_rng_state()
-    if state.best.is_cuda:
-        tensors[CUDA_RANDOM] = torch.cuda.get_rng_state(state.best.device)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        save_file(tensors, partial, metadata={EPOCH: str(state.epoch)})
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where to keep the state, of what, and how often."""
+
+    path: Path
+    key: str
+    """Says which runs these are; a file of other runs is refused."""
+    every: float = 30.0
+    """Seconds between two saves."""
+
+    def part(self, begin: int) -> Checkpoint:
+        """The checkpoint of the stack that begins with this run."""
+        path = self.path.with_name(f"{self.path.name}.{begin}")
+        return replace(self, path=path, key=f"{self.key} from {begin}")
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+    def save(self, state: State) -> None:
+        """Write the state; a file is replaced only by a whole one."""
+        tensors = {name: t.contiguous().cpu() for name, t in state.tensors().items()}
+        tensors[RANDOM] = torch.get_rng_state()
+        if state.best.is_cuda:
+            tensors[CUDA_RANDOM] = torch.cuda.get_rng_state(state.best.device)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
+        try:
+            save_file(tensors, partial, {EPOCH: str(state.epoch), KEY: self.key})
+            partial.replace(self.path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def restore(self, state: State) -> None:
+        """Fill the state from the file, where there is one."""
+        if not self.path.exists():
+            return
+        try:
+            with safe_open(self.path, "pt") as file:
+                if file.metadata()[KEY] != self.key:
+                    raise UserError(f"{self.path} belongs to other runs; remove it.")
+                for name, tensor in state.tensors().items():
+                    tensor.copy_(file.get_tensor(name))
+                torch.set_rng_state(file.get_tensor(RANDOM))
+                if state.best.is_cuda:
+                    torch.cuda.set_rng_state(file.get_tensor(CUDA_RANDOM))
+                state.epoch = int(file.metadata()[EPOCH])
+        except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
+            raise UserError(f"{self.path} is no checkpoint ({error}).") from None
 
 
-def restore(path: Path, state: State) -> None:
-    """Fill the state from a file, where there is one."""
-    if not path.exists():
-        return
-    try:
-        with safe_open(path, "pt") as file:
-            for name, tensor in state.tensors().items():
-                tensor.copy_(file.get_tensor(name))
-            torch.set_rng_state(file.get_tensor(RANDOM))
-            if state.best.is_cuda:
-                torch.cuda.set_rng_state(file.get_tensor(CUDA_RANDOM))
-            state.epoch = int(file.metadata()[EPOCH])
-    except (SafetensorError, RuntimeError, KeyError) as error:
-        raise UserError(
-            f"{path} is no checkpoint of this run ({error}); remove it to begin."
-        ) from None
+class Saver:
+    """Saves the state when it is time to, and once more at the end."""
+
+    def __init__(self, checkpoint: Checkpoint | None) -> None:
+        self.checkpoint = checkpoint
+        self.last = time.perf_counter()
+
+    def restore(self, state: State) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.restore(state)
+
+    def glance(self, state: State) -> None:
+        now = time.perf_counter()
+        if self.checkpoint is not None and now - self.last >= self.checkpoint.every:
+            self.checkpoint.save(state)
+            self.last = now
+
+    def done(self, state: State) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.save(state)

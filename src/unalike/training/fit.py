@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from jaxtyping import Float
@@ -20,7 +19,7 @@ from unalike.kernels.update import Step
 from unalike.metrics import Metric
 from unalike.progress import SILENT, Progress
 from unalike.task import Curve, Solution, Task
-from unalike.training.checkpoint import restore, save
+from unalike.training.checkpoint import Checkpoint, Saver
 from unalike.training.network import Network
 from unalike.training.plan import Plan, pieces, show_labels
 from unalike.training.settings import Training
@@ -29,8 +28,6 @@ from unalike.training.state import State
 
 GLANCE_SECONDS = 0.2
 """Between two looks at the device, each of which waits for its work."""
-SAVE_SECONDS = 30.0
-"""Between two checkpoints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +44,7 @@ def fit(
     *,
     device: torch.device | str = "cpu",
     progress: Progress = SILENT,
-    checkpoint: Path | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> list[Solution]:
     """Train runs that share a graph, shapes and epochs; a solution for each.
 
@@ -76,18 +73,18 @@ def _fit(
     runs: Sequence[Run],
     device: torch.device,
     progress: Progress,
-    checkpoint: Path | None,
+    checkpoint: Checkpoint | None,
 ) -> list[Solution]:
     began = time.perf_counter()
     tasks, metric = [run.task for run in runs], runs[0].task.metric
     graph = show_labels(tasks)
     state = start(runs, graph, device)
     plan = Plan.of(state.stack.template, tasks, graph).to(device)
-    if checkpoint is not None:
-        restore(checkpoint, state)
+    saver = Saver(checkpoint)
+    saver.restore(state)
     progress.stage("training", runs[0].training.epochs, "epochs")
     first = state.stack.products(plan.rows)
-    told, seen, saved = 0, began, began
+    told, seen = 0, began
     while state.epoch < runs[0].training.epochs:
         learn(state, plan, first, metric)
         first = state.stack.products(plan.rows)
@@ -96,9 +93,8 @@ def _fit(
         if now - seen > GLANCE_SECONDS:
             progress.advance(state.epoch - told, _note(state))
             told, seen = state.epoch, now
-        if checkpoint is not None and now - saved > SAVE_SECONDS:
-            save(checkpoint, state)
-            saved = now
+        saver.glance(state)
+    saver.done(state)
     state.keep_best()
     progress.advance(state.epoch - told, _note(state))
     scores = score(state, graph, device)

@@ -1,0 +1,135 @@
+"""`unalike train`: a method on the splits of a dataset."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from statistics import mean, stdev
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.table import Table
+
+from unalike.cli.console import OUT, answer, progress_bar
+from unalike.datasets import find
+from unalike.errors import UserError
+from unalike.experiments.machine import best_device
+from unalike.experiments.result import Result
+from unalike.experiments.run import Place, run
+from unalike.methods import METHODS
+from unalike.methods.method import Method
+
+if TYPE_CHECKING:
+    AnyMethod = Method
+else:
+    AnyMethod = reduce(
+        or_,
+        (
+            Annotated[kind, tyro.conf.subcommand(name, description=kind.__doc__)]
+            for name, kind in METHODS.items()
+        ),
+    )
+
+
+def command(
+    dataset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")],
+    *,
+    method: AnyMethod,
+    splits: str = "all",
+    seed: int = 0,
+    device: str = "auto",
+    checkpoint: Path | None = None,
+    data: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Train a method on the splits of a dataset and grade it on their test nodes.
+
+    Example: unalike train chameleon linkx --hidden 64 --splits 0,1,2
+
+    Args:
+        dataset: A name of `unalike list datasets`, or the folder of a stored graph.
+        method: What to train; `unalike train DATASET METHOD --help` shows its options.
+        splits: Numbers of splits separated by commas, or all.
+        seed: Where chance begins; split i of a run begins at seed + i.
+        device: cpu, cuda, or auto: a GPU where there is one.
+        checkpoint: Keep the state in this file; go on from it if it is there.
+        data: Folder of the raw files and stored graphs.
+        json: Print one JSON document instead of a table.
+    """
+    with progress_bar() as bar:
+        results = run(
+            find(dataset, data),
+            method,
+            method_name=_name(method),
+            splits=parse_splits(splits),
+            seed=seed,
+            place=Place(
+                device=best_device() if device == "auto" else device,
+                progress=bar,
+                checkpoint=checkpoint,
+            ),
+        )
+    (answer if json else show)(summary(results))
+
+
+def parse_splits(told: str) -> list[int] | None:
+    """The numbers of a list like 0,1,2; None for all."""
+    if told == "all":
+        return None
+    try:
+        return [int(number) for number in told.split(",")]
+    except ValueError:
+        raise UserError(
+            f"--splits is '{told}'; write all, or numbers: 0,1,2."
+        ) from None
+
+
+def summary(results: list[Result]) -> dict[str, Any]:
+    """The document of `--json`."""
+    tests = [result.test for result in results]
+    shared = results[0]
+    return {
+        "dataset": shared.dataset,
+        "method": shared.method,
+        "options": shared.options,
+        "metric": shared.metric,
+        "splits": [
+            {
+                "split": r.split,
+                "train": r.train,
+                "valid": r.valid,
+                "test": r.test,
+                "best_epoch": r.best_epoch,
+                "seconds": r.seconds,
+            }
+            for r in results
+        ],
+        "test_mean": mean(tests),
+        "test_std": stdev(tests) if len(tests) > 1 else None,
+        "seconds": sum(r.seconds for r in results),
+        "peak_memory_mb": shared.peak_memory_mb,
+        "device": shared.device,
+        "command": shared.command,
+    }
+
+
+def show(told: dict[str, Any]) -> None:
+    """The same as a table."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("split", "train", "valid", "test", "best epoch"):
+        table.add_column(heading, justify="right")
+    for row in told["splits"]:
+        grades = (f"{row[part]:.2f}" for part in ("train", "valid", "test"))
+        table.add_row(str(row["split"]), *grades, str(row["best_epoch"]))
+    OUT.print(table)
+    spread = "" if told["test_std"] is None else f" ± {told['test_std']:.2f}"
+    OUT.print(
+        f"\n[bold]{told['dataset']} {told['method']}: {told['metric']} "
+        f"{told['test_mean']:.2f}{spread}[/] on the test nodes, "
+        f"{told['seconds']:.1f} s, {told['peak_memory_mb']:,.0f} MB, {told['device']}"
+    )
+
+
+def _name(method: Method) -> str:
+    return next(name for name, kind in METHODS.items() if isinstance(method, kind))

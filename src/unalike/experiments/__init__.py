@@ -1,0 +1,1 @@
+"""Experiments: datasets, splits and methods in, results out."""

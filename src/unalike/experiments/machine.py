@@ -1,0 +1,36 @@
+"""The machine: which device, which versions, how much memory was used."""
+
+import platform
+import resource
+
+import torch
+
+from unalike.version import __version__
+
+
+def best_device() -> str:
+    """A GPU where there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def device_name(device: str) -> str:
+    """The device in words."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} cpu, {torch.get_num_threads()} threads"
+
+
+def peak_memory_mb(device: str) -> float:
+    """The most memory this process has held, on the device it computes on."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result may depend on."""
+    return {
+        "unalike": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,40 @@
+"""Room: how many runs to train at once."""
+
+from __future__ import annotations
+
+import torch
+
+from unalike.adjacency import Adjacency
+from unalike.graph import Graph
+from unalike.training.network import Network
+
+CPU_WORK = 2**26
+"""Multiplications an epoch past which processor cores gain nothing from a stack."""
+CUDA_SHARE = 0.7
+"""Share of a card's free memory that a stack may plan to use."""
+WEIGHT_COPIES = 6
+"""Weights, two moments, the best so far, a gradient, and one copy while stacking."""
+ACTIVATION_COPIES = 10
+"""Hidden numbers per row and column that a step holds at the same time."""
+
+
+def runs_at_once(network: Network, graph: Graph, device: torch.device) -> int:
+    """A stack that keeps the device busy and fits into its memory."""
+    inputs = network.inputs(graph)
+    weights = sum(table.numel() for table in network.tables.values())
+    if device.type != "cuda":
+        work = weights + sum(
+            entries(matrix) * network.tables[name].shape[1]
+            for name, matrix in inputs.items()
+        )
+        return max(1, CPU_WORK // max(1, work))
+    width = sum(table.shape[1] for table in network.tables.values())
+    activations = graph.num_nodes * width * ACTIVATION_COPIES
+    needed = 4 * (weights * WEIGHT_COPIES + activations)
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(1, int(CUDA_SHARE * free / needed))
+
+
+def entries(matrix: Adjacency | torch.Tensor) -> int:
+    """Numbers that a product reads of a matrix."""
+    return matrix.num_entries if isinstance(matrix, Adjacency) else matrix.numel()
