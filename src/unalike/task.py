@@ -45,7 +45,7 @@ class Curve:
     best_epoch: int
     """The first epoch with the highest grade, counted from 1."""
     seconds: float
-    """For the whole stack the run was part of."""
+    """Wall clock of its stack, divided by the runs of that stack."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,7 +73,7 @@ def run(
             **facts,
             split=number,
             **grade(solution, graph, known[number], dataset.metric),
-            **story(solution.curve, len(wanted)),
+            **story(solution.curve),
             peak_memory_mb=peak_memory_mb(place.device),
         )
         for number, solution in zip(wanted, solutions, strict=True)
@@ -122,13 +122,13 @@ def grade(
     }
 
 
-def story(curve: Curve | None, runs: int) -> dict[str, Any]:
+def story(curve: Curve | None) -> dict[str, Any]:
     """What a result tells of the training behind it."""
     if curve is None:
         return {"best_epoch": None, "seconds": 0.0, "losses": [], "grades": []}
     return {
         "best_epoch": curve.best_epoch,
-        "seconds": curve.seconds / runs,
+        "seconds": curve.seconds,
         "losses": curve.losses,
         "grades": curve.grades,
     }

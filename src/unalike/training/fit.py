@@ -51,7 +51,7 @@ def fit(
     Where the device runs out of memory the stack is halved.
     """
     try:
-        with _precision(runs[0].training), torch.random.fork_rng():
+        with precise(runs[0].training), torch.random.fork_rng():
             return _fit(runs, torch.device(device), progress, checkpoint)
     except torch.OutOfMemoryError:
         if len(runs) == 1:
@@ -98,7 +98,7 @@ def _fit(
     state.keep_best()
     progress.advance(state.epoch - told, _note(state))
     scores = score(state, graph, device)
-    seconds = time.perf_counter() - began
+    seconds = (time.perf_counter() - began) / len(runs)
     return [
         Solution(scores[run], _curve(state, run, seconds)) for run in range(len(runs))
     ]
@@ -202,7 +202,7 @@ def _curve(state: State, run: int, seconds: float) -> Curve:
 
 
 @contextmanager
-def _precision(training: Training) -> Iterator[None]:
+def precise(training: Training) -> Iterator[None]:
     """Dense products in float32 or, where asked for, in TF32."""
     before = torch.get_float32_matmul_precision()
     exact = training.precision == "float32"

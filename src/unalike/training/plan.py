@@ -29,18 +29,33 @@ class Plan:
     grade_weight: Float[Tensor, "runs grade"]
 
     @classmethod
-    def of(cls, network: Network, tasks: Sequence[Task], graph: Graph) -> Plan:
-        """The rows that a network needs for these tasks."""
+    def of(
+        cls,
+        network: Network,
+        tasks: Sequence[Task],
+        graph: Graph,
+        *,
+        every_row: bool = False,
+    ) -> Plan:
+        """The rows that a network needs for these tasks, or all to be scored."""
         if network.row_wise:
-            return cls.of_rows(tasks, graph, mixes=network.mixes_rows)
+            mixes = network.mixes_rows
+            return cls.of_rows(tasks, graph, mixes=mixes, every_row=every_row)
         return cls.of_whole(tasks, graph)
 
     @classmethod
-    def of_rows(cls, tasks: Sequence[Task], graph: Graph, *, mixes: bool) -> Plan:
+    def of_rows(
+        cls,
+        tasks: Sequence[Task],
+        graph: Graph,
+        *,
+        mixes: bool,
+        every_row: bool = False,
+    ) -> Plan:
         """Train and valid rows; all rows, where those of a batch mix."""
         train, valid = _members(tasks, "train"), _members(tasks, "valid")
         learns = torch.ones_like(train[0]) if mixes else train.any(0)
-        grades = valid.any(0)
+        grades = torch.ones_like(valid[0]) if every_row else valid.any(0)
         order = torch.cat(
             [
                 (learns & ~grades).nonzero()[:, 0],

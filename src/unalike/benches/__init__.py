@@ -1,0 +1,1 @@
+"""Benches: speed and memory, measured side by side in one run."""

@@ -1,0 +1,227 @@
+"""The engine bench: an epoch of LINKX, ours beside its peers."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unalike.benches.clock import bandwidth, peak_gib, seconds
+from unalike.benches.peers import PEERS, Epoch, peer_epoch
+from unalike.graph import Graph
+from unalike.kernels import kernels_of
+from unalike.kernels.update import Step
+from unalike.methods.linkx import LINKX
+from unalike.metrics import ACCURACY
+from unalike.progress import Progress
+from unalike.split import Split
+from unalike.task import Task
+from unalike.training.fit import Run, grade, learn, precise, start
+from unalike.training.plan import Plan, show_labels
+from unalike.training.settings import Precision, Training
+from unalike.training.state import State
+
+
+@dataclass(frozen=True, eq=False)
+class Ours:
+    """A stack in training, and one epoch of it."""
+
+    state: State
+    plan: Plan
+
+    @classmethod
+    def begin(
+        cls,
+        graph: Graph,
+        splits: Sequence[Split],
+        method: LINKX,
+        *,
+        every_row: bool = False,
+    ) -> Ours:
+        """A run for each split, ready for its first epoch."""
+        device = graph.labels.device
+        tasks = [
+            Task.hide(graph.to("cpu"), split, ACCURACY, seed)
+            for seed, split in enumerate(splits)
+        ]
+        shown = show_labels(tasks)
+        runs = [Run(method.network, task, method.training) for task in tasks]
+        state = start(runs, shown, device)
+        plan = Plan.of(state.stack.template, tasks, shown, every_row=every_row)
+        return cls(state, plan.to(device))
+
+    def epoch(self) -> Epoch:
+        """A step, then the validation grade, as `fit` takes them."""
+        first = self.state.stack.products(self.plan.rows)
+
+        def epoch() -> None:
+            nonlocal first
+            self.state.epoch = 1
+            learn(self.state, self.plan, first, ACCURACY)
+            first = self.state.stack.products(self.plan.rows)
+            grade(self.state, self.plan, first, ACCURACY)
+
+        return epoch
+
+    def sparse_part(self) -> Epoch:
+        """The gather of the rows, and the gather of the gradient with its step."""
+        stack, plan = self.state.stack, self.plan
+        weights = stack.tables["edges"]
+        slope = torch.rand(
+            plan.learn.num_nodes, *weights.now.shape[1:], device=weights.now.device
+        ).to(weights.to_gather.dtype)
+        kernels = kernels_of(weights.now.device)
+        table = weights.to_gather.flatten(1)
+        step = Step(1, self.state.rate, self.state.decay, self.state.improved)
+
+        def part() -> None:
+            plan.rows.adjacency @ table
+            kernels.gather_adamw(weights, plan.learn.adjacency.transposed, slope, step)
+
+        return part
+
+    def sparse_bytes(self) -> int:
+        """The fewest bytes that the sparse part moves, with no luck in caches."""
+        weights = self.state.stack.tables["edges"]
+        rows, learn = self.plan.rows.adjacency, self.plan.learn.adjacency
+        width = weights.now[0].numel()
+        gathered = (rows.num_entries + learn.num_entries) * (
+            width * weights.to_gather.element_size() + rows.columns.element_size()
+        )
+        written = rows.num_rows * width * 4
+        state = weights.now.numel() * (6 * 4 + (2 if weights.half is not None else 0))
+        return gathered + written + state
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineBench:
+    """What to measure."""
+
+    hidden: tuple[int, ...] = (128,)
+    """Widths of LINKX."""
+    stacks: tuple[int, ...] = ()
+    """Numbers of runs to train at once."""
+    repeats: int = 10
+    """Epochs to take the median of."""
+
+    def measure(
+        self, graph: Graph, splits: Sequence[Split], progress: Progress
+    ) -> dict[str, Any]:
+        """All rows of the bench for one graph, on the device it lies on."""
+        device = graph.labels.device
+        progress.stage("measuring", None, "")
+        copy = bandwidth(device)
+        rows = [
+            {"hidden": hidden, "what": name, **row}
+            for hidden in self.hidden
+            for name, work in contenders(graph, splits[0], hidden, device).items()
+            for row in [self._row(work, device, copy)]
+            if not progress.advance(1, f"{name}, hidden {hidden}")
+        ]
+        stacks = [
+            {"hidden": hidden, "runs": runs, **self._stack(graph, splits, hidden, runs)}
+            for hidden in self.hidden
+            for runs in self.stacks
+            if not progress.advance(1, f"{runs} runs, hidden {hidden}")
+        ]
+        return {
+            "nodes": graph.num_nodes,
+            "entries": graph.adjacency.num_entries,
+            "features": graph.num_features,
+            "device": str(device),
+            "copy_gb_per_second": copy / 1e9,
+            "epochs": rows,
+            "stacks": stacks,
+        }
+
+    def _row(
+        self,
+        make: Callable[[], tuple[Epoch, Ours | None]],
+        device: torch.device,
+        copy: float,
+    ) -> dict[str, Any]:
+        try:
+            epoch, ours = make()
+            taken = seconds(epoch, device, self.repeats)
+            row: dict[str, Any] = {"ms": 1e3 * taken, "gib": peak_gib(epoch, device)}
+            if ours is not None:
+                floor = ours.sparse_bytes() / copy
+                part = seconds(ours.sparse_part(), device, self.repeats)
+                row |= {"sparse_ms": 1e3 * part, "sparse_floor_ms": 1e3 * floor}
+        except torch.OutOfMemoryError:
+            row = {"ms": None, "gib": None}
+        epoch = ours = None
+        release(device)
+        return row
+
+    def _stack(
+        self, graph: Graph, splits: Sequence[Split], hidden: int, runs: int
+    ) -> dict[str, Any]:
+        device = graph.labels.device
+        chosen = [splits[run % len(splits)] for run in range(runs)]
+        ours = Ours.begin(graph, chosen, LINKX(hidden=hidden))
+        taken = seconds(ours.epoch(), device, self.repeats)
+        release(device)
+        return {"ms": 1e3 * taken, "model_epochs_per_second": runs / taken}
+
+
+def contenders(
+    graph: Graph, split: Split, hidden: int, device: torch.device
+) -> dict[str, Callable[[], tuple[Epoch, Ours | None]]]:
+    """Everything to be timed, made when its turn comes."""
+    found: dict[str, Callable[[], tuple[Epoch, Ours | None]]] = {}
+    for name, make in PEERS.items():
+        found[name] = lambda make=make: (peer_epoch(make, graph, split, hidden), None)
+    precisions: tuple[Precision, ...] = ("float32",)
+    if device.type == "cuda":
+        precisions = ("float32", "tf32", "bf16")
+    for precision in precisions:
+        for every_row in (False, True):
+            told = ", every row scored" if every_row else ""
+            found[f"unalike {precision}{told}"] = lambda p=precision, e=every_row: (
+                ours_epoch(graph, split, hidden, precision=p, every_row=e)
+            )
+    return found
+
+
+def ours_epoch(
+    graph: Graph, split: Split, hidden: int, *, precision: Precision, every_row: bool
+) -> tuple[Epoch, Ours]:
+    """An epoch of one run in some precision."""
+    training = Training(precision=precision)
+    method = LINKX(hidden=hidden, training=training)
+    ours = Ours.begin(graph, [split], method, every_row=every_row)
+    epoch = ours.epoch()
+
+    def precise_epoch() -> None:
+        with precise(training):
+            epoch()
+
+    return precise_epoch, ours
+
+
+def release(device: torch.device) -> None:
+    """Give back what the last contender held."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def random_graph(nodes: int, pairs: int, features: int) -> Graph:
+    """A graph without structure, of a given size."""
+    torch.manual_seed(0)
+    source, target = torch.randint(nodes, (2, pairs))
+    return Graph.from_edges(
+        source,
+        target,
+        num_nodes=nodes,
+        features=torch.randn(nodes, features),
+        labels=torch.randint(2, (nodes,)),
+        num_classes=2,
+    )
+
+
+POKEC_SIZED = {"nodes": 1_632_803, "pairs": 22_300_000, "features": 65}

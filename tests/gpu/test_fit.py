@@ -1,0 +1,73 @@
+"""Training on a card: the same curve as on a CPU, the same bits each time."""
+
+import pytest
+import torch
+
+from unalike import Graph, Task, random_splits
+from unalike.methods import METHODS
+from unalike.methods.method import solve_stack
+from unalike.metrics import ACCURACY
+from unalike.training.settings import Training
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+
+
+def small_graph():
+    torch.manual_seed(0)
+    labels = torch.randint(3, (400,))
+    source, target = torch.randint(400, (2, 6000))
+    kept = (labels[source] != labels[target]) | (torch.rand(6000) < 0.2)
+    features = torch.randn(400, 20) + labels[:, None] / 3
+    return Graph.from_edges(
+        source[kept], target[kept], num_nodes=400, features=features, labels=labels
+    )
+
+
+def tasks_of(graph, count):
+    splits = random_splits(graph.labels, count=count)
+    return [Task.hide(graph, s, ACCURACY, i) for i, s in enumerate(splits)]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_curve_is_that_of_the_cpu(name):
+    graph = small_graph()
+    options = {} if name == "link" else {"dropout": 0.0}
+    method = METHODS[name](training=Training(epochs=30), **options)
+    stack, tasks = [method] * 3, tasks_of(graph, 3)
+    card = solve_stack(stack, tasks, device="cuda")
+    cpu = solve_stack(stack, tasks, device="cpu")
+    for found, wanted in zip(card, cpu, strict=True):
+        assert found.curve.losses == pytest.approx(wanted.curve.losses, rel=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
+def test_same_seed_gives_the_same_bits(precision):
+    graph = small_graph()
+    method = METHODS["linkx"](
+        layers=2, training=Training(epochs=20, precision=precision)
+    )
+    task = tasks_of(graph, 1)[0]
+    once, again = (method.solve(task, device="cuda") for _ in range(2))
+    assert torch.equal(once.scores, again.scores)
+
+
+def test_too_large_a_stack_is_halved(monkeypatch):
+    from unalike.training import fit as loop
+
+    whole = loop._fit
+    sizes = []
+
+    def too_small(runs, *rest):
+        sizes.append(len(runs))
+        if len(runs) > 2:
+            torch.empty(2**50, dtype=torch.uint8, device="cuda")
+        return whole(runs, *rest)
+
+    monkeypatch.setattr(loop, "_fit", too_small)
+    method = METHODS["linkx"](training=Training(epochs=3))
+    solutions = solve_stack([method] * 5, tasks_of(small_graph(), 5), device="cuda")
+    assert len(solutions) == 5
+    assert sizes == [5, 3, 2, 1, 2]

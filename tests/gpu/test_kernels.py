@@ -1,0 +1,117 @@
+"""Every kernel of a card against the plain path, over shapes and kinds of numbers."""
+
+import pytest
+import torch
+
+from unalike import Adjacency
+from unalike.kernels import kernels_of, plain
+from unalike.kernels.update import Step, Weights
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+
+SHAPES = [(1, 1), (7, 5), (300, 200), (1000, 4000)]
+WIDTHS = [1, 2, 3, 16, 33, 128, 130, 640]
+
+
+def random_rows(shape, *, weighted):
+    """Rows with empty, ordinary and very long ones, fresh each time."""
+    rows, columns = shape
+    share = torch.rand(rows, 1) ** 4
+    share[0] = 0
+    share[-1] = 1
+    source, target = (torch.rand(rows, columns) < share).nonzero().T
+    values = torch.randn(len(source)) if weighted else None
+    return Adjacency.from_edges(source, target, shape=shape, values=values)
+
+
+def relative_error(found, wanted):
+    return float((found.double().cpu() - wanted).norm() / wanted.norm().clamp(min=1e-30))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_gather(shape, width, weighted):
+    rows = random_rows(shape, weighted=weighted)
+    dense = torch.randn(shape[1], width)
+    wanted = plain.gather(rows, dense.double())
+    card = rows.to("cuda")
+    for kind, bound in ((torch.float32, 1e-6), (torch.float64, 1e-12)):
+        found = kernels_of(torch.device("cuda")).gather(card, dense.to("cuda", kind))
+        assert found.dtype == kind
+        assert relative_error(found, wanted) < bound
+    half = dense.to(torch.bfloat16)
+    found = kernels_of(torch.device("cuda")).gather(card, half.cuda())
+    assert found.dtype == torch.float32
+    assert relative_error(found, plain.gather(rows, half.double())) < 1e-6
+
+
+def test_gather_gives_the_same_bits_again():
+    rows = random_rows((1000, 4000), weighted=True).to("cuda")
+    dense = torch.randn(4000, 128, device="cuda")
+    first = rows @ dense
+    assert all(torch.equal(first, rows @ dense) for _ in range(10))
+
+
+def stacked(rows, runs, width, *, half):
+    now = torch.randn(rows, runs, width)
+    fresh = Weights.fresh(now, half=half)
+    fresh.first.normal_()
+    fresh.second.uniform_(0.1, 1)
+    return fresh
+
+
+def on_card(weights):
+    return Weights(
+        *(None if t is None else t.cuda().clone() for t in vars(weights).values())
+    )
+
+
+def some_step(runs):
+    return Step(3, torch.rand(runs) / 10, torch.rand(runs), torch.rand(runs) < 0.5)
+
+
+def step_on_card(step):
+    tensors = (step.rate.cuda(), step.decay.cuda(), step.improved.cuda())
+    return Step(step.count, *tensors)
+
+
+def assert_same(card, wanted):
+    for name in ("now", "first", "second", "best"):
+        found = getattr(card, name)
+        assert relative_error(found, getattr(wanted, name).double()) < 1e-5, name
+    if wanted.half is not None:
+        assert torch.equal(card.half, card.now.to(torch.bfloat16))
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("runs", [1, 3, 10])
+@pytest.mark.parametrize("width", [1, 5, 64, 130])
+def test_adamw(runs, width, half):
+    weights, step = stacked(50, runs, width, half=half), some_step(runs)
+    slope = torch.randn_like(weights.now)
+    card = on_card(weights)
+    kernels_of(torch.device("cuda")).adamw(card, slope.cuda(), step_on_card(step))
+    plain.adamw(weights, slope, step)
+    assert_same(card, weights)
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("runs", [1, 3, 10])
+@pytest.mark.parametrize("width", [1, 5, 64, 130])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gather_adamw(runs, width, half, weighted):
+    rows = random_rows((300, 200), weighted=weighted)
+    weights, step = stacked(300, runs, width, half=half), some_step(runs)
+    slope = torch.randn(200, runs, width)
+    if half:
+        slope = slope.to(torch.bfloat16)
+    card = on_card(weights)
+    kernels_of(torch.device("cuda")).gather_adamw(
+        card, rows.to("cuda"), slope.cuda(), step_on_card(step)
+    )
+    plain.gather_adamw(weights, rows, slope, step)
+    assert_same(card, weights)
