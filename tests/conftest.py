@@ -1,13 +1,15 @@
 """What every test gets: one thread, no leftovers, shapes checked at run time."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import jaxtyping
 import pytest
 import torch
 
-jaxtyping.install_import_hook("unalike", "beartype.beartype").__enter__()
+if find_spec("beartype"):
+    jaxtyping.install_import_hook("unalike", "beartype.beartype").__enter__()
 torch.set_num_threads(1)
 
 DATA = Path(

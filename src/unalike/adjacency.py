@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,22 +11,16 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from unalike.errors import UserError
+from unalike.kernels.rows import Rows
 from unalike.product import SparseProduct
 
-Ids = Int[Tensor, " ids"]
+Ids = Int[Tensor, " _"]
 
 _INT32_MAX = 2**31 - 1
 
 
-@dataclass(frozen=True, eq=False)
-class Adjacency:
-    """Row i holds columns[starts[i]:starts[i + 1]], ascending and without repeats."""
-
-    starts: Int[Tensor, " rows_and_one"]
-    columns: Int[Tensor, " edges"]
-    width: int
-    values: Float[Tensor, " edges"] | None = None
-    """A weight for each entry; None means that all of them are 1."""
+class Adjacency(Rows):
+    """The neighbours of each node, or any other sparse matrix, by rows."""
 
     @classmethod
     def from_edges(
@@ -84,20 +77,10 @@ class Adjacency:
         return (self.num_rows, self.width)
 
     @cached_property
-    def degrees(self) -> Int[Tensor, " rows"]:
-        """Entries in each row."""
-        return self.starts[1:] - self.starts[:-1]
-
-    @cached_property
     def row_of_entry(self) -> Int[Tensor, " edges"]:
         """The row each entry stands in."""
         rows = torch.arange(self.num_rows, device=self.columns.device)
         return rows.repeat_interleave(self.degrees)
-
-    @cached_property
-    def longest_first(self) -> Int[Tensor, " rows"]:
-        """The rows by falling length."""
-        return self.degrees.argsort(descending=True, stable=True).int()
 
     @cached_property
     def transposed(self) -> Adjacency:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -12,19 +12,12 @@ from unalike.kernels import kernels_of
 from unalike.kernels.rows import Rows
 
 
-class TwoWayRows(Rows, Protocol):
-    """Rows that know their transpose, over which the gradient is gathered."""
-
-    @property
-    def transposed(self) -> TwoWayRows: ...
-
-
 class SparseProduct(Function):
     """Forward and backward are both gathers over rows, so no sum depends on timing."""
 
     @staticmethod
     def forward(
-        rows: TwoWayRows, dense: Float[Tensor, "columns width"]
+        rows: Rows, dense: Float[Tensor, "columns width"]
     ) -> Float[Tensor, "rows width"]:
         return kernels_of(dense.device).gather(rows, dense)
 
@@ -40,7 +33,7 @@ class SparseProduct(Function):
 
     @staticmethod
     def vmap(
-        _: Any, in_dims: tuple[None, int], rows: TwoWayRows, dense: Tensor
+        _: Any, in_dims: tuple[None, int], rows: Rows, dense: Tensor
     ) -> tuple[Tensor, int]:
         """A stack of dense matrices is one matrix with more columns."""
         stacked = dense.movedim(in_dims[1], 1)

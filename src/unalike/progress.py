@@ -1,25 +1,26 @@
 """Progress: how long work tells whoever watches how far it is."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Progress(Protocol):
     """A listener; the command line draws a bar, a library call stays silent."""
 
-    def stage(self, what: str, total: float | None, unit: str) -> None:
+    def stage(self, what: str, total: int | None, unit: str) -> None:
         """A new stage begins, of `total` units where that is known."""
 
-    def advance(self, amount: float, note: str = "") -> None:
+    def advance(self, amount: int, note: str = "") -> None:
         """So many more units are done; `note` says what is worth seeing beside them."""
 
 
 class Silent:
     """A listener that says nothing."""
 
-    def stage(self, what: str, total: float | None, unit: str) -> None:
+    def stage(self, what: str, total: int | None, unit: str) -> None:
         pass
 
-    def advance(self, amount: float, note: str = "") -> None:
+    def advance(self, amount: int, note: str = "") -> None:
         pass
 
 

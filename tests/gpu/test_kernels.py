@@ -28,7 +28,9 @@ def random_rows(shape, *, weighted):
 
 
 def relative_error(found, wanted):
-    return float((found.double().cpu() - wanted).norm() / wanted.norm().clamp(min=1e-30))
+    return float(
+        (found.double().cpu() - wanted).norm() / wanted.norm().clamp(min=1e-30)
+    )
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -96,6 +96,9 @@ class Ours:
         return gathered + written + state
 
 
+Maker = Callable[[], tuple[Epoch, Ours | None]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineBench:
     """What to measure."""
@@ -114,19 +117,16 @@ class EngineBench:
         device = graph.labels.device
         progress.stage("measuring", None, "")
         copy = bandwidth(device)
-        rows = [
-            {"hidden": hidden, "what": name, **row}
-            for hidden in self.hidden
-            for name, work in contenders(graph, splits[0], hidden, device).items()
-            for row in [self._row(work, device, copy)]
-            if not progress.advance(1, f"{name}, hidden {hidden}")
-        ]
-        stacks = [
-            {"hidden": hidden, "runs": runs, **self._stack(graph, splits, hidden, runs)}
-            for hidden in self.hidden
-            for runs in self.stacks
-            if not progress.advance(1, f"{runs} runs, hidden {hidden}")
-        ]
+        rows, stacks = [], []
+        for hidden in self.hidden:
+            for name, make in contenders(graph, splits[0], hidden).items():
+                progress.advance(1, f"{name}, hidden {hidden}")
+                row = self._row(make, device, copy)
+                rows.append({"hidden": hidden, "what": name, **row})
+            for runs in self.stacks:
+                progress.advance(1, f"{runs} runs, hidden {hidden}")
+                row = self._stack(graph, splits, hidden, runs)
+                stacks.append({"hidden": hidden, "runs": runs, **row})
         return {
             "nodes": graph.num_nodes,
             "entries": graph.adjacency.num_entries,
@@ -137,25 +137,25 @@ class EngineBench:
             "stacks": stacks,
         }
 
-    def _row(
-        self,
-        make: Callable[[], tuple[Epoch, Ours | None]],
-        device: torch.device,
-        copy: float,
-    ) -> dict[str, Any]:
+    def _row(self, make: Maker, device: torch.device, copy: float) -> dict[str, Any]:
         try:
-            epoch, ours = make()
-            taken = seconds(epoch, device, self.repeats)
-            row: dict[str, Any] = {"ms": 1e3 * taken, "gib": peak_gib(epoch, device)}
-            if ours is not None:
-                floor = ours.sparse_bytes() / copy
-                part = seconds(ours.sparse_part(), device, self.repeats)
-                row |= {"sparse_ms": 1e3 * part, "sparse_floor_ms": 1e3 * floor}
+            row = self._measure(make, device, copy)
         except torch.OutOfMemoryError:
             row = {"ms": None, "gib": None}
-        epoch = ours = None
         release(device)
         return row
+
+    def _measure(
+        self, make: Maker, device: torch.device, copy: float
+    ) -> dict[str, Any]:
+        epoch, ours = make()
+        taken = seconds(epoch, device, self.repeats)
+        row = {"ms": 1e3 * taken, "gib": peak_gib(epoch, device)}
+        if ours is None:
+            return row
+        part = seconds(ours.sparse_part(), device, self.repeats)
+        floor = ours.sparse_bytes() / copy
+        return {**row, "sparse_ms": 1e3 * part, "sparse_floor_ms": 1e3 * floor}
 
     def _stack(
         self, graph: Graph, splits: Sequence[Split], hidden: int, runs: int
@@ -168,23 +168,35 @@ class EngineBench:
         return {"ms": 1e3 * taken, "model_epochs_per_second": runs / taken}
 
 
-def contenders(
-    graph: Graph, split: Split, hidden: int, device: torch.device
-) -> dict[str, Callable[[], tuple[Epoch, Ours | None]]]:
+def contenders(graph: Graph, split: Split, hidden: int) -> dict[str, Maker]:
     """Everything to be timed, made when its turn comes."""
-    found: dict[str, Callable[[], tuple[Epoch, Ours | None]]] = {}
-    for name, make in PEERS.items():
-        found[name] = lambda make=make: (peer_epoch(make, graph, split, hidden), None)
-    precisions: tuple[Precision, ...] = ("float32",)
-    if device.type == "cuda":
-        precisions = ("float32", "tf32", "bf16")
-    for precision in precisions:
-        for every_row in (False, True):
-            told = ", every row scored" if every_row else ""
-            found[f"unalike {precision}{told}"] = lambda p=precision, e=every_row: (
-                ours_epoch(graph, split, hidden, precision=p, every_row=e)
+    found: dict[str, Maker] = {
+        name: partial(theirs_epoch, make, graph, split, hidden)
+        for name, make in PEERS.items()
+    }
+    on_card = graph.labels.device.type == "cuda"
+    precisions: tuple[Precision, ...] = ("float32", "tf32", "bf16")
+    for precision in precisions if on_card else precisions[:1]:
+        for every_row, told in ((False, ""), (True, ", every row scored")):
+            found[f"unalike {precision}{told}"] = partial(
+                ours_epoch,
+                graph,
+                split,
+                hidden,
+                precision=precision,
+                every_row=every_row,
             )
     return found
+
+
+def theirs_epoch(
+    make: Callable[[Graph, int], tuple[torch.nn.Module, torch.Tensor]],
+    graph: Graph,
+    split: Split,
+    hidden: int,
+) -> tuple[Epoch, None]:
+    """An epoch of a peer."""
+    return peer_epoch(make, graph, split, hidden), None
 
 
 def ours_epoch(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -23,6 +23,7 @@ from unalike.task import Curve, Solution, Task
 from unalike.training.checkpoint import Checkpoint
 
 
+@runtime_checkable
 class Source(Protocol):
     """What a dataset and a stored graph have in common."""
 

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from unalike.kernels.compiled import compiled
 from unalike.kernels.rows import Rows
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
@@ -76,7 +77,7 @@ def adamw(
         weights.half.copy_(weights.now)
 
 
-@numba.njit(parallel=True, fastmath=True, nogil=True, cache=True)
+@compiled(parallel=True, fastmath=True)
 def _adamw(now, first, second, best, gradient, rate, decay, improved, scale1, scale2):
     runs = len(rate)
     keep1, keep2 = np.float32(BETA1), np.float32(BETA2)

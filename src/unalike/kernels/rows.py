@@ -1,20 +1,36 @@
 """Rows: what a kernel reads of a sparse matrix."""
 
-from typing import Protocol
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
 
-class Rows(Protocol):
-    """Sparse rows, as `Adjacency` holds them."""
+@dataclass(frozen=True, eq=False)
+class Rows(ABC):
+    """Row i holds columns[starts[i]:starts[i + 1]], ascending and without repeats."""
+
+    starts: Int[Tensor, " rows_and_one"]
+    columns: Int[Tensor, " edges"]
+    width: int
+    values: Float[Tensor, " edges"] | None = None
+    """A weight for each entry; None means that all of them are 1."""
 
     @property
-    def starts(self) -> Int[Tensor, " rows_and_one"]: ...
-    @property
-    def columns(self) -> Int[Tensor, " edges"]: ...
-    @property
-    def values(self) -> Float[Tensor, " edges"] | None: ...
-    @property
+    @abstractmethod
+    def transposed(self) -> Rows:
+        """The same entries with rows and columns exchanged."""
+
+    @cached_property
+    def degrees(self) -> Int[Tensor, " rows"]:
+        """Entries in each row."""
+        return self.starts[1:] - self.starts[:-1]
+
+    @cached_property
     def longest_first(self) -> Int[Tensor, " rows"]:
-        """The rows by falling length, so that the longest do not finish last."""
+        """The rows by falling length, so that the longest are not begun last."""
+        return self.degrees.argsort(descending=True, stable=True).int()

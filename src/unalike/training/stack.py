@@ -14,7 +14,7 @@ from unalike.adjacency import Adjacency
 from unalike.features import Features
 from unalike.graph import Graph
 from unalike.kernels.update import Weights
-from unalike.training.network import Network
+from unalike.training.network import First, Network
 
 Stacked = dict[str, Float[Tensor, "nodes runs hidden"]]
 
@@ -83,7 +83,7 @@ class Stack:
         """What follows the first layer, for all runs; training moves the buffers."""
         self.template.train(training)
 
-        def one(row: Tensor, buffers: dict[str, Tensor], first: Stacked) -> Tensor:
+        def one(row: Tensor, buffers: dict[str, Tensor], first: First) -> Tensor:
             return functional_call(
                 self.template, (self._parameters(row), buffers), (batch, first)
             )
