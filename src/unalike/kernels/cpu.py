@@ -61,12 +61,16 @@ def adamw(
     """Keep the best weights, then one step of AdamW, in one pass over memory."""
     rows, runs, width = weights.now.shape
     single = np.float32
+    parts = (weights.now, weights.first, weights.second, weights.best, gradient)
+    now, first, second, best, slope = (
+        part.reshape(rows * runs, width).numpy() for part in parts
+    )
     _adamw(
-        *(
-            part.view(rows * runs, width).numpy()
-            for part in (weights.now, weights.first, weights.second, weights.best)
-        ),
-        gradient.reshape(rows * runs, width).numpy(),
+        now,
+        first,
+        second,
+        best,
+        slope,
         step.rate.numpy(),
         step.decay.numpy(),
         step.improved.numpy(),

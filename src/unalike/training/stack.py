@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
@@ -31,7 +31,7 @@ class Stack:
     tables: dict[str, Weights]
     rest: Weights
     shapes: dict[str, torch.Size]
-    buffers: dict[str, Float[Tensor, "runs ..."]]
+    buffers: dict[str, Shaped[Tensor, "runs ..."]]
 
     @classmethod
     def build(

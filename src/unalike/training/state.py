@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from unalike.kernels.update import Weights
@@ -68,7 +68,7 @@ class State:
             runs = self.improved[:, None]
             weights.best.copy_(torch.where(runs, weights.now, weights.best))
 
-    def _keep(self, best: Float[Tensor, "runs ..."], now: Tensor) -> None:
+    def _keep(self, best: Shaped[Tensor, "runs ..."], now: Tensor) -> None:
         runs = self.improved.view(-1, *[1] * (now.dim() - 1))
         best.copy_(torch.where(runs, now, best))
 
