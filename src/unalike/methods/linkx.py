@@ -51,8 +51,8 @@ class _Network(Network):
         edges = widths(graph.adjacency.width, of.hidden, of.hidden, of.edge_layers)
         features = widths(graph.num_features, of.hidden, of.hidden, of.feature_layers)
         super().__init__({"edges": table(*edges[:2]), "features": table(*features[:2])})
-        self.edges = after_table(edges, dropout=0)
-        self.features = after_table(features, dropout=0)
+        self.edges = after_table(edges, dropout=0.0)
+        self.features = after_table(features, dropout=0.0)
         self.mix = nn.Linear(2 * of.hidden, of.hidden)
         self.inner = nn.Sequential(
             *[Dropout(of.inner_dropout)] * bool(of.inner_dropout),
