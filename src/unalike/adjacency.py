@@ -119,7 +119,15 @@ class Adjacency(Rows):
         values = None if self.values is None else self.values[entries]
         return Adjacency(starts, self.columns[entries], self.width, values)
 
-    __getitem__ = rows
+    def __getitem__(self, chosen: Ids | slice) -> Adjacency:
+        """Some rows; those of a slice share the memory of these."""
+        if not isinstance(chosen, slice):
+            return self.rows(chosen)
+        first, last, _ = chosen.indices(self.num_rows)
+        starts = self.starts[first : last + 1]
+        entries = slice(int(starts[0]), int(starts[-1]))
+        values = None if self.values is None else self.values[entries]
+        return Adjacency(starts - starts[0], self.columns[entries], self.width, values)
 
     def induced(self, ids: Ids) -> Adjacency:
         """The entries between distinct `ids`, renumbered by their place in `ids`."""

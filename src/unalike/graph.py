@@ -216,6 +216,25 @@ class Graph:
         """Some nodes with the edges among them."""
         return self._cut(ids, self.adjacency.induced(ids))
 
+    def leading(self, count: int) -> Graph:
+        """The first nodes with all their edges, in the same memory."""
+        return self._slice(slice(0, count))
+
+    def trailing(self, count: int) -> Graph:
+        """The last nodes with all their edges, in the same memory."""
+        return self._slice(slice(self.num_nodes - count, self.num_nodes))
+
+    def _slice(self, nodes: slice) -> Graph:
+        if nodes == slice(0, self.num_nodes):
+            return self
+        return replace(
+            self,
+            adjacency=self.adjacency[nodes],
+            features=self.features[nodes],
+            labels=self.labels[nodes],
+            parent_ids=self.ids[nodes],
+        )
+
     def _cut(self, ids: Ids, adjacency: Adjacency) -> Graph:
         return replace(
             self,

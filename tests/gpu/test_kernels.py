@@ -47,8 +47,12 @@ def test_gather(shape, width, weighted):
         assert relative_error(found, wanted) < bound
     half = dense.to(torch.bfloat16)
     found = kernels_of(torch.device("cuda")).gather(card, half.cuda())
-    assert found.dtype == torch.float32
-    assert relative_error(found, plain.gather(rows, half.double())) < 1e-6
+    assert found.dtype == torch.bfloat16
+    assert relative_error(found, plain.gather(rows, half.double())) < 3e-3
+    offset = torch.randn(width)
+    wanted = plain.gather(rows, dense.double(), offset.double())
+    found = kernels_of(torch.device("cuda")).gather(card, dense.cuda(), offset.cuda())
+    assert relative_error(found, wanted) < 1e-6
 
 
 def test_gather_gives_the_same_bits_again():

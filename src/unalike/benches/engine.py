@@ -40,13 +40,12 @@ class Ours:
         splits: Sequence[Split],
         method: LINKX,
         *,
+        device: torch.device,
         every_row: bool = False,
     ) -> Ours:
         """A run for each split, ready for its first epoch."""
-        device = graph.labels.device
         tasks = [
-            Task.hide(graph.to("cpu"), split, ACCURACY, seed)
-            for seed, split in enumerate(splits)
+            Task.hide(graph, split, ACCURACY, seed) for seed, split in enumerate(splits)
         ]
         shown = show_labels(tasks)
         runs = [Run(method.network, task, method.training) for task in tasks]
@@ -62,6 +61,7 @@ class Ours:
             nonlocal first
             self.state.epoch = 1
             learn(self.state, self.plan, first, ACCURACY)
+            first.clear()
             first = self.state.stack.products(self.plan.rows)
             grade(self.state, self.plan, first, ACCURACY)
 
@@ -112,21 +112,24 @@ class EngineBench:
     """Epochs to take the median of."""
 
     def measure(
-        self, graph: Graph, splits: Sequence[Split], progress: Progress
+        self,
+        graph: Graph,
+        splits: Sequence[Split],
+        device: torch.device,
+        progress: Progress,
     ) -> dict[str, Any]:
-        """All rows of the bench for one graph, on the device it lies on."""
-        device = graph.labels.device
+        """All rows of the bench for one graph on one device."""
         progress.stage("measuring", None, "")
         copy = bandwidth(device)
         rows, stacks = [], []
         for hidden in self.hidden:
-            for name, make in contenders(graph, splits[0], hidden).items():
+            for name, make in contenders(graph, splits[0], hidden, device).items():
                 progress.advance(1, f"{name}, hidden {hidden}")
                 row = self._row(make, device, copy)
                 rows.append({"hidden": hidden, "what": name, **row})
             for runs in self.stacks:
                 progress.advance(1, f"{runs} runs, hidden {hidden}")
-                row = self._stack(graph, splits, hidden, runs)
+                row = self._stack(graph, splits, hidden, runs, device)
                 stacks.append({"hidden": hidden, "runs": runs, **row})
         return {
             "nodes": graph.num_nodes,
@@ -159,23 +162,29 @@ class EngineBench:
         return {**row, "sparse_ms": 1e3 * part, "sparse_floor_ms": 1e3 * floor}
 
     def _stack(
-        self, graph: Graph, splits: Sequence[Split], hidden: int, runs: int
+        self,
+        graph: Graph,
+        splits: Sequence[Split],
+        hidden: int,
+        runs: int,
+        device: torch.device,
     ) -> dict[str, Any]:
-        device = graph.labels.device
         chosen = [splits[run % len(splits)] for run in range(runs)]
-        ours = Ours.begin(graph, chosen, LINKX(hidden=hidden))
+        ours = Ours.begin(graph, chosen, LINKX(hidden=hidden), device=device)
         taken = seconds(ours.epoch(), device, self.repeats)
         release(device)
         return {"ms": 1e3 * taken, "model_epochs_per_second": runs / taken}
 
 
-def contenders(graph: Graph, split: Split, hidden: int) -> dict[str, Maker]:
+def contenders(
+    graph: Graph, split: Split, hidden: int, device: torch.device
+) -> dict[str, Maker]:
     """Everything to be timed, made when its turn comes."""
     found: dict[str, Maker] = {
-        name: partial(theirs_epoch, make, graph, split, hidden)
+        name: partial(theirs_epoch, make, graph, split, hidden, device)
         for name, make in PEERS.items()
     }
-    on_card = graph.labels.device.type == "cuda"
+    on_card = device.type == "cuda"
     precisions: tuple[Precision, ...] = ("float32", "tf32", "bf16")
     for precision in precisions if on_card else precisions[:1]:
         for every_row, told in ((False, ""), (True, ", every row scored")):
@@ -184,6 +193,7 @@ def contenders(graph: Graph, split: Split, hidden: int) -> dict[str, Maker]:
                 graph,
                 split,
                 hidden,
+                device=device,
                 precision=precision,
                 every_row=every_row,
             )
@@ -195,18 +205,25 @@ def theirs_epoch(
     graph: Graph,
     split: Split,
     hidden: int,
+    device: torch.device,
 ) -> tuple[Epoch, None]:
     """An epoch of a peer."""
-    return peer_epoch(make, graph, split, hidden), None
+    return peer_epoch(make, graph.to(device), split, hidden), None
 
 
 def ours_epoch(
-    graph: Graph, split: Split, hidden: int, *, precision: Precision, every_row: bool
+    graph: Graph,
+    split: Split,
+    hidden: int,
+    *,
+    device: torch.device,
+    precision: Precision,
+    every_row: bool,
 ) -> tuple[Epoch, Ours]:
     """An epoch of one run in some precision."""
     training = Training(precision=precision)
     method = LINKX(hidden=hidden, training=training)
-    ours = Ours.begin(graph, [split], method, every_row=every_row)
+    ours = Ours.begin(graph, [split], method, device=device, every_row=every_row)
     epoch = ours.epoch()
 
     def precise_epoch() -> None:

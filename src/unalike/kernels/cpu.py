@@ -20,12 +20,20 @@ HALVES = (torch.bfloat16, torch.float16)
 
 
 def gather(
-    rows: Rows, dense: Float[Tensor, "columns width"]
+    rows: Rows,
+    dense: Float[Tensor, "columns width"],
+    offset: Float[Tensor, " width"] | None = None,
 ) -> Float[Tensor, "rows width"]:
     """For each row the sum of the dense rows its columns name, times their values."""
+    total = _sums(rows, dense.float() if dense.dtype in HALVES else dense)
+    shifted = total if offset is None else total.add_(offset)
+    return shifted.to(dense.dtype)
+
+
+def _sums(
+    rows: Rows, dense: Float[Tensor, "columns width"]
+) -> Float[Tensor, "rows width"]:
     starts, columns, values = rows.starts, rows.columns, rows.values
-    if dense.dtype in HALVES:
-        dense = dense.float()
     if not len(columns) or not dense.shape[1]:
         return dense.new_zeros(len(starts) - 1, dense.shape[1])
     if values is not None:

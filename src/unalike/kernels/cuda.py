@@ -56,8 +56,11 @@ def _gather(
     values,
     order,
     dense,
+    offset,
     out,
     width,
+    sums: tl.constexpr,
+    shifted: tl.constexpr,
     weighted: tl.constexpr,
     block: tl.constexpr,
     neighbours: tl.constexpr,
@@ -74,12 +77,14 @@ def _gather(
         width,
         column,
         inside,
-        out.dtype.element_ty,
+        sums,
         weighted,
         block,
         neighbours,
     )
-    tl.store(out + row * width + column, total, mask=inside)
+    if shifted:
+        total += tl.load(offset + column, mask=inside, other=0).to(sums)
+    tl.store(out + row * width + column, total.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -233,19 +238,23 @@ def _adamw(
 
 
 def gather(
-    rows: Rows, dense: Float[Tensor, "columns width"]
+    rows: Rows,
+    dense: Float[Tensor, "columns width"],
+    offset: Float[Tensor, " width"] | None = None,
 ) -> Float[Tensor, "rows width"]:
     """For each row the sum of the dense rows its columns name, times their values."""
     count, width = len(rows.starts) - 1, dense.shape[1]
-    kind = torch.promote_types(dense.dtype, torch.float32)
-    out = torch.empty(count, width, device=dense.device, dtype=kind)
+    out = torch.empty(count, width, device=dense.device, dtype=dense.dtype)
     if out.numel():
         grid, shape = _shape(count, width)
         _gather[grid](
             *_read(rows),
             dense.contiguous(),
+            out if offset is None else offset.contiguous(),
             out,
             width,
+            tl.float64 if dense.dtype == torch.float64 else tl.float32,
+            offset is not None,
             *_flag(rows),
             *shape,
             num_warps=1,

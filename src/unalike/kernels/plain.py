@@ -11,9 +11,14 @@ from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
 
 def gather(
-    rows: Rows, dense: Float[Tensor, "columns width"]
+    rows: Rows,
+    dense: Float[Tensor, "columns width"],
+    offset: Float[Tensor, " width"] | None = None,
 ) -> Float[Tensor, "rows width"]:
-    """For each row the sum of the dense rows its columns name, times their values."""
+    """For each row the sum of the dense rows its columns name, times their values.
+
+    The offset is added to every row. Halves are summed as float32, then rounded.
+    """
     lengths = rows.starts.diff()
     row_of_entry = torch.arange(len(lengths), device=dense.device)
     picked = dense[rows.columns.long()]
@@ -21,7 +26,10 @@ def gather(
     if rows.values is not None:
         picked = picked * rows.values[:, None]
     total = picked.new_zeros(len(lengths), dense.shape[1])
-    return total.index_add(0, row_of_entry.repeat_interleave(lengths), picked)
+    if offset is not None:
+        total += offset
+    rows_of_entries = row_of_entry.repeat_interleave(lengths)
+    return total.index_add(0, rows_of_entries, picked).to(dense.dtype)
 
 
 def adamw(

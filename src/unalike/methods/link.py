@@ -8,9 +8,8 @@ from torch import Tensor
 from unalike.features import Features
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
-from unalike.methods.layers.table import Offset, table
 from unalike.methods.method import Trained
-from unalike.training.network import First, Network
+from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +30,10 @@ class LINK(Trained):
 
 class _Network(Network):
     def __init__(self, columns: int, classes: int) -> None:
-        super().__init__({"edges": table(columns, classes)})
-        self.offset = Offset(columns, classes)
+        super().__init__({"edges": Table(columns, classes)})
 
     def inputs(self, batch: Graph) -> dict[str, Features]:
         return {"edges": batch.adjacency}
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        return self.offset(first["edges"])
+        return first["edges"]

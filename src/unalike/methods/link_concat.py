@@ -11,9 +11,8 @@ from unalike.features import Features
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
 from unalike.methods.layers.mlp import after_table, widths
-from unalike.methods.layers.table import table
 from unalike.methods.method import Trained
-from unalike.training.network import First, Network
+from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +51,8 @@ class _Network(Network):
         features, columns = inputs
         super().__init__(
             {
-                "features": table(features, sizes[1], fan_in=sizes[0]),
-                "edges": table(columns, sizes[1], fan_in=sizes[0]),
+                "features": Table(features, sizes[1], fan_in=sizes[0]),
+                "edges": Table(columns, sizes[1], fan_in=sizes[0]),
             }
         )
         self.rest = after_table(sizes, dropout)

@@ -4,16 +4,15 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from unalike.features import Features
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
-from unalike.methods.layers.dropout import Dropout
+from unalike.methods.layers.mix import Mix
 from unalike.methods.layers.mlp import after_table, mlp, widths
-from unalike.methods.layers.table import table
 from unalike.methods.method import Trained
-from unalike.training.network import First, Network
+from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +49,10 @@ class _Network(Network):
     def __init__(self, of: LINKX, graph: Graph) -> None:
         edges = widths(graph.adjacency.width, of.hidden, of.hidden, of.edge_layers)
         features = widths(graph.num_features, of.hidden, of.hidden, of.feature_layers)
-        super().__init__({"edges": table(*edges[:2]), "features": table(*features[:2])})
+        super().__init__({"edges": Table(*edges[:2]), "features": Table(*features[:2])})
         self.edges = after_table(edges, dropout=0.0)
         self.features = after_table(features, dropout=0.0)
-        self.mix = nn.Linear(2 * of.hidden, of.hidden)
-        self.inner = nn.Sequential(
-            *[Dropout(of.inner_dropout)] * bool(of.inner_dropout),
-            *[nn.ReLU()] * of.inner_activation,
-        )
+        self.mix = Mix(of.hidden, of.inner_dropout, active=of.inner_activation)
         sizes = widths(of.hidden, of.hidden, graph.num_classes, of.layers)
         self.final = mlp(sizes, of.dropout)
 
@@ -67,5 +62,4 @@ class _Network(Network):
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         a = self.edges(first["edges"])
         x = self.features(first["features"])
-        w = self.inner(self.mix(torch.cat([a, x], 1)))
-        return self.final(torch.relu(w + a + x))
+        return self.final(torch.relu(self.mix(a, x)))

@@ -8,9 +8,8 @@ from torch import Tensor
 from unalike.features import Features
 from unalike.graph import Graph
 from unalike.methods.layers.mlp import after_table, widths
-from unalike.methods.layers.table import table
 from unalike.methods.method import Trained
-from unalike.training.network import First, Network
+from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +32,7 @@ class MLP(Trained):
 
 class _Network(Network):
     def __init__(self, sizes: list[int], dropout: float) -> None:
-        super().__init__({"features": table(sizes[0], sizes[1])})
+        super().__init__({"features": Table(sizes[0], sizes[1])})
         self.rest = after_table(sizes, dropout)
 
     def inputs(self, batch: Graph) -> dict[str, Features]:

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from unalike.adjacency import Adjacency
 from unalike.errors import UserError
+from unalike.features import Features
 from unalike.graph import Graph
 from unalike.kernels import kernels_of
-from unalike.kernels.update import Step
+from unalike.kernels.update import Step, Weights
 from unalike.metrics import Metric
 from unalike.progress import SILENT, Progress
 from unalike.task import Curve, Solution, Task
@@ -87,6 +88,7 @@ def _fit(
     told, seen = 0, began
     while state.epoch < runs[0].training.epochs:
         learn(state, plan, first, metric)
+        first.clear()
         first = state.stack.products(plan.rows)
         grade(state, plan, first, metric)
         now = time.perf_counter()
@@ -127,28 +129,27 @@ def learn(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
     rest = stack.rest.now[0].detach().requires_grad_()
     scores = stack.scores(plan.learn, leading, rest, stack.buffers, training=True)
     loss = metric.loss(scores, plan.learn.labels, plan.learn_weight)
-    slope, *slopes = torch.autograd.grad(loss.sum(), [rest, *leading.values()])
+    slope, *slopes = torch.autograd.grad(
+        loss.sum(), [rest, *leading.values()], materialize_grads=True
+    )
     state.losses[state.epoch] = loss.detach()
     step = Step(state.epoch + 1, state.rate, state.decay, state.improved)
+    inputs = stack.template.inputs(plan.learn)
+    for (name, matrix), wanted in zip(inputs.items(), slopes, strict=True):
+        slope[:, stack.spans[name]] += wanted.sum(0, dtype=slope.dtype)
+        move_table(stack.tables[name], matrix, wanted, step)
     kernels_of(rest.device).adamw(stack.rest, slope[None], step)
-    for (name, matrix), wanted in zip(
-        stack.template.inputs(plan.learn).items(), slopes, strict=True
-    ):
-        move_table(stack, name, matrix, wanted, step)
 
 
 def move_table(
-    stack: Stack,
-    name: str,
-    matrix: Adjacency | Float[Tensor, "nodes features"],
+    weights: Weights,
+    matrix: Features,
     slope: Float[Tensor, "nodes runs hidden"],
     step: Step,
 ) -> None:
     """One step of a table, given the slope at the product it takes part in."""
-    kernels, weights = kernels_of(slope.device), stack.tables[name]
+    kernels = kernels_of(slope.device)
     if isinstance(matrix, Adjacency):
-        if weights.half is not None:
-            slope = slope.to(weights.half.dtype)
         kernels.gather_adamw(weights, matrix.transposed, slope, step)
     else:
         gathered = matrix.float().T @ slope.flatten(1)

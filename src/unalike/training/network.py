@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -12,23 +15,42 @@ from unalike.features import Features
 from unalike.graph import Graph
 
 First = dict[str, Float[Tensor, "nodes hidden"]]
-"""The products of the inputs with the tables of the same name."""
+"""The products of the inputs with the tables of the same name, offsets added."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The size of a first layer's weight: a row per input, and an offset."""
+
+    inputs: int
+    width: int
+    fan_in: int | None = None
+    """Inputs that add up, where another table shares the sum."""
+
+    def draw(self) -> tuple[nn.Parameter, nn.Parameter]:
+        """Weight and offset like those of `nn.Linear`: within 1 / sqrt(inputs)."""
+        bound = 1 / math.sqrt(max(1, self.fan_in or self.inputs))
+        weight = torch.empty(self.inputs, self.width).uniform_(-bound, bound)
+        offset = torch.empty(self.width).uniform_(-bound, bound)
+        return nn.Parameter(weight), nn.Parameter(offset)
 
 
 class Network(nn.Module, ABC):
     """A network whose first layer is a product of rows and tables.
 
     The training loop takes these products itself, because it can take them once for
-    many purposes and update a large table while it gathers its gradient. What follows
+    many purposes and move a large table while it gathers its gradient. What follows
     is an ordinary module.
     """
 
     row_wise: ClassVar[bool] = True
     """Do scores of a node depend on its own row alone, when not training?"""
 
-    def __init__(self, tables: dict[str, Float[Tensor, "inputs hidden"]]) -> None:
+    def __init__(self, tables: dict[str, Table]) -> None:
         super().__init__()
-        self.tables = nn.ParameterDict(tables)
+        drawn = {name: table.draw() for name, table in tables.items()}
+        self.tables = nn.ParameterDict({name: pair[0] for name, pair in drawn.items()})
+        self.offsets = nn.ParameterDict({name: pair[1] for name, pair in drawn.items()})
 
     @abstractmethod
     def inputs(self, batch: Graph) -> dict[str, Features]:
@@ -45,5 +67,8 @@ class Network(nn.Module, ABC):
 
     def score(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         """The scores of a batch, products included."""
-        inputs = self.inputs(batch)
-        return self(batch, {name: x @ self.tables[name] for name, x in inputs.items()})
+        first = {
+            name: matrix @ self.tables[name] + self.offsets[name]
+            for name, matrix in self.inputs(batch).items()
+        }
+        return self(batch, first)

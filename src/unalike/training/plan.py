@@ -63,16 +63,15 @@ class Plan:
                 (~learns & grades).nonzero()[:, 0],
             ]
         )
-        learn, grade = (
-            order[: int(learns.sum())],
-            order[len(order) - int(grades.sum()) :],
-        )
+        rows = graph.rows(order)
+        learn = rows.leading(int(learns.sum()))
+        grade = rows.trailing(int(grades.sum()))
         return cls(
-            rows=graph.rows(order),
-            learn=graph.rows(learn),
-            learn_weight=train[:, learn].float(),
-            grade=graph.rows(grade),
-            grade_weight=valid[:, grade].float(),
+            rows=rows,
+            learn=learn,
+            learn_weight=train[:, learn.ids].float(),
+            grade=grade,
+            grade_weight=valid[:, grade.ids].float(),
         )
 
     @classmethod
@@ -82,13 +81,14 @@ class Plan:
         return cls(graph, graph, train.float(), graph, valid.float())
 
     def to(self, device: torch.device) -> Plan:
-        """The same plan on another device."""
+        """The same plan on another device; learn and grade remain views of rows."""
+        rows = self.rows.to(device)
         return Plan(
-            self.rows.to(device),
-            self.learn.to(device),
-            self.learn_weight.to(device),
-            self.grade.to(device),
-            self.grade_weight.to(device),
+            rows=rows,
+            learn=rows.leading(self.learn.num_nodes),
+            learn_weight=self.learn_weight.to(device),
+            grade=rows.trailing(self.grade.num_nodes),
+            grade_weight=self.grade_weight.to(device),
         )
 
 

@@ -13,6 +13,7 @@ from torch.func import functional_call, vmap
 from unalike.adjacency import Adjacency
 from unalike.features import Features
 from unalike.graph import Graph
+from unalike.kernels import kernels_of
 from unalike.kernels.update import Weights
 from unalike.training.network import First, Network
 
@@ -31,6 +32,8 @@ class Stack:
     tables: dict[str, Weights]
     rest: Weights
     shapes: dict[str, torch.Size]
+    spans: dict[str, slice]
+    """Where the offset of each table lies in `rest`."""
     buffers: dict[str, Shaped[Tensor, "runs ..."]]
 
     @classmethod
@@ -46,6 +49,7 @@ class Stack:
             network.tables = nn.ParameterDict()
         rows = [nn.utils.parameters_to_vector(n.parameters()) for n in networks]
         buffers = [dict(n.named_buffers()) for n in networks]
+        shapes = {name: p.shape for name, p in networks[0].named_parameters()}
         return cls(
             template=networks[0].to("meta"),
             tables={
@@ -53,7 +57,8 @@ class Stack:
                 for name, table in tables.items()
             },
             rest=Weights.fresh(torch.stack(rows)[None].detach().to(device), half=False),
-            shapes={name: p.shape for name, p in networks[0].named_parameters()},
+            shapes=shapes,
+            spans=offset_spans(shapes),
             buffers={
                 name: torch.stack([b[name] for b in buffers]).to(device)
                 for name in buffers[0]
@@ -66,8 +71,11 @@ class Stack:
 
     def products(self, batch: Graph, *, best: bool = False) -> Stacked:
         """The first layer of all runs."""
+        rest = self.rest.best if best else self.rest.now
         return {
-            name: multiply(matrix, self.tables[name], best=best)
+            name: multiply(
+                matrix, self.tables[name], rest[0, :, self.spans[name]], best=best
+            )
             for name, matrix in self.template.inputs(batch).items()
         }
 
@@ -98,13 +106,29 @@ class Stack:
 
 
 def multiply(
-    matrix: Features, weights: Weights, *, best: bool
+    matrix: Features,
+    weights: Weights,
+    offset: Float[Tensor, "runs hidden"],
+    *,
+    best: bool,
 ) -> Float[Tensor, "nodes runs hidden"]:
-    """The product of a matrix and a stacked table."""
+    """The product of a matrix and a stacked table, with the offset of each run."""
     if isinstance(matrix, Adjacency):
         table = weights.best if best else weights.to_gather
-        product = matrix @ table.flatten(1)
+        gather = kernels_of(table.device).gather
+        product = gather(matrix, table.flatten(1), offset.flatten())
     else:
         table = weights.best if best else weights.now
-        product = matrix.float() @ table.flatten(1)
+        product = torch.addmm(offset.flatten(), matrix.float(), table.flatten(1))
     return product.unflatten(1, table.shape[1:])
+
+
+def offset_spans(shapes: dict[str, torch.Size]) -> dict[str, slice]:
+    """Where the offset of each table lies among the parameters of a run."""
+    spans, begin = {}, 0
+    for name, shape in shapes.items():
+        owner, _, table = name.partition(".")
+        if owner == "offsets":
+            spans[table] = slice(begin, begin + shape.numel())
+        begin += shape.numel()
+    return spans

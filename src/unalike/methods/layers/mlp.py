@@ -6,7 +6,6 @@ from itertools import pairwise
 from torch import nn
 
 from unalike.methods.layers.dropout import Dropout
-from unalike.methods.layers.table import Offset
 
 
 def widths(inputs: int, hidden: int, outputs: int, layers: int) -> list[int]:
@@ -20,8 +19,8 @@ def mlp(sizes: Sequence[int], dropout: float) -> nn.Sequential:
 
 
 def after_table(sizes: Sequence[int], dropout: float) -> nn.Sequential:
-    """The same perceptron without its first product, which a table takes part in."""
-    return nn.Sequential(Offset(sizes[0], sizes[1]), *_further(sizes[1:], dropout))
+    """The same perceptron without its first linear map, which is a table's."""
+    return nn.Sequential(*_further(sizes[1:], dropout))
 
 
 def _further(sizes: Sequence[int], dropout: float) -> Iterator[nn.Module]:
