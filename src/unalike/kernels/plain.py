@@ -55,5 +55,5 @@ def gather_adamw(
     step: Step,
 ) -> None:
     """A step of AdamW whose gradient is a gather of what reaches each row."""
-    gathered = gather(rows, gradient.flatten(1))
+    gathered = gather(rows, gradient.flatten(1).float())
     adamw(weights, gathered.view_as(weights.now), step)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.features import Features
+from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
 from unalike.methods.method import Trained
@@ -32,7 +32,7 @@ class _Network(Network):
     def __init__(self, columns: int, classes: int) -> None:
         super().__init__({"edges": Table(columns, classes)})
 
-    def inputs(self, batch: Graph) -> dict[str, Features]:
+    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
         return {"edges": batch.adjacency}
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:

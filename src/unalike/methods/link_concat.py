@@ -10,6 +10,7 @@ from unalike.adjacency import Adjacency
 from unalike.features import Features
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
+from unalike.methods.layers.entry import Entry, value
 from unalike.methods.layers.mlp import after_table, widths
 from unalike.methods.method import Trained
 from unalike.training.network import First, Network, Table
@@ -39,29 +40,25 @@ class LINKConcat(Trained):
         return replace(seen, features=binarise(seen.features))
 
     def network(self, graph: Graph) -> Network:
-        inputs = (graph.num_features, graph.adjacency.width)
-        sizes = widths(sum(inputs), self.hidden, graph.num_classes, self.layers)
-        return _Network(inputs, sizes, self.dropout)
+        return _Network(self, graph)
 
 
 class _Network(Network):
-    def __init__(
-        self, inputs: tuple[int, int], sizes: list[int], dropout: float
-    ) -> None:
-        features, columns = inputs
-        super().__init__(
-            {
-                "features": Table(features, sizes[1], fan_in=sizes[0]),
-                "edges": Table(columns, sizes[1], fan_in=sizes[0]),
-            }
-        )
-        self.rest = after_table(sizes, dropout)
+    def __init__(self, of: LINKConcat, graph: Graph) -> None:
+        columns, features = graph.adjacency.width, graph.num_features
+        inputs = columns + features
+        sizes = widths(inputs, of.hidden, graph.num_classes, of.layers)
+        entry = Entry(graph, Table(features, sizes[1], fan_in=inputs))
+        edges = Table(columns, sizes[1], fan_in=inputs)
+        super().__init__({"edges": edges, **entry.tables})
+        self.entry = entry
+        self.rest = after_table(sizes, of.dropout)
 
-    def inputs(self, batch: Graph) -> dict[str, Features]:
-        return {"features": batch.features, "edges": batch.adjacency}
+    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
+        return {"edges": batch.adjacency, **self.entry.inputs(batch)}
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        return self.rest(first["features"] + first["edges"])
+        return self.rest(first["edges"] + value(self.entry(batch, first)))
 
 
 def binarise(features: Features) -> Features:

@@ -6,9 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.features import Features
+from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
+from unalike.methods.layers.entry import Entry, value
 from unalike.methods.layers.mix import Mix
 from unalike.methods.layers.mlp import after_table, mlp, widths
 from unalike.methods.method import Trained
@@ -49,17 +50,21 @@ class _Network(Network):
     def __init__(self, of: LINKX, graph: Graph) -> None:
         edges = widths(graph.adjacency.width, of.hidden, of.hidden, of.edge_layers)
         features = widths(graph.num_features, of.hidden, of.hidden, of.feature_layers)
-        super().__init__({"edges": Table(*edges[:2]), "features": Table(*features[:2])})
+        entry = Entry(graph, Table(*features[:2]))
+        super().__init__({"edges": Table(*edges[:2]), **entry.tables})
+        self.entry = entry
         self.edges = after_table(edges, dropout=0.0)
         self.features = after_table(features, dropout=0.0)
         self.mix = Mix(of.hidden, of.inner_dropout, active=of.inner_activation)
         sizes = widths(of.hidden, of.hidden, graph.num_classes, of.layers)
         self.final = mlp(sizes, of.dropout)
 
-    def inputs(self, batch: Graph) -> dict[str, Features]:
-        return {"edges": batch.adjacency, "features": batch.features}
+    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
+        return {"edges": batch.adjacency, **self.entry.inputs(batch)}
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         a = self.edges(first["edges"])
-        x = self.features(first["features"])
+        x = self.entry(batch, first)
+        if len(self.features):
+            x = self.features(value(x))
         return self.final(torch.relu(self.mix(a, x)))

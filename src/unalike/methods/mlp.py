@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.features import Features
+from unalike.adjacency import Adjacency
 from unalike.graph import Graph
+from unalike.methods.layers.entry import Entry, value
 from unalike.methods.layers.mlp import after_table, widths
 from unalike.methods.method import Trained
 from unalike.training.network import First, Network, Table
@@ -27,16 +28,18 @@ class MLP(Trained):
 
     def network(self, graph: Graph) -> Network:
         sizes = widths(graph.num_features, self.hidden, graph.num_classes, self.layers)
-        return _Network(sizes, self.dropout)
+        return _Network(graph, sizes, self.dropout)
 
 
 class _Network(Network):
-    def __init__(self, sizes: list[int], dropout: float) -> None:
-        super().__init__({"features": Table(sizes[0], sizes[1])})
+    def __init__(self, graph: Graph, sizes: list[int], dropout: float) -> None:
+        entry = Entry(graph, Table(sizes[0], sizes[1]))
+        super().__init__(entry.tables)
+        self.entry = entry
         self.rest = after_table(sizes, dropout)
 
-    def inputs(self, batch: Graph) -> dict[str, Features]:
-        return {"features": batch.features}
+    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
+        return self.entry.inputs(batch)
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        return self.rest(first["features"])
+        return self.rest(value(self.entry(batch, first)))

@@ -11,12 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.adjacency import Adjacency
 from unalike.errors import UserError
-from unalike.features import Features
 from unalike.graph import Graph
 from unalike.kernels import kernels_of
-from unalike.kernels.update import Step, Weights
+from unalike.kernels.update import Step
 from unalike.metrics import Metric
 from unalike.progress import SILENT, Progress
 from unalike.task import Curve, Solution, Task
@@ -134,26 +132,18 @@ def learn(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
     )
     state.losses[state.epoch] = loss.detach()
     step = Step(state.epoch + 1, state.rate, state.decay, state.improved)
+    kernels = kernels_of(rest.device)
     inputs = stack.template.inputs(plan.learn)
     for (name, matrix), wanted in zip(inputs.items(), slopes, strict=True):
-        slope[:, stack.spans[name]] += wanted.sum(0, dtype=slope.dtype)
-        move_table(stack.tables[name], matrix, wanted, step)
-    kernels_of(rest.device).adamw(stack.rest, slope[None], step)
+        slope[:, stack.spans[name]] += total(wanted)
+        kernels.gather_adamw(stack.tables[name], matrix.transposed, wanted, step)
+    kernels.adamw(stack.rest, slope[None], step)
 
 
-def move_table(
-    weights: Weights,
-    matrix: Features,
-    slope: Float[Tensor, "nodes runs hidden"],
-    step: Step,
-) -> None:
-    """One step of a table, given the slope at the product it takes part in."""
-    kernels = kernels_of(slope.device)
-    if isinstance(matrix, Adjacency):
-        kernels.gather_adamw(weights, matrix.transposed, slope, step)
-    else:
-        gathered = matrix.float().T @ slope.flatten(1)
-        kernels.adamw(weights, gathered.view_as(weights.now), step)
+def total(slope: Float[Tensor, "nodes runs hidden"]) -> Float[Tensor, "runs hidden"]:
+    """The sum over nodes, as a product, which cards take faster than a sum."""
+    ones = slope.new_ones(len(slope))
+    return (ones @ slope.flatten(1)).view_as(slope[0])
 
 
 @torch.no_grad()
@@ -176,7 +166,7 @@ def score(
 ) -> Float[Tensor, "runs nodes classes"]:
     """Score every node with the best weights of each run."""
     stack = state.stack
-    width = max(w.now[0].numel() for w in stack.tables.values())
+    width = sum(w.now[0].numel() for w in stack.tables.values())
     scores = []
     for piece in pieces(stack.template, graph, width):
         batch = piece.to(device)

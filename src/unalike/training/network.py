@@ -1,4 +1,4 @@
-"""Network: tables that multiply the rows of a batch, and what follows them."""
+"""Network: tables that meet sparse rows, and what follows them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from unalike.features import Features
+from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 
 First = dict[str, Float[Tensor, "nodes hidden"]]
-"""The products of the inputs with the tables of the same name, offsets added."""
+"""The products of sparse inputs with the tables of the same name, offsets added."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Table:
 
 
 class Network(nn.Module, ABC):
-    """A network whose first layer is a product of rows and tables.
+    """A network whose sparse inputs meet tables, and an ordinary module after that.
 
-    The training loop takes these products itself, because it can take them once for
-    many purposes and move a large table while it gathers its gradient. What follows
-    is an ordinary module.
+    The training loop takes the products of sparse rows and tables itself, because it
+    can take them once for many purposes and move a large table while it gathers its
+    gradient. Dense inputs are the business of the module.
     """
 
     row_wise: ClassVar[bool] = True
@@ -53,12 +53,12 @@ class Network(nn.Module, ABC):
         self.offsets = nn.ParameterDict({name: pair[1] for name, pair in drawn.items()})
 
     @abstractmethod
-    def inputs(self, batch: Graph) -> dict[str, Features]:
-        """The matrix that multiplies each table."""
+    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
+        """The sparse matrix that multiplies each table."""
 
     @abstractmethod
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        """The scores of a batch, from the products of its inputs and the tables."""
+        """The scores of a batch, from the products of its sparse inputs."""
 
     @property
     def mixes_rows(self) -> bool:

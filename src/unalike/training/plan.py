@@ -103,7 +103,7 @@ def pieces(network: Network, graph: Graph, width: int) -> Iterator[Graph]:
     if not network.row_wise:
         yield graph
         return
-    size = max(1, NUMBERS_AT_ONCE // max(1, width))
+    size = max(1, NUMBERS_AT_ONCE // (width + 128))
     for ids in torch.arange(graph.num_nodes).split(size):
         yield graph.rows(ids)
 

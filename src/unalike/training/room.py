@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 from unalike.training.network import Network
 
@@ -21,20 +20,12 @@ ACTIVATION_COPIES = 10
 def runs_at_once(network: Network, graph: Graph, device: torch.device) -> int:
     """A stack that keeps the device busy and fits into its memory."""
     inputs = network.inputs(graph)
+    width = sum(table.shape[1] for table in network.tables.values())
     weights = sum(table.numel() for table in network.tables.values())
     if device.type != "cuda":
-        work = weights + sum(
-            entries(matrix) * network.tables[name].shape[1]
-            for name, matrix in inputs.items()
-        )
-        return max(1, CPU_WORK // max(1, work))
-    width = sum(table.shape[1] for table in network.tables.values())
-    activations = graph.num_nodes * width * ACTIVATION_COPIES
+        entries = sum(matrix.num_entries for matrix in inputs.values())
+        return max(1, CPU_WORK // max(1, weights + entries * width))
+    activations = graph.num_nodes * max(width, 1) * ACTIVATION_COPIES
     needed = 4 * (weights * WEIGHT_COPIES + activations)
     free, _ = torch.cuda.mem_get_info(device)
     return max(1, int(CUDA_SHARE * free / needed))
-
-
-def entries(matrix: Adjacency | torch.Tensor) -> int:
-    """Numbers that a product reads of a matrix."""
-    return matrix.num_entries if isinstance(matrix, Adjacency) else matrix.numel()

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from unalike.adjacency import Adjacency
-from unalike.features import Features
 from unalike.graph import Graph
 from unalike.kernels import kernels_of
 from unalike.kernels.update import Weights
@@ -96,8 +95,10 @@ class Stack:
                 self.template, (self._parameters(row), buffers), (batch, first)
             )
 
-        dims = (0, 0, dict.fromkeys(first, 1))
-        return vmap(one, in_dims=dims, randomness="different")(rest, buffers, first)
+        halves = any(product.dtype == torch.bfloat16 for product in first.values())
+        stacked = vmap(one, (0, 0, dict.fromkeys(first, 1)), randomness="different")
+        with torch.autocast(rest.device.type, torch.bfloat16, enabled=halves):
+            return stacked(rest, buffers, first).float()
 
     def _parameters(self, row: Float[Tensor, " parameters"]) -> dict[str, Tensor]:
         sizes = [shape.numel() for shape in self.shapes.values()]
@@ -106,20 +107,16 @@ class Stack:
 
 
 def multiply(
-    matrix: Features,
+    matrix: Adjacency,
     weights: Weights,
     offset: Float[Tensor, "runs hidden"],
     *,
     best: bool,
 ) -> Float[Tensor, "nodes runs hidden"]:
-    """The product of a matrix and a stacked table, with the offset of each run."""
-    if isinstance(matrix, Adjacency):
-        table = weights.best if best else weights.to_gather
-        gather = kernels_of(table.device).gather
-        product = gather(matrix, table.flatten(1), offset.flatten())
-    else:
-        table = weights.best if best else weights.now
-        product = torch.addmm(offset.flatten(), matrix.float(), table.flatten(1))
+    """The product of sparse rows and a stacked table, with the offset of each run."""
+    table = weights.best if best else weights.to_gather
+    gather = kernels_of(table.device).gather
+    product = gather(matrix, table.flatten(1), offset.flatten())
     return product.unflatten(1, table.shape[1:])
 
 
