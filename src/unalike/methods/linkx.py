@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -67,4 +66,4 @@ class _Network(Network):
         x = self.entry(batch, first)
         if len(self.features):
             x = self.features(value(x))
-        return self.final(torch.relu(self.mix(a, x)))
+        return self.final(self.mix(a, x))

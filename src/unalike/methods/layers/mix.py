@@ -3,14 +3,14 @@
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from unalike.methods.layers.dropout import Dropout
 from unalike.methods.layers.entry import Affine, Hidden, value
+from unalike.methods.layers.rectified_sum import rectified_sum
 
 
 class Mix(nn.Module):
-    """W [a; x] + a + x, with dropout and ReLU on the first term where wanted."""
+    """relu(W [a; x] + a + x), with dropout and ReLU on the product where wanted."""
 
     def __init__(self, hidden: int, dropout: float, *, active: bool) -> None:
         super().__init__()
@@ -23,18 +23,14 @@ class Mix(nn.Module):
     ) -> Float[Tensor, "nodes hidden"]:
         if len(self.inner):
             x = value(x)
-            return self.inner(self.linear(torch.cat([a, x], 1))) + a + x
+            mixed = self.inner(self.linear(torch.cat([a, x], 1)))
+            return torch.relu(mixed + a + x)
         # Without an inner step all is linear: (W_a + 1) a + (W_x + 1) x + b needs
         # neither the concatenation nor, for dense features, x itself.
-        for_a, for_x = self.linear.weight.split(a.shape[1], 1)
-        identity = torch.eye(a.shape[1], device=a.device)
-        return F.linear(a, for_a + identity, self.linear.bias) + self._through(
-            x, for_x + identity
-        )
-
-    def _through(
-        self, x: Hidden, weight: Float[Tensor, "hidden hidden"]
-    ) -> Float[Tensor, "nodes hidden"]:
-        if isinstance(x, Affine):
-            return x.times(weight.T).value()
-        return F.linear(x, weight)
+        for_a, for_x = self.linear.weight.T.split(a.shape[1])
+        one = torch.eye(a.shape[1], device=a.device)
+        if not isinstance(x, Affine):
+            x = Affine(x, one, torch.zeros_like(self.linear.bias))
+        x = x.times(for_x + one)
+        offset = self.linear.bias + x.offset
+        return rectified_sum(offset, (a, for_a + one), (x.rows, x.weight))
