@@ -5,7 +5,7 @@ import torch
 
 from unalike import Adjacency
 from unalike.kernels import kernels_of, plain
-from unalike.kernels.update import Step, Weights
+from unalike.kernels.update import Step, Weights, scales
 
 pytestmark = [
     pytest.mark.gpu,
@@ -77,12 +77,13 @@ def on_card(weights):
 
 
 def some_step(runs):
-    return Step(3, torch.rand(runs) / 10, torch.rand(runs), torch.rand(runs) < 0.5)
+    count = torch.tensor([3.0], dtype=torch.float64)
+    rates = (torch.rand(runs) / 10, torch.rand(runs), torch.rand(runs) < 0.5)
+    return Step(scales(count), *rates)
 
 
 def step_on_card(step):
-    tensors = (step.rate.cuda(), step.decay.cuda(), step.improved.cuda())
-    return Step(step.count, *tensors)
+    return Step(*(tensor.cuda() for tensor in vars(step).values()))
 
 
 def assert_same(card, wanted):

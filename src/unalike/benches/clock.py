@@ -8,10 +8,13 @@ from collections.abc import Callable
 
 import torch
 
+WARM_UP = 4
+"""Rounds that are not timed: compiling, recording, filling caches."""
+
 
 def seconds(work: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """The median time of some work after two rounds of warming up."""
-    for _ in range(2):
+    """The median time of some work, once it has been done a few times."""
+    for _ in range(WARM_UP):
         work()
     taken = []
     for _ in range(repeats):
@@ -29,14 +32,16 @@ def settle(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def peak_gib(work: Callable[[], object], device: torch.device) -> float | None:
-    """The most device memory that exists while the work runs; unknown on a CPU."""
+def reset_peak(device: torch.device) -> None:
+    """Forget how much device memory was held before."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_gib(device: torch.device) -> float | None:
+    """The most device memory held since the last reset; unknown on a CPU."""
     if device.type != "cuda":
         return None
-    settle(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    work()
-    settle(device)
     return torch.cuda.max_memory_allocated(device) / 2**30
 
 

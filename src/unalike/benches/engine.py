@@ -10,17 +10,17 @@ from typing import Any
 
 import torch
 
-from unalike.benches.clock import bandwidth, peak_gib, seconds
+from unalike.benches.clock import bandwidth, peak_gib, reset_peak, seconds
 from unalike.benches.peers import PEERS, Epoch, peer_epoch
 from unalike.graph import Graph
 from unalike.kernels import kernels_of
-from unalike.kernels.update import Step
 from unalike.methods.linkx import LINKX
 from unalike.metrics import ACCURACY
 from unalike.progress import Progress
 from unalike.split import Split
 from unalike.task import Task
-from unalike.training.fit import Run, grade, learn, precise, start
+from unalike.training.epoch import Epochs
+from unalike.training.fit import Run, precise, start
 from unalike.training.plan import Plan, show_labels
 from unalike.training.settings import Precision, Training
 from unalike.training.state import State
@@ -55,17 +55,7 @@ class Ours:
 
     def epoch(self) -> Epoch:
         """A step, then the validation grade, as `fit` takes them."""
-        first = self.state.stack.products(self.plan.rows)
-
-        def epoch() -> None:
-            nonlocal first
-            self.state.epoch = 1
-            learn(self.state, self.plan, first, ACCURACY)
-            first.clear()
-            first = self.state.stack.products(self.plan.rows)
-            grade(self.state, self.plan, first, ACCURACY)
-
-        return epoch
+        return Epochs(self.state, self.plan, ACCURACY).advance
 
     def sparse_part(self) -> Epoch:
         """The gather of the rows, and the gather of the gradient with its step."""
@@ -76,7 +66,7 @@ class Ours:
         ).to(weights.to_gather.dtype)
         kernels = kernels_of(weights.now.device)
         table = weights.to_gather.flatten(1)
-        step = Step(1, self.state.rate, self.state.decay, self.state.improved)
+        step = self.state.next_step()
 
         def part() -> None:
             plan.rows.adjacency @ table
@@ -97,6 +87,8 @@ class Ours:
         return gathered + written + state
 
 
+MANY = 10_000
+"""Epochs that no measurement uses up."""
 Maker = Callable[[], tuple[Epoch, Ours | None]]
 
 
@@ -152,9 +144,10 @@ class EngineBench:
     def _measure(
         self, make: Maker, device: torch.device, copy: float
     ) -> dict[str, Any]:
+        reset_peak(device)
         epoch, ours = make()
         taken = seconds(epoch, device, self.repeats)
-        row = {"ms": 1e3 * taken, "gib": peak_gib(epoch, device)}
+        row = {"ms": 1e3 * taken, "gib": peak_gib(device)}
         if ours is None:
             return row
         part = seconds(ours.sparse_part(), device, self.repeats)
@@ -170,7 +163,12 @@ class EngineBench:
         device: torch.device,
     ) -> dict[str, Any]:
         chosen = [splits[run % len(splits)] for run in range(runs)]
-        ours = Ours.begin(graph, chosen, LINKX(hidden=hidden), device=device)
+        ours = Ours.begin(
+            graph,
+            chosen,
+            LINKX(hidden=hidden, training=Training(epochs=MANY)),
+            device=device,
+        )
         taken = seconds(ours.epoch(), device, self.repeats)
         release(device)
         return {"ms": 1e3 * taken, "model_epochs_per_second": runs / taken}
@@ -221,7 +219,7 @@ def ours_epoch(
     every_row: bool,
 ) -> tuple[Epoch, Ours]:
     """An epoch of one run in some precision."""
-    training = Training(precision=precision)
+    training = Training(precision=precision, epochs=MANY)
     method = LINKX(hidden=hidden, training=training)
     ours = Ours.begin(graph, [split], method, device=device, every_row=every_row)
     epoch = ours.epoch()

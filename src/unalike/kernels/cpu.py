@@ -23,11 +23,13 @@ def gather(
     rows: Rows,
     dense: Float[Tensor, "columns width"],
     offset: Float[Tensor, " width"] | None = None,
+    out: Float[Tensor, "rows width"] | None = None,
 ) -> Float[Tensor, "rows width"]:
     """For each row the sum of the dense rows its columns name, times their values."""
     total = _sums(rows, dense.float() if dense.dtype in HALVES else dense)
     shifted = total if offset is None else total.add_(offset)
-    return shifted.to(dense.dtype)
+    found = shifted.to(dense.dtype)
+    return found if out is None else out.copy_(found)
 
 
 def _sums(
@@ -68,7 +70,6 @@ def adamw(
 ) -> None:
     """Keep the best weights, then one step of AdamW, in one pass over memory."""
     rows, runs, width = weights.now.shape
-    single = np.float32
     parts = (weights.now, weights.first, weights.second, weights.best, gradient)
     now, first, second, best, slope = (
         part.reshape(rows * runs, width).numpy() for part in parts
@@ -82,8 +83,7 @@ def adamw(
         step.rate.numpy(),
         step.decay.numpy(),
         step.improved.numpy(),
-        single(step.first_scale),
-        single(step.second_scale),
+        *step.scales.numpy(),
     )
     if weights.half is not None:
         weights.half.copy_(weights.now)

@@ -101,8 +101,7 @@ def _move(
     rate,
     decay,
     improved,
-    scale1,
-    scale2,
+    scales,
     beta1: tl.constexpr,
     beta2: tl.constexpr,
     epsilon: tl.constexpr,
@@ -117,8 +116,8 @@ def _move(
     tl.store(second + place, square, mask=inside)
     pace = tl.load(rate + run, mask=inside)
     shrink = 1 - pace * tl.load(decay + run, mask=inside)
-    spread = tl.sqrt(square * scale2) + epsilon
-    weight = shrink * weight - pace * scale1 * mean / spread
+    spread = tl.sqrt(square * tl.load(scales + 1)) + epsilon
+    weight = shrink * weight - pace * tl.load(scales) * mean / spread
     tl.store(now + place, weight, mask=inside)
     if halved:
         tl.store(half + place, weight.to(tl.bfloat16), mask=inside)
@@ -139,10 +138,9 @@ def _gather_adamw(
     rate,
     decay,
     improved,
+    scales,
     width,
     run_width,
-    scale1,
-    scale2,
     beta1: tl.constexpr,
     beta2: tl.constexpr,
     epsilon: tl.constexpr,
@@ -181,8 +179,7 @@ def _gather_adamw(
         rate,
         decay,
         improved,
-        scale1,
-        scale2,
+        scales,
         beta1,
         beta2,
         epsilon,
@@ -201,11 +198,10 @@ def _adamw(
     rate,
     decay,
     improved,
+    scales,
     size,
     runs,
     run_width,
-    scale1,
-    scale2,
     beta1: tl.constexpr,
     beta2: tl.constexpr,
     epsilon: tl.constexpr,
@@ -228,8 +224,7 @@ def _adamw(
         rate,
         decay,
         improved,
-        scale1,
-        scale2,
+        scales,
         beta1,
         beta2,
         epsilon,
@@ -241,10 +236,12 @@ def gather(
     rows: Rows,
     dense: Float[Tensor, "columns width"],
     offset: Float[Tensor, " width"] | None = None,
+    out: Float[Tensor, "rows width"] | None = None,
 ) -> Float[Tensor, "rows width"]:
     """For each row the sum of the dense rows its columns name, times their values."""
     count, width = len(rows.starts) - 1, dense.shape[1]
-    out = torch.empty(count, width, device=dense.device, dtype=dense.dtype)
+    if out is None:
+        out = torch.empty(count, width, device=dense.device, dtype=dense.dtype)
     if out.numel():
         grid, shape = _shape(count, width)
         _gather[grid](
@@ -275,8 +272,6 @@ def adamw(
             size,
             runs,
             width,
-            step.first_scale,
-            step.second_scale,
             BETA1,
             BETA2,
             EPSILON,
@@ -302,8 +297,6 @@ def gather_adamw(
             *_state(weights, step),
             width,
             run_width,
-            step.first_scale,
-            step.second_scale,
             BETA1,
             BETA2,
             EPSILON,
@@ -340,4 +333,5 @@ def _state(weights: Weights, step: Step) -> tuple[Tensor, ...]:
         step.rate,
         step.decay,
         step.improved,
+        step.scales,
     )

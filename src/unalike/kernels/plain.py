@@ -14,10 +14,12 @@ def gather(
     rows: Rows,
     dense: Float[Tensor, "columns width"],
     offset: Float[Tensor, " width"] | None = None,
+    out: Float[Tensor, "rows width"] | None = None,
 ) -> Float[Tensor, "rows width"]:
     """For each row the sum of the dense rows its columns name, times their values.
 
-    The offset is added to every row. Halves are summed as float32, then rounded.
+    The offset is added to every row. Halves are summed as float32, then rounded. The
+    sums are written to `out` where it is given.
     """
     lengths = rows.starts.diff()
     row_of_entry = torch.arange(len(lengths), device=dense.device)
@@ -29,7 +31,8 @@ def gather(
     if offset is not None:
         total += offset
     rows_of_entries = row_of_entry.repeat_interleave(lengths)
-    return total.index_add(0, rows_of_entries, picked).to(dense.dtype)
+    found = total.index_add(0, rows_of_entries, picked).to(dense.dtype)
+    return found if out is None else out.copy_(found)
 
 
 def adamw(
@@ -41,8 +44,9 @@ def adamw(
     weights.best.copy_(kept)
     weights.first.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
     weights.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-    spread = (weights.second * step.second_scale).sqrt() + EPSILON
-    moved = rate * step.first_scale * weights.first / spread
+    scale1, scale2 = step.scales
+    spread = (weights.second * scale2).sqrt() + EPSILON
+    moved = rate * scale1 * weights.first / spread
     weights.now.mul_(1 - rate * decay).sub_(moved)
     if weights.half is not None:
         weights.half.copy_(weights.now)

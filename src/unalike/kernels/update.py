@@ -40,18 +40,19 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of AdamW: rates differ by run, the count of steps does not."""
+    """One step of AdamW: rates differ by run, the count of steps does not.
 
-    count: int
+    All of it lies on the device, so that a recorded step can be played again.
+    """
+
+    scales: Float[Tensor, 2]
+    """What the moving averages are multiplied by, so soon after the start."""
     rate: Float[Tensor, " runs"]
     decay: Float[Tensor, " runs"]
     improved: Bool[Tensor, " runs"]
     """Runs whose weights before this step are their best so far, to be kept."""
 
-    @property
-    def first_scale(self) -> float:
-        return 1 / (1 - BETA1**self.count)
 
-    @property
-    def second_scale(self) -> float:
-        return 1 / (1 - BETA2**self.count)
+def scales(count: Float[Tensor, 1]) -> Float[Tensor, 2]:
+    """1 / (1 - beta^count) for both moving averages."""
+    return torch.cat([1 / (1 - beta**count) for beta in (BETA1, BETA2)]).float()

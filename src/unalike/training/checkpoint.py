@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from unalike.errors import UserError
 from unalike.training.state import State
 
-EPOCH, KEY, RANDOM, CUDA_RANDOM = "epoch", "key", "random", "cuda random"
+KEY, RANDOM, CUDA_RANDOM = "key", "random", "cuda random"
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
         try:
-            save_file(tensors, partial, {EPOCH: str(state.epoch), KEY: self.key})
+            save_file(tensors, partial, {KEY: self.key})
             partial.replace(self.path)
         finally:
             partial.unlink(missing_ok=True)
@@ -62,7 +62,7 @@ class Checkpoint:
                 torch.set_rng_state(file.get_tensor(RANDOM))
                 if state.best.is_cuda:
                     torch.cuda.set_rng_state(file.get_tensor(CUDA_RANDOM))
-                state.epoch = int(file.metadata()[EPOCH])
+                state.epoch = int(state.clock)
         except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
             raise UserError(f"{self.path} is no checkpoint ({error}).") from None
 

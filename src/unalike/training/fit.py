@@ -13,16 +13,14 @@ from torch import Tensor
 
 from unalike.errors import UserError
 from unalike.graph import Graph
-from unalike.kernels import kernels_of
-from unalike.kernels.update import Step
-from unalike.metrics import Metric
 from unalike.progress import SILENT, Progress
 from unalike.task import Curve, Solution, Task
 from unalike.training.checkpoint import Checkpoint, Saver
+from unalike.training.epoch import Epochs
 from unalike.training.network import Network
 from unalike.training.plan import Plan, pieces, show_labels
 from unalike.training.settings import Training
-from unalike.training.stack import Stack, Stacked
+from unalike.training.stack import Stack
 from unalike.training.state import State
 
 GLANCE_SECONDS = 0.2
@@ -82,13 +80,10 @@ def _fit(
     saver = Saver(checkpoint)
     saver.restore(state)
     progress.stage("training", runs[0].training.epochs, "epochs")
-    first = state.stack.products(plan.rows)
+    epochs = Epochs(state, plan, metric)
     told, seen = 0, began
     while state.epoch < runs[0].training.epochs:
-        learn(state, plan, first, metric)
-        first.clear()
-        first = state.stack.products(plan.rows)
-        grade(state, plan, first, metric)
+        epochs.advance()
         now = time.perf_counter()
         if now - seen > GLANCE_SECONDS:
             progress.advance(state.epoch - told, _note(state))
@@ -115,49 +110,6 @@ def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:
     stack = Stack.build([make(run) for run in runs], device=device, half=half)
     torch.manual_seed(runs[0].task.seed)
     return State.start(stack, [run.training for run in runs])
-
-
-def learn(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
-    """One step on the training rows."""
-    stack = state.stack
-    leading = {
-        name: product[: plan.learn.num_nodes].detach().requires_grad_()
-        for name, product in first.items()
-    }
-    rest = stack.rest.now[0].detach().requires_grad_()
-    scores = stack.scores(plan.learn, leading, rest, stack.buffers, training=True)
-    loss = metric.loss(scores, plan.learn.labels, plan.learn_weight)
-    slope, *slopes = torch.autograd.grad(
-        loss.sum(), [rest, *leading.values()], materialize_grads=True
-    )
-    state.losses[state.epoch] = loss.detach()
-    step = Step(state.epoch + 1, state.rate, state.decay, state.improved)
-    kernels = kernels_of(rest.device)
-    inputs = stack.template.inputs(plan.learn)
-    for (name, matrix), wanted in zip(inputs.items(), slopes, strict=True):
-        slope[:, stack.spans[name]] += total(wanted)
-        kernels.gather_adamw(stack.tables[name], matrix.transposed, wanted, step)
-    kernels.adamw(stack.rest, slope[None], step)
-
-
-def total(slope: Float[Tensor, "nodes runs hidden"]) -> Float[Tensor, "runs hidden"]:
-    """The sum over nodes, as a product, which cards take faster than a sum."""
-    ones = slope.new_ones(len(slope))
-    return (ones @ slope.flatten(1)).view_as(slope[0])
-
-
-@torch.no_grad()
-def grade(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
-    """Grade the validation rows."""
-    stack = state.stack
-    trailing = {
-        name: product[len(product) - plan.grade.num_nodes :]
-        for name, product in first.items()
-    }
-    scores = stack.scores(
-        plan.grade, trailing, stack.rest.now[0], stack.buffers, training=False
-    )
-    state.note_grade(metric.grade(scores, plan.grade.labels, plan.grade_weight))
 
 
 @torch.no_grad()

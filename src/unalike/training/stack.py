@@ -68,12 +68,18 @@ class Stack:
     def num_runs(self) -> int:
         return self.rest.now.shape[1]
 
-    def products(self, batch: Graph, *, best: bool = False) -> Stacked:
-        """The first layer of all runs."""
+    def products(
+        self, batch: Graph, *, best: bool = False, out: Stacked | None = None
+    ) -> Stacked:
+        """The first layer of all runs, written to `out` where it is given."""
         rest = self.rest.best if best else self.rest.now
         return {
             name: multiply(
-                matrix, self.tables[name], rest[0, :, self.spans[name]], best=best
+                matrix,
+                self.tables[name],
+                rest[0, :, self.spans[name]],
+                best=best,
+                out=None if out is None else out[name].flatten(1),
             )
             for name, matrix in self.template.inputs(batch).items()
         }
@@ -112,11 +118,12 @@ def multiply(
     offset: Float[Tensor, "runs hidden"],
     *,
     best: bool,
+    out: Float[Tensor, "nodes columns"] | None,
 ) -> Float[Tensor, "nodes runs hidden"]:
     """The product of sparse rows and a stacked table, with the offset of each run."""
     table = weights.best if best else weights.to_gather
     gather = kernels_of(table.device).gather
-    product = gather(matrix, table.flatten(1), offset.flatten())
+    product = gather(matrix, table.flatten(1), offset.flatten(), out)
     return product.unflatten(1, table.shape[1:])
 
 

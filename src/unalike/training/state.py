@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from unalike.kernels.update import Weights
+from unalike.kernels.update import Step, Weights, scales
 from unalike.training.settings import Training
 from unalike.training.stack import Stack
 
@@ -30,7 +30,10 @@ class State:
     """The first epoch with that grade, counted from 1."""
     improved: Bool[Tensor, " runs"]
     """Runs whose present weights are the best, not yet kept."""
-    epoch: int = field(default=0)
+    clock: Int[Tensor, 1]
+    """Epochs done, where the device can read them."""
+    epoch: int = 0
+    """The same for the program; whoever runs an epoch counts it."""
 
     @classmethod
     def start(cls, stack: Stack, trainings: Sequence[Training]) -> State:
@@ -50,15 +53,25 @@ class State:
             best=torch.full((runs,), -torch.inf, dtype=torch.float64, device=device),
             best_epoch=torch.zeros(runs, dtype=torch.int64, device=device),
             improved=torch.zeros(runs, dtype=torch.bool, device=device),
+            clock=torch.zeros(1, dtype=torch.int64, device=device),
         )
+
+    def next_step(self) -> Step:
+        """The step of AdamW that comes now."""
+        count = (self.clock + 1).double()
+        return Step(scales(count), self.rate, self.decay, self.improved)
+
+    def note_loss(self, loss: Float[Tensor, " runs"]) -> None:
+        """Take down a training loss."""
+        self.losses.index_copy_(0, self.clock, loss[None].double())
 
     def note_grade(self, grade: Float[Tensor, " runs"]) -> None:
         """Take down a validation grade; the best of each run is marked to be kept."""
-        self.grades[self.epoch] = grade
-        self.epoch += 1
-        self.improved = grade > self.best
-        self.best = torch.where(self.improved, grade, self.best)
-        self.best_epoch = self.best_epoch.masked_fill(self.improved, self.epoch)
+        self.grades.index_copy_(0, self.clock, grade[None])
+        self.clock += 1
+        torch.gt(grade, self.best, out=self.improved)
+        self._keep(self.best, grade)
+        self._keep(self.best_epoch, self.clock.expand_as(self.best_epoch))
         for name, now in self.stack.buffers.items():
             self._keep(self.best_buffers[name], now)
 
@@ -87,6 +100,6 @@ class State:
         kept = {f"best buffer/{name}": b for name, b in self.best_buffers.items()}
         notes = {
             name: getattr(self, name)
-            for name in ("losses", "grades", "best", "best_epoch", "improved")
+            for name in ("losses", "grades", "best", "best_epoch", "improved", "clock")
         }
         return {**weights, **buffers, **kept, **notes}

@@ -1,0 +1,109 @@
+"""Epoch: a step on the training rows, then a grade of the validation rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.kernels import kernels_of
+from unalike.metrics import Metric
+from unalike.training.plan import Plan
+from unalike.training.stack import Stacked
+from unalike.training.state import State
+
+EPOCHS_BEFORE_RECORDING = 3
+"""Epochs that warm a card up before one is recorded."""
+
+
+@dataclass(eq=False)
+class Epochs:
+    """Epochs of a stack, one after the other.
+
+    The products that the grade of one epoch reads are those the step of the next one
+    needs. On a card an epoch is recorded and then played again, so that it takes the
+    time of its kernels and not that of launching them.
+    """
+
+    state: State
+    plan: Plan
+    metric: Metric
+    first: Stacked = field(init=False)
+    record: torch.cuda.CUDAGraph | None = None
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        self.first = self.state.stack.products(self.plan.rows)
+
+    def advance(self) -> None:
+        """One more epoch."""
+        if self.record is not None:
+            self.record.replay()
+        elif self.plan.learn_weight.is_cuda:
+            self._advance_on_card()
+        else:
+            self._epoch()
+        self.done += 1
+        self.state.epoch += 1
+
+    def _advance_on_card(self) -> None:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            self._epoch()
+        torch.cuda.current_stream().wait_stream(side)
+        if self.done + 1 >= EPOCHS_BEFORE_RECORDING:
+            record = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(record):
+                self._epoch()
+            self.record = record
+
+    def _epoch(self) -> None:
+        learn(self.state, self.plan, self.first, self.metric)
+        self.state.stack.products(self.plan.rows, out=self.first)
+        grade(self.state, self.plan, self.first, self.metric)
+
+
+def learn(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
+    """One step on the training rows."""
+    stack = state.stack
+    leading = {
+        name: product[: plan.learn.num_nodes].detach().requires_grad_()
+        for name, product in first.items()
+    }
+    rest = stack.rest.now[0].detach().requires_grad_()
+    scores = stack.scores(plan.learn, leading, rest, stack.buffers, training=True)
+    loss = metric.loss(scores, plan.learn.labels, plan.learn_weight)
+    slope, *slopes = torch.autograd.grad(
+        loss.sum(), [rest, *leading.values()], materialize_grads=True
+    )
+    state.note_loss(loss.detach())
+    step = state.next_step()
+    kernels = kernels_of(rest.device)
+    inputs = stack.template.inputs(plan.learn)
+    for (name, matrix), wanted in zip(inputs.items(), slopes, strict=True):
+        slope[:, stack.spans[name]] += total(wanted)
+        kernels.gather_adamw(stack.tables[name], matrix.transposed, wanted, step)
+    kernels.adamw(stack.rest, slope[None], step)
+
+
+def total(slope: Float[Tensor, "nodes runs hidden"]) -> Float[Tensor, "runs hidden"]:
+    """The sum over nodes, as a product, which cards take faster than a sum."""
+    ones = slope.new_ones(len(slope))
+    return (ones @ slope.flatten(1)).view_as(slope[0])
+
+
+@torch.no_grad()
+def grade(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
+    """Grade the validation rows."""
+    stack = state.stack
+    trailing = {
+        name: product[len(product) - plan.grade.num_nodes :]
+        for name, product in first.items()
+    }
+    scores = stack.scores(
+        plan.grade, trailing, stack.rest.now[0], stack.buffers, training=False
+    )
+    state.note_grade(metric.grade(scores, plan.grade.labels, plan.grade_weight))
