@@ -33,7 +33,10 @@ class Draft:
     def add(self, name: str, array: np.ndarray) -> None:
         """Write one array."""
         self.names.append(name)
-        np.save(self.folder / f"{name}.npy", array, allow_pickle=False)
+        with (self.folder / f"{name}.npy").open("wb") as file:
+            _write_header(file, array.dtype, array.shape)
+            # Not np.save: its error for a full disk does not say what is wrong.
+            file.write(np.ascontiguousarray(array).data)
 
     def reserve(self, name: str, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Make room for one array and map it, to be filled in place."""
@@ -56,15 +59,15 @@ class Draft:
 
         def append(piece: np.ndarray) -> None:
             nonlocal length
-            file.write(memoryview(np.ascontiguousarray(piece, dtype)).cast("B"))
+            file.write(np.ascontiguousarray(piece, dtype).data)
             length += len(piece)
 
         with (self.folder / f"{name}.npy").open("wb") as file:
-            _write_header(file, dtype, 0)
+            _write_header(file, dtype, (0,))
             yield append
             # Numpy pads headers, so that a longer length fits into the same bytes.
             file.seek(0)
-            _write_header(file, dtype, length)
+            _write_header(file, dtype, (length,))
 
     def scratch(self, name: str) -> Path:
         """A path for a temporary file; it is gone when the draft is done."""
@@ -98,11 +101,11 @@ class Draft:
         }
 
 
-def _write_header(file: IO[bytes], dtype: Any, length: int) -> None:
+def _write_header(file: IO[bytes], dtype: Any, shape: tuple[int, ...]) -> None:
     facts = {
         "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
         "fortran_order": False,
-        "shape": (length,),
+        "shape": shape,
     }
     np.lib.format.write_array_header_1_0(file, facts)
 
@@ -115,6 +118,7 @@ def drafting(folder: Path) -> Iterator[Draft]:
         raise UserError(f"{folder} exists already; name another folder or remove it.")
     _sweep(folder)
     hidden = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
+    missing = [parent for parent in hidden.parents if not parent.exists()]
     try:
         hidden.mkdir(parents=True)
         yield Draft(folder, hidden)
@@ -124,6 +128,9 @@ def drafting(folder: Path) -> Iterator[Draft]:
         raise UserError(f"Cannot write {folder}: {error.strerror}.") from None
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
+        with suppress(OSError):
+            for parent in missing:
+                parent.rmdir()
 
 
 def _sweep(folder: Path) -> None:

@@ -19,6 +19,8 @@ from unalike.store import verify_graph
 SHOWN = 10
 """Classes and splits that are shown one by one."""
 
+GUESS = ImportOptions()
+
 Names = tuple[str, ...]
 
 
@@ -32,7 +34,7 @@ def command(
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     options: Annotated[
         ImportOptions, tyro.conf.arg(name="", prefix_name=False)
-    ] = ImportOptions(),
+    ] = GUESS,
     undirected: Annotated[bool, DIRECTION] = False,
     verify: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     json: bool = False,

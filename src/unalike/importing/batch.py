@@ -53,4 +53,4 @@ class Batch:
 
     def wrong(self, row: int, what: str) -> UserError:
         """The error that a row of this batch deserves."""
-        return UserError(f"{self.table.place(self.first + int(row))}: {what}")
+        return UserError(f"{self.table.place(self.first + row)}: {what}")

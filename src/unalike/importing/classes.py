@@ -50,7 +50,7 @@ class ClassReader:
         self.codes.append(codes[spelled])
 
     def finish(self) -> tuple[np.ndarray, list[Hashable]]:
-        """The class of each node, -1 where it has none, and the names of the classes."""
+        """The class of each node, -1 where it has none, and the names of them all."""
         numbers, classes = number_labels(self._values())
         if len(classes) < 2:
             found = f"one class only, '{classes[0]}'" if classes else "no value at all"

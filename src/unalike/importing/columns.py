@@ -48,7 +48,8 @@ def edge_ends(table: Table, source: str | None, target: str | None) -> tuple[str
     """The columns that hold the two ends of an edge."""
     if len(table.columns) < 2:
         raise UserError(
-            f"{table.path} has one column only, '{table.columns[0]}'; an edge needs two."
+            f"{table.path} has one column only, '{table.columns[0]}'; "
+            "an edge needs two."
         )
     if source is None and target is None:
         return _guess(table)

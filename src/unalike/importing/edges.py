@@ -7,19 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from unalike.errors import UserError
 from unalike.importing.batch import Batch, Table
 from unalike.importing.columns import edge_ends
-from unalike.importing.ids import IdIndex, grown
+from unalike.importing.ids import IdIndex
 from unalike.importing.kernel import kernel
+from unalike.importing.keys import grown
 from unalike.importing.options import ImportOptions
 from unalike.importing.tables import megabytes
 from unalike.importing.threads import ahead
 from unalike.importing.values import read_ids
 from unalike.progress import Progress
 
+ENDS = ("source", "target")
 CHUNK = 1 << 22
 """Pairs that are read back at once."""
 
@@ -72,7 +73,7 @@ class EdgeReader:
                 before = spill.num_pairs + spill.num_dropped
                 for batch in ahead(table.batches(list(dict.fromkeys(columns)))):
                     pairs = self._pairs(batch, columns, index)
-                    file.write(memoryview(pairs).cast("B"))
+                    file.write(pairs.data)
                     spill.count(pairs, len(index))
                     spill.num_dropped += len(batch) - len(pairs)
                     note = f"{spill.num_pairs:,} edges"
@@ -85,8 +86,8 @@ class EdgeReader:
         self, batch: Batch, columns: tuple[str, str], index: IdIndex
     ) -> np.ndarray:
         pairs = np.empty((len(batch), 2), np.int32)
-        for end, (column, what) in enumerate(zip(columns, ("source", "target"))):
-            ids = read_ids(batch, column, what)
+        for end, column in enumerate(columns):
+            ids = read_ids(batch, column, ENDS[end])
             pairs[:, end] = index.find(ids) if self.closed else index.add(ids)
         if not self.closed:
             return pairs
@@ -97,12 +98,11 @@ class EdgeReader:
             return pairs[~unknown]
         row = int(unknown.argmax())
         end = int(pairs[row, 0] >= 0)
-        raise _unknown(batch, row, columns[end], ("source", "target")[end])
+        raise _unknown(batch, row, columns[end], ENDS[end])
 
 
 def _unknown(batch: Batch, row: int, column: str, what: str) -> UserError:
-    value = batch.column(column)[row]
-    told = value.as_py() if isinstance(value, pa.Scalar) else value
+    told = batch.column(column)[row].as_py()
     return batch.wrong(
         row,
         f"the {what} '{told}' is not in the node table; "

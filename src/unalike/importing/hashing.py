@@ -6,24 +6,19 @@ import numpy as np
 
 from unalike.importing.kernel import kernel
 
-NEGATIVE, LARGE, WORD = 1, 2, 4
-"""What a text of integers holds: one below 0, one above 2^63 - 1, or no integer."""
-
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-_LOWEST = np.uint64(2**63)
-_ZERO, _NINE, _MINUS = 48, 57, 45
 
 
 @kernel
-def first_slot(key: int, last: int) -> int:
+def first_slot(key: int, last: int) -> np.int64:
     """Where the search for a key begins (Fibonacci hashing)."""
     mixed = np.uint64(key) * _GOLDEN
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(last))
 
 
 @kernel
-def integer_slot(key: int, slots: np.ndarray) -> int:
+def integer_slot(key: int, slots: np.ndarray) -> np.int64:
     """The slot that holds a key, or the empty one where it belongs."""
     last = len(slots) - 1
     at = first_slot(key, last)
@@ -104,7 +99,7 @@ def text_slot(
     slots: np.ndarray,
     known_starts: np.ndarray,
     known_text: np.ndarray,
-) -> int:
+) -> np.int64:
     """The slot that holds a text, or the empty one where it belongs."""
     last = len(slots) - 1
     at = first_slot(hashed, last)
@@ -167,42 +162,3 @@ def add_text(
             slots[at, 0], slots[at, 1] = hashes[i], count
         codes[i] = slots[at, 1] - 1
     return count
-
-
-@kernel
-def parse_integer(digits: np.ndarray, negative: bool) -> tuple[int, int]:
-    """The bits of a number and what it is: NEGATIVE, LARGE, WORD or 0."""
-    value = np.uint64(0)
-    for digit in digits:
-        if digit < _ZERO or digit > _NINE:
-            return 0, WORD
-        before = value
-        value = value * np.uint64(10) + np.uint64(digit - _ZERO)
-        if value // np.uint64(10) != before:
-            return 0, WORD
-    bits = np.int64(value)
-    if negative:
-        return (-bits, NEGATIVE) if value <= _LOWEST else (0, WORD)
-    return bits, LARGE if bits < 0 else 0
-
-
-@kernel
-def parse_integers(starts: np.ndarray, text: np.ndarray, keys: np.ndarray) -> int:
-    """Read texts as whole numbers of 64 bits; returns what was met among them.
-
-    Only the plain spelling counts: no leading zero, no plus, no blank. Numbers from
-    2^63 to 2^64 - 1 are kept by their bits.
-    """
-    met = 0
-    for i in range(len(keys)):
-        first, end = starts[i], starts[i + 1]
-        negative = first < end and text[first] == _MINUS
-        first += negative
-        padded = first < end and text[first] == _ZERO and (end - first > 1 or negative)
-        if first == end or padded:
-            return WORD
-        keys[i], kind = parse_integer(text[first:end], negative)
-        met |= kind
-        if kind == WORD:
-            return WORD
-    return met

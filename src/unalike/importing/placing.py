@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from unalike.importing.kernel import kernel
 from unalike.importing.threads import WORKERS, ahead, in_threads, slices
 from unalike.progress import Progress
 
-BLOCK = 1 << 28
+BLOCK = 1 << 29
 """Entries that are held in memory at once; the spill is read once for each block."""
 
 
@@ -71,17 +73,15 @@ def _gather(
     cursor = starts[low:high] - starts[low]
     parts = _shares(starts, block)
     for pairs in ahead(spill.chunks()):
-        in_threads(
-            lambda part, pairs=pairs: renumber(pairs[part], rank), slices(len(pairs))
-        )
-        in_threads(
-            lambda part, pairs=pairs: place_pairs(
-                pairs, spill.mirrored, low, part, cursor, entries
-            ),
-            parts,
-        )
+        in_threads(partial(_renumber, pairs, rank), slices(len(pairs)))
+        where = (spill.mirrored, low, cursor, entries)
+        in_threads(partial(place_pairs, pairs, *where), parts)
         progress.advance(len(pairs))
     return entries
+
+
+def _renumber(pairs: np.ndarray, rank: np.ndarray, part: slice) -> None:
+    renumber(pairs[part], rank)
 
 
 def _ordered(
@@ -105,7 +105,7 @@ def _shares(starts: np.ndarray, block: tuple[int, int]) -> list[tuple[int, int]]
     low, high = block
     goals = np.linspace(starts[low], starts[high], WORKERS + 1)[1:-1]
     cuts = [low, *np.searchsorted(starts[low:high], goals) + low, high]
-    return [(int(a), int(b)) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+    return [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
 
 
 @kernel
@@ -121,9 +121,9 @@ def place_pairs(
     pairs: np.ndarray,
     mirrored: bool,
     base: int,
-    part: tuple[int, int],
     cursor: np.ndarray,
     entries: np.ndarray,
+    part: tuple[int, int],
 ) -> None:
     """Put the ends of edges into the rows from part[0] to part[1]."""
     low, high = part

@@ -7,9 +7,9 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.csv
@@ -113,7 +113,7 @@ def open_text(path: Path) -> TextTable:
     return TextTable(path, names, delimiter, skipped + 1, None)
 
 
-def opened(path: Path) -> IO[bytes]:
+def opened(path: Path) -> gzip.GzipFile | BufferedReader:
     """The bytes of a file, unpacked."""
     return gzip.open(path) if _packed(path) else path.open("rb")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TypeVar
 
 Piece = TypeVar("Piece")
@@ -26,7 +27,7 @@ def slices(length: int, *, smallest: int = 1 << 14) -> list[slice]:
     """A run of `length` things cut into one slice for each worker, none too small."""
     count = max(1, min(WORKERS, length // smallest))
     cuts = [length * cut // count for cut in range(count + 1)]
-    return [slice(low, high) for low, high in zip(cuts, cuts[1:], strict=False)]
+    return [slice(low, high) for low, high in pairwise(cuts)]
 
 
 def ahead(items: Iterator[Piece]) -> Iterator[Piece]:

@@ -31,9 +31,9 @@ def read_ids(batch: Batch, column: str, what: str) -> pa.Array:
         raise batch.wrong(
             0, f"the {what} is of the type {ids.type}; ids are numbers or text."
         )
-    missing = is_missing(ids)
-    if missing.any():
-        raise batch.wrong(missing.argmax(), f"the {what} is missing.")
+    missing = first_missing(ids)
+    if missing >= 0:
+        raise batch.wrong(missing, f"the {what} is missing.")
     return ids
 
 
@@ -44,7 +44,7 @@ def whole_numbers(batch: Batch, column: str, what: str) -> pa.Array:
     known = ~np.isnan(values)
     broken = known & (values != np.floor(values)) | np.isinf(values)
     if broken.any():
-        row = broken.argmax()
+        row = int(broken.argmax())
         raise batch.wrong(row, f"the {what} {values[row]:g} is not a whole number.")
     whole = np.where(known, values, 0).astype(np.int64)
     return pa.array(whole, mask=~known)
@@ -65,9 +65,8 @@ def read_text(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(text, ""), None, text) if len(text) else text
 
 
-def is_missing(ids: pa.Array) -> np.ndarray:
-    """Which ids are not there: null or empty."""
-    missing = ids.is_null()
-    if is_text(ids.type):
-        missing = pc.or_kleene(missing, pc.equal(ids, ""))
-    return missing.to_numpy(zero_copy_only=False)
+def first_missing(ids: pa.Array) -> int:
+    """The first id that is not there, null or empty; -1 if all are."""
+    if ids.null_count:
+        return pc.index(ids.is_null(), True).as_py()
+    return pc.index(ids, "").as_py() if is_text(ids.type) else -1
