@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from unalike.errors import UserError
 
 
+@runtime_checkable
 class Table(Protocol):
     """A file of rows, opened far enough to know its columns."""
 

@@ -13,7 +13,7 @@ import scipy.sparse
 
 from unalike.importing.batch import Batch
 from unalike.importing.kinds import CATEGORY, numbers
-from unalike.importing.values import read_text
+from unalike.importing.values import read_text, read_values
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class FeatureColumn:
             found = pc.index_in(read_text(batch.column(self.name)), value_set=known)
             places = found.fill_null(-1).to_numpy(zero_copy_only=False)
             return places, np.ones(len(batch), np.float32)
-        values = numbers(self.kind, batch.column(self.name))
+        values = numbers(self.kind, read_values(batch, self.name))
         if values is None:
             raise batch.wrong(0, f"the feature '{self.name}' is not {self.kind}.")
         return np.zeros(len(batch), np.int32), self._finite(batch, values)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from unalike.importing.values import is_text, read_text
+from unalike.importing.values import is_text
 
 CATEGORY = "category"
 
@@ -21,7 +21,7 @@ def as_boolean(values: pa.Array) -> pa.Array | None:
     """True and false, or these words in any case."""
     if types.is_boolean(values.type):
         return values.cast(pa.float64())
-    words = pc.utf8_lower(read_text(values))
+    words = pc.utf8_lower(values.cast(pa.large_string()))
     known = pc.is_in(words, value_set=pa.array(["true", "false", None], words.type))
     if not pc.all(known, min_count=0).as_py():
         return None
@@ -30,15 +30,11 @@ def as_boolean(values: pa.Array) -> pa.Array | None:
 
 def as_number(values: pa.Array) -> pa.Array | None:
     """Numbers, or texts that all spell one."""
-    text = is_text(values.type)
-    return _cast(read_text(values) if text else values, pa.float64())
+    return _cast(values, pa.float64())
 
 
 def as_date(values: pa.Array) -> pa.Array | None:
     """Dates and moments as days since the start of 1970; as text in ISO 8601."""
-    text = is_text(values.type)
-    if text:
-        values = read_text(values)
     for moment in _MOMENTS:
         found = _cast(values, moment)
         if found is not None:

@@ -15,6 +15,8 @@ from unalike.importing.batch import Batch
 
 VALUES = 1 << 21
 """Values in a batch; also bounds what is decoded at once."""
+FEWEST = 1 << 12
+"""Rows in a batch at least."""
 BUFFER = 1 << 22
 
 
@@ -31,7 +33,7 @@ class ParquetTable:
         try:
             with _opened(self.path) as file:
                 size = self.path.stat().st_size / max(1, file.metadata.num_rows)
-                length = max(1 << 12, VALUES // len(columns))
+                length = max(FEWEST, VALUES // len(columns))
                 for rows in file.iter_batches(length, columns=list(columns)):
                     yield Batch(self, row, rows, size * rows.num_rows)
                     row += rows.num_rows

@@ -37,7 +37,7 @@ def place_rows(
     np.cumsum(starts, out=starts)
     degrees = np.zeros(num_nodes, np.int64)
     blocks = list(_blocks(starts, BLOCK))
-    progress.stage("Placing edges", spill.num_pairs * len(blocks), "edges")
+    progress.stage("Placing edges", float(spill.num_pairs * len(blocks)), "edges")
     num_loops = 0
     with draft.appending("columns", np.int32) as append:
         for low, high in blocks:
@@ -76,7 +76,7 @@ def _gather(
         in_threads(partial(_renumber, pairs, rank), slices(len(pairs)))
         where = (spill.mirrored, low, cursor, entries)
         in_threads(partial(place_pairs, pairs, *where), parts)
-        progress.advance(len(pairs))
+        progress.advance(float(len(pairs)))
     return entries
 
 

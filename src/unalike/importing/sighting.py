@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from unalike.importing.batch import Batch
 from unalike.importing.encoding import FeatureColumn
 from unalike.importing.kinds import CATEGORY, READERS, numbers, possible_kinds
-from unalike.importing.values import read_text
+from unalike.importing.values import read_values
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Sighting:
 
     def look(self, batch: Batch) -> None:
         """Take in a batch; a kind it does not fit is out for good."""
-        values = batch.column(self.name)
+        values = read_values(batch, self.name)
         possible = possible_kinds(values.type)
         if not possible:
             raise batch.wrong(
@@ -53,13 +53,14 @@ class Sighting:
         return False
 
     def column(self) -> FeatureColumn:
-        """The column as it will be encoded."""
-        told = tuple(sorted(self.categories)) if self.kinds[0] == CATEGORY else ()
-        return FeatureColumn(self.name, self.kinds[0], told)
+        """The column as it will be encoded; one without any value has no width."""
+        if self.num_values and self.kinds[0] != CATEGORY:
+            return FeatureColumn(self.name, self.kinds[0])
+        return FeatureColumn(self.name, CATEGORY, tuple(sorted(self.categories)))
 
     def _take(self, values: pa.Array) -> bool:
         if self.kinds[0] == CATEGORY:
-            text = read_text(values)
+            text = values.cast(pa.large_string())
             self.categories.update(pc.unique(text.drop_null()).to_pylist())
             self.num_nonzero += len(text) - text.null_count
             return True

@@ -57,7 +57,7 @@ class TextTable:
                 )
                 for rows in reader:
                     at = file.tell()
-                    yield Batch(self, row, rows, at - before)
+                    yield Batch(self, row, rows, float(at - before))
                     before, row = at, row + rows.num_rows
         except (pa.ArrowInvalid, OSError) as error:
             raise self._explain(error) from None

@@ -50,9 +50,9 @@ def whole_numbers(batch: Batch, column: str, what: str) -> pa.Array:
     return pa.array(whole, mask=~known)
 
 
-def trimmed(text: pa.Array) -> pa.Array:
-    """Text without blanks around it, as one type of array."""
-    text = text.cast(pa.large_string())
+def trimmed(values: pa.Array) -> pa.Array:
+    """Values as text without blanks around it."""
+    text = values.cast(pa.large_string())
     held = np.frombuffer(text.buffers()[2] or b"", np.uint8)
     if any((held == blank).any() for blank in _BLANKS):
         return pc.utf8_trim_whitespace(text)
@@ -60,9 +60,15 @@ def trimmed(text: pa.Array) -> pa.Array:
 
 
 def read_text(values: pa.Array) -> pa.Array:
-    """Values as trimmed text; what is empty is missing."""
-    text = trimmed(values.cast(pa.large_string()))
-    return pc.if_else(pc.equal(text, ""), None, text) if len(text) else text
+    """Values of any kind as trimmed text; what is empty is missing."""
+    text = trimmed(values)
+    return pc.if_else(pc.equal(text, ""), None, text)
+
+
+def read_values(batch: Batch, column: str) -> pa.Array:
+    """Values as they are, and text as `read_text` gives it."""
+    values = batch.column(column)
+    return read_text(values) if is_text(values.type) else values
 
 
 def first_missing(ids: pa.Array) -> int:
