@@ -96,7 +96,12 @@ class NodeReader:
     def feature_names(self) -> list[str]:
         """The columns that were asked for, or all that have no other use."""
         options, table = self.options, self.tables[0]
-        for name in (options.label, options.split, *options.ignore):
+        for name in (
+            options.label,
+            options.split,
+            *options.ignore,
+            *options.categories,
+        ):
             if name is not None:
                 require(table, name)
         if options.features is not None:

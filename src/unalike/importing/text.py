@@ -20,6 +20,8 @@ from unalike.importing.batch import Batch
 BLOCK = 1 << 23
 DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;| "}
 """What may stand between columns; the first that is in the first line does."""
+LONGEST = 1 << 20
+"""Bytes of one row that are kept to find what is wrong with it."""
 COMMENTS = {".txt": (b"#", b"%")}
 
 
@@ -69,15 +71,18 @@ class TextTable:
     def _rows(self) -> Iterator[tuple[int, bytes]]:
         """The line each row begins in, and its bytes; a quoted value may have lines."""
         with opened(self.path) as file:
-            held, first = b"", 0
+            held, first, inside = b"", 0, False
             for line, piece in enumerate(file, 1):
-                if line <= self.skipped or not (held or piece.strip(b"\r\n")):
+                if line <= self.skipped or not (inside or piece.strip(b"\r\n")):
                     continue
-                first = first if held else line
-                held += piece
-                if held.count(b'"') % 2 == 0:
+                first = first if inside else line
+                held = held + piece if inside and len(held) < LONGEST else held or piece
+                inside ^= piece.count(b'"') % 2 == 1
+                if not inside:
                     yield first, held
                     held = b""
+            if inside:
+                yield first, held
 
     def _explain(self, error: Exception) -> UserError:
         """What is wrong with a file that could not be read, as near as can be told."""
@@ -87,6 +92,10 @@ class TextTable:
                 text = held.decode("utf-8", "backslashreplace").strip("\r\n")
                 if text.encode() != held.strip(b"\r\n"):
                     return UserError(f"{place}: '{_short(text)}' is not UTF-8.")
+                if held.count(b'"') % 2:
+                    return UserError(
+                        f"{place}: '{_short(text)}' has a quote that is never closed."
+                    )
                 found = len(next(csv.reader([text], delimiter=self.delimiter)))
                 if found != len(self.columns):
                     return UserError(
