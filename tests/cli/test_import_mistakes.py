@@ -84,6 +84,11 @@ EDGE_FILES = {
         b"1 2\n3\n",
         "e.txt, row 2 (line 2): '3' has 1 columns; the first line has 2.",
     ),
+    "several blanks": (
+        "e.txt",
+        b"# aligned\n1   2\n3   4\n",
+        "e.txt, line 2: columns stand several blanks apart; leave one between them.",
+    ),
     "source missing": (
         "e.csv",
         b"source,target\na,b\n,c\n",

@@ -86,6 +86,11 @@ def test_a_first_line_of_numbers_is_no_header(tmp_path):
     assert told.notes == [note]
 
 
+def test_blanks_after_the_last_number_are_no_header(tmp_path):
+    (tmp_path / "e.txt").write_text("1 2 \n2 3 \n")
+    assert read(tmp_path, tmp_path / "e.txt")[0] == {(1, 2), (2, 3)}
+
+
 def test_byte_order_mark_windows_lines_blank_lines_quotes_and_blanks(tmp_path):
     text = '\ufeffsource,target,"why, so"\r\n"a", b,"x\r\ny"\r\n\r\nb ,c,\r\na,d,z\r\n'
     (tmp_path / "e.csv").write_bytes(text.encode())

@@ -66,6 +66,20 @@ def test_nodes_keep_the_order_of_their_table(tmp_path, edges, ending):
     assert stored.graph.features.shape == (4, 0)
 
 
+def test_a_node_that_is_only_pointed_at_is_not_isolated(tmp_path, edges):
+    ids = {"id": ["c", "lonely", "a", "b"]}
+    stored, told = load(tmp_path, edges, ids, directed=True)
+    assert stored.graph.adjacency.degrees.tolist() == [1, 0, 0, 1]
+    assert told.isolated == 1
+
+
+def test_a_column_without_any_value_has_no_width(tmp_path, edges):
+    columns = {"id": [*"abc"], "empty": [None] * 3, "x": [1, 2, 3]}
+    for ending in ("csv", "parquet"):
+        stored, _ = load(tmp_path, edges, columns, ending)
+        assert stored.graph.features.to_dense().tolist() == [[1], [2], [3]]
+
+
 @pytest.mark.parametrize(
     ("labels", "classes", "numbers"),
     [

@@ -17,11 +17,11 @@ ONES = (CATEGORY, "boolean")
 """Kinds whose features are 0 or 1, so that sparse rows need no values."""
 
 
-def write_features(draft: Draft, nodes: Nodes, reader: NodeReader | None) -> bool:
+def write_features(draft: Draft, nodes: Nodes, reader: NodeReader) -> bool:
     """Write the features of all nodes; are they sparse?"""
     size, width = len(nodes.names), nodes.encoder.width
     sparse = nodes.num_nonzero * 8 < size * width * 4
-    if reader is None or not width:
+    if not width:
         draft.add("features", np.zeros((size, 0), np.float32))
     elif sparse:
         _write_sparse(draft, nodes.encoder, reader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -85,6 +86,8 @@ def _files(tables: list[Table], rows: list[int]) -> list[dict[str, Any]]:
 def _open(path: Path) -> Table:
     if not path.exists():
         raise UserError(f"There is no file {path}.")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"{path} may not be read: permission denied.")
     kind = _kind(path)
     if kind is None:
         raise UserError(

@@ -37,32 +37,32 @@ class TextTable:
     note: str | None
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        kinds = dict.fromkeys(columns, pa.large_string())
         before, row = 0, 0
         try:
             with pa.OSFile(str(self.path)) as file:
-                reader = pa.csv.open_csv(
-                    pa.CompressedInputStream(file, "gzip")
-                    if _packed(self.path)
-                    else file,
-                    pa.csv.ReadOptions(
-                        block_size=BLOCK,
-                        skip_rows=self.skipped,
-                        column_names=self.columns,
-                    ),
-                    pa.csv.ParseOptions(
-                        delimiter=self.delimiter, newlines_in_values=True
-                    ),
-                    pa.csv.ConvertOptions(
-                        column_types=kinds, include_columns=list(columns)
-                    ),
-                )
-                for rows in reader:
+                packed = _packed(self.path)
+                unpacked = pa.CompressedInputStream(file, "gzip") if packed else file
+                for rows in self._reader(unpacked, columns):
                     at = file.tell()
                     yield Batch(self, row, rows, float(at - before))
                     before, row = at, row + rows.num_rows
         except (pa.ArrowInvalid, OSError) as error:
             raise self._explain(error) from None
+
+    def _reader(
+        self, file: pa.NativeFile, columns: Sequence[str]
+    ) -> pa.csv.CSVStreamingReader:
+        return pa.csv.open_csv(
+            file,
+            pa.csv.ReadOptions(
+                block_size=BLOCK, skip_rows=self.skipped, column_names=self.columns
+            ),
+            pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            pa.csv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.large_string()),
+                include_columns=list(columns),
+            ),
+        )
 
     def place(self, row: int) -> str:
         line, _ = next(islice(self._rows(), row, None))
@@ -113,9 +113,14 @@ def open_text(path: Path) -> TextTable:
     line, skipped = _first_line(path, COMMENTS.get(kind.lower(), ()))
     found = (mark for mark in DELIMITERS[kind.lower()] if mark in line)
     delimiter = next(found, DELIMITERS[kind.lower()][0])
+    if delimiter * 2 in line and not delimiter.strip(" "):
+        raise UserError(
+            f"{path}, line {skipped + 1}: columns stand several blanks apart; "
+            "leave one between them."
+        )
     fields = [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
     numbers = [str(place) for place in range(1, len(fields) + 1)]
-    if all(map(_is_number, fields)):
+    if all(map(_is_number, line.rstrip(f"{delimiter} ").split(delimiter))):
         note = f"{path} has no header; its columns are called {', '.join(numbers)}."
         return TextTable(path, numbers, delimiter, skipped, note)
     names = [field or number for field, number in zip(fields, numbers, strict=True)]
