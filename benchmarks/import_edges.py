@@ -14,6 +14,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+HEADER = (
+    "format           edges       nodes file GB graph GB  seconds M edges/s  CPU s "
+    "peak GB"
+)
 PIECE = 1 << 20
 NODES = 2_000_000
 SPREAD = 0x9E3779B97F4A7C15 >> 8
@@ -48,8 +52,10 @@ def measure(path: Path, out: Path) -> tuple[dict, int]:
     child = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.PIPE)
     summary = json.load(child.stdout)
     _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = status
     if status:
         sys.exit(f"the import of {path} failed")
+    summary["cpu"] = usage.ru_utime + usage.ru_stime
     return summary, usage.ru_maxrss * 1024
 
 
@@ -60,7 +66,7 @@ def row(name: str, path: Path, out: Path) -> str:
         f"{name:<8} {told['edges'] + told['repeats']:>13,} {told['nodes']:>11,} "
         f"{path.stat().st_size / 1e9:>7.2f} {told['bytes'] / 1e9:>8.2f} "
         f"{told['seconds']:>8.1f} {told['edges_per_second'] / 1e6:>10.2f} "
-        f"{peak / 1e9:>7.2f}"
+        f"{told['cpu']:>6.1f} {peak / 1e9:>7.2f}"
     )
 
 
@@ -71,9 +77,7 @@ def main() -> None:
     parser.add_argument("--ids", choices=["spread", "dense"], default="spread")
     parser.add_argument("--folder", help="where to write; a temporary folder otherwise")
     options = parser.parse_args()
-    print(
-        "format           edges       nodes file GB graph GB  seconds M edges/s peak GB"
-    )
+    print(HEADER)
     formats = {
         "parquet": (pq.ParquetWriter, options.edges),
         "csv": (pa.csv.CSVWriter, options.edges // 10),
@@ -82,6 +86,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             path = Path(folder, f"edges.{name}")
             write(path, writer, pieces(num_edges, options.ids))
+            os.sync()
             print(row(name, path, Path(folder, "graph")), flush=True)
 
 

@@ -15,8 +15,11 @@ from unalike.importing.kernel import kernel
 from unalike.importing.threads import WORKERS, ahead, in_threads, slices
 from unalike.progress import Progress
 
-BLOCK = 1 << 29
+BLOCK = 1 << 30
 """Entries that are held in memory at once; the spill is read once for each block."""
+
+LONG = 256
+"""Rows from this length on are sorted by numpy, which is faster but slower to call."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ def _ordered(
         first, end = part
         own = entries[starts[first] - base : starts[end] - base]
         ends = starts[first : end + 1] - starts[first]
+        for row in (np.diff(ends) >= LONG).nonzero()[0].tolist():
+            own[ends[row] : ends[row + 1]].sort()
         length, loops = merge_rows(own, ends, first, degrees[first:end])
         return own[:length], loops
 
@@ -146,7 +151,8 @@ def merge_rows(
     for row in range(len(degrees)):
         begin = length
         own = entries[starts[row] : starts[row + 1]]
-        own.sort()
+        if len(own) < LONG:
+            own.sort()
         for i in range(len(own)):
             if i == 0 or own[i] != own[i - 1]:
                 loops += own[i] == first + row
