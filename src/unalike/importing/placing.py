@@ -18,7 +18,7 @@ from unalike.progress import Progress
 BLOCK = 1 << 30
 """Entries that are held in memory at once; the spill is read once for each block."""
 
-LONG = 256
+LONG = 64
 """Rows from this length on are sorted by numpy, which is faster but slower to call."""
 
 
