@@ -84,13 +84,15 @@ def test_the_summary_as_json(capsys):
 
 
 def test_many_classes_are_not_all_shown(capsys):
-    rows = "".join(f"{place},{place}\n" for place in range(40))
+    rows = "".join(f"{place},[c{place:02}]\n" for place in range(40))
     Path("many.csv").write_text(f"id,kind\n{rows}")
     Path("e.txt").write_text("1 2\n")
     arguments = ["e.txt", "--nodes", "many.csv", "--label", "kind", "--out", "graph"]
     assert main(["import", *arguments]) == 0
     out = capsys.readouterr().out
     assert out.startswith("note: e.txt has no header; its columns are called 1, 2.\n")
+    assert "[c09]" in out
+    assert "[c10]" not in out
     assert "30 more" in out
 
 

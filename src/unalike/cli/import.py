@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
+from rich.markup import escape
 from rich.table import Table
 
 from unalike.cli.console import OUT, answer, progress_bar
@@ -17,7 +18,7 @@ from unalike.importing.summary import Summary
 from unalike.store import verify_graph
 
 SHOWN = 10
-"""Classes and splits that are shown one by one."""
+"""Classes that are shown one by one."""
 
 GUESS = ImportOptions()
 
@@ -74,7 +75,7 @@ def command(
         OUT.print(f"note: {note}", markup=False)
     table = Table(box=None, show_header=False, pad_edge=False)
     for row in rows(summary):
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     OUT.print(table)
 
 
