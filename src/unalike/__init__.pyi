@@ -3,6 +3,8 @@
 from unalike.adjacency import Adjacency as Adjacency
 from unalike.errors import UserError as UserError
 from unalike.graph import Graph as Graph
+from unalike.importing.build import import_graph as import_graph
+from unalike.importing.options import ImportOptions as ImportOptions
 from unalike.metrics import METRICS as METRICS
 from unalike.metrics import Metric as Metric
 from unalike.split import Split as Split

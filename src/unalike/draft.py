@@ -6,12 +6,12 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from unalike.errors import UserError
 from unalike.version import __version__
 
 FORMAT = 1
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS)
 
 
 @dataclass
@@ -32,7 +33,10 @@ class Draft:
     def add(self, name: str, array: np.ndarray) -> None:
         """Write one array."""
         self.names.append(name)
-        np.save(self.folder / f"{name}.npy", array, allow_pickle=False)
+        with (self.folder / f"{name}.npy").open("wb") as file:
+            _write_header(file, array.dtype, array.shape)
+            # Not np.save: its error for a full disk does not say what is wrong.
+            file.write(np.ascontiguousarray(array).data)
 
     def reserve(self, name: str, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Make room for one array and map it, to be filled in place."""
@@ -46,6 +50,24 @@ class Draft:
             # Claim the blocks now: a full disk must not end in SIGBUS later.
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
         return array
+
+    @contextmanager
+    def appending(self, name: str, dtype: Any) -> Iterator[Callable[[Any], None]]:
+        """Write one flat array piece by piece; its length need not be known."""
+        self.names.append(name)
+        length = 0
+
+        def append(piece: np.ndarray) -> None:
+            nonlocal length
+            file.write(np.ascontiguousarray(piece, dtype).data)
+            length += len(piece)
+
+        with (self.folder / f"{name}.npy").open("wb") as file:
+            _write_header(file, dtype, (0,))
+            yield append
+            # Numpy pads headers, so that a longer length fits into the same bytes.
+            file.seek(0)
+            _write_header(file, dtype, (length,))
 
     def scratch(self, name: str) -> Path:
         """A path for a temporary file; it is gone when the draft is done."""
@@ -79,6 +101,15 @@ class Draft:
         }
 
 
+def _write_header(file: IO[bytes], dtype: Any, shape: tuple[int, ...]) -> None:
+    facts = {
+        "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
+        "fortran_order": False,
+        "shape": shape,
+    }
+    np.lib.format.write_array_header_1_0(file, facts)
+
+
 @contextmanager
 def drafting(folder: Path) -> Iterator[Draft]:
     """Write a graph folder; whatever goes wrong, nothing is left behind."""
@@ -87,15 +118,19 @@ def drafting(folder: Path) -> Iterator[Draft]:
         raise UserError(f"{folder} exists already; name another folder or remove it.")
     _sweep(folder)
     hidden = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
+    missing = [parent for parent in hidden.parents if not parent.exists()]
     try:
         hidden.mkdir(parents=True)
         yield Draft(folder, hidden)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        if error.errno not in UNWRITABLE:
             raise
         raise UserError(f"Cannot write {folder}: {error.strerror}.") from None
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
+        with suppress(OSError):
+            for parent in missing:
+                parent.rmdir()
 
 
 def _sweep(folder: Path) -> None:

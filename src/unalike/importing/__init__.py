@@ -1,0 +1,1 @@
+"""Importing: tables of edges and nodes become a stored graph."""

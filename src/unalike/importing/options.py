@@ -1,0 +1,61 @@
+"""ImportOptions: what a user may say about the tables; the flags of the command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import tyro
+
+from unalike.errors import UserError, lookup
+from unalike.metrics import METRICS
+
+Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
+Columns = Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN...")]
+
+DIRECTION = tyro.conf.create_mutex_group(required=False)
+
+OF_NODES = ("id", "label", "features", "ignore", "categories", "split")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """How tables of edges and nodes are to be read; what is not told is guessed."""
+
+    source: Column = None
+    """Column of the edges' sources; guessed by its name, else the first column."""
+    target: Column = None
+    """Column of the edges' targets; guessed by its name, else the second column."""
+    id: Column = None
+    """Column of the node ids; guessed by its name, else the first column."""
+    label: Column = None
+    """Column of the classes; a node without a value is unlabelled."""
+    features: Columns | None = None
+    """Columns that are features; all that have no other use, if not told."""
+    ignore: Columns = ()
+    """Columns to leave out."""
+    categories: Columns = ()
+    """Columns of numbers that are names of categories, such as codes of places."""
+    directed: Annotated[bool, DIRECTION] = False
+    """Keep the direction of the edges."""
+    unknown: Literal["refuse", "drop"] = "refuse"
+    """What becomes of an edge with an end that is not in the node table."""
+    split: Column = None
+    """Column that says train, valid or test; blank for none."""
+    splits: int = 5
+    """How many random splits to draw, where no column gives one."""
+    seed: int = 0
+    """Where the drawing of random splits begins."""
+    metric: str = "accuracy"
+    """How predictions are to be graded: accuracy or roc-auc."""
+
+    def __post_init__(self) -> None:
+        lookup(METRICS, self.metric, "metric")
+        if self.splits < 0:
+            raise UserError(f"There cannot be {self.splits} splits.")
+
+    def check(self, *, has_nodes: bool) -> None:
+        """Refuse options that speak of a node table where there is none."""
+        for name in () if has_nodes else OF_NODES:
+            if getattr(self, name):
+                raise UserError(f"--{name} speaks of a node table; name it by --nodes.")

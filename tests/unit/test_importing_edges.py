@@ -1,0 +1,173 @@
+"""Imported edges against sets of pairs, whatever the ids and the format are."""
+
+import csv
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unalike import ImportOptions, import_graph, open_graph, verify_graph
+from unalike.importing import edges, parquet, placing, text
+from unalike.importing.ids import IdIndex
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+UINT64 = st.integers(0, 2**64 - 1)
+FEW = st.integers(0, 5)
+WORDS = st.text("abé0,;\"' 1", min_size=1, max_size=4).map(str.strip).filter(bool)
+PADDED = st.sampled_from(["1", "01", "001", "-1", "2"])
+KINDS = (FEW, INT64, UINT64, WORDS, PADDED)
+
+
+def edge_lists():
+    return st.one_of(
+        *(st.lists(st.tuples(ids, ids), min_size=1, max_size=30) for ids in KINDS)
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_pieces():
+    """Cut the work so small that a few edges meet every border between pieces."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edges, "CHUNK", 3)
+        patch.setattr(placing, "BLOCK", 4)
+        patch.setattr(parquet, "VALUES", 8)
+        patch.setattr(parquet, "FEWEST", 4)
+        patch.setattr(text, "BLOCK", 64)
+        yield
+
+
+def write_csv(path, pairs):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("source", "target"), *pairs])
+    return path
+
+
+def write_parquet(path, pairs):
+    source, target = map(list, zip(*pairs, strict=True))
+    kind = pa.uint64() if max_number(pairs) >= 2**63 else None
+    columns = {"source": pa.array(source, kind), "target": pa.array(target, kind)}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def max_number(pairs):
+    return max(
+        (end for pair in pairs for end in pair if isinstance(end, int)), default=0
+    )
+
+
+def expected(pairs, directed):
+    """Names and rows as a few lines of plain Python see them."""
+    names = sorted({end for pair in pairs for end in pair})
+    if all(isinstance(name, str) and str_is_whole(name) for name in names):
+        names = sorted(map(int, names))
+        pairs = [(int(u), int(v)) for u, v in pairs]
+    elif isinstance(names[0], str):
+        names = sorted(names, key=str.encode)
+    place = {name: number for number, name in enumerate(names)}
+    entries = {(place[u], place[v]) for u, v in pairs}
+    if not directed:
+        entries |= {(v, u) for u, v in entries}
+    return names, sorted(entries)
+
+
+def str_is_whole(name):
+    try:
+        return str(int(name)) == name
+    except ValueError:
+        return False
+
+
+def entries_of(stored):
+    rows = stored.graph.adjacency
+    return list(zip(rows.row_of_entry.tolist(), rows.columns.tolist(), strict=True))
+
+
+def arrays_of(stored):
+    return {name: facts["sha256"] for name, facts in stored.about["arrays"].items()}
+
+
+@settings(max_examples=60, deadline=None)
+@given(edge_lists(), st.booleans())
+def test_any_edge_list_becomes_the_rows_that_sets_make_of_it(pairs, directed):
+    options = ImportOptions(directed=directed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        told = import_graph(
+            [write_csv(folder / "e.csv", pairs)], out=folder / "csv", options=options
+        )
+        import_graph(
+            [write_parquet(folder / "e.parquet", pairs)],
+            out=folder / "parquet",
+            options=options,
+        )
+        stored = verify_graph(folder / "csv")
+        twin = verify_graph(folder / "parquet")
+        names, entries = expected(pairs, directed)
+        assert stored.names.to_pylist() == names
+        assert entries_of(stored) == entries
+        assert arrays_of(stored) == arrays_of(twin)
+        assert told.nodes == stored.graph.num_nodes
+        assert told.edges == stored.graph.num_edges == stored.about["num_edges"]
+        assert told.loops == stored.graph.num_loops == stored.about["num_loops"]
+        assert told.edges + told.repeats == len(pairs)
+        assert told.isolated == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.one_of(*KINDS), min_size=1), min_size=1, max_size=5))
+def test_the_index_numbers_ids_as_a_dict_does(batches):
+    index, known = IdIndex(), {}
+    for batch in batches:
+        ids = pa.array(map(str, batch))
+        codes = [known.setdefault(str(name), len(known)) for name in batch]
+        assert index.add(ids).tolist() == codes
+        assert index.find(ids).tolist() == codes
+    assert list(map(str, index.names().to_pylist())) == list(known)
+    assert index.find(pa.array(["no such id"])).tolist() == [-1]
+
+
+def test_numbers_and_words_meet_in_one_index():
+    index = IdIndex()
+    assert index.add(pa.array([7, -3, 7])).tolist() == [0, 1, 0]
+    assert index.add(pa.array(["7", "x", "-3"])).tolist() == [0, 2, 1]
+    assert index.add(pa.array([7, 8])).tolist() == [0, 3]
+    assert index.names().to_pylist() == ["7", "-3", "x", "8"]
+
+
+def test_the_index_grows_past_many_ids():
+    index = IdIndex()
+    ids = np.arange(200_000) * 2**40
+    for part in np.array_split(ids, 7):
+        index.add(pa.array(part))
+    assert (index.find(pa.array(ids)) == np.arange(len(ids))).all()
+    index.add(pa.array(["a word"]))
+    assert (index.find(pa.array(ids)) == np.arange(len(ids))).all()
+
+
+def test_one_node_with_a_loop(tmp_path):
+    told = import_graph([write_csv(tmp_path / "e.csv", [(5, 5)])], out=tmp_path / "g")
+    assert (told.nodes, told.edges, told.loops, told.repeats) == (1, 1, 1, 0)
+    stored = open_graph(tmp_path / "g")
+    assert stored.names.to_pylist() == [5]
+    assert stored.splits() == []
+    assert stored.graph.labels.tolist() == [-1]
+
+
+def test_whole_numbers_with_a_point_are_ids(tmp_path):
+    pq.write_table(pa.table({"a": [1.0, 3.0], "b": [3.0, 2.0]}), tmp_path / "e.parquet")
+    import_graph([tmp_path / "e.parquet"], out=tmp_path / "g")
+    assert open_graph(tmp_path / "g").names.to_pylist() == [1, 2, 3]
+
+
+def test_coded_text_is_text(tmp_path):
+    coded = pa.array(["x", "y", "x"]).dictionary_encode()
+    pq.write_table(pa.table({"u": coded, "v": coded}), tmp_path / "e.parquet")
+    told = import_graph([tmp_path / "e.parquet"], out=tmp_path / "g")
+    assert (told.nodes, told.edges, told.loops, told.repeats) == (2, 2, 2, 1)
+    assert open_graph(tmp_path / "g").names.to_pylist() == ["x", "y"]
