@@ -1,0 +1,97 @@
+"""DATASETS: every dataset by its name, and how to find one."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from unalike.datasets import facebook100, heterophilous
+from unalike.datasets.dataset import Dataset
+from unalike.datasets.deezer_europe import DEEZER_EUROPE
+from unalike.datasets.genius import GENIUS
+from unalike.datasets.oeis import OEIS
+from unalike.datasets.ogb import ARXIV_YEAR, OGBN_ARXIV, OGBN_PRODUCTS
+from unalike.datasets.planetoid import PLANETOID
+from unalike.datasets.pokec import POKEC
+from unalike.datasets.root import data_root
+from unalike.datasets.small_six import SMALL_SIX
+from unalike.datasets.snap_patents import SNAP_PATENTS
+from unalike.datasets.twitch_explicit import TWITCH_EXPLICIT
+from unalike.datasets.twitch_gamers import TWITCH_GAMERS
+from unalike.datasets.wiki import WIKI
+from unalike.datasets.yelp_chi import YELP_CHI
+from unalike.errors import lookup
+from unalike.graph import Graph
+from unalike.metrics import Metric
+from unalike.split import Split
+from unalike.store import open_graph
+
+DATASETS: dict[str, Dataset] = {
+    dataset.name: dataset
+    for dataset in (
+        facebook100.PENN94,
+        POKEC,
+        ARXIV_YEAR,
+        SNAP_PATENTS,
+        GENIUS,
+        TWITCH_GAMERS,
+        WIKI,
+        *SMALL_SIX,
+        *PLANETOID,
+        OGBN_ARXIV,
+        OGBN_PRODUCTS,
+        OEIS,
+        *heterophilous.HETEROPHILOUS,
+        *TWITCH_EXPLICIT,
+        DEEZER_EUROPE,
+        YELP_CHI,
+        *facebook100.OTHER_SCHOOLS,
+    )
+}
+
+
+class Source(Protocol):
+    """Whatever a graph with splits and a metric comes from."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def metric(self) -> Metric: ...
+
+    def load(self) -> Graph:
+        """The graph."""
+
+    def splits(self) -> list[Split]:
+        """Its splits."""
+
+
+TABLES: tuple[Mapping[str, Source], ...] = (DATASETS,)
+
+
+def find(name: str, data: Path | None = None) -> Source:
+    """What a name stands for: a dataset, a file in the data root, or a stored graph."""
+    for table in TABLES:
+        if name in table:
+            return _at(table[name], data)
+    if (Path(name) / "graph.json").is_file() or "/" in name:
+        return open_graph(Path(name))
+    at_hand = dict(discover(data_root(data)))
+    every = {key: source for table in TABLES for key, source in table.items()}
+    return _at(lookup({**at_hand, **every}, name, "dataset"), data)
+
+
+def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
+    """Graphs in a data root that no table names, by the names of their files."""
+    for family in (facebook100, heterophilous):
+        for name, dataset in family.discover(root):
+            if name not in DATASETS:
+                yield name, dataset
+
+
+def load(name: str, data: Path | None = None) -> Graph:
+    """The graph that a name stands for."""
+    return find(name, data).load()
+
+
+def _at(source: Source, data: Path | None) -> Source:
+    return source.at(data) if isinstance(source, Dataset) else source

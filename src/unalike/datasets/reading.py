@@ -1,0 +1,103 @@
+"""Raw files opened with care: nothing in them runs, and damage is told by name."""
+
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import scipy.io
+import torch
+from jaxtyping import Shaped
+from pyarrow import csv
+from torch import Tensor
+
+from unalike.errors import UserError
+
+DAMAGE = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What readers raise on files that are cut short or of another format."""
+
+
+@contextmanager
+def blaming(path: Path | str) -> Iterator[None]:
+    """Turn whatever a reader raises into one line that names the file."""
+    try:
+        yield
+    except DAMAGE as error:
+        told = str(error) or type(error).__name__
+        raise UserError(f"{path} cannot be read: {told}.") from error
+
+
+def read_mat(path: Path, *names: str) -> list[Any]:
+    """The named variables of a MATLAB file."""
+    with blaming(path):
+        held = scipy.io.loadmat(path, variable_names=names)
+    if missing := [name for name in names if name not in held]:
+        raise UserError(f"{path} holds no '{missing[0]}'.")
+    return [held[name] for name in names]
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a .npz file."""
+    with blaming(path), np.load(path, allow_pickle=False) as held:
+        return dict(held)
+
+
+def read_tensor(path: Path) -> Shaped[Tensor, "..."]:
+    """A tensor that torch saved, mapped where its format allows that."""
+    with blaming(path):
+        held = torch.load(
+            path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
+        )
+    if not isinstance(held, Tensor):
+        raise UserError(f"{path} holds no tensor but a {type(held).__name__}.")
+    return held
+
+
+def read_table(
+    file: Path | BinaryIO, *, texts: tuple[str, ...] = (), name: str = ""
+) -> pa.Table:
+    """A CSV file with a header; the columns in `texts` stay text."""
+    types = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
+    with blaming(name or str(file)):
+        return csv.read_csv(file, convert_options=types)
+
+
+def read_numbers(
+    path: Path, dtype: Any = np.int64, *, delimiter: str = ",", skip: int = 0
+) -> np.ndarray:
+    """A CSV file of numbers without a header, gzipped or not, as a matrix."""
+    with blaming(path):
+        table = csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(autogenerate_column_names=True, skip_rows=skip),
+            parse_options=csv.ParseOptions(delimiter=delimiter),
+        )
+        matrix = np.empty((table.num_rows, table.num_columns), dtype)
+        for place, column in enumerate(table.columns):
+            matrix[:, place] = column.to_numpy()
+        return matrix
+
+
+def read_json(file: Path | BinaryIO, *, name: str = "") -> Any:
+    """A JSON document."""
+    with blaming(name or str(file)):
+        return json.loads(file.read_bytes() if isinstance(file, Path) else file.read())
