@@ -1,6 +1,7 @@
 """DATASETS: every dataset by its name, and how to find one."""
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
 
@@ -77,7 +78,19 @@ def find(name: str, data: Path | None = None) -> Source:
         return open_graph(Path(name))
     at_hand = dict(discover(data_root(data)))
     every = {key: source for table in TABLES for key, source in table.items()}
-    return _at(lookup({**at_hand, **every}, name, "dataset"), data)
+    return _at(
+        lookup(_worth_telling({**every, **at_hand}, name), name, "dataset"), data
+    )
+
+
+def _worth_telling(table: dict[str, Source], name: str) -> dict[str, Source]:
+    """The table without minor datasets, but for those that may be meant."""
+    near = get_close_matches(name, table, n=3)
+    return {
+        key: source
+        for key, source in table.items()
+        if key == name or key in near or not getattr(source, "minor", False)
+    }
 
 
 def discover(root: Path) -> Iterator[tuple[str, Dataset]]:

@@ -19,7 +19,9 @@ def as_labels(column: Any) -> Int[Tensor, " nodes"]:
     """Classes from a row, a column or a plain array; -1 and gaps are unknown."""
     numbers = np.asarray(column, np.float64).ravel()
     known = ~np.isnan(numbers) & (numbers >= 0)
-    return torch.from_numpy(np.where(known, np.nan_to_num(numbers), -1).astype(np.int64))
+    return torch.from_numpy(
+        np.where(known, np.nan_to_num(numbers), -1).astype(np.int64)
+    )
 
 
 def as_dense(matrix: Any) -> Float[Tensor, "nodes features"]:

@@ -1,10 +1,14 @@
 """Dataset: a named graph with its fixed facts."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from unalike.datasets.preparation import Preparation
+from unalike.datasets.preparation import SYMMETRISED, Preparation
 from unalike.datasets.raw import Raw
 from unalike.graph import Graph
+
+MERGED = 0.999
+"""The least share of the edges of a file that remains when repeats are merged."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,28 @@ class Dataset(Raw):
     citation: str
     counts: Counts | None = None
     published: Published = Published()
-    preparation: Preparation = Preparation()
+    preparation: Preparation = SYMMETRISED
     minor: bool = False
     """Lists name it only where its files are at hand."""
 
     def prepared(self) -> Graph:
         """The graph as the paper's program hands it to a method."""
         return self.preparation.apply(self.load())
+
+    def differences(self, about: dict[str, Any]) -> list[str]:
+        """How a stored graph differs from the counts that are known of its files.
+
+        Edges that a file tells twice are merged, so a few less are no difference.
+        """
+        if self.counts is None:
+            return []
+        told = asdict(self.counts)
+        least = {**told, "num_edges": int(MERGED * told["num_edges"])}
+        return [
+            f"{key} is {about[key]} instead of {told[key]}"
+            for key in told
+            if not least[key] <= about[key] <= told[key]
+        ]
 
     def remarks(self, graph: Graph) -> list[str]:
         expected = self.counts.num_features if self.counts else 0

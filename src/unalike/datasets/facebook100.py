@@ -1,4 +1,4 @@
-"""facebook100: friendships in a hundred American schools in 2005; who is of which sex?"""
+"""facebook100: friendships in a hundred schools; who is of which sex?"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -52,7 +52,9 @@ def indicators(columns: np.ndarray) -> Adjacency:
 def school(called: str) -> Dataset:
     """The dataset of one school."""
     spaced, joined = called.replace("_", " "), called.replace("_", "")
-    by_authors = () if called not in AUTHORS else (authors(f"facebook100/{spaced}.mat"),)
+    by_authors = (
+        () if called not in AUTHORS else (authors(f"facebook100/{spaced}.mat"),)
+    )
     file = Remote(
         f"facebook100/{joined}.mat",
         mirrors=(
@@ -89,7 +91,7 @@ def of_file(file: Remote, name: str) -> Dataset:
 
 def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
     """Every other .mat file in the folder, by its own name."""
-    files = [file for dataset in FACEBOOK100 for file in dataset.files]
+    files = [file for dataset in (PENN94, *OTHER_SCHOOLS) for file in dataset.files]
     known = {place for file in files for place in (file.path, *file.also)}
     for path in sorted((root / "facebook100").glob("*.mat")):
         if str(path.relative_to(root)) in known:
@@ -133,6 +135,5 @@ PUBLISHED = {
     "Wisconsin87": Published(edge_homophily=0.5296, class_homophily=0.0467),
 }
 
-FACEBOOK100 = tuple(school(called) for called in SCHOOLS)
-PENN94 = replace(FACEBOOK100[93], minor=False)
-OTHER_SCHOOLS = FACEBOOK100[:93] + FACEBOOK100[94:]
+PENN94 = replace(school("Penn94"), minor=False)
+OTHER_SCHOOLS = tuple(school(called) for called in SCHOOLS)

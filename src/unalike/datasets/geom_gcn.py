@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from unalike.adjacency import Adjacency
 from unalike.datasets.columns import as_labels, as_thin, bags
 from unalike.datasets.dataset import Counts, Dataset, Published
 from unalike.datasets.preparation import Preparation
@@ -93,10 +92,8 @@ def lists(root: Path, file: Remote, width: int) -> Nodes:
 
 def arrays(root: Path, file: Remote) -> Nodes:
     """Nodes from Platonov's repackaging, which keeps their order."""
-    path = file.at(root)
-    held = read_npz(path)
-    with blaming(path):
-        return as_thin(held["node_features"]), as_labels(held["node_labels"])
+    features, labels = read_npz(file.at(root), "node_features", "node_labels")
+    return as_thin(features), as_labels(labels)
 
 
 def geom_gcn(

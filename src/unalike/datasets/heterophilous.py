@@ -11,7 +11,7 @@ from unalike.datasets.dataset import Counts, Dataset, Published
 from unalike.datasets.reading import blaming, read_npz
 from unalike.datasets.remote import Remote
 from unalike.datasets.small_six import PAGE_KIND, TRAFFIC, WEB, WIKIPEDIA, platonov
-from unalike.datasets.splits import Told, from_mask_rows
+from unalike.datasets.splits import Told, read_mask_rows
 from unalike.graph import Graph
 from unalike.metrics import ACCURACY, ROC_AUC, Metric
 
@@ -19,11 +19,10 @@ from unalike.metrics import ACCURACY, ROC_AUC, Metric
 def read(root: Path, file: Remote, *, directed: bool) -> Graph:
     """A graph from one archive of arrays."""
     path = file.at(root)
-    held = read_npz(path)
+    held = read_npz(path, "edges", "node_features", "node_labels")
     with blaming(path):
-        labels = as_labels(held["node_labels"])
-        features = as_thin(held["node_features"])
-        source, target = torch.from_numpy(held["edges"].astype("int64")).T
+        source, target = torch.from_numpy(held[0].astype("int64")).T
+        features, labels = as_thin(held[1]), as_labels(held[2])
     return Graph.from_edges(
         source,
         target,
@@ -36,10 +35,7 @@ def read(root: Path, file: Remote, *, directed: bool) -> Graph:
 
 def split(root: Path, graph: Graph, file: Remote) -> Told:
     """The ten splits that lie beside the graph."""
-    path = file.at(root)
-    held = read_npz(path)
-    with blaming(path):
-        return Told(from_mask_rows(held), "Platonov's ten")
+    return Told(read_mask_rows(file.at(root)), "Platonov's ten")
 
 
 def of_file(
@@ -75,13 +71,13 @@ def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
     """Every archive in the folder, by its own name."""
     for path in sorted((root / "heterophilous").glob("*.npz")):
         name = path.stem.replace("_", "-").lower()
-        labels = read_npz(path).get("node_labels")
+        (labels,) = read_npz(path, "node_labels")
         yield (
             name,
             of_file(
                 Remote(f"heterophilous/{path.name}"),
                 name,
-                metric=ROC_AUC if labels is not None and labels.max() < 2 else ACCURACY,
+                metric=ROC_AUC if labels.max(initial=0) < 2 else ACCURACY,
                 directed=path.stem.endswith("_directed"),
             ),
         )

@@ -41,7 +41,8 @@ ARXIV_ROWS = Remote("arxiv-year/adj_full.npz")
 """The same edges as scipy rows, for those who have them and not OGB's table."""
 
 ARXIV_SPLIT = tuple(
-    raw_file("arxiv", f"split/time/{part}.csv.gz") for part in ("train", "valid", "test")
+    raw_file("arxiv", f"split/time/{part}.csv.gz")
+    for part in ("train", "valid", "test")
 )
 PRODUCTS = {
     name: raw_file("products", f"raw/{name}.csv.gz")
@@ -95,12 +96,11 @@ def read_products(root: Path) -> Graph:
 
 def from_rows(path: Path) -> Adjacency:
     """Rows from the parts of a scipy matrix that `save_npz` wrote."""
-    held = read_npz(path)
+    shape, starts, columns = read_npz(path, "shape", "indptr", "indices")
     with blaming(path):
-        shape = held["shape"]
-        starts = torch.from_numpy(held["indptr"].astype(np.int64))
-        source = torch.arange(int(shape[0])).repeat_interleave(starts.diff())
-        target = torch.from_numpy(held["indices"].astype(np.int64))
+        lengths = torch.from_numpy(np.diff(starts).astype(np.int64))
+        source = torch.arange(int(shape[0])).repeat_interleave(lengths)
+        target = torch.from_numpy(columns.astype(np.int64))
     return Adjacency.from_edges(source, target, shape=(int(shape[0]), int(shape[1])))
 
 

@@ -50,7 +50,9 @@ def read(root: Path, name: str) -> Graph:
         shape = (nodes, features.shape[1])
         classes = np.zeros((nodes, held["ally"].shape[1]))
         classes[order] = np.concatenate([held["ally"], held["ty"]])
-        pairs = [(u, v) for u, others in held["graph"].items() for v in others if u != v]
+        pairs = [
+            (u, v) for u, others in held["graph"].items() for v in others if u != v
+        ]
     return Graph.from_edges(
         *torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T,
         num_nodes=nodes,

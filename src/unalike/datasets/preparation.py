@@ -31,6 +31,9 @@ class Preparation:
         return graph.symmetric() if self.symmetrised else graph
 
 
+SYMMETRISED = Preparation()
+
+
 def with_loops(adjacency: Adjacency) -> Adjacency:
     """The same rows with an entry on the whole diagonal."""
     loops = torch.arange(adjacency.num_rows)

@@ -55,10 +55,10 @@ def read_mat(path: Path, *names: str) -> list[Any]:
     return [held[name] for name in names]
 
 
-def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a .npz file."""
+def read_npz(path: Path, *names: str) -> list[np.ndarray]:
+    """The named arrays of a .npz file."""
     with blaming(path), np.load(path, allow_pickle=False) as held:
-        return dict(held)
+        return [held[name] for name in names]
 
 
 def read_tensor(path: Path) -> Shaped[Tensor, "..."]:
@@ -88,7 +88,9 @@ def read_numbers(
     with blaming(path):
         table = csv.read_csv(
             path,
-            read_options=csv.ReadOptions(autogenerate_column_names=True, skip_rows=skip),
+            read_options=csv.ReadOptions(
+                autogenerate_column_names=True, skip_rows=skip
+            ),
             parse_options=csv.ParseOptions(delimiter=delimiter),
         )
         matrix = np.empty((table.num_rows, table.num_columns), dtype)

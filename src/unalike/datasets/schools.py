@@ -1,4 +1,4 @@
-"""The hundred schools of the Facebook100 collection, as its files are called."""
+"""The 99 schools of Facebook100 beside Penn94, as its files are called."""
 
 SCHOOLS = tuple(
     """
@@ -12,7 +12,7 @@ SCHOOLS = tuple(
     Virginia63 UC64 Cal65 Mississippi66 Mich67 UCSC68 Indiana69 Vermont70 Auburn71
     USFCA72 Wake73 Santa74 American75 Haverford76 William77 MU78 JMU79 Texas80 Simmons81
     Bingham82 Temple83 Texas84 Vassar85 Pepperdine86 Wisconsin87 Colgate88 Rutgers89
-    Howard90 UConn91 UMass92 Baylor93 Penn94 Tennessee95 Lehigh96 Oklahoma97 Reed98
+    Howard90 UConn91 UMass92 Baylor93 Tennessee95 Lehigh96 Oklahoma97 Reed98
     Brandeis99 Trinity100
     """.replace("\n", " ").split()
 )

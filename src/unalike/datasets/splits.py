@@ -59,7 +59,9 @@ def shipped(file: Remote) -> Splitter:
 
     def split(root: Path, graph: Graph) -> Told:
         if path := file.find(root):
-            return Told(read_shipped(path, graph.num_nodes), f"the paper's, {file.path}")
+            return Told(
+                read_shipped(path, graph.num_nodes), f"the paper's, {file.path}"
+            )
         return _instead(at_random(root, graph), f"{file.path} is not there")
 
     return split
@@ -69,11 +71,9 @@ def masked(files: Sequence[Remote]) -> Splitter:
     """geom-gcn's ten, 48/32/20, one file of masks each."""
 
     def split(root: Path, graph: Graph) -> Told:
-        paths = [file.find(root) for file in files]
-        held = [read_npz(path) for path in paths if path]
-        if len(held) == len(files):
-            keys = ("train_mask", "val_mask", "test_mask")
-            return Told([_from_masks(masks, keys) for masks in held], "geom-gcn's ten")
+        paths = [path for file in files if (path := file.find(root))]
+        if len(paths) == len(files):
+            return Told([read_masks(path) for path in paths], "geom-gcn's ten")
         drawn = random_splits(graph.labels, count=10, train=0.48, valid=0.32)
         told = Told(drawn, "random 48/32/20, seed 0")
         return _instead(told, "the files of geom-gcn's splits are not there")
@@ -110,16 +110,19 @@ def read_shipped(path: Path, num_nodes: int) -> list[Split]:
     return splits
 
 
-def _from_masks(held: dict[str, np.ndarray], keys: tuple[str, ...]) -> Split:
-    return Split(*(torch.from_numpy(held[key].nonzero()[0]) for key in keys))
+def read_masks(path: Path) -> Split:
+    """The split in one of geom-gcn's files: a mask for each part."""
+    return _from_masks(read_npz(path, "train_mask", "val_mask", "test_mask"))
 
 
-def from_mask_rows(held: dict[str, np.ndarray]) -> list[Split]:
-    """Platonov's splits: a row of masks for each, beside the graph."""
-    keys = ("train_masks", "val_masks", "test_masks")
-    count = len(held[keys[0]])
-    rows = [{key: held[key][place] for key in keys} for place in range(count)]
-    return [_from_masks(row, keys) for row in rows]
+def read_mask_rows(path: Path) -> list[Split]:
+    """The splits in one of Platonov's files: a row of masks for each."""
+    parts = read_npz(path, "train_masks", "val_masks", "test_masks")
+    return [_from_masks(row) for row in zip(*parts, strict=True)]
+
+
+def _from_masks(masks: Sequence[np.ndarray]) -> Split:
+    return Split(*(torch.from_numpy(part.nonzero()[0]) for part in masks))
 
 
 def _instead(told: Told, reason: str) -> Told:

@@ -31,7 +31,9 @@ def files_of(language: str) -> dict[str, Remote]:
             f"twitch-explicit/{language}/{file}",
             mirrors=(
                 authors(f"twitch/{language}/{file}"),
-                github("CUAI/Non-Homophily-Benchmarks", f"data/twitch/{language}/{file}"),
+                github(
+                    "CUAI/Non-Homophily-Benchmarks", f"data/twitch/{language}/{file}"
+                ),
             ),
         )
         for part, file in names.items()

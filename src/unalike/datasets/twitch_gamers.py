@@ -35,6 +35,7 @@ SPLITS = Remote(
     "splits/twitch-gamer-splits.npy", (authors("splits/twitch-gamer-splits.npy"),)
 )
 
+
 def read(root: Path) -> Graph:
     """Row i of the node file is node i; features are standardised as in the paper."""
     path = NODES.at(root)

@@ -45,5 +45,7 @@ YELP_CHI = Dataset(
     directed=False,
     licence="none known",
     citation="Mukherjee et al. 2013; Dou et al. 2020, https://arxiv.org/abs/2008.08692",
-    published=Published(num_nodes=45_954, num_features=32, num_classes=2),
+    published=Published(
+        num_nodes=45_954, num_edges=3_846_979, num_features=32, num_classes=2
+    ),
 )
