@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+from rich.console import Console
 from rich.table import Table
 
 from unalike.cli.console import OUT, answer
@@ -122,7 +123,8 @@ def show(rows: Rows) -> None:
         )
     for row in rows:
         table.add_row(*(cell(row[key]) for key in keys))
-    OUT.print(table, width=None if OUT.is_terminal else WIDTH, crop=False)
+    wide = OUT if OUT.is_terminal else Console(highlight=False, width=WIDTH)
+    wide.print(table)
 
 
 def cell(value: Any) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from unalike.datasets import facebook100, heterophilous
 from unalike.datasets.dataset import Dataset
@@ -50,6 +50,7 @@ DATASETS: dict[str, Dataset] = {
 }
 
 
+@runtime_checkable
 class Source(Protocol):
     """Whatever a graph with splits and a metric comes from."""
 

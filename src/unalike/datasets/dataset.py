@@ -1,6 +1,9 @@
 """Dataset: a named graph with its fixed facts."""
 
-from dataclasses import asdict, dataclass
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from unalike.datasets.preparation import SYMMETRISED, Preparation
@@ -56,6 +59,10 @@ class Dataset(Raw):
     preparation: Preparation = SYMMETRISED
     minor: bool = False
     """Lists name it only where its files are at hand."""
+
+    def at(self, data: Path | None) -> Dataset:
+        """The same dataset in another data root."""
+        return replace(self, data=data)
 
     def prepared(self) -> Graph:
         """The graph as the paper's program hands it to a method."""

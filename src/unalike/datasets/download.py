@@ -138,13 +138,14 @@ def _receive(
         raise RefusedError(f"it offers {total} bytes instead of {size}")
     if not have:
         part.begin(address, _version(response))
-    progress.stage(part.target.name, total, "bytes")
-    progress.advance(have)
+    whole = None if total is None else float(total)
+    progress.stage(part.target.name, whole, "bytes")
+    progress.advance(float(have))
     with part.path.open("ab") as file:
         piece = first
         while piece:
             file.write(piece)
-            progress.advance(len(piece))
+            progress.advance(float(len(piece)))
             piece = response.read(CHUNK)
     if total is not None and part.size < total:
         raise BrokenError(f"it broke off after {part.size} of {total} bytes")

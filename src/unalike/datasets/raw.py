@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -47,10 +47,6 @@ class Raw:
     metric: Metric = ACCURACY
     data: Path | None = None
     """The data root; None stands for the default one."""
-
-    def at(self, data: Path | None) -> Self:
-        """The same graph in another data root."""
-        return replace(self, data=data)
 
     @property
     def root(self) -> Path:
