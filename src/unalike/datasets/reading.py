@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import scipy.io
+import scipy.sparse
 import torch
 from jaxtyping import Shaped
 from pyarrow import csv
@@ -52,7 +53,12 @@ def read_mat(path: Path, *names: str) -> list[Any]:
         held = scipy.io.loadmat(path, variable_names=names)
     if missing := [name for name in names if name not in held]:
         raise UserError(f"{path} holds no '{missing[0]}'.")
-    return [held[name] for name in names]
+    return [_array(held[name]) for name in names]
+
+
+def _array(held: Any) -> Any:
+    """scipy's newer kind of sparse matrix in place of its older one."""
+    return scipy.sparse.csr_array(held) if scipy.sparse.issparse(held) else held
 
 
 def read_npz(path: Path, *names: str) -> list[np.ndarray]:
