@@ -58,6 +58,10 @@ class Stored:
     def load(self) -> Graph:
         return self.graph
 
+    def prepared(self) -> Graph:
+        """What methods are given: the graph as it is."""
+        return self.graph
+
     def splits(self) -> list[Split]:
         """The splits that were stored with the graph."""
         return [Split.from_codes(codes) for codes in self.array("splits")]

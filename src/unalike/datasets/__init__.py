@@ -61,7 +61,10 @@ class Source(Protocol):
     def metric(self) -> Metric: ...
 
     def load(self) -> Graph:
-        """The graph."""
+        """The graph as it is stored."""
+
+    def prepared(self) -> Graph:
+        """The graph as methods are given it."""
 
     def splits(self) -> list[Split]:
         """Its splits."""

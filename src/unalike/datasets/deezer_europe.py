@@ -4,12 +4,16 @@ import io
 import zipfile
 from pathlib import Path
 
-import torch
-
 from unalike.adjacency import Adjacency
 from unalike.datasets.columns import as_labels, bags
 from unalike.datasets.dataset import Counts, Dataset, Published
-from unalike.datasets.reading import blaming, read_json, read_mat, read_table
+from unalike.datasets.reading import (
+    blaming,
+    read_json,
+    read_mat,
+    read_pairs,
+    read_table,
+)
 from unalike.datasets.remote import Remote, authors
 from unalike.datasets.splits import chained
 from unalike.features import as_features
@@ -42,11 +46,10 @@ def from_archive(path: Path) -> Graph:
             part: io.BytesIO(archive.read(f"deezer_europe/deezer_europe_{part}"))
             for part in ("edges.csv", "target.csv", "features.json")
         }
-    pairs = read_table(held["edges.csv"], name=f"{path}: edges.csv")
+    source, other = read_pairs(held["edges.csv"], name=f"{path}: edges.csv")
     target = read_table(held["target.csv"], name=f"{path}: target.csv").sort_by("id")
     contents = read_json(held["features.json"], name=f"{path}: features.json")
     with blaming(path):
-        source, other = (torch.from_numpy(end.to_numpy().copy()) for end in pairs)
         features = bags(contents, num_nodes=target.num_rows, width=NUM_FEATURES)
         labels = as_labels(target["target"])
     return Graph.from_edges(

@@ -1,20 +1,22 @@
 """Raw files opened with care: nothing in them runs, and damage is told by name."""
 
 import json
+import pickle
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import scipy.io
 import scipy.sparse
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Int, Shaped
 from pyarrow import csv
 from torch import Tensor
 
@@ -30,6 +32,8 @@ DAMAGE = (
     TypeError,
     ValueError,
     pa.ArrowException,
+    pickle.PickleError,
+    scipy.io.matlab.MatReadError,
     struct.error,
     zipfile.BadZipFile,
     zlib.error,
@@ -49,8 +53,8 @@ def blaming(path: Path | str) -> Iterator[None]:
 
 def read_mat(path: Path, *names: str) -> list[Any]:
     """The named variables of a MATLAB file."""
-    with blaming(path):
-        held = scipy.io.loadmat(path, variable_names=names)
+    with blaming(path), path.open("rb") as file:
+        held = scipy.io.loadmat(file, variable_names=names)
     if missing := [name for name in names if name not in held]:
         raise UserError(f"{path} holds no '{missing[0]}'.")
     return [_array(held[name]) for name in names]
@@ -63,7 +67,12 @@ def _array(held: Any) -> Any:
 
 def read_npz(path: Path, *names: str) -> list[np.ndarray]:
     """The named arrays of a .npz file."""
-    with blaming(path), np.load(path, allow_pickle=False) as held:
+    # numpy leaves a file open if it fails on a path, so it gets an open file.
+    with (
+        blaming(path),
+        path.open("rb") as file,
+        np.load(file, allow_pickle=False) as held,
+    ):
         return [held[name] for name in names]
 
 
@@ -79,7 +88,7 @@ def read_tensor(path: Path) -> Shaped[Tensor, "..."]:
 
 
 def read_table(
-    file: Path | BinaryIO, *, texts: tuple[str, ...] = (), name: str = ""
+    file: Path | BytesIO, *, texts: tuple[str, ...] = (), name: str = ""
 ) -> pa.Table:
     """A CSV file with a header; the columns in `texts` stay text."""
     types = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
@@ -101,11 +110,34 @@ def read_numbers(
         )
         matrix = np.empty((table.num_rows, table.num_columns), dtype)
         for place, column in enumerate(table.columns):
-            matrix[:, place] = column.to_numpy()
+            matrix[:, place] = as_numbers(column, dtype)
         return matrix
 
 
-def read_json(file: Path | BinaryIO, *, name: str = "") -> Any:
+def read_pairs(
+    file: Path | BytesIO, *, name: str = ""
+) -> tuple[Int[Tensor, " ids"], Int[Tensor, " ids"]]:
+    """The ends of edges, from the two columns of a CSV file with a header."""
+    table = read_table(file, name=name)
+    with blaming(name or str(file)):
+        source, target = (
+            torch.from_numpy(as_numbers(column, np.int64).copy())
+            for column in table.columns
+        )
+    return source, target
+
+
+def as_numbers(column: pa.ChunkedArray, dtype: Any) -> np.ndarray:
+    """A column as numbers; only floats may have gaps."""
+    if np.issubdtype(dtype, np.floating):
+        return column.cast(pa.float64()).to_numpy()
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise ValueError(f"row {row + 1} of its numbers lacks one")
+    return column.cast(pa.from_numpy_dtype(np.dtype(dtype))).to_numpy()
+
+
+def read_json(file: Path | BytesIO, *, name: str = "") -> Any:
     """A JSON document."""
     with blaming(name or str(file)):
         return json.loads(file.read_bytes() if isinstance(file, Path) else file.read())

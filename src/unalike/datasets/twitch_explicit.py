@@ -4,11 +4,16 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from unalike.datasets.columns import as_labels, bags, without_empty_columns
 from unalike.datasets.dataset import Counts, Dataset, Published
-from unalike.datasets.reading import blaming, read_json, read_table
+from unalike.datasets.reading import (
+    as_numbers,
+    blaming,
+    read_json,
+    read_pairs,
+    read_table,
+)
 from unalike.datasets.remote import Remote, authors, github
 from unalike.datasets.splits import by_name
 from unalike.errors import UserError
@@ -43,15 +48,15 @@ def files_of(language: str) -> dict[str, Remote]:
 def read(root: Path, language: str) -> Graph:
     """One language; where an id is told twice, its first row counts."""
     paths = {part: file.at(root) for part, file in files_of(language).items()}
-    nodes, pairs = read_table(paths["nodes"]), read_table(paths["edges"])
+    nodes = read_table(paths["nodes"])
+    source, target = read_pairs(paths["edges"])
     contents = read_json(paths["features"])
     with blaming(paths["nodes"]):
-        ids, first = np.unique(nodes["new_id"].to_numpy(), return_index=True)
+        told = as_numbers(nodes["new_id"], np.int64)
+        ids, first = np.unique(told, return_index=True)
         mature = nodes["mature"].to_numpy()[first].astype(bool)
     if not np.array_equal(ids, np.arange(len(ids))):
         raise UserError(f"{paths['nodes']}: the ids are not 0 to {len(ids) - 1}.")
-    with blaming(paths["edges"]):
-        source, target = (torch.from_numpy(end.to_numpy().copy()) for end in pairs)
     with blaming(paths["features"]):
         features = bags(contents, num_nodes=len(ids), width=NUM_FEATURES)
     return Graph.from_edges(

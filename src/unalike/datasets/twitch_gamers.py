@@ -9,7 +9,7 @@ import torch
 
 from unalike.datasets.columns import as_labels
 from unalike.datasets.dataset import Counts, Dataset, Published
-from unalike.datasets.reading import blaming, read_table
+from unalike.datasets.reading import blaming, read_pairs, read_table
 from unalike.datasets.remote import Remote, authors, drive
 from unalike.datasets.splits import shipped
 from unalike.graph import Graph
@@ -40,12 +40,11 @@ def read(root: Path) -> Graph:
     """Row i of the node file is node i; features are standardised as in the paper."""
     path = NODES.at(root)
     nodes = read_table(path, texts=("created_at", "updated_at", "language"))
-    pairs = read_table(EDGES.at(root))
+    source, target = read_pairs(EDGES.at(root))
     with blaming(path):
         columns = [number(nodes[name]) for name, number in FEATURES.items()]
         features = np.stack(columns, 1).astype(np.float32)
         labels = as_labels(nodes["mature"])
-    source, target = (torch.from_numpy(ids.to_numpy().copy()) for ids in pairs.columns)
     return Graph.from_edges(
         source,
         target,
