@@ -2,9 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from children import child
 
 from unalike import UserError, verify_graph
-from unalike.datasets import find
+from unalike.datasets import find, load
 from unalike.datasets import raw as raw_form
 from unalike.datasets.root import data_root
 
@@ -124,29 +122,12 @@ def test_dense_features_are_written_in_pieces(tmp_path: Path, monkeypatch):
     assert torch.equal(graph.features, torch.ones(11, 2))
 
 
-LOAD = """
-import sys
-from pathlib import Path
-from unalike.datasets import load
-print("ready", flush=True)
-print(load("tolokers", Path(sys.argv[1])).num_nodes)
-"""
-
-
-def start(root: Path) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-c", LOAD, str(root)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def test_two_processes_convert_at_once(tmp_path: Path):
     write_graph(tmp_path, nodes=30_000)
-    both = [start(tmp_path) for _ in range(2)]
-    told = [process.communicate() for process in both]
-    assert [out.split() for out, _ in told] == [["ready", "30000"]] * 2, told
+    both = [child(load, "tolokers", tmp_path) for _ in range(2)]
+    for process in both:
+        process.join()
+    assert [process.exitcode for process in both] == [0, 0]
     verify_graph(tmp_path / "stored" / "tolokers")
 
 
@@ -165,11 +146,10 @@ def kill_conversions(root: Path, times: int, seed: int) -> None:
     raw = write_graph(root, nodes=300_000)
     place = root / "stored" / "tolokers"
     for _ in range(times):
-        process = start(root)
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(draw.uniform(0, 0.25))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process = child(load, "tolokers", root)
+        time.sleep(draw.uniform(0, 0.3))
+        process.kill()
+        process.join()
         if place.exists():
             assert verify_graph(place).load().num_nodes == 300_000
             os.utime(raw)
@@ -178,7 +158,7 @@ def kill_conversions(root: Path, times: int, seed: int) -> None:
 
 
 def test_killed_conversions_leave_nothing_wrong(tmp_path: Path):
-    kill_conversions(tmp_path, times=4, seed=0)
+    kill_conversions(tmp_path, times=5, seed=0)
 
 
 @pytest.mark.slow

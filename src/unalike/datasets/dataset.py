@@ -52,6 +52,10 @@ class Dataset(Raw):
     about: str
     label_meaning: str
     directed: bool
+    """Each edge is stored once, in the direction of its file, whatever it means there.
+
+    The measures that papers print follow the file; `prepared` gives both directions.
+    """
     licence: str
     citation: str
     counts: Counts | None = None

@@ -4,6 +4,8 @@ import io
 import zipfile
 from pathlib import Path
 
+import scipy.sparse
+
 from unalike.adjacency import Adjacency
 from unalike.datasets.columns import as_labels, bags
 from unalike.datasets.dataset import Counts, Dataset, Published
@@ -59,18 +61,21 @@ def from_archive(path: Path) -> Graph:
         features=features,
         labels=labels,
         num_classes=2,
+        directed=True,
     )
 
 
 def from_matlab(path: Path) -> Graph:
-    """A sparse matrix of friendships and one of features."""
+    """A sparse matrix of friendships, each told once here too, and one of features."""
     adjacency, features, labels = read_mat(path, "A", "features", "label")
     with blaming(path):
+        upper = scipy.sparse.triu(adjacency + adjacency.T)
         return Graph.build(
-            Adjacency.from_scipy(adjacency, weighted=False).symmetric(),
+            Adjacency.from_scipy(upper, weighted=False),
             features=as_features(features),
             labels=as_labels(labels),
             num_classes=2,
+            directed=True,
         )
 
 
@@ -82,7 +87,7 @@ DEEZER_EUROPE = Dataset(
     also_reads=(MATLAB,),
     read=read,
     split=chained("deezer-europe"),
-    directed=False,
+    directed=True,
     licence="none known",
     citation="Rozemberczki and Sarkar 2020, https://arxiv.org/abs/2005.07959",
     counts=Counts(28_281, 92_752, NUM_FEATURES, 2),

@@ -8,6 +8,7 @@ import torch
 
 from unalike.datasets.columns import as_labels, as_thin
 from unalike.datasets.dataset import Counts, Dataset, Published
+from unalike.datasets.preparation import Preparation
 from unalike.datasets.reading import blaming, read_npz
 from unalike.datasets.remote import Remote
 from unalike.datasets.small_six import PAGE_KIND, TRAFFIC, WEB, WIKIPEDIA, platonov
@@ -16,8 +17,8 @@ from unalike.graph import Graph
 from unalike.metrics import ACCURACY, ROC_AUC, Metric
 
 
-def read(root: Path, file: Remote, *, directed: bool) -> Graph:
-    """A graph from one archive of arrays."""
+def read(root: Path, file: Remote) -> Graph:
+    """A graph from one archive of arrays, which tells every edge once."""
     path = file.at(root)
     held = read_npz(path, "edges", "node_features", "node_labels")
     with blaming(path):
@@ -29,7 +30,7 @@ def read(root: Path, file: Remote, *, directed: bool) -> Graph:
         num_nodes=len(labels),
         features=features,
         labels=labels,
-        directed=directed,
+        directed=True,
     )
 
 
@@ -47,7 +48,7 @@ def of_file(
     label_meaning: str = "not told",
     counts: Counts | None = None,
     edge_homophily: float | None = None,
-    directed: bool = False,
+    one_way: bool = False,
 ) -> Dataset:
     """The dataset in one archive of this format."""
     return Dataset(
@@ -55,14 +56,15 @@ def of_file(
         about=about,
         label_meaning=label_meaning,
         files=(file,),
-        read=partial(read, file=file, directed=directed),
+        read=partial(read, file=file),
         split=partial(split, file=file),
         metric=metric,
-        directed=directed,
+        directed=True,
         licence="MIT",
         citation="Platonov et al. 2023, https://arxiv.org/abs/2302.11640",
         counts=counts,
         published=Published(edge_homophily=edge_homophily),
+        preparation=Preparation(symmetrised=not one_way),
         minor=counts is None,
     )
 
@@ -78,7 +80,7 @@ def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
                 Remote(f"heterophilous/{path.name}"),
                 name,
                 metric=ROC_AUC if labels.max(initial=0) < 2 else ACCURACY,
-                directed=path.stem.endswith("_directed"),
+                one_way=path.stem.endswith("_directed"),
             ),
         )
 

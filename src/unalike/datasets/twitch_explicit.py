@@ -66,6 +66,7 @@ def read(root: Path, language: str) -> Graph:
         features=without_empty_columns(features),
         labels=as_labels(mature),
         num_classes=2,
+        directed=True,
     )
 
 
@@ -82,7 +83,7 @@ def twitch(
         read=partial(read, language=language),
         split=by_name(name),
         metric=ROC_AUC,
-        directed=False,
+        directed=True,
         licence="none known",
         citation="Rozemberczki, Allen and Sarkar 2021, https://arxiv.org/abs/1909.13021",
         counts=counts,

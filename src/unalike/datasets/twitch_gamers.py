@@ -52,6 +52,7 @@ def read(root: Path) -> Graph:
         features=torch.from_numpy(standardise(features)),
         labels=labels,
         num_classes=2,
+        directed=True,
     )
 
 
@@ -99,7 +100,7 @@ TWITCH_GAMERS = Dataset(
     files=(NODES, EDGES, SPLITS),
     read=read,
     split=shipped(SPLITS),
-    directed=False,
+    directed=True,
     licence="MIT",
     citation="Rozemberczki and Sarkar 2021, https://arxiv.org/abs/2101.03091",
     counts=Counts(168_114, 6_797_557, 7, 2),
