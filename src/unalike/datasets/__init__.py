@@ -70,24 +70,31 @@ class Source(Protocol):
         """Its splits."""
 
 
-TABLES: tuple[Mapping[str, Source], ...] = (DATASETS,)
+@runtime_checkable
+class Placed(Source, Protocol):
+    """A source that keeps its files in a data root."""
+
+    def at(self, data: Path | None) -> Source:
+        """The same in another data root."""
+
+
+TABLES: tuple[Mapping[str, Placed], ...] = (DATASETS,)
 
 
 def find(name: str, data: Path | None = None) -> Source:
     """What a name stands for: a dataset, a file in the data root, or a stored graph."""
     for table in TABLES:
         if name in table:
-            return _at(table[name], data)
+            return table[name].at(data)
     if (Path(name) / "graph.json").is_file() or "/" in name:
         return open_graph(Path(name))
-    at_hand = dict(discover(data_root(data)))
-    every = {key: source for table in TABLES for key, source in table.items()}
-    return _at(
-        lookup(_worth_telling({**every, **at_hand}, name), name, "dataset"), data
-    )
+    every: dict[str, Placed] = {}
+    for table in (*TABLES, dict(discover(data_root(data)))):
+        every.update(table)
+    return lookup(_worth_telling(every, name), name, "dataset").at(data)
 
 
-def _worth_telling(table: dict[str, Source], name: str) -> dict[str, Source]:
+def _worth_telling(table: dict[str, Placed], name: str) -> dict[str, Placed]:
     """The table without minor datasets, but for those that may be meant."""
     near = get_close_matches(name, table, n=3)
     return {
@@ -108,7 +115,3 @@ def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
 def load(name: str, data: Path | None = None) -> Graph:
     """The graph that a name stands for."""
     return find(name, data).load()
-
-
-def _at(source: Source, data: Path | None) -> Source:
-    return source.at(data) if isinstance(source, Dataset) else source

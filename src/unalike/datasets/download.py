@@ -16,6 +16,10 @@ from unalike.progress import Progress
 from unalike.version import __version__
 
 CHUNK = 1 << 18
+OPENING = 512
+"""Bytes that tell a web page from a file."""
+PAGE = 1 << 20
+"""The most bytes of a web page that are looked at."""
 TIMEOUT = 30.0
 WAITS = (1.0, 3.0, 10.0)
 """Seconds before the next try while nothing comes; any progress starts them anew."""
@@ -76,24 +80,33 @@ def _attempt(
     usable = origin.get("address") == address and (version or checked)
     have = part.size if usable else 0
     try:
-        response = _open(address, have, version)
+        response, first = _answer(address, have, version)
     except HTTPError as error:
         with error:
             _judge(error, part, have, size)
         return
     with response:
-        first = response.read(CHUNK)
-        if _is_page(response, first):
-            onward = confirmed_address(first + response.read(CHUNK), response.url)
-            if onward is None:
-                raise RefusedError("it answers with a web page instead of the file")
+        _receive(response, first, address, part, have, size, progress)
+
+
+def _answer(address: str, have: int, version: str) -> tuple[HTTPResponse, bytes]:
+    """The answer and its first bytes; a page that asks once more is told yes."""
+    for _ in range(2):
+        response = _open(address, have, version)
+        try:
+            first = response.read(OPENING)
+            if not _is_page(response, first):
+                return response, first
+            page = first + response.read(PAGE)
+        except BaseException:
             response.close()
-            response = _open(onward, have, version)
-            first = response.read(CHUNK)
-            if _is_page(response, first):
-                raise RefusedError("it answers with a web page instead of the file")
-        with response:
-            _receive(response, first, address, part, have, size, progress)
+            raise
+        response.close()
+        onward = confirmed_address(page, response.url)
+        if onward is None:
+            break
+        address = onward
+    raise RefusedError("it answers with a web page instead of the file")
 
 
 def _open(address: str, have: int, version: str) -> HTTPResponse:
@@ -146,7 +159,7 @@ def _receive(
         while piece:
             file.write(piece)
             progress.advance(float(len(piece)))
-            piece = response.read(CHUNK)
+            piece = response.read1(CHUNK)
     if total is not None and part.size < total:
         raise BrokenError(f"it broke off after {part.size} of {total} bytes")
 

@@ -14,7 +14,7 @@ import numpy as np
 from unalike.adjacency import Adjacency
 from unalike.datasets.lock import alone
 from unalike.datasets.remote import Remote
-from unalike.datasets.root import data_root, stored_places, writable_place
+from unalike.datasets.root import data_root, stored_folder, stored_places
 from unalike.datasets.splits import Splitter, at_random
 from unalike.draft import Draft, drafting
 from unalike.errors import UserError
@@ -87,7 +87,7 @@ class Raw:
         """The stored form, made now if need be; `half` asks for 16-bit features."""
         if stored := self.ready(half=half):
             return stored
-        place = writable_place(self.root, self.name)
+        place = stored_folder(self.name, self.data)
         with alone(place):
             if stored := self.ready(half=half):
                 return stored

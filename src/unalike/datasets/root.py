@@ -27,8 +27,9 @@ def stored_places(root: Path, name: str) -> Iterator[Path]:
     yield cache_folder() / "stored" / key / name
 
 
-def writable_place(root: Path, name: str) -> Path:
+def stored_folder(name: str, data: Path | None = None) -> Path:
     """The first of these places that can be written."""
+    root = data_root(data)
     for place in stored_places(root, name):
         if is_writable(place.parent):
             return place
