@@ -65,6 +65,12 @@ def test_the_table_ends_with_what_it_leaves_out(root: Path, capsys):
     assert "harvard1" in capsys.readouterr().out
 
 
+def test_a_damaged_file_does_not_spoil_the_list(root: Path, capsys):
+    (root / "heterophilous").mkdir()
+    (root / "heterophilous" / "broken_graph.npz").write_bytes(b"PK")
+    assert listed(capsys)["broken-graph"]["raw"] == "all"
+
+
 def test_metrics_are_listed_too(capsys):
     assert main(["list", "metrics"]) == 0
     assert "roc-auc" in capsys.readouterr().out

@@ -106,9 +106,14 @@ AUTHORS = ("Penn94", "Amherst41", "Cornell5", "Johns_Hopkins55", "Reed98")
 COUNTS = {
     "Penn94": Counts(41_554, 1_362_229, 4_814, 2),
     "Amherst41": Counts(2_235, 90_954, 1_193, 2),
+    "Caltech36": Counts(769, 16_656, 599, 2),
     "Cornell5": Counts(18_660, 790_777, 4_735, 2),
     "Johns_Hopkins55": Counts(5_180, 186_586, 2_406, 2),
+    "MIT8": Counts(6_440, 251_252, 2_840, 2),
     "Reed98": Counts(962, 18_812, 745, 2),
+    "Rice31": Counts(4_087, 184_828, 1_742, 2),
+    "Simmons81": Counts(1_518, 32_988, 875, 2),
+    "Wisconsin87": Counts(23_842, 835_952, 3_307, 2),
 }
 
 PUBLISHED = {

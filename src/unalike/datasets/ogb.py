@@ -36,7 +36,6 @@ ARXIV_EDGES = _arxiv_file("edge.csv.gz")
 ARXIV_FEATURES = _arxiv_file("node-feat.csv.gz")
 ARXIV_LABELS = _arxiv_file("node-label.csv.gz")
 ARXIV_YEARS = _arxiv_file("node_year.csv.gz")
-ARXIV_SIZE = _arxiv_file("num-node-list.csv.gz")
 ARXIV_ROWS = Remote("arxiv-year/adj_full.npz")
 """The same edges as scipy rows, for those who have them and not OGB's table."""
 
@@ -121,7 +120,7 @@ ARXIV_YEAR = Dataset(
     name="arxiv-year",
     about="Citations between computer science papers on arXiv.",
     label_meaning="year of posting, in five quantiles",
-    files=(ARXIV_EDGES, ARXIV_FEATURES, ARXIV_YEARS, ARXIV_SIZE),
+    files=(ARXIV_EDGES, ARXIV_FEATURES, ARXIV_YEARS),
     also_reads=(ARXIV_ROWS,),
     read=read_arxiv_year,
     split=chained("arxiv-year"),
@@ -146,7 +145,7 @@ OGBN_ARXIV = Dataset(
     name="ogbn-arxiv",
     about="Citations between computer science papers on arXiv.",
     label_meaning="subject area",
-    files=(ARXIV_EDGES, ARXIV_FEATURES, ARXIV_LABELS, ARXIV_SIZE, *ARXIV_SPLIT),
+    files=(ARXIV_EDGES, ARXIV_FEATURES, ARXIV_LABELS, *ARXIV_SPLIT),
     also_reads=(ARXIV_ROWS,),
     read=read_arxiv,
     split=official(ARXIV_SPLIT),
