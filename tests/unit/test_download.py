@@ -232,6 +232,14 @@ def test_without_network_one_line_says_what_to_do(tmp_path: Path):
     assert "\n" not in str(told.value)
 
 
+def test_a_read_only_folder_is_not_touched(tmp_path: Path, site: Site):
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o555)
+    with pytest.raises(UserError, match="read-only"):
+        fetch(tmp_path, site.put("/file", BODY))
+    assert list(folder.iterdir()) == site.asked == []
+
+
 def test_other_protocols_are_refused(tmp_path: Path):
     with pytest.raises(UserError, match="not a web address"):
         fetch(tmp_path, (tmp_path / "file").as_uri())

@@ -46,7 +46,13 @@ def fetch_file(
     """Bring one file to its place, unless it is there; check it either way."""
     if place := file.find(root):
         return _look(file, root, place)
-    with alone(root / file.path):
+    target = root / file.path
+    if not is_writable(target.parent):
+        raise UserError(
+            f"{file.path} is missing and cannot be fetched into {root}: "
+            "the folder is read-only. Name another with --data."
+        )
+    with alone(target):
         if place := file.find(root):
             return _look(file, root, place)
         return _fetch(file, root, progress, waits)
