@@ -24,6 +24,7 @@ from unalike.errors import UserError
 
 DAMAGE = (
     ArithmeticError,
+    AttributeError,
     EOFError,
     LookupError,
     NotImplementedError,
@@ -47,8 +48,13 @@ def blaming(path: Path | str) -> Iterator[None]:
     try:
         yield
     except DAMAGE as error:
-        told = str(error) or type(error).__name__
-        raise UserError(f"{path} cannot be read: {told}.") from error
+        raise UserError(f"{path} cannot be read: {brief(error)}.") from error
+
+
+def brief(error: Exception) -> str:
+    """The beginning of what an error says; some quote half a file."""
+    told = str(error).strip() or type(error).__name__
+    return told.splitlines()[0][:120].rstrip(".")
 
 
 def read_mat(path: Path, *names: str) -> list[Any]:

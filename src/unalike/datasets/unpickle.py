@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy._core.multiarray import _reconstruct, scalar
 
+from unalike.datasets.reading import brief
 from unalike.errors import UserError
 
 ALLOWED: dict[tuple[str, str], Any] = {
@@ -61,4 +62,4 @@ def _load(file: BinaryIO, path: Path) -> Any:
         return Unpickler(file, encoding="latin1").load()
     except Exception as error:
         # A damaged pickle can raise nearly anything; none of it may pass for data.
-        raise UserError(f"{path} cannot be unpickled: {error}.") from None
+        raise UserError(f"{path} cannot be unpickled: {brief(error)}.") from None
