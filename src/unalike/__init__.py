@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 HOMES = {
+    "DATASETS": "datasets",
     "METRICS": "metrics",
     "Adjacency": "adjacency",
     "Graph": "graph",
@@ -20,6 +21,7 @@ HOMES = {
     "UserError": "errors",
     "__version__": "version",
     "import_graph": "importing.build",
+    "load": "datasets",
     "open_graph": "store",
     "random_splits": "split",
     "save_graph": "store",

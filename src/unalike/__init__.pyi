@@ -1,6 +1,8 @@
 """The public names of unalike, for type checkers and editors."""
 
 from unalike.adjacency import Adjacency as Adjacency
+from unalike.datasets import DATASETS as DATASETS
+from unalike.datasets import load as load
 from unalike.errors import UserError as UserError
 from unalike.graph import Graph as Graph
 from unalike.importing.build import import_graph as import_graph

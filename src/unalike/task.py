@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from unalike.adjacency import Ids
 from unalike.graph import Graph
 from unalike.metrics import Metric
 from unalike.split import Split
@@ -19,8 +18,8 @@ class Task:
     """A graph with the labels of train and valid nodes, and no others."""
 
     graph: Graph
-    train: Ids
-    valid: Ids
+    train: Int[Tensor, " train"]
+    valid: Int[Tensor, " valid"]
     metric: Metric
     seed: int = 0
     """Where chance begins, for methods that need it."""

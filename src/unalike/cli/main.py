@@ -12,6 +12,7 @@ from unalike.errors import UserError, lookup
 
 COMMANDS = {
     "list": "Show what there is to choose from.",
+    "fetch": "Download the raw files of datasets and convert them.",
     "import": "Turn edge lists and node tables into a stored graph.",
     "train": "Train a method on the splits of a dataset.",
     "demo": "See unalike at work on a generated graph.",

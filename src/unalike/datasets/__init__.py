@@ -1,10 +1,117 @@
-"""Datasets (placeholder until merge)."""
+"""DATASETS: every dataset by its name, and how to find one."""
 
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
-from unalike.store import Stored, open_graph
+from unalike.datasets import facebook100, heterophilous
+from unalike.datasets.dataset import Dataset
+from unalike.datasets.deezer_europe import DEEZER_EUROPE
+from unalike.datasets.genius import GENIUS
+from unalike.datasets.oeis import OEIS
+from unalike.datasets.ogb import ARXIV_YEAR, OGBN_ARXIV, OGBN_PRODUCTS
+from unalike.datasets.planetoid import PLANETOID
+from unalike.datasets.pokec import POKEC
+from unalike.datasets.root import data_root
+from unalike.datasets.small_six import SMALL_SIX
+from unalike.datasets.snap_patents import SNAP_PATENTS
+from unalike.datasets.twitch_explicit import TWITCH_EXPLICIT
+from unalike.datasets.twitch_gamers import TWITCH_GAMERS
+from unalike.datasets.wiki import WIKI
+from unalike.datasets.yelp_chi import YELP_CHI
+from unalike.errors import lookup
+from unalike.graph import Graph
+from unalike.metrics import Metric
+from unalike.split import Split
+from unalike.store import open_graph
+
+DATASETS: dict[str, Dataset] = {
+    dataset.name: dataset
+    for dataset in (
+        facebook100.PENN94,
+        POKEC,
+        ARXIV_YEAR,
+        SNAP_PATENTS,
+        GENIUS,
+        TWITCH_GAMERS,
+        WIKI,
+        *SMALL_SIX,
+        *PLANETOID,
+        OGBN_ARXIV,
+        OGBN_PRODUCTS,
+        OEIS,
+        *heterophilous.HETEROPHILOUS,
+        *TWITCH_EXPLICIT,
+        DEEZER_EUROPE,
+        YELP_CHI,
+        *facebook100.OTHER_SCHOOLS,
+    )
+}
 
 
-def find(name: str, data: Path | None = None) -> Stored:
-    """Find."""
-    return open_graph(Path(name))
+@runtime_checkable
+class Source(Protocol):
+    """Whatever a graph with splits and a metric comes from."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def metric(self) -> Metric: ...
+
+    def load(self) -> Graph:
+        """The graph as it is stored."""
+
+    def prepared(self) -> Graph:
+        """The graph as methods are given it."""
+
+    def splits(self) -> list[Split]:
+        """Its splits."""
+
+
+@runtime_checkable
+class Placed(Source, Protocol):
+    """A source that keeps its files in a data root."""
+
+    def at(self, data: Path | None) -> Source:
+        """The same in another data root."""
+
+
+TABLES: tuple[Mapping[str, Placed], ...] = (DATASETS,)
+
+
+def find(name: str, data: Path | None = None) -> Source:
+    """What a name stands for: a dataset, a file in the data root, or a stored graph."""
+    for table in TABLES:
+        if name in table:
+            return table[name].at(data)
+    if (Path(name) / "graph.json").is_file() or "/" in name:
+        return open_graph(Path(name))
+    every: dict[str, Placed] = {}
+    for table in (*TABLES, dict(discover(data_root(data)))):
+        every.update(table)
+    return lookup(_worth_telling(every, name), name, "dataset").at(data)
+
+
+def _worth_telling(table: dict[str, Placed], name: str) -> dict[str, Placed]:
+    """The table without minor datasets, but for those that may be meant."""
+    near = get_close_matches(name, table, n=3)
+    return {
+        key: source
+        for key, source in table.items()
+        if key == name or key in near or not getattr(source, "minor", False)
+    }
+
+
+def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
+    """Graphs in a data root that no table names, by the names of their files."""
+    for family in (facebook100, heterophilous):
+        for name, dataset in family.discover(root):
+            if name not in DATASETS:
+                yield name, dataset
+
+
+def load(name: str, data: Path | None = None) -> Graph:
+    """The graph that a name stands for."""
+    return find(name, data).load()

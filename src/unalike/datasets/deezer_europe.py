@@ -1,0 +1,95 @@
+"""deezer-europe: friendships of a music service; who is of which sex?"""
+
+import io
+import zipfile
+from pathlib import Path
+
+import scipy.sparse
+
+from unalike.adjacency import Adjacency
+from unalike.datasets.columns import as_labels, bags
+from unalike.datasets.dataset import Counts, Dataset, Published
+from unalike.datasets.reading import (
+    blaming,
+    read_json,
+    read_mat,
+    read_pairs,
+    read_table,
+)
+from unalike.datasets.remote import Remote, authors
+from unalike.datasets.splits import chained
+from unalike.features import as_features
+from unalike.graph import Graph
+
+ARCHIVE = Remote(
+    "deezer-europe/deezer_europe.zip",
+    mirrors=("https://snap.stanford.edu/data/deezer_europe.zip",),
+)
+MATLAB = Remote(
+    "deezer-europe/deezer-europe.mat",
+    mirrors=(authors("deezer-europe.mat"),),
+    also=("deezer-europe.mat",),
+)
+
+NUM_FEATURES = 31_241
+
+
+def read(root: Path) -> Graph:
+    """The graph from SNAP's archive, or from the authors' copy of it."""
+    if (path := MATLAB.find(root)) and not ARCHIVE.find(root):
+        return from_matlab(path)
+    return from_archive(ARCHIVE.at(root))
+
+
+def from_archive(path: Path) -> Graph:
+    """Tables of edges and labels, and a list of artists per user."""
+    with blaming(path), zipfile.ZipFile(path) as archive:
+        held = {
+            part: io.BytesIO(archive.read(f"deezer_europe/deezer_europe_{part}"))
+            for part in ("edges.csv", "target.csv", "features.json")
+        }
+    source, other = read_pairs(held["edges.csv"], name=f"{path}: edges.csv")
+    target = read_table(held["target.csv"], name=f"{path}: target.csv").sort_by("id")
+    contents = read_json(held["features.json"], name=f"{path}: features.json")
+    with blaming(path):
+        features = bags(contents, num_nodes=target.num_rows, width=NUM_FEATURES)
+        labels = as_labels(target["target"])
+    return Graph.from_edges(
+        source,
+        other,
+        num_nodes=target.num_rows,
+        features=features,
+        labels=labels,
+        num_classes=2,
+        directed=True,
+    )
+
+
+def from_matlab(path: Path) -> Graph:
+    """A sparse matrix of friendships, each told once here too, and one of features."""
+    adjacency, features, labels = read_mat(path, "A", "features", "label")
+    with blaming(path):
+        upper = scipy.sparse.triu(adjacency + adjacency.T)
+        return Graph.build(
+            Adjacency.from_scipy(upper, weighted=False),
+            features=as_features(features),
+            labels=as_labels(labels),
+            num_classes=2,
+            directed=True,
+        )
+
+
+DEEZER_EUROPE = Dataset(
+    name="deezer-europe",
+    about="Mutual follows among European users of the music service Deezer.",
+    label_meaning="gender",
+    files=(ARCHIVE,),
+    also_reads=(MATLAB,),
+    read=read,
+    split=chained("deezer-europe"),
+    directed=True,
+    licence="none known",
+    citation="Rozemberczki and Sarkar 2020, https://arxiv.org/abs/2005.07959",
+    counts=Counts(28_281, 92_752, NUM_FEATURES, 2),
+    published=Published(edge_homophily=0.525, class_homophily=0.030),
+)

@@ -1,0 +1,23 @@
+"""Even quantiles: classes of about equal size from numbers such as years."""
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+
+def quantile_labels(values: np.ndarray, num_classes: int) -> Int[Tensor, " nodes"]:
+    """The class of each value: how many of the inner quantiles are not above it.
+
+    The inner quantiles are those at 1/K, 2/K, ..., by linear interpolation. A value
+    equal to one belongs to the class above it, so that many ties make classes uneven.
+    Values that are not numbers have no class (-1).
+    """
+    values = np.asarray(values, np.float64).ravel()
+    labels = np.full(len(values), -1)
+    known = ~np.isnan(values)
+    if known.any():
+        shares = np.arange(1, num_classes) / num_classes
+        cuts = np.quantile(values[known], shares)
+        labels[known] = np.searchsorted(cuts, values[known], side="right")
+    return torch.from_numpy(labels)

@@ -1,0 +1,187 @@
+"""`unalike fetch` against a server on this machine, and against being killed."""
+
+import io
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from children import child
+from loopback import Site, serving
+
+from unalike import DATASETS, verify_graph
+from unalike.cli.main import main
+from unalike.datasets.fetching import fetch_file
+from unalike.datasets.remote import Remote
+
+PATH = "heterophilous/questions.npz"
+
+
+@pytest.fixture
+def site():
+    with serving() as site:
+        yield site
+
+
+def graph_file(nodes: int) -> bytes:
+    ids = np.arange(nodes)
+    masks = np.stack([ids % 3 == part for part in range(3)])[:, None]
+    file = io.BytesIO()
+    np.savez(
+        file,
+        node_features=np.random.default_rng(0).random((nodes, 2), np.float32),
+        node_labels=ids % 2,
+        edges=np.stack([ids, (ids + 1) % nodes], 1),
+        **dict(zip(("train_masks", "val_masks", "test_masks"), masks, strict=True)),
+    )
+    return file.getvalue()
+
+
+@pytest.fixture
+def questions(monkeypatch, site: Site):
+    """The dataset `questions`, at the server here."""
+
+    def serve(body: bytes, **how: object) -> None:
+        file = Remote(PATH, (site.put("/questions.npz", body, **how),))
+        dataset = replace(DATASETS["questions"], files=(file,), counts=None)
+        monkeypatch.setitem(DATASETS, "questions", dataset)
+
+    return serve
+
+
+def test_fetch_downloads_and_converts(tmp_path: Path, questions, capsys):
+    questions(graph_file(9), breaks=[1000])
+    assert main(["fetch", "questions", "--data", str(tmp_path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    (told,) = json.loads(out)
+    assert (told["num_nodes"], told["num_edges"], told["num_classes"]) == (9, 9, 2)
+    assert told["files"][0]["downloaded"]
+    assert not told["files"][0]["known"]
+    verify_graph(Path(told["stored"]))
+    assert err == ""
+
+
+def test_fetch_says_what_it_did_and_what_it_cannot_vouch_for(
+    tmp_path: Path, questions, capsys
+):
+    questions(graph_file(9))
+    assert main(["fetch", "questions", "--data", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("questions: 1 of 1 files downloaded, 9 nodes, 9 edges")
+    assert "no checksum" in err
+    assert main(["fetch", "questions", "--data", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "0 of 1 files downloaded" in out
+    assert err == ""
+
+
+def test_fetch_with_half_the_bits(tmp_path: Path, questions, capsys):
+    questions(graph_file(9))
+    assert main(["fetch", "questions", "--data", str(tmp_path), "--half"]) == 0
+    told = json.loads((tmp_path / "stored" / "questions" / "graph.json").read_text())
+    assert told["arrays"]["features"]["dtype"] == "float16"
+
+
+def test_another_graph_than_the_known_one_is_told(
+    tmp_path: Path, questions, monkeypatch, capsys
+):
+    counts = DATASETS["questions"].counts
+    questions(graph_file(9))
+    dataset = replace(DATASETS["questions"], counts=counts)
+    monkeypatch.setitem(DATASETS, "questions", dataset)
+    assert main(["fetch", "questions", "--data", str(tmp_path)]) == 1
+    assert "num_nodes is 9 instead of 48921" in capsys.readouterr().err
+
+
+def test_without_network_one_line_says_what_to_do(
+    tmp_path: Path, questions, monkeypatch, capsys
+):
+    questions(b"")
+    file = replace(DATASETS["questions"].files[0], mirrors=("http://no.invalid/file",))
+    dataset = replace(DATASETS["questions"], files=(file,))
+    monkeypatch.setitem(DATASETS, "questions", dataset)
+    assert main(["fetch", "questions", "--data", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert f"from http://no.invalid/file and put it at {tmp_path / PATH}" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["oeis"], "never released"),
+        (["penn49"], "Did you mean 'penn94'?"),
+        ([], "Name a dataset"),
+    ],
+)
+def test_mistakes(tmp_path: Path, arguments: list[str], told: str, capsys):
+    assert main(["fetch", *arguments, "--data", str(tmp_path)]) == 1
+    assert told in capsys.readouterr().err
+
+
+def test_real_files_that_are_there_are_checked(data: Path, tmp_path: Path, capsys):
+    (tmp_path / "facebook100").symlink_to(data / "facebook100")
+    assert main(["fetch", "reed98", "--data", str(tmp_path), "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["files"][0]["known"]
+    assert told["num_edges"] == 18_812
+
+
+def test_killed_downloads_never_leave_a_wrong_file(tmp_path: Path, site: Site):
+    body = graph_file(20_000)
+    file = Remote(PATH, (site.put("/file", body, pause=0.002),))
+    draw = np.random.default_rng(0)
+    target = tmp_path / PATH
+    resumed = 0
+    for _ in range(5):
+        process = child(fetch_file, file, tmp_path)
+        time.sleep(draw.uniform(0.05, 0.2))
+        process.kill()
+        process.join()
+        assert not target.exists() or target.read_bytes() == body
+        resumed += any(span for _, span in site.asked)
+    site.pages["/file"].pause = 0
+    assert fetch_file(file, tmp_path).place.read_bytes() == body
+    assert resumed
+
+
+FETCH = """
+import sys
+from dataclasses import replace
+from unalike.cli.main import main
+from unalike.datasets import DATASETS
+from unalike.datasets.remote import Remote
+root, path, address = sys.argv[1:]
+file = Remote(path, (address,))
+old = DATASETS["questions"]
+DATASETS["questions"] = replace(old, files=(file,), counts=None)
+print("ready", flush=True)
+sys.exit(main(["fetch", "questions", "--data", root]))
+"""
+
+
+@pytest.mark.slow
+def test_the_command_may_be_killed_at_any_moment(tmp_path: Path, site: Site):
+    body = graph_file(60_000)
+    address = site.put("/file", body, pause=0.003)
+    draw = np.random.default_rng(1)
+    target, stored = tmp_path / PATH, tmp_path / "stored" / "questions"
+    for _ in range(20):
+        process = subprocess.Popen(
+            [sys.executable, "-c", FETCH, str(tmp_path), PATH, address],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(draw.uniform(0, 1.5))
+        process.kill()
+        process.communicate()
+        assert not target.exists() or target.read_bytes() == body
+        if stored.exists():
+            assert verify_graph(stored).load().num_nodes == 60_000
+            target.unlink(missing_ok=True)

@@ -1,0 +1,142 @@
+"""The paper's splits come out again, bit for bit."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from unalike import Graph, UserError
+from unalike.datasets.chain import CHAIN, permutations
+from unalike.datasets.quantiles import quantile_labels
+from unalike.datasets.splits import chained, read_shipped
+
+PERMUTATIONS = {
+    "penn94": "ddb27f360d47f0a4 49471b8d86b4b7c4 9a8f9f657a8c4417 "
+    "6f9ef0627e52ca4e bd0cef5088c068ca",
+    "twitch-de": "d105116904029ad6 679ec3e0938d98b9 0eadf01822b4a3b3 "
+    "27b60fab6c01bb31 2b1d0ed0bd01eab2",
+    "arxiv-year": "5ee3b2b40504c0e3 ab6c754d204da2fb 773e18e3268a5455 "
+    "be50aa46e6cbffbb 3a66f885aaeef933",
+    "deezer-europe": "762a22421f60136c 28655b1c7a5441b2 4b9a4003ddb09459 "
+    "0c13205308f04f8e 59defca8b213b4f1",
+    "pokec": "0e286c73baa4c8f5 d8fbcc7a2ef29c50 a5ce0402284a195a "
+    "1fd8207112425e70 e5c2adc4547dce4c",
+    "snap-patents": "671df8b68fe83b56 9cd52a6cb50f4a4b c947bf1cf93201fd "
+    "0ebf8812313c23d6 c04caafd1ce57d81",
+    "yelp-chi": "924ca91b4499729b 42cb7910b00f60e7 84dc6174db2058c5 "
+    "538d288ca0b8882e a7a1ede56b565ce1",
+}
+"""The first 16 digits of the sha256 of each permutation as 64-bit numbers."""
+
+
+def test_the_chain_names_the_same_datasets():
+    assert list(PERMUTATIONS) == list(CHAIN)
+
+
+@pytest.mark.parametrize("name", PERMUTATIONS)
+def test_permutations_are_those_of_the_paper(name: str):
+    found = [
+        sha256(order.astype("<i8").tobytes()).hexdigest()[:16]
+        for order in permutations(name)
+    ]
+    assert found == PERMUTATIONS[name].split()
+
+
+def unlabelled(labels: torch.Tensor) -> Graph:
+    ids = torch.arange(len(labels))
+    return Graph.from_edges(
+        ids, ids.roll(1), num_nodes=len(labels), labels=labels, num_classes=2
+    )
+
+
+def test_penn94_deals_out_labelled_nodes_only(tmp_path: Path):
+    labels = torch.zeros(41_554, dtype=torch.int64)
+    labels[:2_739] = -1
+    told = chained("penn94")(tmp_path, unlabelled(labels))
+    assert "paper" in told.origin
+    order = permutations("penn94")[4] + 2_739
+    last = told.splits[4]
+    assert last.train.tolist() == order[:19_407].tolist()
+    assert last.valid.tolist() == order[19_407:29_110].tolist()
+    assert last.test.tolist() == order[29_110:].tolist()
+
+
+def test_another_graph_under_the_same_name_gets_random_splits(tmp_path: Path):
+    told = chained("penn94")(tmp_path, unlabelled(torch.zeros(8, dtype=torch.int64)))
+    assert told.origin.startswith("random")
+    assert "38815" in told.origin
+    assert [len(split.train) for split in told.splits] == [4] * 5
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("penn94", "fb100-Penn94"),
+        ("twitch-de", "twitch-e-DE"),
+        ("arxiv-year", "arxiv-year"),
+        ("deezer-europe", "deezer-europe"),
+    ],
+)
+def test_the_chain_gives_what_the_authors_ship(data: Path, name: str, file: str):
+    shipped = read_shipped(data / "splits" / f"{file}-splits.npy", 200_000)
+    labelled = np.sort(
+        np.concatenate([shipped[0].train, shipped[0].valid, shipped[0].test])
+    )
+    for split, order in zip(shipped, permutations(name), strict=True):
+        dealt = torch.cat([split.train, split.valid, split.test]).numpy()
+        assert np.array_equal(dealt, labelled[order])
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"train": [0, 1], "valid": [1], "test": [2]},
+        {"train": [0], "valid": [1], "test": [3]},
+        {"train": [0], "valid": [-1], "test": [2]},
+        {"train": [0], "test": [2]},
+        {"train": ["a"], "valid": [1], "test": [2]},
+    ],
+)
+def test_shipped_splits_that_cannot_be_are_refused(tmp_path: Path, held: dict):
+    path = tmp_path / "some-splits.npy"
+    box = np.empty(1, object)
+    box[0] = held
+    np.save(path, box, allow_pickle=True)
+    with pytest.raises(UserError, match="some-splits"):
+        read_shipped(path, num_nodes=3)
+
+
+def slow_quantile_labels(values: np.ndarray, num_classes: int) -> list[int]:
+    """The rule as it is told: cut by cut, ties go up."""
+    labels = [-1] * len(values)
+    lower = -np.inf
+    for k in range(num_classes):
+        last = k == num_classes - 1
+        upper = np.inf if last else np.nanquantile(values, (k + 1) / num_classes)
+        for place, value in enumerate(values):
+            if lower <= value and (last or value < upper):
+                labels[place] = k
+        lower = upper
+    return labels
+
+
+@given(
+    arrays(
+        np.float64,
+        st.integers(1, 30),
+        elements=st.one_of(st.integers(1970, 1980).map(float), st.just(np.nan)),
+    ).filter(lambda values: not np.isnan(values).all()),
+    st.integers(2, 6),
+)
+def test_quantiles_follow_the_rule(values: np.ndarray, num_classes: int):
+    found = quantile_labels(values, num_classes).tolist()
+    assert found == slow_quantile_labels(values, num_classes)
+
+
+def test_values_that_are_all_unknown_have_no_class():
+    assert quantile_labels(np.full(3, np.nan), 5).tolist() == [-1, -1, -1]

@@ -1,0 +1,166 @@
+"""The stored form of raw files: made once, made again when need be, never half."""
+
+import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from children import child
+
+from unalike import UserError, verify_graph
+from unalike.datasets import find, load
+from unalike.datasets import raw as raw_form
+from unalike.datasets.root import data_root
+
+
+def write_graph(root: Path, nodes: int = 3) -> Path:
+    path = root / "heterophilous" / "tolokers.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ids = np.arange(nodes)
+    masks = np.stack([ids % 3 == 0])
+    np.savez(
+        path,
+        node_features=np.ones((nodes, 2), np.float32),
+        node_labels=ids % 2,
+        edges=np.stack([ids, (ids + 1) % nodes], 1),
+        train_masks=masks,
+        val_masks=np.roll(masks, 1, 1),
+        test_masks=np.roll(masks, 2, 1),
+    )
+    return path
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "unalike"
+
+
+def test_the_second_load_maps_what_the_first_made(tmp_path: Path):
+    write_graph(tmp_path)
+    folder = find("tolokers", tmp_path).stored().folder
+    assert folder == tmp_path / "stored" / "tolokers"
+    before = (folder / "graph.json").stat().st_mtime_ns
+    assert find("tolokers", tmp_path).load().num_nodes == 3
+    assert (folder / "graph.json").stat().st_mtime_ns == before
+    verify_graph(folder)
+
+
+def test_other_raw_bytes_are_read_anew(tmp_path: Path):
+    write_graph(tmp_path)
+    assert find("tolokers", tmp_path).load().num_nodes == 3
+    write_graph(tmp_path, nodes=5)
+    assert find("tolokers", tmp_path).load().num_nodes == 5
+    assert not list((tmp_path / "stored").glob("*.stale"))
+
+
+def test_an_older_reader_is_not_trusted(tmp_path: Path, monkeypatch):
+    write_graph(tmp_path)
+    folder = find("tolokers", tmp_path).stored().folder
+    monkeypatch.setattr(raw_form, "READER", raw_form.READER + 1)
+    assert find("tolokers", tmp_path).ready() is None
+    find("tolokers", tmp_path).load()
+    told = json.loads((folder / "graph.json").read_text())
+    assert told["provenance"]["reader"] == raw_form.READER
+
+
+def test_the_stored_form_is_enough(tmp_path: Path):
+    raw = write_graph(tmp_path)
+    find("tolokers", tmp_path).load()
+    raw.unlink()
+    assert find("tolokers", tmp_path).load().num_nodes == 3
+
+
+def test_a_damaged_stored_form_is_made_again(tmp_path: Path):
+    write_graph(tmp_path)
+    folder = find("tolokers", tmp_path).stored().folder
+    (folder / "graph.json").write_text("{")
+    assert find("tolokers", tmp_path).load().num_nodes == 3
+
+
+def test_a_read_only_root_is_left_alone(tmp_path: Path, cache: Path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    write_graph(one)
+    write_graph(two, nodes=4)
+    for root in (one, two):
+        root.chmod(0o555)
+    try:
+        graphs = [find("tolokers", root).load().num_nodes for root in (one, two)]
+        again = [find("tolokers", root).load().num_nodes for root in (one, two)]
+    finally:
+        for root in (one, two):
+            root.chmod(0o755)
+    assert graphs == again == [3, 4]
+    assert not (one / "stored").exists()
+    assert len(list((cache / "stored").glob("*/tolokers/graph.json"))) == 2
+
+
+def test_the_root_is_told_or_found(tmp_path: Path, monkeypatch, cache: Path):
+    monkeypatch.delenv("UNALIKE_DATA", raising=False)
+    assert data_root() == cache / "data"
+    monkeypatch.setenv("UNALIKE_DATA", str(tmp_path / "there"))
+    assert data_root() == tmp_path / "there"
+    assert data_root(tmp_path / "here") == tmp_path / "here"
+
+
+def test_a_reader_that_fails_leaves_nothing(tmp_path: Path):
+    write_graph(tmp_path).write_bytes(b"nothing")
+    with pytest.raises(UserError, match=r"tolokers\.npz cannot be read"):
+        find("tolokers", tmp_path).load()
+    assert find("tolokers", tmp_path).ready() is None
+    assert not list((tmp_path / "stored").glob("tolokers*"))
+
+
+def test_dense_features_are_written_in_pieces(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(raw_form, "CHUNK", 16)
+    write_graph(tmp_path, nodes=11)
+    graph = find("tolokers", tmp_path).load()
+    assert torch.equal(graph.features, torch.ones(11, 2))
+
+
+def test_two_processes_convert_at_once(tmp_path: Path):
+    write_graph(tmp_path, nodes=30_000)
+    both = [child(load, "tolokers", tmp_path) for _ in range(2)]
+    for process in both:
+        process.join()
+    assert [process.exitcode for process in both] == [0, 0]
+    verify_graph(tmp_path / "stored" / "tolokers")
+
+
+def test_threads_convert_at_once(tmp_path: Path):
+    write_graph(tmp_path, nodes=1_000)
+    with ThreadPoolExecutor(4) as pool:
+        loads = pool.map(
+            lambda _: find("tolokers", tmp_path).load().num_nodes, range(4)
+        )
+    assert list(loads) == [1_000] * 4
+
+
+def kill_conversions(root: Path, times: int, seed: int) -> None:
+    """Kill converting processes at random moments; the folder is whole or absent."""
+    draw = np.random.default_rng(seed)
+    raw = write_graph(root, nodes=300_000)
+    place = root / "stored" / "tolokers"
+    for _ in range(times):
+        process = child(load, "tolokers", root)
+        time.sleep(draw.uniform(0, 0.3))
+        process.kill()
+        process.join()
+        if place.exists():
+            assert verify_graph(place).load().num_nodes == 300_000
+            os.utime(raw)
+    assert find("tolokers", root).load().num_nodes == 300_000
+    assert [path.name for path in place.parent.glob(".*") if path.is_dir()] == []
+
+
+def test_killed_conversions_leave_nothing_wrong(tmp_path: Path):
+    kill_conversions(tmp_path, times=5, seed=0)
+
+
+@pytest.mark.slow
+def test_many_killed_conversions_leave_nothing_wrong(tmp_path: Path):
+    kill_conversions(tmp_path, times=20, seed=1)
