@@ -1,0 +1,1 @@
+"""Datasets: graphs by name."""
