@@ -16,11 +16,13 @@ HOMES = {
     "Split": "split",
     "Stored": "store",
     "Task": "task",
+    "Twin": "datasets.twin_model",
     "UserError": "errors",
     "__version__": "version",
     "open_graph": "store",
     "random_splits": "split",
     "save_graph": "store",
+    "twin": "datasets.twins",
     "verify_graph": "store",
 }
 

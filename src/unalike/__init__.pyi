@@ -1,6 +1,8 @@
 """The public names of unalike, for type checkers and editors."""
 
 from unalike.adjacency import Adjacency as Adjacency
+from unalike.datasets.twin_model import Twin as Twin
+from unalike.datasets.twins import twin as twin
 from unalike.errors import UserError as UserError
 from unalike.graph import Graph as Graph
 from unalike.metrics import METRICS as METRICS

@@ -20,9 +20,9 @@ PARTS = ("train", "valid", "test")
 class Split:
     """Three disjoint sets of node ids."""
 
-    train: Ids
-    valid: Ids
-    test: Ids
+    train: Int[Tensor, " train"]
+    valid: Int[Tensor, " valid"]
+    test: Int[Tensor, " test"]
 
     @classmethod
     def from_codes(cls, codes: Int[Tensor, " nodes"]) -> Split:

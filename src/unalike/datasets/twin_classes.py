@@ -63,7 +63,8 @@ def deal(
             group = pick(chances, uniform(state))
             if group < 0:
                 # The tastes name only what is used up: take what is left, or anything.
-                group = np.argmax(np.where(counts[row] < limits, left, -(2**62)))
+                free = np.where(counts[row] < limits, left, -(2**62))
+                group = int(np.argmax(free))
             counts[row, group] += 1
             left[group] -= 1
             if left[group] <= 0 or counts[row, group] >= limits[group]:

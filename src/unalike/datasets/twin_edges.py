@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from queue import SimpleQueue
 
 import numpy as np
@@ -40,7 +41,7 @@ class Targets:
         bounds = np.searchsorted(society.groups[members], np.arange(num_groups + 1))
         keep = np.empty((num_groups, len(members)), np.float32)
         other = np.empty((num_groups, len(members)), np.int32)
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin, end in pairwise(bounds):
             ids = members[begin:end]
             weights = society.attractions[ids] * society.likings[ids].T
             for group in range(num_groups):
@@ -78,10 +79,10 @@ def draw_rows(
         marks.put(mark)
         return int(starts[rows[1]] - starts[rows[0]])
 
-    progress.stage("edges", len(columns), "edges")
+    progress.stage("Drawing edges", len(columns) / 1e6, "million")
     with ThreadPoolExecutor(num_threads) as pool:
         for done in pool.map(work, row_ranges(starts)):
-            progress.advance(done)
+            progress.advance(done / 1e6)
     return starts
 
 
@@ -89,7 +90,7 @@ def row_ranges(starts: np.ndarray) -> list[tuple[int, int]]:
     """Ranges that cover all rows, with about as many edges each."""
     aims = np.arange(0, starts[-1], _EDGES_AT_ONCE)
     firsts = np.unique(np.searchsorted(starts[1:], aims, side="right")).tolist()
-    return list(zip(firsts, [*firsts[1:], len(starts) - 1], strict=True))
+    return list(pairwise([*firsts, len(starts) - 1]))
 
 
 @kernel

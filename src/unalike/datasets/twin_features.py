@@ -31,6 +31,9 @@ class Gaussian:
     informativeness: float = 0.25
     dtype: str = "float32"
 
+    def __post_init__(self) -> None:
+        check_share(self.informativeness)
+
     def write(
         self, draft: Draft, classes: np.ndarray, seed: int, progress: Progress
     ) -> None:
@@ -41,22 +44,22 @@ class Gaussian:
 
         def work(first: int) -> int:
             rows = classes[first : first + size]
-            random = np.random.default_rng([seed, 1, first])
+            random = np.random.default_rng([seed, 3, first])
             noise = random.standard_normal((len(rows), self.width), np.float32)
             noise += means[rows]
             features[first : first + size] = noise
             return len(rows)
 
-        progress.stage("features", len(classes), "nodes")
+        progress.stage("Drawing features", len(classes) / 1e3, "thousand nodes")
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             for done in pool.map(work, range(0, len(classes), size)):
-                progress.advance(done)
+                progress.advance(done / 1e3)
 
     def means(self, num_classes: int, seed: int) -> np.ndarray:
         """The mean of each class."""
         if self.width < num_classes:
             raise UserError(f"{num_classes} classes need as many features or more.")
-        random = np.random.default_rng([seed, 0])
+        random = np.random.default_rng([seed, 2])
         axes = np.linalg.qr(random.standard_normal((self.width, num_classes)))[0].T
         certainty = min(self.informativeness, _NEARLY_CERTAIN)
         length = np.sqrt(2) * NormalDist().inv_cdf((1 + certainty) / 2)
@@ -78,6 +81,9 @@ class OneHot:
     telling: int = 0
     """The attribute that tells of the class."""
 
+    def __post_init__(self) -> None:
+        check_share(self.informativeness)
+
     @property
     def width(self) -> int:
         return sum(self.fields)
@@ -86,17 +92,17 @@ class OneHot:
         self, draft: Draft, classes: np.ndarray, seed: int, progress: Progress
     ) -> None:
         """Put the features of nodes of known classes into a draft."""
-        progress.stage("features", len(classes), "nodes")
+        progress.stage("Drawing features", len(classes) / 1e3, "thousand nodes")
         num_fields = len(self.fields)
         columns = np.stack(list(self.values(classes, seed)), axis=1)
         columns += np.cumsum([0, *self.fields[:-1]])
         draft.add("features_starts", np.arange(len(classes) + 1) * num_fields)
         draft.add("features_columns", columns.astype(np.int32).ravel())
-        progress.advance(len(classes))
+        progress.advance(len(classes) / 1e3)
 
     def values(self, classes: np.ndarray, seed: int) -> Iterator[np.ndarray]:
         """The value of every node, attribute by attribute."""
-        random = np.random.default_rng([seed, 1])
+        random = np.random.default_rng([seed, 2])
         num_classes = int(classes.max()) + 1
         for field, size in enumerate(self.fields):
             law = np.cumsum(1 / np.arange(1, size + 1))
@@ -108,3 +114,9 @@ class OneHot:
                 tells = random.random(len(classes)) < self.informativeness
                 values = np.where(tells, own, values)
             yield values
+
+
+def check_share(informativeness: float) -> None:
+    """Refuse an informativeness that is no share."""
+    if not 0 <= informativeness <= 1:
+        raise UserError(f"An informativeness of {informativeness} is not in 0 to 1.")

@@ -7,15 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from unalike.adjacency import Adjacency
 from unalike.datasets.root import stored_folder
-from unalike.datasets.twin_classes import deal_classes
-from unalike.datasets.twin_edges import draw_rows
 from unalike.datasets.twin_features import Gaussian, OneHot
 from unalike.datasets.twin_society import Tail, apportion, draw_society
 from unalike.draft import Draft, drafting
@@ -28,6 +26,8 @@ from unalike.store import Stored, add_rows, open_graph
 
 MODEL = 1
 """Counts up when the same configuration comes to give another graph."""
+
+Numbers: TypeAlias = tuple[int | float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +42,9 @@ class Twin:
     name: str
     num_nodes: int
     num_edges: int
-    sizes: tuple[float, ...]
+    sizes: Numbers
     """Nodes of each class, in any unit."""
-    edges: tuple[tuple[float, ...], ...]
+    edges: tuple[Numbers, ...]
     """Edges from each class to each, in any unit; symmetric for an undirected graph."""
     features: Gaussian | OneHot
     leaving: Tail
@@ -95,9 +95,7 @@ class Twin:
             num_edges=round(self.num_edges * num_nodes / self.num_nodes),
         )
 
-    def load(
-        self, data: Path | None = None, *, progress: Progress = SILENT
-    ) -> Graph:
+    def load(self, data: Path | None = None, *, progress: Progress = SILENT) -> Graph:
         """The graph, mapped; it is generated where that was not done before."""
         return self.stored(data, progress=progress).graph
 
@@ -134,6 +132,10 @@ class Twin:
 
     def _write_edges(self, draft: Draft, progress: Progress) -> np.ndarray:
         """Put the rows into a draft; returns the class of each node."""
+        # The compiler is slow to import, and the facts of a twin need none.
+        from unalike.datasets.twin_classes import deal_classes
+        from unalike.datasets.twin_edges import draw_rows
+
         edges = apportion(np.ravel(self.edges), self.num_edges)
         edges = edges.reshape(len(self.sizes), len(self.sizes))
         society = draw_society(
@@ -169,8 +171,8 @@ class Twin:
     @property
     def settings(self) -> dict[str, Any]:
         """All that decides the graph, in plain types."""
-        plain = asdict(self)
-        return {**plain, "metric": self.metric.name, "model": MODEL}
+        plain = asdict(self) | {"metric": self.metric.name, "model": MODEL}
+        return {name: plain[name] for name in plain if name != "basis"}
 
     @property
     def digest(self) -> str:
@@ -188,5 +190,5 @@ class Twin:
             "num_classes": self.num_classes,
             "directed": self.directed,
             "metric": self.metric.name,
-            "provenance": {"generated": self.settings},
+            "provenance": {"basis": self.basis, "generated": self.settings},
         }

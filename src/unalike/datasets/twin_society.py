@@ -11,6 +11,9 @@ from unalike.errors import UserError
 LEAST_LIKING = 1e-3
 """Every node likes every class a little, so that a forced edge finds its target."""
 
+_LARGEST = 8
+"""No node sends edges to more than one in so many of the others."""
+
 
 @dataclass(frozen=True)
 class Tail:
@@ -29,13 +32,11 @@ class Tail:
             )
 
     def draw(
-        self, random: np.random.Generator, count: int, total: float, limit: int
+        self, random: np.random.Generator, count: int, total: int, limit: int
     ) -> np.ndarray:
         """So many numbers that add up to a total, none above the limit."""
         if total > limit * count / 2:
-            raise UserError(
-                f"{total:.0f} edges are too many for {count} nodes of a class."
-            )
+            raise UserError(f"{total} edges are too many for {count} nodes of a class.")
         weights = np.exp(self.spread * random.standard_normal(count))
         weights *= (1 - random.random(count)) ** (-1 / (self.exponent - 1))
         capped = np.zeros(count, bool)
@@ -90,15 +91,16 @@ def draw_society(
         attractions=np.zeros(len(groups)),
         likings=np.ones((len(groups), len(sizes)), np.float32),
     )
-    limit = max(len(groups) // 4, 1)
-    for group, size in enumerate(sizes):
+    limit = max(len(groups) // _LARGEST, 1)
+    for group, size in enumerate(sizes.tolist()):
         rows = society.members(group)
-        sent, met = edges[group], edges[group] + edges[:, group]
-        amounts = leaving.draw(random, size, sent.sum(), limit)
-        society.degrees[rows] = apportion(amounts, sent.sum())
+        sent, received = int(edges[group].sum()), int(edges[:, group].sum())
+        amounts = leaving.draw(random, size, sent, limit)
+        society.degrees[rows] = apportion(amounts, sent)
         if arriving is not None:
-            amounts = arriving.draw(random, size, edges[:, group].sum(), limit)
+            amounts = arriving.draw(random, size, received, limit)
         society.attractions[rows] = amounts
+        met = edges[group] + edges[:, group]
         society.likings[rows] = draw_likings(random, size, met, monophily)
     return society
 
