@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unalike
@@ -32,6 +32,7 @@ def test_apportioned_numbers_add_up_and_are_rounded(weights, total):
     assert (np.abs(numbers - amounts / amounts.sum() * total) < 1 + 1e-6).all()
 
 
+@settings(deadline=None)
 @given(WEIGHTS)
 def test_an_alias_table_draws_in_proportion(weights):
     weights = np.array(weights)
@@ -69,6 +70,7 @@ def society(seed: int = 0, edges=((900, 2_100), (1_500, 2_500))) -> Society:
     )
 
 
+@settings(deadline=None)
 @given(st.integers(0, 20), st.lists(st.integers(0, 3_000), min_size=4, max_size=4))
 def test_a_deck_comes_out_even(seed, numbers):
     edges = np.reshape(numbers, (2, 2))
@@ -169,7 +171,7 @@ def test_an_impossible_twin_is_refused(changes, told):
 
 def test_a_twin_too_small_for_its_edges_is_refused(tmp_path):
     with pytest.raises(UserError, match="edges are too many"):
-        unalike.twin("wiki", num_nodes=500).load(tmp_path)
+        unalike.twin("wiki", num_nodes=500).at(tmp_path).load()
     assert not list((tmp_path / "stored").iterdir())
 
 

@@ -66,6 +66,7 @@ LARGE = (
         leaving=Tail(4.7, 0.7),
         arriving=Tail(2.4),
         monophily=0.02,
+        symmetrised=False,
     ),
     Twin(
         name="snap-patents-twin",
@@ -89,6 +90,7 @@ LARGE = (
         leaving=Tail(4.0, 0.7),
         arriving=Tail(3.5, 0.8),
         monophily=0.2,
+        symmetrised=False,
     ),
     Twin(
         name="genius-twin",

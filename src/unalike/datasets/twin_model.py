@@ -59,6 +59,10 @@ class Twin:
     seed: int = 0
     basis: str = ""
     """Where the numbers are from."""
+    symmetrised: bool = True
+    """Are methods given every edge both ways?"""
+    data: Path | None = None
+    """The data root; None stands for the default one."""
 
     def __post_init__(self) -> None:
         table = np.array(self.edges, float)
@@ -95,19 +99,26 @@ class Twin:
             num_edges=round(self.num_edges * num_nodes / self.num_nodes),
         )
 
-    def load(self, data: Path | None = None, *, progress: Progress = SILENT) -> Graph:
+    def at(self, data: Path | None) -> Twin:
+        """The same twin in another data root."""
+        return replace(self, data=data)
+
+    def load(self) -> Graph:
         """The graph, mapped; it is generated where that was not done before."""
-        return self.stored(data, progress=progress).graph
+        return self.stored().graph
 
-    def splits(self, data: Path | None = None) -> list[Split]:
+    def prepared(self) -> Graph:
+        """The graph as methods are given it."""
+        graph = self.load()
+        return graph.symmetric() if self.symmetrised else graph
+
+    def splits(self) -> list[Split]:
         """Five random splits: half of the labels to learn from, a quarter to test."""
-        return self.stored(data).splits()
+        return self.stored().splits()
 
-    def stored(
-        self, data: Path | None = None, *, progress: Progress = SILENT
-    ) -> Stored:
+    def stored(self, *, progress: Progress = SILENT) -> Stored:
         """The stored graph, under a name that changes with the configuration."""
-        folder = stored_folder(f"{self.name}-{self.digest}", data)
+        folder = stored_folder(f"{self.name}-{self.digest}", self.data)
         if not folder.exists():
             try:
                 self.save(folder, progress=progress)
@@ -170,9 +181,11 @@ class Twin:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that decides the graph, in plain types."""
+        """All that decides the stored graph, in plain types."""
         plain = asdict(self) | {"metric": self.metric.name, "model": MODEL}
-        return {name: plain[name] for name in plain if name != "basis"}
+        for name in ("basis", "symmetrised", "data"):
+            del plain[name]
+        return plain
 
     @property
     def digest(self) -> str:
