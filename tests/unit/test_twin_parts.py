@@ -1,9 +1,8 @@
 """The parts a twin is made of: rounding, tails, tables, decks, rows and features."""
 
-import os
-
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,7 +91,7 @@ def test_rows_do_not_depend_on_threads_and_ranges(monkeypatch):
     edges = ((900, 2_100), (1_500, 2_500))
     _, once = drawn(society(), edges, pairs=False)
     monkeypatch.setattr(twin_edges, "_EDGES_AT_ONCE", 100)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     _, again = drawn(society(), edges, pairs=False)
     np.testing.assert_array_equal(once, again)
 

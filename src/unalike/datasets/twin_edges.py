@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from queue import SimpleQueue
 
 import numpy as np
+import torch
 
 from unalike.datasets.twin_kernel import kernel
 from unalike.datasets.twin_random import STEP, fill_alias, stream, uniform
@@ -64,7 +64,7 @@ def draw_rows(
     Where edges are unordered pairs, a row also avoids the earlier rows that hold it;
     they must be finished then, so one thread works through the rows in order.
     """
-    num_threads = 1 if pairs else len(os.sched_getaffinity(0))
+    num_threads = 1 if pairs else torch.get_num_threads()
     starts = np.concatenate([[0], np.cumsum(society.degrees)])
     targets = Targets.of(society)
     tables = (targets.members, targets.bounds, targets.keep, targets.other)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+import torch
 
 from unalike.draft import Draft
 from unalike.errors import UserError
@@ -51,7 +51,7 @@ class Gaussian:
             return len(rows)
 
         progress.stage("Drawing features", len(classes) / 1e3, "thousand nodes")
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
             for done in pool.map(work, range(0, len(classes), size)):
                 progress.advance(done / 1e3)
 
