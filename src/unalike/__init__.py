@@ -18,6 +18,7 @@ HOMES = {
     "Split": "split",
     "Stored": "store",
     "Task": "task",
+    "Twin": "datasets.twin_model",
     "UserError": "errors",
     "__version__": "version",
     "import_graph": "importing.build",
@@ -25,6 +26,7 @@ HOMES = {
     "open_graph": "store",
     "random_splits": "split",
     "save_graph": "store",
+    "twin": "datasets.twins",
     "verify_graph": "store",
 }
 

@@ -1,0 +1,93 @@
+"""Generate twins at full size: time, memory, and how well each one fits.
+
+Usage: python benchmarks/twins.py [--folder DIR] [NAME ...]
+
+Each twin is generated in a process of its own into a folder that is removed again. The
+large ones need room: wiki-twin about 4 GB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from unalike.datasets.twins import TWINS
+from unalike.graph import Graph
+
+ROWS_AT_ONCE = 100_000
+HEADINGS = ("nodes", "edges", "edge_homophily", "class_homophily")
+COSTS = ("seconds", "peak_GB", "disk_GB")
+
+
+def main() -> None:
+    """Print a row of figures for each twin."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", default=list(TWINS))
+    parser.add_argument("--folder", type=Path, help="where to generate them")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(figures(options.names[0], options.folder)))
+        return
+    print("name", *HEADINGS, *COSTS, sep="\t", flush=True)
+    for name in options.names:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            command = [sys.executable, __file__, name, "--one", "--folder", folder]
+            told = subprocess.run(command, check=True, capture_output=True).stdout
+        row = json.loads(told)
+        print(
+            name, *(row[heading] for heading in HEADINGS + COSTS), sep="\t", flush=True
+        )
+
+
+def figures(name: str, folder: Path) -> dict[str, float]:
+    """Generate one twin and measure it."""
+    began = time.perf_counter()
+    stored = TWINS[name].save(folder / name)
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    size = sum(path.stat().st_size for path in (folder / name).iterdir())
+    table = class_table(stored.graph)
+    return {
+        "nodes": stored.graph.num_nodes,
+        "edges": stored.graph.num_edges,
+        "edge_homophily": round(np.trace(table) / table.sum(), 4),
+        "class_homophily": round(class_homophily(stored.graph, table[:-1, :-1]), 4),
+        "seconds": round(seconds, 1),
+        "peak_GB": round(peak / 1e6, 2),
+        "disk_GB": round(size / 1e9, 2),
+    }
+
+
+def class_table(graph: Graph) -> np.ndarray:
+    """Edges from class to class, nodes without a label last, some rows at a time."""
+    size = graph.num_classes + 1
+    kinds = np.where(graph.labels < 0, graph.num_classes, graph.labels)
+    starts, columns = graph.adjacency.starts.numpy(), graph.adjacency.columns.numpy()
+    table = np.zeros(size * size, np.int64)
+    for first in range(0, graph.num_nodes, ROWS_AT_ONCE):
+        rows = slice(first, min(first + ROWS_AT_ONCE, graph.num_nodes))
+        sources = np.repeat(kinds[rows], np.diff(starts[first : rows.stop + 1]))
+        targets = kinds[columns[starts[first] : starts[rows.stop]]]
+        table += np.bincount(sources * size + targets, minlength=size * size)
+    return table.reshape(size, size)
+
+
+def class_homophily(graph: Graph, table: np.ndarray) -> float:
+    """The paper's measure, on the edges as stored."""
+    known = graph.labels[graph.labels >= 0].numpy()
+    own = np.diag(table) / np.maximum(table.sum(1), 1)
+    above = np.maximum(own - np.bincount(known) / len(known), 0)
+    return above.sum() / (graph.num_classes - 1)
+
+
+if __name__ == "__main__":
+    main()
