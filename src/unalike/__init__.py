@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 HOMES = {
+    "MEASURES": "measures",
     "METRICS": "metrics",
     "Adjacency": "adjacency",
     "Graph": "graph",
@@ -18,6 +19,7 @@ HOMES = {
     "Task": "task",
     "UserError": "errors",
     "__version__": "version",
+    "measure": "measures",
     "open_graph": "store",
     "random_splits": "split",
     "save_graph": "store",

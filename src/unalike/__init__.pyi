@@ -3,6 +3,8 @@
 from unalike.adjacency import Adjacency as Adjacency
 from unalike.errors import UserError as UserError
 from unalike.graph import Graph as Graph
+from unalike.measures import MEASURES as MEASURES
+from unalike.measures import measure as measure
 from unalike.metrics import METRICS as METRICS
 from unalike.metrics import Metric as Metric
 from unalike.split import Split as Split

@@ -13,6 +13,9 @@ from unalike.errors import UserError, lookup
 COMMANDS = {
     "list": "Show what there is to choose from.",
     "import": "Turn edge lists and node tables into a stored graph.",
+    "measure": "Tell how homophilous graphs are.",
+    "table": "Print a table of the paper, ours beside the printed numbers.",
+    "figure": "Draw a figure of the paper.",
     "demo": "See unalike at work on a generated graph.",
 }
 

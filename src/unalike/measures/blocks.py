@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeVar
@@ -39,8 +39,12 @@ def over_blocks(
 
 
 def side_by_side(
-    work: Callable[[Given], Made], given: Iterable[Given]
+    work: Callable[[Given], Made], given: Sequence[Given]
 ) -> Iterator[Made]:
     """What `work` makes of each thing, in order, on as many threads as torch uses."""
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+    threads = min(torch.get_num_threads(), len(given))
+    if threads < 2:
+        yield from map(work, given)
+        return
+    with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(work, given)

@@ -24,5 +24,3 @@ class Convention:
 
 STORED = Convention()
 BOTH_WAYS = Convention(both_ways=True)
-
-CONVENTIONS = {"stored": STORED, "both-ways": BOTH_WAYS}

@@ -40,7 +40,9 @@ def generalised_edge_homophily(view: View) -> float:
 def _reader(features: Features) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     if not isinstance(features, Adjacency):
         dense = features.cpu()
-        dense = dense if dense.dtype in (torch.float32, torch.float64) else dense.float()
+        dense = (
+            dense if dense.dtype in (torch.float32, torch.float64) else dense.float()
+        )
         norms = torch.linalg.vector_norm(dense, dim=1)
         return _dense, (dense.numpy(), _inverse(norms))
     rows = features.to("cpu")
@@ -71,9 +73,7 @@ def _dense(starts, columns, first, last, loops, features, inverse):
 
 @njit(nogil=True, cache=True)
 @no_type_check
-def _sparse(
-    starts, columns, first, last, loops, heads, places, values, width, inverse
-):
+def _sparse(starts, columns, first, last, loops, heads, places, values, width, inverse):
     likeness = edges = 0.0
     own = np.zeros(width)
     for node in range(first, last):

@@ -51,19 +51,18 @@ def measure(
         return conventions.get(name, STORED)
 
     found = counts(graph, groups(chosen("class_homophily")).total())
-    for name in wanted & OF_TALLY.keys():
+    for name in filter(wanted.__contains__, OF_TALLY):
         found[name] = OF_TALLY[name](groups(chosen(name)).total())
-    for name in wanted & MATRICES.keys():
+    for name in filter(wanted.__contains__, MATRICES):
         found[name] = MATRICES[name](groups(chosen(name)).total()).tolist()
-    for name in wanted & OF_VIEW.keys():
+    for name in filter(wanted.__contains__, OF_VIEW):
         found |= spelled(name, OF_VIEW[name](view(chosen(name))))
     if bootstrap:
         found["intervals"] = {
             name: interval(groups(chosen(name)), OF_TALLY[name], bootstrap, seed)
-            for name in OF_TALLY
-            if name in wanted
+            for name in filter(wanted.__contains__, OF_TALLY)
         }
-    return ordered(found)
+    return found
 
 
 def counts(graph: Graph, sums: Tally) -> dict[str, Any]:
@@ -81,18 +80,11 @@ def counts(graph: Graph, sums: Tally) -> dict[str, Any]:
 
 
 def spelled(name: str, value: float | Estimate) -> dict[str, float]:
-    """A value by its name; that of a sample with its standard error beside it."""
+    """A value by its name; that of a sample with its spread beside it."""
     if not isinstance(value, Estimate):
         return {name: value}
-    return {name: value.value, f"{name}_standard_error": value.standard_error}
-
-
-def ordered(found: dict[str, Any]) -> dict[str, Any]:
-    """Counts first, then the measures in the order of their table."""
-    names = list(MEASURES)
-
-    def place(key: str) -> int:
-        stem = key.removesuffix("_standard_error")
-        return names.index(stem) if stem in names else -1
-
-    return dict(sorted(found.items(), key=lambda item: place(item[0])))
+    return {
+        name: value.value,
+        f"{name}_deviation": value.deviation,
+        f"{name}_standard_error": value.standard_error,
+    }

@@ -23,6 +23,4 @@ def monophily(tally: Tally) -> float:
     chance = np.where(tally.edges > 0, compatibility(tally), 1)
     pearson = (tally.squares / chance).sum(1) - edges
     excess = pearson[usable] / targets[usable] - (nodes[usable] - 1)
-    return ratio(
-        (nodes[usable] * excess / spread[usable]).sum(), nodes[usable].sum()
-    )
+    return ratio((nodes[usable] * excess / spread[usable]).sum(), nodes[usable].sum())

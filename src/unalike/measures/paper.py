@@ -1,8 +1,8 @@
 """The conventions behind the numbers that the LINKX paper prints."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from unalike.measures.convention import Convention
+from unalike.measures.convention import BOTH_WAYS, STORED, Convention
 
 WHOLE = Convention(both_ways=True, unlabelled=True)
 """The two-hop table: the symmetrised graph, with `unlabelled` as a class."""
@@ -29,3 +29,11 @@ SPECIAL: Mapping[str, Mapping[str, Convention]] = {
 def paper_conventions(dataset: str) -> dict[str, Convention]:
     """What each printed number of a dataset counts; the rest is counted as stored."""
     return {**USUAL, **SPECIAL.get(dataset, {})}
+
+
+CONVENTIONS: dict[str, Callable[[str], Convention | Mapping[str, Convention]]] = {
+    "stored": lambda _: STORED,
+    "both-ways": lambda _: BOTH_WAYS,
+    "paper": paper_conventions,
+}
+"""What can be asked for by name, for a dataset."""

@@ -36,9 +36,7 @@ def two_hop_node_homophily(view: View) -> Estimate:
     return Estimate.of_sample(shares, whole=whole, drawn=len(ids))
 
 
-def _shares(
-    view: View, ids: Int[np.ndarray, " ids"]
-) -> Float[np.ndarray, " ids"]:
+def _shares(view: View, ids: Int[np.ndarray, " ids"]) -> Float[np.ndarray, " ids"]:
     shares = np.full(len(ids), math.nan)
     _look(view.starts, view.columns, view.codes, view.num_counted, ids, shares)
     return shares
