@@ -1,8 +1,9 @@
 """Progress: how long work tells whoever watches how far it is."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Progress(Protocol):
     """A listener; the command line draws a bar, a library call stays silent."""
 

@@ -16,10 +16,10 @@ from unalike.measures.view import View
 def aggregation_homophily(view: View) -> float:
     """The share of nodes that, after averaging, resemble their own class the most.
 
-    With r_u the class shares of u and its neighbours together, a node counts if the mean
-    of r_u * r_v over its own class is at least that over all other nodes. The means are
-    linear in r_v, so that the mean r of each class is all that is kept. From 0 to 1;
-    above 1/2 averaging helps (Luan et al. 2022, arXiv:2210.07606).
+    With r_u the class shares of u and its neighbours together, a node v counts if the
+    mean of r_u * r_v over its own class is at least that over all other nodes. Means
+    commute with products, so that the mean r of each class is all that is kept. From 0
+    to 1; above 1/2 averaging helps (Luan et al. 2022, arXiv:2210.07606).
     """
     codes = view.graph.num_classes + 1
     rows = (view.starts, view.columns, view.codes, view.num_counted)

@@ -34,7 +34,7 @@ def over_blocks(
     blocks = list(pairwise(np.unique([0, *marks, nodes]).tolist()))
     made = side_by_side(lambda block: work(*block), blocks)
     for (first, last), part in zip(blocks, made, strict=True):
-        progress.advance(int(starts[last] - starts[first]))
+        progress.advance(float(starts[last] - starts[first]))
         yield part
 
 

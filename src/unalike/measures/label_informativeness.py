@@ -11,22 +11,22 @@ def label_informativeness(tally: Tally) -> float:
     """The part of a label's entropy that the label at the other end of an edge removes.
 
     I(source, target) / H(source) over random edges, which without direction is
-    2 - sum p_kl log p_kl / sum p_k log p_k, with p_kl the share of edges between k and l
-    and p_k the share of degrees. From 0 to 1; heterophilous graphs can reach 1 (Platonov
-    et al. 2023, arXiv:2209.06177).
+    2 - sum p_kl log p_kl / sum p_k log p_k, with p_kl the share of edges from class k
+    to class l and p_k the share of degrees. From 0 to 1, which heterophilous graphs
+    reach as well (Platonov et al. 2023, arXiv:2209.06177).
     """
-    joint = tally.edges / max(tally.edges.sum(), 1)
-    source, target = joint.sum(1), joint.sum(0)
-    shared = entropy(source) + entropy(target) - entropy(joint)
-    return ratio(shared, entropy(source))
+    total = max(tally.edges.sum(), 1)
+    source = entropy(tally.edges.sum(1) / total)
+    target = entropy(tally.edges.sum(0) / total)
+    return ratio(source + target - entropy(tally.edges / total), source)
 
 
 def node_label_informativeness(tally: Tally) -> float:
     """The same over a random node and a random neighbour of it.
 
-    sum p_kl log(p_kl / (p_k * q_l)) / H(p), with p_kl the chance of such a pair, p_k the
-    share of nodes and q_l the share of edges that end in l. From 0; hubs weigh no more
-    than other nodes (Platonov et al. 2023, arXiv:2209.06177).
+    sum p_kl log(p_kl / (p_k * q_l)) / H(p), with p_kl the chance of such a pair, p_k
+    the share of nodes and q_l the share of edges that end in l. From 0; hubs weigh no
+    more than other nodes (Platonov et al. 2023, arXiv:2209.06177).
     """
     nodes, edges = max(tally.active.sum(), 1), max(tally.edges.sum(), 1)
     joint, source = tally.shares / nodes, tally.active / nodes

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from unalike.errors import lookup
 from unalike.graph import Graph
 from unalike.measures.bootstrap import GROUPS, interval
 from unalike.measures.convention import STORED, Convention
+from unalike.measures.desk import Desk
 from unalike.measures.estimate import Estimate
 from unalike.measures.table import MATRICES, MEASURES, OF_TALLY, OF_VIEW
-from unalike.measures.tally import Groups, Tally, tally
-from unalike.measures.view import View
+from unalike.measures.tally import Tally
 from unalike.progress import SILENT, Progress
+
+Of = TypeVar("Of")
 
 
 def measure(
@@ -34,35 +35,26 @@ def measure(
     """
     for name in only:
         lookup(MEASURES, name, "measure")
-    wanted = frozenset(only or MEASURES)
     size = GROUPS if bootstrap else 1
-
-    @cache
-    def view(convention: Convention) -> View:
-        return View.of(graph, convention)
-
-    @cache
-    def groups(convention: Convention) -> Groups:
-        return tally(view(convention), groups=size, seed=seed, progress=progress)
-
-    def chosen(name: str) -> Convention:
-        if isinstance(conventions, Convention):
-            return conventions
-        return conventions.get(name, STORED)
-
-    found = counts(graph, groups(chosen("class_homophily")).total())
-    for name in filter(wanted.__contains__, OF_TALLY):
-        found[name] = OF_TALLY[name](groups(chosen(name)).total())
-    for name in filter(wanted.__contains__, MATRICES):
-        found[name] = MATRICES[name](groups(chosen(name)).total()).tolist()
-    for name in filter(wanted.__contains__, OF_VIEW):
-        found |= spelled(name, OF_VIEW[name](view(chosen(name))))
+    desk = Desk(graph, conventions, size, seed, progress)
+    found = counts(graph, desk.tally("class_homophily"))
+    for name, of_tally in among(OF_TALLY, only).items():
+        found[name] = of_tally(desk.tally(name))
+    for name, matrix in among(MATRICES, only).items():
+        found[name] = matrix(desk.tally(name)).tolist()
+    for name, of_view in among(OF_VIEW, only).items():
+        found |= spelled(name, of_view(desk.view(name)))
     if bootstrap:
         found["intervals"] = {
-            name: interval(groups(chosen(name)), OF_TALLY[name], bootstrap, seed)
-            for name in filter(wanted.__contains__, OF_TALLY)
+            name: interval(desk.groups(name), of_tally, bootstrap, seed)
+            for name, of_tally in among(OF_TALLY, only).items()
         }
     return found
+
+
+def among(table: Mapping[str, Of], only: Collection[str]) -> dict[str, Of]:
+    """The entries of a table that are asked for; all of them if none is."""
+    return {name: of for name, of in table.items() if not only or name in only}
 
 
 def counts(graph: Graph, sums: Tally) -> dict[str, Any]:

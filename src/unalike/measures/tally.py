@@ -94,7 +94,7 @@ def tally(
 
     matrices = np.zeros((groups, 3, codes, codes))
     vectors = np.zeros((groups, 4, codes))
-    progress.stage("counting edges", int(view.starts[-1]), "edges")
+    progress.stage("counting edges", float(view.starts[-1]), "edges")
     for part in over_blocks(view.starts, work, progress=progress):
         matrices += part[0]
         vectors += part[1]

@@ -19,7 +19,7 @@ SAME, OTHER = "#e7298a", "#7570b3"
 CLASSES = ("#0072b2", "#e69f00", "#009e73")
 """Three colours that people of every colour vision tell apart (Okabe and Ito)."""
 
-STYLE = {
+STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9.5,
     "axes.titlepad": 5,
@@ -42,7 +42,11 @@ STYLE = {
     "svg.hashsalt": "unalike",
 }
 
-SUFFIXES = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {}}
+SUFFIXES = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
 """What can be written, with what to leave out so that a figure is always the same."""
 
 
@@ -91,4 +95,4 @@ def keep(figure: Any, path: Path) -> None:
 
     check_path(path)
     with rc_context(STYLE):
-        figure.savefig(path, dpi=200, metadata=SUFFIXES[path.suffix.lower()] or None)
+        figure.savefig(path, dpi=200, metadata=SUFFIXES[path.suffix.lower()])

@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """Ours with the printed number of digits, then the printed number in brackets."""
+        """Ours with as many digits as printed, then the printed number in brackets."""
         mark = "*" if self.deviates else ""
         printed = f" ({self._plain(float(self.printed))})" if self.printed else ""
         return f"{self._plain(self.ours)}{mark}{printed}"

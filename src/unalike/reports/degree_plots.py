@@ -23,7 +23,7 @@ def degree_plots(graphs: Mapping[str, Graph]) -> Any:
         plot_degrees(ax, degrees, counts)
         ax.set_title(name)
     figure.supxlabel("degree, edges read both ways")
-    figure.supylabel("nodes")
+    figure.supylabel("nodes of that degree")
     return figure
 
 
@@ -31,18 +31,20 @@ def plot_degrees(ax: Any, degrees: np.ndarray, counts: np.ndarray) -> None:
     """Every degree as a dot, and the mean of each stretch of degrees as a line."""
     some = degrees > 0
     mean = (degrees * counts).sum() / counts.sum()
-    ax.loglog(degrees[some], counts[some], ".", ms=3, mew=0, color="#9bbfd9", zorder=1)
-    ax.loglog(*smoothed(degrees[some], counts[some]), color=CLASSES[0], lw=1.5)
+    ax.loglog(
+        degrees[some], counts[some], ".", ms=3.5, mew=0, color=CLASSES[0], zorder=3
+    )
+    ax.loglog(*smoothed(degrees[some], counts[some]), color=CLASSES[1], lw=2)
     told = f"mean {mean:,.1f}\nlargest {degrees.max():,}"
     if not some.all():
         told += f"\n{counts[0]:,} without edges"
-    ax.text(0.97, 0.95, told, transform=ax.transAxes, ha="right", va="top", fontsize=8)
+    ax.text(0.05, 0.05, told, transform=ax.transAxes, va="bottom", fontsize=8)
     ax.set_xlim(left=0.8)
     ax.minorticks_off()
 
 
 def smoothed(degrees: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes per degree over stretches that grow with the degree, empty ones left out."""
+    """Nodes per degree over stretches that grow with the degree; none is empty."""
     top = np.log2(degrees.max() + 1)
     edges = np.unique(np.ceil(2 ** np.arange(0, top + 0.5, 0.5)).astype(int))
     nodes, _ = np.histogram(degrees, edges, weights=counts)

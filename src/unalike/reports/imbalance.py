@@ -25,8 +25,8 @@ SHOWN = {
 def imbalance(_: Mapping[str, Graph]) -> Any:
     """Two measures of random graphs as one of two classes grows.
 
-    The edges know nothing of the labels: each of 100 graphs joins each pair of 100 nodes
-    with probability 1/4. The bands are three standard deviations to each side.
+    The edges know nothing of the labels: each of 100 graphs joins each pair of 100
+    nodes with probability 1/4. The bands are three standard deviations to each side.
     """
     figure, (ax,) = panels(1, columns=1, size=(4.6, 3.2))
     for name, values in experiment().items():
@@ -36,7 +36,7 @@ def imbalance(_: Mapping[str, Graph]) -> Any:
         ax.fill_between(
             SIZES, mean - spread, mean + spread, color=colour, alpha=0.2, lw=0
         )
-        ax.text(51, mean[0] + 0.06, title, color=colour, fontsize=10)
+        ax.text(51, mean[0] + 0.11, title, color=colour, fontsize=10)
     ax.set_xlabel("nodes of 100 in the larger class")
     ax.set_ylabel("homophily of random graphs")
     ax.set_xlim(50, 99)
