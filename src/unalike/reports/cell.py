@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class Cell:
     """Ours, where there is data, and what the paper prints, where it does."""
 
-    ours: float | None
+    ours: float | int | None
     printed: str
     error: float = 0.0
     """The standard error of the difference, where one of the two is sampled."""
@@ -39,7 +39,7 @@ class Cell:
         printed = f" ({self._plain(float(self.printed))})" if self.printed else ""
         return f"{self._plain(self.ours)}{mark}{printed}"
 
-    def _plain(self, number: float | None) -> str:
+    def _plain(self, number: float | int | None) -> str:
         if number is None:
             return "no data"
         return f"{number:,.{self.digits}f}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from typing import Any
 
-Found = Mapping[str, float]
+Found = Mapping[str, Any]
 
 NEAR = 0.02
 """Shares of neighbours that differ by less are called equal."""

@@ -62,7 +62,9 @@ class Slow:
             for (u, v), weight in np.ndenumerate(dense)
             if weight and self.counted[u] and self.counted[v]
         }
-        self.classes = sorted({k for k, c in zip(self.labels, self.counted) if c})
+        self.classes = sorted(
+            {k for k, c in zip(self.labels, self.counted, strict=True) if c}
+        )
         self.directed = graph.directed and not convention.both_ways
         self.features = graph.features.numpy().astype(float)
 
@@ -138,7 +140,7 @@ class Slow:
                 target[self.labels[v]] += w / sum(self.edges.values())
         source = marginal(joint, 0)
         told = sum(
-            p * math.log(p / (source[k] * target[l])) for (k, l), p in joint.items()
+            p * math.log(p / (source[k] * target[m])) for (k, m), p in joint.items()
         )
         return divide(told, entropy(source))
 
@@ -154,8 +156,8 @@ class Slow:
                     count[self.labels[v]] += w
             chance = (
                 {
-                    l: sum(count[l] for count in counts) / total
-                    for l in set().union(*counts)
+                    m: sum(count[m] for count in counts) / total
+                    for m in set().union(*counts)
                 }
                 if rows
                 else {}
@@ -165,9 +167,9 @@ class Slow:
             if len(chance) < 2 or spread <= 1e-12:
                 continue
             pearson = sum(
-                (count[l] - d * p) ** 2 / (d * p)
+                (count[m] - d * p) ** 2 / (d * p)
                 for count, d in zip(counts, degrees, strict=True)
-                for l, p in chance.items()
+                for m, p in chance.items()
             )
             excess = pearson / (len(chance) - 1) - (len(rows) - 1)
             above, members = above + len(rows) * excess / spread, members + len(rows)
