@@ -134,7 +134,9 @@ def test_sparse_features_are_as_good_as_dense_ones():
 @pytest.mark.parametrize("unlabelled", [False, True])
 def test_graphs_with_nothing_to_measure_give_nan_and_no_error(graph, unlabelled):
     found = measure(graph, conventions=Convention(unlabelled=unlabelled), bootstrap=3)
-    assert math.isnan(found["class_homophily"]) or graph.num_classes
+    assert math.isnan(found["adjusted_homophily"])
+    assert math.isnan(found["label_informativeness"])
+    assert math.isnan(found["class_homophily"]) or unlabelled
 
 
 @pytest.mark.parametrize("name", SCALARS)

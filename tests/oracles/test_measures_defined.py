@@ -103,7 +103,7 @@ class Slow:
             members = sum(self.labels[u] == k for u in self.nodes)
             if out:
                 total += max(0, same / sum(out.values()) - members / nodes)
-        return divide(total, len(self.classes) - 1)
+        return divide(total, max(len(self.classes) - 1, 0) if self.edges else 0)
 
     def unbiased_homophily(self):
         total = sum(self.edges.values())

@@ -17,4 +17,5 @@ def class_homophily(tally: Tally) -> float:
     """
     inside = np.nan_to_num(compatibility(tally).diagonal())
     excess = inside - tally.nodes / max(tally.nodes.sum(), 1)
-    return ratio(excess.clip(min=0).sum(), (tally.nodes > 0).sum() - 1)
+    others = max((tally.nodes > 0).sum() - 1, 0) if tally.edges.any() else 0
+    return ratio(excess.clip(min=0).sum(), others)
