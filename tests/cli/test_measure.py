@@ -38,7 +38,7 @@ def test_a_table_tells_the_meaning(stored, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     assert main(["measure", stored]) == 0
     out = capsys.readouterr().out
-    assert "texas: 5 nodes, 4 directed edges, 0 features, 3 classes, 1 loops" in out
+    assert "texas: 5 nodes, 4 directed edges, 0 features, 3 classes, 1 self-loop" in out
     assert "67% of edges join equal labels" in out
     assert "from \\ to" in out
 
@@ -62,13 +62,23 @@ def test_several_datasets_stand_side_by_side(stored, tmp_path, capsys):
 
 def test_the_papers_value_and_the_difference_are_shown(stored, capsys, monkeypatch):
     known = datasets.find(stored)
-    told = SimpleNamespace(edge_homophily=0.11, class_homophily=None)
+    told = SimpleNamespace(edge_homophily=0.11, class_homophily=0.0)
     with_paper = SimpleNamespace(name="texas", load=known.load, published=told)
     monkeypatch.setattr(datasets, "find", lambda name, data=None: with_paper)
     monkeypatch.setenv("COLUMNS", "140")
-    assert main(["measure", "texas", "--only", "edge_homophily"]) == 0
+    only = ["edge_homophily", "class_homophily", "node_homophily"]
+    assert main(["measure", "texas", "--only", *only]) == 0
     out = capsys.readouterr().out
     assert "0.667  0.110      +0.557" in out
+    assert "0.350  0.000      +0.350" in out
+
+
+def test_a_large_matrix_is_left_to_json(tmp_path, capsys):
+    nodes = torch.arange(20)
+    graph = Graph.from_edges(nodes, nodes.flip(0), num_nodes=20, labels=nodes)
+    save_graph(tmp_path / "large", graph)
+    assert main(["measure", str(tmp_path / "large")]) == 0
+    assert "The 20 x 20 compatibility: see --json." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

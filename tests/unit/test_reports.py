@@ -104,7 +104,7 @@ def test_words_say_that_edges_are_independent_of_labels():
 def test_figures_are_written_and_always_the_same(name, suffix, tmp_path, monkeypatch):
     monkeypatch.setattr("unalike.reports.imbalance.GRAPHS", 2)
     for place in ("one", "two"):
-        figure = FIGURES[name].draw({"a": GRAPH, "b": GRAPH.symmetric()})
+        figure = FIGURES[name].draw(dict.fromkeys("abcd", GRAPH))
         keep(figure, tmp_path / f"{place}.{suffix}")
     one, two = (
         (tmp_path / f"{place}.{suffix}").read_bytes() for place in ("one", "two")

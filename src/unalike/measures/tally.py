@@ -17,6 +17,7 @@ Matrix = Float[np.ndarray, "classes classes"]
 Vector = Float[np.ndarray, " classes"]
 
 EDGES, SHARES, SQUARES = range(3)
+FEWEST, ROOM = 16, 2**20
 NODES, ACTIVE, DEGREE_SQUARES, LOOPS = range(4)
 
 
@@ -37,11 +38,6 @@ class Tally:
     """The sum of d * d."""
     num_loops: int
     directed: bool
-
-    @property
-    def num_edges(self) -> float:
-        """All counted edges; those of an undirected graph count once each way."""
-        return float(self.edges.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +75,11 @@ def tally(
 ) -> Groups:
     """Read every edge once and add up what it says.
 
-    The edges are read where they lie; beside them one small matrix per block is kept.
+    The edges are read where they lie; beside them a few small matrices are kept, fewer
+    groups of them where there are very many classes.
     """
     codes = view.graph.num_classes + 1
-    groups = max(1, min(groups, view.num_nodes))
+    groups = max(1, min(groups, view.num_nodes, max(FEWEST, ROOM // codes**2)))
 
     def work(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         matrices = np.zeros((groups, 3, codes, codes))

@@ -57,6 +57,6 @@ class View:
 def _codes(graph: Graph) -> np.ndarray:
     # Small types keep the labels of millions of nodes in the processor's cache.
     dtype = np.int16 if graph.num_classes < np.iinfo(np.int16).max else np.int32
-    codes = graph.labels.cpu().numpy().astype(dtype)
+    codes: np.ndarray = graph.labels.cpu().numpy().astype(dtype)
     codes[codes < 0] = graph.num_classes
     return codes

@@ -35,9 +35,11 @@ def headline(name: str, found: Mapping[str, Any]) -> str:
         f"{name}: {found['num_nodes']:,} nodes, {found['num_edges']:,} {kind} edges, "
         f"{found['num_features']:,} features, {found['num_classes']} classes"
     )
-    rest = {"loops": found["num_loops"], "unlabelled nodes": found["num_unlabelled"]}
+    rest = {"self-loop": found["num_loops"], "unlabelled node": found["num_unlabelled"]}
     return told + "".join(
-        f", {count:,} {what}" for what, count in rest.items() if count
+        f", {count:,} {what}{'s' if count > 1 else ''}"
+        for what, count in rest.items()
+        if count
     )
 
 
@@ -50,7 +52,8 @@ def one_dataset(found: Mapping[str, Any], published: object | None) -> Table:
     table.add_column("meaning")
     for name in scalars(found):
         told = printed(published, name)
-        cells = [shown(told, ".3f"), shown(told and found[name] - told, "+.3f")]
+        lead = None if told is None else found[name] - told
+        cells = [shown(told, ".3f"), shown(lead, "+.3f")]
         table.add_row(
             name.replace("_", " "),
             value(name, found),

@@ -29,7 +29,7 @@ def heat_maps(graphs: Mapping[str, Graph]) -> Any:
     figure.supylabel("class of the source")
     bar = figure.colorbar(image, ax=list(axes), aspect=40, shrink=0.8, pad=0.02)
     bar.outline.set_visible(False)
-    bar.set_label("share of the source class's edges")
+    bar.set_label("share of the source's edges")
     return figure
 
 
@@ -50,7 +50,7 @@ def heat_map(ax: Any, matrix: np.ndarray) -> Any:
         ax.set_xticks(range(size))
         ax.set_yticks(range(size))
     ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
+    ax.spines[:].set(visible=True, color="#cccccc", linewidth=0.6)
     return image
 
 

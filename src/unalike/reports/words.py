@@ -52,9 +52,8 @@ def nodes_in_words(found: Found) -> str:
 
 def averaging_in_words(found: Found) -> str:
     """Aggregation homophily as a share."""
-    return (
-        f"after averaging {found['aggregation_homophily']:.0%} are nearest their class"
-    )
+    share = found["aggregation_homophily"]
+    return f"after averaging, {share:.0%} of nodes are nearest their class"
 
 
 def _told(name: str, who: str) -> Callable[[Found], str]:
