@@ -9,6 +9,7 @@ from typing import Any
 
 HOMES = {
     "DATASETS": "datasets",
+    "MEASURES": "measures",
     "METRICS": "metrics",
     "Adjacency": "adjacency",
     "Graph": "graph",
@@ -23,6 +24,7 @@ HOMES = {
     "__version__": "version",
     "import_graph": "importing.build",
     "load": "datasets",
+    "measure": "measures",
     "open_graph": "store",
     "random_splits": "split",
     "save_graph": "store",

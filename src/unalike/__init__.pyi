@@ -9,6 +9,8 @@ from unalike.errors import UserError as UserError
 from unalike.graph import Graph as Graph
 from unalike.importing.build import import_graph as import_graph
 from unalike.importing.options import ImportOptions as ImportOptions
+from unalike.measures import MEASURES as MEASURES
+from unalike.measures import measure as measure
 from unalike.metrics import METRICS as METRICS
 from unalike.metrics import Metric as Metric
 from unalike.split import Split as Split

@@ -16,6 +16,7 @@ from unalike.datasets.pokec import POKEC
 from unalike.datasets.root import data_root
 from unalike.datasets.small_six import SMALL_SIX
 from unalike.datasets.snap_patents import SNAP_PATENTS
+from unalike.datasets.twins import TWINS
 from unalike.datasets.twitch_explicit import TWITCH_EXPLICIT
 from unalike.datasets.twitch_gamers import TWITCH_GAMERS
 from unalike.datasets.wiki import WIKI
@@ -78,7 +79,7 @@ class Placed(Source, Protocol):
         """The same in another data root."""
 
 
-TABLES: tuple[Mapping[str, Placed], ...] = (DATASETS,)
+TABLES: tuple[Mapping[str, Placed], ...] = (DATASETS, TWINS)
 
 
 def find(name: str, data: Path | None = None) -> Source:

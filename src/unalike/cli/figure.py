@@ -1,0 +1,69 @@
+"""`unalike figure`: a figure of the paper, drawn anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from unalike import datasets
+from unalike.cli.console import ERR, OUT, answer
+from unalike.errors import UserError, lookup
+from unalike.graph import Graph
+from unalike.reports.canvas import check_path, keep
+from unalike.reports.figures import FIGURES
+
+
+def command(
+    figure: Annotated[str, tyro.conf.Positional],
+    names: Annotated[tuple[str, ...], tyro.conf.Positional] = (),
+    /,
+    *,
+    out: Path,
+    data: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Draw a figure of the paper.
+
+    Example: unalike figure compatibility texas wisconsin --out compatibility.pdf
+
+    Args:
+        figure: What to draw: compatibility, degrees, imbalance or examples.
+        names: Datasets, or paths to stored graphs; the paper's own when none is named.
+        out: File to write; its end says how: .png, .svg or .pdf.
+        data: Folder of the raw files of datasets.
+        json: Print one JSON document that says what was drawn.
+    """
+    drawing = lookup(FIGURES, figure, "figure")
+    check_path(out)
+    if names and not drawing.datasets:
+        raise UserError(f"The figure '{figure}' is drawn without datasets; name none.")
+    graphs, missing = loaded(names, drawing.datasets, data)
+    keep(drawing.draw(graphs), out)
+    if json:
+        drawn = {"datasets": list(graphs), "missing": missing}
+        answer({"figure": figure, "file": str(out), **drawn})
+        return
+    if missing:
+        ERR.print(f"left out, no data: {', '.join(missing)}")
+    OUT.print(f"wrote {out}")
+
+
+def loaded(
+    names: tuple[str, ...], usual: tuple[str, ...], data: Path | None
+) -> tuple[dict[str, Graph], list[str]]:
+    """The graphs that are there; those that a user names must be."""
+    graphs: dict[str, Graph] = {}
+    missing = []
+    for name in names or usual:
+        try:
+            dataset = datasets.find(name, data)
+            graphs[dataset.name] = dataset.load()
+        except UserError:
+            if names:
+                raise
+            missing.append(name)
+    if usual and not graphs:
+        raise UserError(f"No data of {', '.join(missing)}; name datasets you have.")
+    return graphs, missing

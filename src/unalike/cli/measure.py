@@ -1,0 +1,89 @@
+"""`unalike measure`: how homophilous is a graph?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from unalike import datasets
+from unalike.cli.console import OUT, answer, progress_bar
+from unalike.errors import UserError, lookup
+from unalike.measures import CONVENTIONS, measure
+from unalike.reports.findings import (
+    SMALL,
+    compatibility_table,
+    headline,
+    many_datasets,
+    one_dataset,
+)
+from unalike.reports.plain import plain
+
+
+def command(
+    names: Annotated[tuple[str, ...], tyro.conf.Positional],
+    /,
+    *,
+    only: tuple[str, ...] = (),
+    convention: str = "stored",
+    bootstrap: int = 0,
+    seed: int = 0,
+    data: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Tell how homophilous graphs are, measure by measure.
+
+    The convention `stored` leaves out self-loops and edges with an unlabelled end, and
+    reads every edge from its source; `both-ways` reads it from its target as well;
+    `paper` counts what each number printed in the LINKX paper counts.
+
+    Example: unalike measure texas --convention paper
+
+    Args:
+        names: Datasets, or paths to stored graphs; several are shown side by side.
+        only: Measures to take; all of them when empty.
+        convention: What to count: stored, both-ways or paper.
+        bootstrap: Resamplings of nodes with their out-edges, for 95 % intervals.
+        seed: Seed of the resamplings.
+        data: Folder of the raw files of datasets.
+        json: Print one JSON document instead of tables.
+    """
+    if not names or bootstrap < 0:
+        raise UserError("Name at least one dataset, and no negative --bootstrap.")
+    conventions = lookup(CONVENTIONS, convention, "convention")
+    wanted = [name.replace("-", "_") for name in only]
+    found: dict[str, dict[str, Any]] = {}
+    published = {}
+    with progress_bar() as progress:
+        for dataset in [datasets.find(name, data) for name in names]:
+            published[dataset.name] = dataset.published
+            found[dataset.name] = measure(
+                dataset.load(),
+                only=wanted,
+                conventions=conventions(dataset.name),
+                bootstrap=bootstrap,
+                seed=seed,
+                progress=progress,
+            )
+    if json:
+        answer(plain(found if len(found) > 1 else next(iter(found.values()))))
+        return
+    for name, values in found.items():
+        OUT.print(headline(name, values))
+    OUT.print()
+    if len(found) > 1:
+        OUT.print(many_datasets(found, published))
+        return
+    show_one(next(iter(found.values())), next(iter(published.values())))
+
+
+def show_one(found: dict[str, Any], published: object | None) -> None:
+    """Print the measures of one dataset, and its compatibility matrix if small."""
+    OUT.print(one_dataset(found, published))
+    matrix = found.get("compatibility", [])
+    if matrix and len(matrix) <= SMALL:
+        OUT.print("\ncompatibility: where the edges of each class end")
+        OUT.print(compatibility_table(matrix))
+    elif matrix:
+        OUT.print(f"\nThe {len(matrix)} x {len(matrix)} compatibility: see --json.")

@@ -1,0 +1,1 @@
+"""Reports: numbers in words, tables and figures."""

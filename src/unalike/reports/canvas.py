@@ -1,0 +1,98 @@
+"""Canvas: an empty figure in the style that all figures share, and how to keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from unalike.errors import UserError
+from unalike.graph import Graph
+
+Draw = Callable[[Mapping[str, Graph]], Any]
+"""Graphs by name become a figure of matplotlib."""
+
+INK = "#222222"
+SAME, OTHER = "#e7298a", "#7570b3"
+"""The paper's colours: inside a class, and between classes."""
+CLASSES = ("#0072b2", "#e69f00", "#009e73")
+"""Three colours that people of every colour vision tell apart (Okabe and Ito)."""
+
+STYLE: Any = {
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titlepad": 5,
+    "axes.labelsize": 9,
+    "figure.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.frameon": False,
+    "axes.edgecolor": "#888888",
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": INK,
+    "xtick.color": "#666666",
+    "ytick.color": "#666666",
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "unalike",
+}
+
+SUFFIXES = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+"""What can be written, with what to leave out so that a figure is always the same."""
+
+
+def styled(draw: Draw) -> Draw:
+    """Draw with the shared style, or say what is missing to draw at all."""
+
+    @wraps(draw)
+    def drawn(graphs: Mapping[str, Graph]) -> Any:
+        try:
+            from matplotlib import rc_context
+        except ImportError:
+            told = "Figures need matplotlib: pip install 'unalike[plots]'."
+            raise UserError(told) from None
+        with rc_context(STYLE):
+            return draw(graphs)
+
+    return drawn
+
+
+def panels(count: int, *, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
+    """A figure of `count` panels of a size in inches, in rows, and its axes."""
+    from matplotlib.figure import Figure
+
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = Figure((columns * size[0], rows * size[1]), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for spare in axes[count:]:
+        spare.remove()
+    return figure, axes[:count]
+
+
+def check_path(path: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise UserError(
+            f"A figure ends in {', '.join(SUFFIXES)}; '{path.name}' does not."
+        )
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"There is no folder {path.absolute().parent} for the figure.")
+
+
+def keep(figure: Any, path: Path) -> None:
+    """Write a figure in the format that the end of the file's name asks for."""
+    from matplotlib import rc_context
+
+    check_path(path)
+    with rc_context(STYLE):
+        figure.savefig(path, dpi=200, metadata=SUFFIXES[path.suffix.lower()])

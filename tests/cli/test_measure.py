@@ -1,0 +1,98 @@
+"""`unalike measure` on stored graphs."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from unalike import MEASURES, Graph, datasets, save_graph
+from unalike.cli.main import main
+
+
+@pytest.fixture
+def stored(tmp_path):
+    graph = Graph.from_edges(
+        torch.tensor([0, 0, 1, 2]),
+        torch.tensor([0, 1, 2, 3]),
+        num_nodes=5,
+        labels=torch.tensor([0, 0, 1, 1, 2]),
+        directed=True,
+    )
+    save_graph(tmp_path / "texas", graph)
+    return str(tmp_path / "texas")
+
+
+def test_json_holds_counts_and_every_measure(stored, capsys):
+    assert main(["measure", stored, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    counts = {"num_nodes": 5, "num_edges": 4, "num_features": 0, "num_classes": 3}
+    assert counts.items() <= found.items()
+    assert set(MEASURES) <= set(found)
+    assert found["edge_homophily"] == pytest.approx(2 / 3)
+    assert found["compatibility"][2] == [None, None, None]
+    assert found["unbiased_homophily"] is None
+
+
+def test_a_table_tells_the_meaning(stored, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["measure", stored]) == 0
+    out = capsys.readouterr().out
+    assert "texas: 5 nodes, 4 directed edges, 0 features, 3 classes, 1 self-loop" in out
+    assert "67% of edges join equal labels" in out
+    assert "from \\ to" in out
+
+
+def test_the_convention_of_the_paper_is_found_by_the_name(stored, capsys):
+    asked = ["--only", "edge-homophily", "--convention", "paper", "--json"]
+    assert main(["measure", stored, *asked]) == 0
+    assert json.loads(capsys.readouterr().out)["edge_homophily"] == pytest.approx(3 / 4)
+
+
+def test_several_datasets_stand_side_by_side(stored, tmp_path, capsys):
+    other = tmp_path / "other"
+    save_graph(other, datasets.find(stored).load().symmetric())
+    assert main(["measure", stored, str(other), "--bootstrap", "5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"texas", "other"}
+    assert set(found["other"]["intervals"]) < set(MEASURES)
+    assert main(["measure", stored, str(other), "--bootstrap", "5"]) == 0
+    assert "other" in capsys.readouterr().out.splitlines()[3]
+
+
+def test_the_papers_value_and_the_difference_are_shown(stored, capsys, monkeypatch):
+    known = datasets.find(stored)
+    told = SimpleNamespace(edge_homophily=0.11, class_homophily=0.0)
+    with_paper = SimpleNamespace(name="texas", load=known.load, published=told)
+    monkeypatch.setattr(datasets, "find", lambda name, data=None: with_paper)
+    monkeypatch.setenv("COLUMNS", "140")
+    only = ["edge_homophily", "class_homophily", "node_homophily"]
+    assert main(["measure", "texas", "--only", *only]) == 0
+    out = capsys.readouterr().out
+    assert "0.667  0.110      +0.557" in out
+    assert "0.350  0.000      +0.350" in out
+
+
+def test_a_large_matrix_is_left_to_json(tmp_path, capsys):
+    nodes = torch.arange(20)
+    graph = Graph.from_edges(nodes, nodes.flip(0), num_nodes=20, labels=nodes)
+    save_graph(tmp_path / "large", graph)
+    assert main(["measure", str(tmp_path / "large")]) == 0
+    assert "The 20 x 20 compatibility: see --json." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "nowhere"),
+        (["{}", "--only", "edge_homophly"], "Did you mean 'edge_homophily'"),
+        (["{}", "--convention", "papr"], "Did you mean 'paper'"),
+        (["{}", "--bootstrap", "-1"], "negative"),
+        ([], "at least one"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(stored, capsys, arguments, words):
+    assert main(["measure", *(given.format(stored) for given in arguments)]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert words in error

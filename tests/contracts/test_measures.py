@@ -1,0 +1,166 @@
+"""Promises that every measure keeps."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from unalike import MEASURES, Adjacency, Graph, measure
+from unalike.measures import Convention
+from unalike.measures.table import OF_TALLY, OF_VIEW
+from unalike.reports.imbalance import experiment
+from unalike.reports.words import WORDS, in_words
+
+SCALARS = [*OF_TALLY, *OF_VIEW]
+LOWEST = {
+    "adjusted_homophily": -1,
+    "unbiased_homophily": -1,
+    "generalised_edge_homophily": -1,
+    "monophily": -math.inf,
+}
+HIGHEST = {"node_label_informativeness": math.inf, "monophily": math.inf}
+
+
+def random_graph(seed, *, nodes=60, directed=False, classes=3):
+    draw = torch.Generator().manual_seed(seed)
+    ends = torch.randint(nodes, (2, 200), generator=draw)
+    return Graph.from_edges(
+        *ends,
+        num_nodes=nodes,
+        labels=torch.randint(-1, classes, (nodes,), generator=draw),
+        num_classes=classes,
+        features=torch.randn(nodes, 4, generator=draw),
+        directed=directed,
+    )
+
+
+def renumbered(graph, order):
+    """The same graph with its nodes in another order."""
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order))
+    return Graph.from_edges(
+        place[graph.adjacency.row_of_entry],
+        place[graph.adjacency.columns.long()],
+        num_nodes=graph.num_nodes,
+        labels=graph.labels[order],
+        num_classes=graph.num_classes,
+        features=graph.features[order],
+        directed=graph.directed,
+    )
+
+
+def close(one, other):
+    for name in SCALARS:
+        assert one[name] == pytest.approx(other[name], nan_ok=True), name
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_values_lie_in_their_range(seed, directed):
+    found = measure(random_graph(seed, directed=directed))
+    for name in SCALARS:
+        low, high = LOWEST.get(name, 0), HIGHEST.get(name, 1)
+        assert math.isnan(found[name]) or low <= found[name] <= high, name
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_order_of_nodes_does_not_matter(directed):
+    graph = random_graph(1, directed=directed)
+    order = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(3))
+    close(measure(graph), measure(renumbered(graph, order)))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_names_of_classes_do_not_matter(directed):
+    graph = random_graph(2, directed=directed)
+    names = torch.tensor([2, 0, 1, -1])
+    other = Graph.build(
+        graph.adjacency,
+        labels=names[graph.labels],
+        num_classes=3,
+        features=graph.features,
+        directed=directed,
+    )
+    close(measure(graph), measure(other))
+
+
+def test_a_class_that_no_node_has_does_not_matter():
+    graph = random_graph(4)
+    more = Graph.build(
+        graph.adjacency, labels=graph.labels, num_classes=7, features=graph.features
+    )
+    close(measure(graph), measure(more))
+
+
+def test_the_number_of_threads_does_not_matter(monkeypatch):
+    monkeypatch.setattr("unalike.measures.blocks.EDGES", 20)
+    graph = random_graph(5, directed=True)
+    alone = measure(graph)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    assert repr(measure(graph)) == repr(alone)
+
+
+def test_sparse_features_are_as_good_as_dense_ones():
+    dense = random_graph(6)
+    kept = dense.features * (dense.features > 0)
+    rows, columns = kept.nonzero().T
+    sparse = Adjacency.from_edges(
+        rows, columns, shape=tuple(kept.shape), values=kept[rows, columns]
+    )
+    one, other = (
+        measure(
+            Graph.build(dense.adjacency, labels=dense.labels, features=features),
+            only=["generalised_edge_homophily"],
+        )["generalised_edge_homophily"]
+        for features in (kept, sparse)
+    )
+    assert one == pytest.approx(other, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        Graph.from_edges(*torch.zeros(2, 0).long(), num_nodes=0),
+        Graph.from_edges(*torch.zeros(2, 0).long(), num_nodes=3),
+        Graph.from_edges(*torch.tensor([[0], [1]]), num_nodes=3),
+        Graph.from_edges(*torch.tensor([[0], [0]]), num_nodes=1, directed=True),
+        Graph.from_edges(
+            *torch.tensor([[0], [1]]), num_nodes=3, labels=torch.tensor([0, 0, -1])
+        ),
+    ],
+    ids=["no nodes", "no edges", "no labels", "only a loop", "one class"],
+)
+@pytest.mark.parametrize("unlabelled", [False, True])
+def test_graphs_with_nothing_to_measure_give_nan_and_no_error(graph, unlabelled):
+    found = measure(graph, conventions=Convention(unlabelled=unlabelled), bootstrap=3)
+    assert math.isnan(found["adjusted_homophily"])
+    assert math.isnan(found["label_informativeness"])
+    assert math.isnan(found["class_homophily"]) or unlabelled
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_every_measure_states_its_source_and_has_words(name):
+    assert "arXiv:" in (MEASURES[name].__doc__ or "")
+    for value in (-1.0, 0.0, 0.01, 0.1, 0.4, 1.0, math.nan):
+        found = {name: value, "node_homophily": 0.3, "num_classes": 3} | {name: value}
+        assert 10 < len(in_words(name, found)) < 70
+    assert name in WORDS
+
+
+def test_two_cliques_are_perfectly_homophilous():
+    block = torch.block_diag(torch.ones(4, 4), torch.ones(4, 4)).fill_diagonal_(0)
+    rows, columns = block.nonzero().T
+    labels = torch.tensor([0] * 4 + [1] * 4)
+    found = measure(Graph.from_edges(rows, columns, num_nodes=8, labels=labels))
+    for name in list(OF_TALLY)[:7]:
+        assert found[name] == pytest.approx(1), name
+    assert found["compatibility"] == [[1, 0], [0, 1]]
+
+
+def test_random_edges_have_no_class_homophily_however_uneven_the_classes():
+    found = experiment()
+    sizes = np.array([50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 99])
+    by_chance = (sizes * (sizes - 1) + (100 - sizes) * (99 - sizes)) / 9900
+    np.testing.assert_allclose(found["edge_homophily"].mean(1), by_chance, atol=0.006)
+    assert (found["class_homophily"].mean(1) < 0.015).all()

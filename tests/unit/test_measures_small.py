@@ -1,0 +1,152 @@
+"""Conventions, the tally, the bootstrap and samples, on graphs drawn by hand."""
+
+import math
+
+import pytest
+import torch
+
+from unalike import Graph, UserError, measure, open_graph, save_graph
+from unalike.measures import Convention, paper_conventions
+from unalike.measures.convention import BOTH_WAYS
+from unalike.measures.degrees import degree_counts
+from unalike.measures.view import View
+
+
+def small(pairs, labels, *, directed=False):
+    ends = torch.tensor(pairs).T
+    return Graph.from_edges(
+        *ends, num_nodes=len(labels), labels=torch.tensor(labels), directed=directed
+    )
+
+
+def edge_homophily(graph, **convention):
+    conventions = Convention(**convention)
+    return measure(graph, only=["edge_homophily"], conventions=conventions)[
+        "edge_homophily"
+    ]
+
+
+def test_loops_count_for_as_much_as_the_convention_says():
+    graph = small([(0, 0), (0, 1), (1, 2)], [0, 0, 1])
+    assert edge_homophily(graph) == 1 / 2
+    assert edge_homophily(graph, loops=1) == 3 / 5
+    assert edge_homophily(graph, loops=2) == 4 / 6
+
+
+def test_unlabelled_nodes_are_left_out_or_one_more_class():
+    graph = small([(0, 1), (1, 2), (2, 3)], [0, 0, -1, -1])
+    assert edge_homophily(graph) == 1
+    assert edge_homophily(graph, unlabelled=True) == 2 / 3
+
+
+def test_a_directed_edge_is_read_both_ways_once():
+    graph = small([(0, 1), (1, 0), (1, 2)], [0, 0, 1], directed=True)
+    assert edge_homophily(graph) == 2 / 3
+    assert edge_homophily(graph, both_ways=True) == 1 / 2
+
+
+def test_node_homophily_leaves_out_nodes_without_counted_edges():
+    graph = small([(0, 1), (0, 2), (3, 4)], [0, 0, 1, 0, -1, 1])
+    found = measure(graph, only=["node_homophily"])
+    assert found["node_homophily"] == pytest.approx((1 / 2 + 1 + 0) / 3)
+
+
+def test_counts_come_with_the_measures():
+    graph = small([(0, 0), (0, 1), (1, 2)], [0, 0, -1])
+    found = measure(graph, only=["edge_homophily"])
+    assert found == {
+        "num_nodes": 3,
+        "num_edges": 3,
+        "num_features": 0,
+        "num_classes": 1,
+        "num_loops": 1,
+        "num_unlabelled": 1,
+        "directed": False,
+        "edge_homophily": 1.0,
+    }
+    assert found["num_edges"] == graph.num_edges
+
+
+def test_a_class_without_edges_has_an_empty_row():
+    graph = small([(0, 1)], [0, 0, 1])
+    matrix = measure(graph)["compatibility"]
+    assert matrix[0] == [1, 0]
+    assert all(map(math.isnan, matrix[1]))
+
+
+def test_two_hop_neighbours_are_exactly_two_steps_away():
+    triangle_and_tail = [(0, 1), (1, 2), (0, 2), (2, 3)]
+    found = measure(small(triangle_and_tail, [0, 1, 1, 0]))
+    assert found["two_hop_node_homophily"] == pytest.approx((1 + 0 + 1 / 2) / 3)
+    assert found["two_hop_node_homophily_standard_error"] == 0
+
+
+def test_large_graphs_are_sampled_with_a_standard_error(monkeypatch):
+    monkeypatch.setattr("unalike.measures.two_hop.EXACT", 100)
+    monkeypatch.setattr("unalike.measures.two_hop.SAMPLE", 200)
+    draw = torch.Generator().manual_seed(0)
+    ends = torch.randint(400, (2, 1200), generator=draw)
+    labels = torch.randint(2, (400,), generator=draw)
+    graph = Graph.from_edges(*ends, num_nodes=400, labels=labels)
+    sampled = measure(graph, only=["two_hop_node_homophily"])
+    monkeypatch.setattr("unalike.measures.two_hop.EXACT", 1000)
+    exact = measure(graph, only=["two_hop_node_homophily"])
+    error = sampled["two_hop_node_homophily_standard_error"]
+    assert 0 < error < 0.02
+    assert sampled["two_hop_node_homophily"] == pytest.approx(
+        exact["two_hop_node_homophily"], abs=3 * error
+    )
+
+
+def test_intervals_hold_the_value_and_depend_on_the_seed_alone():
+    draw = torch.Generator().manual_seed(1)
+    ends = torch.randint(500, (2, 3000), generator=draw)
+    labels = torch.randint(3, (500,), generator=draw)
+    graph = Graph.from_edges(*ends, num_nodes=500, labels=labels, directed=True)
+    found = measure(graph, bootstrap=200)
+    low, high = found["intervals"]["edge_homophily"]
+    assert low < found["edge_homophily"] < high
+    expected = 2 * 1.96 * math.sqrt(2 / 9 / 3000)
+    assert high - low == pytest.approx(expected, rel=0.35)
+    again = measure(graph, bootstrap=200)["intervals"]
+    assert repr(again) == repr(found["intervals"])
+    assert measure(graph, bootstrap=200, seed=1)["intervals"] != again
+
+
+def test_a_small_graph_is_resampled_node_by_node():
+    graph = small([(0, 1), (2, 3)], [0, 0, 0, 1])
+    found = measure(graph, only=["edge_homophily"], bootstrap=400)
+    assert found["intervals"]["edge_homophily"] == (0, 1)
+
+
+def test_a_mapped_graph_gives_the_same_numbers(tmp_path):
+    graph = small([(0, 0), (0, 1), (1, 2), (3, 0)], [0, 1, -1, 0], directed=True)
+    save_graph(tmp_path / "graph", graph)
+    mapped = open_graph(tmp_path / "graph").load()
+    assert repr(measure(mapped)) == repr(measure(graph))
+
+
+def test_the_degree_is_the_length_of_a_row():
+    graph = small([(0, 1), (0, 2)], [0, 0, 0, 0], directed=True)
+    degrees, counts = degree_counts(View.of(graph, BOTH_WAYS))
+    assert degrees.tolist() == [0, 1, 2]
+    assert counts.tolist() == [1, 2, 1]
+
+
+def test_the_paper_counts_most_numbers_as_stored():
+    assert set(paper_conventions("nothing special")) == {
+        "node_homophily",
+        "two_hop_node_homophily",
+    }
+    assert paper_conventions("texas")["edge_homophily"].loops == 2
+
+
+def test_an_unknown_measure_is_named():
+    with pytest.raises(UserError, match="Did you mean 'edge_homophily'"):
+        measure(small([(0, 1)], [0, 1]), only=["edge_homophly"])
+
+
+def test_a_batch_of_rows_is_refused():
+    batch = small([(0, 1), (1, 2)], [0, 1, 0]).rows(torch.tensor([0, 1]))
+    with pytest.raises(UserError, match="2 of 3 rows"):
+        measure(batch)

@@ -1,0 +1,138 @@
+"""Cells, formats of tables, words and figures."""
+
+import csv
+import math
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from unalike import Graph, UserError, datasets
+from unalike.reports.canvas import check_path, keep
+from unalike.reports.cell import Cell
+from unalike.reports.figures import FIGURES
+from unalike.reports.plain import plain
+from unalike.reports.report import FORMATS, Report
+from unalike.reports.statistics import TABLES, published
+from unalike.reports.words import in_words
+
+GRAPH = Graph.from_edges(
+    torch.tensor([0, 0, 1, 2]),
+    torch.tensor([0, 1, 2, 3]),
+    num_nodes=5,
+    labels=torch.tensor([0, 0, 1, 1, 2]),
+    directed=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("cell", "deviates", "text"),
+    [
+        (Cell(0.2312, ".23"), False, "0.23 (0.23)"),
+        (Cell(0.236, ".23"), True, "0.24* (0.23)"),
+        (Cell(932, "931"), True, "932* (931)"),
+        (Cell(1362229, "1362229"), False, "1,362,229 (1,362,229)"),
+        (Cell(None, ".470"), False, "no data (0.470)"),
+        (Cell(0.336, ".341", error=0.01), False, "0.336 (0.341)"),
+        (Cell(0.310, ".341", error=0.01), True, "0.310* (0.341)"),
+        (Cell(math.nan, ".341"), True, "nan* (0.341)"),
+        (Cell(7, ""), False, "7"),
+    ],
+)
+def test_a_cell_marks_what_the_printed_digits_cannot_explain(cell, deviates, text):
+    assert cell.deviates is deviates
+    assert cell.text == text
+
+
+def test_every_format_holds_every_cell():
+    rows = {"texas": {"edge_homophily": Cell(0.1119, ".12")}}
+    report = Report("A title", rows, {})
+    assert "| texas | 0.11* (0.12) |" in FORMATS["markdown"](report)
+    assert r"texas & 0.11* (0.12) \\" in FORMATS["latex"](report)
+    (line,) = csv.DictReader(FORMATS["csv"](report).splitlines())
+    assert line == {
+        "dataset": "texas",
+        "statistic": "edge_homophily",
+        "ours": "0.1119",
+        "printed": ".12",
+        "deviates": "true",
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_has_its_printed_numbers(name):
+    for line in published(name):
+        assert line["dataset"]
+        assert all(float(line[key]) >= 0 for key in line if key != "dataset")
+
+
+def test_a_table_compares_what_is_there_and_names_what_is_not(monkeypatch):
+    def find(name, data=None):
+        if name != "texas":
+            raise UserError(f"No files of {name}.")
+        return SimpleNamespace(name=name, load=lambda: GRAPH, published=None)
+
+    monkeypatch.setattr(datasets, "find", find)
+    report = TABLES["statistics-geom-gcn"]()
+    assert report.rows["texas"]["num_edges"] == Cell(3, "309")
+    assert report.rows["texas"]["edge_homophily"].ours == pytest.approx(3 / 4)
+    assert report.rows["cornell"]["num_nodes"] == Cell(None, "183")
+    assert report.missing["cornell"] == "No files of cornell."
+    assert "texas" not in report.missing
+
+
+def test_nan_is_null():
+    assert plain({"a": [1.0, math.nan], "b": "x"}) == {"a": [1.0, None], "b": "x"}
+
+
+def test_words_compare_two_hops_with_one():
+    found = {"two_hop_node_homophily": 0.5, "node_homophily": 0.3}
+    assert "try LINKX" in in_words("two_hop_node_homophily", found)
+    found["node_homophily"] = 0.6
+    assert "less than" in in_words("two_hop_node_homophily", found)
+    del found["node_homophily"]
+    assert "50%" in in_words("two_hop_node_homophily", found)
+
+
+def test_words_say_that_edges_are_independent_of_labels():
+    assert "independent" in in_words("adjusted_homophily", {"adjusted_homophily": 0.0})
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_are_written_and_always_the_same(name, suffix, tmp_path, monkeypatch):
+    monkeypatch.setattr("unalike.reports.imbalance.GRAPHS", 2)
+    for place in ("one", "two"):
+        figure = FIGURES[name].draw(dict.fromkeys("abcd", GRAPH))
+        keep(figure, tmp_path / f"{place}.{suffix}")
+    one, two = (
+        (tmp_path / f"{place}.{suffix}").read_bytes() for place in ("one", "two")
+    )
+    starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+    assert one.startswith(starts[suffix])
+    assert one == two
+
+
+def test_a_figure_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"\.png, \.svg, \.pdf; 'figure.gif' does not"):
+        check_path(tmp_path / "figure.gif")
+    with pytest.raises(UserError, match="no folder"):
+        check_path(tmp_path / "nowhere" / "figure.png")
+
+
+def test_without_matplotlib_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UserError, match=r"pip install 'unalike\[plots\]'"):
+        FIGURES["examples"].draw({})
+
+
+def test_the_example_graphs_have_the_printed_homophily():
+    from unalike.measures import measure
+    from unalike.reports.examples import EXAMPLES
+
+    printed = [(1, 1), (0, 0), (0.5, 0), (0.33, 0), (0.53, 0.07), (0.66, 0.04)]
+    for make, (edge, class_) in zip(EXAMPLES, printed, strict=True):
+        found = measure(make().graph)
+        assert round(found["edge_homophily"], 2) == edge
+        assert round(found["class_homophily"], 2) == class_
