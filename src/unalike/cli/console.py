@@ -34,13 +34,13 @@ class Bar:
         self.task: TaskID | None = None
         self.unit = ""
 
-    def stage(self, what: str, total: int | None, unit: str) -> None:
+    def stage(self, what: str, total: int | float | None, unit: str) -> None:
         if self.task is not None:
             self.bars.update(self.task, total=self.bars.tasks[-1].completed)
         self.unit = unit
         self.task = self.bars.add_task(what, total=total, note="")
 
-    def advance(self, amount: int, note: str = "") -> None:
+    def advance(self, amount: int | float, note: str = "") -> None:
         assert self.task is not None
         self.bars.advance(self.task, amount)
         done = self.bars.tasks[-1].completed

@@ -57,7 +57,7 @@ def command(
     published = {}
     with progress_bar() as progress:
         for dataset in [datasets.find(name, data) for name in names]:
-            published[dataset.name] = dataset.published
+            published[dataset.name] = getattr(dataset, "published", None)
             found[dataset.name] = measure(
                 dataset.load(),
                 only=wanted,

@@ -153,12 +153,12 @@ def _receive(
         part.begin(address, _version(response))
     whole = None if total is None else float(total)
     progress.stage(part.target.name, whole, "bytes")
-    progress.advance(float(have))
+    progress.advance(have)
     with part.path.open("ab") as file:
         piece = first
         while piece:
             file.write(piece)
-            progress.advance(float(len(piece)))
+            progress.advance(len(piece))
             piece = response.read1(CHUNK)
     if total is not None and part.size < total:
         raise BrokenError(f"it broke off after {part.size} of {total} bytes")

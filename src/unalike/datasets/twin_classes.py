@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unalike.datasets.twin_kernel import kernel
 from unalike.datasets.twin_random import STEP, pick, stream, uniform
 from unalike.datasets.twin_society import Society
+from unalike.kernels.compiled import compiled
 
 _ROUNDS = 5
 
@@ -34,7 +34,7 @@ def balanced(tastes: np.ndarray, degrees: np.ndarray, deck: np.ndarray) -> np.nd
     return tastes
 
 
-@kernel
+@compiled()
 def deal(
     rows: np.ndarray,
     degrees: np.ndarray,

@@ -10,9 +10,9 @@ from queue import SimpleQueue
 import numpy as np
 import torch
 
-from unalike.datasets.twin_kernel import kernel
 from unalike.datasets.twin_random import STEP, fill_alias, stream, uniform
 from unalike.datasets.twin_society import Society
+from unalike.kernels.compiled import compiled
 from unalike.progress import Progress
 
 _EDGES_AT_ONCE = 2_000_000
@@ -93,7 +93,7 @@ def row_ranges(starts: np.ndarray) -> list[tuple[int, int]]:
     return list(pairwise([*firsts, len(starts) - 1]))
 
 
-@kernel
+@compiled()
 def fill_rows(
     first: int,
     last: int,
@@ -134,7 +134,7 @@ def fill_rows(
         columns[starts[row] : end].sort()
 
 
-@kernel
+@compiled()
 def taken(
     row: int,
     target: int,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unalike.datasets.twin_kernel import kernel
+from unalike.kernels.compiled import compiled
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 """What a stream's state grows by from one number to the next."""
@@ -16,7 +16,7 @@ STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-@kernel
+@compiled()
 def stirred(state: np.uint64) -> np.uint64:
     """The random bits of a state."""
     bits = (state ^ (state >> np.uint64(30))) * _FIRST
@@ -24,19 +24,19 @@ def stirred(state: np.uint64) -> np.uint64:
     return bits ^ (bits >> np.uint64(31))
 
 
-@kernel
+@compiled()
 def stream(seed: int, row: int) -> np.uint64:
     """The first state of a row."""
     return stirred(stirred(np.uint64(seed)) + STEP * np.uint64(row + 1))
 
 
-@kernel
+@compiled()
 def uniform(state: np.uint64) -> float:
     """A number from 0 up to 1, of 53 random bits."""
     return (stirred(state) >> np.uint64(11)) * 2.0**-53
 
 
-@kernel
+@compiled()
 def pick(chances: np.ndarray, share: float) -> int:
     """The place at a share of the summed chances; -1 where all of them are 0."""
     left = chances.sum() * share
@@ -50,7 +50,7 @@ def pick(chances: np.ndarray, share: float) -> int:
     return last
 
 
-@kernel
+@compiled()
 def fill_alias(
     weights: np.ndarray, ids: np.ndarray, keep: np.ndarray, other: np.ndarray
 ) -> None:

@@ -6,10 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 
+from unalike.datasets import Source
 from unalike.errors import UserError
 from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
@@ -21,18 +22,6 @@ from unalike.progress import SILENT, Progress
 from unalike.split import PARTS, Split
 from unalike.task import Curve, Solution, Task
 from unalike.training.checkpoint import Checkpoint
-
-
-@runtime_checkable
-class Source(Protocol):
-    """What a dataset and a stored graph have in common."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def metric(self) -> Metric: ...
-    def prepared(self) -> Graph: ...
-    def splits(self) -> list[Split]: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,12 +12,12 @@ from unalike.errors import UserError
 from unalike.importing.batch import Batch, Table
 from unalike.importing.columns import edge_ends
 from unalike.importing.ids import IdIndex
-from unalike.importing.kernel import kernel
 from unalike.importing.keys import grown
 from unalike.importing.options import ImportOptions
 from unalike.importing.tables import megabytes
 from unalike.importing.threads import ahead
 from unalike.importing.values import read_ids
+from unalike.kernels.compiled import compiled
 from unalike.progress import Progress
 
 ENDS = ("source", "target")
@@ -110,7 +110,7 @@ def _unknown(batch: Batch, row: int, column: str, what: str) -> UserError:
     )
 
 
-@kernel
+@compiled()
 def count_entries(
     pairs: np.ndarray, mirrored: bool, entries: np.ndarray, met: np.ndarray
 ) -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from unalike.importing.kernel import kernel
+from unalike.kernels.compiled import compiled
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
-@kernel
+@compiled()
 def first_slot(key: int, last: int) -> np.int64:
     """Where the search for a key begins (Fibonacci hashing)."""
     mixed = np.uint64(key) * _GOLDEN
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(last))
 
 
-@kernel
+@compiled()
 def integer_slot(key: int, slots: np.ndarray) -> np.int64:
     """The slot that holds a key, or the empty one where it belongs."""
     last = len(slots) - 1
@@ -27,7 +27,7 @@ def integer_slot(key: int, slots: np.ndarray) -> np.int64:
     return at
 
 
-@kernel
+@compiled()
 def find_integers(
     keys: np.ndarray, direct: np.ndarray, slots: np.ndarray, codes: np.ndarray
 ) -> int:
@@ -43,7 +43,7 @@ def find_integers(
     return new
 
 
-@kernel
+@compiled()
 def add_integers(
     keys: np.ndarray,
     count: int,
@@ -70,7 +70,7 @@ def add_integers(
     return count
 
 
-@kernel
+@compiled()
 def move_slots(old: np.ndarray, new: np.ndarray) -> None:
     """Put every entry of a table into a larger one."""
     last = len(new) - 1
@@ -82,7 +82,7 @@ def move_slots(old: np.ndarray, new: np.ndarray) -> None:
             new[at, 0], new[at, 1] = old[entry, 0], old[entry, 1]
 
 
-@kernel
+@compiled()
 def hash_text(starts: np.ndarray, text: np.ndarray, hashes: np.ndarray) -> None:
     """A number for each text (FNV-1a)."""
     for i in range(len(hashes)):
@@ -92,7 +92,7 @@ def hash_text(starts: np.ndarray, text: np.ndarray, hashes: np.ndarray) -> None:
         hashes[i] = np.int64(mixed)
 
 
-@kernel
+@compiled()
 def text_slot(
     hashed: int,
     word: np.ndarray,
@@ -117,7 +117,7 @@ def text_slot(
     return at
 
 
-@kernel
+@compiled()
 def find_text(
     hashes: np.ndarray,
     starts: np.ndarray,
@@ -137,7 +137,7 @@ def find_text(
     return new
 
 
-@kernel
+@compiled()
 def add_text(
     hashes: np.ndarray,
     starts: np.ndarray,

@@ -11,8 +11,8 @@ import numpy as np
 
 from unalike.draft import Draft
 from unalike.importing.edges import Spill
-from unalike.importing.kernel import kernel
 from unalike.importing.threads import WORKERS, ahead, in_threads, slices
+from unalike.kernels.compiled import compiled
 from unalike.progress import Progress
 
 BLOCK = 1 << 30
@@ -40,7 +40,7 @@ def place_rows(
     np.cumsum(starts, out=starts)
     degrees = np.zeros(num_nodes, np.int64)
     blocks = list(_blocks(starts, BLOCK))
-    progress.stage("Placing edges", float(spill.num_pairs * len(blocks)), "edges")
+    progress.stage("Placing edges", spill.num_pairs * len(blocks), "edges")
     num_loops = 0
     with draft.appending("columns", np.int32) as append:
         for low, high in blocks:
@@ -79,7 +79,7 @@ def _gather(
         in_threads(partial(_renumber, pairs, rank), slices(len(pairs)))
         where = (spill.mirrored, low, cursor, entries)
         in_threads(partial(place_pairs, pairs, *where), parts)
-        progress.advance(float(len(pairs)))
+        progress.advance(len(pairs))
     return entries
 
 
@@ -113,7 +113,7 @@ def _shares(starts: np.ndarray, block: tuple[int, int]) -> list[tuple[int, int]]
     return [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
 
 
-@kernel
+@compiled()
 def renumber(pairs: np.ndarray, rank: np.ndarray) -> None:
     """Replace every code by its rank."""
     for i in range(len(pairs)):
@@ -121,7 +121,7 @@ def renumber(pairs: np.ndarray, rank: np.ndarray) -> None:
         pairs[i, 1] = rank[pairs[i, 1]]
 
 
-@kernel
+@compiled()
 def place_pairs(
     pairs: np.ndarray,
     mirrored: bool,
@@ -142,7 +142,7 @@ def place_pairs(
             cursor[target - base] += 1
 
 
-@kernel
+@compiled()
 def merge_rows(
     entries: np.ndarray, starts: np.ndarray, first: int, degrees: np.ndarray
 ) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unalike.importing.kernel import kernel
+from unalike.kernels.compiled import compiled
 
 NEGATIVE, LARGE, WORD = 1, 2, 4
 """What some ids hold: one below 0, one above 2^63 - 1, one that is no number."""
@@ -13,7 +13,7 @@ _LOWEST = np.uint64(2**63)
 _ZERO, _NINE, _MINUS = 48, 57, 45
 
 
-@kernel
+@compiled()
 def parse_integer(digits: np.ndarray, negative: bool) -> tuple[np.int64, int]:
     """The bits of a number and what it is: NEGATIVE, LARGE, WORD or 0."""
     value = np.uint64(0)
@@ -30,7 +30,7 @@ def parse_integer(digits: np.ndarray, negative: bool) -> tuple[np.int64, int]:
     return bits, LARGE if bits < 0 else 0
 
 
-@kernel
+@compiled()
 def parse_integers(starts: np.ndarray, text: np.ndarray, keys: np.ndarray) -> int:
     """Read texts as whole numbers of 64 bits; returns what was met among them.
 

@@ -6,8 +6,8 @@ import math
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
 
+from unalike.kernels.compiled import compiled
 from unalike.measures.blocks import over_blocks
 from unalike.measures.ratio import ratio
 from unalike.measures.view import View
@@ -43,7 +43,7 @@ def aggregation_homophily(view: View) -> float:
     return ratio(sum(over_blocks(view.starts, count)), nodes.sum())
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 @no_type_check
 def _add(starts, columns, codes, num_counted, loops, first, last, sums):
     for node in range(first, last):
@@ -61,7 +61,7 @@ def _add(starts, columns, codes, num_counted, loops, first, last, sums):
                 sums[own, codes[column]] += weight / size
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 @no_type_check
 def _count(starts, columns, codes, num_counted, loops, first, last, lead):
     # Sums that ought to be equal differ in their last digits; equal ones count.

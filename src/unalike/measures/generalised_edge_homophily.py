@@ -8,11 +8,11 @@ from typing import Any, no_type_check
 import numpy as np
 import torch
 from jaxtyping import Float
-from numba import njit
 from torch import Tensor
 
 from unalike.adjacency import Adjacency
 from unalike.features import Features
+from unalike.kernels.compiled import compiled
 from unalike.measures.blocks import over_blocks
 from unalike.measures.ratio import ratio
 from unalike.measures.view import View
@@ -56,7 +56,7 @@ def _inverse(norms: Float[Tensor, " nodes"]) -> Float[np.ndarray, " nodes"]:
     return torch.where(norms > 0, 1 / norms, 0).double().numpy()
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 @no_type_check
 def _dense(starts, columns, first, last, loops, features, inverse):
     likeness = edges = 0.0
@@ -71,7 +71,7 @@ def _dense(starts, columns, first, last, loops, features, inverse):
     return likeness, edges
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 @no_type_check
 def _sparse(starts, columns, first, last, loops, heads, places, values, width, inverse):
     likeness = edges = 0.0

@@ -7,8 +7,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 
+from unalike.kernels.compiled import compiled
 from unalike.measures.blocks import over_blocks
 from unalike.measures.view import View
 from unalike.progress import SILENT, Progress
@@ -98,7 +98,7 @@ def tally(
     return Groups(matrices, vectors, view.num_counted, view.graph.directed)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 @no_type_check
 def _count(
     starts, columns, codes, first, last, num_counted, loops, seed, matrices, vectors
@@ -126,7 +126,7 @@ def _count(
                 _add(matrices[group, :, own], seen, codes[column], degree)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 @no_type_check
 def _add(sums, seen, other, degree):
     count = seen[other]
@@ -138,7 +138,7 @@ def _add(sums, seen, other, degree):
         seen[other] = 0
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 @no_type_check
 def _group(node, seed, groups, nodes):
     """A group drawn by the node's number (the mixer of splitmix64)."""

@@ -7,8 +7,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 
+from unalike.kernels.compiled import compiled
 from unalike.measures.blocks import side_by_side
 from unalike.measures.estimate import Estimate
 from unalike.measures.view import View
@@ -42,7 +42,7 @@ def _shares(view: View, ids: Int[np.ndarray, " ids"]) -> Float[np.ndarray, " ids
     return shares
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 @no_type_check
 def _look(starts, columns, codes, num_counted, ids, shares):
     met_by = np.full(len(codes), -1, np.int32)

@@ -7,8 +7,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 
+from unalike.kernels.compiled import compiled
 from unalike.measures.ratio import ratio
 from unalike.measures.view import View
 
@@ -75,7 +75,7 @@ def _mean_share(
     return ratio(shares.sum(), usable.sum())
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 @no_type_check
 def _receive(starts, columns, codes, loops, table):
     for node in range(len(codes)):
@@ -83,7 +83,7 @@ def _receive(starts, columns, codes, loops, table):
             table[column, codes[node]] += loops if column == node else 1
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 @no_type_check
 def _gather(starts, columns, codes, loops, incoming, num_counted, same, every):
     for node in range(len(codes)):
@@ -94,7 +94,7 @@ def _gather(starts, columns, codes, loops, incoming, num_counted, same, every):
             every[node] += weight * incoming[column, :num_counted].sum() - back
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 @no_type_check
 def _spread(starts, columns, codes, loops, num_codes, num_counted, same, every):
     outgoing = np.zeros(num_codes, np.int64)
