@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help env demo test slow-test check format bench clean
+.PHONY: help env demo test slow-test gpu-test check format bench clean
 
 help:                ## Show these targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -26,7 +26,10 @@ test: env            ## Run the tests.
 	@$(BIN)/python -m pytest -n 2
 
 slow-test: env       ## Run the tests that take minutes.
-	@$(BIN)/python -m pytest -m slow --override-ini addopts=-q
+	@$(BIN)/python -m pytest -m slow
+
+gpu-test: env        ## Run the tests of the CUDA kernels; needs a card.
+	@$(BIN)/python -m pytest -m gpu tests/gpu
 
 check: env           ## Format, lint, types and tests: what CI runs.
 	@$(BIN)/ruff format --check .

@@ -30,7 +30,7 @@ def only_texas(monkeypatch):
 
 
 def test_deviations_are_marked_and_missing_data_is_said(capsys):
-    assert main(["table", "statistics-geom-gcn"]) == 0
+    assert main(["table", "statistics-geom-gcn", "--format", "markdown"]) == 0
     out = capsys.readouterr().out
     assert "3* (183)" in out
     assert "no data (295)" in out
