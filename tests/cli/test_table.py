@@ -34,7 +34,11 @@ def test_deviations_are_marked_and_missing_data_is_said(capsys):
     out = capsys.readouterr().out
     assert "3* (183)" in out
     assert "no data (295)" in out
-    assert "no data of cornell: No files of cornell." in out
+
+
+def test_the_terminal_is_told_why_data_is_missing(capsys):
+    assert main(["table", "statistics-geom-gcn"]) == 0
+    assert "no data of cornell: No files of cornell." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
