@@ -18,6 +18,7 @@ COMMANDS = {
     "measure": "Tell how homophilous graphs are.",
     "table": "Print a table of the paper, ours beside the printed numbers.",
     "figure": "Draw a figure of the paper.",
+    "bench": "Time the engine beside its peers.",
     "demo": "See unalike at work on a generated graph.",
 }
 

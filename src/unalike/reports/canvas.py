@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from unalike.errors import UserError
 from unalike.graph import Graph
 
 Draw = Callable[[Mapping[str, Graph]], Any]
 """Graphs by name become a figure of matplotlib."""
+Given = TypeVar("Given")
 
 INK = "#222222"
 SAME, OTHER = "#e7298a", "#7570b3"
@@ -50,18 +51,18 @@ SUFFIXES = {
 """What can be written, with what to leave out so that a figure is always the same."""
 
 
-def styled(draw: Draw) -> Draw:
+def styled(draw: Callable[[Given], Any]) -> Callable[[Given], Any]:
     """Draw with the shared style, or say what is missing to draw at all."""
 
     @wraps(draw)
-    def drawn(graphs: Mapping[str, Graph]) -> Any:
+    def drawn(given: Given) -> Any:
         try:
             from matplotlib import rc_context
         except ImportError:
             told = "Figures need matplotlib: pip install 'unalike[plots]'."
             raise UserError(told) from None
         with rc_context(STYLE):
-            return draw(graphs)
+            return draw(given)
 
     return drawn
 

@@ -1,0 +1,87 @@
+"""`unalike bench`: speed and memory, beside those of others, in one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+
+from unalike.benches.engine import POKEC_SIZED, EngineBench, random_graph
+from unalike.cli.console import OUT, answer, progress_bar
+from unalike.datasets import find
+from unalike.errors import lookup
+from unalike.experiments.machine import best_device, device_name
+from unalike.graph import Graph
+from unalike.reports.canvas import check_path, keep
+from unalike.reports.speed import draw_speed, epoch_table, stack_table
+from unalike.split import Split, random_splits
+
+BENCHES = {"engine": EngineBench}
+
+
+def command(
+    what: Annotated[
+        str, tyro.conf.Positional, tyro.conf.arg(metavar="WHAT")
+    ] = "engine",
+    *,
+    graph: str | None = None,
+    hidden: tuple[int, ...] = (128,),
+    stacks: tuple[int, ...] = (1, 10, 40),
+    repeats: int = 10,
+    device: str = "auto",
+    data: Path | None = None,
+    plot: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Time an epoch of LINKX, ours beside a COO layer and PyTorch Geometric's.
+
+    An epoch is a step on the training nodes and the grades that choose an epoch. Our
+    engine scores train and valid rows; `every row scored` adds the test rows, as the
+    others do. PyTorch Geometric must be installed.
+
+    Example: unalike bench engine --graph penn94-twin --hidden 32 128
+
+    Args:
+        what: What to time: engine.
+        graph: A dataset or the folder of a stored graph; without one, a random graph of
+            the size of pokec on a GPU, and penn94-twin on a CPU.
+        hidden: Widths of LINKX.
+        stacks: Numbers of runs to train at once.
+        repeats: Epochs to take the median of.
+        device: cpu, cuda, or auto: a GPU where there is one.
+        data: Folder of the raw files and stored graphs.
+        plot: Draw the result to this file: .png, .svg or .pdf.
+        json: Print one JSON document instead of tables.
+    """
+    if plot is not None:
+        check_path(plot)
+    bench = lookup(BENCHES, what, "bench")(
+        hidden=hidden, stacks=stacks, repeats=repeats
+    )
+    chosen = best_device() if device == "auto" else device
+    with progress_bar() as bar:
+        loaded, splits = subject(graph, chosen, data)
+        found = bench.measure(loaded, splits, torch.device(chosen), bar)
+    found["device"] = device_name(chosen)
+    if plot is not None:
+        keep(draw_speed(found), plot)
+    if json:
+        answer(found)
+        return
+    OUT.print(epoch_table(found))
+    if found["stacks"]:
+        OUT.print()
+        OUT.print(stack_table(found))
+
+
+def subject(
+    name: str | None, device: str, data: Path | None
+) -> tuple[Graph, list[Split]]:
+    """The graph to run on."""
+    if name is None and device.startswith("cuda"):
+        graph = random_graph(**POKEC_SIZED)
+        return graph, random_splits(graph.labels, count=1)
+    source = find(name or "penn94-twin", data)
+    return source.prepared(), source.splits()
