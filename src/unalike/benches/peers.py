@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -44,7 +45,11 @@ def pyg_linkx_csr(graph: Graph, hidden: int) -> tuple[nn.Module, Tensor]:
     """PyTorch Geometric's LINKX on a torch CSR matrix."""
     rows = graph.adjacency
     ones = torch.ones(rows.num_entries, device=rows.columns.device)
-    csr = torch.sparse_csr_tensor(rows.starts, rows.columns.long(), ones, rows.shape)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse")
+        csr = torch.sparse_csr_tensor(
+            rows.starts, rows.columns.long(), ones, rows.shape
+        )
     return _pyg(graph, hidden), csr
 
 
@@ -100,4 +105,6 @@ def _coo(graph: Graph) -> Tensor:
     rows = graph.adjacency
     ends = torch.stack([rows.row_of_entry, rows.columns.long()])
     ones = torch.ones(rows.num_entries, device=ends.device)
-    return torch.sparse_coo_tensor(ends, ones, rows.shape, is_coalesced=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse")
+        return torch.sparse_coo_tensor(ends, ones, rows.shape, is_coalesced=True)

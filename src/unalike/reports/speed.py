@@ -53,7 +53,7 @@ def peer_ms(found: dict[str, Any], hidden: int) -> float | None:
 
 @styled
 def draw_speed(found: dict[str, Any]) -> Any:
-    """A bar per contender and width, on a logarithmic scale."""
+    """A bar per contender and width."""
     widths = list(dict.fromkeys(row["hidden"] for row in found["epochs"]))
     figure, axes = panels(len(widths), columns=1, size=(6.4, 2.6))
     for axis, hidden in zip(axes, widths, strict=True):
@@ -61,10 +61,9 @@ def draw_speed(found: dict[str, Any]) -> Any:
         for place, row in enumerate(rows):
             ours = "sparse_ms" in row
             axis.barh(place, row["ms"], color=CLASSES[0] if ours else "#b8c4cc")
-            axis.text(1.05 * row["ms"], place, f"{row['ms']:.3g} ms", va="center")
+            axis.text(row["ms"], place, f" {row['ms']:.3g} ms", va="center")
         axis.set_yticks(range(len(rows)), [row["what"] for row in rows], color=INK)
-        axis.set_xscale("log")
-        axis.set_xlim(right=3 * max(row["ms"] for row in rows))
+        axis.set_xlim(right=1.2 * max(row["ms"] for row in rows))
         axis.invert_yaxis()
         axis.set_title(f"an epoch of LINKX, hidden {hidden}, {found['device']}")
     return figure
