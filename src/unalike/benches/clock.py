@@ -32,17 +32,19 @@ def settle(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def reset_peak(device: torch.device) -> None:
-    """Forget how much device memory was held before."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
+def held_bytes(device: torch.device) -> int:
+    """Device memory in use now; the peak is counted anew from here."""
+    if device.type != "cuda":
+        return 0
+    torch.cuda.reset_peak_memory_stats(device)
+    return torch.cuda.memory_allocated(device)
 
 
-def peak_gib(device: torch.device) -> float | None:
-    """The most device memory held since the last reset; unknown on a CPU."""
+def peak_gib(device: torch.device, before: int) -> float | None:
+    """The most device memory held since then, over what was held; unknown on a CPU."""
     if device.type != "cuda":
         return None
-    return torch.cuda.max_memory_allocated(device) / 2**30
+    return (torch.cuda.max_memory_allocated(device) - before) / 2**30
 
 
 def bandwidth(device: torch.device) -> float:

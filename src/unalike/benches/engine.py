@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from unalike.benches.clock import bandwidth, peak_gib, reset_peak, seconds
+from unalike.benches.clock import bandwidth, held_bytes, peak_gib, seconds
 from unalike.benches.peers import PEERS, Epoch, peer_epoch
 from unalike.graph import Graph
 from unalike.kernels import kernels_of
@@ -144,10 +144,10 @@ class EngineBench:
     def _measure(
         self, make: Maker, device: torch.device, copy: float
     ) -> dict[str, Any]:
-        reset_peak(device)
+        before = held_bytes(device)
         epoch, ours = make()
         taken = seconds(epoch, device, self.repeats)
-        row = {"ms": 1e3 * taken, "gib": peak_gib(device)}
+        row = {"ms": 1e3 * taken, "gib": peak_gib(device, before)}
         if ours is None:
             return row
         part = seconds(ours.sparse_part(), device, self.repeats)
