@@ -2,15 +2,24 @@
 
 from unalike.adjacency import Adjacency as Adjacency
 from unalike.datasets import DATASETS as DATASETS
+from unalike.datasets import find as find
 from unalike.datasets import load as load
 from unalike.datasets.twin_model import Twin as Twin
 from unalike.datasets.twins import twin as twin
 from unalike.errors import UserError as UserError
+from unalike.experiments.result import Result as Result
+from unalike.experiments.run import Place as Place
+from unalike.experiments.run import run as run
 from unalike.graph import Graph as Graph
 from unalike.importing.build import import_graph as import_graph
 from unalike.importing.options import ImportOptions as ImportOptions
 from unalike.measures import MEASURES as MEASURES
 from unalike.measures import measure as measure
+from unalike.methods import METHODS as METHODS
+from unalike.methods.link import LINK as LINK
+from unalike.methods.link_concat import LINKConcat as LINKConcat
+from unalike.methods.linkx import LINKX as LINKX
+from unalike.methods.mlp import MLP as MLP
 from unalike.metrics import METRICS as METRICS
 from unalike.metrics import Metric as Metric
 from unalike.split import Split as Split
@@ -21,4 +30,5 @@ from unalike.store import save_graph as save_graph
 from unalike.store import verify_graph as verify_graph
 from unalike.task import Solution as Solution
 from unalike.task import Task as Task
+from unalike.training.settings import Training as Training
 from unalike.version import __version__ as __version__

@@ -110,7 +110,7 @@ def compare(stored: Stored, progress: Progress) -> dict[str, dict[str, Any]]:
     }
     rows = {}
     for name, method in methods.items():
-        results = run(stored, method, method_name=name, place=place)
+        results = run(stored, method, place=place)
         tests = [result.test for result in results]
         seconds = sum(result.seconds for result in results)
         rows[name] = {"tests": tests, "seconds": seconds}

@@ -61,7 +61,6 @@ def command(
         results = run(
             find(dataset, data),
             method,
-            method_name=_name(method),
             splits=parse_splits(splits),
             seed=seed,
             place=Place(
@@ -129,7 +128,3 @@ def show(told: dict[str, Any]) -> None:
         f"{told['test_mean']:.2f}{spread}[/] on the test nodes, "
         f"{told['seconds']:.1f} s, {told['peak_memory_mb']:,.0f} MB, {told['device']}"
     )
-
-
-def _name(method: Method) -> str:
-    return next(name for name, kind in METHODS.items() if isinstance(method, kind))

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 
-from unalike.datasets import Source
+from unalike.datasets import Source, find
 from unalike.errors import UserError
 from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
 from unalike.graph import Graph
+from unalike.methods import name_of
 from unalike.methods.method import Method, Trained, solve_stack
 from unalike.metrics import Metric
 from unalike.options import options_of
@@ -34,22 +35,22 @@ class Place:
 
 
 def run(
-    dataset: Source,
+    dataset: Source | str,
     method: Method,
     *,
-    method_name: str,
     splits: Sequence[int] | None = None,
     seed: int = 0,
     place: Place | None = None,
 ) -> list[Result]:
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
+    dataset = find(dataset) if isinstance(dataset, str) else dataset
     graph, known = dataset.prepared(), dataset.splits()
     wanted = choose(splits, len(known), dataset.name)
     tasks = [Task.hide(graph, known[i], dataset.metric, seed + i) for i in wanted]
     facts: dict[str, Any] = {
         "dataset": dataset.name,
-        "method": method_name,
+        "method": name_of(method),
         "options": options_of(method),
         "metric": dataset.metric.name,
         "seed": seed,

@@ -12,3 +12,9 @@ METHODS: dict[str, type[Method]] = {
     "link-concat": LINKConcat,
     "linkx": LINKX,
 }
+
+
+def name_of(method: Method) -> str:
+    """The name of a method in the table, or of its class where it is not there."""
+    names = {kind: name for name, kind in METHODS.items()}
+    return names.get(type(method), type(method).__name__)
