@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help env demo test slow-test gpu-test check format bench clean
+.PHONY: help env demo test slow-test gpu-test check format tree bench clean
 
 help:                ## Show these targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -41,8 +41,14 @@ format: env          ## Rewrite the code in the house style.
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: env           ## Measure speed and memory; prints tables.
+tree: env            ## Rewrite the tree of the README.
+	@$(BIN)/python scripts/tree.py
+
+bench: env           ## Measure speed and memory; prints tables, takes half an hour.
+	@$(BIN)/unalike bench engine
 	@$(BIN)/python benchmarks/import_edges.py
+	@$(BIN)/python benchmarks/measures.py
+	@$(BIN)/python benchmarks/twins.py
 
 clean:               ## Remove the environment and caches.
 	@rm -rf .venv .mypy_cache .ruff_cache .hypothesis build dist

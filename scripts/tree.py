@@ -1,0 +1,65 @@
+"""Write the tree of the README: every file with the first line of its docstring.
+
+python scripts/tree.py          rewrite README.md
+python scripts/tree.py --check  exit with 1 if README.md is out of date
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+BEGIN, END = "<!-- tree: made by `make tree` -->\n", "<!-- end of tree -->\n"
+OTHERS = {
+    "tests/": "unit, contracts over every table, oracles, architecture, cli, docs, gpu",
+    "benchmarks/": "speed and memory of importing, measuring and generating",
+    "docs/": "measures, twins, speed",
+    "scripts/": "what keeps the README's tree true",
+}
+
+
+def first_line(file: Path) -> str:
+    """The first line of a module's docstring, without its full stop."""
+    told = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return told.splitlines()[0].rstrip(".")
+
+
+def branch(folder: Path, depth: int) -> list[str]:
+    """The lines of a folder: its files, then its subfolders."""
+    lines = []
+    for file in sorted(folder.glob("*.py")):
+        if file.name != "__init__.py":
+            lines.append(
+                f"{'  ' * depth}{file.name:<{34 - 2 * depth}}{first_line(file)}"
+            )
+    for inner in sorted(folder.iterdir()):
+        package = inner / "__init__.py"
+        if package.is_file():
+            name = f"{inner.name}/"
+            told = first_line(package)
+            lines.append(f"{'  ' * depth}{name:<{34 - 2 * depth}}{told}")
+            lines += branch(inner, depth + 1)
+    return lines
+
+
+def tree() -> str:
+    """The whole tree as a block of Markdown."""
+    source = ["src/unalike/", *branch(ROOT / "src" / "unalike", 1)]
+    others = [f"{name:<34}{told}" for name, told in OTHERS.items()]
+    return "\n".join(["```text", *source, *others, "```", ""])
+
+
+def main() -> int:
+    text = README.read_text("utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    wanted = before + BEGIN + tree() + END + after
+    if "--check" in sys.argv[1:]:
+        return int(text != wanted)
+    README.write_text(wanted, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
