@@ -27,26 +27,24 @@ def first_line(file: Path) -> str:
 
 def branch(folder: Path, depth: int) -> list[str]:
     """The lines of a folder: its files, then its subfolders."""
-    lines = []
-    for file in sorted(folder.glob("*.py")):
-        if file.name != "__init__.py":
-            lines.append(
-                f"{'  ' * depth}{file.name:<{34 - 2 * depth}}{first_line(file)}"
-            )
-    for inner in sorted(folder.iterdir()):
-        package = inner / "__init__.py"
-        if package.is_file():
-            name = f"{inner.name}/"
-            told = first_line(package)
-            lines.append(f"{'  ' * depth}{name:<{34 - 2 * depth}}{told}")
-            lines += branch(inner, depth + 1)
+    files = [file for file in sorted(folder.glob("*.py")) if file.stem != "__init__"]
+    lines = [line(file.name, first_line(file), depth) for file in files]
+    for package in sorted(folder.glob("*/__init__.py")):
+        name = f"{package.parent.name}/"
+        lines.append(line(name, first_line(package), depth))
+        lines += branch(package.parent, depth + 1)
     return lines
+
+
+def line(name: str, told: str, depth: int) -> str:
+    """A name, indented by its depth, and what is told of it."""
+    return f"{'  ' * depth}{name:<{34 - 2 * depth}}{told}"
 
 
 def tree() -> str:
     """The whole tree as a block of Markdown."""
     source = ["src/unalike/", *branch(ROOT / "src" / "unalike", 1)]
-    others = [f"{name:<34}{told}" for name, told in OTHERS.items()]
+    others = [line(name, told, 0) for name, told in OTHERS.items()]
     return "\n".join(["```text", *source, *others, "```", ""])
 
 
