@@ -11,167 +11,87 @@ from typing import Any
 import torch
 
 from unalike.benches.clock import bandwidth, held_bytes, peak_gib, seconds
+from unalike.benches.ours import MANY, Ours, ours_epoch
 from unalike.benches.peers import PEERS, Epoch, peer_epoch
 from unalike.graph import Graph
-from unalike.kernels import kernels_of
 from unalike.methods.linkx import LINKX
-from unalike.metrics import ACCURACY
-from unalike.progress import Progress
+from unalike.progress import SILENT, Progress
 from unalike.split import Split
-from unalike.task import Task
-from unalike.training.epoch import Epochs
-from unalike.training.fit import Run, precise, start
-from unalike.training.plan import Plan, show_labels
 from unalike.training.settings import Precision, Training
-from unalike.training.state import State
 
-
-@dataclass(frozen=True, eq=False)
-class Ours:
-    """A stack in training, and one epoch of it."""
-
-    state: State
-    plan: Plan
-
-    @classmethod
-    def begin(
-        cls,
-        graph: Graph,
-        splits: Sequence[Split],
-        method: LINKX,
-        *,
-        device: torch.device,
-        every_row: bool = False,
-    ) -> Ours:
-        """A run for each split, ready for its first epoch."""
-        tasks = [
-            Task.hide(graph, split, ACCURACY, seed) for seed, split in enumerate(splits)
-        ]
-        shown = show_labels(tasks)
-        runs = [Run(method.network, task, method.training) for task in tasks]
-        state = start(runs, shown, device)
-        plan = Plan.of(state.stack.template, tasks, shown, every_row=every_row)
-        return cls(state, plan.to(device))
-
-    def epoch(self) -> Epoch:
-        """A step, then the validation grade, as `fit` takes them."""
-        return Epochs(self.state, self.plan, ACCURACY).advance
-
-    def sparse_part(self) -> Epoch:
-        """The gather of the rows, and the gather of the gradient with its step."""
-        stack, plan = self.state.stack, self.plan
-        weights = stack.tables["edges"]
-        slope = torch.rand(
-            plan.learn.num_nodes, *weights.now.shape[1:], device=weights.now.device
-        ).to(weights.to_gather.dtype)
-        kernels = kernels_of(weights.now.device)
-        table = weights.to_gather.flatten(1)
-        step = self.state.next_step()
-
-        def part() -> None:
-            plan.rows.adjacency @ table
-            kernels.gather_adamw(weights, plan.learn.adjacency.transposed, slope, step)
-
-        return part
-
-    def sparse_bytes(self) -> int:
-        """The fewest bytes that the sparse part moves, with no luck in caches."""
-        weights = self.state.stack.tables["edges"]
-        rows, learn = self.plan.rows.adjacency, self.plan.learn.adjacency
-        width = weights.now[0].numel()
-        gathered = (rows.num_entries + learn.num_entries) * (
-            width * weights.to_gather.element_size() + rows.columns.element_size()
-        )
-        written = rows.num_rows * width * 4
-        state = weights.now.numel() * (6 * 4 + (2 if weights.half is not None else 0))
-        return gathered + written + state
-
-
-MANY = 10_000
-"""Epochs that no measurement uses up."""
 Maker = Callable[[], tuple[Epoch, Ours | None]]
+POKEC_SIZED = {"nodes": 1_632_803, "pairs": 22_300_000, "features": 65}
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineBench:
-    """What to measure."""
+    """What to measure, where, and whom to tell."""
 
     hidden: tuple[int, ...] = (128,)
-    """Widths of LINKX."""
-    stacks: tuple[int, ...] = ()
+    """Widths of LINKX for single epochs."""
+    stacks: tuple[int, ...] = (1, 10, 40, 200)
     """Numbers of runs to train at once."""
+    stack_hidden: int = 64
+    """Width of LINKX in stacks."""
     repeats: int = 10
     """Epochs to take the median of."""
+    device: torch.device = torch.device("cpu")
+    progress: Progress = SILENT
 
-    def measure(
-        self,
-        graph: Graph,
-        splits: Sequence[Split],
-        device: torch.device,
-        progress: Progress,
-    ) -> dict[str, Any]:
-        """All rows of the bench for one graph on one device."""
-        progress.stage("measuring", None, "")
-        copy = bandwidth(device)
-        rows, stacks = [], []
+    def epochs(self, graph: Graph, split: Split) -> dict[str, Any]:
+        """Time, memory and floor of an epoch for every contender and width."""
+        self.progress.stage("epochs", None, "contenders")
+        copy = bandwidth(self.device)
+        rows = []
         for hidden in self.hidden:
-            for name, make in contenders(graph, splits[0], hidden, device).items():
-                progress.advance(1, f"{name}, hidden {hidden}")
-                row = self._row(make, device, copy)
+            for name, make in contenders(graph, split, hidden, self.device).items():
+                row = self._row(make, copy)
                 rows.append({"hidden": hidden, "what": name, **row})
-            for runs in self.stacks:
-                progress.advance(1, f"{runs} runs, hidden {hidden}")
-                row = self._stack(graph, splits, hidden, runs, device)
-                stacks.append({"hidden": hidden, "runs": runs, **row})
+                self.progress.advance(1, f"{name}, hidden {hidden}")
         return {
             "nodes": graph.num_nodes,
             "entries": graph.adjacency.num_entries,
             "features": graph.num_features,
-            "device": str(device),
             "copy_gb_per_second": copy / 1e9,
             "epochs": rows,
-            "stacks": stacks,
         }
 
-    def _row(self, make: Maker, device: torch.device, copy: float) -> dict[str, Any]:
+    def stacked(self, graph: Graph, splits: Sequence[Split]) -> list[dict[str, Any]]:
+        """Model-epochs a second for every size of a stack."""
+        self.progress.stage("stacks", len(self.stacks), "stacks")
+        rows = []
+        for runs in self.stacks:
+            taken = self._stack(graph, [splits[i % len(splits)] for i in range(runs)])
+            rate = {"ms": 1e3 * taken, "model_epochs_per_second": runs / taken}
+            rows.append({"hidden": self.stack_hidden, "runs": runs, **rate})
+            release(self.device)
+            self.progress.advance(1, f"{runs} runs")
+        return rows
+
+    def _row(self, make: Maker, copy: float) -> dict[str, Any]:
         try:
-            row = self._measure(make, device, copy)
+            row = self._measure(make, copy)
         except torch.OutOfMemoryError:
             row = {"ms": None, "gib": None}
-        release(device)
+        release(self.device)
         return row
 
-    def _measure(
-        self, make: Maker, device: torch.device, copy: float
-    ) -> dict[str, Any]:
-        before = held_bytes(device)
+    def _measure(self, make: Maker, copy: float) -> dict[str, Any]:
+        before = held_bytes(self.device)
         epoch, ours = make()
-        taken = seconds(epoch, device, self.repeats)
-        row = {"ms": 1e3 * taken, "gib": peak_gib(device, before)}
+        taken = seconds(epoch, self.device, self.repeats)
+        row = {"ms": 1e3 * taken, "gib": peak_gib(self.device, before)}
         if ours is None:
             return row
-        part = seconds(ours.sparse_part(), device, self.repeats)
+        part = seconds(ours.sparse_part(), self.device, self.repeats)
         floor = ours.sparse_bytes() / copy
         return {**row, "sparse_ms": 1e3 * part, "sparse_floor_ms": 1e3 * floor}
 
-    def _stack(
-        self,
-        graph: Graph,
-        splits: Sequence[Split],
-        hidden: int,
-        runs: int,
-        device: torch.device,
-    ) -> dict[str, Any]:
-        chosen = [splits[run % len(splits)] for run in range(runs)]
-        ours = Ours.begin(
-            graph,
-            chosen,
-            LINKX(hidden=hidden, training=Training(epochs=MANY)),
-            device=device,
-        )
-        taken = seconds(ours.epoch(), device, self.repeats)
-        release(device)
-        return {"ms": 1e3 * taken, "model_epochs_per_second": runs / taken}
+    def _stack(self, graph: Graph, splits: Sequence[Split]) -> float:
+        training = Training(epochs=MANY)
+        method = LINKX(hidden=self.stack_hidden, training=training)
+        ours = Ours.begin(graph, splits, method, device=self.device)
+        return seconds(ours.epoch(), self.device, self.repeats)
 
 
 def contenders(
@@ -209,28 +129,6 @@ def theirs_epoch(
     return peer_epoch(make, graph.to(device), split, hidden), None
 
 
-def ours_epoch(
-    graph: Graph,
-    split: Split,
-    hidden: int,
-    *,
-    device: torch.device,
-    precision: Precision,
-    every_row: bool,
-) -> tuple[Epoch, Ours]:
-    """An epoch of one run in some precision."""
-    training = Training(precision=precision, epochs=MANY)
-    method = LINKX(hidden=hidden, training=training)
-    ours = Ours.begin(graph, [split], method, device=device, every_row=every_row)
-    epoch = ours.epoch()
-
-    def precise_epoch() -> None:
-        with precise(training):
-            epoch()
-
-    return precise_epoch, ours
-
-
 def release(device: torch.device) -> None:
     """Give back what the last contender held."""
     gc.collect()
@@ -250,6 +148,3 @@ def random_graph(nodes: int, pairs: int, features: int) -> Graph:
         labels=torch.randint(2, (nodes,)),
         num_classes=2,
     )
-
-
-POKEC_SIZED = {"nodes": 1_632_803, "pairs": 22_300_000, "features": 65}

@@ -28,7 +28,8 @@ def command(
     *,
     graph: str | None = None,
     hidden: tuple[int, ...] = (128,),
-    stacks: tuple[int, ...] = (1, 10, 40),
+    stacks: tuple[int, ...] = (1, 10, 40, 200),
+    stacked_graph: str = "chameleon-twin",
     repeats: int = 10,
     device: str = "auto",
     data: Path | None = None,
@@ -48,7 +49,8 @@ def command(
         graph: A dataset or the folder of a stored graph; without one, a random graph of
             the size of pokec on a GPU, and penn94-twin on a CPU.
         hidden: Widths of LINKX.
-        stacks: Numbers of runs to train at once.
+        stacks: Numbers of runs to train at once, hidden 64; `--stacks` alone for none.
+        stacked_graph: A small graph for the stacks.
         repeats: Epochs to take the median of.
         device: cpu, cuda, or auto: a GPU where there is one.
         data: Folder of the raw files and stored graphs.
@@ -57,14 +59,19 @@ def command(
     """
     if plot is not None:
         check_path(plot)
-    bench = lookup(BENCHES, what, "bench")(
-        hidden=hidden, stacks=stacks, repeats=repeats
-    )
     chosen = best_device() if device == "auto" else device
     with progress_bar() as bar:
-        loaded, splits = subject(graph, chosen, data)
-        found = bench.measure(loaded, splits, torch.device(chosen), bar)
-    found["device"] = device_name(chosen)
+        bench = lookup(BENCHES, what, "bench")(
+            hidden=hidden,
+            stacks=stacks,
+            repeats=repeats,
+            device=torch.device(chosen),
+            progress=bar,
+        )
+        large, splits = subject(graph, chosen, data)
+        found = {"device": device_name(chosen), **bench.epochs(large, splits[0])}
+        small = find(stacked_graph, data)
+        found["stacks"] = bench.stacked(small.prepared(), small.splits())
     if plot is not None:
         keep(draw_speed(found), plot)
     if json:
