@@ -35,7 +35,7 @@ class EngineBench:
     """Width of LINKX in stacks."""
     repeats: int = 10
     """Epochs to take the median of."""
-    device: torch.device = torch.device("cpu")
+    device: torch.device
     progress: Progress = SILENT
 
     def epochs(self, graph: Graph, split: Split) -> dict[str, Any]:
