@@ -5,6 +5,9 @@ import warnings
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch_geometric.data import Data
-    from torch_geometric.nn.models import LINKX
+    from torch_geometric.nn.models.linkx import LINKX
 
-__all__ = ["LINKX", "Data"]
+Peer = LINKX
+"""The same method by other people."""
+
+__all__ = ["Data", "Peer"]

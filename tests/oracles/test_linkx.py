@@ -3,7 +3,7 @@
 import pytest
 import torch
 from graphs import suiting
-from pyg import LINKX as Other
+from pyg import Peer
 from torch import nn
 
 from unalike.methods.layers.entry import Affine
@@ -85,7 +85,7 @@ def test_linkx_is_that_of_pytorch_geometric(features, inner, layers):
     method = LINKX(hidden=8, layers=layers, edge_layers=inner, feature_layers=inner)
     network = unsettle(method.network(graph))
     sizes = (graph.num_nodes, graph.num_features, 8, graph.num_classes, layers)
-    other = copied(network, Other(*sizes, inner, inner))
+    other = copied(network, Peer(*sizes, inner, inner))
     told = graph.to_pyg()
     wanted = other(told.x.float(), told.edge_index.flip(0))
     torch.testing.assert_close(network.score(graph), wanted)
@@ -95,7 +95,7 @@ def test_linkx_is_that_of_pytorch_geometric(features, inner, layers):
 def test_gradients_are_those_of_pytorch_geometric(features):
     graph = graph_of(features)
     network = unsettle(LINKX(hidden=8, layers=2).network(graph))
-    other = copied(network, Other(graph.num_nodes, graph.num_features, 8, 3, 2, 1, 1))
+    other = copied(network, Peer(graph.num_nodes, graph.num_features, 8, 3, 2, 1, 1))
     told = graph.to_pyg()
     slope = torch.randn(graph.num_nodes, 3)
     network.score(graph).backward(slope)
