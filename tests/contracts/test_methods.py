@@ -202,6 +202,33 @@ def test_a_stack_equals_its_runs_alone(name, features, calm):
         assert_same(found, method.solve(task))
 
 
+def ordinary_losses(method, task):
+    """The losses of a loop that anybody would write."""
+    graph = method.prepare(task.graph)
+    rates = {"lr": method.training.lr, "weight_decay": method.training.weight_decay}
+    torch.manual_seed(task.seed)
+    network = method.network(graph).train()
+    optimiser = torch.optim.AdamW(network.parameters(), eps=1e-3, **rates)
+    ones = torch.ones(len(task.train))
+    for _ in range(method.training.epochs):
+        optimiser.zero_grad()
+        scores = network.score(graph)[task.train]
+        loss = task.metric.loss(scores, graph.labels[task.train], ones)
+        loss.backward()
+        optimiser.step()
+        yield float(loss.detach())
+
+
+@every_trained
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
+    (task,) = tasks_of(suiting(features=features, directed=True))
+    method = some(name, epochs=10, lr=0.05, dropout=0.0, layers=layers)
+    wanted = list(ordinary_losses(method, task))
+    assert method.solve(task).curve.losses == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+
+
 @pytest.mark.parametrize("name", [name for name in TRAINED if has(name, "dropout")])
 @pytest.mark.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
 def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
