@@ -123,8 +123,11 @@ class Adjacency(Rows):
         """Some rows; those of a slice share the memory of these."""
         if not isinstance(chosen, slice):
             return self.rows(chosen)
-        first, last, _ = chosen.indices(self.num_rows)
-        starts = self.starts[first : last + 1]
+        first, last, step = chosen.indices(self.num_rows)
+        if step != 1:
+            wanted = range(self.num_rows)[chosen]
+            return self.rows(torch.tensor(wanted, device=self.starts.device).long())
+        starts = self.starts[first : max(first, last) + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
         values = None if self.values is None else self.values[entries]
         return Adjacency(starts - starts[0], self.columns[entries], self.width, values)
@@ -146,6 +149,10 @@ class Adjacency(Rows):
     def symmetric(self) -> Adjacency:
         """Every entry and its mirror image; where both have a weight, the larger."""
         rows = self.to_scipy()
+        if self.values is not None:
+            # The maximum takes what is absent for 0, which is above negative weights.
+            there = abs(rows.sign())
+            rows = rows + rows.T.multiply(there.T - there.multiply(there.T))
         both = rows.maximum(rows.T)
         return Adjacency.from_scipy(both, weighted=self.values is not None)
 

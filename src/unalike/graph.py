@@ -125,11 +125,10 @@ class Graph:
         rows = Adjacency.from_edges(
             *data.edge_index, shape=(nodes, nodes), values=weight
         )
-        labels = data.y
         return cls.build(
             rows,
             features=None if data.x is None else as_features(data.x),
-            labels=None if labels is None else labels.reshape(nodes),
+            labels=None if data.y is None else data.y.reshape(nodes),
             directed=not rows.is_symmetric,
         )
 
@@ -169,17 +168,13 @@ class Graph:
         """PyTorch Geometric's `Data`: every entry is an edge, features are dense."""
         from torch_geometric.data import Data
 
-        columns = self.adjacency.columns.long()
+        columns, weight = self.adjacency.columns.long(), self.adjacency.values
         return Data(
             x=self.features.to_dense(),
             y=self.labels,
             edge_index=torch.stack([self.adjacency.row_of_entry, columns]),
             num_nodes=self.num_nodes,
-            **(
-                {}
-                if self.adjacency.values is None
-                else {"edge_weight": self.adjacency.values}
-            ),
+            **({} if weight is None else {"edge_weight": weight}),
         )
 
     @property
@@ -227,21 +222,15 @@ class Graph:
     def _slice(self, nodes: slice) -> Graph:
         if nodes == slice(0, self.num_nodes):
             return self
-        return replace(
-            self,
-            adjacency=self.adjacency[nodes],
-            features=self.features[nodes],
-            labels=self.labels[nodes],
-            parent_ids=self.ids[nodes],
-        )
+        return self._cut(nodes, self.adjacency[nodes])
 
-    def _cut(self, ids: Ids, adjacency: Adjacency) -> Graph:
+    def _cut(self, nodes: Ids | slice, adjacency: Adjacency) -> Graph:
         return replace(
             self,
             adjacency=adjacency,
-            features=self.features[ids],
-            labels=self.labels[ids],
-            parent_ids=self.ids[ids],
+            features=self.features[nodes],
+            labels=self.labels[nodes],
+            parent_ids=self.ids[nodes],
         )
 
     def symmetric(self) -> Graph:
@@ -252,11 +241,10 @@ class Graph:
 
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device."""
-        parents = self.parent_ids
         return replace(
             self,
             adjacency=self.adjacency.to(device),
             features=self.features.to(device),
             labels=self.labels.to(device),
-            parent_ids=None if parents is None else parents.to(device),
+            parent_ids=None if self.parent_ids is None else self.ids.to(device),
         )

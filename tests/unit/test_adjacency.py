@@ -1,13 +1,194 @@
 """Sparse rows against dense algebra."""
 
+import numpy as np
+import pytest
+import scipy.sparse
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
-from unalike import Adjacency
+from unalike import Adjacency, UserError
+
+WEIGHTS = [0, 0, 0, 1, 2, 0.5, -1.5]
 
 
-def test_rows_are_sorted_and_repeats_merge():
-    rows = Adjacency.from_edges(
-        torch.tensor([2, 0, 2, 2]), torch.tensor([1, 3, 0, 1]), shape=(4, 4)
+@st.composite
+def matrices(draw, square=False):
+    """Dense matrices, mostly zeros, plain or weighted, some rows empty."""
+    rows = draw(st.integers(1, 6))
+    columns = rows if square else draw(st.integers(1, 6))
+    entries = st.sampled_from(WEIGHTS if draw(st.booleans()) else [0, 0, 1])
+    dense = draw(arrays.arrays(np.float32, (rows, columns), elements=entries))
+    for empty in draw(st.sets(st.sampled_from([0, rows - 1]))):
+        dense[empty] = 0
+    return torch.from_numpy(dense)
+
+
+def sparse(dense):
+    source, target = dense.nonzero().T
+    return Adjacency.from_edges(
+        source, target, shape=tuple(dense.shape), values=dense[source, target]
     )
-    assert rows.starts.tolist() == [0, 1, 1, 3, 3]
-    assert rows.columns.tolist() == [3, 0, 1]
+
+
+def assert_rows(found, dense):
+    """Equal numbers, and the form that is promised: ascending, no repeats."""
+    assert torch.equal(found.to_dense(), dense)
+    assert found.shape == tuple(dense.shape)
+    assert found.starts.dtype == torch.int64
+    assert int(found.starts[0]) == 0
+    assert int(found.starts[-1]) == found.num_entries == int((dense != 0).sum())
+    for first, last in zip(found.starts[:-1], found.starts[1:], strict=True):
+        columns = found.columns[first:last].tolist()
+        assert columns == sorted(set(columns))
+
+
+@given(matrices())
+def test_entries_become_rows(dense):
+    rows = sparse(dense)
+    assert_rows(rows, dense)
+    assert (rows.values is None) == bool((dense[dense != 0] == 1).all())
+    assert torch.equal(rows.degrees, (dense != 0).sum(1))
+    assert torch.equal(rows.row_of_entry, dense.nonzero()[:, 0])
+
+
+@given(matrices(), st.randoms())
+def test_order_of_pairs_does_not_matter(dense, chance):
+    source, target = dense.nonzero().T
+    order = list(range(len(source)))
+    chance.shuffle(order)
+    rows = Adjacency.from_edges(
+        source[order],
+        target[order],
+        shape=tuple(dense.shape),
+        values=dense[source, target][order],
+    )
+    assert_rows(rows, dense)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 4), st.sampled_from([1.0, 2.0]))
+    )
+)
+def test_repeats_merge_and_their_values_add_up(entries):
+    dense = torch.zeros(4, 5)
+    for source, target, weight in entries:
+        dense[source, target] += weight
+    source = torch.tensor([entry[0] for entry in entries], dtype=torch.int64)
+    target = torch.tensor([entry[1] for entry in entries], dtype=torch.int64)
+    weights = torch.tensor([entry[2] for entry in entries])
+    plain = Adjacency.from_edges(source, target, shape=(4, 5))
+    assert_rows(plain, (dense > 0).float())
+    assert plain.values is None
+    weighted = Adjacency.from_edges(source, target, shape=(4, 5), values=weights)
+    assert_rows(weighted, dense)
+
+
+def test_a_pair_may_repeat_more_often_than_a_byte_counts():
+    ends = torch.zeros(256, dtype=torch.int64)
+    rows = Adjacency.from_edges(ends, ends, shape=(1, 1))
+    assert rows.to_dense().tolist() == [[1.0]]
+
+
+@given(matrices(), st.data())
+def test_rows_in_any_order_with_repeats(dense, data):
+    ids = data.draw(st.lists(st.integers(0, len(dense) - 1), max_size=8))
+    ids = torch.tensor(ids, dtype=torch.int64)
+    for found in (sparse(dense).rows(ids), sparse(dense)[ids]):
+        assert_rows(found, dense[ids])
+
+
+@given(matrices(), st.data())
+def test_slices(dense, data):
+    chosen = data.draw(st.slices(len(dense)))
+    wanted = torch.from_numpy(dense.numpy()[chosen].copy())
+    assert_rows(sparse(dense)[chosen], wanted)
+
+
+def test_a_slice_shares_memory():
+    rows = sparse(torch.ones(4, 3))
+    cut = rows[1:3]
+    wanted = rows.columns.data_ptr() + 3 * rows.columns.element_size()
+    assert cut.columns.data_ptr() == wanted
+
+
+@given(matrices(square=True), st.data())
+def test_induced_by_ids_in_any_order(dense, data):
+    every = list(range(len(dense)))
+    ids = data.draw(st.lists(st.sampled_from(every), unique=True))
+    ids = torch.tensor(ids, dtype=torch.int64)
+    assert_rows(sparse(dense).induced(ids), dense[ids][:, ids])
+
+
+@given(matrices())
+def test_transposed(dense):
+    rows = sparse(dense)
+    assert_rows(rows.transposed, dense.T)
+    assert_rows(rows.transposed.transposed, dense)
+
+
+@given(matrices(square=True))
+def test_symmetric_is_told(dense):
+    rows = sparse(dense)
+    assert rows.is_symmetric == bool(torch.equal(dense, dense.T))
+    assert rows.symmetric().is_symmetric
+
+
+@given(matrices(square=True))
+def test_symmetric_keeps_every_entry_and_the_larger_of_two(dense):
+    one_way = torch.where(dense != 0, dense, dense.T)
+    mirrored = torch.where(dense.T != 0, dense.T, dense)
+    assert_rows(sparse(dense).symmetric(), torch.maximum(one_way, mirrored))
+
+
+@given(matrices(), st.data())
+def test_beside(dense, data):
+    entries = st.sampled_from(WEIGHTS)
+    shape = (len(dense), data.draw(st.integers(1, 4)))
+    other = torch.from_numpy(
+        data.draw(arrays.arrays(np.float32, shape, elements=entries))
+    )
+    assert_rows(sparse(dense).beside(sparse(other)), torch.cat([dense, other], 1))
+
+
+@given(matrices())
+def test_scipy_and_back(dense):
+    rows = sparse(dense)
+    again = Adjacency.from_scipy(rows.to_scipy())
+    assert_rows(again, dense)
+    assert (again.values is None) == (rows.values is None)
+
+
+def test_scipy_matrices_are_put_in_order_and_left_alone():
+    messy = scipy.sparse.csr_array(
+        (np.array([1.0, 2.0, 0.0, 5.0]), np.array([2, 0, 1, 0]), np.array([0, 3, 4])),
+        shape=(2, 3),
+    )
+    dense = torch.tensor([[2.0, 0, 1], [5, 0, 0]])
+    assert_rows(Adjacency.from_scipy(messy), dense)
+    assert messy.indices.tolist() == [2, 0, 1, 0]
+    assert messy.data.tolist() == [1.0, 2.0, 0.0, 5.0]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 5)])
+def test_no_edges(shape):
+    none = torch.zeros(0, dtype=torch.int64)
+    rows = Adjacency.from_edges(none, none, shape=shape)
+    assert_rows(rows, torch.zeros(shape))
+    assert_rows(rows.transposed, torch.zeros(shape).T)
+    assert_rows(rows.rows(torch.tensor([0, 0])), torch.zeros(2, shape[1]))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "words"),
+    [
+        ([0, 3], [0, 0], "source 3; ids run from 0 to 2"),
+        ([0, 0], [0, -1], "target -1; ids run from 0 to 4"),
+        ([0, 0], [0, 5], "target 5; ids run from 0 to 4"),
+    ],
+)
+def test_ids_out_of_range_are_refused(source, target, words):
+    with pytest.raises(UserError, match=words):
+        Adjacency.from_edges(torch.tensor(source), torch.tensor(target), shape=(3, 5))

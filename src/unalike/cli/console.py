@@ -17,8 +17,16 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-OUT = Console(highlight=False)
-ERR = Console(stderr=True, highlight=False)
+
+class Voice(Console):
+    """A console that leaves a pipe closed at the other end to the whole program."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+OUT = Voice(highlight=False)
+ERR = Voice(stderr=True, highlight=False)
 
 
 def answer(document: Any) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
-from unalike.cli.console import OUT, answer
+from unalike.cli.console import OUT, Voice, answer
 from unalike.errors import lookup
 from unalike.metrics import METRICS
 
@@ -123,7 +122,7 @@ def show(rows: Rows) -> None:
         )
     for row in rows:
         table.add_row(*(cell(row[key]) for key in keys))
-    wide = OUT if OUT.is_terminal else Console(highlight=False, width=WIDTH)
+    wide = OUT if OUT.is_terminal else Voice(highlight=False, width=WIDTH)
     wide.print(table)
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from unalike.cli.console import OUT, answer, progress_bar
 from unalike.datasets import find
 from unalike.errors import UserError
-from unalike.experiments.machine import best_device
+from unalike.experiments.machine import choose_device
 from unalike.experiments.result import Result
 from unalike.experiments.run import Place, run
 from unalike.methods import METHODS
@@ -64,7 +64,7 @@ def command(
             splits=parse_splits(splits),
             seed=seed,
             place=Place(
-                device=best_device() if device == "auto" else device,
+                device=choose_device(device),
                 progress=bar,
                 checkpoint=checkpoint,
             ),

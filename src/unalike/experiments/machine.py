@@ -5,12 +5,21 @@ import resource
 
 import torch
 
+from unalike.errors import lookup
 from unalike.version import __version__
 
 
 def best_device() -> str:
     """A GPU where there is one."""
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def choose_device(told: str) -> str:
+    """The device that is meant, out of those that are there."""
+    cards = ["cuda", *(f"cuda:{card}" for card in range(torch.cuda.device_count()))]
+    there = ["cpu", *(cards if torch.cuda.is_available() else [])]
+    known = {"auto": best_device(), **{name: name for name in there}}
+    return lookup(known, told, "device")
 
 
 def device_name(device: str) -> str:

@@ -19,6 +19,19 @@ ENTRIES_AT_ONCE = 2**31 - 1
 HALVES = (torch.bfloat16, torch.float16)
 
 
+def _start_threads() -> None:
+    """Start numba's threads now; with that it sets the number torch uses, once.
+
+    Were that to happen after the first step, later ones would sum in another order.
+    """
+    wanted = torch.get_num_threads()
+    numba.get_num_threads()
+    torch.set_num_threads(wanted)
+
+
+_start_threads()
+
+
 def gather(
     rows: Rows,
     dense: Float[Tensor, "columns width"],

@@ -67,7 +67,8 @@ def solve_stack(
         )
         for method, task in zip(methods, tasks, strict=True)
     ]
-    size = runs_at_once(methods[0].network(prepared), prepared, device)
+    with torch.random.fork_rng():
+        size = runs_at_once(methods[0].network(prepared), prepared, device)
     solutions: list[Solution] = []
     kept: list[Checkpoint] = []
     for begin in range(0, len(runs), size):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 
 import torch
@@ -33,7 +34,10 @@ class Checkpoint:
         return replace(self, path=path, key=f"{self.key} from {begin}")
 
     def remove(self) -> None:
+        """Remove the file, and what writers that were killed left of theirs."""
         self.path.unlink(missing_ok=True)
+        for partial in self.path.parent.glob(f".{escape(self.path.name)}.*.partial"):
+            partial.unlink(missing_ok=True)
 
     def save(self, state: State) -> None:
         """Write the state; a file is replaced only by a whole one."""

@@ -5,11 +5,14 @@ from itertools import pairwise
 
 from torch import nn
 
+from unalike.errors import UserError
 from unalike.methods.layers.dropout import Dropout
 
 
 def widths(inputs: int, hidden: int, outputs: int, layers: int) -> list[int]:
     """The widths between the linear maps of a perceptron, ends included."""
+    if layers < 1 or hidden < 1:
+        raise UserError(f"{layers} layers of width {hidden}: both are at least 1.")
     return [inputs, *[hidden] * (layers - 1), outputs]
 
 

@@ -1,0 +1,100 @@
+"""Imports point one way, stay at home, and come when they are needed."""
+
+import ast
+import subprocess
+import sys
+
+import pytest
+from sources import FILES, family, imported, tree
+
+LAYERS = [
+    {"errors", "version", "options", "progress"},
+    {"kernels"},
+    {"product"},
+    {"adjacency"},
+    {"features", "labels"},
+    {"graph"},
+    {"metrics"},
+    {"split"},
+    {"task"},
+    {"draft"},
+    {"store"},
+    {"importing", "datasets", "measures"},
+    {"training"},
+    {"methods"},
+    {"experiments"},
+    {"reports", "benches"},
+    {"cli"},
+    {"__init__", "__main__"},
+]
+"""From the ground up; those of one layer know nothing of each other."""
+
+HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+
+NETWORK = {"urllib.request", "urllib.error", "http", "socket", "ssl", "ftplib"}
+OPTIONAL = {"matplotlib", "pandas", "networkx", "torch_geometric", "sklearn"}
+HEAVY = ("torch", "numpy", "scipy", "numba", "pyarrow", "tyro", "rich", "jaxtyping")
+
+
+def test_every_part_has_its_layer():
+    assert {family(file) for file in FILES} == set(HEIGHT)
+
+
+def test_imports_point_down():
+    wrong = []
+    for file in FILES:
+        for module in imported(file):
+            if module.startswith("unalike."):
+                own, other = family(file), family(module.removeprefix("unalike."))
+                if other != own and HEIGHT[other] >= HEIGHT[own]:
+                    wrong.append((file, module))
+    assert not wrong
+
+
+def starts_with(module, names):
+    return any(module == name or module.startswith(f"{name}.") for name in names)
+
+
+def test_one_file_speaks_to_the_network():
+    speaks = {
+        file
+        for file in FILES
+        for module in imported(file)
+        if starts_with(module, NETWORK)
+    }
+    assert speaks == {"datasets/download.py"}
+
+
+def at_once(nodes):
+    """The imports that run when a file is imported."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from at_once(node.orelse)
+        elif not isinstance(node, ast.FunctionDef):
+            yield from at_once(ast.iter_child_nodes(node))
+
+
+def test_what_few_need_is_imported_late():
+    assert not [
+        (file, module)
+        for file in FILES
+        for module in at_once(tree(file).body)
+        if starts_with(module, OPTIONAL)
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["nonsense"], []], ids=" ".join
+)
+def test_the_overview_loads_nothing_heavy(words):
+    code = (
+        "import sys; from unalike.cli.main import main; "
+        f"main({words}); print(*sys.modules, file=sys.stderr)"
+    )
+    run = [sys.executable, "-c", code]
+    loaded = subprocess.run(run, capture_output=True, text=True, check=True).stderr
+    assert not set(loaded.split()) & set(HEAVY)

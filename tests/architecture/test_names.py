@@ -1,0 +1,114 @@
+"""Public names, and tables that leave nothing out."""
+
+import ast
+import inspect
+from importlib import import_module
+
+import pytest
+from sources import ROOT, modules
+
+import unalike
+from unalike import DATASETS, MEASURES, METRICS
+from unalike.cli.main import COMMANDS
+from unalike.datasets.dataset import Dataset
+from unalike.datasets.twin_model import Twin
+from unalike.datasets.twins import TWINS
+from unalike.measures.table import MATRICES, OF_TALLY, OF_VIEW
+from unalike.methods import METHODS
+from unalike.methods.method import Method
+from unalike.metrics import Metric
+
+PUBLIC = {
+    "Adjacency",
+    "DATASETS",
+    "Graph",
+    "ImportOptions",
+    "MEASURES",
+    "METRICS",
+    "Metric",
+    "Solution",
+    "Split",
+    "Stored",
+    "Task",
+    "Twin",
+    "UserError",
+    "__version__",
+    "import_graph",
+    "load",
+    "measure",
+    "open_graph",
+    "random_splits",
+    "save_graph",
+    "twin",
+    "verify_graph",
+}
+
+
+def test_public_names_are_these():
+    assert set(unalike.__all__) == PUBLIC
+    assert dir(unalike) == sorted(PUBLIC)
+
+
+def test_type_checkers_are_told_the_same_names_from_the_same_homes():
+    stub = ast.parse((ROOT / "__init__.pyi").read_text("utf-8"))
+    told = {
+        alias.asname: node.module
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert told == {name: f"unalike.{home}" for name, home in unalike.HOMES.items()}
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_name_is_there(name):
+    assert getattr(unalike, name) is not None
+
+
+def test_other_names_are_not():
+    with pytest.raises(AttributeError, match="no attribute 'graf'"):
+        _ = unalike.graf
+
+
+def members(package):
+    """The things that modules of a package name at their top, one by one."""
+    for name in modules(package):
+        module = import_module(f"unalike.{package}.{name}")
+        for value in vars(module).values():
+            yield from (value if isinstance(value, tuple | list) else (value,))
+
+
+def test_every_method_is_in_the_table():
+    found = {
+        one
+        for one in members("methods")
+        if inspect.isclass(one)
+        and issubclass(one, Method)
+        and not inspect.isabstract(one)
+    }
+    assert found == set(METHODS.values())
+
+
+@pytest.mark.parametrize(("kind", "table"), [(Dataset, DATASETS), (Twin, TWINS)])
+def test_every_dataset_is_in_its_table(kind, table):
+    found = [one for one in members("datasets") if isinstance(one, kind)]
+    assert found
+    assert {one.name for one in found} <= set(table)
+    assert all(name == one.name for name, one in table.items())
+
+
+def test_every_measure_is_in_the_table():
+    named = {name for name in modules("measures") if name.endswith("homophily")}
+    assert named
+    assert named <= set(MEASURES)
+    assert set(MEASURES) == {*OF_TALLY, *MATRICES, *OF_VIEW}
+
+
+def test_every_metric_is_in_the_table():
+    module = import_module("unalike.metrics")
+    found = [one for one in vars(module).values() if isinstance(one, Metric)]
+    assert found == list(METRICS.values())
+
+
+def test_every_command_is_in_the_table():
+    assert modules("cli") - {"main", "console"} == set(COMMANDS)

@@ -1,0 +1,136 @@
+"""The program as a whole: its overview, its help, its exit statuses."""
+
+import inspect
+import json
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
+
+import pytest
+from graphs import suiting
+
+from unalike import __version__, random_splits, save_graph
+from unalike.cli.main import COMMANDS, main
+
+every_command = pytest.mark.parametrize("name", COMMANDS)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    graph = suiting(nodes=60)
+    splits = random_splits(graph.labels, count=2)
+    return save_graph(tmp_path / "graph", graph, splits=splits)
+
+
+def test_the_overview_lists_every_command(capsys):
+    for words in (["--help"], ["-h"], ["help"]):
+        assert main(words) == 0
+        told = capsys.readouterr().out.split("commands:\n")[1].split("\n\n")[0]
+        listed = dict(line.split(maxsplit=1) for line in told.splitlines())
+        assert listed == COMMANDS
+
+
+def test_without_a_command_the_overview_is_a_mistake(capsys):
+    assert main([]) == 2
+    assert "commands:" in capsys.readouterr().out
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"unalike {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("trian", "train"), ("measures", "measure"), ("lst", "list")]
+)
+def test_a_misspelt_command_is_guessed(word, meant, capsys):
+    assert main([word]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith(f"error: No command '{word}'. Did you mean '{meant}'?")
+
+
+@every_command
+def test_help_has_an_example_and_tells_of_json(name, capsys):
+    assert main([name, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert f"Example: unalike {name}" in told
+    assert "--json" in told
+
+
+@every_command
+def test_the_one_example_of_a_command_begins_with_its_name(name):
+    command = import_module(f"unalike.cli.{name}").command
+    lines = [line.strip() for line in inspect.getdoc(command).splitlines()]
+    (example,) = (line for line in lines if line.startswith("Example:"))
+    assert example.split()[1:3] == ["unalike", name]
+    assert inspect.signature(command).parameters["json"].default is False
+
+
+@every_command
+def test_unknown_options_are_usage_mistakes(name, capsys):
+    assert main([name, "--no-such-option"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_mistakes_of_users_end_in_1_and_one_line(capsys, tmp_path):
+    assert main(["measure", str(tmp_path / "nothing")]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("error: ")
+
+
+def start(*words):
+    return subprocess.Popen(
+        [sys.executable, "-m", "unalike", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(path, process):
+    while not path.exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.02)
+
+
+def test_an_interrupted_training_ends_in_130_and_keeps_its_state(stored, tmp_path):
+    state = tmp_path / "state"
+    words = ["train", str(stored.folder), "link", "--epochs", "200000"]
+    kept = tmp_path / "state.0"
+    code = (
+        "from unalike.training import checkpoint as c; import sys; "
+        "c.Checkpoint.__init__.__defaults__ = (0.0,); "
+        "from unalike.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words, "--checkpoint", str(state)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(kept, process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130
+    assert out == ""
+    assert err == "error: interrupted; what was finished is kept.\n"
+    assert kept.exists()
+
+
+def test_json_is_one_document_and_nothing_else(stored):
+    process = start("measure", str(stored.folder), "--json")
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert json.loads(out)["num_nodes"] == 60
+
+
+def test_a_closed_pipe_is_no_mistake():
+    with start("list", "metrics") as process:
+        process.stdout.close()
+        err = process.stderr.read()
+    assert (process.returncode, err) == (0, "")

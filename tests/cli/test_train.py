@@ -1,0 +1,169 @@
+"""`unalike train` on a stored graph."""
+
+import json
+from statistics import mean, stdev
+
+import pytest
+from graphs import suiting
+
+from unalike import METRICS, random_splits, save_graph
+from unalike.cli.main import main
+from unalike.methods import METHODS
+
+QUICK = ["--epochs", "3"]
+KEYS = {
+    "dataset",
+    "method",
+    "options",
+    "metric",
+    "splits",
+    "test_mean",
+    "test_std",
+    "seconds",
+    "peak_memory_mb",
+    "device",
+    "command",
+}
+SPLIT_KEYS = {"split", "train", "valid", "test", "best_epoch", "seconds"}
+
+
+@pytest.fixture
+def stored(tmp_path):
+    graph = suiting(nodes=80)
+    splits = random_splits(graph.labels, count=3)
+    return str(save_graph(tmp_path / "likes", graph, splits=splits).folder)
+
+
+def trained(capsys, *words):
+    assert main(["train", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_json_tells_everything(stored, capsys, name):
+    told = trained(capsys, stored, name, *QUICK)
+    assert set(told) == KEYS
+    assert (told["dataset"], told["method"]) == ("likes", name)
+    assert told["metric"] == "accuracy"
+    assert [row["split"] for row in told["splits"]] == [0, 1, 2]
+    assert all(set(row) == SPLIT_KEYS for row in told["splits"])
+    tests = [row["test"] for row in told["splits"]]
+    assert told["test_mean"] == pytest.approx(mean(tests))
+    assert told["test_std"] == pytest.approx(stdev(tests))
+    assert told["seconds"] == pytest.approx(sum(r["seconds"] for r in told["splits"]))
+    assert told["peak_memory_mb"] > 0
+    assert all(0 <= test <= 100 for test in tests)
+
+
+def test_options_are_those_that_were_given(stored, capsys):
+    words = ["--hidden", "7", "--lr", "0.05", "--inner-activation", *QUICK]
+    options = trained(capsys, stored, "linkx", *words)["options"]
+    assert (options["hidden"], options["lr"], options["epochs"]) == (7, 0.05, 3)
+    assert options["inner_activation"] is True
+    assert options["dropout"] == 0.5
+
+
+def test_some_splits(stored, capsys):
+    every = trained(capsys, stored, "linkx", "--dropout", "0", *QUICK)
+    told = trained(capsys, stored, "link", *QUICK, "--splits", "0,2")
+    assert [row["split"] for row in told["splits"]] == [0, 2]
+    alone = trained(capsys, stored, "linkx", "--dropout", "0", *QUICK, "--splits", "2")
+    assert alone["test_std"] is None
+    assert alone["splits"][0]["train"] == pytest.approx(every["splits"][2]["train"])
+
+
+def test_the_same_command_gives_the_same_grades(stored, capsys):
+    def grades(*words):
+        rows = trained(capsys, stored, "linkx", "--layers", "2", *QUICK, *words)
+        return [
+            {key: value for key, value in row.items() if key != "seconds"}
+            for row in rows["splits"]
+        ]
+
+    assert grades() == grades()
+    assert grades("--seed", "1") != grades()
+
+
+def test_the_told_command_repeats_the_first_run(stored, capsys, monkeypatch):
+    told = trained(capsys, stored, "linkx", "--layers", "2", *QUICK, "--splits", "1")
+    program, *words = told["command"].split()
+    assert program == "unalike"
+    monkeypatch.chdir(stored)
+    monkeypatch.chdir("..")
+    words[1] = f"./{words[1]}"
+    again = trained(capsys, *words[1:])
+    for part in ("train", "valid", "test", "best_epoch"):
+        assert again["splits"][0][part] == told["splits"][0][part]
+
+
+def test_the_table_shows_splits_and_their_mean(stored, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["train", stored, "link", *QUICK]) == 0
+    out = capsys.readouterr().out
+    assert out.split()[:6] == ["split", "train", "valid", "test", "best", "epoch"]
+    assert "likes link: accuracy" in out
+    assert "±" in out
+
+
+def test_another_metric(tmp_path, capsys):
+    graph = suiting(nodes=80)
+    splits = random_splits(graph.labels, count=1)
+    folder = tmp_path / "graph"
+    save_graph(folder, graph, splits=splits, metric=METRICS["roc-auc"])
+    told = trained(capsys, str(folder), "mlp", "--epochs", "30")
+    assert told["metric"] == "roc-auc"
+    assert told["test_mean"] > 70
+
+
+def test_a_checkpoint_is_gone_when_all_is_done(stored, tmp_path, capsys):
+    trained(capsys, stored, "link", *QUICK, "--checkpoint", str(tmp_path / "state"))
+    assert not list(tmp_path.glob("*state*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["{}", "link", "--splits", "0,x"], "--splits is '0,x'; write all, or numbers"),
+        (["{}", "link", "--splits", ""], "--splits is ''"),
+        (["{}", "link", "--splits", "0,3"], "no split 3; they run from 0 to 2"),
+        (["{}", "link", "--splits=-1"], "no split -1; they run from 0 to 2"),
+        (["penn49", "link"], "No dataset 'penn49'. Did you mean 'penn94'?"),
+        (["{}/nothing", "link"], "is not a stored graph"),
+        (["{}", "link", "--epochs", "0"], "--epochs is 0; at least 1"),
+        (["{}", "link", "--lr", "-1"], "--lr is -1.0"),
+        (
+            ["{}", "mlp", "--dropout", "1"],
+            "The dropout is 1.0; it is at least 0 and below 1",
+        ),
+        (["{}", "linkx", "--inner-dropout", "-0.5"], "The dropout is -0.5"),
+        (["{}", "linkx", "--hidden", "0"], "1 layers of width 0"),
+        (["{}", "link-concat", "--layers", "0"], "0 layers of width 32"),
+        (["{}", "linkx", "--edge-layers", "-1"], "-1 layers of width 32"),
+        (["{}", "link", "--device", "cup"], "No device 'cup'. Did you mean 'cpu'?"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(stored, capsys, words, told):
+    assert main(["train", *(word.format(stored) for word in words)]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert told in err
+
+
+def test_an_unknown_method_is_a_usage_mistake_that_names_the_methods(stored, capsys):
+    assert main(["train", stored, "linkxx"]) == 2
+    err = capsys.readouterr().err
+    assert all(name in err for name in METHODS)
+
+
+def test_a_graph_without_splits(tmp_path, capsys):
+    save_graph(tmp_path / "graph", suiting(nodes=30))
+    assert main(["train", str(tmp_path / "graph"), "link"]) == 1
+    assert "graph has no splits" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_help_shows_the_options_of_a_method(stored, capsys, name):
+    assert main(["train", stored, name, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "--epochs" in told
+    assert "--weight-decay" in told

@@ -1,0 +1,334 @@
+"""What every method of the table promises, and every trained one besides."""
+
+import json
+import shlex
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from graphs import FEATURES, drawn, suiting, tasks_of
+
+from unalike import Graph, Task, random_splits
+from unalike.cli import train
+from unalike.cli.main import main
+from unalike.experiments.result import Result
+from unalike.kernels import plain
+from unalike.methods import METHODS
+from unalike.methods.method import Trained, solve_stack
+from unalike.metrics import ACCURACY, METRICS
+from unalike.options import options_of
+from unalike.training import epoch
+from unalike.training.settings import Training
+
+TRAINED = [name for name, kind in METHODS.items() if issubclass(kind, Trained)]
+
+
+def has(name, option):
+    return any(field.name == option for field in fields(METHODS[name]))
+
+
+every_method = pytest.mark.parametrize("name", METHODS)
+every_trained = pytest.mark.parametrize("name", TRAINED)
+
+
+def some(name, *, epochs=6, lr=0.01, weight_decay=0.001, **options):
+    """A method with those of the options that it has, quickly trained."""
+    known = {key: value for key, value in options.items() if has(name, key)}
+    if issubclass(METHODS[name], Trained):
+        known["training"] = Training(epochs=epochs, lr=lr, weight_decay=weight_decay)
+    return METHODS[name](**known)
+
+
+def solved(method, task):
+    solution = method.solve(task)
+    graph = task.graph
+    assert solution.scores.shape == (graph.num_nodes, graph.num_classes)
+    assert torch.isfinite(solution.scores).all()
+    return solution.scores
+
+
+@every_method
+def test_chance_is_the_seed_alone(name):
+    (task,) = tasks_of(suiting())
+    method = some(name, dropout=0.5, layers=2)
+    torch.manual_seed(1)
+    once = solved(method, task)
+    torch.rand(3)
+    assert torch.equal(once, solved(method, task))
+
+
+@every_trained
+def test_another_seed_gives_other_scores(name):
+    (task,) = tasks_of(suiting())
+    once, other = (solved(some(name), replace(task, seed=seed)) for seed in (0, 1))
+    assert not torch.equal(once, other)
+
+
+@every_method
+def test_solving_leaves_the_callers_chance_alone(name):
+    (task,) = tasks_of(suiting())
+    torch.manual_seed(3)
+    wanted = torch.rand(4)
+    torch.manual_seed(3)
+    solved(some(name), task)
+    assert torch.equal(torch.rand(4), wanted)
+
+
+@every_method
+def test_labels_of_test_nodes_change_nothing(name):
+    graph = suiting()
+    (split,) = random_splits(graph.labels, count=1)
+    changed = graph.labels.clone()
+    changed[split.test] = 1 - changed[split.test]
+    answers = [
+        solved(some(name, layers=2), Task.hide(one, split, ACCURACY))
+        for one in (graph, replace(graph, labels=changed))
+    ]
+    assert torch.equal(*answers)
+
+
+@every_method
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_better_than_guessing(name, metric):
+    graph = suiting()
+    (split,) = random_splits(graph.labels, count=1)
+    task = Task.hide(graph, split, metric)
+    scores = solved(some(name, epochs=60, layers=2), task)[split.test]
+    labels = graph.labels[split.test]
+    assert float(metric.grade(scores, labels, torch.ones(len(labels)))) > 0.7
+
+
+@every_method
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("directed", [False, True])
+def test_every_kind_of_graph_is_scored(name, features, directed):
+    (task,) = tasks_of(suiting(nodes=60, features=features, directed=directed))
+    for layers in (1, 2):
+        solved(some(name, epochs=2, layers=layers), task)
+
+
+@every_method
+@pytest.mark.parametrize("edges", [[], [(0, 0), (5, 5)]])
+def test_graphs_without_neighbours_are_scored(name, edges):
+    (task,) = tasks_of(drawn(edges, 12, labels=[0, 1, 2] * 4))
+    solved(some(name, epochs=2, layers=2), task)
+
+
+@every_method
+def test_weighted_edges_are_scored(name):
+    graph = suiting(nodes=60)
+    rows = graph.adjacency.to_scipy().astype("float32")
+    rows.data[:] = 0.5
+    weighted = Graph.from_scipy(rows, features=graph.features, labels=graph.labels)
+    (task,) = tasks_of(weighted)
+    solved(some(name, epochs=2), task)
+
+
+def networks(name, features):
+    """Networks of a method with few layers and with many, and what they look at."""
+    for depth in (1, 2, 3):
+        method = some(
+            name, hidden=8, layers=depth, edge_layers=depth, feature_layers=depth
+        )
+        prepared = method.prepare(suiting(features=features))
+        torch.manual_seed(0)
+        yield method.network(prepared), prepared
+
+
+@every_trained
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_every_parameter_learns(name, features):
+    for network, graph in networks(name, features):
+        for metric in METRICS.values():
+            network.zero_grad()
+            scores = network.train().score(graph)
+            metric.loss(scores, graph.labels, (graph.labels >= 0).float()).backward()
+            for part, parameter in network.named_parameters():
+                assert parameter.grad is not None, part
+                assert torch.isfinite(parameter.grad).all(), part
+                assert parameter.grad.abs().sum() > 0, part
+
+
+@every_trained
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_rows_alone_are_scored_as_in_the_whole(name, features):
+    ids = torch.tensor([7, 0, 299, 12, 12])
+    for network, graph in networks(name, features):
+        network.eval()
+        if network.row_wise:
+            wanted = network.score(graph)[ids]
+            torch.testing.assert_close(network.score(graph.rows(ids)), wanted)
+
+
+@every_trained
+def test_a_network_that_mixes_rows_says_so(name):
+    for network, graph in networks(name, "dense"):
+        if not network.row_wise:
+            continue
+        for part in network.modules():
+            if hasattr(part, "rate"):
+                part.rate.zero_()
+        ids = torch.arange(50)
+        alone = network.train().score(graph.rows(ids))
+        same = torch.allclose(alone, network.score(graph)[ids], atol=1e-5)
+        assert same != network.mixes_rows
+
+
+@pytest.fixture
+def calm(monkeypatch):
+    """AdamW that does not make a whole step of a gradient that is rounding noise."""
+    monkeypatch.setattr(plain, "EPSILON", 1e-3)
+    monkeypatch.setattr(epoch, "kernels_of", lambda device: plain)
+
+
+def assert_same(found, wanted):
+    losses = pytest.approx(wanted.curve.losses, rel=1e-4, abs=1e-6)
+    assert found.curve.losses == losses
+    assert found.curve.best_epoch == wanted.curve.best_epoch
+    torch.testing.assert_close(found.scores, wanted.scores, rtol=1e-4, atol=1e-4)
+
+
+@every_trained
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_a_stack_equals_its_runs_alone(name, features, calm):
+    tasks = tasks_of(suiting(features=features), 3)
+    rates = [(0.01, 0.001), (0.1, 0.0), (0.003, 0.5)]
+    methods = [
+        some(name, epochs=8, lr=lr, weight_decay=decay, dropout=0.0, layers=2)
+        for lr, decay in rates
+    ]
+    together = solve_stack(methods, tasks)
+    for method, task, found in zip(methods, tasks, together, strict=True):
+        assert_same(found, method.solve(task))
+
+
+def ordinary_losses(method, task):
+    """The losses of a loop that anybody would write."""
+    graph = method.prepare(task.graph)
+    rates = {"lr": method.training.lr, "weight_decay": method.training.weight_decay}
+    torch.manual_seed(task.seed)
+    network = method.network(graph).train()
+    optimiser = torch.optim.AdamW(network.parameters(), eps=1e-3, **rates)
+    ones = torch.ones(len(task.train))
+    for _ in range(method.training.epochs):
+        optimiser.zero_grad()
+        scores = network.score(graph)[task.train]
+        loss = task.metric.loss(scores, graph.labels[task.train], ones)
+        loss.backward()
+        optimiser.step()
+        yield float(loss.detach())
+
+
+@every_trained
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
+    (task,) = tasks_of(suiting(features=features, directed=True))
+    method = some(name, epochs=10, lr=0.05, dropout=0.0, layers=layers)
+    wanted = list(ordinary_losses(method, task))
+    assert method.solve(task).curve.losses == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINED if has(name, "dropout")])
+@pytest.mark.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
+def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
+    tasks = tasks_of(suiting(), 2)
+    found = solve_stack([some(name, dropout=rate, layers=2) for rate in rates], tasks)
+    without = some(name, dropout=0.0, layers=2)
+    still = rates.index(0.0)
+    assert_same(found[still], without.solve(tasks[still]))
+    other = without.solve(tasks[1 - still]).curve.losses
+    assert found[1 - still].curve.losses != pytest.approx(other, rel=1e-2)
+
+
+@every_trained
+def test_curves_tell_every_epoch_and_the_first_best(name):
+    (task,) = tasks_of(suiting())
+    curve = some(name, epochs=15).solve(task).curve
+    assert len(curve.losses) == len(curve.grades) == 15
+    assert curve.best_epoch == 1 + curve.grades.index(max(curve.grades))
+    assert curve.losses[-1] < curve.losses[0]
+    assert curve.seconds > 0
+
+
+def other_than(field_type, value):
+    """Another value that the same option may have."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, str):
+        return next(one for one in field_type.__args__ if one != value)
+    return value + 1 if isinstance(value, int) else value / 3 + 0.1
+
+
+def changed(settings):
+    """The same settings with every option different."""
+    found = {}
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        kind = type(settings).__dataclass_fields__[field.name].type
+        nested = isinstance(value, Training)
+        found[field.name] = changed(value) if nested else other_than(kind, value)
+    return type(settings)(**found)
+
+
+def result_of(name, method):
+    told = Result(
+        dataset="a graph/with spaces",
+        method=name,
+        options=options_of(method),
+        metric="accuracy",
+        split=2,
+        seed=7,
+        train=1.0,
+        valid=2.0,
+        test=3.0,
+        best_epoch=1,
+        seconds=0.0,
+        peak_memory_mb=1.0,
+        device="cpu",
+        versions={},
+        losses=[],
+        grades=[],
+    )
+    return Result(**json.loads(json.dumps(told.to_json())))
+
+
+@every_method
+@pytest.mark.parametrize("usual", [True, False])
+def test_a_result_tells_the_command_that_repeats_it(name, usual, monkeypatch):
+    method = METHODS[name]() if usual else changed(METHODS[name]())
+    assert usual or options_of(method).keys() == options_of(METHODS[name]()).keys()
+    seen = {}
+    monkeypatch.setattr(train, "find", lambda dataset, data: dataset)
+    monkeypatch.setattr(train, "summary", lambda results: {})
+    monkeypatch.setattr(train, "show", lambda told: None)
+
+    def note(dataset, method, *, method_name, splits, seed, place):
+        seen.update(
+            dataset=dataset, method=method, name=method_name, splits=splits, seed=seed
+        )
+
+    monkeypatch.setattr(train, "run", note)
+    program, *words = shlex.split(result_of(name, method).command)
+    assert program == "unalike"
+    assert main(words) == 0
+    assert seen == {
+        "dataset": "a graph/with spaces",
+        "method": method,
+        "name": name,
+        "splits": [2],
+        "seed": 7,
+    }
+
+
+@every_method
+def test_options_are_described_and_named_once(name):
+    kind = METHODS[name]
+    assert kind.paper.strip()
+    assert kind.__doc__
+    names = [field.name for field in fields(kind) if field.name != "training"]
+    if issubclass(kind, Trained):
+        names += [field.name for field in fields(Training)]
+    assert len(names) == len(set(names))
+    assert set(names) == set(options_of(kind()))
+    assert not set(names) & {"dataset", "splits", "seed", "device", "data", "json"}

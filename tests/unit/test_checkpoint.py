@@ -1,0 +1,182 @@
+"""Training that is killed goes on bit for bit, and only with its own state."""
+
+import os
+import pickle
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from children import child
+from graphs import suiting, tasks_of
+
+from unalike import UserError
+from unalike.methods import method as methods
+from unalike.methods.linkx import LINKX
+from unalike.methods.method import solve_stack
+from unalike.training.checkpoint import Checkpoint
+from unalike.training.epoch import Epochs
+from unalike.training.settings import Training
+
+METHOD = LINKX(
+    hidden=8, layers=3, dropout=0.5, inner_dropout=0.2, training=Training(epochs=9)
+)
+KEY = "these runs"
+
+
+def solve(path: Path | None, key: str = KEY, runs: int = 2):
+    torch.set_num_threads(1)
+    keep = None if path is None else Checkpoint(path, key, every=0.0)
+    tasks = tasks_of(suiting(nodes=80), runs)
+    return solve_stack([METHOD] * runs, tasks, checkpoint=keep)
+
+
+def told(solutions):
+    """Everything a solution says but the time it took."""
+    return [
+        (one.scores.tolist(), one.curve.losses, one.curve.grades, one.curve.best_epoch)
+        for one in solutions
+    ]
+
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def after(count, function, then):
+    """The function, which ends in something else when called for the last time."""
+    calls = 0
+
+    def counted(*arguments):
+        nonlocal calls
+        calls += 1
+        found = function(*arguments)
+        return then() if calls == count else found
+
+    return counted
+
+
+def killed_after_a_save(path: Path, count: int) -> None:
+    Checkpoint.save = after(count, Checkpoint.save, die)
+    solve(path)
+
+
+def killed_before_a_save(path: Path, count: int) -> None:
+    Epochs.advance = after(count, Epochs.advance, die)
+    solve(path)
+
+
+def killed_within_a_save(path: Path, count: int) -> None:
+    replace = Path.replace
+
+    def stop(self, target):
+        nonlocal count
+        count -= 1
+        return replace(self, target) if count else die()
+
+    Path.replace = stop
+    solve(path)
+
+
+def finished(path: Path, answer: Path) -> None:
+    answer.write_bytes(pickle.dumps(told(solve(path))))
+
+
+def ended(work, *arguments):
+    process = child(work, *arguments)
+    process.join()
+    return process.exitcode
+
+
+def test_killed_training_goes_on_bit_for_bit(tmp_path):
+    folder, answer = tmp_path / "kept", tmp_path / "answer"
+    path = folder / "state"
+    for work, count in (
+        (killed_after_a_save, 2),
+        (killed_before_a_save, 2),
+        (killed_within_a_save, 3),
+    ):
+        assert ended(work, path, count) == -signal.SIGKILL
+        assert any(folder.iterdir())
+    assert ended(finished, path, answer) == 0
+    assert pickle.loads(answer.read_bytes()) == told(solve(None))
+    assert list(folder.iterdir()) == []
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stop():
+    raise StoppedError
+
+
+def interrupted(path, monkeypatch, saves):
+    """Leave a checkpoint behind, as if stopped after so many saves."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", after(saves, Checkpoint.save, stop))
+        with pytest.raises(StoppedError):
+            solve(path)
+
+
+@pytest.mark.parametrize("saves", [1, 5, 9, 10])
+def test_interrupted_training_goes_on_where_it_was(tmp_path, monkeypatch, saves):
+    interrupted(tmp_path / "state", monkeypatch, saves)
+    advanced = []
+    advance = Epochs.advance
+    monkeypatch.setattr(
+        Epochs, "advance", lambda self: (advanced.append(1), advance(self))
+    )
+    assert told(solve(tmp_path / "state")) == told(solve(None))
+    assert len(advanced) == 9 - min(saves, 9) + 9
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_changes_nothing(tmp_path):
+    assert told(solve(tmp_path / "state")) == told(solve(None))
+
+
+def test_finished_stacks_are_not_trained_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(methods, "runs_at_once", lambda *_: 1)
+    interrupted(tmp_path / "state", monkeypatch, 9 + 1 + 4)
+    assert len(list(tmp_path.iterdir())) == 2
+    advance = Epochs.advance
+    advanced = []
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Epochs, "advance", lambda self: (advanced.append(1), advance(self))
+        )
+        found = told(solve(tmp_path / "state"))
+    assert len(advanced) == 9 - 4
+    assert found == told(solve(None))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_state_of_other_runs_is_refused(tmp_path, monkeypatch):
+    interrupted(tmp_path / "state", monkeypatch, 2)
+    before = (tmp_path / "state.0").read_bytes()
+    with pytest.raises(UserError, match=r"state\.0 belongs to other runs"):
+        solve(tmp_path / "state", "other runs")
+    assert (tmp_path / "state.0").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise", "header"])
+def test_a_damaged_state_is_refused(tmp_path, monkeypatch, damage):
+    interrupted(tmp_path / "state", monkeypatch, 2)
+    path = tmp_path / "state.0"
+    whole = path.read_bytes()
+    damaged = {
+        "cut": whole[:-10],
+        "empty": b"",
+        "noise": bytes(range(256)) * 9,
+        "header": whole[:8] + b"[" + whole[9:],
+    }
+    path.write_bytes(damaged[damage])
+    with pytest.raises(UserError, match=r"state\.0 is no checkpoint"):
+        solve(tmp_path / "state")
+
+
+def test_the_state_of_a_network_of_another_shape_is_refused(tmp_path, monkeypatch):
+    interrupted(tmp_path / "state", monkeypatch, 2)
+    with pytest.raises(UserError, match="is no checkpoint"):
+        solve(tmp_path / "state", runs=3)

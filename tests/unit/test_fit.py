@@ -1,0 +1,248 @@
+"""The training loop: which rows it needs, what it notes, when it gives up."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from graphs import HAND_DRAWN, suiting, tasks_of
+
+from unalike import Metric, UserError
+from unalike.methods import METHODS
+from unalike.methods.layers.dropout import Dropout
+from unalike.methods.link import LINK
+from unalike.methods.linkx import LINKX
+from unalike.methods.method import solve_stack
+from unalike.metrics import ACCURACY, cross_entropy
+from unalike.training import fit as loop
+from unalike.training import plan as planning
+from unalike.training.network import Table
+from unalike.training.plan import Plan, show_labels
+from unalike.training.settings import Training
+from unalike.training.stack import Stack
+
+
+class Listener:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.stages, self.done = [], 0
+
+    def stage(self, what, total, unit):
+        self.stages.append((what, total, unit))
+
+    def advance(self, amount, note=""):
+        self.done += amount
+
+
+def plan_of(method, tasks):
+    graph = show_labels(tasks)
+    return Plan.of(method.network(graph), tasks, graph)
+
+
+def test_only_train_and_valid_rows_are_needed():
+    tasks = tasks_of(suiting(), 2)
+    plan = plan_of(LINKX(layers=1), tasks)
+    needed = [torch.cat([task.train for task in tasks]).unique()]
+    needed.append(torch.cat([task.valid for task in tasks]).unique())
+    assert torch.equal(plan.learn.ids.sort()[0], needed[0])
+    assert torch.equal(plan.grade.ids.sort()[0], needed[1])
+    assert torch.equal(plan.rows.ids.sort()[0], torch.cat(needed).unique())
+
+
+def test_all_rows_are_needed_where_batch_norm_mixes_them():
+    tasks = tasks_of(suiting())
+    plan = plan_of(LINKX(layers=2), tasks)
+    assert torch.equal(plan.learn.ids.sort()[0], torch.arange(300))
+    assert torch.equal(plan.grade.ids.sort()[0], tasks[0].valid.sort()[0])
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_weights_choose_the_nodes_of_each_run(layers):
+    tasks = tasks_of(suiting(), 3)
+    plan = plan_of(LINKX(layers=layers), tasks)
+    for run, task in enumerate(tasks):
+        for rows, weight, wanted in (
+            (plan.learn, plan.learn_weight[run], task.train),
+            (plan.grade, plan.grade_weight[run], task.valid),
+        ):
+            assert torch.equal(rows.ids[weight > 0].sort()[0], wanted.sort()[0])
+            assert set(weight.tolist()) <= {0.0, 1.0}
+            labels = task.graph.labels[rows.ids[weight > 0]]
+            assert torch.equal(rows.labels[weight > 0], labels)
+
+
+def test_learning_and_grading_rows_are_views_of_the_same():
+    plan = plan_of(LINK(), tasks_of(suiting()))
+    count = plan.rows.num_nodes
+    assert torch.equal(plan.learn.ids, plan.rows.ids[: plan.learn.num_nodes])
+    assert torch.equal(plan.grade.ids, plan.rows.ids[count - plan.grade.num_nodes :])
+    base = plan.rows.features.untyped_storage().data_ptr()
+    for part in (plan.learn, plan.grade):
+        assert part.features.untyped_storage().data_ptr() == base
+
+
+def test_every_row_on_demand():
+    tasks = tasks_of(suiting())
+    graph = show_labels(tasks)
+    plan = Plan.of(LINK().network(graph), tasks, graph, every_row=True)
+    assert plan.grade.num_nodes == 300
+    assert int(plan.grade_weight.sum()) == len(tasks[0].valid)
+
+
+def test_the_first_of_equal_grades_is_the_best():
+    level = Metric("level", lambda s, y, w: ACCURACY.grade(s, y, w) * 0, cross_entropy)
+    (task,) = tasks_of(suiting(), metric=level)
+    long = LINK(training=Training(epochs=5)).solve(task)
+    short = LINK(training=Training(epochs=1)).solve(task)
+    assert long.curve.best_epoch == 1
+    assert torch.equal(long.scores, short.scores)
+
+
+def nearness(scores, labels, weight):
+    """A grade that is highest in the middle of training, and never twice the same."""
+    return 1 - (cross_entropy(scores, labels, weight).double() - 0.3).abs()
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_scores_are_those_of_the_best_epoch(layers):
+    metric = Metric("nearness", nearness, cross_entropy)
+    (task,) = tasks_of(suiting(), metric=metric)
+    method = LINKX(layers=layers, training=Training(epochs=30, lr=0.005))
+    whole = method.solve(task)
+    best = whole.curve.best_epoch
+    assert 1 < best < 30
+    until = replace(method, training=Training(epochs=best, lr=0.005)).solve(task)
+    assert torch.equal(whole.scores, until.scores)
+    valid = task.valid
+    labels, ones = task.graph.labels[valid], torch.ones(len(valid))
+    found = nearness(whole.scores[valid], labels, ones)
+    assert float(found) == pytest.approx(whole.curve.grades[best - 1], rel=1e-5)
+
+
+def test_losses_are_those_of_the_weights_before_each_step():
+    (task,) = tasks_of(suiting())
+    method = LINK(training=Training(epochs=1))
+    torch.manual_seed(task.seed)
+    scores = method.network(task.graph).score(task.graph)[task.train].detach()
+    wanted = cross_entropy(
+        scores, task.graph.labels[task.train], torch.ones(len(task.train))
+    )
+    assert method.solve(task).curve.losses == pytest.approx([float(wanted)], rel=1e-5)
+
+
+def test_scoring_piece_by_piece_changes_nothing(monkeypatch):
+    (task,) = tasks_of(suiting())
+    method = LINKX(layers=2, training=Training(epochs=3))
+    whole = method.solve(task).scores
+    monkeypatch.setattr(planning, "NUMBERS_AT_ONCE", 160 * 7)
+    torch.testing.assert_close(method.solve(task).scores, whole)
+
+
+def test_progress_is_told():
+    listener = Listener()
+    tasks = tasks_of(suiting())
+    solve_stack([LINK(training=Training(epochs=7))], tasks, progress=listener)
+    assert listener.stages == [("training", 7, "epochs")]
+    assert listener.done == 7
+
+
+def test_matrix_precision_is_put_back():
+    before = torch.get_float32_matmul_precision()
+    (task,) = tasks_of(suiting())
+    LINK(training=Training(epochs=1, precision="tf32")).solve(task)
+    assert torch.get_float32_matmul_precision() == before
+
+
+THREADS = """
+import torch
+torch.set_num_threads(1)
+torch.rand(9).sum()
+from unalike.kernels import cpu
+from unalike.kernels.update import Step, Weights, scales
+weights = Weights.fresh(torch.zeros(2, 1, 2), half=False)
+step = Step(scales(torch.ones(1)), *torch.ones(2, 1), torch.ones(1) > 0)
+cpu.adamw(weights, torch.ones(2, 1, 2), step)
+print(torch.get_num_threads())
+"""
+
+
+def test_the_number_of_threads_stays_as_it_was_set():
+    run = [sys.executable, "-c", THREADS]
+    found = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert found.stdout == "1\n"
+
+
+def test_a_stack_that_does_not_fit_is_halved(monkeypatch):
+    whole, sizes = loop._fit, []
+
+    def small(runs, *rest):
+        sizes.append(len(runs))
+        if len(runs) > 2:
+            raise torch.OutOfMemoryError
+        return whole(runs, *rest)
+
+    tasks = tasks_of(suiting(), 5)
+    method = LINK(training=Training(epochs=2))
+    wanted = solve_stack([method] * 5, tasks)
+    monkeypatch.setattr(loop, "_fit", small)
+    found = solve_stack([method] * 5, tasks)
+    assert sizes == [5, 3, 2, 1, 2]
+    for mine, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(mine.scores, other.scores)
+
+
+def test_one_run_that_does_not_fit_is_told(monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(loop, "_fit", full)
+    with pytest.raises(UserError, match="too little memory for one run"):
+        LINK().solve(tasks_of(suiting())[0])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"epochs": 0}, "--epochs is 0; at least 1"),
+        ({"lr": 0.0}, r"--lr is 0\.0; it must be above 0"),
+        ({"lr": float("nan")}, "--lr is nan"),
+        ({"weight_decay": -0.1}, r"--weight-decay is -0\.1"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong, words):
+    with pytest.raises(UserError, match=words):
+        Training(**wrong)
+
+
+def test_dropout_keeps_the_mean_and_rests_outside_training():
+    layer, ones = Dropout(0.75), torch.ones(100_000)
+    dropped = layer.train()(ones)
+    assert set(dropped.tolist()) == {0.0, 4.0}
+    assert float(dropped.mean()) == pytest.approx(1, abs=0.05)
+    assert layer.eval()(ones) is ones
+    assert torch.equal(Dropout(0.0).train()(ones), ones)
+
+
+def test_tables_are_drawn_like_linear_maps():
+    torch.manual_seed(0)
+    for table, inputs in ((Table(400, 30), 400), (Table(100, 30, fan_in=900), 900)):
+        weight, offset = (part.detach() for part in table.draw())
+        assert weight.shape == (table.inputs, 30)
+        for part in (weight, offset):
+            assert 0.8 / inputs**0.5 < float(part.abs().max()) <= 1 / inputs**0.5
+    assert Table(0, 3).draw()[0].shape == (0, 3)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_networks_lie_side_by_side_unchanged(name):
+    graph = HAND_DRAWN["star"]
+    made = [METHODS[name]().network(graph) for _ in range(3)]
+    wanted = torch.stack([network.eval().score(graph).detach() for network in made])
+    stack = Stack.build(made, device=torch.device("cpu"), half=False)
+    assert stack.num_runs == 3
+    scores = stack.scores(
+        graph, stack.products(graph), stack.rest.now[0], stack.buffers, training=False
+    )
+    torch.testing.assert_close(scores, wanted)

@@ -1,0 +1,125 @@
+"""The kernels of processor cores against the plain ones, and those against torch."""
+
+import pytest
+import torch
+
+from unalike import Adjacency
+from unalike.kernels import cpu, plain
+from unalike.kernels.update import Step, Weights, scales
+
+PARTS = ("now", "first", "second", "best")
+
+
+def random_rows(shape, *, weighted):
+    """Rows of which the first and the last are empty and one is full."""
+    there = torch.rand(shape) < 0.3
+    there[[0, -1]] = False
+    there[shape[0] // 2] = True
+    source, target = there.nonzero().T
+    values = torch.randn(len(source)) if weighted else None
+    return Adjacency.from_edges(source, target, shape=shape, values=values)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        yield
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("width", [0, 1, 33])
+def test_gather(width, kind, weighted):
+    rows = random_rows((9, 14), weighted=weighted)
+    dense, offset = torch.randn(14, width).to(kind), torch.randn(width).to(kind)
+    tolerance = {"rtol": 2**-7, "atol": 1e-5} if kind == torch.bfloat16 else {}
+    for given in ((), (offset,)):
+        found, wanted = (kernel.gather(rows, dense, *given) for kernel in (cpu, plain))
+        assert found.dtype == kind
+        torch.testing.assert_close(found, wanted, **tolerance)
+
+
+@pytest.mark.parametrize("kernels", [cpu, plain])
+def test_gather_writes_where_it_is_told(kernels):
+    rows, dense = random_rows((9, 14), weighted=True), torch.randn(14, 4)
+    out = torch.full((9, 4), torch.nan)
+    found = kernels.gather(rows, dense, None, out)
+    assert found.data_ptr() == out.data_ptr()
+    assert torch.equal(out, kernels.gather(rows, dense))
+
+
+def stacked(rows, runs, width, *, half):
+    weights = Weights.fresh(torch.randn(rows, runs, width), half=half)
+    weights.first.normal_()
+    weights.second.uniform_(0.1, 1)
+    weights.best.normal_()
+    return weights
+
+
+def copied(weights):
+    return Weights(
+        *(None if part is None else part.clone() for part in vars(weights).values())
+    )
+
+
+def some_step(runs):
+    count = torch.tensor([3.0], dtype=torch.float64)
+    improved = torch.arange(runs) % 2 == 0
+    return Step(scales(count), torch.rand(runs) / 10, torch.rand(runs), improved)
+
+
+def assert_same(found, wanted):
+    for part in PARTS:
+        torch.testing.assert_close(getattr(found, part), getattr(wanted, part))
+    assert (found.half is None) == (wanted.half is None)
+    if found.half is not None:
+        assert torch.equal(found.half, found.now.to(torch.bfloat16))
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("width", [1, 17])
+def test_adamw(width, runs, half):
+    weights, step = stacked(12, runs, width, half=half), some_step(runs)
+    slope, same = torch.randn_like(weights.now), copied(weights)
+    before = weights.now.clone()
+    kept = weights.best.clone()
+    cpu.adamw(weights, slope, step)
+    plain.adamw(same, slope, step)
+    assert_same(weights, same)
+    better = step.improved
+    assert torch.equal(weights.best[:, better], before[:, better])
+    assert torch.equal(weights.best[:, ~better], kept[:, ~better])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("runs", [1, 3])
+def test_gather_adamw(runs, half, weighted):
+    rows = random_rows((12, 20), weighted=weighted)
+    weights, step = stacked(12, runs, 5, half=half), some_step(runs)
+    slope, same = torch.randn(20, runs, 5), copied(weights)
+    cpu.gather_adamw(weights, rows, slope, step)
+    plain.gather_adamw(same, rows, slope, step)
+    assert_same(weights, same)
+
+
+@pytest.mark.parametrize("kernels", [cpu, plain])
+def test_steps_are_those_of_torch(kernels):
+    rates, decays = torch.tensor([0.1, 0.003]), torch.tensor([0.0, 0.5])
+    weights = Weights.fresh(torch.randn(6, 2, 4), half=False)
+    runs = [weights.now[:, run].clone().requires_grad_() for run in range(2)]
+    optimisers = [
+        torch.optim.AdamW([run], lr=float(rate), weight_decay=float(decay))
+        for run, rate, decay in zip(runs, rates, decays, strict=True)
+    ]
+    for count in range(1, 8):
+        slope = torch.randn(6, 2, 4)
+        scale = scales(torch.tensor([float(count)], dtype=torch.float64))
+        improved = torch.tensor([count == 3, False])
+        kernels.adamw(weights, slope, Step(scale, rates, decays, improved))
+        for place, (run, optimiser) in enumerate(zip(runs, optimisers, strict=True)):
+            run.grad = slope[:, place].clone()
+            optimiser.step()
+            torch.testing.assert_close(weights.now[:, place], run.detach())
