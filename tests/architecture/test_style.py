@@ -13,7 +13,6 @@ LONG = {
     # The kernels of a card share their constants, shapes and launch sizes.
     "kernels/cuda.py": 340,
     # One benchmark, read from top to bottom.
-    "benches/engine.py": 260,
 }
 NAMES = {*DATASETS, *TWINS, *METHODS, *METRICS}
 FORBIDDEN = ("type: ignore", "noqa", "TODO", "FIXME", "pragma: no cover")

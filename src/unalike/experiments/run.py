@@ -47,6 +47,8 @@ def run(
     dataset = find(dataset) if isinstance(dataset, str) else dataset
     graph, known = dataset.prepared(), dataset.splits()
     wanted = choose(splits, len(known), dataset.name)
+    for number in wanted:
+        check(known[number], graph, dataset.metric, f"split {number} of {dataset.name}")
     tasks = [Task.hide(graph, known[i], dataset.metric, seed + i) for i in wanted]
     facts: dict[str, Any] = {
         "dataset": dataset.name,
@@ -97,6 +99,18 @@ def choose(splits: Sequence[int] | None, count: int, name: str) -> list[int]:
                 f"{name} has no split {number}; they run from 0 to {count - 1}."
             )
     return list(range(count)) if splits is None else list(splits)
+
+
+def check(split: Split, graph: Graph, metric: Metric, told: str) -> None:
+    """Refuse a split whose validation or test nodes no scores could be graded on."""
+    for part in ("valid", "test"):
+        labels = graph.labels[getattr(split, part)]
+        flat = torch.zeros(len(labels), graph.num_classes)
+        if not metric.grade(flat, labels, torch.ones(len(labels))).isfinite():
+            raise UserError(
+                f"The {part} nodes of {told} cannot be graded by {metric.name}: "
+                f"there are {len(labels)}, of {len(labels.unique())} classes."
+            )
 
 
 def grade(

@@ -59,11 +59,13 @@ def fit(
     torch.cuda.empty_cache()
     middle = (len(runs) + 1) // 2
     progress.stage(f"out of memory: {middle} runs at a time", None, "")
-    return [
-        solution
-        for half in (runs[:middle], runs[middle:])
-        for solution in fit(half, device=device, progress=progress)
-    ]
+    solutions: list[Solution] = []
+    for begin, half in ((0, runs[:middle]), (middle, runs[middle:])):
+        part = None if checkpoint is None else checkpoint.part(begin)
+        solutions += fit(half, device=device, progress=progress, checkpoint=part)
+        if part is not None:
+            part.remove()
+    return solutions
 
 
 def _fit(
