@@ -25,7 +25,7 @@ from unalike.progress import SILENT, Progress
 from unalike.split import Split, to_matrix
 from unalike.store import Stored, add_rows, counts, open_graph
 
-READER = 1
+READER = 2
 """Raised when a reader changes, so that stored forms of older ones are made again."""
 
 CHUNK = 1 << 26

@@ -53,6 +53,7 @@ def _write(
     index = IdIndex()
     reader = NodeReader(tables.nodes, options, index, progress)
     told = reader.read() if tables.nodes else None
+    options.check_classes(told.class_names if told else [])
     spill = Spill(draft.scratch("pairs"), mirrored=not options.directed)
     edges = EdgeReader(options, closed=told is not None)
     edges.spill(tables.edges, index, spill, progress)
