@@ -19,7 +19,7 @@ HOMES = {
     "Split": "split",
     "Stored": "store",
     "Task": "task",
-    "Twin": "datasets.twin_model",
+    "Twin": "datasets.twins.model",
     "UserError": "errors",
     "__version__": "version",
     "import_graph": "importing.build",

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 import unalike
 from unalike.adjacency import Adjacency
-from unalike.datasets.twin_model import Twin
 from unalike.datasets.twins import TWINS
+from unalike.datasets.twins.model import Twin
 from unalike.store import verify_graph
 
 PRINTED = {

@@ -130,7 +130,7 @@ def test_without_matplotlib_one_line_says_what_to_install(monkeypatch):
 
 def test_the_example_graphs_have_the_printed_homophily():
     from unalike.measures import measure
-    from unalike.reports.examples import EXAMPLES
+    from unalike.reports.example_graphs import EXAMPLES
 
     printed = [(1, 1), (0, 0), (0.5, 0), (0.33, 0), (0.53, 0.07), (0.66, 0.04)]
     for make, (edge, class_) in zip(EXAMPLES, printed, strict=True):

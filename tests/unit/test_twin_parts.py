@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unalike
-from unalike.datasets import twin_edges
-from unalike.datasets.twin_classes import deal_classes
-from unalike.datasets.twin_edges import draw_rows, row_ranges
-from unalike.datasets.twin_features import Gaussian, OneHot
-from unalike.datasets.twin_random import fill_alias
-from unalike.datasets.twin_society import Society, Tail, apportion, draw_society
+from unalike.datasets.twins import edges as twin_edges
+from unalike.datasets.twins.classes import deal_classes
+from unalike.datasets.twins.edges import draw_rows, row_ranges
+from unalike.datasets.twins.features import Gaussian, OneHot
+from unalike.datasets.twins.society import Society, Tail, apportion, draw_society
+from unalike.datasets.twins.streams import fill_alias
 from unalike.draft import drafting
 from unalike.errors import UserError
 from unalike.progress import SILENT

@@ -54,26 +54,23 @@ def command(
         raise UserError("Name a dataset; `unalike list datasets` shows them all.")
     if bootstrap < 0:
         raise UserError(f"--bootstrap is {bootstrap}; 0 is the least.")
+    asked: dict[str, Any] = {
+        "only": [name.replace("-", "_") for name in only],
+        "bootstrap": bootstrap,
+        "seed": seed,
+    }
     conventions = lookup(CONVENTIONS, convention, "convention")
-    wanted = [name.replace("-", "_") for name in only]
+    sources = [datasets.find(name, data) for name in names]
     found: dict[str, dict[str, Any]] = {}
-    published: dict[str, Published | None] = {}
-    remarks: list[str] = []
     with progress_bar() as progress:
-        for dataset in [datasets.find(name, data) for name in names]:
-            told = dataset.published if isinstance(dataset, Dataset) else None
-            published[dataset.name] = told
-            graph = dataset.load()
-            remarks += dataset.remarks()
-            found[dataset.name] = measure(
-                graph,
-                only=wanted,
-                conventions=conventions(dataset.name),
-                bootstrap=bootstrap,
-                seed=seed,
-                progress=progress,
+        for source in sources:
+            told = conventions(source.name)
+            found[source.name] = measure(
+                source.load(), **asked, conventions=told, progress=progress
             )
-    note(remarks)
+    for source in sources:
+        note(source.remarks())
+    published = {source.name: printed_of(source) for source in sources}
     if json:
         answer(plain(found if len(found) > 1 else next(iter(found.values()))))
         return
@@ -84,6 +81,11 @@ def command(
         show(many_datasets(found, published))
         return
     show_one(next(iter(found.values())), next(iter(published.values())))
+
+
+def printed_of(source: datasets.Source) -> Published | None:
+    """The paper's numbers, if it prints any of this source."""
+    return source.published if isinstance(source, Dataset) else None
 
 
 def show_one(found: dict[str, Any], published: Published | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from unalike.datasets import DATASETS, discover
 from unalike.datasets.dataset import Dataset
 from unalike.datasets.root import data_root
-from unalike.datasets.twin_model import Twin
+from unalike.datasets.twins.model import Twin
 from unalike.store import Stored
 
 COUNTED = ("num_nodes", "num_edges", "num_features", "num_classes")

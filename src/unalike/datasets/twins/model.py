@@ -15,8 +15,8 @@ import torch
 from unalike.adjacency import Adjacency
 from unalike.datasets.lock import alone
 from unalike.datasets.root import data_root, stored_folder, stored_places
-from unalike.datasets.twin_features import Gaussian, OneHot
-from unalike.datasets.twin_society import Tail, apportion, draw_society
+from unalike.datasets.twins.features import Gaussian, OneHot
+from unalike.datasets.twins.society import Tail, apportion, draw_society
 from unalike.draft import Draft, drafting
 from unalike.errors import UserError
 from unalike.graph import Graph
@@ -161,8 +161,8 @@ class Twin:
     def _write_edges(self, draft: Draft, progress: Progress) -> np.ndarray:
         """Put the rows into a draft; returns the class of each node."""
         # The compiler is slow to import, and the facts of a twin need none.
-        from unalike.datasets.twin_classes import deal_classes
-        from unalike.datasets.twin_edges import draw_rows
+        from unalike.datasets.twins.classes import deal_classes
+        from unalike.datasets.twins.edges import draw_rows
 
         edges = apportion(np.ravel(self.edges), self.num_edges)
         edges = edges.reshape(len(self.sizes), len(self.sizes))
