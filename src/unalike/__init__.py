@@ -27,7 +27,7 @@ HOMES = {
     "Stored": "store",
     "Task": "task",
     "Training": "training.settings",
-    "Twin": "datasets.twin_model",
+    "Twin": "datasets.twins.model",
     "UserError": "errors",
     "find": "datasets",
     "import_graph": "importing.build",

@@ -4,8 +4,8 @@ from unalike.adjacency import Adjacency as Adjacency
 from unalike.datasets import DATASETS as DATASETS
 from unalike.datasets import find as find
 from unalike.datasets import load as load
-from unalike.datasets.twin_model import Twin as Twin
 from unalike.datasets.twins import twin as twin
+from unalike.datasets.twins.model import Twin as Twin
 from unalike.errors import UserError as UserError
 from unalike.experiments.result import Result as Result
 from unalike.experiments.run import Place as Place

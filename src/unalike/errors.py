@@ -1,6 +1,6 @@
 """The one error a user meets, and the look-up that suggests the right name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -15,6 +15,11 @@ def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
     """The entry of a table, or a `UserError` that names the nearest entries."""
     if name in table:
         return table[name]
-    near = get_close_matches(name, table, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
+    hint = did_you_mean(name, table)
     raise UserError(f"No {kind} '{name}'.{hint} Known: {', '.join(table)}.")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question that names the nearest of the known names; empty if none is near."""
+    near = get_close_matches(name, list(known), n=1)
+    return f" Did you mean '{near[0]}'?" if near else ""

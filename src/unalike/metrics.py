@@ -24,6 +24,8 @@ class Metric:
     name: str
     grade: Callable[[Scores, Labels, Weight], Grades]
     loss: Callable[[Scores, Labels, Weight], Grades]
+    most_classes: int | None = None
+    """How many classes it can grade; None for any number."""
 
 
 def accuracy(scores: Scores, labels: Labels, weight: Weight) -> Grades:
@@ -69,6 +71,6 @@ def _mean(value: Weight, weight: Weight) -> Grades:
 
 
 ACCURACY = Metric("accuracy", accuracy, cross_entropy)
-ROC_AUC = Metric("roc-auc", roc_auc, two_column_cross_entropy)
+ROC_AUC = Metric("roc-auc", roc_auc, two_column_cross_entropy, most_classes=2)
 
 METRICS = {metric.name: metric for metric in (ACCURACY, ROC_AUC)}

@@ -66,6 +66,10 @@ class Stored:
         """The splits that were stored with the graph."""
         return [Split.from_codes(codes) for codes in self.array("splits")]
 
+    def remarks(self) -> list[str]:
+        """What its maker noted for those who use it."""
+        return self.about.get("provenance", {}).get("remarks", [])
+
     @cached_property
     def names(self) -> pa.Array:
         """The user's own id of each node: numbers or strings."""

@@ -62,7 +62,7 @@ def test_one_file_speaks_to_the_network():
         for module in imported(file)
         if starts_with(module, NETWORK)
     }
-    assert speaks == {"datasets/download.py"}
+    assert speaks == {"datasets/fetching/download.py"}
 
 
 def at_once(nodes):

@@ -11,7 +11,7 @@ import unalike
 from unalike import DATASETS, MEASURES, METRICS
 from unalike.cli.main import COMMANDS
 from unalike.datasets.dataset import Dataset
-from unalike.datasets.twin_model import Twin
+from unalike.datasets.twins.model import Twin
 from unalike.datasets.twins import TWINS
 from unalike.measures.table import MATRICES, OF_TALLY, OF_VIEW
 from unalike.methods import METHODS

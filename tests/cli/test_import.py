@@ -9,9 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
-from unalike import open_graph
+from unalike import ImportOptions, import_graph, open_graph
 from unalike.cli.main import main
 
 EDGES = "from,to\na,b\nb,a\nc,c\na,c\na,zz\n"
@@ -195,3 +198,27 @@ def test_a_full_disk_is_told_and_leaves_nothing(limit):
     assert err == f"error: Cannot write {Path('graph').absolute()}: File too large.\n"
     assert process.returncode == 1
     assert not list(Path().glob("*graph*"))
+
+
+def test_text_of_digits_is_the_same_in_parquet_and_csv(tmp_path):
+    columns = {"id": ["01", "1", "x"], "zip": ["007", "10", "9"], "kind": list("aba")}
+    pq.write_table(pa.table(columns), tmp_path / "nodes.parquet")
+    pyarrow.csv.write_csv(pa.table(columns), tmp_path / "nodes.csv")
+    (tmp_path / "edges.csv").write_text("u,v\n01,1\n1,x\n")
+    told = []
+    for end in ("csv", "parquet"):
+        out = tmp_path / end
+        edges, nodes = tmp_path / "edges.csv", tmp_path / f"nodes.{end}"
+        options = ImportOptions(label="kind")
+        import_graph([edges], [nodes], out=out, options=options)
+        stored = open_graph(out)
+        told.append((stored.names.to_pylist(), stored.graph.features.tolist()))
+    assert told[0] == told[1] == (["01", "1", "x"], [[7.0], [10.0], [9.0]])
+
+
+def test_the_library_imports_without_the_command_line():
+    code = "import sys, unalike; unalike.import_graph; print('tyro' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"

@@ -218,6 +218,10 @@ COLUMNS = {
         [*WITH_NODES, "--metric", "acuracy"],
         "No metric 'acuracy'. Did you mean 'accuracy'? Known: accuracy, roc-auc.",
     ),
+    "metric of two classes": (
+        ["edges.csv", "--nodes", "nodes.csv", "--label", "age", "--metric", "roc-auc"],
+        "--metric roc-auc grades 2 classes; the label 'age' has 3.",
+    ),
     "label without nodes": (
         ["edges.csv", "--label", "kind"],
         "--label speaks of a node table; name it by --nodes.",

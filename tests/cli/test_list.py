@@ -52,7 +52,8 @@ def test_what_is_stored_is_counted(root: Path, capsys):
     assert (row["stored"], row["num_nodes"]) == (True, 962)
 
 
-def test_the_table_ends_with_what_it_leaves_out(root: Path, capsys):
+def test_the_table_ends_with_what_it_leaves_out(root: Path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "132")
     assert main(["list", "datasets"]) == 0
     out = capsys.readouterr().out
     header, *rows, last = out.strip().splitlines()
@@ -71,9 +72,42 @@ def test_a_damaged_file_does_not_spoil_the_list(root: Path, capsys):
     assert listed(capsys)["broken-graph"]["raw"] == "all"
 
 
-def test_metrics_are_listed_too(capsys):
-    assert main(["list", "metrics"]) == 0
-    assert "roc-auc" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("metrics", "roc-auc"),
+        ("measures", "class_homophily"),
+        ("methods", "linkx"),
+        ("twins", "genius-twin"),
+        ("datasets", "wiki"),
+    ],
+)
+def test_every_kind_is_listed_in_any_width(root: Path, capsys, monkeypatch, kind, name):
+    assert main(["list", kind, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert name in [row["name"] for row in rows]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["list", kind]) == 0
+    out = capsys.readouterr().out
+    assert name in out
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_without_a_kind_the_kinds_are_listed(capsys):
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    kinds = ["datasets", "twins", "methods", "measures", "metrics"]
+    assert [line.split()[0] for line in lines] == ["name", *kinds]
+
+
+def test_a_method_tells_its_defaults(capsys):
+    assert main(["list", "methods", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    linkx = rows["linkx"]
+    assert linkx["family"] == "row-wise"
+    assert linkx["hyperparameters"]["hidden"] == 32
+    assert linkx["training"]["epochs"] == 500
 
 
 def test_an_unknown_kind(capsys):

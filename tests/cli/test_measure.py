@@ -1,13 +1,14 @@
 """`unalike measure` on stored graphs."""
 
 import json
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 import torch
 
-from unalike import MEASURES, Graph, datasets, save_graph
+from unalike import DATASETS, MEASURES, Graph, datasets, save_graph
 from unalike.cli.main import main
+from unalike.datasets.dataset import Counts, Published
 
 
 @pytest.fixture
@@ -60,15 +61,20 @@ def test_several_datasets_stand_side_by_side(stored, tmp_path, capsys):
     assert "other" in capsys.readouterr().out.splitlines()[3]
 
 
-def test_the_papers_value_and_the_difference_are_shown(stored, capsys, monkeypatch):
-    known = datasets.find(stored)
-    told = SimpleNamespace(edge_homophily=0.11, class_homophily=0.0)
-    with_paper = SimpleNamespace(name="texas", load=known.load, published=told)
+def test_the_papers_value_and_the_difference_are_shown(
+    stored, tmp_path, capsys, monkeypatch
+):
+    graph = datasets.find(stored).load()
+    told = Published(edge_homophily=0.11, class_homophily=0.0)
+    lacking = Counts(5, 4, 7, 3)
+    texas = replace(DATASETS["texas"], files=(), read=lambda root: graph)
+    with_paper = replace(texas, published=told, counts=lacking, data=tmp_path / "data")
     monkeypatch.setattr(datasets, "find", lambda name, data=None: with_paper)
     monkeypatch.setenv("COLUMNS", "140")
     only = ["edge_homophily", "class_homophily", "node_homophily"]
     assert main(["measure", "texas", "--only", *only]) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert err.startswith("note: texas is without its 7 features")
     assert "0.667  0.110      +0.557" in out
     assert "0.350  0.000      +0.350" in out
 
@@ -87,8 +93,8 @@ def test_a_large_matrix_is_left_to_json(tmp_path, capsys):
         (["nowhere"], "nowhere"),
         (["{}", "--only", "edge_homophly"], "Did you mean 'edge_homophily'"),
         (["{}", "--convention", "papr"], "Did you mean 'paper'"),
-        (["{}", "--bootstrap", "-1"], "negative"),
-        ([], "at least one"),
+        (["{}", "--bootstrap", "-1"], "0 is the least"),
+        ([], "Name a dataset"),
     ],
 )
 def test_mistakes_are_told_in_one_line(stored, capsys, arguments, words):

@@ -1,17 +1,16 @@
 """`unalike table` with and without data."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from unalike import Graph, UserError, datasets
+from unalike import Graph, UserError, datasets, save_graph
 from unalike.cli.main import main
 
 
 @pytest.fixture(autouse=True)
-def only_texas(monkeypatch):
+def only_texas(tmp_path, monkeypatch):
     graph = Graph.from_edges(
         torch.tensor([0, 1]),
         torch.tensor([1, 2]),
@@ -20,10 +19,12 @@ def only_texas(monkeypatch):
         directed=True,
     )
 
+    texas = save_graph(tmp_path / "texas", graph)
+
     def find(name, data=None):
         if name != "texas":
             raise UserError(f"No files of {name}.")
-        return SimpleNamespace(name=name, load=lambda: graph, published=None)
+        return texas
 
     monkeypatch.setattr(datasets, "find", find)
     monkeypatch.setenv("COLUMNS", "140")
@@ -31,14 +32,21 @@ def only_texas(monkeypatch):
 
 def test_deviations_are_marked_and_missing_data_is_said(capsys):
     assert main(["table", "statistics-geom-gcn", "--format", "markdown"]) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
     assert "3* (183)" in out
     assert "no data (295)" in out
+    absent = "chameleon, cornell, actor, squirrel, wisconsin"
+    assert err == f"note: no data of {absent}; --json tells why.\n"
 
 
-def test_the_terminal_is_told_why_data_is_missing(capsys):
+def test_a_narrow_terminal_cuts_nothing(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
     assert main(["table", "statistics-geom-gcn"]) == 0
-    assert "no data of cornell: No files of cornell." in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines()[1:])) <= 60
+    assert "…" not in out
+    assert out.count("chameleon") > 1
+    assert "no data (216,933)" in out
 
 
 @pytest.mark.parametrize(

@@ -21,15 +21,15 @@ def write_graph(root: Path, nodes: int = 3) -> Path:
     path = root / "heterophilous" / "tolokers.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
     ids = np.arange(nodes)
-    masks = np.stack([ids % 3 == 0])
+    train, valid, test = (np.stack([ids % 3 == part]) for part in range(3))
     np.savez(
         path,
         node_features=np.ones((nodes, 2), np.float32),
         node_labels=ids % 2,
         edges=np.stack([ids, (ids + 1) % nodes], 1),
-        train_masks=masks,
-        val_masks=np.roll(masks, 1, 1),
-        test_masks=np.roll(masks, 2, 1),
+        train_masks=train,
+        val_masks=valid,
+        test_masks=test,
     )
     return path
 

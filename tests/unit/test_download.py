@@ -10,7 +10,6 @@ import pytest
 from loopback import Site, serving
 
 from unalike import UserError
-from unalike.datasets import fetching
 from unalike.datasets.checksum import Checksum
 from unalike.datasets.fetching import clear_archives, fetch_file
 from unalike.datasets.remote import Remote
@@ -274,6 +273,6 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, site: Site, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fetching, "pull", full)
+    monkeypatch.setattr("unalike.datasets.fetching.fetch.pull", full)
     with pytest.raises(UserError, match=r"Cannot write .*No space left"):
         fetch(tmp_path, site.put("/file", BODY))

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unalike
-from unalike.datasets import twin_edges
-from unalike.datasets.twin_classes import deal_classes
-from unalike.datasets.twin_edges import draw_rows, row_ranges
-from unalike.datasets.twin_features import Gaussian, OneHot
-from unalike.datasets.twin_random import fill_alias
-from unalike.datasets.twin_society import Society, Tail, apportion, draw_society
+from unalike.datasets.twins import edges as twin_edges
+from unalike.datasets.twins.classes import deal_classes
+from unalike.datasets.twins.edges import draw_rows, row_ranges
+from unalike.datasets.twins.features import Gaussian, OneHot
+from unalike.datasets.twins.society import Society, Tail, apportion, draw_society
+from unalike.datasets.twins.streams import fill_alias
 from unalike.draft import drafting
 from unalike.errors import UserError
 from unalike.progress import SILENT
@@ -171,7 +171,7 @@ def test_an_impossible_twin_is_refused(changes, told):
 def test_a_twin_too_small_for_its_edges_is_refused(tmp_path):
     with pytest.raises(UserError, match="edges are too many"):
         unalike.twin("wiki", num_nodes=500).at(tmp_path).load()
-    assert not list(tmp_path.rglob("*"))
+    assert not list(tmp_path.rglob("graph.json"))
 
 
 def test_an_unknown_twin_gets_a_suggestion():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +17,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+from unalike.reports.layout import Column, laid_out
+
+WIDE = 132
+"""Columns of a table that goes to no terminal, unless $COLUMNS says otherwise."""
 
 
 class Voice(Console):
@@ -32,6 +38,22 @@ ERR = Voice(stderr=True, highlight=False)
 def answer(document: Any) -> None:
     """Print the one JSON document that `--json` promises."""
     print(json.dumps(document, indent=1, ensure_ascii=False))
+
+
+def show(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> None:
+    """Print columns as a table, or as several where the terminal is narrow."""
+    width = shutil.get_terminal_size((WIDE, 0)).columns
+    console = Voice(highlight=False, width=width)
+    for place, table in enumerate(laid_out(columns, width, spare=spare)):
+        if place:
+            console.print()
+        console.print(table)
+
+
+def note(remarks: Iterable[str]) -> None:
+    """Tell on standard error what somebody should know, a line each."""
+    for remark in remarks:
+        ERR.print(f"note: {remark}", soft_wrap=True, markup=False)
 
 
 class Bar:

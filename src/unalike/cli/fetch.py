@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from unalike.cli.console import ERR, OUT, answer, progress_bar
+from unalike.cli.console import OUT, answer, note, progress_bar
 from unalike.datasets import find
 from unalike.datasets.dataset import Dataset
 from unalike.datasets.fetching import Fetched, clear_archives, fetch_file
@@ -105,13 +105,9 @@ def say(told: dict[str, Any]) -> None:
         f"{told['num_features']:,} features, {told['num_classes']} classes; "
         f"stored in {told['stored']}",
         soft_wrap=True,
+        markup=False,
     )
     new = [file["path"] for file in files if not file["known"]]
     if new:
-        ERR.print(
-            f"note: no checksum of {', '.join(new)} was known; "
-            "the one seen now is kept in hashes.json.",
-            soft_wrap=True,
-        )
-    for remark in told["remarks"]:
-        ERR.print(f"note: {remark}", soft_wrap=True)
+        note([f"no checksum of {', '.join(new)} was known; hashes.json keeps it now."])
+    note(told["remarks"])

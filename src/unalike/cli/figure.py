@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from unalike import datasets
-from unalike.cli.console import ERR, OUT, answer
+from unalike.cli.console import OUT, answer, note
 from unalike.errors import UserError, lookup
 from unalike.graph import Graph
 from unalike.reports.canvas import check_path, keep
@@ -39,31 +39,37 @@ def command(
     check_path(out)
     if names and not drawing.datasets:
         raise UserError(f"The figure '{figure}' is drawn without datasets; name none.")
-    graphs, missing = loaded(names, drawing.datasets, data)
+    graphs, missing, remarks = loaded(names, drawing.datasets, data)
+    note(remarks)
     keep(drawing.draw(graphs), out)
     if json:
         drawn = {"datasets": list(graphs), "missing": missing}
         answer({"figure": figure, "file": str(out), **drawn})
         return
     if missing:
-        ERR.print(f"left out, no data: {', '.join(missing)}")
-    OUT.print(f"wrote {out}")
+        note([f"left out, no data: {', '.join(missing)}"])
+    OUT.print(f"wrote {out}", soft_wrap=True, markup=False)
 
 
 def loaded(
     names: tuple[str, ...], usual: tuple[str, ...], data: Path | None
-) -> tuple[dict[str, Graph], list[str]]:
-    """The graphs that are there; those that a user names must be."""
+) -> tuple[dict[str, Graph], list[str], list[str]]:
+    """The graphs that are there, those that are not, and what is to be remarked.
+
+    Graphs that a user names must be there.
+    """
     graphs: dict[str, Graph] = {}
-    missing = []
+    missing: list[str] = []
+    remarks: list[str] = []
     for name in names or usual:
         try:
             dataset = datasets.find(name, data)
             graphs[dataset.name] = dataset.load()
+            remarks += dataset.remarks()
         except UserError:
             if names:
                 raise
             missing.append(name)
     if usual and not graphs:
         raise UserError(f"No data of {', '.join(missing)}; name datasets you have.")
-    return graphs, missing
+    return graphs, missing, remarks

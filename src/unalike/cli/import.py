@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, make_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import tyro
 from rich.markup import escape
@@ -13,16 +14,39 @@ from rich.table import Table
 from unalike.cli.console import OUT, answer, progress_bar
 from unalike.errors import UserError
 from unalike.importing.build import import_graph
-from unalike.importing.options import DIRECTION, ImportOptions
+from unalike.importing.options import Column, Columns, ImportOptions
 from unalike.importing.summary import Summary
 from unalike.store import verify_graph
 
 SHOWN = 10
 """Classes that are shown one by one."""
 
-GUESS = ImportOptions()
-
 Names = tuple[str, ...]
+
+DIRECTION = tyro.conf.create_mutex_group(required=False)
+MARKS = {
+    Column: tyro.conf.arg(metavar="COLUMN"),
+    Columns: tyro.conf.arg(metavar="COLUMN..."),
+    Columns | None: tyro.conf.arg(metavar="COLUMN..."),
+    bool: DIRECTION,
+}
+"""How the help shows an option of some type."""
+
+TYPES = get_type_hints(ImportOptions)
+FLAGS = make_dataclass(
+    "Flags",
+    [
+        (field.name, Annotated[TYPES[field.name], MARKS[TYPES[field.name]]], field)
+        for field in fields(ImportOptions)
+        if TYPES[field.name] in MARKS
+    ],
+    bases=(ImportOptions,),
+    frozen=True,
+    kw_only=True,
+)
+"""The options with their marks; tyro takes the type of the default."""
+
+GUESS: ImportOptions = FLAGS()
 
 
 def command(

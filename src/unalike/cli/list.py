@@ -3,71 +3,144 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.table import Table
 
-from unalike.cli.console import OUT, Voice, answer
+from unalike.cli.console import OUT, answer, show
 from unalike.errors import lookup
-from unalike.metrics import METRICS
+from unalike.reports.layout import Column
 
 Rows = list[dict[str, Any]]
 
 
-def metrics() -> Rows:
-    """Every metric with what it measures."""
+def datasets(data: Path | None) -> Rows:
+    """Every dataset with its size, and what of it is at hand."""
+    from unalike.datasets.catalogue import catalogue, entry
+
+    return [entry(dataset) for dataset in catalogue(data)]
+
+
+def twins(data: Path | None) -> Rows:
+    """Every generated stand-in with its size."""
+    from unalike.datasets.catalogue import twin_entry
+    from unalike.datasets.twins import TWINS
+
+    return [twin_entry(twin.at(data)) for twin in TWINS.values()]
+
+
+def methods(data: Path | None) -> Rows:
+    """Every method with its hyperparameters and their defaults."""
+    from unalike.methods import METHODS
+    from unalike.methods.method import Trained
+    from unalike.options import options_of
+    from unalike.training.settings import Training
+
+    shared = options_of(Training())
+    rows = []
+    for name, method in METHODS.items():
+        options = options_of(method())
+        rows.append(
+            {
+                "name": name,
+                "family": "row-wise" if issubclass(method, Trained) else "other",
+                "hyperparameters": _without(options, shared),
+                "training": _without(options, _without(options, shared)),
+                "what": first_line(method),
+                "paper": method.paper,
+            }
+        )
+    return rows
+
+
+def _without(options: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key not in others}
+
+
+def measures(data: Path | None) -> Rows:
+    """Every measure of homophily with what it tells."""
+    from unalike.measures import MEASURES
+
     return [
-        {"name": name, "what": (metric.grade.__doc__ or "").splitlines()[0]}
+        {"name": name, "what": first_line(of), "definition": getdoc(of)}
+        for name, of in MEASURES.items()
+    ]
+
+
+def metrics(data: Path | None) -> Rows:
+    """Every metric with what it grades."""
+    from unalike.metrics import METRICS
+
+    return [
+        {"name": name, "what": first_line(metric.grade)}
         for name, metric in METRICS.items()
     ]
 
 
-def datasets(data: Path | None, *, every: bool) -> Rows:
-    """Every dataset with its size, and what of it is at hand."""
-    from unalike.datasets.catalogue import catalogue, entry, is_worth_listing
+@dataclass(frozen=True)
+class Kind:
+    """Something to list: its rows, and how a table shows them."""
 
-    return [
-        entry(dataset)
-        for dataset in catalogue(data)
-        if every or is_worth_listing(dataset)
-    ]
+    rows: Callable[[Path | None], Rows]
+    columns: dict[str, str]
+    """What a table shows of a row, and how it heads that; JSON tells the rest."""
+    spare: tuple[str, ...] = ()
+    """Headings that a narrow table leaves out, the least needed first."""
 
 
-KINDS = {"metrics": metrics}
+SIZES = {"num_nodes": "nodes", "num_edges": "edges", "num_classes": "classes"}
+WHAT = {"name": "name", "what": "what"}
 
-HEADS = {
-    "num_nodes": "nodes",
-    "num_edges": "edges",
-    "num_classes": "classes",
-    "edge_homophily": "edge h",
-    "class_homophily": "class h",
-    "raw": "files",
+KINDS = {
+    "datasets": Kind(
+        datasets,
+        {
+            "name": "name",
+            **SIZES,
+            "edge_homophily": "edge h",
+            "class_homophily": "class h",
+            "metric": "metric",
+            "licence": "licence",
+            "raw": "files",
+            "stored": "stored",
+        },
+        spare=("licence", "metric", "stored", "class h"),
+    ),
+    "twins": Kind(
+        twins,
+        {
+            "name": "name",
+            **SIZES,
+            "edge_homophily": "edge h",
+            "monophily": "monophily",
+            "metric": "metric",
+            "stored": "stored",
+        },
+        spare=("stored", "metric"),
+    ),
+    "methods": Kind(
+        methods,
+        {
+            "name": "name",
+            "family": "family",
+            "hyperparameters": "hyperparameters",
+            "paper": "paper",
+        },
+        spare=("paper",),
+    ),
+    "measures": Kind(measures, WHAT),
+    "metrics": Kind(metrics, WHAT),
 }
-"""How a table heads what JSON tells by longer names; others keep theirs."""
 
-LONG = (
-    "about",
-    "citation",
-    "directed",
-    "folder",
-    "label_meaning",
-    "num_features",
-    "published",
-)
-"""What only JSON tells."""
-
-WRAPPED = ("what", "licence")
-"""What may take several lines in a narrow terminal."""
-
-WIDTH = 120
-"""Columns of a table that does not go to a terminal."""
+PROSE = ("what", "licence", "hyperparameters", "paper")
+"""What may take several lines."""
 
 
 def command(
-    kind: Annotated[str, tyro.conf.Positional],
+    kind: Annotated[str, tyro.conf.Positional] = "",
     /,
     *,
     data: Path | None = None,
@@ -79,59 +152,59 @@ def command(
     Example: unalike list datasets
 
     Args:
-        kind: What to list: metrics, datasets.
+        kind: What to list: datasets, twins, methods, measures or metrics.
         data: The data root; by default $UNALIKE_DATA, else the user's cache folder.
         all: Name every school of Facebook100, also those whose files are not here.
         json: Print one JSON document instead of a table.
     """
-    kinds: dict[str, Callable[[], Rows]] = {
-        **KINDS,
-        "datasets": partial(datasets, data, every=all),
-    }
-    rows = lookup(kinds, kind, "kind of thing to list")()
+    if not kind:
+        rows = [
+            {"name": name, "what": first_line(of.rows)} for name, of in KINDS.items()
+        ]
+        tell(rows, WHAT, json=json)
+        return
+    listed = lookup(KINDS, kind, "kind of thing to list")
+    rows = listed.rows(data)
+    short = [row for row in rows if all or not row.get("minor")]
+    tell(short, listed.columns, spare=listed.spare, json=json)
+    if len(short) < len(rows) and not json:
+        left = len(rows) - len(short)
+        OUT.print(f"and {left} more schools of Facebook100; `--all` names them.")
+
+
+def tell(
+    rows: Rows, columns: dict[str, str], *, spare: tuple[str, ...] = (), json: bool
+) -> None:
+    """Print rows as a table, or whole as a JSON document."""
     if json:
         answer(rows)
         return
-    show(rows)
-    if kind in OMISSIONS and not all:
-        OUT.print(OMISSIONS[kind](rows))
-
-
-def omitted_datasets(rows: Rows) -> str:
-    """How many datasets a short list leaves out."""
-    from unalike.datasets import DATASETS
-
-    left = len(set(DATASETS) - {row["name"] for row in rows})
-    return f"and {left} more schools of Facebook100; `--all` names them."
-
-
-OMISSIONS = {"datasets": omitted_datasets}
-
-
-def show(rows: Rows) -> None:
-    """Print rows as a table; numbers stand on the right."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    keys = [key for key in rows[0] if key not in LONG]
-    for key in keys:
+    shown = []
+    for key, heading in columns.items():
         values = [row[key] for row in rows]
-        texts = any(isinstance(value, str) for value in values)
-        table.add_column(
-            HEADS.get(key, key),
-            justify="left" if texts else "right",
-            no_wrap=key not in WRAPPED,
-        )
-    for row in rows:
-        table.add_row(*(cell(row[key]) for key in keys))
-    wide = OUT if OUT.is_terminal else Voice(highlight=False, width=WIDTH)
-    wide.print(table)
+        right = not any(isinstance(value, str | dict) for value in values)
+        cells = [cell(value) for value in values]
+        shown.append(Column(heading, cells, right=right, wraps=key in PROSE))
+    show(shown, spare=spare)
 
 
 def cell(value: Any) -> str:
     """A value as a table shows it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={inner}" for key, inner in value.items())
+    return next(text(value) for kind, text in CELLS.items() if isinstance(value, kind))
+
+
+CELLS: dict[type, Callable[[Any], str]] = {
+    type(None): lambda _: "",
+    bool: lambda value: "yes" if value else "no",
+    float: "{:.3f}".format,
+    int: "{:,}".format,
+    str: str,
+}
+"""How a table shows values; bool stands before int, which it is too."""
+
+
+def first_line(of: object) -> str:
+    """The first line of a docstring."""
+    return (getdoc(of) or "").partition("\n")[0]

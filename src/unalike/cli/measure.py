@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import tyro
 
 from unalike import datasets
-from unalike.cli.console import OUT, answer, progress_bar
+from unalike.cli.console import OUT, answer, note, progress_bar, show
+from unalike.datasets.dataset import Dataset, Published
 from unalike.errors import UserError, lookup
 from unalike.measures import CONVENTIONS, measure
 from unalike.reports.findings import (
     SMALL,
-    compatibility_table,
+    compatibility_columns,
     headline,
     many_datasets,
     one_dataset,
@@ -49,41 +50,50 @@ def command(
         data: Folder of the raw files of datasets.
         json: Print one JSON document instead of tables.
     """
-    if not names or bootstrap < 0:
-        raise UserError("Name at least one dataset, and no negative --bootstrap.")
+    if not names:
+        raise UserError("Name a dataset; `unalike list datasets` shows them all.")
+    if bootstrap < 0:
+        raise UserError(f"--bootstrap is {bootstrap}; 0 is the least.")
+    asked: dict[str, Any] = {
+        "only": [name.replace("-", "_") for name in only],
+        "bootstrap": bootstrap,
+        "seed": seed,
+    }
     conventions = lookup(CONVENTIONS, convention, "convention")
-    wanted = [name.replace("-", "_") for name in only]
+    sources = [datasets.find(name, data) for name in names]
     found: dict[str, dict[str, Any]] = {}
-    published = {}
     with progress_bar() as progress:
-        for dataset in [datasets.find(name, data) for name in names]:
-            published[dataset.name] = getattr(dataset, "published", None)
-            found[dataset.name] = measure(
-                dataset.load(),
-                only=wanted,
-                conventions=conventions(dataset.name),
-                bootstrap=bootstrap,
-                seed=seed,
-                progress=progress,
+        for source in sources:
+            told = conventions(source.name)
+            found[source.name] = measure(
+                source.load(), **asked, conventions=told, progress=progress
             )
+    for source in sources:
+        note(source.remarks())
+    published = {source.name: printed_of(source) for source in sources}
     if json:
         answer(plain(found if len(found) > 1 else next(iter(found.values()))))
         return
     for name, values in found.items():
-        OUT.print(headline(name, values))
+        OUT.print(headline(name, values), soft_wrap=True, markup=False)
     OUT.print()
     if len(found) > 1:
-        OUT.print(many_datasets(found, published))
+        show(many_datasets(found, published))
         return
     show_one(next(iter(found.values())), next(iter(published.values())))
 
 
-def show_one(found: dict[str, Any], published: object | None) -> None:
+def printed_of(source: datasets.Source) -> Published | None:
+    """The paper's numbers, if it prints any of this source."""
+    return source.published if isinstance(source, Dataset) else None
+
+
+def show_one(found: dict[str, Any], published: Published | None) -> None:
     """Print the measures of one dataset, and its compatibility matrix if small."""
-    OUT.print(one_dataset(found, published))
+    show(one_dataset(found, published), spare=("difference", "meaning"))
     matrix = found.get("compatibility", [])
     if matrix and len(matrix) <= SMALL:
         OUT.print("\ncompatibility: where the edges of each class end")
-        OUT.print(compatibility_table(matrix))
+        show(compatibility_columns(matrix))
     elif matrix:
         OUT.print(f"\nThe {len(matrix)} x {len(matrix)} compatibility: see --json.")

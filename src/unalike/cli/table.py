@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.table import Table
 
-from unalike.cli.console import OUT, answer, progress_bar
+from unalike.cli.console import OUT, answer, note, progress_bar, show
 from unalike.errors import lookup
+from unalike.reports.layout import Column
 from unalike.reports.report import FORMATS, LEGEND, Report
 from unalike.reports.statistics import TABLES
 
@@ -35,25 +35,30 @@ def command(
         json: Print one JSON document instead of a table.
     """
     make = lookup(TABLES, table, "table")
-    show = lookup(SHOWN_AS, format, "format")
+    write = lookup(SHOWN_AS, format, "format")
     with progress_bar() as progress:
         report = make(data=data, progress=progress)
+    note(report.remarks)
     if json:
         answer({"table": table, **report.document()})
-    else:
-        show(report)
+        return
+    if report.missing:
+        note([f"no data of {', '.join(report.missing)}; --json tells why."])
+    write(report)
 
 
 def show_rich(report: Report) -> None:
-    """Print a report for a terminal, deviations in bold."""
-    shown = Table(title=report.title, caption=LEGEND, box=None, pad_edge=False)
-    for place, heading in enumerate(report.headings):
-        shown.add_column(heading, justify="right" if place else "left")
-    for line in report.texts:
-        shown.add_row(*(f"[bold]{text}[/]" if "*" in text else text for text in line))
-    OUT.print(shown)
-    for dataset, reason in report.missing.items():
-        OUT.print(f"no data of {dataset}: {reason}", markup=False, style="dim")
+    """Print a report for a terminal."""
+    cells = list(zip(*report.texts, strict=True))
+    OUT.print(f"{report.title}: {LEGEND}.\n", soft_wrap=True)
+    show(
+        [
+            Column(heading, column, right=place > 0)
+            for place, (heading, column) in enumerate(
+                zip(report.headings, cells, strict=True)
+            )
+        ]
+    )
 
 
 def as_text(write: Callable[[Report], str]) -> Callable[[Report], None]:

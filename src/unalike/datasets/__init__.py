@@ -1,7 +1,6 @@
 """DATASETS: every dataset by its name, and how to find one."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -21,7 +20,7 @@ from unalike.datasets.twitch_explicit import TWITCH_EXPLICIT
 from unalike.datasets.twitch_gamers import TWITCH_GAMERS
 from unalike.datasets.wiki import WIKI
 from unalike.datasets.yelp_chi import YELP_CHI
-from unalike.errors import lookup
+from unalike.errors import UserError, did_you_mean
 from unalike.graph import Graph
 from unalike.metrics import Metric
 from unalike.split import Split
@@ -70,6 +69,9 @@ class Source(Protocol):
     def splits(self) -> list[Split]:
         """Its splits."""
 
+    def remarks(self) -> list[str]:
+        """What somebody who uses the graph should know about this copy of it."""
+
 
 @runtime_checkable
 class Placed(Source, Protocol):
@@ -89,20 +91,14 @@ def find(name: str, data: Path | None = None) -> Source:
             return table[name].at(data)
     if (Path(name) / "graph.json").is_file() or "/" in name:
         return open_graph(Path(name))
-    every: dict[str, Placed] = {}
-    for table in (*TABLES, dict(discover(data_root(data)))):
-        every.update(table)
-    return lookup(_worth_telling(every, name), name, "dataset").at(data)
-
-
-def _worth_telling(table: dict[str, Placed], name: str) -> dict[str, Placed]:
-    """The table without minor datasets, but for those that may be meant."""
-    near = get_close_matches(name, table, n=3)
-    return {
-        key: source
-        for key, source in table.items()
-        if key == name or key in near or not getattr(source, "minor", False)
-    }
+    here = dict(discover(data_root(data)))
+    if name in here:
+        return here[name].at(data)
+    hint = did_you_mean(name, (*DATASETS, *TWINS, *here))
+    raise UserError(
+        f"No dataset '{name}'.{hint} "
+        "`unalike list datasets` and `unalike list twins` name them all."
+    )
 
 
 def discover(root: Path) -> Iterator[tuple[str, Dataset]]:

@@ -8,6 +8,8 @@ from typing import Any
 from unalike.datasets import DATASETS, discover
 from unalike.datasets.dataset import Dataset
 from unalike.datasets.root import data_root
+from unalike.datasets.twins.model import Twin
+from unalike.store import Stored
 
 COUNTED = ("num_nodes", "num_edges", "num_features", "num_classes")
 
@@ -18,11 +20,6 @@ def catalogue(data: Path | None = None) -> Iterator[Dataset]:
         yield dataset.at(data)
 
 
-def is_worth_listing(dataset: Dataset) -> bool:
-    """Does a short list name it: has it more than a name, or is it at hand?"""
-    return not dataset.minor or bool(dataset.found()) or dataset.ready() is not None
-
-
 def entry(dataset: Dataset) -> dict[str, Any]:
     """What is known of a dataset; counts are of its files rather than as printed."""
     stored = dataset.ready()
@@ -30,6 +27,7 @@ def entry(dataset: Dataset) -> dict[str, Any]:
     exact = asdict(dataset.counts) if dataset.counts else {}
     measured = {key: stored.about[key] for key in COUNTED} if stored else {}
     counts = {key: measured.get(key, exact.get(key, published[key])) for key in COUNTED}
+    raw = at_hand(dataset)
     return {
         "name": dataset.name,
         **counts,
@@ -39,12 +37,37 @@ def entry(dataset: Dataset) -> dict[str, Any]:
         "directed": dataset.directed,
         "label_meaning": dataset.label_meaning,
         "licence": dataset.licence,
-        "raw": at_hand(dataset),
-        "stored": stored is not None,
-        "folder": str(stored.folder) if stored else None,
+        "raw": raw,
+        **presence(stored),
+        "minor": dataset.minor and raw == "none" and stored is None,
         "about": dataset.about,
         "citation": dataset.citation,
         "published": published,
+    }
+
+
+def twin_entry(twin: Twin) -> dict[str, Any]:
+    """What is known of a twin before it is generated."""
+    return {
+        "name": twin.name,
+        "num_nodes": twin.num_nodes,
+        "num_edges": twin.num_edges,
+        "num_features": twin.features.width,
+        "num_classes": twin.num_classes,
+        "edge_homophily": twin.edge_homophily,
+        "monophily": twin.monophily,
+        "metric": twin.metric.name,
+        "directed": twin.directed,
+        **presence(twin.ready()),
+        "basis": twin.basis,
+    }
+
+
+def presence(stored: Stored | None) -> dict[str, Any]:
+    """Is a stored form there, and where?"""
+    return {
+        "stored": stored is not None,
+        "folder": str(stored.folder) if stored else None,
     }
 
 

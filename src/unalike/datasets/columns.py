@@ -1,4 +1,4 @@
-"""Columns of raw files as labels and features."""
+"""Columns: what raw files hold of each node, as labels and as features."""
 
 from typing import Any
 

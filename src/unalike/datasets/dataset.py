@@ -87,7 +87,7 @@ class Dataset(Raw):
             if not least[key] <= about[key] <= told[key]
         ]
 
-    def remarks(self, graph: Graph) -> list[str]:
+    def gaps(self, graph: Graph) -> list[str]:
         expected = self.counts.num_features if self.counts else 0
         if graph.num_features or not expected:
             return []

@@ -6,7 +6,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from unalike.adjacency import Adjacency
 from unalike.datasets.columns import as_labels
@@ -26,12 +29,18 @@ def read(root: Path, file: Remote) -> Graph:
     path = file.at(root)
     adjacency, columns = read_mat(path, "A", "local_info")
     with blaming(path):
+        friends = scipy.sparse.csr_array(adjacency)
         return Graph.build(
-            Adjacency.from_scipy(adjacency, weighted=False),
+            Adjacency.from_scipy(friends, weighted=False).symmetric(),
             features=indicators(np.delete(columns, GENDER, axis=1)),
-            labels=as_labels(columns[:, GENDER].astype(np.int64) - 1),
+            labels=genders(columns[:, GENDER]),
             num_classes=2,
         )
+
+
+def genders(column: np.ndarray) -> Int[Tensor, " nodes"]:
+    """Classes 0 and 1 from the codes 1 and 2; whatever else is told is unknown."""
+    return as_labels(np.where(np.isin(column, (1, 2)), column, 0).astype(int) - 1)
 
 
 def indicators(columns: np.ndarray) -> Adjacency:

@@ -1,13 +1,11 @@
 """genius: who follows whom on a lyrics site; which accounts are marked?"""
 
-from pathlib import Path
+from functools import partial
 
-from unalike.datasets.columns import as_dense, as_labels
 from unalike.datasets.dataset import Counts, Dataset, Published
-from unalike.datasets.edge_mat import read_edge_mat
+from unalike.datasets.edge_mat import read_two_classes
 from unalike.datasets.remote import Remote, authors
 from unalike.datasets.splits import shipped
-from unalike.graph import Graph
 from unalike.metrics import ROC_AUC
 
 FILE = Remote("genius/genius.mat", (authors("genius.mat"),), also=("genius.mat",))
@@ -16,24 +14,12 @@ SPLITS = Remote(
 )
 
 
-def read(root: Path) -> Graph:
-    """The graph as the authors released it, edges in the direction of the file."""
-    edges, features, labels = read_edge_mat(root, FILE, "label")
-    return Graph.build(
-        edges,
-        features=as_dense(features),
-        labels=as_labels(labels),
-        num_classes=2,
-        directed=True,
-    )
-
-
 GENIUS = Dataset(
     name="genius",
     about="Who follows whom on genius.com, a site that annotates song lyrics.",
     label_meaning="the account is marked as gone",
     files=(FILE, SPLITS),
-    read=read,
+    read=partial(read_two_classes, file=FILE),
     split=shipped(SPLITS),
     metric=ROC_AUC,
     directed=True,

@@ -1,4 +1,4 @@
-"""geom-gcn: the six small graphs of earlier work, as their raw files tell them.
+"""geom-gcn: a format of raw files, and how they become a graph.
 
 A graph holds the distinct directed edges of the file, its few self-loops included, and
 0/1 features. What the paper's program fed to its methods is `Dataset.prepared()`: a

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from unalike.datasets.columns import as_labels, as_thin
 from unalike.datasets.dataset import Counts, Dataset, Published
 from unalike.datasets.preparation import Preparation
-from unalike.datasets.reading import blaming, read_npz
+from unalike.datasets.reading import blaming, names_in, read_npz
 from unalike.datasets.remote import Remote
 from unalike.datasets.small_six import PAGE_KIND, TRAFFIC, WEB, WIKIPEDIA, platonov
-from unalike.datasets.splits import Told, read_mask_rows
+from unalike.datasets.splits import beside
 from unalike.errors import UserError
 from unalike.graph import Graph
 from unalike.metrics import ACCURACY, ROC_AUC, Metric
@@ -21,23 +22,27 @@ from unalike.metrics import ACCURACY, ROC_AUC, Metric
 def read(root: Path, file: Remote) -> Graph:
     """A graph from one archive of arrays, which tells every edge once."""
     path = file.at(root)
-    held = read_npz(path, "edges", "node_features", "node_labels")
+    edges, labels = read_npz(path, "edges", "node_labels")
+    features = None
+    if "node_features" in names_in(path):
+        (features,) = read_npz(path, "node_features")
     with blaming(path):
-        source, target = torch.from_numpy(held[0].astype("int64")).T
-        features, labels = as_thin(held[1]), as_labels(held[2])
+        pairs = torch.from_numpy(edges.astype("int64"))
+        source, target = pairs.T if pairs.shape[1:] == (2,) else pairs
+        classes = as_labels(labels)
     return Graph.from_edges(
         source,
         target,
-        num_nodes=len(labels),
-        features=features,
-        labels=labels,
+        num_nodes=len(classes),
+        features=None if features is None else as_thin(as_rows(features)),
+        labels=classes,
         directed=True,
     )
 
 
-def split(root: Path, graph: Graph, file: Remote) -> Told:
-    """The ten splits that lie beside the graph."""
-    return Told(read_mask_rows(file.at(root)), "Platonov's ten")
+def as_rows(features: np.ndarray) -> np.ndarray:
+    """Features as a matrix; a plain array is one feature of each node."""
+    return features[:, None] if features.ndim == 1 else features
 
 
 def of_file(
@@ -58,7 +63,7 @@ def of_file(
         label_meaning=label_meaning,
         files=(file,),
         read=partial(read, file=file),
-        split=partial(split, file=file),
+        split=beside(file),
         metric=metric,
         directed=True,
         licence="MIT",

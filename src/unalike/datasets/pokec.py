@@ -1,13 +1,11 @@
 """pokec: who follows whom in a Slovak social network; who is of which sex?"""
 
-from pathlib import Path
+from functools import partial
 
-from unalike.datasets.columns import as_dense, as_labels
 from unalike.datasets.dataset import Counts, Dataset, Published
-from unalike.datasets.edge_mat import read_edge_mat
+from unalike.datasets.edge_mat import read_two_classes
 from unalike.datasets.remote import Remote, drive
 from unalike.datasets.splits import chained
-from unalike.graph import Graph
 
 FILE = Remote(
     "pokec/pokec.mat",
@@ -16,24 +14,12 @@ FILE = Remote(
 )
 
 
-def read(root: Path) -> Graph:
-    """The graph as the authors released it; they did not say how features were made."""
-    edges, features, labels = read_edge_mat(root, FILE, "label")
-    return Graph.build(
-        edges,
-        features=as_dense(features),
-        labels=as_labels(labels),
-        num_classes=2,
-        directed=True,
-    )
-
-
 POKEC = Dataset(
     name="pokec",
     about="Who follows whom in the Slovak social network Pokec.",
     label_meaning="gender (unknown for 163)",
     files=(FILE,),
-    read=read,
+    read=partial(read_two_classes, file=FILE),
     split=chained("pokec"),
     directed=True,
     licence="none",

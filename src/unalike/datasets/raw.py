@@ -25,7 +25,7 @@ from unalike.progress import SILENT, Progress
 from unalike.split import Split, to_matrix
 from unalike.store import Stored, add_rows, counts, open_graph
 
-READER = 1
+READER = 2
 """Raised when a reader changes, so that stored forms of older ones are made again."""
 
 CHUNK = 1 << 26
@@ -60,8 +60,12 @@ class Raw:
         """The splits that belong to the graph."""
         return self.stored().splits()
 
-    def remarks(self, graph: Graph) -> list[str]:
+    def remarks(self) -> list[str]:
         """What somebody who uses the graph should know about this copy of it."""
+        return self.stored().remarks()
+
+    def gaps(self, graph: Graph) -> list[str]:
+        """What a graph lacks that was just read from the files at hand, in words."""
         return []
 
     def found(self) -> dict[str, Path]:
@@ -104,7 +108,7 @@ class Raw:
             "files": seen,
             "splits": origin,
             "half": half,
-            "remarks": self.remarks(graph),
+            "remarks": self.gaps(graph),
         }
         _retire(place)
         with drafting(place) as draft:

@@ -67,8 +67,12 @@ def read_mat(path: Path, *names: str) -> list[Any]:
 
 
 def _array(held: Any) -> Any:
-    """scipy's newer kind of sparse matrix in place of its older one."""
-    return scipy.sparse.csr_array(held) if scipy.sparse.issparse(held) else held
+    """scipy's newer kind of sparse matrix in place of its older one, without zeros."""
+    if not scipy.sparse.issparse(held):
+        return held
+    rows = scipy.sparse.csr_array(held)
+    rows.eliminate_zeros()
+    return rows
 
 
 def read_npz(path: Path, *names: str) -> list[np.ndarray]:
@@ -80,6 +84,12 @@ def read_npz(path: Path, *names: str) -> list[np.ndarray]:
         np.load(file, allow_pickle=False) as held,
     ):
         return [held[name] for name in names]
+
+
+def names_in(path: Path) -> set[str]:
+    """The names of the arrays of a .npz file."""
+    with blaming(path), zipfile.ZipFile(path) as archive:
+        return {name.removesuffix(".npy") for name in archive.namelist()}
 
 
 def read_tensor(path: Path) -> Shaped[Tensor, "..."]:

@@ -1,4 +1,4 @@
-"""The six small graphs that earlier work was tested on."""
+"""The six small graphs of earlier work, in the format of geom-gcn."""
 
 from functools import partial
 

@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from unalike.datasets.chain import CHAIN, SPLITS, permutations
-from unalike.datasets.reading import blaming, read_npz, read_numbers
+from unalike.datasets.reading import blaming, names_in, read_npz, read_numbers
 from unalike.datasets.remote import Remote
 from unalike.datasets.unpickle import read_object_array
 from unalike.errors import UserError
@@ -22,6 +24,9 @@ class Told(NamedTuple):
     splits: list[Split]
     origin: str
 
+
+MASKS = ("train_masks", "val_masks", "test_masks")
+"""The parts of the splits in Platonov's files."""
 
 Splitter = Callable[[Path, Graph], Told]
 """Gives the splits of a graph that was read from a data root."""
@@ -63,6 +68,18 @@ def shipped(file: Remote) -> Splitter:
                 read_shipped(path, graph.num_nodes), f"the paper's, {file.path}"
             )
         return _instead(at_random(root, graph), f"{file.path} is not there")
+
+    return split
+
+
+def beside(file: Remote) -> Splitter:
+    """Those that lie in the same archive as the graph, if it has any."""
+
+    def split(root: Path, graph: Graph) -> Told:
+        path = file.at(root)
+        if set(MASKS) <= names_in(path):
+            return Told(read_mask_rows(path, graph.labels), "those beside the graph")
+        return _instead(at_random(root, graph), f"{file.path} has none")
 
     return split
 
@@ -115,10 +132,33 @@ def read_masks(path: Path) -> Split:
     return _from_masks(read_npz(path, "train_mask", "val_mask", "test_mask"))
 
 
-def read_mask_rows(path: Path) -> list[Split]:
-    """The splits in one of Platonov's files: a row of masks for each."""
-    parts = read_npz(path, "train_masks", "val_masks", "test_masks")
-    return [_from_masks(row) for row in zip(*parts, strict=True)]
+def read_mask_rows(path: Path, labels: Int[Tensor, " nodes"]) -> list[Split]:
+    """The splits in one of Platonov's files: a row of masks for each.
+
+    Unlabelled nodes are left out; they can neither teach nor be graded.
+    """
+    held = read_npz(path, *MASKS)
+    known = (labels >= 0).numpy()
+    with blaming(path):
+        parts = [_mask_rows(masks, len(known)) for masks in held]
+        if (np.sum(parts, axis=0) > 1).any():
+            raise ValueError("a split has a node in two of its parts")
+        return [
+            _from_masks(row)
+            for row in zip(*(known & part for part in parts), strict=True)
+        ]
+
+
+def _mask_rows(masks: np.ndarray, num_nodes: int) -> np.ndarray:
+    """Masks as one row per split, whether there is one, or a row or a column each."""
+    rows = np.atleast_2d(masks).astype(bool)
+    if rows.shape[1] != num_nodes:
+        rows = rows.T
+    if rows.ndim != 2 or rows.shape[1] != num_nodes:
+        raise ValueError(
+            f"it has {num_nodes} nodes and masks of the shape {masks.shape}"
+        )
+    return rows
 
 
 def _from_masks(masks: Sequence[np.ndarray]) -> Split:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import torch
 
 from unalike.draft import Draft, drafting
-from unalike.importing.built import Built
 from unalike.importing.edges import EdgeReader, Spill
 from unalike.importing.encoding import Encoder
 from unalike.importing.features import write_features
@@ -19,7 +18,7 @@ from unalike.importing.ids import IdIndex
 from unalike.importing.nodes import NodeReader, Nodes
 from unalike.importing.options import ImportOptions
 from unalike.importing.placing import place_rows
-from unalike.importing.summary import Summary
+from unalike.importing.summary import Built, Summary
 from unalike.importing.tables import Tables
 from unalike.progress import SILENT, Progress
 from unalike.split import Split, random_splits, to_matrix
@@ -53,6 +52,7 @@ def _write(
     index = IdIndex()
     reader = NodeReader(tables.nodes, options, index, progress)
     told = reader.read() if tables.nodes else None
+    options.check_classes(told.class_names if told else [])
     spill = Spill(draft.scratch("pairs"), mirrored=not options.directed)
     edges = EdgeReader(options, closed=told is not None)
     edges.spill(tables.edges, index, spill, progress)

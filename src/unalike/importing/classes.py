@@ -1,4 +1,4 @@
-"""Classes: the labels of a node table, whatever they are spelled as, numbered."""
+"""Classes: the labels of a node table as numbers, however they are spelled."""
 
 from __future__ import annotations
 

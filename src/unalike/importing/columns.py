@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
-from unalike.errors import UserError
+from unalike.errors import UserError, did_you_mean
 from unalike.importing.batch import Table
 
 ENDS = {
@@ -36,8 +34,7 @@ def require(table: Table, name: str) -> str:
     """The column of that name, or an error that tells the nearest and all there are."""
     if name in table.columns:
         return name
-    near = get_close_matches(name, table.columns, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
+    hint = did_you_mean(name, table.columns)
     raise UserError(
         f"{table.path} has no column '{name}'.{hint} "
         f"Its columns: {', '.join(table.columns)}."

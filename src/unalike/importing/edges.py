@@ -1,4 +1,4 @@
-"""Edges: reads their tables once, numbers the ends and spills the pairs to disk."""
+"""Edges: tables are read once, the ends numbered, the pairs spilled to disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoder: rows of a table become features, now and for nodes that come later."""
+"""Encoder: how rows of a table become features, now and for later nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features: encodes the node tables into a draft, dense or sparse, what is smaller."""
+"""Features: node tables encoded into a draft, dense or sparse, as is smaller."""
 
 from __future__ import annotations
 

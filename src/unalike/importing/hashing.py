@@ -1,4 +1,7 @@
-"""Kernels of the id index: open addressing over rows of (key, code + 1)."""
+"""Hashing: the compiled loops of the id index, a table with open addressing.
+
+A slot holds a key and, plus 1, the code that it stands for; 0 marks an empty slot.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes: reads their tables for ids, labels, split and the shape of the features."""
+"""Nodes: tables are read for ids, labels, the split and the kinds of features."""
 
 from __future__ import annotations
 

@@ -1,19 +1,16 @@
-"""ImportOptions: what a user may say about the tables; the flags of the command."""
+"""ImportOptions: what a user may say about the tables."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-import tyro
+from typing import Literal
 
 from unalike.errors import UserError, lookup
 from unalike.metrics import METRICS
 
-Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
-Columns = Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN...")]
-
-DIRECTION = tyro.conf.create_mutex_group(required=False)
+Column = str | None
+Columns = tuple[str, ...]
 
 OF_NODES = ("id", "label", "features", "ignore", "categories", "split")
 
@@ -36,7 +33,7 @@ class ImportOptions:
     """Columns to leave out."""
     categories: Columns = ()
     """Columns of numbers that are names of categories, such as codes of places."""
-    directed: Annotated[bool, DIRECTION] = False
+    directed: bool = False
     """Keep the direction of the edges."""
     unknown: Literal["refuse", "drop"] = "refuse"
     """What becomes of an edge with an end that is not in the node table."""
@@ -59,3 +56,12 @@ class ImportOptions:
         for name in () if has_nodes else OF_NODES:
             if getattr(self, name):
                 raise UserError(f"--{name} speaks of a node table; name it by --nodes.")
+
+    def check_classes(self, classes: Sequence[Hashable]) -> None:
+        """Refuse a metric that cannot grade so many classes."""
+        most = METRICS[self.metric].most_classes
+        if most is not None and len(classes) > most:
+            raise UserError(
+                f"--metric {self.metric} grades {most} classes; "
+                f"the label '{self.label}' has {len(classes)}."
+            )

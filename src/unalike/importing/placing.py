@@ -1,4 +1,4 @@
-"""Placing: turns spilled pairs into sorted rows without repeats, block by block."""
+"""Placing: spilled pairs become sorted rows without repeats, block by block."""
 
 from __future__ import annotations
 

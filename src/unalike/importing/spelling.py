@@ -1,4 +1,4 @@
-"""Spelling: kernels that read whole numbers from the bytes of text."""
+"""Spelling: compiled loops that read whole numbers from the bytes of text."""
 
 from __future__ import annotations
 

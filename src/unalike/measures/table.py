@@ -1,4 +1,4 @@
-"""MEASURES: every measure by its name."""
+"""MEASURES: every measure by its name, grouped by what it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FIGURES: every figure by its name."""
+"""FIGURES: every figure by its name, and the datasets it shows."""
 
 from __future__ import annotations
 

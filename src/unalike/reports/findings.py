@@ -1,14 +1,15 @@
-"""Findings: the measures of datasets as tables on a terminal."""
+"""Findings: the measures of datasets as columns of a table."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
-
+from unalike.datasets.dataset import Published
 from unalike.measures import MEASURES
+from unalike.reports.layout import Column
 from unalike.reports.words import in_words
 
 PRINTED_AS = {
@@ -23,9 +24,10 @@ SMALL = 12
 """Compatibility matrices of up to so many classes are shown whole."""
 
 
-def printed(published: object | None, name: str) -> float | None:
+def printed(published: Published | None, name: str) -> float | None:
     """The paper's value of a measure, if it has one."""
-    return getattr(published, PRINTED_AS.get(name, ""), None)
+    key = PRINTED_AS.get(name)
+    return asdict(published)[key] if published and key else None
 
 
 def headline(name: str, found: Mapping[str, Any]) -> str:
@@ -43,51 +45,64 @@ def headline(name: str, found: Mapping[str, Any]) -> str:
     )
 
 
-def one_dataset(found: Mapping[str, Any], published: object | None) -> Table:
+def one_dataset(found: Mapping[str, Any], published: Published | None) -> list[Column]:
     """Each measure of one dataset with its meaning and the paper's value."""
-    compared = any(printed(published, name) is not None for name in found)
-    table = Table("measure", box=None, pad_edge=False, header_style="bold")
-    for column in ("value", *(("paper", "difference") if compared else ())):
-        table.add_column(column, justify="right")
-    table.add_column("meaning")
-    for name in scalars(found):
-        told = printed(published, name)
-        lead = None if told is None else found[name] - told
-        cells = [shown(told, ".3f"), shown(lead, "+.3f")]
-        table.add_row(
-            name.replace("_", " "),
-            value(name, found),
-            *(cells if compared else ()),
-            in_words(name, found),
-        )
-    return table
+    names = scalars(found)
+    told = {name: printed(published, name) for name in names}
+    leads = {
+        name: found[name] - number
+        for name, number in told.items()
+        if number is not None
+    }
+    compared = [
+        Column("paper", [shown(told[name], ".3f") for name in names], right=True),
+        Column(
+            "difference", [shown(leads.get(name), "+.3f") for name in names], right=True
+        ),
+    ]
+    return [
+        Column("measure", [spaced(name) for name in names]),
+        Column("value", [value(name, found) for name in names], right=True),
+        *(compared if leads else ()),
+        Column("meaning", [in_words(name, found) for name in names], wraps=True),
+    ]
 
 
 def many_datasets(
-    found: Mapping[str, Mapping[str, Any]], published: Mapping[str, object | None]
-) -> Table:
+    found: Mapping[str, Mapping[str, Any]], published: Mapping[str, Published | None]
+) -> list[Column]:
     """The measures of several datasets side by side, the paper's in brackets."""
-    table = Table("measure", box=None, pad_edge=False, header_style="bold")
-    for dataset in found:
-        table.add_column(dataset, justify="right")
-    for name in scalars(next(iter(found.values()))):
-        cells = []
-        for dataset, values in found.items():
-            told = printed(published[dataset], name)
-            paper = "" if told is None else f" ({told:.3f})"
-            cells.append(value(name, values) + paper)
-        table.add_row(name.replace("_", " "), *cells)
-    return table
+    names = scalars(next(iter(found.values())))
+
+    def cell(dataset: str, name: str) -> str:
+        told = printed(published[dataset], name)
+        paper = "" if told is None else f" ({told:.3f})"
+        return value(name, found[dataset]) + paper
+
+    return [
+        Column("measure", [spaced(name) for name in names]),
+        *(
+            Column(dataset, [cell(dataset, name) for name in names], right=True)
+            for dataset in found
+        ),
+    ]
 
 
-def compatibility_table(matrix: list[list[float]]) -> Table:
+def compatibility_columns(matrix: list[list[float]]) -> list[Column]:
     """The compatibility matrix: from the class of the row to that of the column."""
-    table = Table("from \\ to", box=None, pad_edge=False, header_style="bold")
-    for column in range(len(matrix)):
-        table.add_column(str(column), justify="right")
-    for place, row in enumerate(matrix):
-        table.add_row(str(place), *(shown(share, ".3f") for share in row))
-    return table
+    classes = [str(place) for place in range(len(matrix))]
+    return [
+        Column("from \\ to", classes),
+        *(
+            Column(name, [shown(row[place], ".3f") for row in matrix], right=True)
+            for place, name in enumerate(classes)
+        ),
+    ]
+
+
+def spaced(name: str) -> str:
+    """A measure as tables call it."""
+    return name.replace("_", " ")
 
 
 def scalars(found: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Numbers as JSON knows them."""
+"""Plain: a document as JSON can tell it, with null for what is not a number."""
 
 import math
 from typing import Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
@@ -16,11 +16,14 @@ LEGEND = "ours (printed); * differs from the printed number"
 
 @dataclass(frozen=True)
 class Report:
-    """Rows of cells by dataset and column, and why some rows have no data."""
+    """Rows of cells by dataset and column."""
 
     title: str
     rows: Mapping[str, Mapping[str, Cell]]
     missing: Mapping[str, str]
+    """Why a dataset has no data."""
+    remarks: Sequence[str] = ()
+    """What should be known about the data of the others."""
 
     @property
     def columns(self) -> list[str]:
@@ -28,7 +31,8 @@ class Report:
 
     @property
     def headings(self) -> list[str]:
-        return ["dataset", *(name.replace("_", " ") for name in self.columns)]
+        plain_names = (name.removeprefix("num_") for name in self.columns)
+        return ["dataset", *(name.replace("_", " ") for name in plain_names)]
 
     @property
     def texts(self) -> list[list[str]]:
@@ -50,7 +54,8 @@ class Report:
             }
             for dataset, cells in self.rows.items()
         }
-        return plain({"title": self.title, "rows": rows, "missing": dict(self.missing)})
+        told = {"missing": dict(self.missing), "remarks": list(self.remarks)}
+        return plain({"title": self.title, "rows": rows, **told})
 
 
 def markdown(report: Report) -> str:

@@ -27,15 +27,18 @@ def statistics(
     """A table of dataset statistics, each counted as the printed number was."""
     rows: dict[str, dict[str, Cell]] = {}
     missing: dict[str, str] = {}
+    remarks: list[str] = []
     for line in published(name):
         dataset = line.pop("dataset")
         found: dict[str, Any] = {}
         try:
-            found = recounted(dataset, list(line), data, progress)
+            source = datasets.find(dataset, data)
+            found = recounted(source, list(line), progress)
+            remarks += source.remarks()
         except UserError as error:
             missing[dataset] = str(error)
         rows[dataset] = {key: _cell(key, found, told) for key, told in line.items()}
-    return Report(title, rows, missing)
+    return Report(title, rows, missing, remarks)
 
 
 def published(name: str) -> list[dict[str, str]]:
@@ -45,12 +48,12 @@ def published(name: str) -> list[dict[str, str]]:
 
 
 def recounted(
-    dataset: str, columns: list[str], data: Path | None, progress: Progress
+    source: datasets.Source, columns: list[str], progress: Progress
 ) -> dict[str, Any]:
     """Our numbers for a dataset, with the conventions of the paper."""
-    graph = datasets.find(dataset, data).load()
-    conventions = paper_conventions(dataset)
+    conventions = paper_conventions(source.name)
     only = [column for column in columns if column in MEASURES]
+    graph = source.load()
     found = measure(graph, only=only, conventions=conventions, progress=progress)
     if not conventions.get("num_edges", STORED).loops:
         found["num_edges"] -= found["num_loops"]

@@ -1,4 +1,4 @@
-"""The features of a twin: numbers or attributes that tell so much of the class."""
+"""The features of a twin: numbers or attributes, set to tell so much of the class."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from http.client import HTTPException, HTTPResponse
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from unalike.datasets.confirm import confirmed_address
-from unalike.datasets.part import Part
+from unalike.datasets.fetching.confirm import confirmed_address
+from unalike.datasets.fetching.part import Part
 from unalike.progress import Progress
 from unalike.version import __version__
 

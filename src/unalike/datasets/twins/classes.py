@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unalike.datasets.twin_random import STEP, pick, stream, uniform
-from unalike.datasets.twin_society import Society
+from unalike.datasets.twins.society import Society
+from unalike.datasets.twins.streams import STEP, pick, stream, uniform
 from unalike.kernels.compiled import compiled
 
 _ROUNDS = 5

@@ -1,4 +1,4 @@
-"""hashes.json: checksums seen for the first time in a data root, held against later."""
+"""hashes.json: the first checksums a data root saw, to hold later files against."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The page that asks whether to download really, and the address behind its button."""
+"""Confirm: Google Drive's page about large files, and the address behind its button."""
 
 from html.parser import HTMLParser
 from urllib.parse import urlencode, urljoin

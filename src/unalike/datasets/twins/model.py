@@ -13,9 +13,10 @@ import numpy as np
 import torch
 
 from unalike.adjacency import Adjacency
-from unalike.datasets.root import stored_folder
-from unalike.datasets.twin_features import Gaussian, OneHot
-from unalike.datasets.twin_society import Tail, apportion, draw_society
+from unalike.datasets.lock import alone
+from unalike.datasets.root import data_root, stored_folder, stored_places
+from unalike.datasets.twins.features import Gaussian, OneHot
+from unalike.datasets.twins.society import Tail, apportion, draw_society
 from unalike.draft import Draft, drafting
 from unalike.errors import UserError
 from unalike.graph import Graph
@@ -90,6 +91,12 @@ class Twin:
     def num_classes(self) -> int:
         return len(self.sizes) - self.unlabelled
 
+    @property
+    def edge_homophily(self) -> float:
+        """The share of edges inside a class, among those between labelled nodes."""
+        labelled = np.array(self.edges, float)[: self.num_classes, : self.num_classes]
+        return float(labelled.trace() / labelled.sum())
+
     def scaled(self, num_nodes: int) -> Twin:
         """The same twin with another number of nodes and the same mean degree."""
         return replace(
@@ -116,17 +123,27 @@ class Twin:
         """Five random splits: half of the labels to learn from, a quarter to test."""
         return self.stored().splits()
 
+    def remarks(self) -> list[str]:
+        """Nothing: a generated graph lacks nothing."""
+        return []
+
+    @property
+    def _label(self) -> str:
+        """The name of its folder, which changes with the configuration."""
+        return f"{self.name}-{self.digest}"
+
+    def ready(self) -> Stored | None:
+        """The stored graph, if it was generated before."""
+        places = stored_places(data_root(self.data), self._label)
+        return next((open_graph(place) for place in places if place.exists()), None)
+
     def stored(self, *, progress: Progress = SILENT) -> Stored:
-        """The stored graph, under a name that changes with the configuration."""
-        folder = stored_folder(f"{self.name}-{self.digest}", self.data)
-        if not folder.exists():
-            try:
-                self.save(folder, progress=progress)
-            except OSError:
-                # Somebody else generated the same graph at the same time.
-                if not folder.exists():
-                    raise
-        return open_graph(folder)
+        """The stored graph, generated now if need be."""
+        if stored := self.ready():
+            return stored
+        folder = stored_folder(self._label, self.data)
+        with alone(folder):
+            return self.ready() or self.save(folder, progress=progress)
 
     def save(self, folder: Path, *, progress: Progress = SILENT) -> Stored:
         """Generate the graph into a new folder."""
@@ -144,8 +161,8 @@ class Twin:
     def _write_edges(self, draft: Draft, progress: Progress) -> np.ndarray:
         """Put the rows into a draft; returns the class of each node."""
         # The compiler is slow to import, and the facts of a twin need none.
-        from unalike.datasets.twin_classes import deal_classes
-        from unalike.datasets.twin_edges import draw_rows
+        from unalike.datasets.twins.classes import deal_classes
+        from unalike.datasets.twins.edges import draw_rows
 
         edges = apportion(np.ravel(self.edges), self.num_edges)
         edges = edges.reshape(len(self.sizes), len(self.sizes))

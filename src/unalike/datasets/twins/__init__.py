@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unalike.datasets.twin_large import LARGE
-from unalike.datasets.twin_model import Twin
-from unalike.datasets.twin_small import SMALL
+from unalike.datasets.twins.large import LARGE
+from unalike.datasets.twins.model import Twin
+from unalike.datasets.twins.small import SMALL
 from unalike.errors import lookup
 
 TWINS = {twin.name: twin for twin in (*LARGE, *SMALL)}

@@ -1,4 +1,4 @@
-"""Random streams and choices that kernels draw from.
+"""Streams of random numbers, and choices by chance, for compiled loops.
 
 Each row has a stream of its own (SplitMix64, Steele et al. 2014), so that what is drawn
 does not depend on how many threads draw.

@@ -1,10 +1,10 @@
-"""Twins of small datasets; their class sizes and class tables are the originals'."""
+"""Twins of small datasets, with the class sizes and tables of the originals."""
 
 from __future__ import annotations
 
-from unalike.datasets.twin_features import Gaussian
-from unalike.datasets.twin_model import Twin
-from unalike.datasets.twin_society import Tail
+from unalike.datasets.twins.features import Gaussian
+from unalike.datasets.twins.model import Twin
+from unalike.datasets.twins.society import Tail
 
 MEASURED = "class sizes and class table counted in the original; tails near its own"
 

@@ -1,4 +1,4 @@
-"""Fetching: every raw file of a dataset brought to its place, whole and checked."""
+"""Fetch: one raw file brought to its place unless it is there, checked either way."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from unalike.datasets.checksum import Checksum
-from unalike.datasets.download import WAITS, RefusedError, pull
-from unalike.datasets.hashes import remember, remembered
+from unalike.datasets.fetching.download import WAITS, RefusedError, pull
+from unalike.datasets.fetching.hashes import remember, remembered
+from unalike.datasets.fetching.part import Part
 from unalike.datasets.lock import alone
-from unalike.datasets.part import Part
 from unalike.datasets.remote import Remote
 from unalike.datasets.root import is_writable
 from unalike.errors import UserError

@@ -10,8 +10,8 @@ from queue import SimpleQueue
 import numpy as np
 import torch
 
-from unalike.datasets.twin_random import STEP, fill_alias, stream, uniform
-from unalike.datasets.twin_society import Society
+from unalike.datasets.twins.society import Society
+from unalike.datasets.twins.streams import STEP, fill_alias, stream, uniform
 from unalike.kernels.compiled import compiled
 from unalike.progress import Progress
 

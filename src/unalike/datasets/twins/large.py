@@ -7,9 +7,9 @@ the edges alone give about its score of LINK.
 
 from __future__ import annotations
 
-from unalike.datasets.twin_features import Gaussian, OneHot
-from unalike.datasets.twin_model import Numbers, Twin
-from unalike.datasets.twin_society import Tail
+from unalike.datasets.twins.features import Gaussian, OneHot
+from unalike.datasets.twins.model import Numbers, Twin
+from unalike.datasets.twins.society import Tail
 from unalike.metrics import ROC_AUC
 
 
