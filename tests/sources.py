@@ -47,6 +47,5 @@ def origins(node):
 
 def modules(package):
     """The modules of a package, by name."""
-    return {
-        path.stem for path in (ROOT / package).glob("*.py") if path.stem != "__init__"
-    }
+    folder = ROOT.joinpath(*package.split("."))
+    return {path.stem for path in folder.glob("*.py")} - {"__init__"}

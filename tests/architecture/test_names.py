@@ -11,8 +11,8 @@ import unalike
 from unalike import DATASETS, MEASURES, METRICS
 from unalike.cli.main import COMMANDS
 from unalike.datasets.dataset import Dataset
-from unalike.datasets.twins.model import Twin
 from unalike.datasets.twins import TWINS
+from unalike.datasets.twins.model import Twin
 from unalike.measures.table import MATRICES, OF_TALLY, OF_VIEW
 from unalike.methods import METHODS
 from unalike.methods.method import Method
@@ -23,21 +23,31 @@ PUBLIC = {
     "DATASETS",
     "Graph",
     "ImportOptions",
+    "LINK",
+    "LINKConcat",
+    "LINKX",
     "MEASURES",
+    "METHODS",
     "METRICS",
+    "MLP",
     "Metric",
+    "Place",
+    "Result",
     "Solution",
     "Split",
     "Stored",
     "Task",
+    "Training",
     "Twin",
     "UserError",
     "__version__",
+    "find",
     "import_graph",
     "load",
     "measure",
     "open_graph",
     "random_splits",
+    "run",
     "save_graph",
     "twin",
     "verify_graph",
@@ -89,9 +99,12 @@ def test_every_method_is_in_the_table():
     assert found == set(METHODS.values())
 
 
-@pytest.mark.parametrize(("kind", "table"), [(Dataset, DATASETS), (Twin, TWINS)])
-def test_every_dataset_is_in_its_table(kind, table):
-    found = [one for one in members("datasets") if isinstance(one, kind)]
+@pytest.mark.parametrize(
+    ("package", "kind", "table"),
+    [("datasets", Dataset, DATASETS), ("datasets.twins", Twin, TWINS)],
+)
+def test_every_dataset_is_in_its_table(package, kind, table):
+    found = [one for one in members(package) if isinstance(one, kind)]
     assert found
     assert {one.name for one in found} <= set(table)
     assert all(name == one.name for name, one in table.items())

@@ -303,10 +303,8 @@ def test_a_result_tells_the_command_that_repeats_it(name, usual, monkeypatch):
     monkeypatch.setattr(train, "summary", lambda results: {})
     monkeypatch.setattr(train, "show", lambda told: None)
 
-    def note(dataset, method, *, method_name, splits, seed, place):
-        seen.update(
-            dataset=dataset, method=method, name=method_name, splits=splits, seed=seed
-        )
+    def note(dataset, method, *, splits, seed, place):
+        seen.update(dataset=dataset, method=method, splits=splits, seed=seed)
 
     monkeypatch.setattr(train, "run", note)
     program, *words = shlex.split(result_of(name, method).command)
@@ -315,7 +313,6 @@ def test_a_result_tells_the_command_that_repeats_it(name, usual, monkeypatch):
     assert seen == {
         "dataset": "a graph/with spaces",
         "method": method,
-        "name": name,
         "splits": [2],
         "seed": 7,
     }
