@@ -4,6 +4,8 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
+
 import jaxtyping
 import pytest
 import torch
