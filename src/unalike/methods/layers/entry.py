@@ -68,6 +68,6 @@ class Entry(nn.Module):
     def forward(self, batch: Graph, first: First) -> Hidden:
         if self.sparse:
             return first[NAME]
-        rows = self.drop(batch.features.to_dense().float())
+        rows = self.drop(batch.features.to_dense().to(self.weight.dtype))
         none = self.weight.new_zeros(self.weight.shape[1])
         return Affine(rows, self.weight, none if self.offset is None else self.offset)
