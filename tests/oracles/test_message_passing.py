@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from unalike import METHODS, Graph, Split, Task, Training, UserError, random_splits
 from unalike.adjacency import Adjacency
 from unalike.methods.gpr_gnn import page_rank
-from unalike.methods.h2gcn import num_paths
+from unalike.methods.h2gcn import most_entries
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import solve_stack
 from unalike.metrics import ACCURACY
@@ -365,8 +365,8 @@ def test_a_stack_trains_as_plain_loops_do(name, sparse):
 
 
 def test_too_large_a_two_hop_graph_is_refused(monkeypatch):
-    monkeypatch.setattr("unalike.methods.h2gcn.MOST_PATHS", 10)
-    with pytest.raises(UserError, match="paths of two steps"):
+    monkeypatch.setattr("unalike.methods.h2gcn.machine_memory", lambda: 100)
+    with pytest.raises(UserError, match=r"two-hop graph .* may take"):
         METHODS["h2gcn"]().prepare(make_graph(directed=True))
 
 
@@ -380,5 +380,6 @@ def test_too_many_features_are_not_made_dense(monkeypatch):
 
 def test_paths_of_two_steps_bound_the_two_hop_graph(graph):
     once = (graph.adjacency.to_dense() > 0).float()
-    assert num_paths(graph.adjacency) == int((once @ once).sum())
-    assert graph.adjacency.two_hop.num_entries <= num_paths(graph.adjacency)
+    most = most_entries(graph.adjacency)
+    assert most == min(int((once @ once).sum()), NODES**2)
+    assert graph.adjacency.two_hop.num_entries <= most

@@ -1,5 +1,6 @@
 """H2GCN: neighbours and neighbours of neighbours, each kept apart."""
 
+import os
 from dataclasses import dataclass
 
 import torch
@@ -15,8 +16,8 @@ from unalike.methods.layers.normalised import Loops, Normalised
 from unalike.methods.method import Trained
 from unalike.training.network import First, Network, Table
 
-MOST_PATHS = 2**31
-"""Paths of two steps past which the two-hop graph would be too large."""
+BYTES_PER_ENTRY = 16
+"""Memory of an entry of the two-hop graph: itself and copies while it is made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +35,14 @@ class H2GCN(Trained):
     batch_norm: bool = True
     """Batch norm between rounds, as in the paper's program; Zhu et al. have none."""
     loops: Loops = "kept"
-    """A node's edges to itself, in one step or two: as found, for none, or for all."""
+    """Nodes that are their own neighbours, in one step or two: Zhu et al. have none."""
 
     def prepare(self, graph: Graph) -> Graph:
-        paths = num_paths(graph.adjacency)
-        if paths > MOST_PATHS:
+        needed = BYTES_PER_ENTRY * most_entries(graph.adjacency)
+        if needed > (there := machine_memory()):
             raise UserError(
-                f"The two-hop graph of H2GCN comes from {paths:,} paths of two steps; "
-                f"at most {MOST_PATHS:,} are taken."
+                f"The two-hop graph of H2GCN may take {needed / 1e9:,.1f} GB; "
+                f"this machine has {there / 1e9:,.1f} GB."
             )
         return graph
 
@@ -72,6 +73,12 @@ class _Network(MessagePassing):
         return self.final(torch.cat([*rounds, last], 1))
 
 
-def num_paths(adjacency: Adjacency) -> int:
-    """Paths of two steps, no fewer than the entries of the two-hop graph."""
-    return int(adjacency.degrees @ adjacency.transposed.degrees)
+def most_entries(adjacency: Adjacency) -> int:
+    """A bound on the entries of the two-hop graph: the paths of two steps."""
+    paths = int(adjacency.degrees @ adjacency.transposed.degrees)
+    return min(paths, adjacency.num_rows**2)
+
+
+def machine_memory() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
