@@ -90,6 +90,25 @@ class Adjacency(Rows):
         ).to(self.columns.device)
         return self if self._equals(mirror) else mirror
 
+    @cached_property
+    def weight_of_columns(self) -> Float[Tensor, " columns"]:
+        """The sum of each column: the weight of the edges that enter a node."""
+        ones = torch.ones(self.num_rows, 1, device=self.columns.device)
+        return (self.transposed @ ones)[:, 0]
+
+    @cached_property
+    def weight_of_loops(self) -> Float[Tensor, " rows"]:
+        """The value of each node's edge to itself, 0 where there is none."""
+        loops = self.to_scipy().diagonal().astype(np.float32)
+        return torch.from_numpy(loops).to(self.columns.device)
+
+    @cached_property
+    def two_hop(self) -> Adjacency:
+        """Nodes two steps away that are not one step away; mostly a node itself too."""
+        once = self.to_scipy().astype(bool)
+        beyond = scipy.sparse.csr_array((once @ once) > once)
+        return Adjacency.from_scipy(beyond, weighted=False).to(self.columns.device)
+
     @property
     def is_symmetric(self) -> bool:
         """Is every entry there both ways, with the same value?"""
@@ -164,6 +183,8 @@ class Adjacency(Rows):
 
     def to(self, device: torch.device | str) -> Adjacency:
         """The same rows on another device."""
+        if self.columns.device == torch.device(device):
+            return self
         values = None if self.values is None else self.values.to(device)
         return Adjacency(
             self.starts.to(device), self.columns.to(device), self.width, values

@@ -84,7 +84,8 @@ def learn(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
     kernels = kernels_of(rest.device)
     inputs = stack.template.inputs(plan.learn)
     for (name, matrix), wanted in zip(inputs.items(), slopes, strict=True):
-        slope[:, stack.spans[name]] += total(wanted)
+        if name in stack.spans:
+            slope[:, stack.spans[name]] += total(wanted)
         kernels.gather_adamw(stack.tables[name], matrix.transposed, wanted, step)
     kernels.adamw(stack.rest, slope[None], step)
 

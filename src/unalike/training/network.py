@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -15,24 +15,41 @@ from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 
 First = dict[str, Float[Tensor, "nodes hidden"]]
-"""The products of sparse inputs with the tables of the same name, offsets added."""
+"""Products of sparse inputs with the tables of the same name, and their offsets."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The size of a first layer's weight: a row per input, and an offset."""
+    """The size of a first layer's weight: a row per input, and mostly an offset."""
 
     inputs: int
     width: int
     fan_in: int | None = None
     """Inputs that add up, where another table shares the sum."""
+    offset: bool = field(default=True, kw_only=True)
+    """Is an offset added to the product?"""
+    glorot: bool = field(default=False, kw_only=True)
+    """Does the weight begin as that of a graph convolution, not of `nn.Linear`?"""
 
-    def draw(self) -> tuple[nn.Parameter, nn.Parameter]:
+    def draw(self) -> tuple[nn.Parameter, nn.Parameter | None]:
         """Weight and offset like those of `nn.Linear`: within 1 / sqrt(inputs)."""
         bound = 1 / math.sqrt(max(1, self.fan_in or self.inputs))
-        weight = torch.empty(self.inputs, self.width).uniform_(-bound, bound)
-        offset = torch.empty(self.width).uniform_(-bound, bound)
-        return nn.Parameter(weight), nn.Parameter(offset)
+        weight = (
+            glorot(self.inputs, self.width)
+            if self.glorot
+            else uniform(bound, self.inputs, self.width)
+        )
+        return weight, uniform(bound, self.width) if self.offset else None
+
+
+def glorot(inputs: int, width: int) -> nn.Parameter:
+    """A weight within sqrt(6 / (inputs + width)) (Glorot and Bengio 2010)."""
+    return uniform(math.sqrt(6 / (inputs + width)), inputs, width)
+
+
+def uniform(bound: float, *shape: int) -> nn.Parameter:
+    """Numbers drawn from between -bound and bound."""
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
 
 
 class Network(nn.Module, ABC):
@@ -50,7 +67,9 @@ class Network(nn.Module, ABC):
         super().__init__()
         drawn = {name: table.draw() for name, table in tables.items()}
         self.tables = nn.ParameterDict({name: pair[0] for name, pair in drawn.items()})
-        self.offsets = nn.ParameterDict({name: pair[1] for name, pair in drawn.items()})
+        self.offsets = nn.ParameterDict(
+            {name: pair[1] for name, pair in drawn.items() if pair[1] is not None}
+        )
 
     @abstractmethod
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:
@@ -63,12 +82,15 @@ class Network(nn.Module, ABC):
     @property
     def mixes_rows(self) -> bool:
         """Do the scores of a row depend on the other rows of its batch in training?"""
-        return any(isinstance(part, nn.BatchNorm1d) for part in self.modules())
+        normed = any(isinstance(part, nn.BatchNorm1d) for part in self.modules())
+        return normed or not self.row_wise
 
     def score(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         """The scores of a batch, products included."""
         first = {
-            name: matrix @ self.tables[name] + self.offsets[name]
+            name: matrix @ self.tables[name]
             for name, matrix in self.inputs(batch).items()
         }
+        for name, offset in self.offsets.items():
+            first[name] = first[name] + offset
         return self(batch, first)

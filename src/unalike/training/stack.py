@@ -32,7 +32,7 @@ class Stack:
     rest: Weights
     shapes: dict[str, torch.Size]
     spans: dict[str, slice]
-    """Where the offset of each table lies in `rest`."""
+    """Where the offsets of tables lie in `rest`."""
     buffers: dict[str, Shaped[Tensor, "runs ..."]]
 
     @classmethod
@@ -77,7 +77,7 @@ class Stack:
             name: multiply(
                 matrix,
                 self.tables[name],
-                rest[0, :, self.spans[name]],
+                rest[0, :, self.spans[name]] if name in self.spans else None,
                 best=best,
                 out=None if out is None else out[name].flatten(1),
             )
@@ -115,20 +115,21 @@ class Stack:
 def multiply(
     matrix: Adjacency,
     weights: Weights,
-    offset: Float[Tensor, "runs hidden"],
+    offset: Float[Tensor, "runs hidden"] | None,
     *,
     best: bool,
     out: Float[Tensor, "nodes columns"] | None,
 ) -> Float[Tensor, "nodes runs hidden"]:
-    """The product of sparse rows and a stacked table, with the offset of each run."""
+    """The product of sparse rows and a stacked table, with the offsets of the runs."""
     table = weights.best if best else weights.to_gather
     gather = kernels_of(table.device).gather
-    product = gather(matrix, table.flatten(1), offset.flatten(), out)
+    added = None if offset is None else offset.flatten()
+    product = gather(matrix, table.flatten(1), added, out)
     return product.unflatten(1, table.shape[1:])
 
 
 def offset_spans(shapes: dict[str, torch.Size]) -> dict[str, slice]:
-    """Where the offset of each table lies among the parameters of a run."""
+    """Where the offsets of tables lie among the parameters of a run."""
     spans, begin = {}, 0
     for name, shape in shapes.items():
         owner, _, table = name.partition(".")

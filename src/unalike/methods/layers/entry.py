@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
+from unalike.methods.layers.dropout import Dropout
 from unalike.training.network import First, Table
 
 NAME = "features"
@@ -41,13 +42,22 @@ def value(hidden: Hidden) -> Float[Tensor, "nodes hidden"]:
 
 
 class Entry(nn.Module):
-    """A table of the network for sparse features, its own weight for dense ones."""
+    """A table of the network for sparse features, its own weight for dense ones.
 
-    def __init__(self, graph: Graph, table: Table) -> None:
+    Only dense features can be dropped: the loop takes the product of sparse ones.
+    """
+
+    offset: nn.Parameter | None
+
+    def __init__(
+        self, graph: Graph, table: Table, dropout: float | None = None
+    ) -> None:
         super().__init__()
         self.sparse = isinstance(graph.features, Adjacency)
         if not self.sparse:
-            self.weight, self.offset = table.draw()
+            self.weight, offset = table.draw()
+            self.register_parameter("offset", offset)
+            self.drop = nn.Identity() if dropout is None else Dropout(dropout)
         self.tables = {NAME: table} if self.sparse else {}
 
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:
@@ -58,4 +68,6 @@ class Entry(nn.Module):
     def forward(self, batch: Graph, first: First) -> Hidden:
         if self.sparse:
             return first[NAME]
-        return Affine(batch.features.to_dense().float(), self.weight, self.offset)
+        rows = self.drop(batch.features.to_dense().to(self.weight.dtype))
+        none = self.weight.new_zeros(self.weight.shape[1])
+        return Affine(rows, self.weight, none if self.offset is None else self.offset)

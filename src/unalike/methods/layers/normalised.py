@@ -1,0 +1,58 @@
+"""Normalised adjacency: D^-1/2 (A + I) D^-1/2, which is never written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.adjacency import Adjacency
+
+Loops = Literal["all", "kept", "none"]
+
+ADDED: dict[Loops, Callable[[Tensor], Tensor]] = {
+    "all": lambda weights: (weights == 0).float(),
+    "kept": torch.zeros_like,
+    "none": torch.neg,
+}
+"""What is added to the weights of loops: every node has one, or its own, or none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Normalised:
+    """What a node gathers along the edges that enter it, scaled at both their ends.
+
+    D holds the weight of the edges that enter a node, its loop included. A node
+    without a loop gets one of weight 1, unless told otherwise (Kipf and Welling 2017).
+    """
+
+    entering: Adjacency
+    scale: Float[Tensor, "nodes 1"]
+    added: Float[Tensor, "nodes 1"]
+    """What is added to the weight of each node's loop."""
+
+    @classmethod
+    def of(cls, adjacency: Adjacency, *, loops: Loops = "all") -> Normalised:
+        """The normalised form of an adjacency."""
+        added = ADDED[loops](adjacency.weight_of_loops)
+        weight = adjacency.weight_of_columns + added
+        scale = torch.where(weight > 0, weight.rsqrt(), 0.0)
+        return cls(adjacency.transposed, scale[:, None], added[:, None])
+
+    def __matmul__(
+        self, x: Float[Tensor, "nodes hidden"]
+    ) -> Float[Tensor, "nodes hidden"]:
+        scaled = self.scale * x
+        return self.scale * (self.entering @ scaled + self.added * scaled)
+
+    def power(
+        self, count: int, x: Float[Tensor, "nodes hidden"]
+    ) -> Float[Tensor, "nodes hidden"]:
+        """The product taken `count` times."""
+        for _ in range(count):
+            x = self @ x
+        return x

@@ -1,0 +1,75 @@
+"""MixHop: layers that look at several distances side by side."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from unalike.graph import Graph
+from unalike.methods.layers.dropout import Dropout
+from unalike.methods.layers.message_passing import MessagePassing
+from unalike.methods.layers.mlp import widths
+from unalike.methods.layers.normalised import Normalised
+from unalike.methods.method import Trained
+from unalike.training.network import First, Network, Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixHop(Trained):
+    """Âʲ (x Wⱼ + bⱼ) for j = 0 … hops, side by side; a linear map at the end."""
+
+    paper = "Abu-El-Haija et al. 2019, https://arxiv.org/abs/1905.00067"
+
+    hidden: int = 32
+    """Width of every hidden layer, for each distance."""
+    layers: int = 2
+    """Layers before the last linear map."""
+    dropout: float = 0.5
+    """Share of hidden numbers dropped while training."""
+    hops: int = 2
+    """The largest distance."""
+
+    def network(self, graph: Graph) -> Network:
+        return _Network(self, graph)
+
+
+class _Network(MessagePassing):
+    def __init__(self, of: MixHop, graph: Graph) -> None:
+        blocks = of.hops + 1
+        sizes = [
+            blocks * width
+            for width in widths(0, of.hidden, graph.num_classes, of.layers)[1:]
+        ]
+        super().__init__(graph, Table(graph.num_features, sizes[0]))
+        self.hops = of.hops
+        self.further = nn.ModuleList(
+            nn.Sequential(
+                nn.BatchNorm1d(before),
+                nn.ReLU(),
+                Dropout(of.dropout),
+                nn.Linear(before, after),
+            )
+            for before, after in pairwise(sizes)
+        )
+        self.final = nn.Linear(sizes[-1], graph.num_classes)
+
+    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
+        adjacency = Normalised.of(batch.adjacency)
+        x = mix_hops(adjacency, self.enter(batch, first), self.hops)
+        for layer in self.further:
+            x = mix_hops(adjacency, layer(x), self.hops)
+        return self.final(x)
+
+
+def mix_hops(
+    adjacency: Normalised, x: Float[Tensor, "nodes blocks"], hops: int
+) -> Float[Tensor, "nodes blocks"]:
+    """Block j of the columns, propagated j times, for j = 0 … hops."""
+    width = x.shape[1] // (hops + 1)
+    done = []
+    for _ in range(hops):
+        done.append(x[:, :width])
+        x = adjacency @ x[:, width:]
+    return torch.cat([*done, x], 1)

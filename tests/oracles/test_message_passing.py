@@ -1,0 +1,385 @@
+"""Message-passing methods against PyTorch Geometric and against dense algebra."""
+
+import warnings
+from dataclasses import replace
+
+import pytest
+import scipy.sparse
+import torch
+from torch.nn import functional as F
+
+from unalike import METHODS, Graph, Split, Task, Training, UserError, random_splits
+from unalike.adjacency import Adjacency
+from unalike.methods.gpr_gnn import page_rank
+from unalike.methods.h2gcn import most_entries
+from unalike.methods.layers.normalised import Normalised
+from unalike.methods.method import solve_stack
+from unalike.metrics import ACCURACY
+
+with warnings.catch_warnings():
+    # Importing it compiles a script, which torch has come to warn of.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from torch_geometric import nn as pyg
+
+NODES, FEATURES, CLASSES = 23, 6, 3
+PASSING = ["sgc", "gcn", "gcn-jk", "appnp", "h2gcn", "mixhop", "gpr-gnn", "gcnii"]
+
+close = torch.testing.assert_close
+
+
+def make_graph(*, directed, weighted=False, sparse=False):
+    """Some nodes have a loop, the last two have nothing else or nothing at all."""
+    torch.manual_seed(5)
+    source, target = torch.randint(NODES - 2, (2, 60))
+    loops = torch.tensor([0, 3, 7, NODES - 2])
+    source, target = torch.cat([source, loops]), torch.cat([target, loops])
+    rows = Adjacency.from_edges(
+        source,
+        target,
+        shape=(NODES, NODES),
+        values=torch.rand(len(source)) + 0.5 if weighted else None,
+    )
+    features = torch.randn(NODES, FEATURES)
+    if sparse:
+        features = features * (torch.rand_like(features) < 0.4)
+        features = Adjacency.from_scipy(scipy.sparse.csr_array(features.numpy()))
+    return Graph.build(
+        rows if directed else rows.symmetric(),
+        features=features,
+        labels=torch.randint(CLASSES, (NODES,)),
+        num_classes=CLASSES,
+        directed=directed,
+    )
+
+
+KINDS = [
+    {"directed": False},
+    {"directed": True},
+    {"directed": True, "weighted": True},
+    {"directed": False, "weighted": True, "sparse": True},
+]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: "-".join(k for k in kind if kind[k]))
+def graph(request):
+    return make_graph(**request.param)
+
+
+def network_of(name, graph, **options):
+    """An untrained network, ready to score."""
+    torch.manual_seed(1)
+    method = METHODS[name](**options)
+    return method.network(method.prepare(graph)).eval()
+
+
+def scatter(network):
+    """Move every parameter, so that none is at a value that hides a mistake."""
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+        for name, buffer in network.named_buffers():
+            if name.endswith("running_mean"):
+                buffer.copy_(torch.randn_like(buffer))
+            if name.endswith("running_var"):
+                buffer.copy_(torch.rand_like(buffer) + 0.5)
+    return network
+
+
+def ends_and_weights(graph):
+    told = graph.to_pyg()
+    weight = told.edge_weight if "edge_weight" in told else None
+    return told.x, told.edge_index, weight
+
+
+def entry_of(network):
+    """The first weight and offset, from the module or from the tables."""
+    if network.entry.sparse:
+        offsets = dict(network.offsets)
+        return network.tables["features"], offsets.get("features")
+    return network.entry.weight, network.entry.offset
+
+
+def dense_normalised(adjacency, loops="all"):
+    """D^-1/2 (A + I)^T D^-1/2 written out; rows are the nodes that gather."""
+    matrix = adjacency.to_dense().double()
+    diagonal = matrix.diagonal()
+    if loops == "all":
+        diagonal[diagonal == 0] = 1
+    if loops == "none":
+        diagonal.zero_()
+    degree = matrix.sum(0)
+    scale = torch.where(degree > 0, degree**-0.5, 0)
+    return (scale[:, None] * matrix * scale).T.float()
+
+
+@pytest.mark.parametrize("loops", ["all", "kept", "none"])
+def test_normalised_is_its_formula(graph, loops):
+    x = torch.randn(NODES, 4)
+    found = Normalised.of(graph.adjacency, loops=loops) @ x
+    close(found, dense_normalised(graph.adjacency, loops) @ x)
+
+
+def test_normalised_is_that_of_pyg(graph):
+    _, ends, weight = ends_and_weights(graph)
+    x = torch.randn(NODES, 4)
+    plain = pyg.SGConv(4, 4, bias=False)
+    plain.lin.weight.data = torch.eye(4)
+    close(Normalised.of(graph.adjacency) @ x, plain(x, ends, weight))
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_sgc_in_the_order_of_wu(graph, hops):
+    network = scatter(network_of("sgc", graph, hops=hops, propagate_bias=False))
+    oracle = pyg.SGConv(FEATURES, CLASSES, K=hops)
+    oracle.lin.weight.data = entry_of(network)[0].T
+    oracle.lin.bias.data = network.late
+    close(network.score(graph), oracle(*ends_and_weights(graph)))
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_sgc_propagates_its_bias(graph, hops):
+    network = scatter(network_of("sgc", graph, hops=hops))
+    weight, offset = entry_of(network)
+    spread = torch.linalg.matrix_power(dense_normalised(graph.adjacency), hops)
+    linear = graph.features.to_dense() @ weight + offset
+    close(network.score(graph), spread @ linear)
+
+
+def convolve(network, graph):
+    """What the convolutions of PyG give, layer by layer, with the same weights."""
+    x, ends, edge_weight = ends_and_weights(graph)
+    parts = network.convolutions
+    weights = [entry_of(network)[0], *parts.weights]
+    outputs = []
+    for layer, (weight, offset) in enumerate(zip(weights, parts.offsets, strict=True)):
+        oracle = pyg.GCNConv(*weight.shape)
+        oracle.lin.weight.data, oracle.bias.data = weight.T, offset
+        x = oracle(x, ends, edge_weight)
+        if layer < len(weights) - 1:
+            x = torch.relu(parts.norms[layer](x))
+        outputs.append(x)
+    return outputs
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_gcn_is_that_of_pyg(graph, layers):
+    network = scatter(network_of("gcn", graph, hidden=5, layers=layers))
+    close(network.score(graph), convolve(network, graph)[-1])
+
+
+@pytest.mark.parametrize("jump", ["cat", "max"])
+def test_gcn_jk_is_that_of_pyg(graph, jump):
+    network = scatter(network_of("gcn-jk", graph, hidden=5, layers=3, jump=jump))
+    joined = pyg.JumpingKnowledge(jump)(convolve(network, graph))
+    close(network.score(graph), network.final(joined))
+
+
+def perceptron(network, graph):
+    weight, offset = entry_of(network)
+    return network.rest(graph.features.to_dense() @ weight + offset)
+
+
+def test_appnp_is_that_of_pyg(graph):
+    network = scatter(network_of("appnp", graph, hidden=5, alpha=0.2))
+    _, ends, weight = ends_and_weights(graph)
+    wanted = pyg.APPNP(K=10, alpha=0.2)(perceptron(network, graph), ends, weight)
+    close(network.score(graph), wanted)
+
+
+def test_gpr_gnn_is_its_formula(graph):
+    network = scatter(network_of("gpr-gnn", graph, hidden=5, hops=4))
+    spread, start = dense_normalised(graph.adjacency), perceptron(network, graph)
+    wanted = sum(
+        gamma * torch.linalg.matrix_power(spread, power) @ start
+        for power, gamma in enumerate(network.gamma)
+    )
+    close(network.score(graph), wanted)
+
+
+def test_gpr_gnn_begins_as_appnp(graph):
+    ours, theirs = (
+        network_of(name, graph, hidden=5, alpha=0.3) for name in ("gpr-gnn", "appnp")
+    )
+    close(page_rank(0.3, 10).sum(), torch.tensor(1.0))
+    close(ours.score(graph), theirs.score(graph))
+
+
+def test_mixhop_is_that_of_pyg(graph):
+    network = scatter(network_of("mixhop", graph, hidden=4, layers=3))
+    x, ends, edge_weight = ends_and_weights(graph)
+    weight, offset = entry_of(network)
+    linears = [(weight.T, offset)]
+    linears += [(layer[-1].weight, layer[-1].bias) for layer in network.further]
+    ones = Normalised.of(graph.adjacency)
+    for layer, (weight, offset) in enumerate(linears):
+        if layer:
+            x = network.further[layer - 1][:-1](x)
+        oracle = pyg.MixHopConv(x.shape[1], len(weight) // 3, powers=[0, 1, 2])
+        for linear, part in zip(oracle.lins, weight.chunk(3), strict=True):
+            linear.weight.data = part
+        oracle.bias.data.zero_()
+        # PyG adds the bias after propagating; the paper's program propagates it.
+        shift = [
+            ones.power(power, part.expand(NODES, -1))
+            for power, part in enumerate(offset.chunk(3))
+        ]
+        x = oracle(x, ends, edge_weight) + torch.cat(shift, 1)
+    close(network.score(graph), network.final(x))
+
+
+def test_gcnii_is_that_of_pyg(graph):
+    network = scatter(network_of("gcnii", graph, hidden=5, layers=4, theta=1.5))
+    x, ends, edge_weight = ends_and_weights(graph)
+    start = x = torch.relu(x @ entry_of(network)[0] + entry_of(network)[1])
+    layers = zip(network.weights, network.norms, strict=True)
+    for layer, (weight, norm) in enumerate(layers, start=1):
+        oracle = pyg.GCN2Conv(5, alpha=0.1, theta=1.5, layer=layer)
+        oracle.weight1.data = weight
+        x = torch.relu(norm(oracle(x, start, ends, edge_weight)))
+    dense = replace(graph, features=graph.features.to_dense())
+    close(network.score(dense), network.final(x))
+
+
+@pytest.mark.parametrize("loops", ["kept", "none"])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_h2gcn_is_its_formula(graph, layers, loops):
+    options = {"hidden": 4, "layers": layers, "loops": loops}
+    network = scatter(network_of("h2gcn", graph, **options))
+    once = graph.adjacency.to_dense() > 0
+    twice = (once.float() @ once.float() > 0) & ~once
+    far = Adjacency.from_scipy(scipy.sparse.csr_array(twice.float().numpy()))
+    spreads = [dense_normalised(rows, loops) for rows in (graph.adjacency, far)]
+    weight, offset = entry_of(network)
+    rounds = [torch.relu(graph.features.to_dense() @ weight + offset)]
+    for layer in range(layers):
+        x = torch.cat([spread @ rounds[-1] for spread in spreads], 1)
+        rounds.append(network.norms[layer](x) if layer < layers - 1 else x)
+    close(network.score(graph), network.final(torch.cat(rounds, 1)))
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_label_propagation_is_its_formula(graph, hops):
+    split = random_splits(graph.labels, count=1)[0]
+    task = Task.hide(graph, split, ACCURACY)
+    method = METHODS["label-propagation"](alpha=0.6, hops=hops, symmetrised=False)
+    spread = torch.linalg.matrix_power(dense_normalised(graph.adjacency), hops)
+    known = torch.zeros(NODES, CLASSES)
+    known[split.train] = F.one_hot(graph.labels[split.train], CLASSES).float()
+    wanted = known
+    for _ in range(50):
+        wanted = 0.6 * spread @ wanted + 0.4 * known
+    close(method.solve(task).scores, wanted)
+
+
+def test_label_propagation_is_that_of_pyg():
+    graph = make_graph(directed=False)
+    looped = graph.adjacency.to_dense()
+    looped.fill_diagonal_(1)
+    rows = Adjacency.from_scipy(scipy.sparse.csr_array(looped.numpy()))
+    graph = replace(graph, adjacency=rows)
+    ids = torch.arange(NODES)
+    task = Task.hide(graph, Split(ids[:9], ids[9:15], ids[15:]), ACCURACY)
+    oracle = pyg.LabelPropagation(num_layers=50, alpha=0.7)
+    ends = graph.to_pyg().edge_index
+    wanted = oracle(graph.labels, ends, mask=ids < 9, post_step=lambda y: y)
+    close(METHODS["label-propagation"](alpha=0.7).solve(task).scores, wanted)
+
+
+def test_label_propagation_goes_both_ways_unless_told():
+    graph = make_graph(directed=True)
+    split = random_splits(graph.labels, count=1)[0]
+    method = METHODS["label-propagation"](alpha=0.9)
+    directed = Task.hide(graph, split, ACCURACY)
+    both = Task.hide(graph.symmetric(), split, ACCURACY)
+    assert torch.equal(method.solve(directed).scores, method.solve(both).scores)
+    one_way = replace(method, symmetrised=False).solve(directed).scores
+    assert not torch.equal(one_way, method.solve(both).scores)
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_gradients_are_slopes(name):
+    graph = make_graph(directed=True, weighted=True)
+    network = scatter(network_of(name, graph)).double()
+    names, values = zip(*network.named_parameters(), strict=True)
+    pull = torch.randn(NODES, CLASSES, dtype=torch.float64)
+
+    def objective(*parameters):
+        weights = dict(zip(names, parameters, strict=True))
+        found = torch.func.functional_call(network, weights, (graph, {}))
+        return (found * pull).sum()
+
+    slopes = torch.autograd.grad(objective(*values), values)
+    directions = [torch.randn_like(value) for value in values]
+    for place, (slope, direction) in enumerate(zip(slopes, directions, strict=True)):
+        moved = [
+            objective(
+                *values[:place], values[place] + step * direction, *values[place + 1 :]
+            )
+            for step in (1e-6, -1e-6)
+        ]
+        seen = (moved[0] - moved[1]).item() / 2e-6
+        assert seen == pytest.approx((slope * direction).sum().item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", ["gcn", "gcn-jk"])
+def test_convolutions_begin_as_glorot_says(name, sparse):
+    graph = make_graph(directed=False, sparse=sparse)
+    network = network_of(name, graph, hidden=64)
+    weight, offset = entry_of(network)
+    bound = (6 / (FEATURES + 64)) ** 0.5
+    assert 0.9 * bound < weight.abs().max() <= bound
+    assert offset is None
+    assert not any(offset.any() for offset in network.convolutions.offsets)
+
+
+def plain_losses(method, task, epochs):
+    """The losses of an ordinary loop with torch's AdamW."""
+    torch.manual_seed(task.seed)
+    graph = method.prepare(task.graph)
+    network = method.network(graph)
+    adamw = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=1e-3)
+    losses = []
+    for _ in range(epochs):
+        adamw.zero_grad()
+        scores = network.score(graph)[task.train]
+        loss = F.cross_entropy(scores, graph.labels[task.train])
+        loss.backward()
+        adamw.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", PASSING)
+def test_a_stack_trains_as_plain_loops_do(name, sparse):
+    graph = make_graph(directed=True, sparse=sparse)
+    splits = random_splits(graph.labels, count=2)
+    tasks = [Task.hide(graph, s, ACCURACY, i) for i, s in enumerate(splits)]
+    options = {} if name == "sgc" else {"dropout": 0.0}
+    method = METHODS[name](training=Training(epochs=4), **options)
+    found = solve_stack([method] * 2, tasks)
+    for task, solution in zip(tasks, found, strict=True):
+        wanted = plain_losses(method, task, 4)
+        assert solution.curve.losses == pytest.approx(wanted, rel=1e-3)
+
+
+def test_too_large_a_two_hop_graph_is_refused(monkeypatch):
+    monkeypatch.setattr("unalike.methods.h2gcn.machine_memory", lambda: 100)
+    with pytest.raises(UserError, match=r"two-hop graph .* may take"):
+        METHODS["h2gcn"]().prepare(make_graph(directed=True))
+
+
+def test_too_many_features_are_not_made_dense(monkeypatch):
+    monkeypatch.setattr("unalike.methods.gcnii.MOST_DENSE_NUMBERS", 10)
+    graph = make_graph(directed=False, sparse=True)
+    with pytest.raises(UserError, match="--no-drop-features"):
+        METHODS["gcnii"]().prepare(graph)
+    assert METHODS["gcnii"](drop_features=False).prepare(graph) is graph
+
+
+def test_paths_of_two_steps_bound_the_two_hop_graph(graph):
+    once = (graph.adjacency.to_dense() > 0).float()
+    most = most_entries(graph.adjacency)
+    assert most == min(int((once @ once).sum()), NODES**2)
+    assert graph.adjacency.two_hop.num_entries <= most
