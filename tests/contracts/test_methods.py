@@ -93,7 +93,7 @@ def test_better_than_guessing(name, metric):
     graph = suiting()
     (split,) = random_splits(graph.labels, count=1)
     task = Task.hide(graph, split, metric)
-    scores = solved(some(name, epochs=60, layers=2), task)[split.test]
+    scores = solved(some(name, epochs=60, layers=2, hops=2), task)[split.test]
     labels = graph.labels[split.test]
     assert float(metric.grade(scores, labels, torch.ones(len(labels)))) > 0.7
 

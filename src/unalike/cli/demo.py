@@ -19,6 +19,7 @@ from unalike.graph import Graph
 from unalike.importing.build import import_graph
 from unalike.importing.options import ImportOptions
 from unalike.measures import measure
+from unalike.methods.gcn import GCN
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.methods.method import Method
@@ -100,12 +101,13 @@ def bring_in(files: tuple[Path, Path], folder: Path, progress: Progress) -> Stor
 
 
 def compare(stored: Stored, progress: Progress) -> dict[str, dict[str, Any]]:
-    """LINKX and its two parents with their defaults, on all splits."""
+    """LINKX, its two parents and a GCN with their defaults, on all splits."""
     place = Place(device=best_device(), progress=progress)
     short = Training(epochs=EPOCHS)
     methods: dict[str, Method] = {
         "mlp": MLP(training=short),
         "link": LINK(training=short),
+        "gcn": GCN(training=short),
         "linkx": LINKX(training=short),
     }
     rows = {}

@@ -35,7 +35,6 @@ def twins(data: Path | None) -> Rows:
 def methods(data: Path | None) -> Rows:
     """Every method with its hyperparameters and their defaults."""
     from unalike.methods import METHODS
-    from unalike.methods.method import Trained
     from unalike.options import options_of
     from unalike.training.settings import Training
 
@@ -46,7 +45,7 @@ def methods(data: Path | None) -> Rows:
         rows.append(
             {
                 "name": name,
-                "family": "row-wise" if issubclass(method, Trained) else "other",
+                "family": method.family,
                 "hyperparameters": _without(options, shared),
                 "training": _without(options, _without(options, shared)),
                 "what": first_line(method),

@@ -6,15 +6,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unalike.graph import Graph
-from unalike.methods.layers.message_passing import MessagePassing
+from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.mlp import after_table, widths
 from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import Trained
+from unalike.methods.method import MessagePassing
 from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class APPNP(Trained):
+class APPNP(MessagePassing):
     """Z = (1 − α) Â Z + α Z₀, a few times, with Z₀ = MLP(X)."""
 
     paper = "Klicpera et al. 2019, https://arxiv.org/abs/1810.05997"
@@ -34,7 +34,7 @@ class APPNP(Trained):
         return _Network(self, graph)
 
 
-class _Network(MessagePassing):
+class _Network(MessagePassingNetwork):
     def __init__(self, of: APPNP, graph: Graph) -> None:
         features, classes = graph.num_features, graph.num_classes
         sizes = widths(features, of.hidden, classes, of.layers)

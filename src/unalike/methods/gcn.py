@@ -7,15 +7,15 @@ from torch import Tensor
 
 from unalike.graph import Graph
 from unalike.methods.layers.convolutions import Convolutions
-from unalike.methods.layers.message_passing import MessagePassing
+from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.mlp import widths
 from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import Trained
+from unalike.methods.method import MessagePassing
 from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCN(Trained):
+class GCN(MessagePassing):
     """Â x W + b, with batch norm, ReLU and dropout between two such layers."""
 
     paper = "Kipf and Welling 2017, https://arxiv.org/abs/1609.02907"
@@ -33,7 +33,7 @@ class GCN(Trained):
         return _Network(self, graph)
 
 
-class _Network(MessagePassing):
+class _Network(MessagePassingNetwork):
     def __init__(self, of: GCN, graph: Graph) -> None:
         features, classes = graph.num_features, graph.num_classes
         sizes = widths(features, of.hidden, classes, of.layers)

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from unalike.graph import Graph
 from unalike.methods.layers.convolutions import Convolutions
-from unalike.methods.layers.message_passing import MessagePassing
+from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.mlp import widths
 from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import Trained
+from unalike.methods.method import MessagePassing
 from unalike.training.network import First, Network, Table
 
 Jump = Literal["max", "cat"]
@@ -25,7 +25,7 @@ JUMPS: dict[Jump, Callable[[list[Tensor]], Tensor]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCNJK(Trained):
+class GCNJK(MessagePassing):
     """A linear map of what all graph convolutions gave, joined by jumping knowledge."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
@@ -45,7 +45,7 @@ class GCNJK(Trained):
         return _Network(self, graph)
 
 
-class _Network(MessagePassing):
+class _Network(MessagePassingNetwork):
     def __init__(self, of: GCNJK, graph: Graph) -> None:
         sizes = widths(graph.num_features, of.hidden, of.hidden, of.layers)
         super().__init__(graph, Table(*sizes[:2], offset=False, glorot=True))

@@ -11,9 +11,9 @@ from unalike.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.graph import Graph
 from unalike.methods.layers.dropout import Dropout
-from unalike.methods.layers.message_passing import MessagePassing
+from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import Trained
+from unalike.methods.method import MessagePassing
 from unalike.training.network import First, Network, Table, glorot
 
 MOST_DENSE_NUMBERS = 2**32
@@ -21,7 +21,7 @@ MOST_DENSE_NUMBERS = 2**32
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCNII(Trained):
+class GCNII(MessagePassing):
     """u = (1 − α) Â x + α x₀, then (1 − β) u + β u W, with β = ln(θ / layer + 1)."""
 
     paper = "Chen et al. 2020, https://arxiv.org/abs/2007.02133"
@@ -55,7 +55,7 @@ class GCNII(Trained):
         return _Network(self, graph)
 
 
-class _Network(MessagePassing):
+class _Network(MessagePassingNetwork):
     def __init__(self, of: GCNII, graph: Graph) -> None:
         table = Table(graph.num_features, of.hidden)
         super().__init__(graph, table, of.dropout if of.drop_features else None)

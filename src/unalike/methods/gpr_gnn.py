@@ -7,15 +7,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
-from unalike.methods.layers.message_passing import MessagePassing
+from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.mlp import after_table, widths
 from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import Trained
+from unalike.methods.method import MessagePassing
 from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class GPRGNN(Trained):
+class GPRGNN(MessagePassing):
     """Σ γₖ Âᵏ Z₀, with Z₀ = MLP(X); γ is learned and begins as in APPNP."""
 
     paper = "Chien et al. 2021, https://arxiv.org/abs/2006.07988"
@@ -35,7 +35,7 @@ class GPRGNN(Trained):
         return _Network(self, graph)
 
 
-class _Network(MessagePassing):
+class _Network(MessagePassingNetwork):
     def __init__(self, of: GPRGNN, graph: Graph) -> None:
         features, classes = graph.num_features, graph.num_classes
         sizes = widths(features, of.hidden, classes, of.layers)

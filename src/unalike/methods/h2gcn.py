@@ -11,9 +11,9 @@ from unalike.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.graph import Graph
 from unalike.methods.layers.dropout import Dropout
-from unalike.methods.layers.message_passing import MessagePassing
+from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.normalised import Loops, Normalised
-from unalike.methods.method import Trained
+from unalike.methods.method import MessagePassing
 from unalike.training.network import First, Network, Table
 
 BYTES_PER_ENTRY = 16
@@ -21,7 +21,7 @@ BYTES_PER_ENTRY = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class H2GCN(Trained):
+class H2GCN(MessagePassing):
     """x = [Â x; Â₂ x], round by round; a linear map of all rounds side by side."""
 
     paper = "Zhu et al. 2020, https://arxiv.org/abs/2006.11468"
@@ -50,7 +50,7 @@ class H2GCN(Trained):
         return _Network(self, graph)
 
 
-class _Network(MessagePassing):
+class _Network(MessagePassingNetwork):
     def __init__(self, of: H2GCN, graph: Graph) -> None:
         super().__init__(graph, Table(graph.num_features, of.hidden))
         norm = nn.BatchNorm1d if of.batch_norm else nn.Identity

@@ -8,12 +8,12 @@ from torch import Tensor
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
-from unalike.methods.method import Trained
+from unalike.methods.method import RowWise
 from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class LINK(Trained):
+class LINK(RowWise):
     """A row of the adjacency times a weight per neighbour and class."""
 
     paper = "Zheleva and Getoor 2009, https://doi.org/10.1145/1526709.1526781"

@@ -12,12 +12,12 @@ from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
 from unalike.methods.layers.entry import Entry, value
 from unalike.methods.layers.mlp import after_table, widths
-from unalike.methods.method import Trained
+from unalike.methods.method import RowWise
 from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class LINKConcat(Trained):
+class LINKConcat(RowWise):
     """MLP([A; X]), the ablation of LINKX that does not embed the two apart."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446, section 5.4"
@@ -48,7 +48,8 @@ class _Network(Network):
         columns, features = graph.adjacency.width, graph.num_features
         inputs = columns + features
         sizes = widths(inputs, of.hidden, graph.num_classes, of.layers)
-        entry = Entry(graph, Table(features, sizes[1], fan_in=inputs))
+        table = Table(features, sizes[1], fan_in=inputs, offset=False)
+        entry = Entry(graph, table)
         edges = Table(columns, sizes[1], fan_in=inputs)
         super().__init__({"edges": edges, **entry.tables})
         self.entry = entry

@@ -11,12 +11,12 @@ from unalike.methods.directions import Directions, look
 from unalike.methods.layers.entry import Entry, value
 from unalike.methods.layers.mix import Mix
 from unalike.methods.layers.mlp import after_table, mlp, widths
-from unalike.methods.method import Trained
+from unalike.methods.method import RowWise
 from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class LINKX(Trained):
+class LINKX(RowWise):
     """MLP(relu(W [a; x] + a + x)), with a = MLP(adjacency row), x = MLP(features)."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446"

@@ -24,6 +24,7 @@ class Method(ABC):
     """A way to label the nodes of a graph. Its fields are its hyperparameters."""
 
     paper: ClassVar[str]
+    family: ClassVar[str] = "closed form"
 
     @abstractmethod
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
@@ -46,6 +47,20 @@ class Trained(Method):
 
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
         return solve_stack([self], [task], device=device)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowWise(Trained):
+    """A method whose scores of a node depend on the node's own row alone."""
+
+    family: ClassVar[str] = "row-wise"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagePassing(Trained):
+    """A method whose scores of a node depend on its neighbours' rows too."""
+
+    family: ClassVar[str] = "message passing"
 
 
 def solve_stack(

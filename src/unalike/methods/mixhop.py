@@ -9,15 +9,15 @@ from torch import Tensor, nn
 
 from unalike.graph import Graph
 from unalike.methods.layers.dropout import Dropout
-from unalike.methods.layers.message_passing import MessagePassing
+from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.mlp import widths
 from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import Trained
+from unalike.methods.method import MessagePassing
 from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixHop(Trained):
+class MixHop(MessagePassing):
     """Âʲ (x Wⱼ + bⱼ) for j = 0 … hops, side by side; a linear map at the end."""
 
     paper = "Abu-El-Haija et al. 2019, https://arxiv.org/abs/1905.00067"
@@ -35,7 +35,7 @@ class MixHop(Trained):
         return _Network(self, graph)
 
 
-class _Network(MessagePassing):
+class _Network(MessagePassingNetwork):
     def __init__(self, of: MixHop, graph: Graph) -> None:
         blocks = of.hops + 1
         sizes = [

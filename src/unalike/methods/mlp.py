@@ -9,12 +9,12 @@ from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 from unalike.methods.layers.entry import Entry, value
 from unalike.methods.layers.mlp import after_table, widths
-from unalike.methods.method import Trained
+from unalike.methods.method import RowWise
 from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class MLP(Trained):
+class MLP(RowWise):
     """Linear maps with ReLU, batch norm and dropout between them."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446"

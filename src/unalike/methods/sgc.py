@@ -7,14 +7,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
-from unalike.methods.layers.message_passing import MessagePassing
+from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import Trained
+from unalike.methods.method import MessagePassing
 from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGC(Trained):
+class SGC(MessagePassing):
     """Â^hops (X W + b): the linear map comes first, so that few columns propagate."""
 
     paper = "Wu et al. 2019, https://arxiv.org/abs/1902.07153"
@@ -28,7 +28,7 @@ class SGC(Trained):
         return _Network(self, graph)
 
 
-class _Network(MessagePassing):
+class _Network(MessagePassingNetwork):
     late: nn.Parameter | None
 
     def __init__(self, of: SGC, graph: Graph) -> None:

@@ -9,7 +9,7 @@ from unalike.methods.layers.entry import Entry, value
 from unalike.training.network import First, Network, Table
 
 
-class MessagePassing(Network):
+class MessagePassingNetwork(Network):
     """A network whose scores of a node depend on the nodes around it."""
 
     row_wise = False
