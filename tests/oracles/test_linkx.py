@@ -184,8 +184,9 @@ def test_link_concat_is_a_perceptron_on_both(features, binarised):
         [graph.adjacency.to_dense(), (dense != 0).float() if binarised else dense], 1
     )
     weight, offset = entry_of(network)
+    assert offset is None
     hidden = inputs @ torch.cat([network.tables["edges"], weight])
-    hidden = hidden + network.offsets["edges"] + offset
+    hidden = hidden + network.offsets["edges"]
     torch.testing.assert_close(network.score(prepared), network.rest(hidden))
     bound = (graph.num_nodes + graph.num_features) ** -0.5
     for table in (network.tables["edges"], weight):
