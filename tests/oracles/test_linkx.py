@@ -32,7 +32,7 @@ def unsettle(network):
 def entry_of(network):
     """The first linear map of the features, wherever it is."""
     if network.entry.sparse:
-        return network.tables["features"], network.offsets["features"]
+        return network.tables["features"], network.offsets.get("features")
     return network.entry.weight, network.entry.offset
 
 
