@@ -120,7 +120,7 @@ def show(told: dict[str, Any]) -> None:
         table.add_column(heading, justify="right")
     for row in told["splits"]:
         grades = (f"{row[part]:.2f}" for part in ("train", "valid", "test"))
-        table.add_row(str(row["split"]), *grades, str(row["best_epoch"]))
+        table.add_row(str(row["split"]), *grades, str(row["best_epoch"] or "–"))
     OUT.print(table)
     spread = "" if told["test_std"] is None else f" ± {told['test_std']:.2f}"
     OUT.print(

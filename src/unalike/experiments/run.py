@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,13 +61,15 @@ def run(
         "versions": versions(),
     }
     key = json.dumps({**facts, "splits": wanted}, sort_keys=True)
+    began = time.perf_counter()
     solutions = solve(method, tasks, key, place)
+    spent = (time.perf_counter() - began) / len(tasks)
     return [
         Result(
             **facts,
             split=number,
             **grade(solution, graph, known[number], dataset.metric),
-            **story(solution.curve),
+            **story(solution.curve, spent),
             peak_memory_mb=peak_memory_mb(place.device),
         )
         for number, solution in zip(wanted, solutions, strict=True)
@@ -127,10 +130,10 @@ def grade(
     }
 
 
-def story(curve: Curve | None) -> dict[str, Any]:
-    """What a result tells of the training behind it."""
+def story(curve: Curve | None, spent: float) -> dict[str, Any]:
+    """What a result tells of the training behind it, or of the time it took."""
     if curve is None:
-        return {"best_epoch": None, "seconds": 0.0, "losses": [], "grades": []}
+        return {"best_epoch": None, "seconds": spent, "losses": [], "grades": []}
     return {
         "best_epoch": curve.best_epoch,
         "seconds": curve.seconds,
