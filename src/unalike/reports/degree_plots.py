@@ -23,7 +23,7 @@ def degree_plots(graphs: Mapping[str, Graph]) -> Any:
         plot_degrees(ax, degrees, counts)
         ax.set_title(name)
     figure.supxlabel("degree, edges read both ways")
-    figure.supylabel("nodes of that degree")
+    figure.supylabel("nodes of that degree (line: mean)")
     return figure
 
 
