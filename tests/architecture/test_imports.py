@@ -20,6 +20,7 @@ LAYERS = [
     {"draft"},
     {"store"},
     {"importing", "datasets", "measures"},
+    {"batchings"},
     {"training"},
     {"methods"},
     {"experiments"},
