@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unalike.errors import UserError
 from unalike.kernels.rows import Rows
+from unalike.kernels.transpose import transpose
 from unalike.product import SparseProduct
 
 Ids = Int[Tensor, " _"]
@@ -85,9 +86,8 @@ class Adjacency(Rows):
     @cached_property
     def transposed(self) -> Adjacency:
         """The same entries with rows and columns exchanged; itself if symmetric."""
-        mirror = Adjacency.from_scipy(
-            self.to_scipy().T, weighted=self.values is not None
-        ).to(self.columns.device)
+        starts, columns, values = transpose(self)
+        mirror = Adjacency(starts, columns, self.num_rows, values)
         return self if self._equals(mirror) else mirror
 
     @cached_property

@@ -5,7 +5,7 @@ import torch
 
 from unalike import Adjacency
 from unalike.kernels import kernels_of, plain
-from unalike.kernels.update import Step, Weights, scales
+from unalike.kernels.update import Step, Weights
 
 pytestmark = [
     pytest.mark.gpu,
@@ -71,15 +71,14 @@ def stacked(rows, runs, width, *, half):
 
 
 def on_card(weights):
-    return Weights(
-        *(None if t is None else t.cuda().clone() for t in vars(weights).values())
-    )
+    parts = vars(weights).items()
+    return Weights(**{name: None if t is None else t.cuda() for name, t in parts})
 
 
 def some_step(runs):
     count = torch.tensor([3.0], dtype=torch.float64)
     rates = (torch.rand(runs) / 10, torch.rand(runs), torch.rand(runs) < 0.5)
-    return Step(scales(count), *rates)
+    return Step(count, *rates)
 
 
 def step_on_card(step):

@@ -5,7 +5,7 @@ import torch
 
 from unalike import Adjacency
 from unalike.kernels import cpu, plain
-from unalike.kernels.update import Step, Weights, scales
+from unalike.kernels.update import Step, Weights
 
 PARTS = ("now", "first", "second", "best")
 
@@ -58,15 +58,16 @@ def stacked(rows, runs, width, *, half):
 
 
 def copied(weights):
+    parts = vars(weights).items()
     return Weights(
-        *(None if part is None else part.clone() for part in vars(weights).values())
+        **{name: None if part is None else part.clone() for name, part in parts}
     )
 
 
 def some_step(runs):
     count = torch.tensor([3.0], dtype=torch.float64)
     improved = torch.arange(runs) % 2 == 0
-    return Step(scales(count), torch.rand(runs) / 10, torch.rand(runs), improved)
+    return Step(count, torch.rand(runs) / 10, torch.rand(runs), improved)
 
 
 def assert_same(found, wanted):
@@ -116,9 +117,9 @@ def test_steps_are_those_of_torch(kernels):
     ]
     for count in range(1, 8):
         slope = torch.randn(6, 2, 4)
-        scale = scales(torch.tensor([float(count)], dtype=torch.float64))
         improved = torch.tensor([count == 3, False])
-        kernels.adamw(weights, slope, Step(scale, rates, decays, improved))
+        step = Step(torch.tensor([count]), rates, decays, improved)
+        kernels.adamw(weights, slope, step)
         for place, (run, optimiser) in enumerate(zip(runs, optimisers, strict=True)):
             run.grad = slope[:, place].clone()
             optimiser.step()

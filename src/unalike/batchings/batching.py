@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -28,6 +29,14 @@ class Batch:
 @dataclass(frozen=True, kw_only=True)
 class Batching(ABC):
     """How to cut a graph into the batches of an epoch. Its fields are its settings."""
+
+    cuts_anywhere: ClassVar[bool] = False
+    """Can it cut a graph that lies on a card? Otherwise batches are carried there."""
+
+    @property
+    def mover(self) -> str:
+        """How tables move, by a name of `training.tables`."""
+        return "adamw"
 
     @abstractmethod
     def epoch(

@@ -53,7 +53,7 @@ class Ours:
 
     def epoch(self) -> Epoch:
         """A step, then the validation grade, as `fit` takes them."""
-        return Epochs(self.state, self.plan, ACCURACY).advance
+        return Epochs(self.state, self.plan, ACCURACY, self.plan.rows).advance
 
     def sparse_part(self) -> Epoch:
         """The gather of the rows, and the gather of the gradient with its step."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
 
+from unalike.batchings.batching import Batching
+from unalike.batchings.full import Full
+from unalike.batchings.rows import Rows
 from unalike.graph import Graph
 from unalike.progress import SILENT, Progress
 from unalike.task import Solution, Task
@@ -36,6 +40,7 @@ class Trained(Method):
     """A method that trains a network by gradient descent."""
 
     training: Training = field(default_factory=Training)
+    batching: Batching = field(default_factory=Full)
 
     @abstractmethod
     def network(self, graph: Graph) -> Network:
@@ -54,6 +59,9 @@ class RowWise(Trained):
     """A method whose scores of a node depend on the node's own row alone."""
 
     family: ClassVar[str] = "row-wise"
+
+    batching: Full | Rows = field(default_factory=Full)
+    """What a step learns from: the whole graph, or some of its rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,22 +87,35 @@ def solve_stack(
             method.network,
             replace(task, graph=replace(prepared, labels=task.graph.labels)),
             method.training,
+            method.batching,
         )
         for method, task in zip(methods, tasks, strict=True)
     ]
     with torch.random.fork_rng():
         size = runs_at_once(methods[0].network(prepared), prepared, device)
-    solutions: list[Solution] = []
+    solutions: dict[int, Solution] = {}
     kept: list[Checkpoint] = []
-    for begin in range(0, len(runs), size):
+    for members in stacks(runs, size):
         if checkpoint is not None:
-            kept.append(checkpoint.part(begin))
-        solutions += fit(
-            runs[begin : begin + size],
+            kept.append(checkpoint.part(members[0]))
+        found = fit(
+            [runs[run] for run in members],
             device=device,
             progress=progress,
             checkpoint=kept[-1] if kept else None,
         )
+        solutions.update(zip(members, found, strict=True))
     for part in kept:
         part.remove()
-    return solutions
+    return [solutions[run] for run in range(len(runs))]
+
+
+def stacks(runs: Sequence[Run], size: int) -> Iterator[list[int]]:
+    """Runs that train at once; those that learn from batches share a split."""
+    together: dict[bytes, list[int]] = defaultdict(list)
+    for number, run in enumerate(runs):
+        whole = isinstance(run.batching, Full)
+        together[b"" if whole else run.task.train.numpy().tobytes()].append(number)
+    for members in together.values():
+        for begin in range(0, len(members), size):
+            yield members[begin : begin + size]
