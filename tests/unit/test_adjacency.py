@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -114,6 +114,7 @@ def test_a_slice_shares_memory():
     assert cut.columns.data_ptr() == wanted
 
 
+@settings(deadline=None)  # the first example waits for the compiler
 @given(matrices(square=True), st.data())
 def test_induced_by_ids_in_any_order(dense, data):
     every = list(range(len(dense)))

@@ -1,4 +1,4 @@
-"""The kernels on processor cores: torch's embedding bag, and a fused AdamW."""
+"""The kernels on processor cores: torch's embedding bag, and compiled loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unalike.kernels.compiled import compiled
-from unalike.kernels.rows import Rows
+from unalike.kernels.rows import Parts, Rows
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
 ENTRIES_AT_ONCE = 2**31 - 1
@@ -133,3 +133,46 @@ def gather_adamw(
     """A step of AdamW whose gradient is a gather of what reaches each row."""
     gathered = gather(rows, gradient.flatten(1).float())
     adamw(weights, gathered.view_as(weights.now), step)
+
+
+def induced(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:
+    """The entries between distinct `ids`, renumbered by their place in `ids`."""
+    columns, chosen, size = rows.columns.numpy(), ids.numpy(), len(ids)
+    place = np.full(rows.width, -1, columns.dtype)
+    place[chosen] = np.arange(size, dtype=columns.dtype)
+    weights = np.empty(0, np.float32) if rows.values is None else rows.values.numpy()
+    bounds = (rows.starts[ids].numpy(), rows.starts[ids + 1].numpy())
+    starts, found, kept = _cut(*bounds, columns, weights, place)
+    if (chosen[1:] < chosen[:-1]).any():
+        _sort(starts, found, kept)
+    values = None if rows.values is None else torch.from_numpy(kept)
+    return Parts(torch.from_numpy(starts), torch.from_numpy(found), size, values)
+
+
+@compiled()
+def _cut(first, last, columns, weights, place):
+    """One thread, so that many small batches do not wait for others to wake up."""
+    room = (last - first).sum() + 1
+    starts = np.zeros(len(first) + 1, np.int64)
+    found = np.empty(room, columns.dtype)
+    kept = np.empty(room if len(weights) else 0, weights.dtype)
+    end = 0
+    for row in range(len(first)):
+        for entry in range(first[row], last[row]):
+            # Written before it is known to be wanted: a wrong guess costs more.
+            found[end] = place[columns[entry]]
+            if len(weights):
+                kept[end] = weights[entry]
+            end += found[end] >= 0
+        starts[row + 1] = end
+    return starts, found[:end].copy(), kept[:end].copy()
+
+
+@compiled()
+def _sort(starts, columns, weights):
+    for row in range(len(starts) - 1):
+        begin, end = starts[row], starts[row + 1]
+        order = np.argsort(columns[begin:end])
+        columns[begin:end] = columns[begin:end][order]
+        if len(weights):
+            weights[begin:end] = weights[begin:end][order]
