@@ -10,6 +10,7 @@ from typing import Any
 HOMES = {
     "APPNP": "methods.appnp",
     "Adjacency": "adjacency",
+    "CorrectAndSmooth": "methods.correct_and_smooth",
     "DATASETS": "datasets",
     "GCN": "methods.gcn",
     "GCNII": "methods.gcnii",

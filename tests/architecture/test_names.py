@@ -21,6 +21,7 @@ from unalike.metrics import Metric
 PUBLIC = {
     "APPNP",
     "Adjacency",
+    "CorrectAndSmooth",
     "DATASETS",
     "GCN",
     "GCNII",

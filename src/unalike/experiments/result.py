@@ -8,7 +8,7 @@ from typing import Any
 
 from unalike.errors import lookup
 from unalike.methods import METHODS
-from unalike.options import options_of
+from unalike.options import words_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,21 +37,15 @@ class Result:
     @property
     def command(self) -> str:
         """The command line that repeats this run."""
-        usual = options_of(lookup(METHODS, self.method, "method")())
-        flags = [flag(name, value, usual[name]) for name, value in self.options.items()]
-        words = ["unalike train", shlex.quote(self.dataset), self.method, *flags]
-        words += [f"--splits {self.split}", f"--seed {self.seed}"]
-        return " ".join(filter(None, words))
+        return command(self, splits=str(self.split))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def flag(name: str, value: Any, usual: Any) -> str:
-    """An option as it is written on the command line; nothing for a usual switch."""
-    told = name.replace("_", "-")
-    if not isinstance(value, bool):
-        return f"--{told} {shlex.quote(str(value))}"
-    if value == usual:
-        return ""
-    return f"--{told}" if value else f"--no-{told}"
+def command(result: Result, *, splits: str) -> str:
+    """The command line that runs what a result came from on some splits."""
+    usual = lookup(METHODS, result.method, "method")()
+    words = ["unalike", "train", shlex.quote(result.dataset), result.method]
+    words += words_of(usual, result.options)
+    return " ".join([*words, "--splits", splits, "--seed", str(result.seed)])

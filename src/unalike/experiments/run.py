@@ -17,7 +17,7 @@ from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
 from unalike.graph import Graph
 from unalike.methods import name_of
-from unalike.methods.method import Method, Trained, solve_stack
+from unalike.methods.method import Method
 from unalike.metrics import Metric
 from unalike.options import options_of
 from unalike.progress import SILENT, Progress
@@ -61,8 +61,11 @@ def run(
         "versions": versions(),
     }
     key = json.dumps({**facts, "splits": wanted}, sort_keys=True)
+    keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
     began = time.perf_counter()
-    solutions = solve(method, tasks, key, place)
+    solutions = method.solve_all(
+        tasks, device=place.device, progress=place.progress, checkpoint=keep
+    )
     spent = (time.perf_counter() - began) / len(tasks)
     return [
         Result(
@@ -74,22 +77,6 @@ def run(
         )
         for number, solution in zip(wanted, solutions, strict=True)
     ]
-
-
-def solve(
-    method: Method, tasks: Sequence[Task], key: str, place: Place
-) -> list[Solution]:
-    """All tasks at once where the method trains, one after the other elsewhere."""
-    if not isinstance(method, Trained):
-        return [method.solve(task, device=place.device) for task in tasks]
-    keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
-    return solve_stack(
-        [method] * len(tasks),
-        tasks,
-        device=place.device,
-        progress=place.progress,
-        checkpoint=keep,
-    )
 
 
 def choose(splits: Sequence[int] | None, count: int, name: str) -> list[int]:

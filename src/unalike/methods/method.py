@@ -26,9 +26,20 @@ class Method(ABC):
     paper: ClassVar[str]
     family: ClassVar[str] = "closed form"
 
-    @abstractmethod
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
         """Score every node, learning from the labels the task shows."""
+        return self.solve_all([task], device=device)[0]
+
+    @abstractmethod
+    def solve_all(
+        self,
+        tasks: Sequence[Task],
+        *,
+        device: torch.device | str = "cpu",
+        progress: Progress = SILENT,
+        checkpoint: Checkpoint | None = None,
+    ) -> list[Solution]:
+        """Solve tasks on one graph; what they share is done once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +56,21 @@ class Trained(Method):
         """Work done once, before training; it has nothing to learn."""
         return graph
 
-    def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
-        return solve_stack([self], [task], device=device)[0]
+    def solve_all(
+        self,
+        tasks: Sequence[Task],
+        *,
+        device: torch.device | str = "cpu",
+        progress: Progress = SILENT,
+        checkpoint: Checkpoint | None = None,
+    ) -> list[Solution]:
+        return solve_stack(
+            [self] * len(tasks),
+            tasks,
+            device=device,
+            progress=progress,
+            checkpoint=checkpoint,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
