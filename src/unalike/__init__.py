@@ -47,6 +47,7 @@ HOMES = {
     "random_splits": "split",
     "run": "experiments.run",
     "save_graph": "store",
+    "tune": "experiments.tune",
     "twin": "datasets.twins",
     "verify_graph": "store",
     "__version__": "version",

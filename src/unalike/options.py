@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import reduce
@@ -10,8 +9,6 @@ from operator import or_
 from typing import Annotated, Any, get_args, get_type_hints
 
 import tyro
-
-from unalike.errors import lookup
 
 
 @dataclass(frozen=True)
@@ -70,33 +67,3 @@ def options_of(settings: Any) -> dict[str, Any]:
         else:
             found[field.name] = value
     return found
-
-
-def words_of(usual: Any, options: Mapping[str, Any]) -> list[str]:
-    """Options as the command line has them: flags, then what is chosen with its own.
-
-    `usual` holds the defaults of the settings that the options are about.
-    """
-    flags, last = [], []
-    chosen = choices(type(usual))
-    for field in fields(usual):
-        value = getattr(usual, field.name)
-        if field.name in chosen:
-            name = options[field.name]
-            kind = lookup(chosen[field.name], name, field.name)
-            last += [name, *words_of(value if type(value) is kind else kind(), options)]
-        elif is_dataclass(value):
-            flags += words_of(value, options)
-        else:
-            flags += flag(field.name, options[field.name], value)
-    return flags + last
-
-
-def flag(name: str, value: Any, usual: Any) -> list[str]:
-    """An option as it is written on the command line; nothing for a usual switch."""
-    told = name.replace("_", "-")
-    if isinstance(value, bool):
-        switch = f"--{told}" if value else f"--no-{told}"
-        return [] if value == usual else [switch]
-    parts = value if isinstance(value, list | tuple) else [value]
-    return [f"--{told}", *(shlex.quote(str(part)) for part in parts)]

@@ -59,6 +59,7 @@ PUBLIC = {
     "random_splits",
     "run",
     "save_graph",
+    "tune",
     "twin",
     "verify_graph",
 }
