@@ -10,6 +10,7 @@ from typing import Any
 HOMES = {
     "APPNP": "methods.appnp",
     "Adjacency": "adjacency",
+    "CorrectAndSmooth": "methods.correct_and_smooth",
     "DATASETS": "datasets",
     "GCN": "methods.gcn",
     "GCNII": "methods.gcnii",
@@ -46,6 +47,7 @@ HOMES = {
     "random_splits": "split",
     "run": "experiments.run",
     "save_graph": "store",
+    "tune": "experiments.tune",
     "twin": "datasets.twins",
     "verify_graph": "store",
     "__version__": "version",

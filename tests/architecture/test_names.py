@@ -21,6 +21,7 @@ from unalike.metrics import Metric
 PUBLIC = {
     "APPNP",
     "Adjacency",
+    "CorrectAndSmooth",
     "DATASETS",
     "GCN",
     "GCNII",
@@ -58,6 +59,7 @@ PUBLIC = {
     "random_splits",
     "run",
     "save_graph",
+    "tune",
     "twin",
     "verify_graph",
 }

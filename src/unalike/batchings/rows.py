@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import torch
 
 from unalike.adjacency import Adjacency, Ids
-from unalike.batchings.batching import Batch, Batching
+from unalike.batchings.batching import Batch, Batching, weight_of_train
 from unalike.errors import UserError
 from unalike.graph import Graph
 
@@ -66,11 +66,10 @@ def one_range(
     """One range of nodes, all of them seen, the train nodes among them learned from."""
     bounds = even_ranges(graph.adjacency, rows.parts)
     part = int(torch.randint(len(bounds) - 1, (1,), generator=chance))
-    device = graph.labels.device
-    ids = torch.arange(bounds[part], bounds[part + 1], device=device)
-    learned = torch.zeros(graph.num_nodes, device=device)
-    learned[train.to(device)] = 1
-    yield Batch(graph.rows(ids), learned[ids])
+    ids = torch.arange(bounds[part], bounds[part + 1], device=graph.labels.device)
+    weight = weight_of_train(graph, train)[ids]
+    if weight.any():
+        yield Batch(graph.rows(ids), weight)
 
 
 def even_ranges(adjacency: Adjacency, parts: int) -> list[int]:

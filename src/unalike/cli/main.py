@@ -15,6 +15,7 @@ COMMANDS = {
     "fetch": "Download the raw files of datasets and convert them.",
     "import": "Turn edge lists and node tables into a stored graph.",
     "train": "Train a method on the splits of a dataset.",
+    "tune": "Search the settings of correct and smooth.",
     "measure": "Tell how homophilous graphs are.",
     "table": "Print a table of the paper, ours beside the printed numbers.",
     "figure": "Draw a figure of the paper.",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any
 
 from unalike.errors import lookup
 from unalike.methods import METHODS
-from unalike.options import options_of
+from unalike.options import choices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,21 +38,45 @@ class Result:
     @property
     def command(self) -> str:
         """The command line that repeats this run."""
-        usual = options_of(lookup(METHODS, self.method, "method")())
-        flags = [flag(name, value, usual[name]) for name, value in self.options.items()]
-        words = ["unalike train", shlex.quote(self.dataset), self.method, *flags]
-        words += [f"--splits {self.split}", f"--seed {self.seed}"]
-        return " ".join(filter(None, words))
+        return command(self, splits=str(self.split))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def flag(name: str, value: Any, usual: Any) -> str:
+def command(result: Result, *, splits: str) -> str:
+    """The command line that runs what a result came from on some splits."""
+    usual = lookup(METHODS, result.method, "method")()
+    words = ["unalike", "train", shlex.quote(result.dataset), result.method]
+    words += words_of(usual, result.options)
+    return " ".join([*words, "--splits", splits, "--seed", str(result.seed)])
+
+
+def words_of(usual: Any, options: Mapping[str, Any]) -> list[str]:
+    """Options as the command line has them: flags, then what is chosen with its own.
+
+    `usual` holds the defaults of the settings that the options are about.
+    """
+    flags, last = [], []
+    chosen = choices(type(usual))
+    for field in fields(usual):
+        value = getattr(usual, field.name)
+        if field.name in chosen:
+            name = options[field.name]
+            kind = lookup(chosen[field.name], name, field.name)
+            last += [name, *words_of(value if type(value) is kind else kind(), options)]
+        elif is_dataclass(value):
+            flags += words_of(value, options)
+        else:
+            flags += flag(field.name, options[field.name], value)
+    return flags + last
+
+
+def flag(name: str, value: Any, usual: Any) -> list[str]:
     """An option as it is written on the command line; nothing for a usual switch."""
     told = name.replace("_", "-")
-    if not isinstance(value, bool):
-        return f"--{told} {shlex.quote(str(value))}"
-    if value == usual:
-        return ""
-    return f"--{told}" if value else f"--no-{told}"
+    if isinstance(value, bool):
+        switch = f"--{told}" if value else f"--no-{told}"
+        return [] if value == usual else [switch]
+    parts = value if isinstance(value, list | tuple) else [value]
+    return [f"--{told}", *(shlex.quote(str(part)) for part in parts)]

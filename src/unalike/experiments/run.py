@@ -17,7 +17,7 @@ from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
 from unalike.graph import Graph
 from unalike.methods import name_of
-from unalike.methods.method import Method, Trained, solve_stack
+from unalike.methods.method import Method
 from unalike.metrics import Metric
 from unalike.options import options_of
 from unalike.progress import SILENT, Progress
@@ -35,6 +35,65 @@ class Place:
     checkpoint: Path | None = None
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Exam:
+    """Some splits of a dataset, as tasks to solve and as answers to grade by."""
+
+    dataset: Source
+    graph: Graph
+    splits: dict[int, Split]
+    seed: int
+
+    @classmethod
+    def of(cls, dataset: Source | str, splits: Sequence[int] | None, seed: int) -> Exam:
+        """The exam of some splits, or of all of them."""
+        dataset = find(dataset) if isinstance(dataset, str) else dataset
+        graph, known = dataset.prepared(), dataset.splits()
+        wanted = choose(splits, len(known), dataset.name)
+        for number in wanted:
+            told = f"split {number} of {dataset.name}"
+            check(known[number], graph, dataset.metric, told)
+        chosen = {number: known[number] for number in wanted}
+        return cls(dataset=dataset, graph=graph, splits=chosen, seed=seed)
+
+    def tasks(self) -> list[Task]:
+        """A task for each split, with a seed of its own."""
+        return [
+            Task.hide(self.graph, split, self.dataset.metric, self.seed + number)
+            for number, split in self.splits.items()
+        ]
+
+    def facts(self, method: Method, device: str) -> dict[str, Any]:
+        """What the results of a method have in common."""
+        return {
+            "dataset": self.dataset.name,
+            "method": name_of(method),
+            "options": options_of(method),
+            "metric": self.dataset.metric.name,
+            "seed": self.seed,
+            "device": device_name(device),
+            "versions": versions(),
+        }
+
+    def results(
+        self, method: Method, solutions: Sequence[Solution], spent: float, device: str
+    ) -> list[Result]:
+        """The graded solutions, a result for each split."""
+        facts, metric = self.facts(method, device), self.dataset.metric
+        return [
+            Result(
+                **facts,
+                split=number,
+                **grade(solution, self.graph, split, metric),
+                **story(solution.curve, spent / len(self.splits)),
+                peak_memory_mb=peak_memory_mb(device),
+            )
+            for (number, split), solution in zip(
+                self.splits.items(), solutions, strict=True
+            )
+        ]
+
+
 def run(
     dataset: Source | str,
     method: Method,
@@ -45,51 +104,16 @@ def run(
 ) -> list[Result]:
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
-    dataset = find(dataset) if isinstance(dataset, str) else dataset
-    graph, known = dataset.prepared(), dataset.splits()
-    wanted = choose(splits, len(known), dataset.name)
-    for number in wanted:
-        check(known[number], graph, dataset.metric, f"split {number} of {dataset.name}")
-    tasks = [Task.hide(graph, known[i], dataset.metric, seed + i) for i in wanted]
-    facts: dict[str, Any] = {
-        "dataset": dataset.name,
-        "method": name_of(method),
-        "options": options_of(method),
-        "metric": dataset.metric.name,
-        "seed": seed,
-        "device": device_name(place.device),
-        "versions": versions(),
-    }
-    key = json.dumps({**facts, "splits": wanted}, sort_keys=True)
-    began = time.perf_counter()
-    solutions = solve(method, tasks, key, place)
-    spent = (time.perf_counter() - began) / len(tasks)
-    return [
-        Result(
-            **facts,
-            split=number,
-            **grade(solution, graph, known[number], dataset.metric),
-            **story(solution.curve, spent),
-            peak_memory_mb=peak_memory_mb(place.device),
-        )
-        for number, solution in zip(wanted, solutions, strict=True)
-    ]
-
-
-def solve(
-    method: Method, tasks: Sequence[Task], key: str, place: Place
-) -> list[Solution]:
-    """All tasks at once where the method trains, one after the other elsewhere."""
-    if not isinstance(method, Trained):
-        return [method.solve(task, device=place.device) for task in tasks]
+    exam = Exam.of(dataset, splits, seed)
+    facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
+    key = json.dumps(facts, sort_keys=True)
     keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
-    return solve_stack(
-        [method] * len(tasks),
-        tasks,
-        device=place.device,
-        progress=place.progress,
-        checkpoint=keep,
+    began = time.perf_counter()
+    solutions = method.solve_all(
+        exam.tasks(), device=place.device, progress=place.progress, checkpoint=keep
     )
+    spent = time.perf_counter() - began
+    return exam.results(method, solutions, spent, place.device)
 
 
 def choose(splits: Sequence[int] | None, count: int, name: str) -> list[int]:

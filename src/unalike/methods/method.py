@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
+from unalike.batchings import BATCHINGS, Full, Rows
 from unalike.batchings.batching import Batching
-from unalike.batchings.full import Full
-from unalike.batchings.rows import Rows
 from unalike.graph import Graph
+from unalike.options import one_of
 from unalike.progress import SILENT, Progress
 from unalike.task import Solution, Task
 from unalike.training.checkpoint import Checkpoint
@@ -21,6 +21,15 @@ from unalike.training.fit import Run, fit
 from unalike.training.network import Network
 from unalike.training.room import runs_at_once
 from unalike.training.settings import Training
+
+if TYPE_CHECKING:
+    RowBatching = Full | Rows
+    SubgraphBatching = Batching
+else:
+    RowBatching = one_of({"full": Full, "rows": Rows})
+    SubgraphBatching = one_of(
+        {name: kind for name, kind in BATCHINGS.items() if kind is not Rows}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +39,20 @@ class Method(ABC):
     paper: ClassVar[str]
     family: ClassVar[str] = "closed form"
 
-    @abstractmethod
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
         """Score every node, learning from the labels the task shows."""
+        return self.solve_all([task], device=device)[0]
+
+    @abstractmethod
+    def solve_all(
+        self,
+        tasks: Sequence[Task],
+        *,
+        device: torch.device | str = "cpu",
+        progress: Progress = SILENT,
+        checkpoint: Checkpoint | None = None,
+    ) -> list[Solution]:
+        """Solve tasks on one graph; what they share is done once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +70,21 @@ class Trained(Method):
         """Work done once, before training; it has nothing to learn."""
         return graph
 
-    def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
-        return solve_stack([self], [task], device=device)[0]
+    def solve_all(
+        self,
+        tasks: Sequence[Task],
+        *,
+        device: torch.device | str = "cpu",
+        progress: Progress = SILENT,
+        checkpoint: Checkpoint | None = None,
+    ) -> list[Solution]:
+        return solve_stack(
+            [self] * len(tasks),
+            tasks,
+            device=device,
+            progress=progress,
+            checkpoint=checkpoint,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +93,7 @@ class RowWise(Trained):
 
     family: ClassVar[str] = "row-wise"
 
-    batching: Full | Rows = field(default_factory=Full)
+    batching: RowBatching = field(default_factory=Full)
     """What a step learns from: the whole graph, or some of its rows."""
 
 
@@ -69,6 +102,9 @@ class MessagePassing(Trained):
     """A method whose scores of a node depend on its neighbours' rows too."""
 
     family: ClassVar[str] = "message passing"
+
+    batching: SubgraphBatching = field(default_factory=Full)
+    """What a step learns from: the whole graph, or a part with its inner edges."""
 
 
 def solve_stack(

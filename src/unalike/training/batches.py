@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unalike.adjacency import Ids
-from unalike.batchings.batching import Batch, Batching
+from unalike.batchings.batching import Batching
 from unalike.batchings.prefetch import Prefetch
 from unalike.graph import Graph
 from unalike.metrics import Metric
@@ -72,7 +72,7 @@ class BatchEpochs:
         losses: list[Tensor] = []
         counts: list[Tensor] = []
         drawn = self.batching.epoch(self.graph, self.task.train, chance)
-        batches = Prefetch(carried(useful(drawn), self.device))
+        batches = Prefetch(carried(drawn, self.device))
         for batch in batches:
             weight = batch.weight.expand(stack.num_runs, -1)
             first = stack.products(batch.graph)
@@ -104,8 +104,3 @@ class BatchEpochs:
     @cached_property
     def _whole(self) -> Graph:
         return self.graph.to(self.device)
-
-
-def useful(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The batches that hold something to learn from."""
-    return (batch for batch in batches if bool(batch.weight.any()))
