@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from unalike.batchings import BATCHINGS, Full, Rows
+from unalike.batchings import BATCHINGS
 from unalike.batchings.batching import Batching
+from unalike.batchings.full import Full
+from unalike.batchings.rows import Rows
 from unalike.graph import Graph
 from unalike.options import one_of
 from unalike.progress import SILENT, Progress
