@@ -126,6 +126,7 @@ def test_induced_by_ids_in_any_order(dense, data):
     assert_rows(sparse(dense).induced(ids), dense[ids][:, ids])
 
 
+@settings(deadline=None)
 @given(matrices(square=True))
 def test_what_is_cut_from_symmetric_rows_is_symmetric(dense):
     whole = sparse(torch.maximum(dense, dense.T))
