@@ -167,12 +167,21 @@ def test_a_cover_holds_every_node_once(name, scoring, kind):
 def test_the_cover_is_the_graph_unless_told(name, scoring):
     graph = suiting(nodes=100)
     batching = small(name) if scoring is None else small(name, scoring=scoring)
-    pieces = list(batching.cover(graph, seeded()))
-    if scoring in ("graph", None):
-        assert len(pieces) == 1
-        assert pieces[0] is graph
-    else:
-        assert len(pieces) == (10 if scoring == "parts" else len(pieces) - 1 + 1) > 1
+    assert next(small(name).cover(graph, seeded())) is graph
+    counts = {"parts": 10, "batches": {"clusters": 2}.get(name, 4)}
+    assert len(list(batching.cover(graph, seeded()))) == counts.get(scoring, 1)
+
+
+@pytest.mark.parametrize(("name", "scoring"), [one for one in SCORINGS if one[1]])
+def test_unknown_scoring_is_refused(name, scoring):
+    with pytest.raises(UserError, match=rf"No scoring 'x{scoring}'. Did you mean"):
+        small(name, scoring=f"x{scoring}")
+
+
+@pytest.mark.parametrize("name", ["saint-nodes", "saint-edges"])
+def test_edges_cannot_be_drawn_where_there_are_none(name):
+    with pytest.raises(UserError, match="The graph has no edges"):
+        learned(small(name), HAND_DRAWN["no edges"], torch.arange(3))
 
 
 @pytest.mark.parametrize(

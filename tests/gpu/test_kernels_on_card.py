@@ -121,3 +121,13 @@ def test_gather_adamw(runs, width, half, weighted):
     )
     plain.gather_adamw(weights, rows, slope, step)
     assert_same(card, weights)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_induced(weighted):
+    rows = random_rows((300, 300), weighted=weighted)
+    assert rows.symmetric().to("cuda").is_symmetric
+    ids = torch.randperm(300)[:120]
+    cut = rows.to("cuda").induced(ids.cuda())
+    assert cut.columns.is_cuda
+    assert torch.equal(cut.to_dense(), rows.to_dense()[ids][:, ids])

@@ -124,3 +124,20 @@ def test_steps_are_those_of_torch(kernels):
             run.grad = slope[:, place].clone()
             optimiser.step()
             torch.testing.assert_close(weights.now[:, place], run.detach())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("ids", [[], [3], [0, 4, 9], [9, 0, 4, 8, 2], range(10)])
+def test_induced(ids, wide, weighted):
+    rows = random_rows((10, 10), weighted=weighted)
+    if wide:
+        rows = Adjacency(rows.starts, rows.columns.long(), 10, rows.values)
+    ids = torch.tensor(ids, dtype=torch.int64)
+    for kernels in (cpu, plain):
+        cut = kernels.induced(rows, ids)
+        assert torch.equal(Adjacency(*cut).to_dense(), rows.to_dense()[ids][:, ids])
+        assert cut.columns.dtype == rows.columns.dtype
+        inside = cut.starts[:-1].repeat_interleave(cut.starts.diff())
+        rises = cut.columns.diff() > 0
+        assert rises[inside.diff() == 0].all()
