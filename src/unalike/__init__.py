@@ -11,6 +11,8 @@ HOMES = {
     "APPNP": "methods.appnp",
     "Adjacency": "adjacency",
     "DATASETS": "datasets",
+    "GAT": "methods.gat",
+    "GATJK": "methods.gat_jk",
     "GCN": "methods.gcn",
     "GCNII": "methods.gcnii",
     "GCNJK": "methods.gcn_jk",

@@ -22,6 +22,8 @@ PUBLIC = {
     "APPNP",
     "Adjacency",
     "DATASETS",
+    "GAT",
+    "GATJK",
     "GCN",
     "GCNII",
     "GCNJK",
