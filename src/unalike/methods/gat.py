@@ -22,7 +22,7 @@ class GAT(MessagePassing):
 
     paper = "Veličković et al. 2018, https://arxiv.org/abs/1710.10903"
 
-    hidden: int = 32
+    hidden: int = 8
     """Width of each head of a hidden layer; the paper tries 4, 8, 12 and 32."""
     heads: int = 8
     """Heads of each layer; the paper tries 2, 4 and 8."""

@@ -19,7 +19,7 @@ class GATJK(MessagePassing):
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
 
-    hidden: int = 32
+    hidden: int = 8
     """Width of each head; the paper tries 4, 8, 12 and 32."""
     heads: int = 8
     """Heads of each layer; the paper tries 2, 4 and 8."""
