@@ -13,7 +13,7 @@ pytestmark = [
 ]
 
 SHAPES = [(1, 1), (1, 5), (2, 8), (3, 33), (8, 32), (40, 8), (1, 300)]
-BOUNDS = {torch.float64: 1e-9, torch.float32: 2e-5, torch.bfloat16: 2e-2}
+BOUNDS = {torch.float64: 1e-9, torch.float32: 5e-5, torch.bfloat16: 5e-2}
 
 
 def random_rows(nodes):
@@ -29,7 +29,7 @@ def both_ways(attend, inputs, pull):
     """What is gathered, and the slopes of all inputs."""
     given = [one.clone().requires_grad_() for one in inputs]
     found = attend(*given)
-    return found, *torch.autograd.grad(found, given, pull)
+    return found.detach(), *torch.autograd.grad(found, given, pull)
 
 
 @pytest.mark.parametrize("kind", BOUNDS)

@@ -16,6 +16,7 @@ from unalike.methods.layers.jumping import JUMPS
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import MessagePassing, solve_stack
 from unalike.metrics import ACCURACY
+from unalike.training.room import hidden_width
 
 with warnings.catch_warnings():
     # Importing it compiles a script, which torch has come to warn of.
@@ -399,6 +400,15 @@ def test_attention_begins_as_glorot_says(name):
     for vector in (parts.sources[0], parts.targets[0]):
         assert 0.9 * bound < vector.abs().max() <= bound
     assert not any(offset.any() for offset in parts.offsets)
+
+
+def test_room_is_made_for_every_head():
+    graph = make_graph(directed=False)
+    one, four = (
+        hidden_width(network_of("gat", graph, heads=heads)) for heads in (1, 4)
+    )
+    averaged = CLASSES
+    assert four - averaged == 4 * (one - averaged)
 
 
 def test_attention_has_heads():
