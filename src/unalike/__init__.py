@@ -12,6 +12,8 @@ HOMES = {
     "Adjacency": "adjacency",
     "CorrectAndSmooth": "methods.correct_and_smooth",
     "DATASETS": "datasets",
+    "GAT": "methods.gat",
+    "GATJK": "methods.gat_jk",
     "GCN": "methods.gcn",
     "GCNII": "methods.gcnii",
     "GCNJK": "methods.gcn_jk",

@@ -19,6 +19,8 @@ from unalike.measures import measure as measure
 from unalike.methods import METHODS as METHODS
 from unalike.methods.appnp import APPNP as APPNP
 from unalike.methods.correct_and_smooth import CorrectAndSmooth as CorrectAndSmooth
+from unalike.methods.gat import GAT as GAT
+from unalike.methods.gat_jk import GATJK as GATJK
 from unalike.methods.gcn import GCN as GCN
 from unalike.methods.gcn_jk import GCNJK as GCNJK
 from unalike.methods.gcnii import GCNII as GCNII

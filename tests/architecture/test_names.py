@@ -23,6 +23,8 @@ PUBLIC = {
     "Adjacency",
     "CorrectAndSmooth",
     "DATASETS",
+    "GAT",
+    "GATJK",
     "GCN",
     "GCNII",
     "GCNJK",

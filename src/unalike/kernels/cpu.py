@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from unalike.kernels.compiled import compiled
+from unalike.kernels.compiled import compiled, start_threads
 from unalike.kernels.rows import Parts, Rows
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
@@ -19,17 +19,7 @@ ENTRIES_AT_ONCE = 2**31 - 1
 HALVES = (torch.bfloat16, torch.float16)
 
 
-def _start_threads() -> None:
-    """Start numba's threads now; with that it sets the number torch uses, once.
-
-    Were that to happen after the first step, later ones would sum in another order.
-    """
-    wanted = torch.get_num_threads()
-    numba.get_num_threads()
-    torch.set_num_threads(wanted)
-
-
-_start_threads()
+start_threads()
 
 
 def gather(

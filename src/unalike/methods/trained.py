@@ -1,6 +1,8 @@
 """Methods that are trained: the table of all of them."""
 
 from unalike.methods.appnp import APPNP
+from unalike.methods.gat import GAT
+from unalike.methods.gat_jk import GATJK
 from unalike.methods.gcn import GCN
 from unalike.methods.gcn_jk import GCNJK
 from unalike.methods.gcnii import GCNII
@@ -19,7 +21,9 @@ TRAINED: dict[str, type[Trained]] = {
     "link": LINK,
     "sgc": SGC,
     "gcn": GCN,
+    "gat": GAT,
     "gcn-jk": GCNJK,
+    "gat-jk": GATJK,
     "appnp": APPNP,
     "h2gcn": H2GCN,
     "mixhop": MixHop,

@@ -35,5 +35,5 @@ def runs_at_once(network: Network, graph: Graph, device: torch.device) -> int:
 
 
 def hidden_width(network: Network) -> int:
-    """Numbers per node behind the tables, by the offsets that are added to them."""
+    """Numbers per node behind the tables, by the vectors that add to or weigh them."""
     return sum(p.numel() for p in network.parameters() if p.dim() == 1)
