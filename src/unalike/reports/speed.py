@@ -73,4 +73,6 @@ def _bars(axis: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
