@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from unalike.kernels.compiled import compiled, start_threads
 from unalike.kernels.rows import Parts, Rows
+from unalike.kernels.spread import Spread
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
 ENTRIES_AT_ONCE = 2**31 - 1
@@ -66,6 +67,49 @@ def _pieces(starts: Int[Tensor, " rows_and_one"]) -> Iterator[tuple[int, int, Te
         end = max(row + 1, int(fits) - 1)
         yield first, int(starts[end]), starts[row : end + 1] - first
         row = end
+
+
+def propagate(
+    spread: Spread,
+    dense: Float[Tensor, "nodes width"],
+    keep: float = 1.0,
+    start: Float[Tensor, "nodes width"] | None = None,
+) -> Float[Tensor, "nodes width"]:
+    """A gather along scaled entries, its loops and its start in one pass."""
+    exact = torch.promote_types(dense.dtype, torch.float32)
+    rows, none = spread.rows, dense.new_empty(0, dtype=exact)
+    shares = torch.tensor([keep, 1 - keep], dtype=exact)
+    values = none if rows.values is None else rows.values
+    begun = none.view(0, 0) if start is None else start
+    given = (values, spread.scale, spread.added, dense, begun, shares)
+    out = torch.empty(dense.shape, dtype=exact)
+    read = (part.detach().to(exact).contiguous().numpy() for part in given)
+    _propagate(out.numpy(), rows.starts.numpy(), rows.columns.numpy(), *read)
+    return out.to(dense.dtype)
+
+
+@compiled(parallel=True, fastmath={"contract"})
+def _propagate(out, starts, columns, values, scale, added, dense, start, shares):
+    weighted, begun = len(values) > 0, len(start) > 0
+    keep, rest = shares[0], shares[1]
+    for row in numba.prange(len(out)):
+        total, own = out[row], keep * scale[row]
+        loop = own * scale[row] * added[row]
+        source = dense[row]
+        for k in range(out.shape[1]):
+            total[k] = loop * source[k]
+        if begun:
+            source = start[row]
+            for k in range(out.shape[1]):
+                total[k] += rest * source[k]
+        for entry in range(starts[row], starts[row + 1]):
+            column = columns[entry]
+            weight = own * scale[column]
+            if weighted:
+                weight *= values[entry]
+            source = dense[column]
+            for k in range(out.shape[1]):
+                total[k] += weight * source[k]
 
 
 def adamw(

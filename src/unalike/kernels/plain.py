@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unalike.kernels.rows import Parts, Rows
+from unalike.kernels.spread import Spread
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
 
@@ -33,6 +34,22 @@ def gather(
     rows_of_entries = row_of_entry.repeat_interleave(lengths)
     found = total.index_add(0, rows_of_entries, picked).to(dense.dtype)
     return found if out is None else out.copy_(found)
+
+
+def propagate(
+    spread: Spread,
+    dense: Float[Tensor, "nodes width"],
+    keep: float = 1.0,
+    start: Float[Tensor, "nodes width"] | None = None,
+) -> Float[Tensor, "nodes width"]:
+    """`keep` times the product with S (A + L) S, and the start for what is not kept."""
+    exact = torch.promote_types(dense.dtype, torch.float32)
+    scale, added = (part[:, None].to(exact) for part in (spread.scale, spread.added))
+    scaled = scale * dense
+    found = keep * scale * (gather(spread.rows, scaled) + added * scaled)
+    if start is not None:
+        found = found + (1 - keep) * start.to(exact)
+    return found.to(dense.dtype)
 
 
 def adamw(

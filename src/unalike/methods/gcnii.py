@@ -75,7 +75,6 @@ class _Network(MessagePassingNetwork):
         layers = zip(self.weights, self.norms, strict=True)
         for layer, (weight, norm) in enumerate(layers, start=1):
             beta = math.log(self.theta / layer + 1)
-            flown = adjacency @ self.dropout(x)
-            u = (1 - self.alpha) * flown + self.alpha * start
+            u = adjacency.back_to(start, self.alpha, self.dropout(x))
             x = torch.relu(norm((1 - beta) * u + beta * (u @ weight)))
         return self.final(self.dropout(x))
