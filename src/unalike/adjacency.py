@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from weakref import ref
 
 import numpy as np
 import scipy.sparse
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from unalike.errors import UserError
 from unalike.kernels.rows import Rows
+from unalike.kernels.two_hop import two_hop
 from unalike.product import SparseProduct
 
 Ids = Int[Tensor, " _"]
@@ -85,9 +87,12 @@ class Adjacency(Rows):
     @cached_property
     def transposed(self) -> Adjacency:
         """The same entries with rows and columns exchanged; itself if symmetric."""
+        if self.columns.is_cuda:
+            mirror = (home := self.home).transposed
+            return self if mirror is home else mirror.to(self.columns.device)
         mirror = Adjacency.from_scipy(
             self.to_scipy().T, weighted=self.values is not None
-        ).to(self.columns.device)
+        )
         return self if self._equals(mirror) else mirror
 
     @cached_property
@@ -105,9 +110,15 @@ class Adjacency(Rows):
     @cached_property
     def two_hop(self) -> Adjacency:
         """Nodes two steps away that are not one step away; mostly a node itself too."""
-        once = self.to_scipy().astype(bool)
-        beyond = scipy.sparse.csr_array((once @ once) > once)
-        return Adjacency.from_scipy(beyond, weighted=False).to(self.columns.device)
+        if self.columns.is_cuda:
+            return self.home.two_hop.to(self.columns.device)
+        found = two_hop(self.to_scipy().astype(bool), id_dtype(self.width))
+        starts, columns = map(torch.from_numpy, found)
+        beyond = Adjacency(starts, columns, self.width)
+        if self.is_symmetric:
+            # Then so are its two hops, which may be too many to be transposed.
+            vars(beyond)["transposed"] = beyond
+        return beyond
 
     @property
     def is_symmetric(self) -> bool:
@@ -186,9 +197,20 @@ class Adjacency(Rows):
         if self.columns.device == torch.device(device):
             return self
         values = None if self.values is None else self.values.to(device)
-        return Adjacency(
+        moved = Adjacency(
             self.starts.to(device), self.columns.to(device), self.width, values
         )
+        vars(moved)["origin"] = ref(self)
+        return moved
+
+    @property
+    def home(self) -> Adjacency:
+        """The same rows where they came from, as long as those are in use.
+
+        What is worked out there serves every device, and every copy on it.
+        """
+        origin: Adjacency | None = vars(self).get("origin", lambda: None)()
+        return self.to("cpu") if origin is None else origin
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         """A scipy matrix over the same memory; int8 ones where there are no values."""
