@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from weakref import ref
 
 import numpy as np
 import scipy.sparse
@@ -14,6 +15,7 @@ from unalike.errors import UserError
 from unalike.kernels import kernels_of
 from unalike.kernels.rows import Rows
 from unalike.kernels.transpose import transpose
+from unalike.kernels.two_hop import two_hop
 from unalike.product import SparseProduct
 
 Ids = Int[Tensor, " _"]
@@ -111,9 +113,15 @@ class Adjacency(Rows):
     @cached_property
     def two_hop(self) -> Adjacency:
         """Nodes two steps away that are not one step away; mostly a node itself too."""
-        once = self.to_scipy().astype(bool)
-        beyond = scipy.sparse.csr_array((once @ once) > once)
-        return Adjacency.from_scipy(beyond, weighted=False).to(self.columns.device)
+        if self.columns.is_cuda:
+            return self.home.two_hop.to(self.columns.device)
+        found = two_hop(self.to_scipy().astype(bool), id_dtype(self.width))
+        starts, columns = map(torch.from_numpy, found)
+        beyond = Adjacency(starts, columns, self.width)
+        if self.is_symmetric:
+            # Then so are its two hops, which may be too many to be transposed.
+            vars(beyond)["transposed"] = beyond
+        return beyond
 
     @property
     def is_symmetric(self) -> bool:
@@ -197,7 +205,17 @@ class Adjacency(Rows):
         moved = Adjacency(
             self.starts.to(device), self.columns.to(device), self.width, values
         )
+        vars(moved)["origin"] = ref(self)
         return moved._known_symmetric(self._is_known_symmetric)
+
+    @property
+    def home(self) -> Adjacency:
+        """The same rows where they came from, as long as those are in use.
+
+        What is worked out there serves every device, and every copy on it.
+        """
+        origin: Adjacency | None = vars(self).get("origin", lambda: None)()
+        return self.to("cpu") if origin is None else origin
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         """A scipy matrix over the same memory; int8 ones where there are no values."""

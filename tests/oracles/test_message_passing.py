@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 import scipy.sparse
 import torch
+from graphs import tasks_of
 from torch.nn import functional as F
 
 from unalike import METHODS, Graph, Split, Task, Training, UserError, random_splits
 from unalike.adjacency import Adjacency
+from unalike.kernels.two_hop import likely_entries, most_entries
 from unalike.methods.gpr_gnn import page_rank
-from unalike.methods.h2gcn import most_entries
+from unalike.methods.h2gcn import bytes_of, far_from
 from unalike.methods.layers.jumping import JUMPS
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import MessagePassing, solve_stack
@@ -460,9 +462,20 @@ def test_a_stack_trains_as_plain_loops_do(name, sparse):
 
 
 def test_too_large_a_two_hop_graph_is_refused(monkeypatch):
-    monkeypatch.setattr("unalike.methods.h2gcn.machine_memory", lambda: 100)
-    with pytest.raises(UserError, match=r"two-hop graph .* may take"):
-        METHODS["h2gcn"]().prepare(make_graph(directed=True))
+    (task,) = tasks_of(make_graph(directed=True))
+    monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: 100)
+    with pytest.raises(UserError, match=r"needs about .* GB; .* free on the cpu"):
+        METHODS["h2gcn"]().solve(task)
+    assert "two_hop" not in vars(task.graph.adjacency)
+
+
+def test_what_fits_by_its_estimate_is_not_refused(monkeypatch):
+    graph = make_graph(directed=False)
+    once = graph.adjacency.to_scipy().astype(bool)
+    room = bytes_of(likely_entries(once))
+    assert room < bytes_of(most_entries(once))
+    monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: room)
+    assert far_from(graph.adjacency) is graph.adjacency.two_hop
 
 
 def test_too_many_features_are_not_made_dense(monkeypatch):
@@ -471,10 +484,3 @@ def test_too_many_features_are_not_made_dense(monkeypatch):
     with pytest.raises(UserError, match="--no-drop-features"):
         METHODS["gcnii"]().prepare(graph)
     assert METHODS["gcnii"](drop_features=False).prepare(graph) is graph
-
-
-def test_paths_of_two_steps_bound_the_two_hop_graph(graph):
-    once = (graph.adjacency.to_dense() > 0).float()
-    most = most_entries(graph.adjacency)
-    assert most == min(int((once @ once).sum()), NODES**2)
-    assert graph.adjacency.two_hop.num_entries <= most
