@@ -194,10 +194,11 @@ def _cut(first, last, columns, weights, place):
     for row in range(len(first)):
         for entry in range(first[row], last[row]):
             # Written before it is known to be wanted: a wrong guess costs more.
-            found[end] = place[columns[entry]]
+            column = place[columns[entry]]
+            found[end] = column
             if len(weights):
                 kept[end] = weights[entry]
-            end += found[end] >= 0
+            end += column >= 0
         starts[row + 1] = end
     return starts, found[:end].copy(), kept[:end].copy()
 
