@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from threading import Lock
 from typing import Any, TypeVar
 
 import numba
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+ONE_AT_A_TIME = Lock()
+"""Held around parallel loops.
+
+The one thread pool of numba's that every machine has ends the process when two threads
+enter it at the same time.
+"""
 
 
 def compiled(

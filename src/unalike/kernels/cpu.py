@@ -1,4 +1,4 @@
-"""The kernels on processor cores: torch's embedding bag, and a fused AdamW."""
+"""The kernels on processor cores: torch's embedding bag, copied rows, fused AdamW."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numba
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from unalike.kernels.compiled import compiled
-from unalike.kernels.rows import Rows
+from unalike.kernels.compiled import ONE_AT_A_TIME, compiled
+from unalike.kernels.copying import copy_run
+from unalike.kernels.rows import Rows, Taken, bounds_of
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
 ENTRIES_AT_ONCE = 2**31 - 1
@@ -78,6 +79,31 @@ def _pieces(starts: Int[Tensor, " rows_and_one"]) -> Iterator[tuple[int, int, Te
         row = end
 
 
+def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Taken:
+    """Some rows, in the order of `ids`: their starts, columns and values."""
+    first, starts = bounds_of(rows, ids)
+    values = None if rows.values is None else _copied(rows.values, first, starts)
+    return starts, _copied(rows.columns, first, starts), values
+
+
+def _copied(
+    part: Shaped[Tensor, " edges"],
+    first: Int[Tensor, " ids"],
+    starts: Int[Tensor, " ids_and_one"],
+) -> Shaped[Tensor, " taken"]:
+    out = part.new_empty(int(starts[-1]))
+    with ONE_AT_A_TIME:
+        _copy(part.detach().numpy(), first.numpy(), starts.numpy(), out.numpy())
+    return out
+
+
+@compiled(parallel=True)
+def _copy(part, first, starts, out):
+    for row in numba.prange(len(first)):
+        begin = starts[row]
+        copy_run(out, begin, part, first[row], starts[row + 1] - begin)
+
+
 def adamw(
     weights: Weights, gradient: Float[Tensor, "rows runs width"], step: Step
 ) -> None:
@@ -87,17 +113,17 @@ def adamw(
     now, first, second, best, slope = (
         part.reshape(rows * runs, width).numpy() for part in parts
     )
-    _adamw(
-        now,
-        first,
-        second,
-        best,
-        slope,
-        step.rate.numpy(),
-        step.decay.numpy(),
-        step.improved.numpy(),
-        *step.scales.numpy(),
-    )
+    settings = (step.rate, step.decay, step.improved)
+    with ONE_AT_A_TIME:
+        _adamw(
+            now,
+            first,
+            second,
+            best,
+            slope,
+            *(setting.numpy() for setting in settings),
+            *step.scales.numpy(),
+        )
     if weights.half is not None:
         weights.half.copy_(weights.now)
 

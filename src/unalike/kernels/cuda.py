@@ -11,6 +11,7 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
+from unalike.kernels.plain import take as take
 from unalike.kernels.rows import Rows
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from unalike.kernels.rows import Rows
+from unalike.kernels.rows import Rows, Taken, bounds_of
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
 
@@ -33,6 +33,15 @@ def gather(
     rows_of_entries = row_of_entry.repeat_interleave(lengths)
     found = total.index_add(0, rows_of_entries, picked).to(dense.dtype)
     return found if out is None else out.copy_(found)
+
+
+def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Taken:
+    """Some rows, in the order of `ids`: their starts, columns and values."""
+    first, starts = bounds_of(rows, ids)
+    shift = (first - starts[:-1]).repeat_interleave(starts.diff())
+    entries = shift + torch.arange(len(shift), device=ids.device)
+    values = None if rows.values is None else rows.values[entries]
+    return starts, rows.columns[entries], values
 
 
 def adamw(

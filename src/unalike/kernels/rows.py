@@ -5,9 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+Taken: TypeAlias = tuple[
+    Int[Tensor, " ids_and_one"],
+    Int[Tensor, " taken"],
+    Float[Tensor, " taken"] | None,
+]
+"""The starts, columns and values of some rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,3 +43,13 @@ class Rows(ABC):
     def longest_first(self) -> Int[Tensor, " rows"]:
         """The rows by falling length, so that the longest are not begun last."""
         return self.degrees.argsort(descending=True, stable=True).int()
+
+
+def bounds_of(
+    rows: Rows, ids: Int[Tensor, " ids"]
+) -> tuple[Int[Tensor, " ids"], Int[Tensor, " ids_and_one"]]:
+    """Where some rows begin in `rows`, and where they do one behind the other."""
+    first, last = rows.starts[:-1][ids], rows.starts[1:][ids]
+    starts = torch.zeros(len(ids) + 1, dtype=torch.int64, device=ids.device)
+    torch.cumsum(last - first, 0, out=starts[1:])
+    return first, starts
