@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -92,6 +92,7 @@ def test_a_pair_may_repeat_more_often_than_a_byte_counts():
     assert rows.to_dense().tolist() == [[1.0]]
 
 
+@settings(deadline=None)
 @given(matrices(), st.data())
 def test_rows_in_any_order_with_repeats(dense, data):
     ids = data.draw(st.lists(st.integers(0, len(dense) - 1), max_size=8))
@@ -100,6 +101,7 @@ def test_rows_in_any_order_with_repeats(dense, data):
         assert_rows(found, dense[ids])
 
 
+@settings(deadline=None)
 @given(matrices(), st.data())
 def test_slices(dense, data):
     chosen = data.draw(st.slices(len(dense)))
@@ -114,6 +116,7 @@ def test_a_slice_shares_memory():
     assert cut.columns.data_ptr() == wanted
 
 
+@settings(deadline=None)
 @given(matrices(square=True), st.data())
 def test_induced_by_ids_in_any_order(dense, data):
     every = list(range(len(dense)))

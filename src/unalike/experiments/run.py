@@ -46,7 +46,7 @@ def run(
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
     dataset = find(dataset) if isinstance(dataset, str) else dataset
-    graph, known = dataset.prepared(), dataset.splits()
+    graph, known = dataset.prepared(progress=place.progress), dataset.splits()
     wanted = choose(splits, len(known), dataset.name)
     for number in wanted:
         check(known[number], graph, dataset.metric, f"split {number} of {dataset.name}")
