@@ -15,8 +15,10 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from unalike import Graph, open_graph
+from unalike import open_graph
 from unalike.draft import drafting
+from unalike.reader import Reader
+from unalike.store import Stored
 
 Work: TypeAlias = Callable[[torch.Tensor], object]
 
@@ -58,14 +60,16 @@ def seconds(works: dict[str, Work], nodes: int, size: int) -> dict[str, float]:
     return {name: min(times) for name, times in spent.items()}
 
 
-def table(graph: Graph, size: int) -> None:
+def table(stored: Stored, size: int) -> None:
     """Print the speed of each way to the same kind of rows."""
+    graph = stored.graph
     rows, features = graph.adjacency, graph.features
     peer = scipy.sparse.csr_array(rows.to_scipy())
     works: dict[str, Work] = {
         "unalike rows": rows.rows,
         "scipy csr[rows]": lambda ids: peer[ids.numpy()],
         "unalike rows with features": graph.rows,
+        "the same, read from files": Reader(stored).rows,
         "torch features[ids]": lambda ids: features[ids],
     }
     for touched in (rows.columns, features.view(torch.int16)):
@@ -90,7 +94,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="unalike-bench-") as work:
         store(Path(work) / "graph", options.edges, options.features)
-        table(open_graph(Path(work) / "graph").load(), options.rows)
+        table(open_graph(Path(work) / "graph"), options.rows)
 
 
 if __name__ == "__main__":

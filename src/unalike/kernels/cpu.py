@@ -81,7 +81,7 @@ def _pieces(starts: Int[Tensor, " rows_and_one"]) -> Iterator[tuple[int, int, Te
 
 def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Taken:
     """Some rows, in the order of `ids`: their starts, columns and values."""
-    first, starts = bounds_of(rows, ids)
+    first, starts = bounds_of(rows.starts, ids)
     values = None if rows.values is None else _copied(rows.values, first, starts)
     return starts, _copied(rows.columns, first, starts), values
 

@@ -37,7 +37,7 @@ def gather(
 
 def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Taken:
     """Some rows, in the order of `ids`: their starts, columns and values."""
-    first, starts = bounds_of(rows, ids)
+    first, starts = bounds_of(rows.starts, ids)
     shift = (first - starts[:-1]).repeat_interleave(starts.diff())
     entries = shift + torch.arange(len(shift), device=ids.device)
     values = None if rows.values is None else rows.values[entries]

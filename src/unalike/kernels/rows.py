@@ -46,10 +46,10 @@ class Rows(ABC):
 
 
 def bounds_of(
-    rows: Rows, ids: Int[Tensor, " ids"]
+    starts: Int[Tensor, " rows_and_one"], ids: Int[Tensor, " ids"]
 ) -> tuple[Int[Tensor, " ids"], Int[Tensor, " ids_and_one"]]:
-    """Where some rows begin in `rows`, and where they do one behind the other."""
-    first, last = rows.starts[:-1][ids], rows.starts[1:][ids]
-    starts = torch.zeros(len(ids) + 1, dtype=torch.int64, device=ids.device)
-    torch.cumsum(last - first, 0, out=starts[1:])
-    return first, starts
+    """Where some rows begin, and where they do when one is put behind the other."""
+    first, last = starts[:-1][ids], starts[1:][ids]
+    begins = torch.zeros(len(ids) + 1, dtype=torch.int64, device=ids.device)
+    torch.cumsum(last - first, 0, out=begins[1:])
+    return first, begins
