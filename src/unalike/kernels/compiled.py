@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import numba
+import torch
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
@@ -37,3 +38,13 @@ def compiled(
         )
 
     return compile_inside
+
+
+def start_threads() -> None:
+    """Start numba's threads now; with that it sets the number torch uses, once.
+
+    Were that to happen after the first step, later ones would sum in another order.
+    """
+    wanted = torch.get_num_threads()
+    numba.get_num_threads()
+    torch.set_num_threads(wanted)

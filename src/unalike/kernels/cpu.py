@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from unalike.kernels.compiled import ONE_AT_A_TIME, compiled
+from unalike.kernels.compiled import ONE_AT_A_TIME, compiled, start_threads
 from unalike.kernels.copying import copy_run
 from unalike.kernels.rows import Rows, Taken, bounds_of
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
@@ -19,18 +19,7 @@ from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 ENTRIES_AT_ONCE = 2**31 - 1
 HALVES = (torch.bfloat16, torch.float16)
 
-
-def _start_threads() -> None:
-    """Start numba's threads now; with that it sets the number torch uses, once.
-
-    Were that to happen after the first step, later ones would sum in another order.
-    """
-    wanted = torch.get_num_threads()
-    numba.get_num_threads()
-    torch.set_num_threads(wanted)
-
-
-_start_threads()
+start_threads()
 
 
 def gather(
