@@ -23,6 +23,7 @@ from unalike.errors import UserError, lookup
 from unalike.features import Features
 from unalike.graph import Graph
 from unalike.metrics import ACCURACY, METRICS, Metric
+from unalike.progress import SILENT, Progress
 from unalike.split import Split, to_matrix
 
 ABOUT = "graph.json"
@@ -58,7 +59,7 @@ class Stored:
     def load(self) -> Graph:
         return self.graph
 
-    def prepared(self) -> Graph:
+    def prepared(self, *, progress: Progress = SILENT) -> Graph:
         """What methods are given: the graph as it is."""
         return self.graph
 

@@ -19,6 +19,7 @@ LAYERS = [
     {"task"},
     {"draft"},
     {"store"},
+    {"reader"},
     {"importing", "datasets", "measures"},
     {"batchings"},
     {"training"},
