@@ -160,7 +160,7 @@ def convolve(network, graph):
         oracle.lin.weight.data, oracle.bias.data = weight.T, offset
         x = oracle(x, ends, edge_weight)
         if layer < len(weights) - 1:
-            x = torch.relu(parts.norms[layer](x))
+            x = torch.relu(parts.bridges[layer].norm(x))
         outputs.append(x)
     return outputs
 
@@ -290,7 +290,8 @@ def test_gcnii_is_that_of_pyg(graph):
     network = scatter(network_of("gcnii", graph, hidden=5, layers=4, theta=1.5))
     x, ends, edge_weight = ends_and_weights(graph)
     start = x = torch.relu(x @ entry_of(network)[0] + entry_of(network)[1])
-    layers = zip(network.weights, network.norms, strict=True)
+    norms = [bridge.norm for bridge in network.bridges]
+    layers = zip(network.weights, norms, strict=True)
     for layer, (weight, norm) in enumerate(layers, start=1):
         oracle = pyg.GCN2Conv(5, alpha=0.1, theta=1.5, layer=layer)
         oracle.weight1.data = weight

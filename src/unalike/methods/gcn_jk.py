@@ -46,5 +46,5 @@ class _Network(MessagePassingNetwork):
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         adjacency = Normalised.of(batch.adjacency)
-        outputs = self.convolutions(adjacency, self.enter(batch, first))
+        outputs = self.convolutions.outputs(adjacency, self.enter(batch, first))
         return self.final(self.join(outputs))

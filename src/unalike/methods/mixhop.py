@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
-from unalike.methods.layers.dropout import Dropout
+from unalike.methods.layers.bridge import BridgedLinear
 from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.mlp import widths
 from unalike.methods.layers.normalised import Normalised
@@ -45,12 +45,7 @@ class _Network(MessagePassingNetwork):
         super().__init__(graph, Table(graph.num_features, sizes[0]))
         self.hops = of.hops
         self.further = nn.ModuleList(
-            nn.Sequential(
-                nn.BatchNorm1d(before),
-                nn.ReLU(),
-                Dropout(of.dropout),
-                nn.Linear(before, after),
-            )
+            BridgedLinear(before, after, of.dropout, relu="after")
             for before, after in pairwise(sizes)
         )
         self.final = nn.Linear(sizes[-1], graph.num_classes)
@@ -70,6 +65,7 @@ def mix_hops(
     width = x.shape[1] // (hops + 1)
     done = []
     for _ in range(hops):
-        done.append(x[:, :width])
-        x = adjacency @ x[:, width:]
+        near, far = x.split([width, x.shape[1] - width], 1)
+        done.append(near)
+        x = adjacency @ far
     return torch.cat([*done, x], 1)
