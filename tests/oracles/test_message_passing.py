@@ -268,11 +268,11 @@ def test_mixhop_is_that_of_pyg(graph):
     x, ends, edge_weight = ends_and_weights(graph)
     weight, offset = entry_of(network)
     linears = [(weight.T, offset)]
-    linears += [(layer[-1].weight, layer[-1].bias) for layer in network.further]
+    linears += [(it.linear.weight, it.linear.bias) for it in network.further]
     ones = Normalised.of(graph.adjacency)
     for layer, (weight, offset) in enumerate(linears):
         if layer:
-            x = network.further[layer - 1][:-1](x)
+            x = network.further[layer - 1].bridge(x)
         oracle = pyg.MixHopConv(x.shape[1], len(weight) // 3, powers=[0, 1, 2])
         for linear, part in zip(oracle.lins, weight.chunk(3), strict=True):
             linear.weight.data = part

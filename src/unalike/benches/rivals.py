@@ -83,7 +83,7 @@ class GATRival(nn.Module):
 
         super().__init__()
         heads, wide = method.heads, method.heads * method.hidden
-        inputs = [graph.num_features, *[wide] * (method.layers - 1)]
+        inputs = [graph.num_features, *[wide] * (max(method.layers, 2) - 1)]
         self.layers = nn.ModuleList(
             GATConv(before, method.hidden, heads) for before in inputs[:-1]
         )

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from unalike.kernels.bridge import Relu
+from unalike.kernels.bridges import Relu
 from unalike.methods.layers.dropout import Dropout
 
 Weight = Float[Tensor, "_ _"]

@@ -14,7 +14,7 @@ from unalike.training.network import glorot
 
 
 class Convolutions(nn.Module):
-    """Â x W + b again and again; the first product x W is an entry's."""
+    """Â x W + b again and again; the first product Â x W is an entry's."""
 
     def __init__(self, sizes: Sequence[int], dropout: float, *, normed: bool) -> None:
         super().__init__()
@@ -25,22 +25,22 @@ class Convolutions(nn.Module):
         )
 
     def forward(
-        self, adjacency: Normalised, x: Float[Tensor, "nodes _"]
+        self, adjacency: Normalised, flown: Float[Tensor, "nodes _"]
     ) -> Float[Tensor, "nodes _"]:
-        """The output of the last layer."""
+        """The output of the last layer; the first product is there and has flown."""
         for offset, bridge, weight in self._hidden():
-            x = bridge(adjacency @ x + offset, out_of=weight)
-        return adjacency @ x + self.offsets[-1]
+            flown = adjacency @ bridge(flown + offset, out_of=weight)
+        return flown + self.offsets[-1]
 
     def outputs(
-        self, adjacency: Normalised, x: Float[Tensor, "nodes _"]
+        self, adjacency: Normalised, flown: Float[Tensor, "nodes _"]
     ) -> list[Float[Tensor, "nodes _"]]:
         """The output of every layer: hidden ones before dropout, the last one raw."""
         found = []
         for offset, bridge, weight in self._hidden():
-            found.append(torch.relu(bridge.norm(adjacency @ x + offset)))
-            x = bridge.dropout(found[-1]) @ weight
-        return [*found, adjacency @ x + self.offsets[-1]]
+            found.append(torch.relu(bridge.norm(flown + offset)))
+            flown = adjacency @ (bridge.dropout(found[-1]) @ weight)
+        return [*found, flown + self.offsets[-1]]
 
     def _hidden(self) -> Iterator[tuple[Tensor, Any, Tensor]]:
         return zip(self.offsets, self.bridges, self.weights, strict=False)

@@ -8,8 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import Function
 
-from unalike.kernels import cuda_bridge
-from unalike.kernels.bridge import Norm, Relu
+from unalike.kernels.bridges import Norm, Relu, cuda
 
 EPSILON = 1e-5
 """Added to variances, as batch norm does."""
@@ -34,9 +33,9 @@ class Crossing(Function):
         relu: Relu,
     ) -> tuple[Tensor, Tensor, Tensor]:
         raw = _times(x, into)
-        mean, variance = cuda_bridge.moments(raw, relu)
+        mean, variance = cuda.moments(raw, relu)
         norm = Norm(mean, (variance + EPSILON).rsqrt(), gain, shift, rate, seed)
-        crossed = cuda_bridge.cross(raw, norm, relu, drops=True)
+        crossed = cuda.cross(raw, norm, relu, drops=True)
         return _times(crossed, out_of), mean, variance
 
     @staticmethod
@@ -56,11 +55,11 @@ class Crossing(Function):
         raw = _times(x, into)
         to_out_of = None
         if out_of is not None:
-            crossed = cuda_bridge.cross(raw, norm, ctx.relu, drops=True)
+            crossed = cuda.cross(raw, norm, ctx.relu, drops=True)
             to_out_of = (crossed.mT @ slope).to(out_of.dtype)
             del crossed
             slope = _times(slope, out_of.mT)
-        to_raw, to_gain, to_shift = cuda_bridge.cross_back(raw, slope, norm, ctx.relu)
+        to_raw, to_gain, to_shift = cuda.cross_back(raw, slope, norm, ctx.relu)
         to_into = None if into is None else (x.mT @ to_raw).to(into.dtype)
         to_x = to_raw if into is None else _times(to_raw, into.mT)
         return to_x.to(x.dtype), to_into, to_gain, to_shift, None, None, to_out_of, None

@@ -1,4 +1,4 @@
-"""Bridge: what a batch norm and a dropout need to know, run by run."""
+"""Kernels of bridges: batch norm, ReLU and dropout between two layers."""
 
 from typing import Literal, NamedTuple
 

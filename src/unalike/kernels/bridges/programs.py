@@ -1,25 +1,7 @@
-"""Bridges on NVIDIA cards: batch norm, ReLU and dropout in one pass each way.
+"""The programs of bridges on NVIDIA cards: each takes a tile of one run."""
 
-What is dropped is drawn from a seed, a row and a column, so that the backward pass
-draws the same again and nothing is kept of it. No atomics: the same bits each time.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-import torch
 import triton
 import triton.language as tl
-from jaxtyping import Float
-from torch import Tensor
-
-from unalike.kernels.bridge import Norm, Relu
-
-TILE = 4096
-"""Numbers a program holds at a time: rows times columns."""
-ROWS = 1024
-"""Rows that a program takes one tile after the other."""
 
 
 @triton.jit
@@ -50,7 +32,7 @@ def _tile(x, run, row, column, count, width, run_stride, row_stride):
 
 
 @triton.jit
-def _moments(
+def moments(
     x,
     sums,
     count,
@@ -62,6 +44,7 @@ def _moments(
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
+    """The mean of a block of rows, and the sum of squares around it."""
     part, run = tl.program_id(0), tl.program_id(1)
     column = tl.program_id(2) * block + tl.arange(0, block)
     inside = column < width
@@ -87,7 +70,7 @@ def _moments(
 
 
 @triton.jit
-def _cross(
+def cross(
     x,
     out,
     mean,
@@ -106,6 +89,7 @@ def _cross(
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
+    """Norm, ReLU and dropout of a tile."""
     run = tl.program_id(1)
     row = tl.program_id(0) * tile + tl.arange(0, tile)
     column = tl.program_id(2) * block + tl.arange(0, block)
@@ -168,7 +152,7 @@ def _slope(
 
 
 @triton.jit
-def _sums_back(
+def sums_back(
     x,
     slope,
     mean,
@@ -190,6 +174,7 @@ def _sums_back(
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
+    """Sums over a block of rows of the slope, and of it times the normed numbers."""
     part, run = tl.program_id(0), tl.program_id(1)
     column = tl.program_id(2) * block + tl.arange(0, block)
     once = tl.zeros([block], tl.float32)
@@ -225,7 +210,7 @@ def _sums_back(
 
 
 @triton.jit
-def _cross_back(
+def cross_back(
     x,
     slope,
     mean,
@@ -247,6 +232,7 @@ def _cross_back(
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
+    """The slope of what went into a tile."""
     run = tl.program_id(1)
     row = tl.program_id(0) * tile + tl.arange(0, tile)
     column = tl.program_id(2) * block + tl.arange(0, block)
@@ -281,88 +267,3 @@ def _cross_back(
         found = tl.where(raw > 0, found, 0)
     place = (run.to(tl.int64) * count + row)[:, None] * width + column[None, :]
     tl.store(out + place, found.to(out.dtype.element_ty), mask=there)
-
-
-def moments(
-    x: Float[Tensor, "runs nodes width"], relu: Relu
-) -> tuple[Float[Tensor, "runs width"], Float[Tensor, "runs width"]]:
-    """The mean and the variance of each column, after a ReLU that comes before."""
-    x = _by_rows(x)
-    runs, count, width = x.shape
-    block, tile = _block(width)
-    parts = triton.cdiv(count, ROWS)
-    sums = torch.empty(runs, parts, 2, width, device=x.device)
-    _moments[(parts, runs, triton.cdiv(width, block))](
-        x, sums, *_sizes(x), relu == "before", ROWS, tile, block
-    )
-    sizes = torch.full((parts, 1), float(ROWS), device=x.device, dtype=torch.float64)
-    sizes[-1] = count - (parts - 1) * ROWS
-    means, squares = sums.double().unbind(2)
-    mean = (sizes * means).sum(1) / count
-    apart = sizes * (means - mean[:, None]).square()
-    variance = (squares + apart).sum(1) / count
-    return mean.float(), variance.float()
-
-
-def cross(
-    x: Float[Tensor, "runs nodes width"], norm: Norm, relu: Relu, *, drops: bool
-) -> Float[Tensor, "runs nodes width"]:
-    """Norm, ReLU and dropout of numbers."""
-    x = _by_rows(x)
-    runs, count, width = x.shape
-    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    block, tile = _block(width)
-    grid = (triton.cdiv(count, tile), runs, triton.cdiv(width, block))
-    flags = (relu == "before", relu == "after", drops)
-    _cross[grid](x, out, *_vectors(norm), *_sizes(x), *flags, tile, block)
-    return out
-
-
-def cross_back(
-    x: Float[Tensor, "runs nodes width"],
-    slope: Float[Tensor, "runs nodes width"],
-    norm: Norm,
-    relu: Relu,
-) -> tuple[
-    Float[Tensor, "runs nodes width"],
-    Float[Tensor, "runs width"],
-    Float[Tensor, "runs width"],
-]:
-    """The slopes of the numbers, of the gain and of the shift."""
-    x, slope = _by_rows(x), _by_rows(slope)
-    runs, count, width = x.shape
-    block, tile = _block(width)
-    flags = (relu == "before", relu == "after")
-    sizes = (*_sizes(x), slope.stride(0), slope.stride(1))
-    parts, columns = triton.cdiv(count, ROWS), triton.cdiv(width, block)
-    sums = torch.empty(runs, parts, 2, width, device=x.device)
-    _sums_back[(parts, runs, columns)](
-        x, slope, *_vectors(norm), sums, *sizes, *flags, ROWS, tile, block
-    )
-    totals = sums.sum(1)
-    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    averages = totals / count
-    grid = (triton.cdiv(count, tile), runs, columns)
-    _cross_back[grid](
-        x, slope, *_vectors(norm), averages, out, *sizes, *flags, tile, block
-    )
-    return out, totals[:, 1], totals[:, 0]
-
-
-def _by_rows(x: Float[Tensor, "runs nodes width"]) -> Tensor:
-    """The same numbers, those of a row side by side in memory."""
-    return x if x.stride(2) == 1 or x.shape[2] == 1 else x.contiguous()
-
-
-def _block(width: int) -> tuple[int, int]:
-    """How many columns and rows a program takes at a time."""
-    block = min(128, max(16, triton.next_power_of_2(width)))
-    return block, TILE // block
-
-
-def _sizes(x: Tensor) -> tuple[int, ...]:
-    return x.shape[1], x.shape[2], x.stride(0), x.stride(1)
-
-
-def _vectors(norm: Norm) -> tuple[Any, ...]:
-    return tuple(part.contiguous() for part in norm)
