@@ -74,7 +74,7 @@ class BridgedLinear(nn.Module):
 
     def forward(self, x: Float[Tensor, "nodes inputs"]) -> Float[Tensor, "nodes _"]:
         crossed = self.bridge(x, out_of=self.linear.weight.T)
-        return crossed + self.linear.bias
+        return crossed + self.linear.bias.to(crossed.dtype)
 
 
 @torch.no_grad()

@@ -29,7 +29,7 @@ class Convolutions(nn.Module):
     ) -> Float[Tensor, "nodes _"]:
         """The output of the last layer; the first product is there and has flown."""
         for offset, bridge, weight in self._hidden():
-            flown = adjacency @ bridge(flown + offset, out_of=weight)
+            flown = adjacency @ bridge(flown + offset.to(flown.dtype), out_of=weight)
         return flown + self.offsets[-1]
 
     def outputs(

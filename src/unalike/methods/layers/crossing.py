@@ -56,13 +56,15 @@ class Crossing(Function):
         to_out_of = None
         if out_of is not None:
             crossed = cuda.cross(raw, norm, ctx.relu, drops=True)
-            to_out_of = (crossed.mT @ slope).to(out_of.dtype)
+            to_out_of = (crossed.mT.to(slope.dtype) @ slope).to(out_of.dtype)
             del crossed
             slope = _times(slope, out_of.mT)
         to_raw, to_gain, to_shift = cuda.cross_back(raw, slope, norm, ctx.relu)
-        to_into = None if into is None else (x.mT @ to_raw).to(into.dtype)
-        to_x = to_raw if into is None else _times(to_raw, into.mT)
-        return to_x.to(x.dtype), to_into, to_gain, to_shift, None, None, to_out_of, None
+        to_into = None
+        if into is not None:
+            to_into = (x.mT.to(to_raw.dtype) @ to_raw).to(into.dtype)
+        to_x = _times(to_raw, None if into is None else into.mT).to(x.dtype)
+        return to_x, to_into, to_gain, to_shift, None, None, to_out_of, None
 
     @staticmethod
     def vmap(
