@@ -39,14 +39,13 @@ class BatchEpochs:
     device: torch.device
     waited: float = 0.0
     """Seconds spent waiting for batches."""
-    spent: float = 0.0
-    """Seconds spent in all."""
+    learned: float = 0.0
+    """Seconds spent in steps, that waiting included."""
     entries: int = 0
     """Entries of the adjacency that went through a step."""
 
     def advance(self) -> None:
         """One more epoch."""
-        began = time.perf_counter()
         chance = torch.Generator().manual_seed(self.task.seed)
         draw = int(torch.randint(2**62, (self.state.epoch + 1,), generator=chance)[-1])
         self._learn(chance.manual_seed(draw))
@@ -59,7 +58,13 @@ class BatchEpochs:
         self.state.note_grade(grade)
         self.state.keep_best()
         self.state.epoch += 1
-        self.spent += time.perf_counter() - began
+
+    @property
+    def told(self) -> str:
+        """How fast it goes, and what of the time is spent waiting for batches."""
+        speed = self.entries / max(self.learned, 1e-9) / 1e6
+        waiting = self.waited / max(self.learned, 1e-9)
+        return f" {speed:,.1f} M edges/s, {waiting:.0%} waiting for them"
 
     def score(self) -> Float[Tensor, "runs nodes classes"]:
         """Score every node with the best weights of each run."""
@@ -68,7 +73,7 @@ class BatchEpochs:
         return self._score(everything, chance, best=True)
 
     def _learn(self, chance: torch.Generator) -> None:
-        stack = self.state.stack
+        began, stack = time.perf_counter(), self.state.stack
         losses: list[Tensor] = []
         counts: list[Tensor] = []
         drawn = self.batching.epoch(self.graph, self.task.train, chance)
@@ -80,6 +85,7 @@ class BatchEpochs:
             counts.append(batch.weight.sum())
             self.entries += batch.graph.adjacency.num_entries
         self.waited += batches.waited
+        self.learned += time.perf_counter() - began
         if losses:
             shares = torch.stack(counts) / torch.stack(counts).sum()
             self.state.note_loss(shares @ torch.stack(losses))

@@ -37,6 +37,8 @@ class Epochs:
     first: Stacked = field(init=False)
     record: torch.cuda.CUDAGraph | None = None
     done: int = 0
+    told = ""
+    """Nothing to add to the notes of an epoch."""
 
     def __post_init__(self) -> None:
         self.first = self.state.stack.products(self.plan.rows)

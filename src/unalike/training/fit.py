@@ -90,12 +90,12 @@ def _fit(
         epochs.advance()
         now = time.perf_counter()
         if now - seen > GLANCE_SECONDS:
-            progress.advance(state.epoch - told, _note(state))
+            progress.advance(state.epoch - told, _note(state) + epochs.told)
             told, seen = state.epoch, now
         saver.glance(state)
     saver.done(state)
     state.keep_best()
-    progress.advance(state.epoch - told, _note(state))
+    progress.advance(state.epoch - told, _note(state) + epochs.told)
     scores = epochs.score()
     seconds = (time.perf_counter() - began) / len(runs)
     return [

@@ -1,0 +1,75 @@
+"""LINKX on a graph of 607 million entries by batches of rows: time and memory.
+
+python benchmarks/larger_than_memory.py                     wiki-twin, two epochs
+python benchmarks/larger_than_memory.py --graph pokec-twin  another graph
+"""
+
+import argparse
+import resource
+import time
+from pathlib import Path
+
+import torch
+
+from unalike import LINKX, Task, Training, find
+from unalike.batchings.rows import Rows
+from unalike.methods.directions import look
+from unalike.training import fit
+from unalike.training.plan import show_labels
+
+
+def resident_gb() -> dict[str, float]:
+    """Memory of this process now: its own, and that of files it has mapped."""
+    path = Path("/proc/self/status")
+    if not path.exists():
+        return {}
+    lines = dict(line.split(":", 1) for line in path.read_text().splitlines())
+    kinds = {"own": "RssAnon", "mapped": "RssFile", "peak": "VmHWM"}
+    return {told: int(lines[name].split()[0]) / 2**20 for told, name in kinds.items()}
+
+
+def main() -> None:
+    """Train, and tell of every epoch."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--graph", default="wiki-twin")
+    parser.add_argument("--hidden", type=int, default=64)
+    parser.add_argument("--size", type=int, default=200_000)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--tables", default="adamw")
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    source = find(options.graph)
+    began = time.perf_counter()
+    graph = source.prepared()
+    print(f"{options.graph}: {graph.num_nodes:,} nodes, ", end="")
+    print(f"{graph.adjacency.num_entries:,} entries, {graph.num_features} features, ")
+    print(f"there after {time.perf_counter() - began:.1f} s")
+    batching = Rows(size=options.size, tables=options.tables)
+    training = Training(epochs=options.epochs)
+    method = LINKX(hidden=options.hidden, batching=batching, training=training)
+    task = Task.hide(graph, source.splits()[0], source.metric, 0)
+    task = Task(**{**vars(task), "graph": look(graph, method.directions)})
+    run = fit.Run(method.network, task, training, batching)
+    device = torch.device(options.device)
+    state = fit.start([run], show_labels([task]), device)
+    epochs = fit.begin([run], state, show_labels([task]), fit.SILENT)
+    for _ in range(options.epochs):
+        began, seen = time.perf_counter(), epochs.entries
+        learned, waited = epochs.learned, epochs.waited
+        epochs.advance()
+        spent, steps = time.perf_counter() - began, epochs.learned - learned
+        print(
+            f"epoch {spent:.1f} s, of which steps {steps:.1f} s: "
+            f"{(epochs.entries - seen) / steps / 1e6:.1f} M edges/s, "
+            f"{(epochs.waited - waited) / steps:.0%} waiting for rows; "
+            + ", ".join(f"{k} {gb:.2f} GB" for k, gb in resident_gb().items()),
+            flush=True,
+        )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"peak resident memory {peak:.2f} GB")
+    if device.type == "cuda":
+        print(f"on the card {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")
+
+
+if __name__ == "__main__":
+    main()
