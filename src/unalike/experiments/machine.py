@@ -2,6 +2,9 @@
 
 import platform
 import resource
+import subprocess
+from functools import cache
+from pathlib import Path
 
 import torch
 
@@ -43,3 +46,17 @@ def versions() -> dict[str, str]:
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
+
+
+@cache
+def commit() -> str:
+    """The commit of the source tree this runs from; empty for an installed package."""
+    root = Path(__file__).parents[3]
+    if not (root / ".git").exists():
+        return ""
+    asked = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    try:
+        found = subprocess.run(asked, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return found.stdout.strip()

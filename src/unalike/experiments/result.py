@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from unalike.errors import lookup
@@ -33,12 +33,15 @@ class Result:
     versions: dict[str, str]
     losses: list[float]
     grades: list[float]
+    view: dict[str, Any] = field(default_factory=dict)
+    """What the dataset was seen as other than usual, named as flags."""
 
     @property
     def command(self) -> str:
         """The command line that repeats this run."""
         usual = options_of(lookup(METHODS, self.method, "method")())
         flags = [flag(name, value, usual[name]) for name, value in self.options.items()]
+        flags += [flag(name, value, False) for name, value in self.view.items()]
         words = ["unalike train", shlex.quote(self.dataset), self.method, *flags]
         words += [f"--splits {self.split}", f"--seed {self.seed}"]
         return " ".join(filter(None, words))

@@ -15,6 +15,7 @@ from unalike.datasets import Source, find
 from unalike.errors import UserError
 from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
+from unalike.experiments.view import view_of
 from unalike.graph import Graph
 from unalike.methods import name_of
 from unalike.methods.method import Method, Trained, solve_stack
@@ -44,47 +45,65 @@ def run(
     place: Place | None = None,
 ) -> list[Result]:
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
-    place = place or Place()
     dataset = find(dataset) if isinstance(dataset, str) else dataset
+    wanted = choose(splits, len(dataset.splits()), dataset.name)
+    members = [(method, number) for number in wanted]
+    return run_stack(dataset, members, seed=seed, place=place)
+
+
+def run_stack(
+    dataset: Source,
+    members: Sequence[tuple[Method, int]],
+    *,
+    seed: int = 0,
+    place: Place | None = None,
+) -> list[Result]:
+    """Solve and grade splits of a dataset by methods of one shape, in one stack."""
+    place = place or Place()
     graph, known = dataset.prepared(), dataset.splits()
-    wanted = choose(splits, len(known), dataset.name)
-    for number in wanted:
+    numbers = [number for _, number in members]
+    for number in set(numbers):
         check(known[number], graph, dataset.metric, f"split {number} of {dataset.name}")
-    tasks = [Task.hide(graph, known[i], dataset.metric, seed + i) for i in wanted]
-    facts: dict[str, Any] = {
+    tasks = [Task.hide(graph, known[i], dataset.metric, seed + i) for i in numbers]
+    shared: dict[str, Any] = {
         "dataset": dataset.name,
-        "method": name_of(method),
-        "options": options_of(method),
+        "view": view_of(dataset).changes,
         "metric": dataset.metric.name,
         "seed": seed,
         "device": device_name(place.device),
         "versions": versions(),
     }
-    key = json.dumps({**facts, "splits": wanted}, sort_keys=True)
+    facts = [
+        {**shared, "method": name_of(method), "options": options_of(method), "split": i}
+        for method, i in members
+    ]
     began = time.perf_counter()
-    solutions = solve(method, tasks, key, place)
+    key = json.dumps(facts, sort_keys=True)
+    solutions = solve([method for method, _ in members], tasks, key, place)
     spent = (time.perf_counter() - began) / len(tasks)
+    memory = peak_memory_mb(place.device)
     return [
         Result(
-            **facts,
-            split=number,
-            **grade(solution, graph, known[number], dataset.metric),
+            **told,
+            **grade(solution, graph, known[told["split"]], dataset.metric),
             **story(solution.curve, spent),
-            peak_memory_mb=peak_memory_mb(place.device),
+            peak_memory_mb=memory,
         )
-        for number, solution in zip(wanted, solutions, strict=True)
+        for told, solution in zip(facts, solutions, strict=True)
     ]
 
 
 def solve(
-    method: Method, tasks: Sequence[Task], key: str, place: Place
+    methods: Sequence[Method], tasks: Sequence[Task], key: str, place: Place
 ) -> list[Solution]:
-    """All tasks at once where the method trains, one after the other elsewhere."""
-    if not isinstance(method, Trained):
-        return [method.solve(task, device=place.device) for task in tasks]
+    """All tasks at once where the methods train, one after the other elsewhere."""
+    trained = [method for method in methods if isinstance(method, Trained)]
+    if len(trained) < len(methods):
+        pairs = zip(methods, tasks, strict=True)
+        return [method.solve(task, device=place.device) for method, task in pairs]
     keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
     return solve_stack(
-        [method] * len(tasks),
+        trained,
         tasks,
         device=place.device,
         progress=place.progress,

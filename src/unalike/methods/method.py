@@ -25,6 +25,8 @@ class Method(ABC):
 
     paper: ClassVar[str]
     family: ClassVar[str] = "closed form"
+    may_differ: ClassVar[frozenset[str]] = frozenset()
+    """Options in which the runs of one stack may differ; the others are its shape."""
 
     @abstractmethod
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
@@ -34,6 +36,8 @@ class Method(ABC):
 @dataclass(frozen=True, kw_only=True)
 class Trained(Method):
     """A method that trains a network by gradient descent."""
+
+    may_differ: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "dropout"})
 
     training: Training = field(default_factory=Training)
 

@@ -1,0 +1,123 @@
+"""Leases: who works on what, told to others and renewed while they live."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing import parent_process
+from uuid import uuid4
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Engine
+from sqlalchemy.exc import OperationalError
+
+from unalike.experiments.database import clock, insert_new, writing
+from unalike.experiments.schema import LEASES
+
+SECONDS = 60.0
+"""How long a lease holds that nobody renews."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process that takes leases; others on its machine can see whether it lives."""
+
+    host: str
+    process: int
+    mark: str
+
+    @classmethod
+    def here(cls) -> Worker:
+        """This process."""
+        return cls(platform.node(), os.getpid(), uuid4().hex[:8])
+
+    @classmethod
+    def named(cls, name: str) -> Worker:
+        """The worker of a name."""
+        host, process, mark = name.rsplit(" ", 2)
+        return cls(host, int(process), mark)
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.process} {self.mark}"
+
+    @property
+    def gone(self) -> bool:
+        """Is it certain that the process lives no more?"""
+        if self.host != platform.node():
+            return False
+        try:
+            os.kill(self.process, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
+
+
+@dataclass
+class Leases:
+    """The leases of one worker."""
+
+    engine: Engine
+    seconds: float = SECONDS
+    worker: Worker = field(default_factory=Worker.here)
+
+    def take(self, bundle: str) -> bool:
+        """Take a bundle that is free, or whose worker is gone."""
+        with writing(self.engine) as connection:
+            now = clock(connection)
+            lease = {"worker": str(self.worker), "expires": now + self.seconds}
+            if insert_new(connection, LEASES, [{"bundle": bundle, **lease}]):
+                return True
+            held = sql.select(LEASES).where(LEASES.c.bundle == bundle)
+            row = connection.execute(held.with_for_update()).mappings().one_or_none()
+            if row is None:
+                return False
+            if row["expires"] > now and not Worker.named(row["worker"]).gone:
+                return False
+            again = sql.update(LEASES).where(LEASES.c.bundle == bundle)
+            connection.execute(again.values(**lease))
+            return True
+
+    def give_back(self, bundle: str) -> None:
+        """Let others take a bundle."""
+        mine = (LEASES.c.bundle == bundle) & (LEASES.c.worker == str(self.worker))
+        with writing(self.engine) as connection:
+            connection.execute(sql.delete(LEASES).where(mine))
+
+    def renew(self) -> None:
+        """Hold what this worker has for longer."""
+        mine = LEASES.c.worker == str(self.worker)
+        with writing(self.engine) as connection:
+            until = clock(connection) + self.seconds
+            connection.execute(sql.update(LEASES).where(mine).values(expires=until))
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renew the leases while the block runs."""
+        stop = threading.Event()
+        beat = threading.Thread(target=self._beat, args=(stop,), daemon=True)
+        beat.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            beat.join()
+
+    def _beat(self, stop: threading.Event) -> None:
+        parent, renewed = parent_process(), time.monotonic()
+        while not stop.wait(min(1.0, self.seconds / 3)):
+            if parent is not None and not parent.is_alive():
+                # Whoever started this worker was killed: nobody wants its work.
+                os._exit(1)
+            if time.monotonic() - renewed < self.seconds / 3:
+                continue
+            # A database that is away for a moment costs a lease at worst, no result.
+            with suppress(OperationalError):
+                self.renew()
+                renewed = time.monotonic()

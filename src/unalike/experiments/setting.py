@@ -1,0 +1,88 @@
+"""Setting: a method with all its options, and its view of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from unalike.batchings import BATCHINGS
+from unalike.batchings.batching import Batching
+from unalike.errors import UserError, lookup
+from unalike.experiments.fingerprint import digest
+from unalike.experiments.view import AS_USUAL, View
+from unalike.methods import METHODS, name_of
+from unalike.methods.method import Method
+from unalike.options import options_of, with_options
+
+WHOLE = "full"
+"""The batching of methods that have none to choose."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same for all splits of a dataset."""
+
+    method: Method
+    view: View = AS_USUAL
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The setting as JSON can tell it."""
+        return {
+            "method": name_of(self.method),
+            "options": options_of(self.method),
+            "batching": batching_of(self.method),
+            "view": self.view.changes,
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of all of it."""
+        return digest(self.facts)
+
+    @cached_property
+    def shape(self) -> str:
+        """A digest of what the runs of one stack share."""
+        free = self.method.may_differ
+        told = self.facts["options"].items()
+        shared = {name: value for name, value in told if name not in free}
+        return digest({**self.facts, "options": shared})
+
+    @property
+    def words(self) -> str:
+        """The options that are not the usual ones."""
+        usual = options_of(type(self.method)())
+        told = {**self.facts["options"], **self.facts["batching"], **self.view.changes}
+        return " ".join(
+            f"{name}={value}"
+            for name, value in told.items()
+            if usual.get(name, WHOLE) != value
+        )
+
+
+def build(name: str, options: Mapping[str, Any], batching: str = WHOLE) -> Method:
+    """A method of the table with some options, those of its batching among them."""
+    method = lookup(METHODS, name, "method")()
+    if batching != WHOLE:
+        cut = lookup(BATCHINGS, batching, "batching")
+        if "batching" not in {field.name for field in fields(method)}:
+            raise UserError(f"{name} is not trained on batches; it has no {batching}.")
+        method = replace(method, **{"batching": cut()})
+    return with_options(method, options, name)
+
+
+def batching_of(method: Method) -> dict[str, Any]:
+    """The batching of a method: its name and its options."""
+    batching: Batching | None = getattr(method, "batching", None)
+    if batching is None:
+        return {"batching": WHOLE}
+    names = {kind: name for name, kind in BATCHINGS.items()}
+    return {"batching": names[type(batching)], **options_of(batching)}
+
+
+def revived(facts: Mapping[str, Any]) -> Setting:
+    """The setting that facts tell; options that were unknown then are as usual."""
+    method = build(facts["method"], facts["options"], facts["batching"]["batching"])
+    return Setting(method, View(**facts["view"]))
