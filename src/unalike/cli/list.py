@@ -59,6 +59,32 @@ def _without(options: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if key not in others}
 
 
+def recipes(data: Path | None) -> Rows:
+    """Every row of the results tables with its method, batching and settings."""
+    from unalike.experiments.cookbook import printed_tables
+    from unalike.experiments.space import num_settings
+
+    return [
+        {
+            "name": recipe.name,
+            "row": recipe.row,
+            "method": recipe.method or "",
+            "batching": recipe.batching,
+            "settings": num_settings(recipe),
+            "variants": ", ".join(recipe.variants),
+            "datasets": ", ".join(recipe.cells),
+            "quoted": {
+                column: cell.quoted
+                for column, cell in recipe.cells.items()
+                if cell.quoted
+            },
+            "printed": {column: cell.mean for column, cell in recipe.cells.items()},
+        }
+        for table in printed_tables().values()
+        for recipe in table.recipes()
+    ]
+
+
 def measures(data: Path | None) -> Rows:
     """Every measure of homophily with what it tells."""
     from unalike.measures import MEASURES
@@ -130,11 +156,23 @@ KINDS = {
         },
         spare=("paper",),
     ),
+    "recipes": Kind(
+        recipes,
+        {
+            "name": "name",
+            "method": "method",
+            "batching": "batching",
+            "settings": "settings",
+            "variants": "variants",
+            "datasets": "datasets",
+        },
+        spare=("variants", "batching"),
+    ),
     "measures": Kind(measures, WHAT),
     "metrics": Kind(metrics, WHAT),
 }
 
-PROSE = ("what", "licence", "hyperparameters", "paper")
+PROSE = ("what", "licence", "hyperparameters", "paper", "datasets")
 """What may take several lines."""
 
 
@@ -151,7 +189,7 @@ def command(
     Example: unalike list datasets
 
     Args:
-        kind: What to list: datasets, twins, methods, measures or metrics.
+        kind: What to list: datasets, twins, methods, recipes, measures or metrics.
         data: The data root; by default $UNALIKE_DATA, else the user's cache folder.
         all: Name every school of Facebook100, also those whose files are not here.
         json: Print one JSON document instead of a table.

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from unalike.cli.console import OUT, answer, note, progress_bar, show
+from unalike.cli.console import OUT, RESULTS, answer, note, progress_bar, show
 from unalike.errors import UserError
 from unalike.experiments.agenda import Agenda, Order, plan
 from unalike.experiments.cookbook import find_recipes
 from unalike.experiments.machine import choose_device
 from unalike.experiments.only import only as chosen_by
-from unalike.experiments.results import USUAL, Results
+from unalike.experiments.results import Results
 from unalike.experiments.search import Hunt, search_all
 from unalike.experiments.sweep import Crew, forecast, sweep
 from unalike.reports.layout import Column
@@ -37,7 +37,7 @@ def command(
     retry: bool = False,
     dry_run: bool = False,
     seed: int = 0,
-    results: str = USUAL,
+    results: str = RESULTS,
     device: str = "auto",
     lease: float = 60.0,
     data: Path | None = None,
@@ -81,13 +81,19 @@ def command(
         tell_search(order, Hunt(search, trials), results, crew, json=json)
         return
     agenda = plan(order)
-    note(f"{name}: {why}" for name, why in agenda.missing.items())
+    for why, count in Counter(agenda.missing.values()).items():
+        note([f"{count} cells cannot be run: {first_sentence(why)}"])
     if dry_run:
         tell_plan(agenda, results, crew.device, json=json)
         return
     with progress_bar() as bar:
         sweep(agenda, results, crew=crew, retry=retry, progress=bar)
     tell(agenda, results, json=json)
+
+
+def first_sentence(text: str) -> str:
+    """What is wrong, without what to do about it."""
+    return text.partition(". ")[0].removesuffix(".") + "."
 
 
 def tell(agenda: Agenda, url: str, *, json: bool) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import ArgumentError, DatabaseError
 
 from unalike.errors import UserError, lookup
 from unalike.experiments.schema import METADATA
@@ -30,13 +31,8 @@ INSERTS: dict[str, Callable[[sql.Table], Any]] = {
 
 def connect(url: str) -> Engine:
     """Open a database and make its tables where they are missing."""
+    engine = sql.create_engine(_parsed(url))
     try:
-        told = make_url(url)
-        lookup(INSERTS, told.get_backend_name(), "kind of database")
-        if told.get_backend_name() == "postgresql":
-            told = told.set(drivername="postgresql+psycopg")
-            _need_driver()
-        engine = sql.create_engine(told)
         if engine.dialect.name == "sqlite":
             sql.event.listen(engine, "connect", _tune)
             sql.event.listen(engine, "begin", _begin)
@@ -44,14 +40,33 @@ def connect(url: str) -> Engine:
             if engine.dialect.name == "postgresql":
                 connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
             METADATA.create_all(connection)
-    except (ArgumentError, NoSuchModuleError):
+    except DatabaseError as error:
+        raise UserError(f"{url} cannot be opened: {error.orig}.") from None
+    return engine
+
+
+def is_there(url: str) -> bool:
+    """Is there a database already? Of a server that is taken for granted."""
+    file = _parsed(url).database
+    return not url.startswith("sqlite") or bool(file and Path(file).exists())
+
+
+def _parsed(url: str) -> URL:
+    try:
+        told = make_url(url)
+    except ArgumentError:
         raise UserError(
             f"'{url}' names no database; write sqlite:///results.db "
             "or postgresql://user@host/name."
         ) from None
-    except DatabaseError as error:
-        raise UserError(f"{url} cannot be opened: {error.orig}.") from None
-    return engine
+    lookup(INSERTS, told.get_backend_name(), "kind of database")
+    if told.get_backend_name() == "postgresql":
+        if not find_spec("psycopg"):
+            raise UserError(
+                "PostgreSQL needs psycopg: pip install 'unalike[postgres]'."
+            )
+        return told.set(drivername="postgresql+psycopg")
+    return told
 
 
 def writing(engine: Engine) -> Any:
@@ -78,11 +93,6 @@ def clock(connection: Connection) -> float:
         now = sql.func.extract("epoch", sql.func.clock_timestamp())
         return float(connection.execute(sql.select(now)).scalar_one())
     return time.time()
-
-
-def _need_driver() -> None:
-    if not find_spec("psycopg"):
-        raise UserError("PostgreSQL needs psycopg: pip install 'unalike[postgres]'.")
 
 
 def _tune(connection: Any, _: Any) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from unalike.batchings import BATCHINGS
 from unalike.errors import UserError
 from unalike.experiments.setting import WHOLE, Setting, build
 from unalike.experiments.view import AS_USUAL, View
@@ -52,8 +53,8 @@ class Recipe:
 
     @property
     def known(self) -> bool:
-        """Is its method here?"""
-        return self.method in METHODS
+        """Are its method and batching here?"""
+        return self.method in METHODS and self.batching in BATCHINGS
 
     def grids_of(self, cell: Cell, variant: str = "") -> list[dict[str, list[Any]]]:
         """The values to try in a cell, as lists, grid by grid."""

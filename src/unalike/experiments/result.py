@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -39,11 +40,16 @@ class Result:
     @property
     def command(self) -> str:
         """The command line that repeats this run."""
+        return self.command_of([self.split])
+
+    def command_of(self, splits: Sequence[int]) -> str:
+        """The command line that does the same on some splits."""
         usual = options_of(lookup(METHODS, self.method, "method")())
         flags = [flag(name, value, usual[name]) for name, value in self.options.items()]
         flags += [flag(name, value, False) for name, value in self.view.items()]
         words = ["unalike train", shlex.quote(self.dataset), self.method, *flags]
-        words += [f"--splits {self.split}", f"--seed {self.seed}"]
+        numbers = ",".join(map(str, splits))
+        words += [f"--splits {numbers}", f"--seed {self.seed}"]
         return " ".join(filter(None, words))
 
     def to_json(self) -> dict[str, Any]:

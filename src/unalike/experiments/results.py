@@ -10,14 +10,13 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.engine import Engine
 
-from unalike.experiments.database import connect, insert_new, writing
+from unalike.experiments.database import connect, insert_new, is_there, writing
 from unalike.experiments.schema import CURVES, FAILURES, LEASES, RUNS
 
 Row = dict[str, Any]
 
 AT_ONCE = 500
 """Keys that one question to the database may hold."""
-USUAL = "sqlite:///results.db"
 
 
 @dataclass(frozen=True)
@@ -27,9 +26,14 @@ class Results:
     engine: Engine
 
     @classmethod
-    def open(cls, url: str = USUAL) -> Results:
+    def open(cls, url: str) -> Results:
         """Open a database by its address."""
         return cls(connect(url))
+
+    @classmethod
+    def read(cls, url: str) -> Results:
+        """Open a database to look into; an empty one where no file is there."""
+        return cls(connect(url if is_there(url) else "sqlite://"))
 
     def close(self) -> None:
         """Let go of the database."""

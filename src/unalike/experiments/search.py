@@ -22,6 +22,7 @@ from unalike.experiments.results import Results
 from unalike.experiments.run import Place
 from unalike.experiments.select import Tried, complete, select, tried
 from unalike.experiments.setting import Setting, build, revived
+from unalike.experiments.space import Space
 from unalike.experiments.sweep import Crew
 from unalike.experiments.worker import Worker
 from unalike.progress import SILENT, Progress
@@ -33,31 +34,6 @@ class Hunt:
 
     searcher: str
     trials: int
-
-
-@dataclass(frozen=True)
-class Space:
-    """The options of a cell: those that are fixed, and those to be searched."""
-
-    fixed: Mapping[str, Any]
-    free: Mapping[str, list[Any]]
-
-    @classmethod
-    def of(cls, recipe: Recipe, cell: Cell, variant: str) -> Space:
-        """The values of all grids of a cell together."""
-        values: dict[str, list[Any]] = {}
-        for grid in recipe.grids_of(cell, variant):
-            for name, some in grid.items():
-                known = values.setdefault(name, [])
-                known += [value for value in some if value not in known]
-        free = {name: told for name, told in values.items() if wide(told)}
-        fixed = {name: told[0] for name, told in values.items() if name not in free}
-        return cls(fixed, free)
-
-
-def wide(values: list[Any]) -> bool:
-    """Is there something to choose from?"""
-    return len(values) > 1 or isinstance(values[0], Mapping)
 
 
 def search_all(
@@ -146,7 +122,7 @@ class Desk:
                 "valid": chosen.valid,
                 "test": chosen.test,
                 "std": chosen.std,
-                "options": revived(chosen.runs[0]).words,
+                "options": revived(chosen.runs[0]).words(),
             }
         ]
 

@@ -50,15 +50,15 @@ class Setting:
         shared = {name: value for name, value in told if name not in free}
         return digest({**self.facts, "options": shared})
 
-    @property
-    def words(self) -> str:
-        """The options that are not the usual ones."""
+    def words(self, *, shared: bool = False) -> str:
+        """The options that are not the usual ones; or those that a stack shares."""
         usual = options_of(type(self.method)())
         told = {**self.facts["options"], **self.facts["batching"], **self.view.changes}
+        free = self.method.may_differ if shared else ()
         return " ".join(
             f"{name}={value}"
             for name, value in told.items()
-            if usual.get(name, WHOLE) != value
+            if usual.get(name, WHOLE) != value and name not in free
         )
 
 

@@ -144,7 +144,7 @@ def forecast(
     )
     return {
         "bundle": describe(bundle),
-        "shape": bundle.first.words,
+        "shape": bundle.first.words(shared=True),
         "settings": len({run.setting for run in bundle.runs}),
         "runs": len(bundle.runs),
         "left": len(left),
