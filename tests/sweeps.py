@@ -3,6 +3,7 @@
 from graphs import suiting
 
 from unalike import random_splits, save_graph
+from unalike.experiments import worker as workers
 from unalike.experiments.agenda import Order, plan
 from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
@@ -49,6 +50,19 @@ def small_agenda(dataset, **how):
 def swept(agenda, url, lease=60.0):
     """Run an agenda; a function of a module, so that a process can do it."""
     return sweep(agenda, url, crew=Crew(lease_seconds=lease))
+
+
+def swept_openly(agenda, url, log):
+    """The same, with a line in a file for each run that is computed."""
+    run_stack = workers.run_stack
+
+    def told(dataset, members, **how):
+        with log.open("a") as file:
+            file.writelines(f"{method} {split}\n" for method, split in members)
+        return run_stack(dataset, members, **how)
+
+    workers.run_stack = told
+    return swept(agenda, url)
 
 
 def outcome(url):

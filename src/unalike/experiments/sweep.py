@@ -95,7 +95,9 @@ def tally(agenda: Agenda, results: Results) -> dict[str, int]:
 
 def _together(agenda: Agenda, url: str, crew: Crew, watch: Watch) -> None:
     """Let several processes work, and watch them."""
-    context = get_context("spawn")
+    # One process imports everything and has no threads yet: the others are its forks.
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     workers = [
         context.Process(target=_member, args=(agenda, url, crew), daemon=True)
         for _ in range(crew.jobs)
