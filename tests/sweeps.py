@@ -54,14 +54,14 @@ def swept(agenda, url, lease=60.0):
 
 def swept_openly(agenda, url, log):
     """The same, with a line in a file for each run that is computed."""
-    run_stack = workers.run_stack
+    run_together = workers.run_together
 
     def told(dataset, members, **how):
         with log.open("a") as file:
             file.writelines(f"{method} {split}\n" for method, split in members)
-        return run_stack(dataset, members, **how)
+        return run_together(dataset, members, **how)
 
-    workers.run_stack = told
+    workers.run_together = told
     return swept(agenda, url)
 
 

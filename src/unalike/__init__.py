@@ -10,7 +10,10 @@ from typing import Any
 HOMES = {
     "APPNP": "methods.appnp",
     "Adjacency": "adjacency",
+    "CorrectAndSmooth": "methods.correct_and_smooth",
     "DATASETS": "datasets",
+    "GAT": "methods.gat",
+    "GATJK": "methods.gat_jk",
     "GCN": "methods.gcn",
     "GCNII": "methods.gcnii",
     "GCNJK": "methods.gcn_jk",
@@ -46,6 +49,7 @@ HOMES = {
     "random_splits": "split",
     "run": "experiments.run",
     "save_graph": "store",
+    "tune": "experiments.tune",
     "twin": "datasets.twins",
     "verify_graph": "store",
     "__version__": "version",

@@ -10,6 +10,7 @@ from unalike.errors import UserError as UserError
 from unalike.experiments.result import Result as Result
 from unalike.experiments.run import Place as Place
 from unalike.experiments.run import run as run
+from unalike.experiments.tune import tune as tune
 from unalike.graph import Graph as Graph
 from unalike.importing.build import import_graph as import_graph
 from unalike.importing.options import ImportOptions as ImportOptions
@@ -17,6 +18,9 @@ from unalike.measures import MEASURES as MEASURES
 from unalike.measures import measure as measure
 from unalike.methods import METHODS as METHODS
 from unalike.methods.appnp import APPNP as APPNP
+from unalike.methods.correct_and_smooth import CorrectAndSmooth as CorrectAndSmooth
+from unalike.methods.gat import GAT as GAT
+from unalike.methods.gat_jk import GATJK as GATJK
 from unalike.methods.gcn import GCN as GCN
 from unalike.methods.gcn_jk import GCNJK as GCNJK
 from unalike.methods.gcnii import GCNII as GCNII

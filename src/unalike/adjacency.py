@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from weakref import ref
 
 import numpy as np
 import scipy.sparse
@@ -11,7 +12,10 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from unalike.errors import UserError
+from unalike.kernels import kernels_of
 from unalike.kernels.rows import Rows
+from unalike.kernels.transpose import transpose
+from unalike.kernels.two_hop import two_hop
 from unalike.product import SparseProduct
 
 Ids = Int[Tensor, " _"]
@@ -82,13 +86,17 @@ class Adjacency(Rows):
         rows = torch.arange(self.num_rows, device=self.columns.device)
         return rows.repeat_interleave(self.degrees)
 
-    @cached_property
+    @property
     def transposed(self) -> Adjacency:
         """The same entries with rows and columns exchanged; itself if symmetric."""
-        mirror = Adjacency.from_scipy(
-            self.to_scipy().T, weighted=self.values is not None
-        ).to(self.columns.device)
-        return self if self._equals(mirror) else mirror
+        return self if self._mirror is None else self._mirror
+
+    @cached_property
+    def _mirror(self) -> Adjacency | None:
+        # Rows that held themselves would live until the collector came round.
+        starts, columns, values = transpose(self)
+        mirror = Adjacency(starts, columns, self.num_rows, values)
+        return None if self._equals(mirror) else mirror
 
     @cached_property
     def weight_of_columns(self) -> Float[Tensor, " columns"]:
@@ -105,14 +113,30 @@ class Adjacency(Rows):
     @cached_property
     def two_hop(self) -> Adjacency:
         """Nodes two steps away that are not one step away; mostly a node itself too."""
-        once = self.to_scipy().astype(bool)
-        beyond = scipy.sparse.csr_array((once @ once) > once)
-        return Adjacency.from_scipy(beyond, weighted=False).to(self.columns.device)
+        if self.columns.is_cuda:
+            return self.home.two_hop.to(self.columns.device)
+        found = two_hop(self.to_scipy().astype(bool), id_dtype(self.width))
+        starts, columns = map(torch.from_numpy, found)
+        beyond = Adjacency(starts, columns, self.width)
+        if self.is_symmetric:
+            # Then so are its two hops, which may be too many to be transposed.
+            vars(beyond)["transposed"] = beyond
+        return beyond
 
     @property
     def is_symmetric(self) -> bool:
         """Is every entry there both ways, with the same value?"""
-        return self.transposed is self
+        return self._mirror is None
+
+    def _known_symmetric(self, known: bool = True) -> Adjacency:
+        """These rows, which need not be compared with their mirror image if known."""
+        if known:
+            vars(self)["_mirror"] = None
+        return self
+
+    @property
+    def _is_known_symmetric(self) -> bool:
+        return "_mirror" in vars(self) and self.is_symmetric
 
     def _equals(self, other: Adjacency) -> bool:
         if self.shape != other.shape or not torch.equal(self.columns, other.columns):
@@ -153,17 +177,8 @@ class Adjacency(Rows):
 
     def induced(self, ids: Ids) -> Adjacency:
         """The entries between distinct `ids`, renumbered by their place in `ids`."""
-        place = torch.full((self.width,), -1, dtype=torch.int64, device=ids.device)
-        place[ids] = torch.arange(len(ids), device=ids.device)
-        cut = self.rows(ids)
-        target = place[cut.columns.long()]
-        inside = target >= 0
-        return Adjacency.from_edges(
-            cut.row_of_entry[inside],
-            target[inside],
-            shape=(len(ids), len(ids)),
-            values=None if cut.values is None else cut.values[inside],
-        ).to(ids.device)
+        cut = kernels_of(self.columns.device).induced(self, ids)
+        return Adjacency(*cut)._known_symmetric(self._is_known_symmetric)
 
     def symmetric(self) -> Adjacency:
         """Every entry and its mirror image; where both have a weight, the larger."""
@@ -173,7 +188,8 @@ class Adjacency(Rows):
             there = abs(rows.sign())
             rows = rows + rows.T.multiply(there.T - there.multiply(there.T))
         both = rows.maximum(rows.T)
-        return Adjacency.from_scipy(both, weighted=self.values is not None)
+        weighted = self.values is not None
+        return Adjacency.from_scipy(both, weighted=weighted)._known_symmetric()
 
     def beside(self, other: Adjacency) -> Adjacency:
         """Both matrices as one, the columns of `other` after these."""
@@ -186,9 +202,20 @@ class Adjacency(Rows):
         if self.columns.device == torch.device(device):
             return self
         values = None if self.values is None else self.values.to(device)
-        return Adjacency(
+        moved = Adjacency(
             self.starts.to(device), self.columns.to(device), self.width, values
         )
+        vars(moved)["origin"] = ref(self)
+        return moved._known_symmetric(self._is_known_symmetric)
+
+    @property
+    def home(self) -> Adjacency:
+        """The same rows where they came from, as long as those are in use.
+
+        What is worked out there serves every device, and every copy on it.
+        """
+        origin: Adjacency | None = vars(self).get("origin", lambda: None)()
+        return self.to("cpu") if origin is None else origin
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         """A scipy matrix over the same memory; int8 ones where there are no values."""

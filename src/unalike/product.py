@@ -1,4 +1,4 @@
-"""The sparse product: rows times a dense matrix, differentiable and stackable."""
+"""Sparse products: with rows, and with scaled rows, differentiable and stackable."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch.autograd.function import Function
 
 from unalike.kernels import kernels_of
 from unalike.kernels.rows import Rows
+from unalike.kernels.spread import Spread
 
 
 class SparseProduct(Function):
@@ -39,3 +40,63 @@ class SparseProduct(Function):
         stacked = dense.movedim(in_dims[1], 1)
         product = SparseProduct.apply(rows, stacked.flatten(1))
         return product.unflatten(1, stacked.shape[1:]), 1
+
+
+class Propagation(Function):
+    """`keep` times a spread's product, and the start for what is not kept.
+
+    It is linear, so that nothing of the size of its input is kept for its gradient.
+    """
+
+    @staticmethod
+    def forward(
+        spread: Spread,
+        keep: float,
+        dense: Float[Tensor, "nodes width"],
+        start: Float[Tensor, "nodes width"] | None,
+    ) -> Float[Tensor, "nodes width"]:
+        return kernels_of(dense.device).propagate(spread, dense, keep, start)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.spread, ctx.keep, _, start = inputs
+        ctx.start_kind = None if start is None else start.dtype
+
+    @staticmethod
+    def backward(
+        ctx: Any, gradient: Float[Tensor, "nodes width"]
+    ) -> tuple[None, None, Tensor | None, Tensor | None]:
+        to_dense = to_start = None
+        if ctx.needs_input_grad[2]:
+            back = ctx.spread.transposed
+            to_dense = Propagation.apply(back, ctx.keep, gradient, None)
+        if ctx.needs_input_grad[3]:
+            to_start = ((1 - ctx.keep) * gradient).to(ctx.start_kind)
+        return None, None, to_dense, to_start
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[None, None, int | None, int | None],
+        spread: Spread,
+        keep: float,
+        dense: Tensor,
+        start: Tensor | None,
+    ) -> tuple[Tensor, int]:
+        """A stack of dense matrices is one matrix with more columns."""
+        runs = info.batch_size
+        wide, begun = (
+            None if one is None else _side_by_side(one, dim, runs)
+            for one, dim in ((dense, in_dims[2]), (start, in_dims[3]))
+        )
+        product = Propagation.apply(spread, keep, wide, begun)
+        return product.unflatten(1, (runs, -1)), 1
+
+
+def _side_by_side(
+    stack: Tensor, dim: int | None, runs: int
+) -> Float[Tensor, "nodes columns"]:
+    """The matrices of all runs next to each other, shared ones repeated."""
+    if dim is None:
+        return stack.unsqueeze(1).expand(-1, runs, -1).flatten(1)
+    return stack.movedim(dim, 1).flatten(1)

@@ -33,7 +33,15 @@ LAYERS = [
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 
 NETWORK = {"urllib.request", "urllib.error", "http", "socket", "ssl", "ftplib"}
-OPTIONAL = {"matplotlib", "pandas", "networkx", "torch_geometric", "sklearn"}
+OPTIONAL = {
+    "matplotlib",
+    "networkx",
+    "optuna",
+    "pandas",
+    "pymetis",
+    "sklearn",
+    "torch_geometric",
+}
 HEAVY = ("torch", "numpy", "scipy", "numba", "pyarrow", "tyro", "rich", "jaxtyping")
 
 

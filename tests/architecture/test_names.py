@@ -21,7 +21,10 @@ from unalike.metrics import Metric
 PUBLIC = {
     "APPNP",
     "Adjacency",
+    "CorrectAndSmooth",
     "DATASETS",
+    "GAT",
+    "GATJK",
     "GCN",
     "GCNII",
     "GCNJK",
@@ -58,6 +61,7 @@ PUBLIC = {
     "random_splits",
     "run",
     "save_graph",
+    "tune",
     "twin",
     "verify_graph",
 }

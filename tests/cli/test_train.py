@@ -9,10 +9,10 @@ from graphs import suiting
 from unalike import METRICS, random_splits, save_graph
 from unalike.cli.main import main
 from unalike.methods import METHODS
-from unalike.methods.method import Trained
+from unalike.options import options_of
 
 QUICK = ["--epochs", "3"]
-TRAINED = [name for name, kind in METHODS.items() if issubclass(kind, Trained)]
+TRAINED = [name for name, kind in METHODS.items() if "epochs" in options_of(kind())]
 KEYS = {
     "dataset",
     "method",
@@ -86,8 +86,17 @@ def test_the_same_command_gives_the_same_grades(stored, capsys):
     assert grades("--seed", "1") != grades()
 
 
-def test_the_told_command_repeats_the_first_run(stored, capsys, monkeypatch):
-    told = trained(capsys, stored, "linkx", "--layers", "2", *QUICK, "--splits", "1")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["linkx", "--layers", "2"],
+        ["correct-and-smooth", "--correct-alpha", "0.7"],
+        ["correct-and-smooth", "--flow-hops", "2", "sgc", "--hops", "2"],
+    ],
+    ids=" ".join,
+)
+def test_the_told_command_repeats_the_first_run(stored, capsys, monkeypatch, words):
+    told = trained(capsys, stored, *words, *QUICK, "--splits", "1")
     program, *words = told["command"].split()
     assert program == "unalike"
     monkeypatch.chdir(stored)
@@ -141,6 +150,12 @@ def test_a_checkpoint_is_gone_when_all_is_done(stored, tmp_path, capsys):
         (["{}", "linkx", "--hidden", "0"], "1 layers of width 0"),
         (["{}", "link-concat", "--layers", "0"], "0 layers of width 32"),
         (["{}", "linkx", "--edge-layers", "-1"], "-1 layers of width 32"),
+        (
+            ["{}", "correct-and-smooth", "--smooth-alpha", "2"],
+            "--smooth-alpha is 2.0; it is between 0 and 1",
+        ),
+        (["{}", "correct-and-smooth", "--flow-hops", "0"], "--flow-hops is 0; at"),
+        (["{}", "correct-and-smooth", "mlp", "--epochs", "0"], "--epochs is 0"),
         (["{}", "link", "--device", "cup"], "No device 'cup'. Did you mean 'cpu'?"),
     ],
 )
@@ -155,6 +170,13 @@ def test_an_unknown_method_is_a_usage_mistake_that_names_the_methods(stored, cap
     assert main(["train", stored, "linkxx"]) == 2
     err = capsys.readouterr().err
     assert all(name in err for name in METHODS)
+
+
+def test_what_is_corrected_is_trained(stored, capsys):
+    assert main(["train", stored, "correct-and-smooth", "correct-and-smooth"]) == 2
+    assert main(["train", stored, "correct-and-smooth", "label-propagation"]) == 2
+    told = capsys.readouterr().err
+    assert all(name in told for name in ("mlp", "linkx"))
 
 
 def test_a_graph_without_splits(tmp_path, capsys):

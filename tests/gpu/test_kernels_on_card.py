@@ -5,7 +5,8 @@ import torch
 
 from unalike import Adjacency
 from unalike.kernels import kernels_of, plain
-from unalike.kernels.update import Step, Weights, scales
+from unalike.kernels.spread import Spread
+from unalike.kernels.update import Step, Weights
 
 pytestmark = [
     pytest.mark.gpu,
@@ -62,6 +63,42 @@ def test_gather_gives_the_same_bits_again():
     assert all(torch.equal(first, rows @ dense) for _ in range(10))
 
 
+def spread_on_card(spread):
+    ends = (spread.scale.cuda(), spread.added.cuda())
+    return Spread(spread.rows.to("cuda"), *ends)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("nodes", [1, 7, 300, 1000])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_propagate(nodes, width, weighted):
+    rows = random_rows((nodes, nodes), weighted=weighted)
+    spread = Spread(rows, torch.rand(nodes), (torch.rand(nodes) < 0.5).float())
+    wide = torch.randn(2, nodes, width + 3).double()
+    card, propagate = spread_on_card(spread), kernels_of(torch.device("cuda")).propagate
+    kinds = ((torch.float32, 1e-6), (torch.float64, 1e-12), (torch.bfloat16, 3e-3))
+    for kind, bound in kinds:
+        # A slice of a wider matrix, as layers give it.
+        given = wide.to(kind)[:, :, 1 : width + 1]
+        rounded, begun = given.double()
+        for keep, first in ((1.0, None), (0.9, begun)):
+            wanted = plain.propagate(spread, rounded, keep, first)
+            placed = None if first is None else wide[1].to("cuda", kind)[:, 1:-2]
+            found = propagate(card, wide[0].to("cuda", kind)[:, 1:-2], keep, placed)
+            assert found.dtype == kind
+            assert relative_error(found, wanted) < bound
+
+
+@pytest.mark.parametrize("width", [2, 64])
+def test_propagate_gives_the_same_bits_again(width):
+    rows = random_rows((1000, 1000), weighted=False)
+    spread = spread_on_card(Spread(rows, torch.rand(1000), torch.ones(1000)))
+    dense = torch.randn(1000, width, device="cuda")
+    propagate = kernels_of(torch.device("cuda")).propagate
+    first = propagate(spread, dense)
+    assert all(torch.equal(first, propagate(spread, dense)) for _ in range(10))
+
+
 def stacked(rows, runs, width, *, half):
     now = torch.randn(rows, runs, width)
     fresh = Weights.fresh(now, half=half)
@@ -71,15 +108,14 @@ def stacked(rows, runs, width, *, half):
 
 
 def on_card(weights):
-    return Weights(
-        *(None if t is None else t.cuda().clone() for t in vars(weights).values())
-    )
+    parts = vars(weights).items()
+    return Weights(**{name: None if t is None else t.cuda() for name, t in parts})
 
 
 def some_step(runs):
     count = torch.tensor([3.0], dtype=torch.float64)
     rates = (torch.rand(runs) / 10, torch.rand(runs), torch.rand(runs) < 0.5)
-    return Step(scales(count), *rates)
+    return Step(count, *rates)
 
 
 def step_on_card(step):
@@ -122,3 +158,13 @@ def test_gather_adamw(runs, width, half, weighted):
     )
     plain.gather_adamw(weights, rows, slope, step)
     assert_same(card, weights)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_induced(weighted):
+    rows = random_rows((300, 300), weighted=weighted)
+    assert rows.symmetric().to("cuda").is_symmetric
+    ids = torch.randperm(300)[:120]
+    cut = rows.to("cuda").induced(ids.cuda())
+    assert cut.columns.is_cuda
+    assert torch.equal(cut.to_dense(), rows.to_dense()[ids][:, ids])

@@ -6,15 +6,19 @@ from dataclasses import replace
 import pytest
 import scipy.sparse
 import torch
+from graphs import tasks_of
 from torch.nn import functional as F
 
 from unalike import METHODS, Graph, Split, Task, Training, UserError, random_splits
 from unalike.adjacency import Adjacency
+from unalike.kernels.two_hop import likely_entries, most_entries
 from unalike.methods.gpr_gnn import page_rank
-from unalike.methods.h2gcn import most_entries
+from unalike.methods.h2gcn import bytes_of, far_from
+from unalike.methods.layers.jumping import JUMPS
 from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import solve_stack
+from unalike.methods.method import MessagePassing, solve_stack
 from unalike.metrics import ACCURACY
+from unalike.training.room import hidden_width
 
 with warnings.catch_warnings():
     # Importing it compiles a script, which torch has come to warn of.
@@ -22,7 +26,7 @@ with warnings.catch_warnings():
     from torch_geometric import nn as pyg
 
 NODES, FEATURES, CLASSES = 23, 6, 3
-PASSING = ["sgc", "gcn", "gcn-jk", "appnp", "h2gcn", "mixhop", "gpr-gnn", "gcnii"]
+PASSING = [name for name in METHODS if issubclass(METHODS[name], MessagePassing)]
 
 close = torch.testing.assert_close
 
@@ -167,10 +171,65 @@ def test_gcn_is_that_of_pyg(graph, layers):
     close(network.score(graph), convolve(network, graph)[-1])
 
 
-@pytest.mark.parametrize("jump", ["cat", "max"])
+def attend(network, graph, heads):
+    """What the attention of PyG gives, layer by layer, with the same weights."""
+    x, ends, _ = ends_and_weights(graph)
+    parts = network.attentions
+    weights = [entry_of(network)[0], *parts.weights]
+    outputs = []
+    for layer, weight in enumerate(weights):
+        last = layer == len(weights) - 1
+        inputs, width = weight.shape[0], weight.shape[1] // heads
+        oracle = pyg.GATConv(inputs, width, heads, concat=not (last and parts.averaged))
+        oracle.lin.weight.data, oracle.bias.data = weight.T, parts.offsets[layer]
+        oracle.att_src.data = parts.sources[layer].view(1, heads, width)
+        oracle.att_dst.data = parts.targets[layer].view(1, heads, width)
+        x = oracle(x, ends)
+        if not last:
+            x = F.elu(parts.norms[layer](x))
+        outputs.append(x)
+    return outputs
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_gat_is_that_of_pyg(graph, layers, heads):
+    options = {"hidden": 5, "layers": layers, "heads": heads}
+    network = scatter(network_of("gat", graph, **options))
+    outputs = attend(network, graph, heads)
+    assert len(outputs) == max(layers, 2)
+    close(network.score(graph), outputs[-1])
+
+
+def joined_by_pyg(network, jump, outputs):
+    """What the jumping knowledge of PyG makes of outputs, with the same weights."""
+    oracle = pyg.JumpingKnowledge(jump, outputs[0].shape[1], len(outputs))
+    if oracle.lstm is not None:
+        ours = network.join
+        oracle.att.weight.data = ours.score.weight
+        for part, end in ((ours.there, ""), (ours.back, "_reverse")):
+            for name, weight in (
+                ("weight_ih", part.inward.T),
+                ("weight_hh", part.onward.T),
+                ("bias_ih", part.offset),
+                ("bias_hh", torch.zeros_like(part.offset)),
+            ):
+                getattr(oracle.lstm, f"{name}_l0{end}").data = weight.contiguous()
+    return oracle(outputs)
+
+
+@pytest.mark.parametrize("jump", JUMPS)
 def test_gcn_jk_is_that_of_pyg(graph, jump):
     network = scatter(network_of("gcn-jk", graph, hidden=5, layers=3, jump=jump))
-    joined = pyg.JumpingKnowledge(jump)(convolve(network, graph))
+    joined = joined_by_pyg(network, jump, convolve(network, graph))
+    close(network.score(graph), network.final(joined))
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_gat_jk_is_that_of_pyg(graph, jump):
+    options = {"hidden": 3, "layers": 3, "heads": 2, "jump": jump}
+    network = scatter(network_of("gat-jk", graph, **options))
+    joined = joined_by_pyg(network, jump, attend(network, graph, 2))
     close(network.score(graph), network.final(joined))
 
 
@@ -333,6 +392,44 @@ def test_convolutions_begin_as_glorot_says(name, sparse):
     assert not any(offset.any() for offset in network.convolutions.offsets)
 
 
+@pytest.mark.parametrize("name", ["gat", "gat-jk"])
+def test_attention_begins_as_glorot_says(name):
+    network = network_of(name, make_graph(directed=False), hidden=64, heads=4)
+    parts = network.attentions
+    bound = (6 / (FEATURES + 4 * 64)) ** 0.5
+    assert 0.9 * bound < entry_of(network)[0].abs().max() <= bound
+    bound = (6 / (4 + 64)) ** 0.5
+    for vector in (parts.sources[0], parts.targets[0]):
+        assert 0.9 * bound < vector.abs().max() <= bound
+    assert not any(offset.any() for offset in parts.offsets)
+
+
+def test_room_is_made_for_every_head():
+    graph = make_graph(directed=False)
+    one, four = (
+        hidden_width(network_of("gat", graph, heads=heads)) for heads in (1, 4)
+    )
+    averaged = CLASSES
+    assert four - averaged == 4 * (one - averaged)
+
+
+def test_attention_has_heads():
+    with pytest.raises(UserError, match="0 heads"):
+        network_of("gat", make_graph(directed=False), heads=0)
+
+
+@pytest.mark.parametrize("name", ["gcn-jk", "gat-jk"])
+def test_lstms_train_in_a_stack(name):
+    graph = make_graph(directed=True)
+    splits = random_splits(graph.labels, count=2)
+    tasks = [Task.hide(graph, s, ACCURACY, i) for i, s in enumerate(splits)]
+    options = {"dropout": 0.0, "hidden": 4, "jump": "lstm"}
+    method = METHODS[name](training=Training(epochs=4), **options)
+    for task, solution in zip(tasks, solve_stack([method] * 2, tasks), strict=True):
+        wanted = plain_losses(method, task, 4)
+        assert solution.curve.losses == pytest.approx(wanted, rel=1e-3)
+
+
 def plain_losses(method, task, epochs):
     """The losses of an ordinary loop with torch's AdamW."""
     torch.manual_seed(task.seed)
@@ -365,9 +462,20 @@ def test_a_stack_trains_as_plain_loops_do(name, sparse):
 
 
 def test_too_large_a_two_hop_graph_is_refused(monkeypatch):
-    monkeypatch.setattr("unalike.methods.h2gcn.machine_memory", lambda: 100)
-    with pytest.raises(UserError, match=r"two-hop graph .* may take"):
-        METHODS["h2gcn"]().prepare(make_graph(directed=True))
+    (task,) = tasks_of(make_graph(directed=True))
+    monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: 100)
+    with pytest.raises(UserError, match=r"needs about .* GB; .* free on the cpu"):
+        METHODS["h2gcn"]().solve(task)
+    assert "two_hop" not in vars(task.graph.adjacency)
+
+
+def test_what_fits_by_its_estimate_is_not_refused(monkeypatch):
+    graph = make_graph(directed=False)
+    once = graph.adjacency.to_scipy().astype(bool)
+    room = bytes_of(likely_entries(once))
+    assert room < bytes_of(most_entries(once))
+    monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: room)
+    assert far_from(graph.adjacency) is graph.adjacency.two_hop
 
 
 def test_too_many_features_are_not_made_dense(monkeypatch):
@@ -376,10 +484,3 @@ def test_too_many_features_are_not_made_dense(monkeypatch):
     with pytest.raises(UserError, match="--no-drop-features"):
         METHODS["gcnii"]().prepare(graph)
     assert METHODS["gcnii"](drop_features=False).prepare(graph) is graph
-
-
-def test_paths_of_two_steps_bound_the_two_hop_graph(graph):
-    once = (graph.adjacency.to_dense() > 0).float()
-    most = most_entries(graph.adjacency)
-    assert most == min(int((once @ once).sum()), NODES**2)
-    assert graph.adjacency.two_hop.num_entries <= most

@@ -1,10 +1,13 @@
 """Sparse rows against dense algebra."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -114,12 +117,37 @@ def test_a_slice_shares_memory():
     assert cut.columns.data_ptr() == wanted
 
 
+@settings(deadline=None)  # the first example waits for the compiler
 @given(matrices(square=True), st.data())
 def test_induced_by_ids_in_any_order(dense, data):
     every = list(range(len(dense)))
     ids = data.draw(st.lists(st.sampled_from(every), unique=True))
     ids = torch.tensor(ids, dtype=torch.int64)
     assert_rows(sparse(dense).induced(ids), dense[ids][:, ids])
+
+
+@settings(deadline=None)
+@given(matrices(square=True))
+def test_what_is_cut_from_symmetric_rows_is_symmetric(dense):
+    whole = sparse(torch.maximum(dense, dense.T))
+    for known in (False, True):
+        if known:
+            assert whole.is_symmetric
+        cut = whole.induced(torch.arange(len(dense) - 1, -1, -1))
+        assert ("_mirror" in vars(cut)) == known
+        assert cut.transposed is cut
+
+
+def test_rows_that_are_symmetric_do_not_hold_themselves():
+    rows = sparse(torch.ones(2, 2))
+    assert rows.transposed is rows
+    gone = weakref.ref(rows)
+    gc.disable()
+    try:
+        del rows
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @given(matrices())

@@ -16,7 +16,7 @@ from unalike.methods.linkx import LINKX
 from unalike.methods.method import Trained, solve_stack
 from unalike.metrics import ACCURACY, cross_entropy
 from unalike.training import fit as loop
-from unalike.training import plan as planning
+from unalike.training import scoring
 from unalike.training.network import Table
 from unalike.training.plan import Plan, show_labels
 from unalike.training.settings import Training
@@ -136,7 +136,7 @@ def test_scoring_piece_by_piece_changes_nothing(monkeypatch):
     (task,) = tasks_of(suiting())
     method = LINKX(layers=2, training=Training(epochs=3))
     whole = method.solve(task).scores
-    monkeypatch.setattr(planning, "NUMBERS_AT_ONCE", 160 * 7)
+    monkeypatch.setattr(scoring, "NUMBERS_AT_ONCE", 160 * 7)
     torch.testing.assert_close(method.solve(task).scores, whole)
 
 
@@ -160,9 +160,9 @@ import torch
 torch.set_num_threads(1)
 torch.rand(9).sum()
 from unalike.kernels import cpu
-from unalike.kernels.update import Step, Weights, scales
+from unalike.kernels.update import Step, Weights
 weights = Weights.fresh(torch.zeros(2, 1, 2), half=False)
-step = Step(scales(torch.ones(1)), *torch.ones(2, 1), torch.ones(1) > 0)
+step = Step(torch.ones(1), *torch.ones(2, 1), torch.ones(1) > 0)
 cpu.adamw(weights, torch.ones(2, 1, 2), step)
 print(torch.get_num_threads())
 """

@@ -5,7 +5,7 @@ import torch
 
 from unalike import Adjacency
 from unalike.kernels import cpu, plain
-from unalike.kernels.update import Step, Weights, scales
+from unalike.kernels.update import Step, Weights
 
 PARTS = ("now", "first", "second", "best")
 
@@ -58,15 +58,16 @@ def stacked(rows, runs, width, *, half):
 
 
 def copied(weights):
+    parts = vars(weights).items()
     return Weights(
-        *(None if part is None else part.clone() for part in vars(weights).values())
+        **{name: None if part is None else part.clone() for name, part in parts}
     )
 
 
 def some_step(runs):
     count = torch.tensor([3.0], dtype=torch.float64)
     improved = torch.arange(runs) % 2 == 0
-    return Step(scales(count), torch.rand(runs) / 10, torch.rand(runs), improved)
+    return Step(count, torch.rand(runs) / 10, torch.rand(runs), improved)
 
 
 def assert_same(found, wanted):
@@ -116,10 +117,27 @@ def test_steps_are_those_of_torch(kernels):
     ]
     for count in range(1, 8):
         slope = torch.randn(6, 2, 4)
-        scale = scales(torch.tensor([float(count)], dtype=torch.float64))
         improved = torch.tensor([count == 3, False])
-        kernels.adamw(weights, slope, Step(scale, rates, decays, improved))
+        step = Step(torch.tensor([count]), rates, decays, improved)
+        kernels.adamw(weights, slope, step)
         for place, (run, optimiser) in enumerate(zip(runs, optimisers, strict=True)):
             run.grad = slope[:, place].clone()
             optimiser.step()
             torch.testing.assert_close(weights.now[:, place], run.detach())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("ids", [[], [3], [0, 4, 9], [9, 0, 4, 8, 2], range(10)])
+def test_induced(ids, wide, weighted):
+    rows = random_rows((10, 10), weighted=weighted)
+    if wide:
+        rows = Adjacency(rows.starts, rows.columns.long(), 10, rows.values)
+    ids = torch.tensor(ids, dtype=torch.int64)
+    for kernels in (cpu, plain):
+        cut = kernels.induced(rows, ids)
+        assert torch.equal(Adjacency(*cut).to_dense(), rows.to_dense()[ids][:, ids])
+        assert cut.columns.dtype == rows.columns.dtype
+        inside = cut.starts[:-1].repeat_interleave(cut.starts.diff())
+        rises = cut.columns.diff() > 0
+        assert rises[inside.diff() == 0].all()

@@ -106,7 +106,7 @@ def test_everything_is_run_and_nothing_twice(agenda, url, monkeypatch):
     def never(*_, **__):
         raise AssertionError("nothing was left to do")
 
-    monkeypatch.setattr(workers, "run_stack", never)
+    monkeypatch.setattr(workers, "run_together", never)
     assert sweep(agenda, url)["done"] == 36
     assert outcome(url) == first
 
@@ -156,15 +156,15 @@ def test_a_setting_that_fails_spoils_no_other(agenda, url, results, monkeypatch)
 
 
 def test_an_interruption_costs_the_running_stack_alone(agenda, url, monkeypatch):
-    run_stack, calls = workers.run_stack, []
+    run_together, calls = workers.run_together, []
 
     def interrupted(*arguments, **options):
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return run_stack(*arguments, **options)
+        return run_together(*arguments, **options)
 
-    monkeypatch.setattr(workers, "run_stack", interrupted)
+    monkeypatch.setattr(workers, "run_together", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sweep(agenda, url)
     assert len(outcome(url)) == 12

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -19,8 +20,7 @@ class Batch:
     """Some nodes to learn from."""
 
     graph: Graph
-    """An induced or sampled subgraph; its ids are places in the graph it is cut from.
-    """
+    """A subgraph; its ids are places in the graph it was cut from."""
     weight: Float[Tensor, " nodes"]
     """What each node counts for in the loss; 0: not learned from."""
 
@@ -29,12 +29,55 @@ class Batch:
 class Batching(ABC):
     """How to cut a graph into the batches of an epoch. Its fields are its settings."""
 
+    cuts_anywhere: ClassVar[bool] = False
+    """Can it cut a graph that lies on a card? Otherwise batches are carried there."""
+
+    @property
+    def mover(self) -> str:
+        """How tables move, by a name of `training.tables`."""
+        return "adamw"
+
     @abstractmethod
     def epoch(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[Batch]:
-        """The batches of one epoch; the same state of `chance`, the same batches."""
+        """The batches of one epoch; each has a node to learn from.
+
+        The same state of `chance`, a generator on the CPU, gives the same batches.
+        """
 
     def cover(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
         """Pieces to score: every node is in exactly one of them."""
         yield graph
+
+
+def weight_of_train(graph: Graph, train: Ids) -> Float[Tensor, " nodes"]:
+    """1 on the nodes to learn from, 0 on all others."""
+    weight = torch.zeros(graph.num_nodes, device=graph.labels.device)
+    weight[train.to(weight.device)] = 1
+    return weight
+
+
+def induced_graphs(graph: Graph, pieces: Iterable[Ids]) -> Iterator[Graph]:
+    """The subgraphs that pieces induce; empty pieces are left out."""
+    learn_symmetry(graph)
+    for ids in pieces:
+        if len(ids):
+            yield graph.induced(ids)
+
+
+def induced_batches(
+    graph: Graph, pieces: Iterable[Ids], weight: Float[Tensor, " nodes"]
+) -> Iterator[Batch]:
+    """The subgraphs that pieces induce, where there is something to learn."""
+    learn_symmetry(graph)
+    for ids in pieces:
+        counts = weight[ids]
+        if counts.any():
+            yield Batch(graph.induced(ids), counts)
+
+
+def learn_symmetry(graph: Graph) -> None:
+    """Find out once if edges are mirrored, so that no piece needs to be transposed."""
+    if not graph.directed:
+        _ = graph.adjacency.is_symmetric

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from unalike.adjacency import Ids
-from unalike.batchings.batching import Batch, Batching
+from unalike.batchings.batching import Batch, Batching, weight_of_train
 from unalike.graph import Graph
 
 
@@ -19,6 +19,5 @@ class Full(Batching):
     def epoch(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[Batch]:
-        weight = torch.zeros(graph.num_nodes, device=graph.labels.device)
-        weight[train] = 1
-        yield Batch(graph, weight)
+        if len(train):
+            yield Batch(graph, weight_of_train(graph, train))

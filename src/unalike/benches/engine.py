@@ -2,62 +2,75 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 
-from unalike.benches.clock import bandwidth, held_bytes, peak_gib, seconds
+from unalike.benches.bench import PRECISIONS, Bench, Contender, release
+from unalike.benches.clock import seconds
 from unalike.benches.ours import MANY, Ours, ours_epoch
-from unalike.benches.peers import PEERS, Epoch, peer_epoch
+from unalike.benches.peers import PEERS, theirs_epoch
 from unalike.graph import Graph
 from unalike.methods.linkx import LINKX
-from unalike.progress import SILENT, Progress
 from unalike.split import Split
-from unalike.training.settings import Precision, Training
+from unalike.training.settings import Training
 
-Maker = Callable[[], tuple[Epoch, Ours | None]]
 POKEC_SIZED = {"nodes": 1_632_803, "pairs": 22_300_000, "features": 65}
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineBench:
-    """What to measure, where, and whom to tell."""
+class EngineBench(Bench):
+    """LINKX, by a COO layer, by PyTorch Geometric and by our engine."""
 
-    hidden: tuple[int, ...] = (128,)
-    """Widths of LINKX for single epochs."""
-    stacks: tuple[int, ...] = (1, 10, 40, 200)
-    """Numbers of runs to train at once."""
+    usual_hidden = 128
+    usual_graph = "penn94-twin"
+    stackable = True
+
     stack_hidden: int = 64
     """Width of LINKX in stacks."""
-    repeats: int = 10
-    """Epochs to take the median of."""
-    device: torch.device
-    progress: Progress = SILENT
 
-    def epochs(self, graph: Graph, split: Split) -> dict[str, Any]:
-        """Time, memory and floor of an epoch for every contender and width."""
-        self.progress.stage("epochs", None, "contenders")
-        copy = bandwidth(self.device)
-        rows = []
-        for hidden in self.hidden:
-            for name, make in contenders(graph, split, hidden, self.device).items():
-                row = self._row(make, copy)
-                rows.append({"hidden": hidden, "what": name, **row})
-                self.progress.advance(1, f"{name}, hidden {hidden}")
-        return {
-            "nodes": graph.num_nodes,
-            "entries": graph.adjacency.num_entries,
-            "features": graph.num_features,
-            "copy_gb_per_second": copy / 1e9,
-            "epochs": rows,
-        }
+    def contenders(self, graph: Graph, split: Split, hidden: int) -> list[Contender]:
+        peers = [
+            Contender(
+                method="linkx",
+                hidden=hidden,
+                what=name,
+                make=partial(
+                    theirs_epoch,
+                    partial(make, hidden=hidden),
+                    graph,
+                    split,
+                    self.device,
+                ),
+                ours=False,
+            )
+            for name, make in PEERS.items()
+        ]
+        return [*peers, *self._ours(graph, split, hidden)]
+
+    def _ours(self, graph: Graph, split: Split, hidden: int) -> list[Contender]:
+        found = []
+        for precision in PRECISIONS[self.device.type]:
+            method = LINKX(
+                hidden=hidden, training=Training(precision=precision, epochs=MANY)
+            )
+            for every_row, told in ((False, ""), (True, ", every row scored")):
+                make = partial(
+                    ours_epoch,
+                    graph,
+                    split,
+                    method,
+                    device=self.device,
+                    every_row=every_row,
+                )
+                what = f"unalike {precision}{told}"
+                found.append(Contender("linkx", hidden, what, make, ours=True))
+        return found
 
     def stacked(self, graph: Graph, splits: Sequence[Split]) -> list[dict[str, Any]]:
-        """Model-epochs a second for every size of a stack."""
         self.progress.stage("stacks", len(self.stacks), "stacks")
         rows = []
         for runs in self.stacks:
@@ -68,72 +81,11 @@ class EngineBench:
             self.progress.advance(1, f"{runs} runs")
         return rows
 
-    def _row(self, make: Maker, copy: float) -> dict[str, Any]:
-        try:
-            row = self._measure(make, copy)
-        except torch.OutOfMemoryError:
-            row = {"ms": None, "gib": None}
-        release(self.device)
-        return row
-
-    def _measure(self, make: Maker, copy: float) -> dict[str, Any]:
-        before = held_bytes(self.device)
-        epoch, ours = make()
-        taken = seconds(epoch, self.device, self.repeats)
-        row = {"ms": 1e3 * taken, "gib": peak_gib(self.device, before)}
-        if ours is None:
-            return row
-        part = seconds(ours.sparse_part(), self.device, self.repeats)
-        floor = ours.sparse_bytes() / copy
-        return {**row, "sparse_ms": 1e3 * part, "sparse_floor_ms": 1e3 * floor}
-
     def _stack(self, graph: Graph, splits: Sequence[Split]) -> float:
         training = Training(epochs=MANY)
         method = LINKX(hidden=self.stack_hidden, training=training)
         ours = Ours.begin(graph, splits, method, device=self.device)
         return seconds(ours.epoch(), self.device, self.repeats)
-
-
-def contenders(
-    graph: Graph, split: Split, hidden: int, device: torch.device
-) -> dict[str, Maker]:
-    """Everything to be timed, made when its turn comes."""
-    found: dict[str, Maker] = {
-        name: partial(theirs_epoch, make, graph, split, hidden, device)
-        for name, make in PEERS.items()
-    }
-    on_card = device.type == "cuda"
-    precisions: tuple[Precision, ...] = ("float32", "tf32", "bf16")
-    for precision in precisions if on_card else precisions[:1]:
-        for every_row, told in ((False, ""), (True, ", every row scored")):
-            found[f"unalike {precision}{told}"] = partial(
-                ours_epoch,
-                graph,
-                split,
-                hidden,
-                device=device,
-                precision=precision,
-                every_row=every_row,
-            )
-    return found
-
-
-def theirs_epoch(
-    make: Callable[[Graph, int], tuple[torch.nn.Module, torch.Tensor]],
-    graph: Graph,
-    split: Split,
-    hidden: int,
-    device: torch.device,
-) -> tuple[Epoch, None]:
-    """An epoch of a peer."""
-    return peer_epoch(make, graph.to(device), split, hidden), None
-
-
-def release(device: torch.device) -> None:
-    """Give back what the last contender held."""
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
 
 
 def random_graph(nodes: int, pairs: int, features: int) -> Graph:

@@ -10,14 +10,13 @@ import torch
 from unalike.benches.peers import Epoch
 from unalike.graph import Graph
 from unalike.kernels import kernels_of
-from unalike.methods.linkx import LINKX
+from unalike.methods.method import Trained
 from unalike.metrics import ACCURACY
 from unalike.split import Split
 from unalike.task import Task
 from unalike.training.epoch import Epochs
 from unalike.training.fit import Run, precise, start
 from unalike.training.plan import Plan, show_labels
-from unalike.training.settings import Precision, Training
 from unalike.training.state import State
 
 MANY = 10_000
@@ -36,12 +35,13 @@ class Ours:
         cls,
         graph: Graph,
         splits: Sequence[Split],
-        method: LINKX,
+        method: Trained,
         *,
         device: torch.device,
         every_row: bool = False,
     ) -> Ours:
         """A run for each split, ready for its first epoch."""
+        graph = method.prepare(graph)
         tasks = [
             Task.hide(graph, split, ACCURACY, seed) for seed, split in enumerate(splits)
         ]
@@ -53,7 +53,7 @@ class Ours:
 
     def epoch(self) -> Epoch:
         """A step, then the validation grade, as `fit` takes them."""
-        return Epochs(self.state, self.plan, ACCURACY).advance
+        return Epochs(self.state, self.plan, ACCURACY, self.plan.rows).advance
 
     def sparse_part(self) -> Epoch:
         """The gather of the rows, and the gather of the gradient with its step."""
@@ -88,20 +88,24 @@ class Ours:
 def ours_epoch(
     graph: Graph,
     split: Split,
-    hidden: int,
+    method: Trained,
     *,
     device: torch.device,
-    precision: Precision,
-    every_row: bool,
+    every_row: bool = False,
 ) -> tuple[Epoch, Ours]:
-    """An epoch of one run in some precision."""
-    training = Training(precision=precision, epochs=MANY)
-    method = LINKX(hidden=hidden, training=training)
+    """An epoch of one run in the precision of its method."""
     ours = Ours.begin(graph, [split], method, device=device, every_row=every_row)
     epoch = ours.epoch()
 
     def precise_epoch() -> None:
-        with precise(training):
+        with precise(method.training):
             epoch()
 
     return precise_epoch, ours
+
+
+def ours_only_epoch(
+    graph: Graph, split: Split, method: Trained, *, device: torch.device
+) -> tuple[Epoch, None]:
+    """The same of a method whose sparse part is not timed alone."""
+    return ours_epoch(graph, split, method, device=device)[0], None

@@ -13,6 +13,9 @@ from unalike.graph import Graph
 from unalike.split import Split
 
 Epoch = Callable[[], None]
+Made = tuple[nn.Module, tuple[Tensor, ...]]
+"""A network, and the edges it is called with after the features."""
+Make = Callable[[Graph], Made]
 
 
 class CooLINKX(nn.Module):
@@ -31,17 +34,17 @@ class CooLINKX(nn.Module):
         return self.final(torch.relu(self.mix(torch.cat([a, x], 1)) + a + x))
 
 
-def coo_linkx(graph: Graph, hidden: int) -> tuple[nn.Module, Tensor]:
+def coo_linkx(graph: Graph, hidden: int) -> Made:
     """The paper's program: the adjacency as a COO matrix times a linear layer."""
-    return CooLINKX(graph, hidden), _coo(graph)
+    return CooLINKX(graph, hidden), (_coo(graph),)
 
 
-def pyg_linkx_edges(graph: Graph, hidden: int) -> tuple[nn.Module, Tensor]:
+def pyg_linkx_edges(graph: Graph, hidden: int) -> Made:
     """PyTorch Geometric's LINKX on an `edge_index`."""
-    return _pyg(graph, hidden), _coo(graph).indices()
+    return _pyg(graph, hidden), (_coo(graph).indices(),)
 
 
-def pyg_linkx_csr(graph: Graph, hidden: int) -> tuple[nn.Module, Tensor]:
+def pyg_linkx_csr(graph: Graph, hidden: int) -> Made:
     """PyTorch Geometric's LINKX on a torch CSR matrix."""
     rows = graph.adjacency
     ones = torch.ones(rows.num_entries, device=rows.columns.device)
@@ -50,7 +53,7 @@ def pyg_linkx_csr(graph: Graph, hidden: int) -> tuple[nn.Module, Tensor]:
         csr = torch.sparse_csr_tensor(
             rows.starts, rows.columns.long(), ones, rows.shape
         )
-    return _pyg(graph, hidden), csr
+    return _pyg(graph, hidden), (csr,)
 
 
 PEERS = {
@@ -60,15 +63,17 @@ PEERS = {
 }
 
 
-def peer_epoch(
-    make: Callable[[Graph, int], tuple[nn.Module, Tensor]],
-    graph: Graph,
-    split: Split,
-    hidden: int,
-) -> Epoch:
+def theirs_epoch(
+    make: Make, graph: Graph, split: Split, device: torch.device
+) -> tuple[Epoch, None]:
+    """An epoch of a peer, which has no part of its own to be timed."""
+    return peer_epoch(make, graph.to(device), split), None
+
+
+def peer_epoch(make: Make, graph: Graph, split: Split) -> Epoch:
     """A step on the training nodes, then the accuracy of all three parts."""
-    device = graph.labels.device
-    network, edges = make(graph, hidden)
+    labels, device = graph.labels, graph.labels.device
+    network, edges = make(graph)
     network.to(device)
     x = graph.features.to_dense().float()
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.001)
@@ -78,11 +83,11 @@ def peer_epoch(
         network.train()
         optimizer.zero_grad()
         known = parts[0]
-        F.cross_entropy(network(x, edges)[known], graph.labels[known]).backward()
+        F.cross_entropy(network(x, *edges)[known], labels[known]).backward()
         optimizer.step()
         network.eval()
         with torch.no_grad():
-            right = network(x, edges).argmax(1) == graph.labels
+            right = network(x, *edges).argmax(1) == labels
             for part in parts:
                 right[part].double().mean()
 

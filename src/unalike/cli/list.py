@@ -35,19 +35,22 @@ def twins(data: Path | None) -> Rows:
 def methods(data: Path | None) -> Rows:
     """Every method with its hyperparameters and their defaults."""
     from unalike.methods import METHODS
-    from unalike.options import options_of
+    from unalike.options import choices, options_of
     from unalike.training.settings import Training
 
-    shared = options_of(Training())
+    shared = options_of(Training()) | {"batching": None}
     rows = []
     for name, method in METHODS.items():
         options = options_of(method())
+        batchings = list(choices(method).get("batching", ()))
         rows.append(
             {
                 "name": name,
                 "family": method.family,
                 "hyperparameters": _without(options, shared),
                 "training": _without(options, _without(options, shared)),
+                "batchings": batchings,
+                "batching": _in_short(batchings),
                 "what": first_line(method),
                 "paper": method.paper,
             }
@@ -59,30 +62,16 @@ def _without(options: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if key not in others}
 
 
+def _in_short(names: list[str]) -> str:
+    first, *further = names or [""]
+    return f"{first}, {len(further)} samplers" if further[2:] else ", ".join(names)
+
+
 def recipes(data: Path | None) -> Rows:
     """Every row of the results tables with its method, batching and settings."""
-    from unalike.experiments.cookbook import printed_tables
-    from unalike.experiments.space import num_settings
+    from unalike.experiments.cookbook import recipe_entries
 
-    return [
-        {
-            "name": recipe.name,
-            "row": recipe.row,
-            "method": recipe.method or "",
-            "batching": recipe.batching,
-            "settings": num_settings(recipe),
-            "variants": ", ".join(recipe.variants),
-            "datasets": ", ".join(recipe.cells),
-            "quoted": {
-                column: cell.quoted
-                for column, cell in recipe.cells.items()
-                if cell.quoted
-            },
-            "printed": {column: cell.mean for column, cell in recipe.cells.items()},
-        }
-        for table in printed_tables().values()
-        for recipe in table.recipes()
-    ]
+    return recipe_entries()
 
 
 def measures(data: Path | None) -> Rows:
@@ -92,6 +81,17 @@ def measures(data: Path | None) -> Rows:
     return [
         {"name": name, "what": first_line(of), "definition": getdoc(of)}
         for name, of in MEASURES.items()
+    ]
+
+
+def batchings(data: Path | None) -> Rows:
+    """Every way to cut a graph into batches."""
+    from unalike.batchings import BATCHINGS
+    from unalike.options import options_of
+
+    return [
+        {"name": name, "what": first_line(kind), "settings": options_of(kind())}
+        for name, kind in BATCHINGS.items()
     ]
 
 
@@ -152,10 +152,12 @@ KINDS = {
             "name": "name",
             "family": "family",
             "hyperparameters": "hyperparameters",
+            "batching": "batching",
             "paper": "paper",
         },
-        spare=("paper",),
+        spare=("paper", "batching"),
     ),
+    "batchings": Kind(batchings, {**WHAT, "settings": "settings"}),
     "recipes": Kind(
         recipes,
         {
@@ -172,7 +174,7 @@ KINDS = {
     "metrics": Kind(metrics, WHAT),
 }
 
-PROSE = ("what", "licence", "hyperparameters", "paper", "datasets")
+PROSE = ("what", "licence", "settings", "hyperparameters", "paper", "datasets")
 """What may take several lines."""
 
 
@@ -189,7 +191,8 @@ def command(
     Example: unalike list datasets
 
     Args:
-        kind: What to list: datasets, twins, methods, recipes, measures or metrics.
+        kind: What to list: datasets, twins, methods, batchings, recipes,
+            measures or metrics.
         data: The data root; by default $UNALIKE_DATA, else the user's cache folder.
         all: Name every school of Facebook100, also those whose files are not here.
         json: Print one JSON document instead of a table.

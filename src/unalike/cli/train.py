@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,17 +18,12 @@ from unalike.experiments.run import Place, run
 from unalike.experiments.view import View
 from unalike.methods import METHODS
 from unalike.methods.method import Method
+from unalike.options import one_of
 
 if TYPE_CHECKING:
     AnyMethod = Method
 else:
-    AnyMethod = reduce(
-        or_,
-        (
-            Annotated[kind, tyro.conf.subcommand(name, description=kind.__doc__)]
-            for name, kind in METHODS.items()
-        ),
-    )
+    AnyMethod = one_of(METHODS)
 
 
 def command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from unalike.datasets import Source, find
 from unalike.errors import UserError
 from unalike.experiments.fingerprint import digest, fingerprint
 from unalike.experiments.recipe import Cell, Recipe
-from unalike.experiments.setting import Setting
+from unalike.experiments.setting import WHOLE, Setting
 from unalike.experiments.view import View
 
 Chosen = Callable[[Recipe, Cell, Setting], bool]
@@ -136,10 +136,18 @@ def plan(order: Order) -> Agenda:
             place = (subject, run.setting.shape)
             shapes.setdefault(place, {}).setdefault(run.key, run)
     bundles = [
-        Bundle(subject, shape, tuple(runs.values()))
+        Bundle(subject, shape, in_order(runs.values()))
         for (subject, shape), runs in shapes.items()
     ]
     return Agenda(bundles=bundles, missing=missing, seed=order.seed, data=order.data)
+
+
+def in_order(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Runs as they come; those on batches by split, which they learn on together."""
+    told = tuple(runs)
+    if told[0].setting.batching == WHOLE:
+        return told
+    return tuple(sorted(told, key=lambda run: run.split))
 
 
 @cache

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 from unalike.errors import UserError, did_you_mean, lookup
 from unalike.experiments.recipe import Recipe, parse
+from unalike.experiments.space import num_settings
 
 
 @dataclass(frozen=True)
@@ -74,3 +76,24 @@ def _named(name: str) -> list[Recipe]:
     recipes = tables[table].recipes()
     known = {recipe.name: recipe for recipe in recipes}
     return [lookup(known, name, "recipe")] if row else recipes
+
+
+def recipe_entries() -> list[dict[str, Any]]:
+    """What lists tell of every recipe."""
+    return [
+        {
+            "name": recipe.name,
+            "row": recipe.row,
+            "method": recipe.method or "",
+            "batching": recipe.batching,
+            "settings": num_settings(recipe),
+            "variants": ", ".join(recipe.variants),
+            "datasets": ", ".join(recipe.cells),
+            "quoted": {
+                n: cell.quoted for n, cell in recipe.cells.items() if cell.quoted
+            },
+            "printed": {n: cell.mean for n, cell in recipe.cells.items()},
+        }
+        for table in printed_tables().values()
+        for recipe in table.recipes()
+    ]

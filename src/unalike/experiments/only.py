@@ -33,9 +33,8 @@ def only(words: Sequence[str]) -> Chosen:
 
 def facts_of(recipe: Recipe, cell: Cell, setting: Setting) -> dict[str, str]:
     """What may be asked of a setting in a cell."""
-    options = {**setting.facts["options"], **setting.facts["batching"]}
     return {
-        **{name: str(value) for name, value in options.items()},
+        **{name: str(value) for name, value in setting.facts["options"].items()},
         "row": recipe.row,
         "recipe": recipe.name,
         "method": str(recipe.method),

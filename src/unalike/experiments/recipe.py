@@ -79,8 +79,12 @@ class Recipe:
                         "(--search optuna) but not listed."
                     )
             for values_chosen in product(*grid.values()):
-                chosen = dict(zip(grid, values_chosen, strict=True))
-                yield Setting(build(self.method, chosen, self.batching), cell.view)
+                yield self.setting(cell, dict(zip(grid, values_chosen, strict=True)))
+
+    def setting(self, cell: Cell, chosen: Mapping[str, Any]) -> Setting:
+        """One setting of a cell, with some options."""
+        cut = {"batching": self.batching} if self.batching != WHOLE else {}
+        return Setting(build(str(self.method), {**cut, **chosen}), cell.view)
 
     def on(self, datasets: Sequence[str]) -> Recipe:
         """The same row with the grid of its first cell on other datasets."""

@@ -27,7 +27,7 @@ def record(result: Result, run: Run, bundle: Bundle) -> dict[str, Any]:
         **identity(run, bundle),
         "shape": bundle.shape,
         "dataset_hash": bundle.subject.hash,
-        "batching": run.setting.facts["batching"],
+        "batching": run.setting.batching,
         "commit": commit(),
         "finished": time.time(),
         "curve": curve,
@@ -61,7 +61,7 @@ def renewed(row: dict[str, Any]) -> dict[str, Any]:
         "setting": setting.key,
         "shape": setting.shape,
     }
-    return {**row, **setting.facts, **keys}
+    return {**row, **setting.facts, "batching": setting.batching, **keys}
 
 
 def pack(curves: list[list[float]]) -> bytes | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from unalike.errors import lookup
 from unalike.methods import METHODS
-from unalike.options import options_of
+from unalike.options import choices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,27 +40,47 @@ class Result:
     @property
     def command(self) -> str:
         """The command line that repeats this run."""
-        return self.command_of([self.split])
-
-    def command_of(self, splits: Sequence[int]) -> str:
-        """The command line that does the same on some splits."""
-        usual = options_of(lookup(METHODS, self.method, "method")())
-        flags = [flag(name, value, usual[name]) for name, value in self.options.items()]
-        flags += [flag(name, value, False) for name, value in self.view.items()]
-        words = ["unalike train", shlex.quote(self.dataset), self.method, *flags]
-        numbers = ",".join(map(str, splits))
-        words += [f"--splits {numbers}", f"--seed {self.seed}"]
-        return " ".join(filter(None, words))
+        return command(self, splits=str(self.split))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def flag(name: str, value: Any, usual: Any) -> str:
+def command(result: Result, *, splits: str) -> str:
+    """The command line that runs what a result came from on some splits."""
+    usual = lookup(METHODS, result.method, "method")()
+    words = ["unalike", "train", shlex.quote(result.dataset)]
+    for name, value in result.view.items():
+        words += flag(name, value, False)
+    words += [result.method, *words_of(usual, result.options)]
+    return " ".join([*words, "--splits", splits, "--seed", str(result.seed)])
+
+
+def words_of(usual: Any, options: Mapping[str, Any]) -> list[str]:
+    """Options as the command line has them: flags, then what is chosen with its own.
+
+    `usual` holds the defaults of the settings that the options are about.
+    """
+    flags, last = [], []
+    chosen = choices(type(usual))
+    for part in fields(usual):
+        value = getattr(usual, part.name)
+        if part.name in chosen:
+            name = options[part.name]
+            kind = lookup(chosen[part.name], name, part.name)
+            last += [name, *words_of(value if type(value) is kind else kind(), options)]
+        elif is_dataclass(value):
+            flags += words_of(value, options)
+        else:
+            flags += flag(part.name, options[part.name], value)
+    return flags + last
+
+
+def flag(name: str, value: Any, usual: Any) -> list[str]:
     """An option as it is written on the command line; nothing for a usual switch."""
     told = name.replace("_", "-")
-    if not isinstance(value, bool):
-        return f"--{told} {shlex.quote(str(value))}"
-    if value == usual:
-        return ""
-    return f"--{told}" if value else f"--no-{told}"
+    if isinstance(value, bool):
+        switch = f"--{told}" if value else f"--no-{told}"
+        return [] if value == usual else [switch]
+    parts = value if isinstance(value, list | tuple) else [value]
+    return [f"--{told}", *(shlex.quote(str(part)) for part in parts)]

@@ -18,7 +18,7 @@ from unalike.experiments.result import Result
 from unalike.experiments.view import view_of
 from unalike.graph import Graph
 from unalike.methods import name_of
-from unalike.methods.method import Method, Trained, solve_stack
+from unalike.methods.method import Method, solve_together
 from unalike.metrics import Metric
 from unalike.options import options_of
 from unalike.progress import SILENT, Progress
@@ -36,6 +36,71 @@ class Place:
     checkpoint: Path | None = None
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Exam:
+    """Some splits of a dataset, as tasks to solve and as answers to grade by."""
+
+    dataset: Source
+    graph: Graph
+    splits: dict[int, Split]
+    seed: int
+
+    @classmethod
+    def of(cls, dataset: Source | str, splits: Sequence[int] | None, seed: int) -> Exam:
+        """The exam of some splits, or of all of them."""
+        dataset = find(dataset) if isinstance(dataset, str) else dataset
+        graph, known = dataset.prepared(), dataset.splits()
+        wanted = choose(splits, len(known), dataset.name)
+        for number in wanted:
+            told = f"split {number} of {dataset.name}"
+            check(known[number], graph, dataset.metric, told)
+        chosen = {number: known[number] for number in wanted}
+        return cls(dataset=dataset, graph=graph, splits=chosen, seed=seed)
+
+    def tasks(self) -> list[Task]:
+        """A task for each split, with a seed of its own."""
+        return [
+            Task.hide(self.graph, split, self.dataset.metric, self.seed + number)
+            for number, split in self.splits.items()
+        ]
+
+    def facts(self, method: Method, device: str) -> dict[str, Any]:
+        """What the results of a method have in common."""
+        return {
+            "dataset": self.dataset.name,
+            "method": name_of(method),
+            "options": options_of(method),
+            "view": view_of(self.dataset).changes,
+            "metric": self.dataset.metric.name,
+            "seed": self.seed,
+            "device": device_name(device),
+            "versions": versions(),
+        }
+
+    def results(
+        self, method: Method, solutions: Sequence[Solution], spent: float, device: str
+    ) -> list[Result]:
+        """The graded solutions, a result for each split."""
+        each = spent / len(self.splits)
+        return [
+            self.result(method, number, solution, each, device)
+            for number, solution in zip(self.splits, solutions, strict=True)
+        ]
+
+    def result(
+        self, method: Method, split: int, solution: Solution, spent: float, device: str
+    ) -> Result:
+        """The graded solution of one split."""
+        metric = self.dataset.metric
+        return Result(
+            **self.facts(method, device),
+            split=split,
+            **grade(solution, self.graph, self.splits[split], metric),
+            **story(solution.curve, spent),
+            peak_memory_mb=peak_memory_mb(device),
+        )
+
+
 def run(
     dataset: Source | str,
     method: Method,
@@ -45,70 +110,38 @@ def run(
     place: Place | None = None,
 ) -> list[Result]:
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
-    dataset = find(dataset) if isinstance(dataset, str) else dataset
-    wanted = choose(splits, len(dataset.splits()), dataset.name)
-    members = [(method, number) for number in wanted]
-    return run_stack(dataset, members, seed=seed, place=place)
+    place = place or Place()
+    exam = Exam.of(dataset, splits, seed)
+    facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
+    key = json.dumps(facts, sort_keys=True)
+    keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
+    began = time.perf_counter()
+    solutions = method.solve_all(
+        exam.tasks(), device=place.device, progress=place.progress, checkpoint=keep
+    )
+    spent = time.perf_counter() - began
+    return exam.results(method, solutions, spent, place.device)
 
 
-def run_stack(
+def run_together(
     dataset: Source,
     members: Sequence[tuple[Method, int]],
     *,
     seed: int = 0,
     place: Place | None = None,
 ) -> list[Result]:
-    """Solve and grade splits of a dataset by methods of one shape, in one stack."""
+    """Methods of one shape, each on a split of its own, in one stack if they train."""
     place = place or Place()
-    graph, known = dataset.prepared(), dataset.splits()
-    numbers = [number for _, number in members]
-    for number in set(numbers):
-        check(known[number], graph, dataset.metric, f"split {number} of {dataset.name}")
-    tasks = [Task.hide(graph, known[i], dataset.metric, seed + i) for i in numbers]
-    shared: dict[str, Any] = {
-        "dataset": dataset.name,
-        "view": view_of(dataset).changes,
-        "metric": dataset.metric.name,
-        "seed": seed,
-        "device": device_name(place.device),
-        "versions": versions(),
-    }
-    facts = [
-        {**shared, "method": name_of(method), "options": options_of(method), "split": i}
-        for method, i in members
-    ]
+    exam = Exam.of(dataset, sorted({split for _, split in members}), seed)
+    tasks = dict(zip(exam.splits, exam.tasks(), strict=True))
     began = time.perf_counter()
-    key = json.dumps(facts, sort_keys=True)
-    solutions = solve([method for method, _ in members], tasks, key, place)
-    spent = (time.perf_counter() - began) / len(tasks)
-    memory = peak_memory_mb(place.device)
+    pairs = [(method, tasks[split]) for method, split in members]
+    solutions = solve_together(pairs, device=place.device, progress=place.progress)
+    each = (time.perf_counter() - began) / len(members)
     return [
-        Result(
-            **told,
-            **grade(solution, graph, known[told["split"]], dataset.metric),
-            **story(solution.curve, spent),
-            peak_memory_mb=memory,
-        )
-        for told, solution in zip(facts, solutions, strict=True)
+        exam.result(method, split, solution, each, place.device)
+        for (method, split), solution in zip(members, solutions, strict=True)
     ]
-
-
-def solve(
-    methods: Sequence[Method], tasks: Sequence[Task], key: str, place: Place
-) -> list[Solution]:
-    """All tasks at once where the methods train, one after the other elsewhere."""
-    trained = [method for method in methods if isinstance(method, Trained)]
-    if len(trained) < len(methods):
-        pairs = zip(methods, tasks, strict=True)
-        return [method.solve(task, device=place.device) for method, task in pairs]
-    keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
-    return solve_stack(
-        trained,
-        tasks,
-        device=place.device,
-        progress=place.progress,
-        checkpoint=keep,
-    )
 
 
 def choose(splits: Sequence[int] | None, count: int, name: str) -> list[int]:

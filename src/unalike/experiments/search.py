@@ -21,7 +21,7 @@ from unalike.experiments.recipe import Cell, Recipe
 from unalike.experiments.results import Results
 from unalike.experiments.run import Place
 from unalike.experiments.select import Tried, complete, select, tried
-from unalike.experiments.setting import Setting, build, revived
+from unalike.experiments.setting import Setting, revived
 from unalike.experiments.space import Space
 from unalike.experiments.sweep import Crew
 from unalike.experiments.worker import Worker
@@ -89,8 +89,10 @@ class Desk:
         )
         found = []
         for one in complete(tried(rows), splits):
-            options = {**one.runs[0]["options"], **one.runs[0]["batching"]}
-            chosen = {name: options.get(name) for name in self.space.free}
+            options = one.runs[0]["options"]
+            if not set(self.space.free) <= set(options):
+                continue
+            chosen = {name: options[name] for name in self.space.free}
             if self.setting(chosen).key == one.setting:
                 found.append((one, chosen))
         return found
@@ -128,9 +130,7 @@ class Desk:
 
     def setting(self, chosen: Mapping[str, Any]) -> Setting:
         """A proposal with what is fixed, as a setting."""
-        options = {**self.space.fixed, **chosen}
-        method = build(str(self.recipe.method), options, self.recipe.batching)
-        return Setting(method, self.cell.view)
+        return self.recipe.setting(self.cell, {**self.space.fixed, **chosen})
 
 
 def by_optuna(desk: Desk, trials: int) -> Iterator[float | None]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from unalike.batchings import BATCHINGS
-from unalike.batchings.batching import Batching
-from unalike.errors import UserError, lookup
+from unalike.errors import lookup
 from unalike.experiments.fingerprint import digest
 from unalike.experiments.view import AS_USUAL, View
 from unalike.methods import METHODS, name_of
@@ -33,7 +31,6 @@ class Setting:
         return {
             "method": name_of(self.method),
             "options": options_of(self.method),
-            "batching": batching_of(self.method),
             "view": self.view.changes,
         }
 
@@ -50,39 +47,28 @@ class Setting:
         shared = {name: value for name, value in told if name not in free}
         return digest({**self.facts, "options": shared})
 
+    @property
+    def batching(self) -> str:
+        """The name of its batching."""
+        return str(self.facts["options"].get("batching", WHOLE))
+
     def words(self, *, shared: bool = False) -> str:
         """The options that are not the usual ones; or those that a stack shares."""
         usual = options_of(type(self.method)())
-        told = {**self.facts["options"], **self.facts["batching"], **self.view.changes}
+        told = {**self.facts["options"], **self.view.changes}
         free = self.method.may_differ if shared else ()
         return " ".join(
             f"{name}={value}"
             for name, value in told.items()
-            if usual.get(name, WHOLE) != value and name not in free
+            if usual.get(name) != value and name not in free
         )
 
 
-def build(name: str, options: Mapping[str, Any], batching: str = WHOLE) -> Method:
+def build(name: str, options: Mapping[str, Any]) -> Method:
     """A method of the table with some options, those of its batching among them."""
-    method = lookup(METHODS, name, "method")()
-    if batching != WHOLE:
-        cut = lookup(BATCHINGS, batching, "batching")
-        if "batching" not in {field.name for field in fields(method)}:
-            raise UserError(f"{name} is not trained on batches; it has no {batching}.")
-        method = replace(method, **{"batching": cut()})
-    return with_options(method, options, name)
-
-
-def batching_of(method: Method) -> dict[str, Any]:
-    """The batching of a method: its name and its options."""
-    batching: Batching | None = getattr(method, "batching", None)
-    if batching is None:
-        return {"batching": WHOLE}
-    names = {kind: name for name, kind in BATCHINGS.items()}
-    return {"batching": names[type(batching)], **options_of(batching)}
+    return with_options(lookup(METHODS, name, "method")(), options, name)
 
 
 def revived(facts: Mapping[str, Any]) -> Setting:
     """The setting that facts tell; options that were unknown then are as usual."""
-    method = build(facts["method"], facts["options"], facts["batching"]["batching"])
-    return Setting(method, View(**facts["view"]))
+    return Setting(build(facts["method"], facts["options"]), View(**facts["view"]))

@@ -69,12 +69,13 @@ def of_any(
     recipe: Recipe, cell: Cell, query: Query, rows: list[Row]
 ) -> tuple[list[Row], int | None]:
     """The runs that keep to what the recipe fixes."""
-    fixed = {**Space.of(recipe, cell, query.variant).fixed, "batching": recipe.batching}
+    fixed = Space.of(recipe, cell, query.variant).fixed
 
     def fits(row: Row) -> bool:
-        told = {**row["options"], **row["batching"]}
+        told = row["options"]
         same = all(told.get(name) == value for name, value in fixed.items())
-        return same and row["view"] == cell.view.changes
+        seen = (row["view"], row["batching"]) == (cell.view.changes, recipe.batching)
+        return same and seen
 
     return [row for row in rows if fits(row)], None
 

@@ -17,7 +17,7 @@ from unalike.experiments.agenda import Agenda, Bundle, Run
 from unalike.experiments.leases import SECONDS, Leases
 from unalike.experiments.record import identity, record
 from unalike.experiments.results import Results
-from unalike.experiments.run import Place, run_stack
+from unalike.experiments.run import Place, run_together
 from unalike.experiments.view import Kept, View
 from unalike.graph import Graph
 from unalike.methods.method import Trained
@@ -96,7 +96,7 @@ class Worker:
         try:
             source = self.source(bundle)
             seed = self.agenda.seed
-            found = run_stack(source, members, seed=seed, place=self.place)
+            found = run_together(source, members, seed=seed, place=self.place)
         except Exception as error:
             settings = list(dict.fromkeys(run.setting for run in runs))
             if len(settings) == 1:

@@ -9,9 +9,7 @@ from types import ModuleType
 
 import torch
 
-MODULES = {"cpu": "unalike.kernels.cpu", "cuda": "unalike.kernels.cuda"}
 
-
-def kernels_of(device: torch.device) -> ModuleType:
-    """The kernels that run on a device."""
-    return import_module(MODULES[device.type])
+def kernels_of(device: torch.device, package: str = __name__) -> ModuleType:
+    """The kernels of a package that run on a device."""
+    return import_module(f"{package}.{device.type}")

@@ -7,8 +7,19 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+import torch
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+
+def start_threads() -> None:
+    """Start numba's threads now; with that it sets the number torch uses, once.
+
+    Were that to happen after the first step, later ones would sum in another order.
+    """
+    wanted = torch.get_num_threads()
+    numba.get_num_threads()
+    torch.set_num_threads(wanted)
 
 
 def compiled(

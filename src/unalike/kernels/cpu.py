@@ -1,4 +1,4 @@
-"""The kernels on processor cores: torch's embedding bag, and a fused AdamW."""
+"""The kernels on processor cores: torch's embedding bag, and compiled loops."""
 
 from __future__ import annotations
 
@@ -11,25 +11,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from unalike.kernels.compiled import compiled
-from unalike.kernels.rows import Rows
+from unalike.kernels.compiled import compiled, start_threads
+from unalike.kernels.rows import Parts, Rows
+from unalike.kernels.spread import Spread
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
 ENTRIES_AT_ONCE = 2**31 - 1
 HALVES = (torch.bfloat16, torch.float16)
 
 
-def _start_threads() -> None:
-    """Start numba's threads now; with that it sets the number torch uses, once.
-
-    Were that to happen after the first step, later ones would sum in another order.
-    """
-    wanted = torch.get_num_threads()
-    numba.get_num_threads()
-    torch.set_num_threads(wanted)
-
-
-_start_threads()
+start_threads()
 
 
 def gather(
@@ -76,6 +67,49 @@ def _pieces(starts: Int[Tensor, " rows_and_one"]) -> Iterator[tuple[int, int, Te
         end = max(row + 1, int(fits) - 1)
         yield first, int(starts[end]), starts[row : end + 1] - first
         row = end
+
+
+def propagate(
+    spread: Spread,
+    dense: Float[Tensor, "nodes width"],
+    keep: float = 1.0,
+    start: Float[Tensor, "nodes width"] | None = None,
+) -> Float[Tensor, "nodes width"]:
+    """A gather along scaled entries, its loops and its start in one pass."""
+    exact = torch.promote_types(dense.dtype, torch.float32)
+    rows, none = spread.rows, dense.new_empty(0, dtype=exact)
+    shares = torch.tensor([keep, 1 - keep], dtype=exact)
+    values = none if rows.values is None else rows.values
+    begun = none.view(0, 0) if start is None else start
+    given = (values, spread.scale, spread.added, dense, begun, shares)
+    out = torch.empty(dense.shape, dtype=exact)
+    read = (part.detach().to(exact).contiguous().numpy() for part in given)
+    _propagate(out.numpy(), rows.starts.numpy(), rows.columns.numpy(), *read)
+    return out.to(dense.dtype)
+
+
+@compiled(parallel=True, fastmath={"contract"})
+def _propagate(out, starts, columns, values, scale, added, dense, start, shares):
+    weighted, begun = len(values) > 0, len(start) > 0
+    keep, rest = shares[0], shares[1]
+    for row in numba.prange(len(out)):
+        total, own = out[row], keep * scale[row]
+        loop = own * scale[row] * added[row]
+        source = dense[row]
+        for k in range(out.shape[1]):
+            total[k] = loop * source[k]
+        if begun:
+            source = start[row]
+            for k in range(out.shape[1]):
+                total[k] += rest * source[k]
+        for entry in range(starts[row], starts[row + 1]):
+            column = columns[entry]
+            weight = own * scale[column]
+            if weighted:
+                weight *= values[entry]
+            source = dense[column]
+            for k in range(out.shape[1]):
+                total[k] += weight * source[k]
 
 
 def adamw(
@@ -133,3 +167,47 @@ def gather_adamw(
     """A step of AdamW whose gradient is a gather of what reaches each row."""
     gathered = gather(rows, gradient.flatten(1).float())
     adamw(weights, gathered.view_as(weights.now), step)
+
+
+def induced(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:
+    """The entries between distinct `ids`, renumbered by their place in `ids`."""
+    columns, chosen, size = rows.columns.numpy(), ids.numpy(), len(ids)
+    place = np.full(rows.width, -1, columns.dtype)
+    place[chosen] = np.arange(size, dtype=columns.dtype)
+    weights = np.empty(0, np.float32) if rows.values is None else rows.values.numpy()
+    bounds = (rows.starts[ids].numpy(), rows.starts[ids + 1].numpy())
+    starts, found, kept = _cut(*bounds, columns, weights, place)
+    if (chosen[1:] < chosen[:-1]).any():
+        _sort(starts, found, kept)
+    values = None if rows.values is None else torch.from_numpy(kept)
+    return Parts(torch.from_numpy(starts), torch.from_numpy(found), size, values)
+
+
+@compiled()
+def _cut(first, last, columns, weights, place):
+    """One thread, so that many small batches do not wait for others to wake up."""
+    room = (last - first).sum() + 1
+    starts = np.zeros(len(first) + 1, np.int64)
+    found = np.empty(room, columns.dtype)
+    kept = np.empty(room if len(weights) else 0, weights.dtype)
+    end = 0
+    for row in range(len(first)):
+        for entry in range(first[row], last[row]):
+            # Written before it is known to be wanted: a wrong guess costs more.
+            column = place[columns[entry]]
+            found[end] = column
+            if len(weights):
+                kept[end] = weights[entry]
+            end += column >= 0
+        starts[row + 1] = end
+    return starts, found[:end].copy(), kept[:end].copy()
+
+
+@compiled()
+def _sort(starts, columns, weights):
+    for row in range(len(starts) - 1):
+        begin, end = starts[row], starts[row + 1]
+        order = np.argsort(columns[begin:end])
+        columns[begin:end] = columns[begin:end][order]
+        if len(weights):
+            weights[begin:end] = weights[begin:end][order]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from unalike.kernels.rows import Rows
+from unalike.kernels.rows import Parts, Rows
+from unalike.kernels.spread import Spread
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
 
@@ -35,6 +36,22 @@ def gather(
     return found if out is None else out.copy_(found)
 
 
+def propagate(
+    spread: Spread,
+    dense: Float[Tensor, "nodes width"],
+    keep: float = 1.0,
+    start: Float[Tensor, "nodes width"] | None = None,
+) -> Float[Tensor, "nodes width"]:
+    """`keep` times the product with S (A + L) S, and the start for what is not kept."""
+    exact = torch.promote_types(dense.dtype, torch.float32)
+    scale, added = (part[:, None].to(exact) for part in (spread.scale, spread.added))
+    scaled = scale * dense
+    found = keep * scale * (gather(spread.rows, scaled) + added * scaled)
+    if start is not None:
+        found = found + (1 - keep) * start.to(exact)
+    return found.to(dense.dtype)
+
+
 def adamw(
     weights: Weights, gradient: Float[Tensor, "rows runs width"], step: Step
 ) -> None:
@@ -61,3 +78,22 @@ def gather_adamw(
     """A step of AdamW whose gradient is a gather of what reaches each row."""
     gathered = gather(rows, gradient.flatten(1).float())
     adamw(weights, gathered.view_as(weights.now), step)
+
+
+def induced(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:
+    """The entries between distinct `ids`, renumbered by their place in `ids`."""
+    size, device = len(ids), ids.device
+    place = torch.full((rows.width,), -1, dtype=torch.int64, device=device)
+    place[ids] = torch.arange(size, device=device)
+    lengths = rows.degrees[ids]
+    row = torch.arange(size, device=device).repeat_interleave(lengths)
+    shift = rows.starts[ids] - (lengths.cumsum(0) - lengths)
+    entry = shift[row] + torch.arange(len(row), device=device)
+    column = place[rows.columns[entry].long()]
+    inside = column >= 0
+    row, column, entry = row[inside], column[inside], entry[inside]
+    order = (row * size + column).argsort()
+    starts = torch.zeros(size + 1, dtype=torch.int64, device=device)
+    torch.cumsum(row.bincount(minlength=size), 0, out=starts[1:])
+    values = None if rows.values is None else rows.values[entry[order]]
+    return Parts(starts, column[order].to(rows.columns.dtype), size, values)

@@ -5,9 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from jaxtyping import Float, Int
 from torch import Tensor
+
+
+class Parts(NamedTuple):
+    """The arrays of sparse rows, as a kernel makes them."""
+
+    starts: Int[Tensor, " rows_and_one"]
+    columns: Int[Tensor, " edges"]
+    width: int
+    values: Float[Tensor, " edges"] | None
 
 
 @dataclass(frozen=True, eq=False)

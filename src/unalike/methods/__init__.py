@@ -1,34 +1,16 @@
 """Methods: the table of all of them, in the order of the paper's tables."""
 
-from unalike.methods.appnp import APPNP
-from unalike.methods.gcn import GCN
-from unalike.methods.gcn_jk import GCNJK
-from unalike.methods.gcnii import GCNII
-from unalike.methods.gpr_gnn import GPRGNN
-from unalike.methods.h2gcn import H2GCN
+from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.methods.label_propagation import LabelPropagation
-from unalike.methods.link import LINK
-from unalike.methods.link_concat import LINKConcat
-from unalike.methods.linkx import LINKX
 from unalike.methods.method import Method
-from unalike.methods.mixhop import MixHop
 from unalike.methods.mlp import MLP
-from unalike.methods.sgc import SGC
+from unalike.methods.trained import TRAINED
 
 METHODS: dict[str, type[Method]] = {
     "mlp": MLP,
     "label-propagation": LabelPropagation,
-    "link": LINK,
-    "sgc": SGC,
-    "gcn": GCN,
-    "gcn-jk": GCNJK,
-    "appnp": APPNP,
-    "h2gcn": H2GCN,
-    "mixhop": MixHop,
-    "gpr-gnn": GPRGNN,
-    "gcnii": GCNII,
-    "link-concat": LINKConcat,
-    "linkx": LINKX,
+    "correct-and-smooth": CorrectAndSmooth,
+    **TRAINED,
 }
 
 

@@ -47,5 +47,5 @@ class _Network(MessagePassingNetwork):
         start = self.rest(self.enter(batch, first))
         z = start
         for _ in range(self.hops):
-            z = (1 - self.alpha) * (adjacency @ z) + self.alpha * start
+            z = adjacency.back_to(start, self.alpha, z)
         return z

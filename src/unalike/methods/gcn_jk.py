@@ -1,27 +1,18 @@
 """GCN-JK: graph convolutions whose outputs are all read, not the last alone."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
 from unalike.methods.layers.convolutions import Convolutions
+from unalike.methods.layers.jumping import JUMPS, Jump
 from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.mlp import widths
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import MessagePassing
 from unalike.training.network import First, Network, Table
-
-Jump = Literal["max", "cat"]
-
-JUMPS: dict[Jump, Callable[[list[Tensor]], Tensor]] = {
-    "max": lambda outputs: torch.stack(outputs).amax(0),
-    "cat": lambda outputs: torch.cat(outputs, 1),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +30,7 @@ class GCNJK(MessagePassing):
     batch_norm: bool = True
     """Batch norm between convolutions."""
     jump: Jump = "max"
-    """How outputs are joined: the largest of each column, or side by side."""
+    """How outputs are joined: the largest numbers, side by side, or a weighed mean."""
 
     def network(self, graph: Graph) -> Network:
         return _Network(self, graph)
@@ -50,9 +41,8 @@ class _Network(MessagePassingNetwork):
         sizes = widths(graph.num_features, of.hidden, of.hidden, of.layers)
         super().__init__(graph, Table(*sizes[:2], offset=False, glorot=True))
         self.convolutions = Convolutions(sizes, of.dropout, normed=of.batch_norm)
-        self.join = JUMPS[of.jump]
-        joined = self.join([torch.empty(1, width) for width in sizes[1:]])
-        self.final = nn.Linear(joined.shape[1], graph.num_classes)
+        self.join = JUMPS[of.jump](of.layers, of.hidden)
+        self.final = nn.Linear(self.join.width, graph.num_classes)
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         adjacency = Normalised.of(batch.adjacency)

@@ -2,22 +2,33 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from unalike.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.graph import Graph
-from unalike.methods.layers.dropout import Dropout
+from unalike.methods.layers.dropout import Dropout, dropped
 from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.normalised import Normalised
+from unalike.methods.layers.recomputed import Recomputed
 from unalike.methods.method import MessagePassing
+from unalike.training.memory import free_memory
 from unalike.training.network import First, Network, Table, glorot
 
 MOST_DENSE_NUMBERS = 2**32
 """Features that would be larger than this are not made dense."""
+MOMENTUM = 0.1
+"""The share of new statistics in the running ones of torch's batch norm."""
+BYTES_KEPT = 16
+"""For gradients, of each hidden number in each layer."""
+MEMORY_SHARE = 0.7
+"""Of what is free: above this, little is kept and much computed twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,15 +78,104 @@ class _Network(MessagePassingNetwork):
         self.dropout = Dropout(of.dropout)
         self.final = nn.Linear(of.hidden, graph.num_classes)
         self.alpha, self.theta = of.alpha, of.theta
+        self.sparing: bool | None = None
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         adjacency = Normalised.of(batch.adjacency)
         start = torch.relu(self.enter(batch, first))
+        learns = self.training and torch.is_grad_enabled()
+        sparing = learns and self.is_short_of_memory(start)
+        pass_ = self.pass_twice if sparing else self.pass_once
+        return self.final(self.dropout(pass_(adjacency, start)))
+
+    def pass_once(
+        self, adjacency: Normalised, start: Float[Tensor, "nodes hidden"]
+    ) -> Float[Tensor, "nodes hidden"]:
+        """All layers, with everything kept that gradients need."""
         x = start
         layers = zip(self.weights, self.norms, strict=True)
-        for layer, (weight, norm) in enumerate(layers, start=1):
-            beta = math.log(self.theta / layer + 1)
-            flown = adjacency @ self.dropout(x)
-            u = (1 - self.alpha) * flown + self.alpha * start
-            x = torch.relu(norm((1 - beta) * u + beta * (u @ weight)))
-        return self.final(self.dropout(x))
+        for layer, (weight, norm) in enumerate(layers):
+            mixed = self.convolve(adjacency, layer, self.dropout(x), start, weight)
+            x = torch.relu(norm(mixed))
+        return x
+
+    def pass_twice(
+        self, adjacency: Normalised, start: Float[Tensor, "nodes hidden"]
+    ) -> Float[Tensor, "nodes hidden"]:
+        """All layers, a few at a time; only what goes into those few is kept."""
+        x = start
+        for layers in segments(len(self.weights)):
+            norms = [self.norms[layer] for layer in layers]
+            learned = [self.weights[layer] for layer in layers]
+            learned += [p for norm in norms for p in norm.parameters()]
+            kept = [self.dropout.draw(x) for _ in layers]
+            x, noted = Recomputed.apply(
+                partial(self.some_layers, adjacency, layers),
+                2 + len(learned),
+                *(x, start, *learned),
+                *(self.dropout.rate, *kept),
+            )
+            for norm, seen in zip(norms, noted, strict=False):
+                follow(norm, seen)
+        return x
+
+    def some_layers(
+        self,
+        adjacency: Normalised,
+        layers: range,
+        x: Float[Tensor, "nodes hidden"],
+        start: Float[Tensor, "nodes hidden"],
+        *others: Tensor,
+    ) -> tuple[Float[Tensor, "nodes hidden"], Float[Tensor, "layers 2 hidden"]]:
+        """Layers as a pure function, and what batch norm saw in each."""
+        *learned, rate = others[: -len(layers)]
+        weights, normed = learned[: len(layers)], learned[len(layers) :]
+        noted = []
+        for place, layer in enumerate(layers):
+            into = dropped(x, others[place - len(layers)], rate)
+            x = self.convolve(adjacency, layer, into, start, weights[place])
+            if normed:
+                noted.append(torch.stack(torch.var_mean(x.detach(), 0)[::-1]))
+                gain, offset = normed[2 * place : 2 * place + 2]
+                x = F.batch_norm(x, None, None, gain, offset, training=True)
+            x = torch.relu(x)
+        return x, torch.stack(noted) if noted else x.new_zeros(0, 2, x.shape[1])
+
+    def convolve(
+        self,
+        adjacency: Normalised,
+        layer: int,
+        x: Float[Tensor, "nodes hidden"],
+        start: Float[Tensor, "nodes hidden"],
+        weight: Float[Tensor, "hidden hidden"],
+    ) -> Float[Tensor, "nodes hidden"]:
+        """One convolution; layers are counted from 0."""
+        beta = math.log(self.theta / (layer + 1) + 1)
+        u = adjacency.back_to(start, self.alpha, x)
+        return (1 - beta) * u + beta * (u @ weight)
+
+    def is_short_of_memory(self, start: Float[Tensor, "nodes hidden"]) -> bool:
+        """Would all layers take too much memory? Asked once, before they take any."""
+        if self.sparing is None:
+            needed = BYTES_KEPT * start.numel() * len(self.weights)
+            self.sparing = needed > MEMORY_SHARE * free_memory(start.device)
+        return self.sparing
+
+
+def segments(count: int) -> list[range]:
+    """Layers that are passed at once: few are recomputed, and few inputs are kept.
+
+    The first stands alone, because what goes into it may lie otherwise in memory than
+    what goes into the others, and chance is drawn in the order of memory.
+    """
+    size = max(1, round(math.sqrt(count) / 2))
+    bounds = [0, *range(1, count, size), count]
+    return [range(*pair) for pair in pairwise(bounds)]
+
+
+@torch.no_grad()
+def follow(norm: nn.Module, seen: Float[Tensor, "2 hidden"]) -> None:
+    """Move the running statistics of a batch norm as its own forward pass would."""
+    for name, now in zip(("running_mean", "running_var"), seen, strict=True):
+        norm.get_buffer(name).mul_(1 - MOMENTUM).add_(MOMENTUM * now)
+    norm.get_buffer("num_batches_tracked").add_(1)

@@ -1,6 +1,5 @@
 """H2GCN: neighbours and neighbours of neighbours, each kept apart."""
 
-import os
 from dataclasses import dataclass
 
 import torch
@@ -10,14 +9,13 @@ from torch import Tensor, nn
 from unalike.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.graph import Graph
+from unalike.kernels.two_hop import likely_entries, most_entries
 from unalike.methods.layers.dropout import Dropout
 from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.normalised import Loops, Normalised
 from unalike.methods.method import MessagePassing
+from unalike.training.memory import free_memory
 from unalike.training.network import First, Network, Table
-
-BYTES_PER_ENTRY = 16
-"""Memory of an entry of the two-hop graph: itself and copies while it is made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +35,6 @@ class H2GCN(MessagePassing):
     loops: Loops = "kept"
     """Nodes that are their own neighbours, in one step or two: Zhu et al. have none."""
 
-    def prepare(self, graph: Graph) -> Graph:
-        needed = BYTES_PER_ENTRY * most_entries(graph.adjacency)
-        if needed > (there := machine_memory()):
-            raise UserError(
-                f"The two-hop graph of H2GCN may take {needed / 1e9:,.1f} GB; "
-                f"this machine has {there / 1e9:,.1f} GB."
-            )
-        return graph
-
     def network(self, graph: Graph) -> Network:
         return _Network(self, graph)
 
@@ -63,7 +52,7 @@ class _Network(MessagePassingNetwork):
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         near = Normalised.of(batch.adjacency, loops=self.loops)
-        far = Normalised.of(batch.adjacency.two_hop, loops=self.loops)
+        far = Normalised.of(far_from(batch.adjacency), loops=self.loops)
         rounds = [torch.relu(self.enter(batch, first))]
         for norm in self.norms:
             x = self.dropout(rounds[-1])
@@ -73,12 +62,35 @@ class _Network(MessagePassingNetwork):
         return self.final(torch.cat([*rounds, last], 1))
 
 
-def most_entries(adjacency: Adjacency) -> int:
-    """A bound on the entries of the two-hop graph: the paths of two steps."""
-    paths = int(adjacency.degrees @ adjacency.transposed.degrees)
-    return min(paths, adjacency.num_rows**2)
+def far_from(adjacency: Adjacency) -> Adjacency:
+    """The two-hop graph; it is refused beforehand where memory is too small for it."""
+    if "two_hop" not in vars(adjacency):
+        check_room(adjacency)
+    return adjacency.two_hop
 
 
-def machine_memory() -> int:
-    """Bytes of memory that this machine has."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def check_room(adjacency: Adjacency) -> None:
+    """Refuse a two-hop graph that does not fit into what memory is free.
+
+    A bound tells at once that a small one fits; others are estimated from some rows.
+    """
+    once = adjacency.to_scipy().astype(bool)
+    copies = 1 if adjacency.is_symmetric else 2
+    for where in dict.fromkeys((torch.device("cpu"), adjacency.columns.device)):
+        there = free_memory(where)
+        if copies * bytes_of(most_entries(once)) <= there:
+            continue
+        needed = copies * bytes_of(likely_entries(once))
+        if needed > there:
+            raise UserError(
+                f"The two-hop graph of H2GCN needs about {needed / 1e9:,.1f} GB; "
+                f"{there / 1e9:,.1f} GB are free on the {where.type}."
+            )
+
+
+def bytes_of(entries: int) -> int:
+    """The memory of sparse rows while they are worked with.
+
+    An entry has a column and a one; so many that 32 bits cannot count them are copied.
+    """
+    return entries * (5 if entries < 2**31 else 13)

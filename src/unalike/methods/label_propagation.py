@@ -1,15 +1,16 @@
 """Label propagation: known labels flow along the edges; nothing is trained."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn import functional as F
 
+from unalike.methods.layers.guess import known_labels
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import Method
+from unalike.progress import SILENT, Progress
 from unalike.task import Solution, Task
+from unalike.training.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,20 +31,24 @@ class LabelPropagation(Method):
     symmetrised: bool = True
     """Labels flow both ways along directed edges, as in the paper's program."""
 
-    def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
-        graph = task.graph.symmetric() if self.symmetrised else task.graph
+    def solve_all(
+        self,
+        tasks: Sequence[Task],
+        *,
+        device: torch.device | str = "cpu",
+        progress: Progress = SILENT,
+        checkpoint: Checkpoint | None = None,
+    ) -> list[Solution]:
+        graph = tasks[0].graph
+        graph = graph.symmetric() if self.symmetrised else graph
         adjacency = Normalised.of(graph.adjacency.to(device))
-        known = known_labels(task).to(device)
-        scores = known
-        for _ in range(self.steps):
-            flown = adjacency.power(self.hops, scores)
-            scores = self.alpha * flown + (1 - self.alpha) * known
-        return Solution(scores.cpu())
-
-
-def known_labels(task: Task) -> Float[Tensor, "nodes classes"]:
-    """A 1 at the class of each train node, 0 elsewhere."""
-    known = torch.zeros(task.graph.num_nodes, task.graph.num_classes)
-    labels = task.graph.labels[task.train]
-    known[task.train] = F.one_hot(labels, task.graph.num_classes).float()
-    return known
+        progress.stage("spreading labels", len(tasks), "splits")
+        solutions = []
+        for task in tasks:
+            scores = known = known_labels(task).to(device)
+            for _ in range(self.steps):
+                flown = adjacency.power(self.hops, scores)
+                scores = self.alpha * flown + (1 - self.alpha) * known
+            solutions.append(Solution(scores.cpu()))
+            progress.advance(1)
+        return solutions

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
+from unalike.batchings import BATCHINGS
+from unalike.batchings.batching import Batching
+from unalike.batchings.full import Full
+from unalike.batchings.rows import Rows
 from unalike.graph import Graph
+from unalike.options import one_of
 from unalike.progress import SILENT, Progress
 from unalike.task import Solution, Task
 from unalike.training.checkpoint import Checkpoint
@@ -17,6 +23,15 @@ from unalike.training.fit import Run, fit
 from unalike.training.network import Network
 from unalike.training.room import runs_at_once
 from unalike.training.settings import Training
+
+if TYPE_CHECKING:
+    RowBatching = Full | Rows
+    SubgraphBatching = Batching
+else:
+    RowBatching = one_of({"full": Full, "rows": Rows})
+    SubgraphBatching = one_of(
+        {name: kind for name, kind in BATCHINGS.items() if kind is not Rows}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +43,20 @@ class Method(ABC):
     may_differ: ClassVar[frozenset[str]] = frozenset()
     """Options in which the runs of one stack may differ; the others are its shape."""
 
-    @abstractmethod
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
         """Score every node, learning from the labels the task shows."""
+        return self.solve_all([task], device=device)[0]
+
+    @abstractmethod
+    def solve_all(
+        self,
+        tasks: Sequence[Task],
+        *,
+        device: torch.device | str = "cpu",
+        progress: Progress = SILENT,
+        checkpoint: Checkpoint | None = None,
+    ) -> list[Solution]:
+        """Solve tasks on one graph; what they share is done once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +66,7 @@ class Trained(Method):
     may_differ: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "dropout"})
 
     training: Training = field(default_factory=Training)
+    batching: Batching = field(default_factory=Full)
 
     @abstractmethod
     def network(self, graph: Graph) -> Network:
@@ -49,8 +76,21 @@ class Trained(Method):
         """Work done once, before training; it has nothing to learn."""
         return graph
 
-    def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
-        return solve_stack([self], [task], device=device)[0]
+    def solve_all(
+        self,
+        tasks: Sequence[Task],
+        *,
+        device: torch.device | str = "cpu",
+        progress: Progress = SILENT,
+        checkpoint: Checkpoint | None = None,
+    ) -> list[Solution]:
+        return solve_stack(
+            [self] * len(tasks),
+            tasks,
+            device=device,
+            progress=progress,
+            checkpoint=checkpoint,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +99,41 @@ class RowWise(Trained):
 
     family: ClassVar[str] = "row-wise"
 
+    batching: RowBatching = field(default_factory=Full)
+    """What a step learns from: the whole graph, or some of its rows."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MessagePassing(Trained):
     """A method whose scores of a node depend on its neighbours' rows too."""
 
     family: ClassVar[str] = "message passing"
+
+    batching: SubgraphBatching = field(default_factory=Full)
+    """What a step learns from: the whole graph, or a part with its inner edges."""
+
+
+def solve_together(
+    members: Sequence[tuple[Method, Task]],
+    *,
+    device: torch.device | str = "cpu",
+    progress: Progress = SILENT,
+) -> list[Solution]:
+    """Solve tasks on one graph, each by its own method, in one stack if all train."""
+    trained = [
+        (method, task) for method, task in members if isinstance(method, Trained)
+    ]
+    if len(trained) == len(members):
+        methods, tasks = zip(*trained, strict=True)
+        return solve_stack(methods, tasks, device=device, progress=progress)
+    solutions: dict[int, Solution] = {}
+    for method in dict.fromkeys(method for method, _ in members):
+        mine = [place for place, (one, _) in enumerate(members) if one == method]
+        found = method.solve_all(
+            [members[place][1] for place in mine], device=device, progress=progress
+        )
+        solutions.update(zip(mine, found, strict=True))
+    return [solutions[place] for place in range(len(members))]
 
 
 def solve_stack(
@@ -83,22 +152,35 @@ def solve_stack(
             method.network,
             replace(task, graph=replace(prepared, labels=task.graph.labels)),
             method.training,
+            method.batching,
         )
         for method, task in zip(methods, tasks, strict=True)
     ]
     with torch.random.fork_rng():
         size = runs_at_once(methods[0].network(prepared), prepared, device)
-    solutions: list[Solution] = []
+    solutions: dict[int, Solution] = {}
     kept: list[Checkpoint] = []
-    for begin in range(0, len(runs), size):
+    for members in stacks(runs, size):
         if checkpoint is not None:
-            kept.append(checkpoint.part(begin))
-        solutions += fit(
-            runs[begin : begin + size],
+            kept.append(checkpoint.part(members[0]))
+        found = fit(
+            [runs[run] for run in members],
             device=device,
             progress=progress,
             checkpoint=kept[-1] if kept else None,
         )
+        solutions.update(zip(members, found, strict=True))
     for part in kept:
         part.remove()
-    return solutions
+    return [solutions[run] for run in range(len(runs))]
+
+
+def stacks(runs: Sequence[Run], size: int) -> Iterator[list[int]]:
+    """Runs that train at once; those that learn from batches share a split."""
+    together: dict[bytes, list[int]] = defaultdict(list)
+    for number, run in enumerate(runs):
+        whole = isinstance(run.batching, Full)
+        together[b"" if whole else run.task.train.numpy().tobytes()].append(number)
+    for members in together.values():
+        for begin in range(0, len(members), size):
+            yield members[begin : begin + size]

@@ -1,7 +1,8 @@
 """MLP: a perceptron on the features; the edges play no part."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -25,6 +26,12 @@ class MLP(RowWise):
     """Linear maps."""
     dropout: float = 0.5
     """Share of hidden numbers dropped while training."""
+
+    def prepare(self, graph: Graph) -> Graph:
+        """The nodes alone: batches need not carry edges that nothing looks at."""
+        none = torch.empty(0, dtype=torch.int64)
+        shape = graph.adjacency.shape
+        return replace(graph, adjacency=Adjacency.from_edges(none, none, shape=shape))
 
     def network(self, graph: Graph) -> Network:
         sizes = widths(graph.num_features, self.hidden, graph.num_classes, self.layers)

@@ -8,6 +8,7 @@ from typing import Any
 from unalike.errors import UserError, did_you_mean
 from unalike.experiments.recipe import Cell, Recipe
 from unalike.experiments.record import result_of
+from unalike.experiments.result import command
 from unalike.experiments.results import Results
 from unalike.experiments.setting import revived
 from unalike.experiments.standing import Query, Standing, standing
@@ -43,15 +44,15 @@ def choice(recipe: Recipe, column: str, cell: Cell, found: Standing) -> dict[str
     if found.chosen is None:
         return {**told, "missing": found.missing}
     rows = found.chosen.runs
-    command = result_of(rows[0]).command_of([row["split"] for row in rows])
+    splits = ",".join(str(row["split"]) for row in rows)
     return {
         **told,
         "setting": revived(rows[0]).words(),
-        "options": {**rows[0]["options"], **rows[0]["batching"], **rows[0]["view"]},
+        "options": {**rows[0]["options"], **rows[0]["view"]},
         "valid": found.chosen.valid,
         "test": found.chosen.test,
         "std": found.chosen.std,
-        "command": command,
+        "command": command(result_of(rows[0]), splits=splits),
         "runs": [{name: row[name] for name in ("key", *TOLD)} for row in rows],
     }
 

@@ -1,4 +1,4 @@
-"""Speed: what the engine bench measured, as a table and a picture."""
+"""Speed: what a bench measured, as tables and a picture."""
 
 from __future__ import annotations
 
@@ -8,27 +8,32 @@ from rich.table import Table
 
 from unalike.reports.canvas import CLASSES, INK, panels, styled
 
-PEER = "PyG on CSR"
+NUMBERS = {
+    "ms": "ms",
+    "times_fastest_peer": "times the fastest peer",
+    "gib": "GiB",
+    "share_of_its_memory": "of its memory",
+    "sparse_ms": "sparse ms",
+    "sparse_floor_ms": "floor ms",
+}
+"""Headings of what may be known of an epoch."""
 
 
 def epoch_table(found: dict[str, Any]) -> Table:
-    """Time and memory of an epoch, and how many fit into the peer's."""
+    """Time and memory of an epoch, beside those of the fastest peer."""
+    rows = found["epochs"]
+    known = [key for key in NUMBERS if any(row.get(key) is not None for row in rows)]
     table = Table(box=None, pad_edge=False)
+    table.add_column("method")
     table.add_column("hidden", justify="right")
-    table.add_column("an epoch of LINKX")
-    for heading in ("ms", "times PyG on CSR", "GiB", "sparse ms", "floor ms"):
-        table.add_column(heading, justify="right")
-    for row in found["epochs"]:
-        peer = peer_ms(found, row["hidden"])
-        ratio = peer and row["ms"] and f"{peer / row['ms']:.1f}"
-        numbers = (row["gib"], row.get("sparse_ms"), row.get("sparse_floor_ms"))
-        table.add_row(
-            str(row["hidden"]),
-            row["what"],
-            _number(row["ms"]),
-            ratio or "–",
-            *map(_number, numbers),
-        )
+    table.add_column("an epoch of", no_wrap=True)
+    for key in known:
+        table.add_column(NUMBERS[key], justify="right")
+    for row in rows:
+        numbers = [_number(row.get(key)) for key in known]
+        if row.get("out_of_memory"):
+            numbers[:1] = ["out of memory"]
+        table.add_row(row["method"], str(row["hidden"]), row["what"], *numbers)
     return table
 
 
@@ -43,31 +48,31 @@ def stack_table(found: dict[str, Any]) -> Table:
     return table
 
 
-def peer_ms(found: dict[str, Any], hidden: int) -> float | None:
-    """The time that others are compared with."""
-    for row in found["epochs"]:
-        if row["hidden"] == hidden and row["what"] == PEER:
-            return row["ms"]
-    return None
-
-
 @styled
 def draw_speed(found: dict[str, Any]) -> Any:
-    """A bar per contender and width."""
-    widths = list(dict.fromkeys(row["hidden"] for row in found["epochs"]))
-    figure, axes = panels(len(widths), columns=1, size=(6.4, 2.6))
-    for axis, hidden in zip(axes, widths, strict=True):
-        rows = [r for r in found["epochs"] if r["hidden"] == hidden and r["ms"]]
-        for place, row in enumerate(rows):
-            ours = "sparse_ms" in row
-            axis.barh(place, row["ms"], color=CLASSES[0] if ours else "#b8c4cc")
-            axis.text(row["ms"], place, f" {row['ms']:.3g} ms", va="center")
-        axis.set_yticks(range(len(rows)), [row["what"] for row in rows], color=INK)
-        axis.set_xlim(right=1.2 * max(row["ms"] for row in rows))
-        axis.invert_yaxis()
-        axis.set_title(f"an epoch of LINKX, hidden {hidden}, {found['device']}")
+    """A bar per contender, for each method and width."""
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in found["epochs"]:
+        groups.setdefault((row["method"], row["hidden"]), []).append(row)
+    figure, axes = panels(len(groups), columns=1, size=(6.4, 2.6))
+    for axis, ((method, hidden), rows) in zip(axes, groups.items(), strict=True):
+        _bars(axis, rows)
+        axis.set_title(f"an epoch of {method}, hidden {hidden}, {found['device']}")
     return figure
 
 
+def _bars(axis: Any, rows: list[dict[str, Any]]) -> None:
+    for place, row in enumerate(rows):
+        taken = row["ms"] or 0
+        told = f" {taken:.3g} ms" if taken else " out of memory"
+        axis.barh(place, taken, color=CLASSES[0] if row["ours"] else "#b8c4cc")
+        axis.text(taken, place, told, va="center")
+    axis.set_yticks(range(len(rows)), [row["what"] for row in rows], color=INK)
+    axis.set_xlim(right=1.2 * max(row["ms"] or 1 for row in rows))
+    axis.invert_yaxis()
+
+
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -71,22 +71,28 @@ class Checkpoint:
             raise UserError(f"{self.path} is no checkpoint ({error}).") from None
 
 
+SAVING_SHARE = 0.05
+"""Share of the time that saving may take."""
+
+
 class Saver:
     """Saves the state when it is time to, and once more at the end."""
 
     def __init__(self, checkpoint: Checkpoint | None) -> None:
         self.checkpoint = checkpoint
-        self.last = time.perf_counter()
+        self.next = time.perf_counter() + (checkpoint.every if checkpoint else 0)
 
     def restore(self, state: State) -> None:
         if self.checkpoint is not None:
             self.checkpoint.restore(state)
 
     def glance(self, state: State) -> None:
+        began = time.perf_counter()
+        if self.checkpoint is None or began < self.next:
+            return
+        self.checkpoint.save(state)
         now = time.perf_counter()
-        if self.checkpoint is not None and now - self.last >= self.checkpoint.every:
-            self.checkpoint.save(state)
-            self.last = now
+        self.next = now + max(self.checkpoint.every, (now - began) / SAVING_SHARE)
 
     def done(self, state: State) -> None:
         if self.checkpoint is not None:

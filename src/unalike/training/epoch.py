@@ -8,9 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unalike.graph import Graph
 from unalike.kernels import kernels_of
 from unalike.metrics import Metric
 from unalike.training.plan import Plan
+from unalike.training.scoring import rows_of, score
 from unalike.training.stack import Stacked
 from unalike.training.state import State
 
@@ -30,6 +32,8 @@ class Epochs:
     state: State
     plan: Plan
     metric: Metric
+    graph: Graph
+    """All nodes, to be scored in the end."""
     first: Stacked = field(init=False)
     record: torch.cuda.CUDAGraph | None = None
     done: int = 0
@@ -48,6 +52,15 @@ class Epochs:
         self.done += 1
         self.state.epoch += 1
 
+    def score(self) -> Float[Tensor, "runs nodes classes"]:
+        """Score every node with the best weights of each run."""
+        state, graph = self.state, self.graph
+        everything = torch.arange(graph.num_nodes)
+        alone = state.stack.template.row_wise
+        batches = rows_of(state, graph, everything) if alone else [self.plan.rows]
+        scores = torch.empty(state.stack.num_runs, graph.num_nodes, graph.num_classes)
+        return score(state, batches, scores, best=True)
+
     def _advance_on_card(self) -> None:
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -61,33 +74,43 @@ class Epochs:
             self.record = record
 
     def _epoch(self) -> None:
-        learn(self.state, self.plan, self.first, self.metric)
+        plan = self.plan
+        leading = {
+            name: product[: plan.learn.num_nodes]
+            for name, product in self.first.items()
+        }
+        loss = learn(self.state, plan.learn, plan.learn_weight, leading, self.metric)
+        self.state.note_loss(loss)
         self.state.stack.products(self.plan.rows, out=self.first)
         grade(self.state, self.plan, self.first, self.metric)
 
 
-def learn(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
-    """One step on the training rows."""
+def learn(
+    state: State,
+    batch: Graph,
+    weight: Float[Tensor, "runs nodes"],
+    first: Stacked,
+    metric: Metric,
+) -> Float[Tensor, " runs"]:
+    """One step on a batch; the loss before it."""
     stack = state.stack
-    leading = {
-        name: product[: plan.learn.num_nodes].detach().requires_grad_()
-        for name, product in first.items()
+    leaves = {
+        name: product.detach().requires_grad_() for name, product in first.items()
     }
     rest = stack.rest.now[0].detach().requires_grad_()
-    scores = stack.scores(plan.learn, leading, rest, stack.buffers, training=True)
-    loss = metric.loss(scores, plan.learn.labels, plan.learn_weight)
+    scores = stack.scores(batch, leaves, rest, stack.buffers, training=True)
+    loss = metric.loss(scores, batch.labels, weight)
     slope, *slopes = torch.autograd.grad(
-        loss.sum(), [rest, *leading.values()], materialize_grads=True
+        loss.sum(), [rest, *leaves.values()], materialize_grads=True
     )
-    state.note_loss(loss.detach())
     step = state.next_step()
-    kernels = kernels_of(rest.device)
-    inputs = stack.template.inputs(plan.learn)
+    inputs = stack.template.inputs(batch)
     for (name, matrix), wanted in zip(inputs.items(), slopes, strict=True):
         if name in stack.spans:
             slope[:, stack.spans[name]] += total(wanted)
-        kernels.gather_adamw(stack.tables[name], matrix.transposed, wanted, step)
-    kernels.adamw(stack.rest, slope[None], step)
+        stack.tables[name].move(matrix, wanted, step)
+    kernels_of(rest.device).adamw(stack.rest, slope[None], step)
+    return loss.detach()
 
 
 def total(slope: Float[Tensor, "nodes runs hidden"]) -> Float[Tensor, "runs hidden"]:

@@ -5,23 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
+from unalike.batchings.batching import Batching
+from unalike.batchings.full import Full
 from unalike.errors import UserError
 from unalike.graph import Graph
 from unalike.progress import SILENT, Progress
 from unalike.task import Curve, Solution, Task
+from unalike.training.batches import BatchEpochs
+from unalike.training.carry import reside, size_of
 from unalike.training.checkpoint import Checkpoint, Saver
 from unalike.training.epoch import Epochs
 from unalike.training.network import Network
-from unalike.training.plan import Plan, pieces, show_labels
+from unalike.training.plan import Plan, show_labels
 from unalike.training.settings import Training
 from unalike.training.stack import Stack
 from unalike.training.state import State
+from unalike.training.tables import TABLES
 
 GLANCE_SECONDS = 0.2
 """Between two looks at the device, each of which waits for its work."""
@@ -34,6 +37,7 @@ class Run:
     make: Callable[[Graph], Network]
     task: Task
     training: Training
+    batching: Batching = field(default_factory=Full)
 
 
 def fit(
@@ -75,14 +79,12 @@ def _fit(
     checkpoint: Checkpoint | None,
 ) -> list[Solution]:
     began = time.perf_counter()
-    tasks, metric = [run.task for run in runs], runs[0].task.metric
-    graph = show_labels(tasks)
+    graph = show_labels([run.task for run in runs])
     state = start(runs, graph, device)
-    plan = Plan.of(state.stack.template, tasks, graph).to(device)
     saver = Saver(checkpoint)
     saver.restore(state)
+    epochs = begin(runs, state, graph, progress)
     progress.stage("training", runs[0].training.epochs, "epochs")
-    epochs = Epochs(state, plan, metric)
     told, seen = 0, began
     while state.epoch < runs[0].training.epochs:
         epochs.advance()
@@ -94,11 +96,29 @@ def _fit(
     saver.done(state)
     state.keep_best()
     progress.advance(state.epoch - told, _note(state))
-    scores = score(state, graph, device)
+    scores = epochs.score()
     seconds = (time.perf_counter() - began) / len(runs)
     return [
         Solution(scores[run], _curve(state, run, seconds)) for run in range(len(runs))
     ]
+
+
+def begin(
+    runs: Sequence[Run], state: State, graph: Graph, progress: Progress
+) -> Epochs | BatchEpochs:
+    """The epochs of a stack: of the whole graph, or of batches."""
+    task, batching = runs[0].task, runs[0].batching
+    device = state.best.device
+    if isinstance(batching, Full):
+        tasks = [run.task for run in runs]
+        plan = Plan.of(state.stack.template, tasks, graph).to(device)
+        return Epochs(state, plan, task.metric, graph)
+    there = reside(graph, device) if batching.cuts_anywhere else None
+    if device.type == "cuda":
+        where = "batches stream to the card" if there is None else "all on the card"
+        progress.stage(f"{size_of(graph) / 2**30:.1f} GiB graph: {where}", None, "")
+    source = graph if there is None else there
+    return BatchEpochs(state, source, task, batching, task.metric, device)
 
 
 def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:
@@ -109,27 +129,14 @@ def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:
         return run.make(graph)
 
     half = device.type == "cuda" and runs[0].training.precision == "bf16"
-    stack = Stack.build([make(run) for run in runs], device=device, half=half)
+    stack = Stack.build(
+        [make(run) for run in runs],
+        device=device,
+        half=half,
+        mover=TABLES[runs[0].batching.mover],
+    )
     torch.manual_seed(runs[0].task.seed)
     return State.start(stack, [run.training for run in runs])
-
-
-@torch.no_grad()
-def score(
-    state: State, graph: Graph, device: torch.device
-) -> Float[Tensor, "runs nodes classes"]:
-    """Score every node with the best weights of each run."""
-    stack = state.stack
-    width = sum(w.now[0].numel() for w in stack.tables.values())
-    scores = []
-    for piece in pieces(stack.template, graph, width):
-        batch = piece.to(device)
-        first = stack.products(batch, best=True)
-        found = stack.scores(
-            batch, first, stack.rest.best[0], state.best_buffers, training=False
-        )
-        scores.append(found.cpu())
-    return torch.cat(scores, 1)
 
 
 def _note(state: State) -> str:

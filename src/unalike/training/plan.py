@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -13,9 +13,6 @@ from unalike.adjacency import Ids
 from unalike.graph import Graph
 from unalike.task import Task
 from unalike.training.network import Network
-
-NUMBERS_AT_ONCE = 2**28
-"""Numbers that scoring may hold of one table at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,16 +93,6 @@ def show_labels(tasks: Sequence[Task]) -> Graph:
     """The graph the tasks share, with every label that one of them shows."""
     labels = torch.stack([task.graph.labels for task in tasks]).amax(0)
     return replace(tasks[0].graph, labels=labels)
-
-
-def pieces(network: Network, graph: Graph, width: int) -> Iterator[Graph]:
-    """All nodes, a bounded number at a time where the network looks at rows alone."""
-    if not network.row_wise:
-        yield graph
-        return
-    size = max(1, NUMBERS_AT_ONCE // (width + 128))
-    for ids in torch.arange(graph.num_nodes).split(size):
-        yield graph.rows(ids)
 
 
 def _members(tasks: Sequence[Task], part: str) -> Bool[Tensor, "runs nodes"]:

@@ -48,5 +48,5 @@ def width_of(network: Network) -> int:
 
 
 def hidden_width(network: Network) -> int:
-    """Numbers per node behind the tables, by the offsets that are added to them."""
+    """Numbers per node behind the tables, by the vectors that add to or weigh them."""
     return sum(p.numel() for p in network.parameters() if p.dim() == 1)

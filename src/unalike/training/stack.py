@@ -13,8 +13,9 @@ from torch.func import functional_call, vmap
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 from unalike.kernels import kernels_of
-from unalike.kernels.update import Weights
+from unalike.kernels.update import Held, Weights
 from unalike.training.network import First, Network
+from unalike.training.tables import Exact, Table
 
 Stacked = dict[str, Float[Tensor, "nodes runs hidden"]]
 
@@ -28,7 +29,7 @@ class Stack:
     """
 
     template: Network
-    tables: dict[str, Weights]
+    tables: dict[str, Table]
     rest: Weights
     shapes: dict[str, torch.Size]
     spans: dict[str, slice]
@@ -37,7 +38,12 @@ class Stack:
 
     @classmethod
     def build(
-        cls, networks: Sequence[Network], *, device: torch.device, half: bool
+        cls,
+        networks: Sequence[Network],
+        *,
+        device: torch.device,
+        half: bool,
+        mover: type[Table] = Exact,
     ) -> Stack:
         """Lay networks side by side; they give up their tables."""
         tables = {
@@ -52,7 +58,7 @@ class Stack:
         return cls(
             template=networks[0].to("meta"),
             tables={
-                name: Weights.fresh(table.to(device), half=half)
+                name: mover.fresh(table.to(device), half=half)
                 for name, table in tables.items()
             },
             rest=Weights.fresh(torch.stack(rows)[None].detach().to(device), half=False),
@@ -114,7 +120,7 @@ class Stack:
 
 def multiply(
     matrix: Adjacency,
-    weights: Weights,
+    weights: Held,
     offset: Float[Tensor, "runs hidden"] | None,
     *,
     best: bool,

@@ -9,9 +9,11 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from unalike.kernels.update import Step, Weights, scales
+from unalike.kernels.update import Held, Step
 from unalike.training.settings import Training
 from unalike.training.stack import Stack
+
+NOTES = ("losses", "grades", "best", "best_epoch", "improved", "clock", "steps")
 
 
 @dataclass(eq=False)
@@ -32,6 +34,8 @@ class State:
     """Runs whose present weights are the best, not yet kept."""
     clock: Int[Tensor, 1]
     """Epochs done, where the device can read them."""
+    steps: Int[Tensor, 1]
+    """Steps taken: as many as epochs, unless an epoch has several batches."""
     epoch: int = 0
     """The same for the program; whoever runs an epoch counts it."""
 
@@ -54,12 +58,17 @@ class State:
             best_epoch=torch.zeros(runs, dtype=torch.int64, device=device),
             improved=torch.zeros(runs, dtype=torch.bool, device=device),
             clock=torch.zeros(1, dtype=torch.int64, device=device),
+            steps=torch.zeros(1, dtype=torch.int64, device=device),
         )
 
     def next_step(self) -> Step:
         """The step of AdamW that comes now."""
-        count = (self.clock + 1).double()
-        return Step(scales(count), self.rate, self.decay, self.improved)
+        self.steps += 1
+        return self.last_step()
+
+    def last_step(self) -> Step:
+        """The step of AdamW that was taken last."""
+        return Step(self.steps, self.rate, self.decay, self.improved)
 
     def note_loss(self, loss: Float[Tensor, " runs"]) -> None:
         """Take down a training loss."""
@@ -76,16 +85,17 @@ class State:
             self._keep(self.best_buffers[name], now)
 
     def keep_best(self) -> None:
-        """Keep the weights of runs that improved and will not take another step."""
+        """Keep the weights of runs that improved, before a step does it or instead."""
         for weights in self._all_weights().values():
-            runs = self.improved[:, None]
-            weights.best.copy_(torch.where(runs, weights.now, weights.best))
+            runs, best = self.improved[:, None], weights.best
+            torch.where(runs, weights.now, best, out=best)
+        self.improved.zero_()
 
     def _keep(self, best: Shaped[Tensor, "runs ..."], now: Tensor) -> None:
         runs = self.improved.view(-1, *[1] * (now.dim() - 1))
         best.copy_(torch.where(runs, now, best))
 
-    def _all_weights(self) -> dict[str, Weights]:
+    def _all_weights(self) -> dict[str, Held]:
         return {**self.stack.tables, "rest of the network": self.stack.rest}
 
     def tensors(self) -> dict[str, Tensor]:
@@ -98,8 +108,5 @@ class State:
         }
         buffers = {f"buffer/{name}": b for name, b in self.stack.buffers.items()}
         kept = {f"best buffer/{name}": b for name, b in self.best_buffers.items()}
-        notes = {
-            name: getattr(self, name)
-            for name in ("losses", "grades", "best", "best_epoch", "improved", "clock")
-        }
+        notes = {name: getattr(self, name) for name in NOTES}
         return {**weights, **buffers, **kept, **notes}

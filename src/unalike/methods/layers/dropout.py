@@ -1,7 +1,7 @@
 """Dropout whose rate is a tensor, so that runs of a stack may differ in it."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from unalike.errors import UserError
@@ -19,7 +19,15 @@ class Dropout(nn.Module):
         self.register_buffer("rate", torch.tensor(rate))
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        if not self.training:
-            return x
-        kept = torch.rand_like(x) >= self.rate
-        return x * kept / (1 - self.rate)
+        return dropped(x, self.draw(x), self.rate) if self.training else x
+
+    def draw(self, x: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+        """Decide which numbers are kept."""
+        return torch.rand_like(x) >= self.rate
+
+
+def dropped(
+    x: Float[Tensor, "*shape"], kept: Bool[Tensor, "*shape"], rate: Float[Tensor, ""]
+) -> Float[Tensor, "*shape"]:
+    """The numbers that are kept, scaled up for those that are not."""
+    return x * kept / (1 - rate)

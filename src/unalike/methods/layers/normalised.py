@@ -11,6 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unalike.adjacency import Adjacency
+from unalike.kernels.spread import Spread
+from unalike.product import Propagation
 
 Loops = Literal["all", "kept", "none"]
 
@@ -30,10 +32,7 @@ class Normalised:
     without a loop gets one of weight 1, unless told otherwise (Kipf and Welling 2017).
     """
 
-    entering: Adjacency
-    scale: Float[Tensor, "nodes 1"]
-    added: Float[Tensor, "nodes 1"]
-    """What is added to the weight of each node's loop."""
+    spread: Spread
 
     @classmethod
     def of(cls, adjacency: Adjacency, *, loops: Loops = "all") -> Normalised:
@@ -41,13 +40,12 @@ class Normalised:
         added = ADDED[loops](adjacency.weight_of_loops)
         weight = adjacency.weight_of_columns + added
         scale = torch.where(weight > 0, weight.rsqrt(), 0.0)
-        return cls(adjacency.transposed, scale[:, None], added[:, None])
+        return cls(Spread(adjacency.transposed, scale, added))
 
     def __matmul__(
         self, x: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
-        scaled = self.scale * x
-        return self.scale * (self.entering @ scaled + self.added * scaled)
+        return Propagation.apply(self.spread, 1.0, x, None)
 
     def power(
         self, count: int, x: Float[Tensor, "nodes hidden"]
@@ -56,3 +54,12 @@ class Normalised:
         for _ in range(count):
             x = self @ x
         return x
+
+    def back_to(
+        self,
+        start: Float[Tensor, "nodes hidden"],
+        alpha: float,
+        x: Float[Tensor, "nodes hidden"],
+    ) -> Float[Tensor, "nodes hidden"]:
+        """(1 − α) of the product, and α of a start."""
+        return Propagation.apply(self.spread, 1 - alpha, x, start)

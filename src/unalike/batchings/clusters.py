@@ -1,0 +1,40 @@
+"""Clusters: parts with few edges between them, some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+
+from unalike.adjacency import Ids
+from unalike.batchings.checks import at_least_one
+from unalike.batchings.dealing import members
+from unalike.batchings.partition import partition
+from unalike.batchings.pieces import Pieces
+from unalike.graph import Graph
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters(Pieces):
+    """A batch is a group of clusters with the edges between them.
+
+    The clusters are those of METIS and stay; each epoch groups them anew (Cluster-GCN,
+    Chiang et al. 2019, https://arxiv.org/abs/1905.07953).
+    """
+
+    parts: int = 200
+    """Clusters of the graph."""
+    at_once: int = 1
+    """Clusters in a batch."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least_one(self, "parts", "at_once")
+
+    def pieces(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
+        part_of_node = partition(graph.adjacency, self.parts)
+        clusters = members(part_of_node.to(graph.labels.device), self.parts)
+        order = torch.randperm(self.parts, generator=chance)
+        for group in order.split(self.at_once):
+            yield torch.cat([clusters[part] for part in group]).sort().values

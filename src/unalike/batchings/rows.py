@@ -1,0 +1,93 @@
+"""Rows: some nodes with all their edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+
+from unalike.adjacency import Adjacency, Ids
+from unalike.batchings.batching import Batch, Batching, weight_of_train
+from unalike.errors import UserError
+from unalike.graph import Graph
+
+Style = Literal["shuffled", "paper"]
+Tables = Literal["adamw", "lazy", "adagrad"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows(Batching):
+    """Some nodes with all their edges; exact for methods that look at rows alone."""
+
+    cuts_anywhere: ClassVar[bool] = True
+
+    size: int = 10_000
+    """Train nodes in a batch of the shuffled style."""
+    style: Style = "shuffled"
+    """shuffled: every train node once an epoch; paper: an epoch is one step on one of
+    some parts, which are ranges of nodes with equally many edges."""
+    parts: int = 10
+    """Parts of the paper's style."""
+    tables: Tables = "adamw"
+    """How the weights of edges move: adamw, exact; lazy, AdamW on the rows that a batch
+    meets, an approximation; adagrad, one number per row in place of the moments."""
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise UserError(f"--size is {self.size}; a batch has at least one node.")
+        if self.parts < 2:
+            raise UserError(f"--parts is {self.parts}; at least 2 are needed.")
+
+    @property
+    def mover(self) -> str:
+        return self.tables
+
+    def epoch(
+        self, graph: Graph, train: Ids, chance: torch.Generator
+    ) -> Iterator[Batch]:
+        return STYLES[self.style](self, graph, train, chance)
+
+
+def shuffled(
+    rows: Rows, graph: Graph, train: Ids, chance: torch.Generator
+) -> Iterator[Batch]:
+    """Every train node once, in batches of one size but for the last."""
+    order = torch.randperm(len(train), generator=chance)
+    for part in order.split(rows.size):
+        batch = graph.rows(train[part].to(graph.labels.device))
+        yield Batch(batch, torch.ones_like(batch.labels, dtype=torch.float32))
+
+
+def one_range(
+    rows: Rows, graph: Graph, train: Ids, chance: torch.Generator
+) -> Iterator[Batch]:
+    """One range of nodes, all of them seen, the train nodes among them learned from."""
+    bounds = even_ranges(graph.adjacency, rows.parts)
+    part = int(torch.randint(len(bounds) - 1, (1,), generator=chance))
+    ids = torch.arange(bounds[part], bounds[part + 1], device=graph.labels.device)
+    weight = weight_of_train(graph, train)[ids]
+    if weight.any():
+        yield Batch(graph.rows(ids), weight)
+
+
+def even_ranges(adjacency: Adjacency, parts: int) -> list[int]:
+    """Where ranges of nodes with about equally many entries begin and end.
+
+    As the paper's program cuts them: where `parts` divides the number of entries the
+    last two ranges are one.
+    """
+    entries, nodes = adjacency.num_entries, adjacency.num_rows
+    even = max(1, entries // parts)
+    cuts = torch.tensor(range(even, entries, even)[:-1], dtype=torch.int64)
+    filled = adjacency.degrees.nonzero()[:, 0].cpu()
+    places = torch.searchsorted(adjacency.starts.cpu()[filled], cuts)
+    found = filled[places[places < len(filled)]].unique()
+    return [0, *found.tolist(), nodes]
+
+
+STYLES: dict[Style, Callable[[Rows, Graph, Ids, torch.Generator], Iterator[Batch]]] = {
+    "shuffled": shuffled,
+    "paper": one_range,
+}

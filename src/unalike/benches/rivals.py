@@ -1,0 +1,237 @@
+"""Rivals: our methods composed of PyTorch Geometric's layers, as fast as they go.
+
+Their normalisation is taken once, beforehand, and shared by all layers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unalike.benches.peers import Made
+from unalike.graph import Graph
+from unalike.methods.layers.mlp import widths
+
+Form = Callable[[Graph], tuple[Tensor, ...]]
+
+
+def edge_index(graph: Graph) -> tuple[Tensor, ...]:
+    """The ends of every edge and loop, and what each counts for."""
+    from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+    ends = bare_edge_index(graph)[0]
+    normalised: tuple[Tensor, Tensor] = gcn_norm(
+        ends, graph.adjacency.values, graph.num_nodes
+    )
+    return normalised
+
+
+def bare_edge_index(graph: Graph) -> tuple[Tensor, ...]:
+    """The ends of every edge, for layers that weigh them by themselves."""
+    rows = graph.adjacency
+    return (torch.stack([rows.row_of_entry, rows.columns.long()]),)
+
+
+def csr(graph: Graph) -> tuple[Tensor, ...]:
+    """The normalised matrix by rows of what enters a node."""
+    from torch_geometric.utils import to_torch_csr_tensor
+
+    ends, weight = edge_index(graph)
+    size = (graph.num_nodes, graph.num_nodes)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse")
+        return (to_torch_csr_tensor(ends.flip(0), weight, size=size),)
+
+
+FORMS: dict[str, Form] = {"PyG on edge_index": edge_index, "PyG on CSR": csr}
+
+
+class GCNRival(nn.Module):
+    """Convolutions with batch norm, ReLU and dropout between them."""
+
+    def __init__(self, method: Any, graph: Graph) -> None:
+        from torch_geometric.nn import GCNConv
+
+        super().__init__()
+        sizes = widths(
+            graph.num_features, method.hidden, graph.num_classes, method.layers
+        )
+        self.layers = nn.ModuleList(
+            GCNConv(*ends, normalize=False) for ends in pairwise(sizes)
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm1d(size) for size in sizes[1:-1])
+        self.dropout = nn.Dropout(method.dropout)
+
+    def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
+        for layer, norm in zip(self.layers, self.norms, strict=False):
+            x = self.dropout(F.relu(norm(layer(x, *edges))))
+        return self.layers[-1](x, *edges)
+
+
+class GATRival(nn.Module):
+    """Attention with batch norm, ELU and dropout between layers."""
+
+    def __init__(self, method: Any, graph: Graph) -> None:
+        from torch_geometric.nn import GATConv
+
+        super().__init__()
+        heads, wide = method.heads, method.heads * method.hidden
+        inputs = [graph.num_features, *[wide] * (method.layers - 1)]
+        self.layers = nn.ModuleList(
+            GATConv(before, method.hidden, heads) for before in inputs[:-1]
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm1d(wide) for _ in inputs[:-1])
+        self.final = GATConv(inputs[-1], graph.num_classes, heads, concat=False)
+        self.dropout = nn.Dropout(method.dropout)
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = self.dropout(F.elu(norm(layer(x, edges))))
+        return self.final(x, edges)
+
+
+class MixHopRival(nn.Module):
+    """Distances side by side; the layer's own forward would normalise each time."""
+
+    def __init__(self, method: Any, graph: Graph) -> None:
+        from torch_geometric.nn import MixHopConv
+
+        super().__init__()
+        powers = list(range(method.hops + 1))
+        sizes = widths(0, method.hidden, graph.num_classes, method.layers)[1:]
+        inputs = [graph.num_features, *(len(powers) * size for size in sizes[:-1])]
+        self.layers = nn.ModuleList(
+            MixHopConv(before, after, powers)
+            for before, after in zip(inputs, sizes, strict=True)
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm1d(size) for size in inputs[1:])
+        self.dropout = nn.Dropout(method.dropout)
+        self.final = nn.Linear(len(powers) * graph.num_classes, graph.num_classes)
+
+    def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
+        x = _mix(self.layers[0], x, *edges)
+        for norm, layer in zip(self.norms, self.layers[1:], strict=True):
+            x = _mix(layer, self.dropout(F.relu(norm(x))), *edges)
+        return self.final(x)
+
+
+def _mix(
+    layer: Any, x: Tensor, edges: Tensor, edge_weight: Tensor | None = None
+) -> Tensor:
+    found = [layer.lins[0](x)]
+    for linear in layer.lins[1:]:
+        x = layer.propagate(edges, x=x, edge_weight=edge_weight)
+        found.append(linear(x))
+    return torch.cat(found, 1) + layer.bias
+
+
+class Perceptron(nn.Sequential):
+    """Linear, ReLU, batch norm, dropout, and again."""
+
+    def __init__(self, method: Any, graph: Graph) -> None:
+        sizes = widths(
+            graph.num_features, method.hidden, graph.num_classes, method.layers
+        )
+        parts: list[nn.Module] = [nn.Linear(sizes[0], sizes[1])]
+        for before, after in pairwise(sizes[1:]):
+            between = [nn.ReLU(), nn.BatchNorm1d(before), nn.Dropout(method.dropout)]
+            parts += [*between, nn.Linear(before, after)]
+        super().__init__(*parts)
+
+
+class APPNPRival(nn.Module):
+    """A perceptron, then personalised PageRank."""
+
+    def __init__(self, method: Any, graph: Graph) -> None:
+        from torch_geometric.nn import APPNP
+
+        super().__init__()
+        self.perceptron = Perceptron(method, graph)
+        self.spread = APPNP(method.hops, method.alpha, normalize=False)
+
+    def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
+        return self.spread(self.perceptron(x), *edges)
+
+
+class GPRRival(nn.Module):
+    """A perceptron, then powers of the matrix with learned weights."""
+
+    def __init__(self, method: Any, graph: Graph) -> None:
+        from torch_geometric.nn import SimpleConv
+
+        super().__init__()
+        self.perceptron = Perceptron(method, graph)
+        self.spread = SimpleConv("add")
+        left = (1 - method.alpha) ** torch.arange(method.hops + 1)
+        self.gamma = nn.Parameter(torch.cat([method.alpha * left[:-1], left[-1:]]))
+
+    def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
+        x = self.perceptron(x)
+        total = self.gamma[0] * x
+        for gamma in self.gamma[1:]:
+            x = self.spread(x, *edges)
+            total = total + gamma * x
+        return total
+
+
+class GCNIIRival(nn.Module):
+    """Convolutions that begin anew from the first hidden numbers."""
+
+    def __init__(self, method: Any, graph: Graph) -> None:
+        from torch_geometric.nn import GCN2Conv
+
+        super().__init__()
+        hidden, depths = method.hidden, range(1, method.layers + 1)
+        self.first = nn.Linear(graph.num_features, hidden)
+        self.layers = nn.ModuleList(
+            GCN2Conv(hidden, method.alpha, method.theta, depth, normalize=False)
+            for depth in depths
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) for _ in depths)
+        self.dropout = nn.Dropout(method.dropout)
+        self.final = nn.Linear(hidden, graph.num_classes)
+
+    def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
+        start = x = F.relu(self.first(self.dropout(x)))
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = F.relu(norm(layer(self.dropout(x), start, *edges)))
+        return self.final(self.dropout(x))
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A network of others, the edges it can be given, and the options to compare."""
+
+    network: Callable[[Any, Graph], nn.Module]
+    layers: int = 2
+    heads: int | None = None
+    """Heads that share the hidden width, where a method has them."""
+    forms: dict[str, Form] = field(default_factory=lambda: dict(FORMS))
+
+    def options(self, hidden: int) -> dict[str, Any]:
+        """What our method is made with."""
+        if self.heads is None:
+            return {"hidden": hidden, "layers": self.layers}
+        each = max(1, hidden // self.heads)
+        return {"hidden": each, "layers": self.layers, "heads": self.heads}
+
+    def make(self, form: Form, method: Any, graph: Graph) -> Made:
+        """The network for a method of ours, and its edges."""
+        return self.network(method, graph), form(graph)
+
+
+RIVALS = {
+    "gcn": Rival(GCNRival),
+    "gat": Rival(GATRival, heads=8, forms={"PyG on edge_index": bare_edge_index}),
+    "mixhop": Rival(MixHopRival),
+    "appnp": Rival(APPNPRival),
+    "gpr-gnn": Rival(GPRRival),
+    "gcnii": Rival(GCNIIRival, layers=8),
+}

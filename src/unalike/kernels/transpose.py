@@ -1,0 +1,89 @@
+"""Transposition: the entries of sparse rows by their columns, with nothing compared."""
+
+from __future__ import annotations
+
+import numba
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unalike.kernels.compiled import compiled
+from unalike.kernels.rows import Rows
+
+Parts = tuple[
+    Int[Tensor, " columns_and_one"],
+    Int[Tensor, " edges"],
+    Float[Tensor, " edges"] | None,
+]
+_INT32_MAX = 2**31 - 1
+
+
+def transpose(rows: Rows) -> Parts:
+    """Starts, columns and values of the same entries with rows and columns exchanged.
+
+    Entries of a column remain in the order of their rows.
+    """
+    count = len(rows.starts) - 1
+    kind = torch.int32 if count <= _INT32_MAX else torch.int64
+    return (_on_card if rows.columns.is_cuda else _on_cores)(rows, count, kind)
+
+
+def _on_cores(rows: Rows, count: int, kind: torch.dtype) -> Parts:
+    none = torch.empty(0)
+    values = none if rows.values is None else rows.values
+    starts = torch.zeros(rows.width + 1, dtype=torch.int64)
+    columns = torch.empty(len(rows.columns), dtype=kind)
+    moved = torch.empty_like(values)
+    threads = numba.get_num_threads()
+    _count(rows.columns.numpy(), starts.numpy(), threads)
+    _place(
+        rows.starts.numpy(),
+        rows.columns.numpy(),
+        values.numpy(),
+        starts.numpy(),
+        columns.numpy(),
+        moved.numpy(),
+        threads,
+    )
+    return starts, columns, None if rows.values is None else moved
+
+
+@compiled(parallel=True)
+def _count(columns, ends, threads):
+    """Every thread counts the entries of a range of columns of its own."""
+    width = len(ends) - 1
+    for thread in numba.prange(threads):
+        low, high = thread * width // threads, (thread + 1) * width // threads
+        for entry in range(len(columns)):
+            if low <= columns[entry] < high:
+                ends[columns[entry] + 1] += 1
+    for column in range(width):
+        ends[column + 1] += ends[column]
+
+
+@compiled(parallel=True)
+def _place(starts, columns, values, begins, rows, moved, threads):
+    """Every thread places the entries of a range of columns of its own."""
+    width, count = len(begins) - 1, len(starts) - 1
+    for thread in numba.prange(threads):
+        low, high = thread * width // threads, (thread + 1) * width // threads
+        free = begins[low:high].copy()
+        for row in range(count):
+            for entry in range(starts[row], starts[row + 1]):
+                column = columns[entry]
+                if low <= column < high:
+                    place = free[column - low]
+                    free[column - low] = place + 1
+                    rows[place] = row
+                    if len(values):
+                        moved[place] = values[entry]
+
+
+def _on_card(rows: Rows, count: int, kind: torch.dtype) -> Parts:
+    order = rows.columns.sort(stable=True)[1]
+    numbers = torch.arange(count, dtype=kind, device=order.device)
+    row_of_entry = numbers.repeat_interleave(rows.degrees, output_size=len(order))
+    starts = torch.zeros(rows.width + 1, dtype=torch.int64, device=order.device)
+    torch.cumsum(rows.columns.bincount(minlength=rows.width), 0, out=starts[1:])
+    values = None if rows.values is None else rows.values[order]
+    return starts, row_of_entry[order], values

@@ -1,0 +1,85 @@
+"""Attention layers, with batch norm, ELU and dropout between them."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unalike.adjacency import Adjacency
+from unalike.errors import UserError
+from unalike.methods.layers.attended_sum import attended_sum
+from unalike.methods.layers.dropout import Dropout
+from unalike.methods.layers.mlp import widths
+from unalike.training.network import glorot
+
+
+def head_widths(
+    inputs: int, hidden: int, outputs: int, layers: int, heads: int
+) -> list[int]:
+    """The widths between the linear maps, all heads together; two layers at least."""
+    if heads < 1:
+        raise UserError(f"The layers have {heads} heads; they have at least 1.")
+    _, *further = widths(inputs, hidden, outputs, max(layers, 2))
+    return [inputs, *(heads * width for width in further)]
+
+
+class Attentions(nn.Module):
+    """Sums of x W weighed by neighbours, plus b; the first product x W is an entry's.
+
+    The heads of a layer lie side by side; those of the last may be averaged.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        heads: int,
+        dropout: float,
+        *,
+        normed: bool,
+        averaged: bool,
+    ) -> None:
+        super().__init__()
+        *hidden, last = sizes[1:]
+        norm = nn.BatchNorm1d if normed else nn.Identity
+        self.heads, self.averaged = heads, averaged
+        self.weights = nn.ParameterList(glorot(*ends) for ends in pairwise(sizes[1:]))
+        self.sources = nn.ParameterList(_vector(heads, width) for width in sizes[1:])
+        self.targets = nn.ParameterList(_vector(heads, width) for width in sizes[1:])
+        self.offsets = nn.ParameterList(
+            torch.zeros(width)
+            for width in (*hidden, last // heads if averaged else last)
+        )
+        self.norms = nn.ModuleList(norm(width) for width in hidden)
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self, adjacency: Adjacency, x: Float[Tensor, "nodes _"]
+    ) -> list[Float[Tensor, "nodes _"]]:
+        """The output of every layer: hidden ones before dropout, the last one raw."""
+        outputs = []
+        for layer, (norm, weight) in enumerate(
+            zip(self.norms, self.weights, strict=True)
+        ):
+            attended = self.attend(layer, adjacency, x).flatten(1)
+            outputs.append(F.elu(norm(attended + self.offsets[layer])))
+            x = self.dropout(outputs[-1]) @ weight
+        attended = self.attend(-1, adjacency, x)
+        last = attended.mean(1) if self.averaged else attended.flatten(1)
+        return [*outputs, last + self.offsets[-1]]
+
+    def attend(
+        self, layer: int, adjacency: Adjacency, x: Float[Tensor, "nodes columns"]
+    ) -> Float[Tensor, "nodes heads width"]:
+        """What a layer gathers from x W, for each of its heads."""
+        vectors = torch.stack([self.sources[layer], self.targets[layer]], 1)
+        x = x.unflatten(1, (self.heads, -1))
+        scores = torch.einsum("nhd,hdk->knh", x, vectors.unflatten(0, (self.heads, -1)))
+        return attended_sum(adjacency, x, *scores)
+
+
+def _vector(heads: int, columns: int) -> nn.Parameter:
+    """A number for each column, drawn for the heads as rows."""
+    return nn.Parameter(glorot(heads, columns // heads).detach().flatten())

@@ -1,0 +1,106 @@
+"""Batches: epochs of several steps, each on a piece of the graph."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.adjacency import Ids
+from unalike.batchings.batching import Batching
+from unalike.batchings.prefetch import Prefetch
+from unalike.graph import Graph
+from unalike.metrics import Metric
+from unalike.task import Task
+from unalike.training.carry import carried
+from unalike.training.epoch import learn
+from unalike.training.scoring import rows_of, score
+from unalike.training.state import State
+
+
+@dataclass(eq=False)
+class BatchEpochs:
+    """Epochs over batches, of runs that share a split.
+
+    The batches of an epoch depend on the seed and the number of the epoch alone, so
+    that training goes on from a checkpoint as if it had not been stopped.
+    """
+
+    state: State
+    graph: Graph
+    task: Task
+    batching: Batching
+    metric: Metric
+    device: torch.device
+    waited: float = 0.0
+    """Seconds spent waiting for batches."""
+    spent: float = 0.0
+    """Seconds spent in all."""
+    entries: int = 0
+    """Entries of the adjacency that went through a step."""
+
+    def advance(self) -> None:
+        """One more epoch."""
+        began = time.perf_counter()
+        chance = torch.Generator().manual_seed(self.task.seed)
+        draw = int(torch.randint(2**62, (self.state.epoch + 1,), generator=chance)[-1])
+        self._learn(chance.manual_seed(draw))
+        for table in self.state.stack.tables.values():
+            table.settle(self.state.last_step())
+        scores = self._score(self.task.valid, chance, best=False)
+        labels = self.graph.labels[self.task.valid.to(self.graph.labels.device)]
+        weight = torch.ones(scores.shape[:2], device=self.device)
+        grade = self.metric.grade(scores, labels.to(self.device), weight)
+        self.state.note_grade(grade)
+        self.state.keep_best()
+        self.state.epoch += 1
+        self.spent += time.perf_counter() - began
+
+    def score(self) -> Float[Tensor, "runs nodes classes"]:
+        """Score every node with the best weights of each run."""
+        chance = torch.Generator().manual_seed(self.task.seed)
+        everything = torch.arange(self.graph.num_nodes)
+        return self._score(everything, chance, best=True)
+
+    def _learn(self, chance: torch.Generator) -> None:
+        stack = self.state.stack
+        losses: list[Tensor] = []
+        counts: list[Tensor] = []
+        drawn = self.batching.epoch(self.graph, self.task.train, chance)
+        batches = Prefetch(carried(drawn, self.device))
+        for batch in batches:
+            weight = batch.weight.expand(stack.num_runs, -1)
+            first = stack.products(batch.graph)
+            losses.append(learn(self.state, batch.graph, weight, first, self.metric))
+            counts.append(batch.weight.sum())
+            self.entries += batch.graph.adjacency.num_entries
+        self.waited += batches.waited
+        if losses:
+            shares = torch.stack(counts) / torch.stack(counts).sum()
+            self.state.note_loss(shares @ torch.stack(losses))
+
+    def _score(
+        self, ids: Ids, chance: torch.Generator, *, best: bool
+    ) -> Float[Tensor, "runs nodes classes"]:
+        """Scores of some nodes, by the present weights or the best."""
+        runs, graph = self.state.stack.num_runs, self.graph
+        place = "cpu" if best else self.device
+        scores = torch.empty(runs, graph.num_nodes, graph.num_classes, device=place)
+        score(self.state, self._pieces(ids, chance), scores, best=best)
+        return scores[:, ids.to(place)]
+
+    def _pieces(self, ids: Ids, chance: torch.Generator) -> Iterator[Graph]:
+        if self.state.stack.template.row_wise:
+            yield from rows_of(self.state, self.graph, ids)
+            return
+        for piece in self.batching.cover(self.graph, chance):
+            yield self._whole if piece is self.graph else piece
+
+    @cached_property
+    def _whole(self) -> Graph:
+        return self.graph.to(self.device)

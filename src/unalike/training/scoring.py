@@ -1,0 +1,49 @@
+"""Scoring: what a stack of runs says of nodes, a piece of the graph at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.adjacency import Ids
+from unalike.graph import Graph
+from unalike.training.state import State
+
+NUMBERS_AT_ONCE = 2**28
+"""Numbers that scoring may hold of one table at a time."""
+ENTRIES_AT_ONCE = 2**25
+"""Entries of an adjacency that scoring may cut out at a time."""
+
+
+@torch.no_grad()
+def score(
+    state: State,
+    batches: Iterable[Graph],
+    scores: Float[Tensor, "runs nodes classes"],
+    *,
+    best: bool,
+) -> Float[Tensor, "runs nodes classes"]:
+    """Fill in the scores of batches, by the present weights or the best."""
+    stack = state.stack
+    rest = stack.rest.best if best else stack.rest.now
+    buffers = state.best_buffers if best else stack.buffers
+    for batch in batches:
+        there = batch.to(rest.device)
+        first = stack.products(there, best=best)
+        found = stack.scores(there, first, rest[0], buffers, training=False)
+        scores[:, batch.ids.to(scores.device)] = found.to(scores.device)
+    return scores
+
+
+def rows_of(state: State, graph: Graph, ids: Ids) -> Iterator[Graph]:
+    """Some rows, a bounded number of them and of their entries at a time."""
+    width = sum(table.now[0].numel() for table in state.stack.tables.values())
+    degrees = graph.adjacency.degrees[ids.to(graph.labels.device)].cpu()
+    numbers = (width + 128) * torch.arange(1, len(ids) + 1) / NUMBERS_AT_ONCE
+    filled = torch.maximum(numbers, degrees.cumsum(0) / ENTRIES_AT_ONCE)
+    sizes = filled.long().bincount()
+    for part in ids.split(sizes[sizes > 0].tolist()):
+        yield graph.rows(part.to(graph.labels.device))

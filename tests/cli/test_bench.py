@@ -1,0 +1,92 @@
+"""`unalike bench` on a stored graph."""
+
+import json
+
+import pyg
+import pytest
+import torch
+from graphs import suiting
+
+from unalike import random_splits, save_graph
+from unalike.benches.bench import Bench, Contender
+from unalike.cli import bench as command
+from unalike.cli.main import main
+
+assert pyg.Data  # imported with its warnings silenced
+
+
+@pytest.fixture
+def stored(tmp_path):
+    graph = suiting(nodes=80)
+    splits = random_splits(graph.labels, count=1)
+    return str(save_graph(tmp_path / "likes", graph, splits=splits).folder)
+
+
+QUICK = ["--device", "cpu", "--repeats", "1", "--stacks"]
+
+
+def timed(capsys, *words):
+    assert main(["bench", *words, *QUICK, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_methods_are_timed_beside_those_of_others(stored, capsys):
+    words = ["methods", "--graph", stored, "--hidden", "8", "--only", "gcn", "appnp"]
+    told = timed(capsys, *words)
+    rows = told["epochs"]
+    assert [(row["method"], row["ours"]) for row in rows] == [
+        (name, ours) for name in ("gcn", "appnp") for ours in (False, False, True)
+    ]
+    assert all(row["ms"] > 0 and row["hidden"] == 8 for row in rows)
+    for method in ("gcn", "appnp"):
+        *theirs, ours = (row for row in rows if row["method"] == method)
+        fastest = min(row["ms"] for row in theirs)
+        assert ours["times_fastest_peer"] == pytest.approx(fastest / ours["ms"])
+        assert max(row["times_fastest_peer"] for row in theirs) == 1
+
+
+def test_the_engine_is_timed_and_drawn(stored, capsys, tmp_path):
+    plot = tmp_path / "speed.svg"
+    words = ["engine", "--graph", stored, "--hidden", "8", "--plot", str(plot)]
+    assert main(["bench", *words, *QUICK]) == 0
+    told = capsys.readouterr().out
+    assert "fastest" in told
+    assert "unalike float32" in told
+    assert "an epoch of linkx, hidden 8" in plot.read_text()
+
+
+class Greedy(Bench):
+    """Two contenders, one of whom wants more memory than there is."""
+
+    usual_hidden = 1
+
+    def contenders(self, graph, split, hidden):
+        def too_large():
+            raise torch.OutOfMemoryError
+
+        def quick():
+            return (lambda: None), None
+
+        return [
+            Contender("gcn", hidden, "theirs", too_large, ours=False),
+            Contender("gcn", hidden, "mine", quick, ours=True),
+        ]
+
+
+def test_who_runs_out_of_memory_is_named(stored, capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(command.BENCHES, "methods", Greedy)
+    plot = tmp_path / "speed.svg"
+    words = ["bench", "methods", "--graph", stored, "--plot", str(plot), *QUICK]
+    assert main(words) == 0
+    theirs, mine = capsys.readouterr().out.splitlines()[1:]
+    assert "out of memory" in theirs and "out of memory" not in mine
+    assert "out of memory" in plot.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [(["methods", "--only", "gnc"], "gcn"), (["method"], "methods")],
+)
+def test_unknown_names_are_told_with_the_nearest(stored, capsys, words, nearest):
+    assert main(["bench", *words, "--graph", stored, *QUICK]) == 1
+    assert nearest in capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""`unalike tune` on a stored graph."""
+
+import builtins
+import json
+import shlex
+from statistics import mean
+
+import pytest
+from graphs import suiting
+
+from unalike import random_splits, save_graph
+from unalike.cli.main import main
+
+QUICK = ["--trials", "6", "mlp", "--hidden", "8", "--epochs", "5"]
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    graph = suiting(nodes=80)
+    splits = random_splits(graph.labels, count=3)
+    save_graph(tmp_path / "likes", graph, splits=splits)
+    monkeypatch.chdir(tmp_path)
+    return "./likes"
+
+
+def told_by(capsys, *words):
+    assert main([*words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_there_is_a_study_for_each_scaling_and_number_of_hops(stored, capsys):
+    told = told_by(capsys, "tune", stored, *QUICK)
+    kinds = [(one["flow_hops"], one["scaling"]) for one in told["studies"]]
+    assert kinds == [(1, "auto"), (1, "fixed"), (2, "auto"), (2, "fixed")]
+    for study in told["studies"]:
+        options = study["options"]
+        assert 0 <= options["correct_alpha"] <= 1
+        assert 0 <= options["smooth_alpha"] <= 1
+        assert (options["scale"] == 1) == (study["scaling"] == "auto")
+        assert 0.1 <= options["scale"] <= 10
+        assert (options["base"], options["hidden"]) == ("mlp", 8)
+    for hops, chosen in zip((1, 2), told["chosen"], strict=True):
+        rivals = [one for one in told["studies"] if one["flow_hops"] == hops]
+        assert chosen["valid_mean"] == max(one["valid_mean"] for one in rivals)
+
+
+def test_the_told_command_gives_the_same_grades(stored, capsys):
+    told = told_by(capsys, "tune", stored, *QUICK, "--splits", "0,2")
+    for study in told["studies"]:
+        _, train, name, *words = shlex.split(study["command"])
+        assert name == "likes"
+        again = told_by(capsys, train, stored, *words)
+        assert again["test_mean"] == pytest.approx(study["test_mean"])
+        valid = mean(row["valid"] for row in again["splits"])
+        assert valid == pytest.approx(study["valid_mean"])
+
+
+def test_more_trials_are_no_worse_on_validation_nodes(stored, capsys):
+    few, many = (
+        told_by(capsys, "tune", stored, "--trials", trials, *QUICK[2:])["studies"]
+        for trials in ("1", "12")
+    )
+    for one, twelve in zip(few, many, strict=True):
+        assert twelve["valid_mean"] >= one["valid_mean"]
+    assert any(
+        m["valid_mean"] > f["valid_mean"] for f, m in zip(few, many, strict=True)
+    )
+
+
+def test_the_table_shows_studies_and_commands(stored, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["tune", stored, *QUICK]) == 0
+    out, err = capsys.readouterr()
+    assert out.split()[:2] == ["hops", "scaling"]
+    assert out.count("unalike train likes correct-and-smooth") == 2
+    assert "likes, 2 hops" in out
+    assert err == ""
+
+
+def test_mistakes_are_told_in_one_line(stored, capsys):
+    assert main(["tune", stored, "--trials", "0"]) == 1
+    assert capsys.readouterr().err == "error: --trials is 0; at least 1 is needed.\n"
+
+
+def test_what_is_missing_is_named(stored, capsys, monkeypatch):
+    found = builtins.__import__
+
+    def without(name, *others):
+        if name == "optuna":
+            raise ImportError
+        return found(name, *others)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert main(["tune", stored, *QUICK]) == 1
+    assert "pip install 'unalike[tune]'" in capsys.readouterr().err

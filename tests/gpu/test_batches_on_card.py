@@ -1,0 +1,74 @@
+"""Batches on a card: cut there or carried there, the same curve as on a CPU."""
+
+import pytest
+import torch
+
+from unalike import Adjacency, Graph, Task, random_splits
+from unalike.batchings.clusters import Clusters
+from unalike.batchings.random_parts import RandomParts
+from unalike.batchings.rows import Rows
+from unalike.batchings.saint_walks import SaintWalks
+from unalike.kernels.transpose import transpose
+from unalike.methods.gcn import GCN
+from unalike.methods.linkx import LINKX
+from unalike.metrics import ACCURACY
+from unalike.training import carry
+from unalike.training.settings import Training
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+
+
+def some_task():
+    torch.manual_seed(0)
+    labels = torch.randint(3, (500,))
+    source, target = torch.randint(500, (2, 7000))
+    kept = (labels[source] != labels[target]) | (torch.rand(7000) < 0.2)
+    graph = Graph.from_edges(
+        source[kept],
+        target[kept],
+        num_nodes=500,
+        features=torch.randn(500, 20) + labels[:, None] / 3,
+        labels=labels,
+    )
+    return Task.hide(graph, random_splits(graph.labels, count=1)[0], ACCURACY, 0)
+
+
+def assert_like_on_cores(method, task):
+    card, cores = (method.solve(task, device=place) for place in ("cuda", "cpu"))
+    assert card.curve.losses == pytest.approx(cores.curve.losses, rel=1e-3, abs=1e-4)
+    torch.testing.assert_close(card.scores, cores.scores, atol=1e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize("room", [carry.RESIDENT_SHARE, 0.0])
+@pytest.mark.parametrize("tables", ["adamw", "lazy", "adagrad"])
+@pytest.mark.parametrize("style", ["shuffled", "paper"])
+def test_rows_cut_there_or_carried_there(style, tables, room, monkeypatch):
+    monkeypatch.setattr(carry, "RESIDENT_SHARE", room)
+    batching = Rows(size=60, style=style, tables=tables)
+    method = LINKX(batching=batching, training=Training(epochs=8))
+    assert_like_on_cores(method, some_task())
+
+
+@pytest.mark.parametrize(
+    "batching", [RandomParts(parts=4), SaintWalks(roots=50), Clusters(parts=4)]
+)
+def test_subgraphs_are_carried_there(batching):
+    if isinstance(batching, Clusters):
+        pytest.importorskip("pymetis")
+    method = GCN(dropout=0.0, batching=batching, training=Training(epochs=8))
+    assert_like_on_cores(method, some_task())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_transposition(weighted):
+    torch.manual_seed(0)
+    source, target = torch.randint(300, (5000,)), torch.randint(700, (5000,))
+    values = torch.rand(5000) if weighted else None
+    rows = Adjacency.from_edges(source, target, shape=(300, 700), values=values)
+    for found, wanted in zip(transpose(rows.to("cuda")), transpose(rows), strict=True):
+        assert (found is None) == (wanted is None)
+        if found is not None:
+            assert torch.equal(found.cpu(), wanted)

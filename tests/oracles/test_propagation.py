@@ -1,0 +1,117 @@
+"""Propagation against dense algebra: values, gradients, stacks, halves."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.func import vmap
+
+from unalike import Adjacency
+from unalike.kernels import cpu, plain
+from unalike.kernels.spread import Spread
+from unalike.product import Propagation
+
+
+@st.composite
+def spreads(draw):
+    """A spread, the same as a dense matrix, and two dense matrices to go with it."""
+    nodes, width = draw(st.integers(1, 8)), draw(st.integers(0, 5))
+    chance = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    share = draw(st.sampled_from([0.0, 0.3, 0.9]))
+    there = torch.rand(nodes, nodes, generator=chance) < share
+    weights = torch.randn(nodes, nodes, generator=chance)
+    dense = (weights if draw(st.booleans()) else torch.ones(nodes, nodes)) * there
+    source, target = dense.nonzero().T
+    rows = Adjacency.from_edges(
+        source, target, shape=(nodes, nodes), values=dense[source, target]
+    )
+    scale, added = torch.rand(2, nodes, generator=chance)
+    whole = scale[:, None] * (dense + added.diag()) * scale
+    pair = torch.randn(2, nodes, width, generator=chance, dtype=torch.float64)
+    return Spread(rows, scale, added), whole.double(), *pair
+
+
+@given(spreads(), st.sampled_from([1.0, 0.9, 0.25]), st.booleans())
+@settings(deadline=None)
+def test_values_and_gradients(case, keep, begun):
+    spread, whole, dense, start = case
+    mine, wanted = (
+        [part.clone().requires_grad_() for part in (dense, start)] for _ in range(2)
+    )
+    found = Propagation.apply(spread, keep, mine[0], mine[1] if begun else None)
+    algebra = keep * whole @ wanted[0] + (1 - keep) * begun * wanted[1]
+    torch.testing.assert_close(found, algebra, rtol=1e-6, atol=1e-7)
+    slope = torch.randn_like(found)
+    found.backward(slope)
+    algebra.backward(slope)
+    for one, other in list(zip(mine, wanted, strict=True))[: 1 + begun]:
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-6, atol=1e-7)
+
+
+@given(spreads(), st.sampled_from([torch.float32, torch.float64, torch.bfloat16]))
+@settings(deadline=None)
+def test_processor_cores_do_as_the_plain_kernel(case, kind):
+    spread, _, dense, start = case
+    dense, start = dense.to(kind), start.to(kind)
+    tolerance = {"rtol": 2**-7, "atol": 1e-5} if kind == torch.bfloat16 else {}
+    for given_too in ((), (0.9,), (0.3, start)):
+        found, wanted = (
+            kernels.propagate(spread, dense, *given_too) for kernels in (cpu, plain)
+        )
+        assert found.dtype == wanted.dtype == kind
+        torch.testing.assert_close(found, wanted, **tolerance)
+
+
+@given(spreads())
+@settings(max_examples=20, deadline=None)
+def test_slopes_of_slopes(case):
+    spread, _, dense, start = case
+    given_both = (dense.requires_grad_(), start.requires_grad_())
+
+    def propagate(*both):
+        return Propagation.apply(spread, 0.7, *both)
+
+    assert torch.autograd.gradcheck(propagate, given_both)
+    assert torch.autograd.gradgradcheck(propagate, given_both)
+
+
+@given(spreads(), st.integers(0, 2), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_a_stack_equals_a_loop(case, place, shared):
+    spread, _, dense, start = case
+    stack = torch.stack([dense, 2 * dense, dense - 1], place)
+    starts = start if shared else torch.stack([start, -start, start + 1], place)
+
+    def propagate(one, begun):
+        return Propagation.apply(spread, 0.7, one, begun)
+
+    found = vmap(propagate, (place, None if shared else place))(stack, starts)
+    begun = [start] * 3 if shared else starts.unbind(place)
+    wanted = [propagate(*both) for both in zip(stack.unbind(place), begun, strict=True)]
+    torch.testing.assert_close(found, torch.stack(wanted))
+
+
+def test_nothing_of_the_size_of_the_nodes_is_kept():
+    kept = []
+    rows = Adjacency.from_edges(
+        torch.tensor([0, 1]), torch.tensor([1, 2]), shape=(3, 3)
+    )
+    spread = Spread(rows, torch.rand(3), torch.ones(3))
+    dense = torch.randn(3, 4, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda one: one):
+        Propagation.apply(
+            spread, 0.9, Propagation.apply(spread, 1.0, dense, None), dense
+        )
+    assert not kept
+
+
+@pytest.mark.parametrize("kernels", [cpu, plain])
+def test_slices_of_wider_matrices(kernels):
+    rows = Adjacency.from_edges(torch.arange(4), torch.arange(4).flip(0), shape=(4, 4))
+    spread = Spread(rows, torch.rand(4), torch.zeros(4))
+    wide = torch.randn(4, 9)
+    found = kernels.propagate(spread, wide[:, 3:7], 0.5, wide[:, 5:])
+    wanted = kernels.propagate(
+        spread, wide[:, 3:7].contiguous(), 0.5, wide[:, 5:].contiguous()
+    )
+    assert torch.equal(found, wanted)

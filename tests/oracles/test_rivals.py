@@ -1,0 +1,78 @@
+"""The methods of others in the bench: the same size, the same shape, both learn."""
+
+import pyg
+import pytest
+import torch
+from graphs import suiting
+from torch.nn import functional as F
+
+from unalike import random_splits
+from unalike.benches.methods import MethodsBench
+from unalike.benches.ours import Ours
+from unalike.benches.rivals import RIVALS
+from unalike.methods import METHODS
+
+assert pyg.Data  # imported with its warnings silenced
+
+CPU = torch.device("cpu")
+FORMS = [
+    (name, form)
+    for name, rival in RIVALS.items()
+    if name in METHODS
+    for form in rival.forms
+]
+every_form = pytest.mark.parametrize(("name", "form"), FORMS)
+
+
+def pair(name, form, graph, *, layers=None):
+    """A method of ours and the network of others, with its edges."""
+    torch.manual_seed(0)
+    rival = RIVALS[name]
+    method = MethodsBench(layers=layers, device=CPU).method(name, rival, 16)
+    return method, rival.make(rival.forms[form], method, graph)
+
+
+@every_form
+@pytest.mark.parametrize("layers", [None, 1, 3])
+def test_both_have_the_same_parameters_and_scores_of_one_shape(name, form, layers):
+    graph = suiting(classes=3)
+    method, (theirs, edges) = pair(name, form, graph, layers=layers)
+    ours = method.network(method.prepare(graph))
+    assert sum(p.numel() for p in ours.parameters()) == sum(
+        p.numel() for p in theirs.parameters()
+    )
+    wanted = ours.score(graph).shape
+    assert theirs(graph.features, *edges).shape == wanted
+
+
+@every_form
+@pytest.mark.parametrize("directed", [False, True])
+def test_both_learn(name, form, directed):
+    graph = suiting(directed=directed)
+    (split,) = random_splits(graph.labels, count=1)
+    method, (theirs, edges) = pair(name, form, graph)
+    ours = Ours.begin(graph, [split], method, device=CPU)
+    advance = ours.epoch()
+    optimiser = torch.optim.AdamW(theirs.parameters(), lr=0.01)
+    losses = []
+    for _ in range(15):
+        advance()
+        optimiser.zero_grad()
+        scores = theirs(graph.features, *edges)[split.train]
+        loss = F.cross_entropy(scores, graph.labels[split.train])
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    assert ours.state.losses[14] < ours.state.losses[0]
+
+
+@pytest.mark.parametrize("name", {name for name, _ in FORMS})
+def test_both_forms_are_one_network(name):
+    graph = suiting(directed=True)
+    scores = []
+    for form in RIVALS[name].forms:
+        _, (theirs, edges) = pair(name, form, graph)
+        scores.append(theirs.eval()(graph.features, *edges))
+    for other in scores[1:]:
+        torch.testing.assert_close(other, scores[0], rtol=1e-4, atol=1e-5)

@@ -1,0 +1,105 @@
+"""GCNII with few activations kept equals GCNII with all of them."""
+
+from functools import partial
+
+import pytest
+import torch
+from graphs import suiting, tasks_of
+
+from unalike import GCNII, Training
+from unalike.methods import gcnii
+from unalike.methods.method import solve_stack
+from unalike.metrics import ACCURACY
+
+close = torch.testing.assert_close
+
+
+@pytest.fixture(params=[True, False], ids=["norm", "no norm"])
+def method(request):
+    return partial(GCNII, hidden=8, batch_norm=request.param)
+
+
+@pytest.fixture
+def scarce(monkeypatch):
+    """Makes memory scarce from now on; counts the times that layers are recomputed."""
+    told = []
+
+    def some(*given):
+        told.append(1)
+        return layers(*given)
+
+    layers = gcnii._Network.some_layers
+
+    def start():
+        monkeypatch.setattr(gcnii, "free_memory", lambda device: 0)
+        monkeypatch.setattr(gcnii._Network, "some_layers", some)
+        return told
+
+    return start
+
+
+def gradients(method, graph):
+    """Scores, gradients and buffers of one network after one step in training."""
+    torch.manual_seed(0)
+    network = method.network(method.prepare(graph)).train()
+    scores = network.score(graph)
+    ACCURACY.loss(scores, graph.labels, (graph.labels >= 0).float()).backward()
+    slopes = {name: p.grad for name, p in network.named_parameters()}
+    return scores.detach(), slopes, dict(network.named_buffers())
+
+
+@pytest.mark.parametrize("layers", [1, 2, 7, 16])
+def test_scores_gradients_and_statistics_are_the_same(method, layers, scarce):
+    graph = suiting(nodes=60)
+    stored = gradients(method(layers=layers), graph)
+    told = scarce()
+    recomputed = gradients(method(layers=layers), graph)
+    close(recomputed, stored, rtol=1e-4, atol=1e-6)
+    passes = {1: 1, 2: 2, 7: 7, 16: 9}[layers]
+    assert len(told) == 2 * passes
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_stack_trains_the_same(method, directed, scarce):
+    tasks = tasks_of(suiting(nodes=60, directed=directed), 3)
+    rates = (0.0, 0.3, 0.6)
+    methods = [
+        method(layers=9, dropout=rate, training=Training(epochs=3)) for rate in rates
+    ]
+    stored = solve_stack(methods, tasks)
+    told = scarce()
+    recomputed = solve_stack(methods, tasks)
+    assert told
+    for ours, wanted in zip(recomputed, stored, strict=True):
+        assert ours.curve.losses == pytest.approx(wanted.curve.losses, rel=1e-4)
+        close(ours.scores, wanted.scores, rtol=1e-3, atol=1e-3)
+
+
+def test_scores_without_gradients_need_no_second_pass(method, scarce):
+    told = scarce()
+    graph = suiting(nodes=60)
+    network = method(layers=4).network(graph)
+    network.eval().score(graph)
+    with torch.no_grad():
+        network.train().score(graph)
+    assert not told
+
+
+def test_less_is_kept(method, scarce):
+    def kept():
+        graph = suiting(nodes=60)
+        network = method(layers=64).network(graph).train()
+        sizes = {}
+
+        def note(tensor):
+            sizes[tensor.untyped_storage().data_ptr()] = tensor.nbytes
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            scores = network.score(graph)
+        assert scores.requires_grad
+        return sum(sizes.values())
+
+    stored = kept()
+    scarce()
+    assert kept() < stored / 3

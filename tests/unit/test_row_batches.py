@@ -1,0 +1,232 @@
+"""Batches of rows: which rows, which steps, and the same answers as without them."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from graphs import HAND_DRAWN, suiting, tasks_of
+from scipy.sparse import csr_array
+
+from unalike import Adjacency, UserError
+from unalike.batchings.full import Full
+from unalike.batchings.rows import Rows, even_ranges
+from unalike.kernels.update import BETA1, BETA2, EPSILON, Step
+from unalike.methods.link import LINK
+from unalike.methods.linkx import LINKX
+from unalike.methods.method import solve_stack
+from unalike.methods.mlp import MLP
+from unalike.training import batches
+from unalike.training.checkpoint import Checkpoint
+from unalike.training.settings import Training
+from unalike.training.tables import TABLES, Adagrad, Exact, Lazy
+
+
+def chance(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_every_train_row_comes_once_an_epoch():
+    (task,) = tasks_of(suiting())
+    batches = list(Rows(size=40).epoch(task.graph, task.train, chance()))
+    assert [len(batch.weight) for batch in batches[:-1]] == [40] * (len(batches) - 1)
+    seen = torch.cat([batch.graph.ids for batch in batches])
+    assert torch.equal(seen.sort()[0], task.train.sort()[0])
+    assert not torch.equal(seen, task.train)
+    for batch in batches:
+        assert batch.weight.eq(1).all()
+        whole = task.graph.adjacency.to_dense()
+        assert torch.equal(batch.graph.adjacency.to_dense(), whole[batch.graph.ids])
+        assert torch.equal(batch.graph.labels, task.graph.labels[batch.graph.ids])
+
+
+def test_other_seeds_give_other_batches():
+    (task,) = tasks_of(suiting())
+
+    def ids(seed):
+        batches = Rows(size=40).epoch(task.graph, task.train, chance(seed))
+        return torch.cat([batch.graph.ids for batch in batches])
+
+    assert torch.equal(ids(1), ids(1))
+    assert not torch.equal(ids(1), ids(2))
+
+
+def rows_with(degrees):
+    starts = torch.tensor([0, *degrees]).cumsum(0)
+    columns = torch.cat([torch.arange(degree) for degree in degrees]).int()
+    return Adjacency(starts, columns, max(degrees))
+
+
+@pytest.mark.parametrize(
+    ("degrees", "parts", "wanted"),
+    [
+        # 9 entries and 2 parts: candidates 4 and 8, the last is dropped.
+        ([3, 3, 3], 2, [0, 2, 3]),
+        # 8 entries and 2 parts: the only candidate, 4, is dropped.
+        ([4, 4], 2, [0, 2]),
+        # A cut inside row 1 moves to the next row that has entries, past empty ones.
+        ([1, 5, 0, 0, 3], 4, [0, 4, 5]),
+        ([0, 0, 0], 3, [0, 3]),
+    ],
+)
+def test_ranges_of_the_paper(degrees, parts, wanted):
+    if not sum(degrees):
+        adjacency = Adjacency(torch.zeros(4).long(), torch.zeros(0).int(), 3)
+    else:
+        adjacency = rows_with(degrees)
+    assert even_ranges(adjacency, parts) == wanted
+
+
+def test_an_epoch_of_the_paper_is_one_range_that_holds_other_rows_too():
+    (task,) = tasks_of(suiting())
+    rows = Rows(style="paper", parts=5)
+    bounds = even_ranges(task.graph.adjacency, 5)
+    found = set()
+    for seed in range(40):
+        (batch,) = rows.epoch(task.graph, task.train, chance(seed))
+        ids = batch.graph.ids
+        assert torch.equal(ids, torch.arange(int(ids[0]), int(ids[-1]) + 1))
+        assert torch.equal(batch.weight > 0, torch.isin(ids, task.train))
+        found.add((int(ids[0]), int(ids[-1]) + 1))
+    assert found == set(pairwise(bounds))
+
+
+@pytest.mark.parametrize("settings", [{"size": 0}, {"parts": 1}])
+def test_impossible_settings_are_refused(settings):
+    with pytest.raises(UserError):
+        Rows(**settings)
+
+
+@pytest.mark.parametrize("method", [LINK, LINKX, MLP])
+def test_one_batch_of_all_rows_is_the_full_batch(method):
+    """Where no batch norm and no dropout looks at the order of rows."""
+    (task,) = tasks_of(suiting())
+    training = Training(epochs=8)
+    plain = {} if method is LINK else {"layers": 1}
+    full = method(training=training, **plain).solve(task)
+    rows = method(training=training, batching=Rows(size=10_000), **plain).solve(task)
+    torch.testing.assert_close(
+        torch.tensor(rows.curve.losses), torch.tensor(full.curve.losses)
+    )
+    assert rows.curve.best_epoch == full.curve.best_epoch
+    torch.testing.assert_close(rows.scores, full.scores, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("tables", TABLES)
+@pytest.mark.parametrize("style", ["shuffled", "paper"])
+def test_all_ways_learn(style, tables):
+    (task,) = tasks_of(suiting())
+    batching = Rows(size=30, style=style, tables=tables)
+    method = LINKX(hidden=8, batching=batching, training=Training(epochs=60))
+    solution = method.solve(task)
+    assert solution.curve.losses[-1] < 0.8 * solution.curve.losses[0]
+    assert solution.scores.isfinite().all()
+
+
+@pytest.mark.parametrize("graph", ["first node alone", "loops", "no edges"])
+def test_odd_graphs_train_by_rows(graph):
+    (task,) = tasks_of(HAND_DRAWN[graph])
+    method = LINKX(hidden=4, batching=Rows(size=2), training=Training(epochs=2))
+    assert method.solve(task).scores.isfinite().all()
+
+
+def test_runs_of_several_splits_are_those_of_single_ones():
+    tasks = tasks_of(suiting(), 2)
+    methods = [
+        LINKX(hidden=4, batching=Rows(size=50), training=Training(epochs=4, lr=lr))
+        for lr in (0.01, 0.02)
+    ]
+    told = [(method, task) for task in tasks for method in methods]
+    solutions = solve_stack(*zip(*told, strict=True))
+    for (method, task), solution in zip(told, solutions, strict=True):
+        torch.testing.assert_close(
+            solution.curve.losses[0], method.solve(task).curve.losses[0]
+        )
+
+
+def test_training_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
+    (task,) = tasks_of(suiting())
+    method = LINKX(hidden=4, batching=Rows(size=50), training=Training(epochs=9))
+    whole = method.solve(task)
+    kept = Checkpoint(tmp_path / "state", "key", every=0.0)
+    steps = iter(range(4))
+
+    def interrupted(self):
+        if next(steps, None) is None:
+            raise KeyboardInterrupt
+        advance(self)
+
+    advance = batches.BatchEpochs.advance
+    monkeypatch.setattr(batches.BatchEpochs, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        solve_stack([method], [task], checkpoint=kept)
+    monkeypatch.setattr(batches.BatchEpochs, "advance", advance)
+    (resumed,) = solve_stack([method], [task], checkpoint=kept)
+    assert resumed.curve.losses == whole.curve.losses
+    assert torch.equal(resumed.scores, whole.scores)
+
+
+def some_matrix(rows, columns, share):
+    dense = (torch.rand(rows, columns) < share).float()
+    return Adjacency.from_scipy(csr_array(dense))
+
+
+def step_at(count, rate=0.1, decay=0.5):
+    rates = torch.tensor([rate]), torch.tensor([decay])
+    return Step(torch.tensor([count]), *rates, torch.tensor([False]))
+
+
+def test_lazy_is_exact_where_every_batch_meets_every_row():
+    torch.manual_seed(0)
+    now = torch.randn(6, 1, 3)
+    lazy, exact = (kind.fresh(now.clone(), half=False) for kind in (Lazy, Exact))
+    everything = some_matrix(4, 6, 2.0)
+    for count in range(1, 6):
+        slope = torch.randn(4, 1, 3)
+        for table in (lazy, exact):
+            table.move(everything, slope, step_at(count))
+    torch.testing.assert_close(lazy.now, exact.now)
+    torch.testing.assert_close(lazy.second, exact.second)
+
+
+def test_a_row_that_was_away_is_decayed_as_often():
+    torch.manual_seed(0)
+    table = Lazy.fresh(torch.randn(2, 1, 3), half=True)
+    first = Adjacency.from_edges(torch.tensor([0]), torch.tensor([0]), shape=(1, 2))
+    other = Adjacency.from_edges(torch.tensor([0]), torch.tensor([1]), shape=(1, 2))
+    slope = torch.randn(1, 1, 3)
+    table.move(first, slope, step_at(1))
+    before = {name: part.clone() for name, part in vars(table).items()}
+    for count in (2, 3):
+        table.move(other, slope, step_at(count))
+    assert torch.equal(table.now[0], before["now"][0])
+    table.settle(step_at(3))
+    torch.testing.assert_close(table.now[0], before["now"][0] * (1 - 0.1 * 0.5) ** 2)
+    torch.testing.assert_close(table.first[0], before["first"][0] * BETA1**2)
+    torch.testing.assert_close(table.second[0], before["second"][0] * BETA2**2)
+    assert table.seen.tolist() == [3, 3]
+    assert torch.equal(table.half, table.now.to(torch.bfloat16))
+
+
+def test_adagrad_divides_by_the_size_of_past_gradients():
+    torch.manual_seed(0)
+    now = torch.randn(5, 1, 3)
+    table = Adagrad.fresh(now.clone(), half=False)
+    squares = torch.zeros(5, 1, 1)
+    for count in range(1, 4):
+        matrix = some_matrix(4, 5, 0.3)
+        slope = torch.randn(4, 1, 3)
+        table.move(matrix, slope, step_at(count))
+        gradient = (matrix.to_dense().T @ slope[:, 0])[:, None]
+        met = matrix.to_dense().any(0)
+        squares = squares + gradient.square().mean(-1, keepdim=True)
+        moved = now * (1 - 0.05) - 0.1 * gradient / (squares.sqrt() + EPSILON)
+        now = torch.where(met[:, None, None], moved, now)
+    torch.testing.assert_close(table.now, now)
+
+
+def test_full_is_the_default_and_a_batching_like_any_other():
+    (task,) = tasks_of(suiting())
+    (batch,) = Full().epoch(task.graph, task.train, chance())
+    assert batch.graph is task.graph
+    assert batch.weight.nonzero()[:, 0].tolist() == task.train.sort()[0].tolist()
+    assert LINK().batching == Full()

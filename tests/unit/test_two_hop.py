@@ -1,0 +1,80 @@
+"""The two-hop graph in blocks, and the estimate of its size."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unalike import Adjacency
+from unalike.kernels import two_hop as blocks
+
+NODES = 9
+pairs = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)))
+
+
+def rows_of(pairs, *, symmetric=False):
+    source, target = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
+    rows = Adjacency.from_edges(source, target, shape=(NODES, NODES))
+    return rows.symmetric() if symmetric else rows
+
+
+def whole(rows):
+    """The pattern of A A without that of A, written out."""
+    once = rows.to_dense().bool()
+    return (once.float() @ once.float() > 0) & ~once
+
+
+@settings(deadline=None)
+@given(pairs, st.booleans(), st.sampled_from([1, 3, 10, 2**23]))
+def test_blocks_equal_the_whole_product(pairs, symmetric, paths):
+    rows = rows_of(pairs, symmetric=symmetric)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "PATHS_AT_ONCE", paths)
+        found = rows.two_hop
+    assert torch.equal(found.to_dense().bool(), whole(rows))
+    assert found.columns.dtype == torch.int32
+    for row in range(NODES):
+        columns = found.columns[found.starts[row] : found.starts[row + 1]]
+        assert (columns.diff() > 0).all()
+    assert torch.equal(found.transposed.to_dense(), found.to_dense().T)
+
+
+@settings(deadline=None)
+@given(pairs, st.sampled_from([1, 3, 10]))
+def test_a_block_has_few_paths_or_one_row(pairs, paths):
+    counts = blocks.paths_of(rows_of(pairs).to_scipy().astype(bool))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "PATHS_AT_ONCE", paths)
+        found = list(blocks.blocks(counts))
+    assert [first for first, _ in found] == [0, *(last for _, last in found)][:-1]
+    assert found[-1][1] == NODES
+    for first, last in found:
+        assert last == first + 1 or counts[first:last].sum() <= paths
+
+
+@settings(deadline=None)
+@given(pairs)
+def test_paths_bound_the_entries(pairs):
+    rows = rows_of(pairs)
+    once = rows.to_dense()
+    most = blocks.most_entries(rows.to_scipy().astype(bool))
+    assert most == (once @ once).sum(1).clamp(max=NODES).sum()
+    assert rows.two_hop.num_entries <= most
+
+
+def test_the_estimate_is_near_and_not_below():
+    draw = torch.Generator().manual_seed(0)
+    # Circles of uneven size whose members mostly know each other: paths meet often.
+    source, step = torch.randint(2000, (2, 40_000), generator=draw)
+    target = (source // 100 * 100 + step % (20 + source // 100 * 4)) % 2000
+    rows = Adjacency.from_edges(source, target, shape=(2000, 2000)).symmetric()
+    once = rows.to_scipy().astype(bool)
+    truth = rows.two_hop.num_entries
+    assert truth <= blocks.likely_entries(once) <= 1.5 * truth
+    assert blocks.most_entries(once) > 1.5 * truth
+    assert blocks.likely_entries(rows_of([]).to_scipy().astype(bool)) == 0
+
+
+def test_an_empty_graph_has_no_two_hops():
+    none = torch.zeros(0, dtype=torch.int64)
+    assert Adjacency.from_edges(none, none, shape=(0, 0)).two_hop.shape == (0, 0)
