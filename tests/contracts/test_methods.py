@@ -246,6 +246,26 @@ def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
     assert found[1 - still].curve.losses != pytest.approx(other, rel=1e-2)
 
 
+@pytest.mark.parametrize("option", ["alpha"])
+def test_other_options_that_may_differ_in_a_stack(option, calm):
+    names = [name for name in TRAINED if option in METHODS[name].may_differ]
+    assert names
+    tasks = tasks_of(suiting(), 2)
+    for name in names:
+        methods = [some(name, dropout=0.0, **{option: told}) for told in (0.1, 0.7)]
+        pairs = zip(methods, tasks, solve_stack(methods, tasks), strict=True)
+        for method, task, found in pairs:
+            assert_same(found, method.solve(task))
+
+
+@every_method
+def test_what_may_differ_is_an_option_of_the_method(name):
+    kind = METHODS[name]
+    tested = {"lr", "weight_decay", "dropout", "alpha"}
+    assert kind.may_differ <= tested
+    assert kind.may_differ - {"dropout"} <= set(options_of(kind()))
+
+
 @every_trained
 def test_curves_tell_every_epoch_and_the_first_best(name):
     (task,) = tasks_of(suiting())

@@ -26,7 +26,7 @@ from unalike.experiments.leases import Leases, Worker
 from unalike.experiments.only import only
 from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
-from unalike.experiments.sweep import Crew, forecast, sweep
+from unalike.experiments.sweep import Crew, forecasts, sweep
 from unalike.methods.linkx import LINKX
 
 
@@ -112,18 +112,18 @@ def test_everything_is_run_and_nothing_twice(agenda, url, monkeypatch):
 
 
 def test_the_forecast_knows_the_time_of_shapes_that_were_run(agenda, url, results):
-    before = forecast(agenda.bundles[0], agenda, results, "cpu")
+    before = forecasts(agenda, results, "cpu")[0]
     assert (before["left"], before["seconds"]) == (12, None)
     assert before["memory_mb"] > 0
     assert before["shape"] == "epochs=5 hidden=4 layers=2"
     sweep(plan_of(agenda, agenda.bundles[:1]), url)
     rows = list(results.runs())
-    after = forecast(agenda.bundles[0], agenda, results, "cpu")
+    after, other, _ = forecasts(agenda, results, "cpu")
     assert (after["left"], after["seconds"]) == (0, 0)
+    assert (other["left"], other["seconds"]) == (12, None)
     assert results.seconds(rows[0]["device"])[agenda.bundles[0].shape] == pytest.approx(
         sum(row["seconds"] for row in rows) / 12
     )
-    assert forecast(agenda.bundles[1], agenda, results, "cpu")["seconds"] is None
 
 
 def plan_of(agenda, bundles):

@@ -44,12 +44,14 @@ def command(
 
 def export_to(url: str, file: Path, curves: bool) -> dict[str, Any]:
     """Write the runs of a database."""
-    return {"runs": write_runs(Results.read(url), file, curves=curves)}
+    with Results.read(url) as results:
+        return {"runs": write_runs(results, file, curves=curves)}
 
 
 def import_from(url: str, file: Path, curves: bool) -> dict[str, Any]:
     """Merge the runs of a file into a database."""
-    total, added = read_runs(Results.open(url), file)
+    with Results.open(url) as results:
+        total, added = read_runs(results, file)
     return {"runs": total, "new": added}
 
 

@@ -17,7 +17,7 @@ from unalike.experiments.machine import choose_device
 from unalike.experiments.only import only as chosen_by
 from unalike.experiments.results import Results
 from unalike.experiments.search import Hunt, search_all
-from unalike.experiments.sweep import Crew, forecast, sweep
+from unalike.experiments.sweep import Crew, forecasts, sweep
 from unalike.reports.layout import Column
 
 
@@ -98,11 +98,11 @@ def first_sentence(text: str) -> str:
 
 def tell(agenda: Agenda, url: str, *, json: bool) -> None:
     """Say how far the agenda is, and what failed."""
-    results = Results.open(url)
-    failed = results.failed(agenda.keys)
+    with Results.read(url) as results:
+        done, failed = results.done(agenda.keys), results.failed(agenda.keys)
     told = {
         "runs": len(agenda.keys),
-        "done": len(results.done(agenda.keys)),
+        "done": len(done),
         "failed": len(failed),
         "missing": agenda.missing,
         "results": url,
@@ -118,8 +118,8 @@ def tell(agenda: Agenda, url: str, *, json: bool) -> None:
 
 def tell_plan(agenda: Agenda, url: str, device: str, *, json: bool) -> None:
     """Show what would be run."""
-    results = Results.open(url)
-    rows = [forecast(bundle, agenda, results, device) for bundle in agenda.bundles]
+    with Results.read(url) as results:
+        rows = forecasts(agenda, results, device)
     left = [row for row in rows if row["left"]]
     total = {
         "runs": sum(row["runs"] for row in rows),
@@ -142,7 +142,7 @@ def tell_plan(agenda: Agenda, url: str, device: str, *, json: bool) -> None:
 def total_seconds(rows: Sequence[dict[str, Any]]) -> float | None:
     """The time of all rows, where it is known of each."""
     known = [row["seconds"] for row in rows]
-    return None if None in known else sum(known)
+    return None if None in known else float(sum(known))
 
 
 def column(heading: str, rows: Sequence[dict[str, Any]]) -> Column:

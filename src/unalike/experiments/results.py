@@ -39,6 +39,12 @@ class Results:
         """Let go of the database."""
         self.engine.dispose()
 
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def store(self, rows: Sequence[Row]) -> int:
         """Keep runs, all or none; those that are there already stay as they are."""
         with writing(self.engine) as connection:

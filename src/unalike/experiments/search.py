@@ -45,23 +45,32 @@ def search_all(
     progress: Progress = SILENT,
 ) -> list[dict[str, Any]]:
     """Search every cell of an order; the best setting of each."""
-    search = lookup(SEARCHERS, hunt.searcher, "searcher")
+    lookup(SEARCHERS, hunt.searcher, "searcher")
     crew = crew or Crew()
     if crew.jobs > 1:
         raise UserError("A search asks after each answer: it takes --jobs 1.")
-    results = Results.open(url)
-    found = []
+    with Results.open(url) as results:
+        desks = list(desks_of(order, results, crew))
+        return [one for desk in desks for one in hunt_at(desk, hunt, progress)]
+
+
+def desks_of(order: Order, results: Results, crew: Crew) -> Iterator[Desk]:
+    """A place to try settings for every cell that is meant."""
     for recipe, cell in order.cells():
         subject = subject_of(cell.dataset, order.data)
         desk = Desk(order, recipe, cell, subject, results, crew)
-        if not order.chosen(recipe, cell, desk.setting({})):
-            continue
-        progress.stage(f"{subject.name} {recipe.method}", hunt.trials, "trials")
-        for grade in search(desk, hunt.trials):
-            progress.advance(1, f"valid {grade:.2f}" if grade else "failed")
-        found += desk.best()
-    results.close()
-    return found
+        if order.chosen(recipe, cell, desk.setting({})):
+            yield desk
+
+
+def hunt_at(desk: Desk, hunt: Hunt, progress: Progress) -> list[dict[str, Any]]:
+    """Search one cell; its best setting, if any was complete."""
+    search = lookup(SEARCHERS, hunt.searcher, "searcher")
+    told = f"{desk.subject.name} {desk.recipe.method}"
+    progress.stage(told, hunt.trials, "trials")
+    for grade in search(desk, hunt.trials):
+        progress.advance(1, f"valid {grade:.2f}" if grade else "failed")
+    return desk.best()
 
 
 @dataclass(frozen=True)

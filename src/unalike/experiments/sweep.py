@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
@@ -71,8 +71,7 @@ def sweep(
 ) -> dict[str, int]:
     """Run what is left of an agenda; how many runs are done and have failed."""
     crew = crew or Crew()
-    results = Results.open(url)
-    try:
+    with Results.open(url) as results:
         if retry:
             results.forget_failures(agenda.keys)
         watch = Watch(agenda, results, progress)
@@ -83,8 +82,6 @@ def sweep(
         else:
             _together(agenda, url, crew, watch)
         return tally(agenda, results)
-    finally:
-        results.close()
 
 
 def tally(agenda: Agenda, results: Results) -> dict[str, int]:
@@ -127,39 +124,34 @@ def _first_alive(workers: Sequence[BaseProcess]) -> BaseProcess:
 def _member(agenda: Agenda, url: str, crew: Crew) -> None:
     """The work of one process among several."""
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // crew.jobs))
-    results = Results.open(url)
     try:
-        place = Place(device=crew.device)
-        Worker(agenda, results, place, lease_seconds=crew.lease_seconds).work()
+        with Results.open(url) as results:
+            place = Place(device=crew.device)
+            Worker(agenda, results, place, lease_seconds=crew.lease_seconds).work()
     except KeyboardInterrupt:
         raise SystemExit(1) from None
-    finally:
-        results.close()
 
 
-def forecast(
-    bundle: Bundle, agenda: Agenda, results: Results, device: str
-) -> dict[str, Any]:
-    """What is known of a bundle beforehand: its size, its memory, its time."""
-    left = {run.key for run in bundle.runs} - results.settled(
-        r.key for r in bundle.runs
-    )
-    return {
-        "bundle": describe(bundle),
-        "shape": bundle.first.words(shared=True),
-        "settings": len({run.setting for run in bundle.runs}),
-        "runs": len(bundle.runs),
-        "left": len(left),
-        "memory_mb": _memory_mb(bundle, agenda),
-        "seconds": _seconds(results.seconds(device_name(device)), bundle, len(left)),
-    }
-
-
-def _seconds(known: Mapping[str, float], bundle: Bundle, left: int) -> float | None:
-    return known[bundle.shape] * left if bundle.shape in known else None
+def forecasts(agenda: Agenda, results: Results, device: str) -> list[dict[str, Any]]:
+    """What is known of each bundle beforehand: its size, its memory, its time."""
+    known = results.seconds(device_name(device))
+    settled = results.settled(agenda.keys)
+    return [
+        {
+            "bundle": describe(bundle),
+            "shape": bundle.first.words(shared=True),
+            "settings": len({run.setting for run in bundle.runs}),
+            "runs": len(bundle.runs),
+            "left": (left := sum(run.key not in settled for run in bundle.runs)),
+            "memory_mb": _memory_mb(bundle, agenda),
+            "seconds": left * known[bundle.shape] if bundle.shape in known else None,
+        }
+        for bundle in agenda.bundles
+    ]
 
 
 def _memory_mb(bundle: Bundle, agenda: Agenda) -> float | None:
+    """The memory of all its runs at once, which may be done in parts."""
     try:
         sketch = sketched(bundle, agenda.data)
     except UserError:
