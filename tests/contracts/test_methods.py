@@ -4,16 +4,18 @@ import json
 import shlex
 from dataclasses import fields, is_dataclass, replace
 from itertools import chain, product
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 import torch
 from graphs import FEATURES, drawn, suiting, tasks_of
 
-from unalike import Graph, Task, random_splits
+from unalike import Graph, Stored, Task, random_splits
 from unalike.cli import train
 from unalike.cli.main import main
 from unalike.experiments.result import Result
+from unalike.experiments.view import view_of
 from unalike.kernels import plain
 from unalike.methods import METHODS
 from unalike.methods.method import Trained, solve_stack
@@ -306,7 +308,7 @@ def changed(settings):
     return type(settings)(**found)
 
 
-def result_of(name, method):
+def result_of(name, method, view):
     told = Result(
         dataset="a graph/with spaces",
         method=name,
@@ -324,6 +326,7 @@ def result_of(name, method):
         versions={},
         losses=[],
         grades=[],
+        view=view,
     )
     return Result(**json.loads(json.dumps(told.to_json())))
 
@@ -343,17 +346,29 @@ def test_a_result_tells_what_was_chosen_inside_a_method(base, monkeypatch):
     assert_repeats("correct-and-smooth", method, monkeypatch)
 
 
+VIEWS = [{}, {"metric": "roc-auc", "both_ways": True}]
+
+
 def assert_repeats(name, method, monkeypatch):
+    for view in VIEWS:
+        assert_command(name, method, view, monkeypatch)
+
+
+def assert_command(name, method, view, monkeypatch):
     seen = {}
-    monkeypatch.setattr(train, "find", lambda dataset, data: dataset)
+    about = {"name": "a graph/with spaces", "metric": "accuracy"}
+    monkeypatch.setattr(
+        train, "find", lambda dataset, data: Stored(Path(dataset), about)
+    )
     monkeypatch.setattr(train, "summary", lambda results: {})
     monkeypatch.setattr(train, "show", lambda told: None)
 
     def note(dataset, method, *, splits, seed, place):
-        seen.update(dataset=dataset, method=method, splits=splits, seed=seed)
+        assert view_of(dataset).changes == view
+        seen.update(dataset=dataset.name, method=method, splits=splits, seed=seed)
 
     monkeypatch.setattr(train, "run", note)
-    program, *words = shlex.split(result_of(name, method).command)
+    program, *words = shlex.split(result_of(name, method, view).command)
     assert program == "unalike"
     assert main(words) == 0
     assert seen == {
