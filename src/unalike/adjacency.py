@@ -154,13 +154,8 @@ class Adjacency(Rows):
 
     def rows(self, ids: Ids) -> Adjacency:
         """Some rows, in the order of `ids`, with all their columns."""
-        first, lengths = self.starts[ids], self.degrees[ids]
-        starts = torch.zeros(len(ids) + 1, dtype=torch.int64, device=ids.device)
-        torch.cumsum(lengths, 0, out=starts[1:])
-        shift = (first - starts[:-1]).repeat_interleave(lengths)
-        entries = shift + torch.arange(len(shift), device=ids.device)
-        values = None if self.values is None else self.values[entries]
-        return Adjacency(starts, self.columns[entries], self.width, values)
+        starts, columns, values = kernels_of(ids.device).take(self, ids)
+        return Adjacency(starts, columns, self.width, values)
 
     def __getitem__(self, chosen: Ids | slice) -> Adjacency:
         """Some rows; those of a slice share the memory of these."""

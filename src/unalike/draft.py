@@ -29,6 +29,7 @@ class Draft:
     final: Path
     folder: Path
     names: list[str] = field(default_factory=list)
+    links: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, name: str, array: np.ndarray) -> None:
         """Write one array."""
@@ -69,6 +70,15 @@ class Draft:
             file.seek(0)
             _write_header(file, dtype, (length,))
 
+    def link(self, name: str, path: Path, facts: dict[str, Any]) -> None:
+        """Take over an array of another folder, with what is known of it, uncopied."""
+        self.links[name] = facts
+        own = self.folder / f"{name}.npy"
+        try:
+            own.hardlink_to(path)
+        except OSError:
+            own.symlink_to(path.absolute())
+
     def scratch(self, name: str) -> Path:
         """A path for a temporary file; it is gone when the draft is done."""
         path = self.folder / "scratch"
@@ -79,7 +89,8 @@ class Draft:
         """Describe what was written, make it durable, and give it its name."""
         shutil.rmtree(self.folder / "scratch", ignore_errors=True)
         arrays = {name: self._seal(name) for name in self.names}
-        told = {"format": FORMAT, "unalike": __version__, **about, "arrays": arrays}
+        told = {"format": FORMAT, "unalike": __version__, **about}
+        told["arrays"] = arrays | self.links
         text = json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         with (self.folder / "graph.json").open("w", encoding="utf-8") as file:
             file.write(text)

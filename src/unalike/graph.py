@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unalike.adjacency import Adjacency, Ids
 from unalike.errors import UserError
-from unalike.features import Features, as_features
+from unalike.features import Features, as_features, cut_features
 from unalike.labels import number_labels
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class Graph:
         return replace(
             self,
             adjacency=adjacency,
-            features=self.features[nodes],
+            features=cut_features(self.features, nodes),
             labels=self.labels[nodes],
             parent_ids=self.ids[nodes],
         )

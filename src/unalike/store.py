@@ -21,11 +21,16 @@ from unalike.adjacency import Adjacency
 from unalike.draft import FORMAT, Draft, drafting
 from unalike.errors import UserError, lookup
 from unalike.features import Features
+from unalike.filed_rows import ArrayFile, FiledRows
 from unalike.graph import Graph
 from unalike.metrics import ACCURACY, METRICS, Metric
+from unalike.progress import SILENT, Progress
 from unalike.split import Split, to_matrix
 
 ABOUT = "graph.json"
+
+FILED_BYTES = 2**30
+"""Entries that take more than this are read from their file, row by row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +63,7 @@ class Stored:
     def load(self) -> Graph:
         return self.graph
 
-    def prepared(self) -> Graph:
+    def prepared(self, *, progress: Progress = SILENT) -> Graph:
         """What methods are given: the graph as it is."""
         return self.graph
 
@@ -94,13 +99,27 @@ class Stored:
         return self._rows("features_", self.about["num_features"])
 
     def _rows(self, prefix: str, width: int) -> Adjacency:
-        values = f"{prefix}values"
-        return Adjacency(
-            self.array(f"{prefix}starts"),
-            self.array(f"{prefix}columns"),
-            width,
-            self.array(values) if values in self.about["arrays"] else None,
+        starts, columns = (
+            self.array(f"{prefix}{part}") for part in ("starts", "columns")
         )
+        name = f"{prefix}values"
+        weighted = name in self.about["arrays"]
+        values = self.array(name) if weighted else None
+        if columns.nbytes < FILED_BYTES:
+            return Adjacency(starts, columns, width, values)
+        return FiledRows(
+            starts.clone(),
+            columns,
+            width,
+            values,
+            columns_file=self._file(f"{prefix}columns"),
+            values_file=self._file(name) if weighted else None,
+        )
+
+    def _file(self, name: str) -> ArrayFile:
+        array = self.array(name).numpy()
+        path = self.folder / f"{name}.npy"
+        return ArrayFile.open(path, size=array.nbytes, dtype=array.dtype)
 
 
 def open_graph(folder: Path) -> Stored:

@@ -13,7 +13,7 @@ LAYERS = [
     {"kernels"},
     {"product"},
     {"adjacency"},
-    {"features", "labels"},
+    {"features", "filed_rows", "labels"},
     {"graph"},
     {"metrics"},
     {"split"},

@@ -56,6 +56,15 @@ def test_gather(shape, width, weighted):
     assert relative_error(found, wanted) < 1e-6
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_take(weighted):
+    rows = random_rows((300, 200), weighted=weighted)
+    ids = torch.randint(300, (1000,))
+    found = rows.to("cuda").rows(ids.cuda())
+    assert found.columns.dtype == rows.columns.dtype
+    assert torch.equal(found.to("cpu").to_dense(), rows.rows(ids).to_dense())
+
+
 def test_gather_gives_the_same_bits_again():
     rows = random_rows((1000, 4000), weighted=True).to("cuda")
     dense = torch.randn(4000, 128, device="cuda")

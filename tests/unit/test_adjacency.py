@@ -95,6 +95,7 @@ def test_a_pair_may_repeat_more_often_than_a_byte_counts():
     assert rows.to_dense().tolist() == [[1.0]]
 
 
+@settings(deadline=None)
 @given(matrices(), st.data())
 def test_rows_in_any_order_with_repeats(dense, data):
     ids = data.draw(st.lists(st.integers(0, len(dense) - 1), max_size=8))
@@ -103,6 +104,7 @@ def test_rows_in_any_order_with_repeats(dense, data):
         assert_rows(found, dense[ids])
 
 
+@settings(deadline=None)
 @given(matrices(), st.data())
 def test_slices(dense, data):
     chosen = data.draw(st.slices(len(dense)))

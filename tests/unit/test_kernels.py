@@ -1,5 +1,8 @@
 """The kernels of processor cores against the plain ones, and those against torch."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -47,6 +50,40 @@ def test_gather_writes_where_it_is_told(kernels):
     found = kernels.gather(rows, dense, None, out)
     assert found.data_ptr() == out.data_ptr()
     assert torch.equal(out, kernels.gather(rows, dense))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [torch.int32, torch.int64])
+@pytest.mark.parametrize("ids", [[], [0], [4, 4, 0, 8, 4], range(9), [-1, -5]])
+def test_take(ids, kind, weighted):
+    rows = random_rows((9, 14), weighted=weighted)
+    rows = replace(rows, columns=rows.columns.to(kind))
+    ids = torch.tensor(list(ids), dtype=torch.int64)
+    for kernels in (cpu, plain):
+        starts, columns, values = kernels.take(rows, ids)
+        assert columns.dtype == kind
+        taken = Adjacency(starts, columns, 14, values)
+        assert torch.equal(taken.to_dense(), rows.to_dense()[ids])
+
+
+@pytest.mark.parametrize("kernels", [cpu, plain])
+@pytest.mark.parametrize("wrong", [9, -10])
+def test_take_refuses_rows_that_are_not_there(kernels, wrong):
+    with pytest.raises(IndexError):
+        kernels.take(random_rows((9, 14), weighted=False), torch.tensor([0, wrong]))
+
+
+def test_rows_are_taken_in_several_threads_at_once():
+    rows = random_rows((500, 90), weighted=True)
+    wanted = rows.to_dense()
+
+    def right(seed):
+        chance = torch.Generator().manual_seed(seed)
+        ids = torch.randint(500, (200,), generator=chance)
+        return torch.equal(rows.rows(ids).to_dense(), wanted[ids])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(right, range(40)))
 
 
 def stacked(rows, runs, width, *, half):

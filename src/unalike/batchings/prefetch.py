@@ -1,33 +1,55 @@
-"""Prefetch: the next batch is made while the present one is worked on."""
+"""Prefetch: while one batch is used, a thread makes the next."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from itertools import islice
+from time import perf_counter
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
 
-@dataclass
+@dataclass(eq=False)
 class Prefetch(Generic[Item]):
-    """Iterates over items that a thread beside this one makes, one step ahead."""
+    """The same items in the same order, made ahead by a thread of their own.
 
-    items: Iterator[Item]
+    Whoever stops early, by a break, an error or an interrupt, leaves no thread behind:
+    the item that is being made is finished, and the source is closed.
+    """
+
+    items: Iterable[Item]
+    depth: int = 1
+    """Items that are made ahead."""
     waited: float = 0.0
-    """Seconds spent waiting for them."""
+    """Seconds in which the user had to wait for an item, over all passes."""
 
     def __iter__(self) -> Iterator[Item]:
-        end = object()
-        with ThreadPoolExecutor(1) as beside:
-            coming = beside.submit(next, self.items, end)
-            while True:
-                began = time.perf_counter()
-                item = coming.result()
-                self.waited += time.perf_counter() - began
-                if item is end:
-                    return
-                coming = beside.submit(next, self.items, end)
-                yield cast(Item, item)
+        source = iter(self.items)
+        pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
+        coming: deque[Future[list[Item]]] = deque()
+
+        def begin() -> None:
+            coming.append(pool.submit(lambda: list(islice(source, 1))))
+
+        try:
+            for _ in range(self.depth):
+                begin()
+            while made := self._next(coming):
+                begin()
+                yield made.pop()
+        finally:
+            pool.shutdown(cancel_futures=True)
+            if isinstance(source, Generator):
+                source.close()
+
+    def _next(self, coming: deque[Future[list[Item]]]) -> list[Item]:
+        """The next item, or nothing where there is none."""
+        began = perf_counter()
+        try:
+            return coming.popleft().result()
+        finally:
+            self.waited += perf_counter() - began

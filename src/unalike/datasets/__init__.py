@@ -23,6 +23,7 @@ from unalike.datasets.yelp_chi import YELP_CHI
 from unalike.errors import UserError, did_you_mean
 from unalike.graph import Graph
 from unalike.metrics import Metric
+from unalike.progress import SILENT, Progress
 from unalike.split import Split
 from unalike.store import open_graph
 
@@ -63,7 +64,7 @@ class Source(Protocol):
     def load(self) -> Graph:
         """The graph as it is stored."""
 
-    def prepared(self) -> Graph:
+    def prepared(self, *, progress: Progress = SILENT) -> Graph:
         """The graph as methods are given it."""
 
     def splits(self) -> list[Split]:

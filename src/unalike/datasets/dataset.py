@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from unalike.datasets.both_ways import symmetric_graph
 from unalike.datasets.preparation import SYMMETRISED, Preparation
 from unalike.datasets.raw import Raw
 from unalike.graph import Graph
+from unalike.progress import SILENT, Progress
 
 MERGED = 0.999
 """The least share of the edges of a file that remains when repeats are merged."""
@@ -68,9 +70,12 @@ class Dataset(Raw):
         """The same dataset in another data root."""
         return replace(self, data=data)
 
-    def prepared(self) -> Graph:
+    def prepared(self, *, progress: Progress = SILENT) -> Graph:
         """The graph as the paper's program hands it to a method."""
-        return self.preparation.apply(self.load())
+        stored = self.stored(progress=progress)
+        if self.preparation == SYMMETRISED:
+            return symmetric_graph(stored, self.name, self.data, progress=progress)
+        return self.preparation.apply(stored.graph)
 
     def differences(self, about: dict[str, Any]) -> list[str]:
         """How a stored graph differs from the counts that are known of its files.

@@ -110,7 +110,7 @@ class Raw:
             "half": half,
             "remarks": self.gaps(graph),
         }
-        _retire(place)
+        retire(place)
         with drafting(place) as draft:
             add_rows(draft, "", graph.adjacency)
             _add_features(draft, graph.features, half=half)
@@ -140,7 +140,7 @@ def _fitting(
     return stored if fits and half in (None, made.get("half")) else None
 
 
-def _retire(place: Path) -> None:
+def retire(place: Path) -> None:
     """Move an outdated stored form out of the way, then remove it."""
     if place.exists():
         place.rename(place.with_name(f".{place.name}.{os.getpid()}.stale"))

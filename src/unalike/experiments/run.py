@@ -46,10 +46,16 @@ class Exam:
     seed: int
 
     @classmethod
-    def of(cls, dataset: Source | str, splits: Sequence[int] | None, seed: int) -> Exam:
+    def of(
+        cls,
+        dataset: Source | str,
+        splits: Sequence[int] | None,
+        seed: int,
+        progress: Progress = SILENT,
+    ) -> Exam:
         """The exam of some splits, or of all of them."""
         dataset = find(dataset) if isinstance(dataset, str) else dataset
-        graph, known = dataset.prepared(), dataset.splits()
+        graph, known = dataset.prepared(progress=progress), dataset.splits()
         wanted = choose(splits, len(known), dataset.name)
         for number in wanted:
             told = f"split {number} of {dataset.name}"
@@ -111,7 +117,7 @@ def run(
 ) -> list[Result]:
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
-    exam = Exam.of(dataset, splits, seed)
+    exam = Exam.of(dataset, splits, seed, place.progress)
     facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
     key = json.dumps(facts, sort_keys=True)
     keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from threading import Lock
+from typing import Any, TypeVar, cast
 
 import numba
 import torch
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+ONE_AT_A_TIME = Lock()
+"""Held by parallel loops.
+
+The one thread pool of numba's that every machine has ends the process when two threads
+enter it at the same time.
+"""
 
 
 def start_threads() -> None:
@@ -31,12 +40,24 @@ def compiled(
     """
 
     def compile_inside(loop: Loop) -> Loop:
-        return numba.njit(
+        fast = numba.njit(
             inspect.unwrap(loop),
             parallel=parallel,
             fastmath=fastmath,
             nogil=True,
             cache=True,
         )
+        return alone(fast) if parallel else fast
 
     return compile_inside
+
+
+def alone(loop: Loop) -> Loop:
+    """The same loop, in one thread of the program at a time."""
+
+    @wraps(loop)
+    def waits(*arguments: Any) -> Any:
+        with ONE_AT_A_TIME:
+            return loop(*arguments)
+
+    return cast(Loop, waits)

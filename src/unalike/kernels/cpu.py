@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numba
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
 from unalike.kernels.compiled import compiled, start_threads
-from unalike.kernels.rows import Parts, Rows
+from unalike.kernels.copying import copy_run
+from unalike.kernels.rows import Parts, Rows, Taken, bounds_of
 from unalike.kernels.spread import Spread
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
@@ -112,6 +113,30 @@ def _propagate(out, starts, columns, values, scale, added, dense, start, shares)
                 total[k] += weight * source[k]
 
 
+def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Taken:
+    """Some rows, in the order of `ids`: their starts, columns and values."""
+    first, starts = bounds_of(rows.starts, ids)
+    values = None if rows.values is None else _copied(rows.values, first, starts)
+    return starts, _copied(rows.columns, first, starts), values
+
+
+def _copied(
+    part: Shaped[Tensor, " edges"],
+    first: Int[Tensor, " ids"],
+    starts: Int[Tensor, " ids_and_one"],
+) -> Shaped[Tensor, " taken"]:
+    out = part.new_empty(int(starts[-1]))
+    _copy(part.detach().numpy(), first.numpy(), starts.numpy(), out.numpy())
+    return out
+
+
+@compiled(parallel=True)
+def _copy(part, first, starts, out):
+    for row in numba.prange(len(first)):
+        begin = starts[row]
+        copy_run(out, begin, part, first[row], starts[row + 1] - begin)
+
+
 def adamw(
     weights: Weights, gradient: Float[Tensor, "rows runs width"], step: Step
 ) -> None:
@@ -121,15 +146,14 @@ def adamw(
     now, first, second, best, slope = (
         part.reshape(rows * runs, width).numpy() for part in parts
     )
+    settings = (step.rate, step.decay, step.improved)
     _adamw(
         now,
         first,
         second,
         best,
         slope,
-        step.rate.numpy(),
-        step.decay.numpy(),
-        step.improved.numpy(),
+        *(setting.numpy() for setting in settings),
         *step.scales.numpy(),
     )
     if weights.half is not None:

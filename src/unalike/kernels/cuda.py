@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unalike.kernels.cuda_propagation import propagate as propagate
 from unalike.kernels.plain import induced as induced
+from unalike.kernels.plain import take as take
 from unalike.kernels.rows import Rows
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 

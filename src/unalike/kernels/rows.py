@@ -5,10 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+Taken: TypeAlias = tuple[
+    Int[Tensor, " ids_and_one"],
+    Int[Tensor, " taken"],
+    Float[Tensor, " taken"] | None,
+]
+"""The starts, columns and values of some rows."""
 
 
 class Parts(NamedTuple):
@@ -44,3 +52,13 @@ class Rows(ABC):
     def longest_first(self) -> Int[Tensor, " rows"]:
         """The rows by falling length, so that the longest are not begun last."""
         return self.degrees.argsort(descending=True, stable=True).int()
+
+
+def bounds_of(
+    starts: Int[Tensor, " rows_and_one"], ids: Int[Tensor, " ids"]
+) -> tuple[Int[Tensor, " ids"], Int[Tensor, " ids_and_one"]]:
+    """Where some rows begin, and where they do when one is put behind the other."""
+    first, last = starts[:-1][ids], starts[1:][ids]
+    begins = torch.zeros(len(ids) + 1, dtype=torch.int64, device=ids.device)
+    torch.cumsum(last - first, 0, out=begins[1:])
+    return first, begins

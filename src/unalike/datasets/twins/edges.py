@@ -10,6 +10,7 @@ from queue import SimpleQueue
 import numpy as np
 import torch
 
+from unalike.datasets.ranges import row_ranges
 from unalike.datasets.twins.society import Society
 from unalike.datasets.twins.streams import STEP, fill_alias, stream, uniform
 from unalike.kernels.compiled import compiled
@@ -81,16 +82,9 @@ def draw_rows(
 
     progress.stage("Drawing edges", len(columns) / 1e6, "million")
     with ThreadPoolExecutor(num_threads) as pool:
-        for done in pool.map(work, row_ranges(starts)):
+        for done in pool.map(work, row_ranges(starts, _EDGES_AT_ONCE)):
             progress.advance(done / 1e6)
     return starts
-
-
-def row_ranges(starts: np.ndarray) -> list[tuple[int, int]]:
-    """Ranges that cover all rows, with about as many edges each."""
-    aims = np.arange(0, starts[-1], _EDGES_AT_ONCE)
-    firsts = np.unique(np.searchsorted(starts[1:], aims, side="right")).tolist()
-    return list(pairwise([*firsts, len(starts) - 1]))
 
 
 @compiled()

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from unalike.adjacency import Adjacency
+from unalike.datasets.both_ways import symmetric_graph
 from unalike.datasets.lock import alone
 from unalike.datasets.root import data_root, stored_folder, stored_places
 from unalike.datasets.twins.features import Gaussian, OneHot
@@ -114,10 +115,12 @@ class Twin:
         """The graph, mapped; it is generated where that was not done before."""
         return self.stored().graph
 
-    def prepared(self) -> Graph:
+    def prepared(self, *, progress: Progress = SILENT) -> Graph:
         """The graph as methods are given it."""
-        graph = self.load()
-        return graph.symmetric() if self.symmetrised else graph
+        stored = self.stored(progress=progress)
+        if not self.symmetrised:
+            return stored.graph
+        return symmetric_graph(stored, self._label, self.data, progress=progress)
 
     def splits(self) -> list[Split]:
         """Five random splits: half of the labels to learn from, a quarter to test."""

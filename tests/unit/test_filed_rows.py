@@ -1,0 +1,98 @@
+"""Rows read from files: those of the mapped matrix, and nothing stays mapped."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from graphs import drawn, suiting
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unalike import Adjacency, Graph, UserError, open_graph, save_graph, store
+from unalike.filed_rows import FiledRows
+
+
+@pytest.fixture(autouse=True)
+def every_graph_is_large(monkeypatch):
+    monkeypatch.setattr(store, "FILED_BYTES", 0)
+
+
+def weighted():
+    rows = Adjacency.from_edges(
+        torch.tensor([0, 0, 2]),
+        torch.tensor([1, 2, 0]),
+        shape=(3, 3),
+        values=torch.tensor([0.5, 2, 3]),
+    )
+    return Graph.build(rows, directed=True)
+
+
+GRAPHS = {
+    "directed": suiting(nodes=40, directed=True),
+    "sparse features": suiting(nodes=40, features="sparse"),
+    "weighted": weighted(),
+    "no edges": drawn([], 3, features=0),
+}
+
+
+@pytest.fixture(scope="module", params=GRAPHS)
+def pair(request, tmp_path_factory):
+    graph = GRAPHS[request.param]
+    folder = tmp_path_factory.mktemp("filed") / "graph"
+    return graph, save_graph(folder, graph)
+
+
+@settings(deadline=None)
+@given(chosen=st.lists(st.integers(0, 10**6), max_size=60))
+def test_rows_are_those_of_the_graph(pair, chosen):
+    graph, stored = pair
+    ids = torch.tensor(chosen, dtype=torch.int64) % graph.num_nodes
+    assert isinstance(stored.graph.adjacency, FiledRows)
+    found, wanted = stored.graph.rows(ids), graph.rows(ids)
+    for part in ("adjacency", "features"):
+        one, other = getattr(found, part), getattr(wanted, part)
+        assert torch.equal(one.to_dense(), other.to_dense())
+    assert found.adjacency.columns.dtype == wanted.adjacency.columns.dtype
+    assert torch.equal(found.labels, wanted.labels)
+
+
+def test_what_is_made_of_them_is_ordinary(pair):
+    graph, stored = pair
+    found = stored.graph.adjacency
+    assert torch.equal(
+        found.transposed.to_dense(), graph.adjacency.transposed.to_dense()
+    )
+    assert type(found.symmetric()) is Adjacency
+
+
+def test_a_file_that_was_cut_off_is_named(tmp_path):
+    rows = save_graph(tmp_path / "graph", suiting(nodes=40)).graph.adjacency
+    rows.rows(torch.tensor([1]))
+    path = tmp_path / "graph" / "columns.npy"
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 8)
+    with pytest.raises(UserError, match=r"columns\.npy cannot be read where 1 rows"):
+        rows.rows(torch.arange(40))
+
+
+def resident_mb(kind):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (told,) = (line for line in lines if line.startswith(kind))
+    return int(told.split()[1]) / 1024
+
+
+def test_reading_maps_nothing(tmp_path):
+    nodes, degree = 20_000, 500
+    starts = torch.arange(nodes + 1) * degree
+    columns = torch.from_numpy(np.tile(np.arange(degree, dtype=np.int32), nodes))
+    graph = Graph.build(Adjacency(starts, columns, nodes), directed=True)
+    save_graph(tmp_path / "graph", graph)
+    del graph, columns
+    rows = open_graph(tmp_path / "graph").graph.adjacency
+    ids = torch.randperm(nodes, generator=torch.Generator().manual_seed(0))
+    rows.rows(ids[:1])
+    before = resident_mb("RssFile")
+    for part in ids.split(100):
+        rows.rows(part)
+    assert resident_mb("RssFile") - before < 4
