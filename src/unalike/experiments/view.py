@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ from unalike.datasets import Source
 from unalike.errors import lookup
 from unalike.graph import Graph
 from unalike.metrics import METRICS, Metric
+from unalike.progress import SILENT, Progress
 from unalike.split import Split
 
 
@@ -37,10 +38,11 @@ AS_USUAL = View()
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """A source through a view."""
+    """A source through a view; its graph and splits are read once."""
 
     source: Source
-    view: View
+    view: View = AS_USUAL
+    _prepared: list[Graph] = field(default_factory=list, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -54,12 +56,18 @@ class Seen:
     def load(self) -> Graph:
         return self.source.load()
 
-    def prepared(self) -> Graph:
-        graph = self.source.prepared()
-        return graph.symmetric() if self.view.both_ways else graph
+    def prepared(self, *, progress: Progress = SILENT) -> Graph:
+        if not self._prepared:
+            graph = self.source.prepared(progress=progress)
+            self._prepared.append(graph.symmetric() if self.view.both_ways else graph)
+        return self._prepared[0]
+
+    @cached_property
+    def _splits(self) -> list[Split]:
+        return self.source.splits()
 
     def splits(self) -> list[Split]:
-        return self.source.splits()
+        return self._splits
 
     def remarks(self) -> list[str]:
         return self.source.remarks()
@@ -67,43 +75,4 @@ class Seen:
 
 def view_of(source: Source) -> View:
     """How a source is seen."""
-    return source.view if isinstance(source, Seen | Kept) else AS_USUAL
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """A source that prepares its graph and reads its splits once."""
-
-    source: Source
-
-    @property
-    def view(self) -> View:
-        return view_of(self.source)
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
-    def metric(self) -> Metric:
-        return self.source.metric
-
-    @cached_property
-    def _graph(self) -> Graph:
-        return self.source.prepared()
-
-    @cached_property
-    def _splits(self) -> list[Split]:
-        return self.source.splits()
-
-    def load(self) -> Graph:
-        return self.source.load()
-
-    def prepared(self) -> Graph:
-        return self._graph
-
-    def splits(self) -> list[Split]:
-        return self._splits
-
-    def remarks(self) -> list[str]:
-        return self.source.remarks()
+    return source.view if isinstance(source, Seen) else AS_USUAL

@@ -18,7 +18,7 @@ from unalike.experiments.leases import SECONDS, Leases
 from unalike.experiments.record import identity, record
 from unalike.experiments.results import Results
 from unalike.experiments.run import Place, run_together
-from unalike.experiments.view import Kept, View
+from unalike.experiments.view import Seen, View
 from unalike.graph import Graph
 from unalike.methods.method import Trained
 from unalike.training.network import Network
@@ -109,15 +109,15 @@ class Worker:
         pairs = zip(found, runs, strict=True)
         self.results.store([record(result, run, bundle) for result, run in pairs])
 
-    def source(self, bundle: Bundle) -> Kept:
+    def source(self, bundle: Bundle) -> Seen:
         """The dataset of a bundle; the last one stays prepared."""
         return prepared(bundle.subject.told, bundle.view, self.agenda.data)
 
 
 @lru_cache(maxsize=1)
-def prepared(name: str, view: View, data: Path | None) -> Kept:
+def prepared(name: str, view: View, data: Path | None) -> Seen:
     """A dataset, kept in memory until another one is asked for."""
-    return Kept(view.of(find(name, data)))
+    return Seen(find(name, data), view)
 
 
 def sketched(bundle: Bundle, data: Path | None) -> tuple[Network, Graph] | None:
