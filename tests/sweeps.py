@@ -5,6 +5,7 @@ from graphs import suiting
 from unalike import random_splits, save_graph
 from unalike.experiments import worker as workers
 from unalike.experiments.agenda import Order, plan
+from unalike.experiments.leases import num_held
 from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
 from unalike.experiments.sweep import Crew, sweep
@@ -69,6 +70,6 @@ def outcome(url):
     """What a database holds, without what differs from time to time."""
     results = Results.open(url)
     rows = [tuple(row[name] for name in TOLD) for row in results.runs()]
-    assert results.running() == 0
+    assert num_held(results.engine) == 0
     results.close()
     return rows

@@ -6,51 +6,22 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from rows import row_of
 
 from unalike import UserError
-from unalike.experiments.agenda import Bundle, Run, Subject, run_key
+from unalike.experiments.agenda import Subject
 from unalike.experiments.exchange import read_runs, write_runs
-from unalike.experiments.record import pack, record, renewed, result_of, unpack
-from unalike.experiments.result import Result
+from unalike.experiments.record import pack, renewed, result_of, unpack
 from unalike.experiments.results import Results
 from unalike.experiments.select import complete, select, tried
 from unalike.experiments.setting import Setting, build, revived
 from unalike.experiments.view import View
 
-SUBJECT = Subject("texas", "texas", "abc", 3)
-
 
 @pytest.fixture
 def results(tmp_path):
-    kept = Results.open(f"sqlite:///{tmp_path / 'results.db'}")
-    yield kept
-    kept.close()
-
-
-def row_of(split=0, *, valid=50.0, test=40.0, seed=0, subject=SUBJECT, **options):
-    """A run as a sweep would keep it."""
-    setting = Setting(build("linkx", options))
-    key = run_key(setting.facts, subject.name, subject.hash, split, seed)
-    run = Run(setting, split, key)
-    told = Result(
-        dataset=subject.name,
-        method="linkx",
-        options=setting.facts["options"],
-        metric="accuracy",
-        split=split,
-        seed=seed,
-        train=90.0,
-        valid=valid,
-        test=test,
-        best_epoch=2,
-        seconds=1.5,
-        peak_memory_mb=3.0,
-        device="a cpu",
-        versions={"torch": "2"},
-        losses=[1.0, 0.5],
-        grades=[0.25, 0.75],
-    )
-    return record(told, run, Bundle(subject, setting.shape, (run,)))
+    with Results.open(f"sqlite:///{tmp_path / 'results.db'}") as kept:
+        yield kept
 
 
 def test_a_result_comes_back_as_it_was(results):

@@ -59,6 +59,14 @@ class Worker:
         return False
 
 
+def num_held(engine: Engine) -> int:
+    """How many bundles somebody works on who is, as far as can be seen, alive."""
+    with engine.connect() as connection:
+        asked = sql.select(LEASES).where(LEASES.c.expires > clock(connection))
+        rows = connection.execute(asked).mappings().all()
+    return sum(not Worker.named(row["worker"]).gone for row in rows)
+
+
 @dataclass
 class Leases:
     """The leases of one worker."""

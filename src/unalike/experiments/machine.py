@@ -39,6 +39,13 @@ def peak_memory_mb(device: str) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def start_afresh(device: str) -> None:
+    """Let go of memory that is kept for later, and of the highest use so far."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 def versions() -> dict[str, str]:
     """The versions that a result may depend on."""
     return {

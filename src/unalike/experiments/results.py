@@ -11,7 +11,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Engine
 
 from unalike.experiments.database import connect, insert_new, is_there, writing
-from unalike.experiments.schema import CURVES, FAILURES, LEASES, RUNS
+from unalike.experiments.schema import CURVES, FAILURES, RUNS
 
 Row = dict[str, Any]
 
@@ -135,12 +135,6 @@ class Results:
         with self.engine.connect() as connection:
             rows = connection.execute(asked.group_by(RUNS.c.shape))
             return {shape: float(seconds) for shape, seconds in rows}
-
-    def running(self) -> int:
-        """Bundles that somebody works on, as far as is known."""
-        with self.engine.connect() as connection:
-            asked = sql.select(sql.func.count()).select_from(LEASES)
-            return int(connection.execute(asked).scalar_one())
 
 
 def _pieces(keys: Iterable[str]) -> Iterator[list[str]]:

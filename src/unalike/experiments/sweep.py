@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -14,7 +15,7 @@ import torch
 
 from unalike.errors import UserError
 from unalike.experiments.agenda import Agenda, Bundle
-from unalike.experiments.leases import SECONDS
+from unalike.experiments.leases import SECONDS, num_held
 from unalike.experiments.machine import device_name
 from unalike.experiments.results import Results
 from unalike.experiments.run import Place
@@ -43,6 +44,7 @@ class Watch:
     results: Results
     progress: Progress
     told: int = field(default=0, init=False)
+    seen: float = field(default=0.0, init=False)
 
     def begin(self) -> None:
         """Say how much there is to do."""
@@ -50,11 +52,17 @@ class Watch:
         left = len(self.agenda.keys) - self.told
         self.progress.stage("sweep", left, "runs")
 
+    def glance(self, now: str) -> None:
+        """Look again, unless that was done a moment ago."""
+        if time.monotonic() - self.seen > WATCH_SECONDS:
+            self.look(now)
+
     def look(self, now: str = "") -> None:
         """Say what is done, running and failed, and the best grade of what runs."""
+        self.seen = time.monotonic()
         failed = len(self.results.failed(self.agenda.keys))
         settled = len(self.results.done(self.agenda.keys)) + failed
-        note = f"{self.results.running()} running, {failed} failed"
+        note = f"{num_held(self.results.engine)} running, {failed} failed"
         if best := self.results.best_so_far():
             note += f", best {best}"
         self.progress.advance(settled - self.told, f"{note} {now}".rstrip())
@@ -78,9 +86,10 @@ def sweep(
         watch.begin()
         if crew.jobs == 1:
             place = Place(device=crew.device)
-            Worker(agenda, results, place, watch.look, crew.lease_seconds).work()
+            Worker(agenda, results, place, watch.glance, crew.lease_seconds).work()
         else:
             _together(agenda, url, crew, watch)
+        watch.look()
         return tally(agenda, results)
 
 
@@ -112,7 +121,6 @@ def _together(agenda: Agenda, url: str, crew: Crew, watch: Watch) -> None:
         for worker in workers:
             worker.join()
         raise
-    watch.look()
     if all(worker.exitcode for worker in workers):
         raise UserError(f"All {crew.jobs} workers died; run with --jobs 1 to see why.")
 

@@ -23,6 +23,10 @@ class View:
     both_ways: bool = False
     """Does every edge go both ways, also where direction is usually kept?"""
 
+    def __post_init__(self) -> None:
+        if self.metric is not None:
+            lookup(METRICS, self.metric, "metric")
+
     @property
     def changes(self) -> dict[str, Any]:
         """What is unusual, by name."""
@@ -51,7 +55,7 @@ class Seen:
     @property
     def metric(self) -> Metric:
         told = self.view.metric
-        return lookup(METRICS, told, "metric") if told else self.source.metric
+        return METRICS[told] if told else self.source.metric
 
     def load(self) -> Graph:
         return self.source.load()

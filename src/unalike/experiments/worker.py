@@ -15,6 +15,7 @@ from unalike.datasets import find
 from unalike.errors import UserError
 from unalike.experiments.agenda import Agenda, Bundle, Run
 from unalike.experiments.leases import SECONDS, Leases
+from unalike.experiments.machine import start_afresh
 from unalike.experiments.record import identity, record
 from unalike.experiments.results import Results
 from unalike.experiments.run import Place, run_together
@@ -82,6 +83,7 @@ class Worker:
 
     def room(self, bundle: Bundle) -> int:
         """How many runs of a bundle to train at once; one setting if it is unknown."""
+        start_afresh(self.place.device)
         try:
             if sketch := sketched(bundle, self.agenda.data):
                 return runs_at_once(*sketch, torch.device(self.place.device))
