@@ -1,12 +1,17 @@
 """`unalike sweep`, `unalike table` and `unalike results`, from recipe to table."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 from sweeps import recipe_text, stored
 
 from unalike.cli.main import main
 from unalike.experiments import cookbook
+from unalike.experiments.leases import num_held
 from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
 
@@ -135,12 +140,51 @@ def test_a_search_instead_of_the_grid(folder, capsys):
     assert "after 4 trials" in capsys.readouterr().out
 
 
+@pytest.fixture
+def working(folder):
+    """Two processes that work on something long, and their results."""
+    text = (folder / "mine.toml").read_text().replace("epochs = 3", "epochs = 100_000")
+    (folder / "long.toml").write_text(
+        f'{text}\n"{stored(folder, name="more")}" = {{}}\n'
+    )
+    words = ["sweep", "long.toml", "--jobs", "2", "--device", "cpu"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with Results.open("sqlite:///results.db") as results:
+        process = subprocess.Popen([sys.executable, "-m", "unalike", *words], **quiet)
+        while num_held(results.engine) < 2:
+            assert process.poll() is None
+            time.sleep(0.1)
+        yield process, results
+        process.kill()
+        process.wait()
+
+
+def test_all_processes_stop_when_one_is_told_to(working):
+    process, results = working
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert num_held(results.engine) == 0
+
+
+def test_no_process_works_on_when_its_sweep_was_killed(working):
+    process, results = working
+    process.kill()
+    process.wait()
+    for _ in range(600):
+        if not num_held(results.engine):
+            break
+        time.sleep(0.1)
+    assert num_held(results.engine) == 0
+    assert not list(results.runs())
+
+
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
         (["sweep", "mine.tom"], "No recipe 'mine.tom'"),
         (["sweep", "mine.toml", "--jobs", "0"], "--jobs is 0; at least 1"),
         (["sweep", "mine.toml", "--only", "linkx"], "--only is 'linkx'"),
+        (["sweep", "mine.toml", "--only", "datset=small"], "Nothing fits --only"),
         (["sweep", "mine.toml", "--search", "optun"], "Did you mean 'optuna'?"),
         (["sweep", "mine.toml", "--results", "x.db"], "'x.db' names no database"),
         (["table", "full-batches"], "Did you mean 'full-batch'?"),

@@ -22,7 +22,7 @@ from unalike import UserError
 from unalike.experiments import sweep as sweeps
 from unalike.experiments import worker as workers
 from unalike.experiments.agenda import Order, plan
-from unalike.experiments.leases import Leases, Worker, num_held
+from unalike.experiments.leases import Holder, Leases, num_held
 from unalike.experiments.only import only
 from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
@@ -171,6 +171,23 @@ def test_an_interruption_costs_the_running_stack_alone(agenda, url, monkeypatch)
     assert sweep(agenda, url)["done"] == 36
 
 
+def test_an_interruption_that_became_another_error_still_stops(
+    agenda, url, results, monkeypatch
+):
+    def turned(*arguments, **options):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise RuntimeError("something in compiled code") from None
+
+    monkeypatch.setattr(workers, "run_together", turned)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(agenda, url)
+    assert not results.failures()
+    assert num_held(results.engine) == 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_progress_tells_what_is_done_and_the_best(agenda, url):
     told = []
 
@@ -253,7 +270,7 @@ def test_workers_that_all_die_are_reported(agenda, url, monkeypatch):
 
 def test_a_lease_is_held_by_one_until_it_ends(shared):
     ours = Leases(shared.engine, 60.0)
-    theirs = Leases(shared.engine, 60.0, Worker("elsewhere", 1, "x"))
+    theirs = Leases(shared.engine, 60.0, Holder("elsewhere", 1, "x"))
     assert ours.take("bundle")
     assert not theirs.take("bundle")
     assert not ours.take("bundle")
@@ -265,7 +282,7 @@ def test_a_lease_is_held_by_one_until_it_ends(shared):
 
 
 def test_a_lease_that_nobody_renews_runs_out(shared):
-    silent = Leases(shared.engine, 0.05, Worker("elsewhere", 1, "x"))
+    silent = Leases(shared.engine, 0.05, Holder("elsewhere", 1, "x"))
     ours = Leases(shared.engine, 60.0)
     assert silent.take("bundle")
     time.sleep(0.1)
@@ -276,7 +293,7 @@ def test_a_lease_that_nobody_renews_runs_out(shared):
 
 
 def test_a_lease_is_renewed_while_its_holder_lives(results):
-    alive = Leases(results.engine, 0.3, Worker("elsewhere", 1, "x"))
+    alive = Leases(results.engine, 0.3, Holder("elsewhere", 1, "x"))
     ours = Leases(results.engine, 60.0)
     assert alive.take("bundle")
     with alive.kept():
@@ -293,8 +310,8 @@ def nothing():
 def test_the_lease_of_a_process_that_is_gone_is_free_at_once(results):
     gone = child(nothing)
     gone.join()
-    here = Worker.here()
-    dead = Leases(results.engine, 600.0, Worker(here.host, gone.pid, "x"))
+    here = Holder.here()
+    dead = Leases(results.engine, 600.0, Holder(here.host, gone.pid, "x"))
     assert dead.take("bundle")
     assert Leases(results.engine, 60.0).take("bundle")
 

@@ -83,6 +83,8 @@ def command(
     agenda = plan(order)
     for why, count in Counter(agenda.missing.values()).items():
         note([f"{count} cells cannot be run: {first_sentence(why)}"])
+    if not agenda.keys and not agenda.missing:
+        raise UserError("Nothing fits --only; quoted cells need --quoted besides.")
     if dry_run:
         tell_plan(agenda, results, crew.device, json=json)
         return

@@ -15,6 +15,8 @@ from unalike.experiments.results import Results, Row
 from unalike.experiments.schema import RUNS
 
 FORMAT = "unalike results 1"
+KEYS = frozenset({"key", "setting", "shape"})
+"""What follows from the rest, and is found anew by whoever reads the file."""
 AT_ONCE = 500
 """Runs that are merged in one transaction."""
 
@@ -46,8 +48,9 @@ def read_runs(results: Results, path: Path) -> tuple[int, int]:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    curve = row.pop("curve", None)
-    return {**row, "curve": curve and b64encode(curve).decode()}
+    curve = row.get("curve")
+    told = {name: value for name, value in row.items() if name not in KEYS}
+    return {**told, "curve": curve and b64encode(curve).decode()}
 
 
 def _lines(path: Path) -> Iterator[Row]:
@@ -64,4 +67,5 @@ def _lines(path: Path) -> Iterator[Row]:
 def _row(told: dict[str, Any]) -> Row:
     curve = told["curve"]
     row = {**told, "curve": b64decode(curve) if curve else None}
-    return renewed({name: row[name] for name in (*RUNS.c.keys(), "curve")})
+    columns = {column.name for column in RUNS.c} - KEYS | {"curve"}
+    return renewed({name: row[name] for name in columns})

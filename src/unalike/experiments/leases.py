@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import parent_process
+from pathlib import Path
 from uuid import uuid4
 
 import sqlalchemy as sql
@@ -19,12 +20,13 @@ from sqlalchemy.exc import OperationalError
 from unalike.experiments.database import clock, insert_new, writing
 from unalike.experiments.schema import LEASES
 
+ZOMBIE = ("Z", "X")
 SECONDS = 60.0
 """How long a lease holds that nobody renews."""
 
 
 @dataclass(frozen=True)
-class Worker:
+class Holder:
     """A process that takes leases; others on its machine can see whether it lives."""
 
     host: str
@@ -32,12 +34,12 @@ class Worker:
     mark: str
 
     @classmethod
-    def here(cls) -> Worker:
+    def here(cls) -> Holder:
         """This process."""
         return cls(platform.node(), os.getpid(), uuid4().hex[:8])
 
     @classmethod
-    def named(cls, name: str) -> Worker:
+    def named(cls, name: str) -> Holder:
         """The worker of a name."""
         host, process, mark = name.rsplit(" ", 2)
         return cls(host, int(process), mark)
@@ -56,7 +58,17 @@ class Worker:
             return True
         except PermissionError:
             return False
+        return is_zombie(self.process)
+
+
+def is_zombie(process: int) -> bool:
+    """Is a process dead whose parent has not asked for it yet?"""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text("utf-8")
+    except OSError:
         return False
+    # The name of the program stands before, in brackets, and may hold anything.
+    return told.rpartition(")")[2].split()[0] in ZOMBIE
 
 
 def num_held(engine: Engine) -> int:
@@ -64,7 +76,7 @@ def num_held(engine: Engine) -> int:
     with engine.connect() as connection:
         asked = sql.select(LEASES).where(LEASES.c.expires > clock(connection))
         rows = connection.execute(asked).mappings().all()
-    return sum(not Worker.named(row["worker"]).gone for row in rows)
+    return sum(not Holder.named(row["worker"]).gone for row in rows)
 
 
 @dataclass
@@ -73,20 +85,20 @@ class Leases:
 
     engine: Engine
     seconds: float = SECONDS
-    worker: Worker = field(default_factory=Worker.here)
+    holder: Holder = field(default_factory=Holder.here)
 
     def take(self, bundle: str) -> bool:
         """Take a bundle that is free, or whose worker is gone."""
         with writing(self.engine) as connection:
             now = clock(connection)
-            lease = {"worker": str(self.worker), "expires": now + self.seconds}
+            lease = {"worker": str(self.holder), "expires": now + self.seconds}
             if insert_new(connection, LEASES, [{"bundle": bundle, **lease}]):
                 return True
             held = sql.select(LEASES).where(LEASES.c.bundle == bundle)
             row = connection.execute(held.with_for_update()).mappings().one_or_none()
             if row is None:
                 return False
-            if row["expires"] > now and not Worker.named(row["worker"]).gone:
+            if row["expires"] > now and not Holder.named(row["worker"]).gone:
                 return False
             again = sql.update(LEASES).where(LEASES.c.bundle == bundle)
             connection.execute(again.values(**lease))
@@ -94,13 +106,13 @@ class Leases:
 
     def give_back(self, bundle: str) -> None:
         """Let others take a bundle."""
-        mine = (LEASES.c.bundle == bundle) & (LEASES.c.worker == str(self.worker))
+        mine = (LEASES.c.bundle == bundle) & (LEASES.c.worker == str(self.holder))
         with writing(self.engine) as connection:
             connection.execute(sql.delete(LEASES).where(mine))
 
     def renew(self) -> None:
         """Hold what this worker has for longer."""
-        mine = LEASES.c.worker == str(self.worker)
+        mine = LEASES.c.worker == str(self.holder)
         with writing(self.engine) as connection:
             until = clock(connection) + self.seconds
             connection.execute(sql.update(LEASES).where(mine).values(expires=until))

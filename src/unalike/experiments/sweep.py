@@ -23,6 +23,8 @@ from unalike.experiments.worker import Worker, describe, sketched
 from unalike.progress import SILENT, Progress
 from unalike.training.room import bytes_of_run
 
+GRACE_SECONDS = 5.0
+"""For workers that are asked to stop."""
 WATCH_SECONDS = 1.0
 """Between two looks at the workers."""
 
@@ -115,14 +117,22 @@ def _together(agenda: Agenda, url: str, crew: Crew, watch: Watch) -> None:
             _first_alive(workers).join(WATCH_SECONDS)
             watch.look()
     except BaseException:
-        for worker in workers:
-            if worker.pid and worker.is_alive():
-                os.kill(worker.pid, signal.SIGINT)
-        for worker in workers:
-            worker.join()
+        dismiss(workers)
         raise
     if all(worker.exitcode for worker in workers):
         raise UserError(f"All {crew.jobs} workers died; run with --jobs 1 to see why.")
+
+
+def dismiss(workers: Sequence[BaseProcess]) -> None:
+    """Ask workers to stop; end those that do not, which costs no more."""
+    for worker in workers:
+        if worker.pid and worker.is_alive():
+            os.kill(worker.pid, signal.SIGINT)
+    until = time.monotonic() + GRACE_SECONDS
+    for worker in workers:
+        worker.join(max(0.0, until - time.monotonic()))
+        worker.kill()
+        worker.join()
 
 
 def _first_alive(workers: Sequence[BaseProcess]) -> BaseProcess:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import torch
 from unalike.datasets import find
 from unalike.errors import UserError
 from unalike.experiments.agenda import Agenda, Bundle, Run
+from unalike.experiments.interrupt import heed, noting
 from unalike.experiments.leases import SECONDS, Leases
 from unalike.experiments.machine import start_afresh
 from unalike.experiments.record import identity, record
@@ -38,6 +40,7 @@ class Worker:
     place: Place
     tell: Callable[[str], None] = lambda what: None
     lease_seconds: float = SECONDS
+    stop: threading.Event = field(default_factory=threading.Event)
 
     @cached_property
     def leases(self) -> Leases:
@@ -45,7 +48,7 @@ class Worker:
 
     def work(self) -> None:
         """Go on until every run of the agenda is settled, by whomever."""
-        with self.leases.kept():
+        with noting(self.stop), self.leases.kept():
             while left := self.unsettled():
                 if not sum(self.attend(bundle) for bundle in left):
                     self.tell("waiting for others")
@@ -66,6 +69,7 @@ class Worker:
             return False
         try:
             for runs in self.parts(bundle):
+                heed(self.stop)
                 settled = self.results.settled(run.key for run in runs)
                 left = [run for run in runs if run.key not in settled]
                 if left:
@@ -100,6 +104,7 @@ class Worker:
             seed = self.agenda.seed
             found = run_together(source, members, seed=seed, place=self.place)
         except Exception as error:
+            heed(self.stop)
             settings = list(dict.fromkeys(run.setting for run in runs))
             if len(settings) == 1:
                 rows = [identity(run, bundle) for run in runs]
