@@ -69,5 +69,6 @@ class FiledRows(Adjacency):
     def rows(self, ids: Ids) -> Adjacency:
         first, starts = bounds_of(self.starts, ids)
         columns = self.columns_file.read(first, starts)
-        values = self.values_file and self.values_file.read(first, starts)
+        weights = self.values_file
+        values = None if weights is None else weights.read(first, starts)
         return Adjacency(starts, columns, self.width, values)

@@ -16,7 +16,8 @@ pytestmark = [
 
 def test_recomputed_layers_train_the_same(monkeypatch):
     tasks = tasks_of(suiting(), 2)
-    methods = [GCNII(layers=9, training=Training(epochs=6))] * 2
+    # What is dropped is drawn otherwise by one pass than by many.
+    methods = [GCNII(layers=9, dropout=0.0, training=Training(epochs=6))] * 2
     stored = solve_stack(methods, tasks, device="cuda")
     monkeypatch.setattr(gcnii, "free_memory", lambda device: 0)
     recomputed = solve_stack(methods, tasks, device="cuda")

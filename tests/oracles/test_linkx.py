@@ -50,7 +50,7 @@ def copy_perceptron(to, linears, norms):
 
 
 def parts(sequence, kind):
-    return [part for part in sequence if isinstance(part, kind)]
+    return [part for part in sequence.modules() if isinstance(part, kind)]
 
 
 def linears(sequence):

@@ -160,7 +160,7 @@ def convolve(network, graph):
         oracle.lin.weight.data, oracle.bias.data = weight.T, offset
         x = oracle(x, ends, edge_weight)
         if layer < len(weights) - 1:
-            x = torch.relu(parts.norms[layer](x))
+            x = torch.relu(parts.bridges[layer].norm(x))
         outputs.append(x)
     return outputs
 
@@ -268,11 +268,11 @@ def test_mixhop_is_that_of_pyg(graph):
     x, ends, edge_weight = ends_and_weights(graph)
     weight, offset = entry_of(network)
     linears = [(weight.T, offset)]
-    linears += [(layer[-1].weight, layer[-1].bias) for layer in network.further]
+    linears += [(it.linear.weight, it.linear.bias) for it in network.further]
     ones = Normalised.of(graph.adjacency)
     for layer, (weight, offset) in enumerate(linears):
         if layer:
-            x = network.further[layer - 1][:-1](x)
+            x = network.further[layer - 1].bridge(x)
         oracle = pyg.MixHopConv(x.shape[1], len(weight) // 3, powers=[0, 1, 2])
         for linear, part in zip(oracle.lins, weight.chunk(3), strict=True):
             linear.weight.data = part
@@ -290,7 +290,8 @@ def test_gcnii_is_that_of_pyg(graph):
     network = scatter(network_of("gcnii", graph, hidden=5, layers=4, theta=1.5))
     x, ends, edge_weight = ends_and_weights(graph)
     start = x = torch.relu(x @ entry_of(network)[0] + entry_of(network)[1])
-    layers = zip(network.weights, network.norms, strict=True)
+    norms = [bridge.norm for bridge in network.bridges]
+    layers = zip(network.weights, norms, strict=True)
     for layer, (weight, norm) in enumerate(layers, start=1):
         oracle = pyg.GCN2Conv(5, alpha=0.1, theta=1.5, layer=layer)
         oracle.weight1.data = weight

@@ -83,7 +83,7 @@ class GATRival(nn.Module):
 
         super().__init__()
         heads, wide = method.heads, method.heads * method.hidden
-        inputs = [graph.num_features, *[wide] * (method.layers - 1)]
+        inputs = [graph.num_features, *[wide] * (max(method.layers, 2) - 1)]
         self.layers = nn.ModuleList(
             GATConv(before, method.hidden, heads) for before in inputs[:-1]
         )
@@ -205,6 +205,10 @@ class GCNIIRival(nn.Module):
         return self.final(self.dropout(x))
 
 
+HEAD_SHARE = 8
+"""A head is this much narrower than the layers of other methods."""
+
+
 @dataclass(frozen=True)
 class Rival:
     """A network of others, the edges it can be given, and the options to compare."""
@@ -219,7 +223,7 @@ class Rival:
         """What our method is made with."""
         if self.heads is None:
             return {"hidden": hidden, "layers": self.layers}
-        each = max(1, hidden // self.heads)
+        each = max(1, hidden // HEAD_SHARE)
         return {"hidden": each, "layers": self.layers, "heads": self.heads}
 
     def make(self, form: Form, method: Any, graph: Graph) -> Made:
@@ -229,7 +233,7 @@ class Rival:
 
 RIVALS = {
     "gcn": Rival(GCNRival),
-    "gat": Rival(GATRival, heads=8, forms={"PyG on edge_index": bare_edge_index}),
+    "gat": Rival(GATRival, heads=4, forms={"PyG on edge_index": bare_edge_index}),
     "mixhop": Rival(MixHopRival),
     "appnp": Rival(APPNPRival),
     "gpr-gnn": Rival(GPRRival),

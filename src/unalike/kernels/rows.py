@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -47,6 +47,11 @@ class Rows(ABC):
     def degrees(self) -> Int[Tensor, " rows"]:
         """Entries in each row."""
         return self.starts[1:] - self.starts[:-1]
+
+    @cached_property
+    def flows(self) -> dict[Any, Any]:
+        """A place for what was propagated along these entries once and for all."""
+        return {}
 
     @cached_property
     def longest_first(self) -> Int[Tensor, " rows"]:

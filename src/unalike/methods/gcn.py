@@ -42,4 +42,5 @@ class _Network(MessagePassingNetwork):
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         adjacency = Normalised.of(batch.adjacency)
-        return self.convolutions(adjacency, self.enter(batch, first))[-1]
+        flown = self.enter_flown(batch, first, adjacency, [1])
+        return self.convolutions(adjacency, flown)

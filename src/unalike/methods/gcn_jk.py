@@ -46,5 +46,6 @@ class _Network(MessagePassingNetwork):
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         adjacency = Normalised.of(batch.adjacency)
-        outputs = self.convolutions(adjacency, self.enter(batch, first))
+        flown = self.enter_flown(batch, first, adjacency, [1])
+        outputs = self.convolutions.outputs(adjacency, flown)
         return self.final(self.join(outputs))

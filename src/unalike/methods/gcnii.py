@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -13,6 +14,7 @@ from torch.nn import functional as F
 from unalike.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.graph import Graph
+from unalike.methods.layers.bridge import Bridge, follow
 from unalike.methods.layers.dropout import Dropout, dropped
 from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.normalised import Normalised
@@ -23,8 +25,6 @@ from unalike.training.network import First, Network, Table, glorot
 
 MOST_DENSE_NUMBERS = 2**32
 """Features that would be larger than this are not made dense."""
-MOMENTUM = 0.1
-"""The share of new statistics in the running ones of torch's batch norm."""
 BYTES_KEPT = 16
 """For gradients, of each hidden number in each layer."""
 MEMORY_SHARE = 0.7
@@ -70,11 +70,13 @@ class _Network(MessagePassingNetwork):
     def __init__(self, of: GCNII, graph: Graph) -> None:
         table = Table(graph.num_features, of.hidden)
         super().__init__(graph, table, of.dropout if of.drop_features else None)
-        norm = nn.BatchNorm1d if of.batch_norm else nn.Identity
         self.weights = nn.ParameterList(
             glorot(of.hidden, of.hidden) for _ in range(of.layers)
         )
-        self.norms = nn.ModuleList(norm(of.hidden) for _ in range(of.layers))
+        self.bridges = nn.ModuleList(
+            Bridge(of.hidden, of.dropout, normed=of.batch_norm)
+            for _ in range(of.layers)
+        )
         self.dropout = Dropout(of.dropout)
         self.final = nn.Linear(of.hidden, graph.num_classes)
         self.alpha, self.theta = of.alpha, of.theta
@@ -86,17 +88,17 @@ class _Network(MessagePassingNetwork):
         learns = self.training and torch.is_grad_enabled()
         sparing = learns and self.is_short_of_memory(start)
         pass_ = self.pass_twice if sparing else self.pass_once
-        return self.final(self.dropout(pass_(adjacency, start)))
+        return self.final(pass_(adjacency, start))
 
     def pass_once(
         self, adjacency: Normalised, start: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
         """All layers, with everything kept that gradients need."""
-        x = start
-        layers = zip(self.weights, self.norms, strict=True)
-        for layer, (weight, norm) in enumerate(layers):
-            mixed = self.convolve(adjacency, layer, self.dropout(x), start, weight)
-            x = torch.relu(norm(mixed))
+        x = self.dropout(start)
+        layers = zip(self.weights, self.bridges, strict=True)
+        for layer, (weight, bridge) in enumerate(layers):
+            u = adjacency.back_to(start, self.alpha, x)
+            x = bridge(u, into=self.mixed(layer, weight))
         return x
 
     def pass_twice(
@@ -105,7 +107,7 @@ class _Network(MessagePassingNetwork):
         """All layers, a few at a time; only what goes into those few is kept."""
         x = start
         for layers in segments(len(self.weights)):
-            norms = [self.norms[layer] for layer in layers]
+            norms: list[Any] = [self.bridges[layer].norm for layer in layers]
             learned = [self.weights[layer] for layer in layers]
             learned += [p for norm in norms for p in norm.parameters()]
             kept = [self.dropout.draw(x) for _ in layers]
@@ -116,8 +118,8 @@ class _Network(MessagePassingNetwork):
                 *(self.dropout.rate, *kept),
             )
             for norm, seen in zip(norms, noted, strict=False):
-                follow(norm, seen)
-        return x
+                follow(norm, *seen)
+        return self.dropout(x)
 
     def some_layers(
         self,
@@ -133,7 +135,8 @@ class _Network(MessagePassingNetwork):
         noted = []
         for place, layer in enumerate(layers):
             into = dropped(x, others[place - len(layers)], rate)
-            x = self.convolve(adjacency, layer, into, start, weights[place])
+            u = adjacency.back_to(start, self.alpha, into)
+            x = u @ self.mixed(layer, weights[place])
             if normed:
                 noted.append(torch.stack(torch.var_mean(x.detach(), 0)[::-1]))
                 gain, offset = normed[2 * place : 2 * place + 2]
@@ -141,18 +144,13 @@ class _Network(MessagePassingNetwork):
             x = torch.relu(x)
         return x, torch.stack(noted) if noted else x.new_zeros(0, 2, x.shape[1])
 
-    def convolve(
-        self,
-        adjacency: Normalised,
-        layer: int,
-        x: Float[Tensor, "nodes hidden"],
-        start: Float[Tensor, "nodes hidden"],
-        weight: Float[Tensor, "hidden hidden"],
-    ) -> Float[Tensor, "nodes hidden"]:
-        """One convolution; layers are counted from 0."""
+    def mixed(
+        self, layer: int, weight: Float[Tensor, "hidden hidden"]
+    ) -> Float[Tensor, "hidden hidden"]:
+        """(1 − β) I + β W, of which one product takes the place of two and a sum."""
         beta = math.log(self.theta / (layer + 1) + 1)
-        u = adjacency.back_to(start, self.alpha, x)
-        return (1 - beta) * u + beta * (u @ weight)
+        one = torch.eye(len(weight), dtype=weight.dtype, device=weight.device)
+        return torch.lerp(one, weight, beta)
 
     def is_short_of_memory(self, start: Float[Tensor, "nodes hidden"]) -> bool:
         """Would all layers take too much memory? Asked once, before they take any."""
@@ -171,11 +169,3 @@ def segments(count: int) -> list[range]:
     size = max(1, round(math.sqrt(count) / 2))
     bounds = [0, *range(1, count, size), count]
     return [range(*pair) for pair in pairwise(bounds)]
-
-
-@torch.no_grad()
-def follow(norm: nn.Module, seen: Float[Tensor, "2 hidden"]) -> None:
-    """Move the running statistics of a batch norm as its own forward pass would."""
-    for name, now in zip(("running_mean", "running_var"), seen, strict=True):
-        norm.get_buffer(name).mul_(1 - MOMENTUM).add_(MOMENTUM * now)
-    norm.get_buffer("num_batches_tracked").add_(1)

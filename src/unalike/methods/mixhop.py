@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
-from unalike.methods.layers.dropout import Dropout
-from unalike.methods.layers.message_passing import MessagePassingNetwork
+from unalike.methods.layers.bridge import BridgedLinear
+from unalike.methods.layers.message_passing import MessagePassingNetwork, flow_blocks
 from unalike.methods.layers.mlp import widths
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import MessagePassing
@@ -43,33 +42,16 @@ class _Network(MessagePassingNetwork):
             for width in widths(0, of.hidden, graph.num_classes, of.layers)[1:]
         ]
         super().__init__(graph, Table(graph.num_features, sizes[0]))
-        self.hops = of.hops
+        self.hops = range(of.hops + 1)
         self.further = nn.ModuleList(
-            nn.Sequential(
-                nn.BatchNorm1d(before),
-                nn.ReLU(),
-                Dropout(of.dropout),
-                nn.Linear(before, after),
-            )
+            BridgedLinear(before, after, of.dropout, relu="after")
             for before, after in pairwise(sizes)
         )
         self.final = nn.Linear(sizes[-1], graph.num_classes)
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         adjacency = Normalised.of(batch.adjacency)
-        x = mix_hops(adjacency, self.enter(batch, first), self.hops)
+        x = self.enter_flown(batch, first, adjacency, self.hops)
         for layer in self.further:
-            x = mix_hops(adjacency, layer(x), self.hops)
+            x = flow_blocks(adjacency, layer(x), self.hops)
         return self.final(x)
-
-
-def mix_hops(
-    adjacency: Normalised, x: Float[Tensor, "nodes blocks"], hops: int
-) -> Float[Tensor, "nodes blocks"]:
-    """Block j of the columns, propagated j times, for j = 0 … hops."""
-    width = x.shape[1] // (hops + 1)
-    done = []
-    for _ in range(hops):
-        done.append(x[:, :width])
-        x = adjacency @ x[:, width:]
-    return torch.cat([*done, x], 1)

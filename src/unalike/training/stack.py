@@ -32,6 +32,8 @@ class Stack:
     tables: dict[str, Table]
     rest: Weights
     shapes: dict[str, torch.Size]
+    half: bool
+    """Is all but the weights in bfloat16?"""
     spans: dict[str, slice]
     """Where the offsets of tables lie in `rest`."""
     buffers: dict[str, Shaped[Tensor, "runs ..."]]
@@ -63,6 +65,7 @@ class Stack:
             },
             rest=Weights.fresh(torch.stack(rows)[None].detach().to(device), half=False),
             shapes=shapes,
+            half=half,
             spans=offset_spans(shapes),
             buffers={
                 name: torch.stack([b[name] for b in buffers]).to(device)
@@ -107,9 +110,8 @@ class Stack:
                 self.template, (self._parameters(row), buffers), (batch, first)
             )
 
-        halves = any(product.dtype == torch.bfloat16 for product in first.values())
         stacked = vmap(one, (0, 0, dict.fromkeys(first, 1)), randomness="different")
-        with torch.autocast(rest.device.type, torch.bfloat16, enabled=halves):
+        with torch.autocast(rest.device.type, torch.bfloat16, enabled=self.half):
             return stacked(rest, buffers, first).float()
 
     def _parameters(self, row: Float[Tensor, " parameters"]) -> dict[str, Tensor]:

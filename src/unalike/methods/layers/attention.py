@@ -74,10 +74,23 @@ class Attentions(nn.Module):
         self, layer: int, adjacency: Adjacency, x: Float[Tensor, "nodes columns"]
     ) -> Float[Tensor, "nodes heads width"]:
         """What a layer gathers from x W, for each of its heads."""
-        vectors = torch.stack([self.sources[layer], self.targets[layer]], 1)
-        x = x.unflatten(1, (self.heads, -1))
-        scores = torch.einsum("nhd,hdk->knh", x, vectors.unflatten(0, (self.heads, -1)))
-        return attended_sum(adjacency, x, *scores)
+        vectors = torch.cat(
+            [by_head(part[layer], self.heads) for part in (self.sources, self.targets)],
+            1,
+        )
+        scores = (x @ vectors.to(x.dtype)).chunk(2, 1)
+        return attended_sum(adjacency, x.unflatten(1, (self.heads, -1)), *scores)
+
+
+def by_head(
+    vector: Float[Tensor, " columns"], heads: int
+) -> Float[Tensor, "columns heads"]:
+    """A column for each head, with the numbers of that head and zeros.
+
+    One product with it scores all heads: cards are slow at many small ones.
+    """
+    one = torch.eye(heads, dtype=vector.dtype, device=vector.device)
+    return vector[:, None] * one.repeat_interleave(len(vector) // heads, 0)
 
 
 def _vector(heads: int, columns: int) -> nn.Parameter:

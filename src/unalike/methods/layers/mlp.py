@@ -6,7 +6,7 @@ from itertools import pairwise
 from torch import nn
 
 from unalike.errors import UserError
-from unalike.methods.layers.dropout import Dropout
+from unalike.methods.layers.bridge import BridgedLinear
 
 
 def widths(inputs: int, hidden: int, outputs: int, layers: int) -> list[int]:
@@ -28,7 +28,4 @@ def after_table(sizes: Sequence[int], dropout: float) -> nn.Sequential:
 
 def _further(sizes: Sequence[int], dropout: float) -> Iterator[nn.Module]:
     for before, after in pairwise(sizes):
-        yield nn.ReLU()
-        yield nn.BatchNorm1d(before)
-        yield Dropout(dropout)
-        yield nn.Linear(before, after)
+        yield BridgedLinear(before, after, dropout, relu="before")

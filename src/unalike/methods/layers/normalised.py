@@ -33,6 +33,9 @@ class Normalised:
     """
 
     spread: Spread
+    flows: dict[tuple[Loops, int, int], tuple[Tensor, Tensor]]
+    """What was propagated before, kept with the adjacency."""
+    loops: Loops
 
     @classmethod
     def of(cls, adjacency: Adjacency, *, loops: Loops = "all") -> Normalised:
@@ -40,7 +43,7 @@ class Normalised:
         added = ADDED[loops](adjacency.weight_of_loops)
         weight = adjacency.weight_of_columns + added
         scale = torch.where(weight > 0, weight.rsqrt(), 0.0)
-        return cls(Spread(adjacency.transposed, scale, added))
+        return cls(Spread(adjacency.transposed, scale, added), adjacency.flows, loops)
 
     def __matmul__(
         self, x: Float[Tensor, "nodes hidden"]
@@ -54,6 +57,20 @@ class Normalised:
         for _ in range(count):
             x = self @ x
         return x
+
+    @torch.no_grad()
+    def flown(
+        self, x: Float[Tensor, "nodes features"], count: int
+    ) -> Float[Tensor, "nodes features"]:
+        """The product taken `count` times of what nothing learns, the first time only.
+
+        x is held as well, so that no other can take its place in memory.
+        """
+        key = (self.loops, count, id(x))
+        if key not in self.flows:
+            exact = x.to(torch.promote_types(x.dtype, torch.float32))
+            self.flows[key] = (x, self.power(count, exact))
+        return self.flows[key][1]
 
     def back_to(
         self,

@@ -1,0 +1,269 @@
+"""The programs of bridges on NVIDIA cards: each takes a tile of one run."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _mixed(bits):
+    """A hash in which every bit of the input moves half of those of the output."""
+    bits ^= bits >> 16
+    bits *= 0x7FEB352D
+    bits ^= bits >> 15
+    bits *= 0x846CA68B
+    return bits ^ (bits >> 16)
+
+
+@triton.jit
+def _kept(row, column, seed, rate):
+    """What dropout leaves of each number: nothing, or all of it scaled up."""
+    line = _mixed(row.to(tl.uint32) * 0x9E3779B1 + seed.to(tl.uint32))
+    bits = _mixed(line[:, None] ^ (column.to(tl.uint32) * 0x85EBCA6B)[None, :])
+    drawn = (bits >> 8).to(tl.float32) * (1.0 / 16777216.0)
+    return tl.where(drawn >= rate, 1 / (1 - rate), 0.0)
+
+
+@triton.jit
+def _tile(x, run, row, column, count, width, run_stride, row_stride):
+    place = run.to(tl.int64) * run_stride + row.to(tl.int64)[:, None] * row_stride
+    there = (row < count)[:, None] & (column < width)[None, :]
+    found = tl.load(x + place + column[None, :], mask=there, other=0)
+    return found.to(tl.float32), there
+
+
+@triton.jit
+def moments(
+    x,
+    sums,
+    count,
+    width,
+    run_stride,
+    row_stride,
+    early: tl.constexpr,
+    rows: tl.constexpr,
+    tile: tl.constexpr,
+    block: tl.constexpr,
+):
+    """The mean of a block of rows, and the sum of squares around it."""
+    part, run = tl.program_id(0), tl.program_id(1)
+    column = tl.program_id(2) * block + tl.arange(0, block)
+    inside = column < width
+    # Sums are taken of what differs from the first row, which loses no digits.
+    at = run.to(tl.int64) * run_stride + (part * rows).to(tl.int64) * row_stride
+    usual = tl.load(x + at + column, mask=inside, other=0).to(tl.float32)
+    if early:
+        usual = tl.maximum(usual, 0)
+    once = tl.zeros([block], tl.float32)
+    twice = tl.zeros([block], tl.float32)
+    for step in range(0, rows, tile):
+        row = part * rows + step + tl.arange(0, tile)
+        value, there = _tile(x, run, row, column, count, width, run_stride, row_stride)
+        if early:
+            value = tl.maximum(value, 0)
+        apart = tl.where(there, value - usual[None, :], 0)
+        once += tl.sum(apart, 0)
+        twice += tl.sum(apart * apart, 0)
+    size = tl.minimum(rows, count - part * rows).to(tl.float32)
+    place = (run * tl.num_programs(0) + part).to(tl.int64) * 2 * width + column
+    tl.store(sums + place, usual + once / size, mask=inside)
+    tl.store(sums + place + width, twice - once * once / size, mask=inside)
+
+
+@triton.jit
+def cross(
+    x,
+    out,
+    mean,
+    spread,
+    gain,
+    shift,
+    rate,
+    seed,
+    count,
+    width,
+    run_stride,
+    row_stride,
+    early: tl.constexpr,
+    late: tl.constexpr,
+    drops: tl.constexpr,
+    tile: tl.constexpr,
+    block: tl.constexpr,
+):
+    """Norm, ReLU and dropout of a tile."""
+    run = tl.program_id(1)
+    row = tl.program_id(0) * tile + tl.arange(0, tile)
+    column = tl.program_id(2) * block + tl.arange(0, block)
+    value, there = _tile(x, run, row, column, count, width, run_stride, row_stride)
+    if early:
+        value = tl.maximum(value, 0)
+    own, inside = run * width + column, column < width
+    middle = tl.load(mean + own, mask=inside, other=0)
+    times = tl.load(spread + own, mask=inside, other=0)
+    times *= tl.load(gain + own, mask=inside, other=0)
+    value = (value - middle[None, :]) * times[None, :]
+    value += tl.load(shift + own, mask=inside, other=0)[None, :]
+    if late:
+        value = tl.maximum(value, 0)
+    if drops:
+        value *= _kept(row, column, tl.load(seed + run), tl.load(rate + run))
+    place = (run.to(tl.int64) * count + row)[:, None] * width + column[None, :]
+    tl.store(out + place, value.to(out.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _slope(
+    x,
+    slope,
+    run,
+    row,
+    column,
+    mean,
+    spread,
+    gain,
+    shift,
+    rate,
+    seed,
+    count,
+    width,
+    run_stride,
+    row_stride,
+    slope_run_stride,
+    slope_row_stride,
+    early: tl.constexpr,
+    late: tl.constexpr,
+):
+    """The slope of what the norm gave, the normed numbers, and what went into them."""
+    raw, there = _tile(x, run, row, column, count, width, run_stride, row_stride)
+    value = tl.maximum(raw, 0) if early else raw
+    own, inside = run * width + column, column < width
+    middle = tl.load(mean + own, mask=inside, other=0)
+    times = tl.load(spread + own, mask=inside, other=0)
+    normed = tl.where(there, (value - middle[None, :]) * times[None, :], 0)
+    change, _ = _tile(
+        slope, run, row, column, count, width, slope_run_stride, slope_row_stride
+    )
+    change *= _kept(row, column, tl.load(seed + run), tl.load(rate + run))
+    if late:
+        scale = tl.load(gain + own, mask=inside, other=0)
+        offset = tl.load(shift + own, mask=inside, other=0)
+        above = normed * scale[None, :] + offset[None, :] > 0
+        change = tl.where(above, change, 0)
+    return change, normed, raw, there
+
+
+@triton.jit
+def sums_back(
+    x,
+    slope,
+    mean,
+    spread,
+    gain,
+    shift,
+    rate,
+    seed,
+    sums,
+    count,
+    width,
+    run_stride,
+    row_stride,
+    slope_run_stride,
+    slope_row_stride,
+    early: tl.constexpr,
+    late: tl.constexpr,
+    rows: tl.constexpr,
+    tile: tl.constexpr,
+    block: tl.constexpr,
+):
+    """Sums over a block of rows of the slope, and of it times the normed numbers."""
+    part, run = tl.program_id(0), tl.program_id(1)
+    column = tl.program_id(2) * block + tl.arange(0, block)
+    once = tl.zeros([block], tl.float32)
+    twice = tl.zeros([block], tl.float32)
+    for step in range(0, rows, tile):
+        row = part * rows + step + tl.arange(0, tile)
+        change, normed, _, _ = _slope(
+            x,
+            slope,
+            run,
+            row,
+            column,
+            mean,
+            spread,
+            gain,
+            shift,
+            rate,
+            seed,
+            count,
+            width,
+            run_stride,
+            row_stride,
+            slope_run_stride,
+            slope_row_stride,
+            early,
+            late,
+        )
+        once += tl.sum(change, 0)
+        twice += tl.sum(change * normed, 0)
+    place = (run * tl.num_programs(0) + part).to(tl.int64) * 2 * width + column
+    tl.store(sums + place, once, mask=column < width)
+    tl.store(sums + place + width, twice, mask=column < width)
+
+
+@triton.jit
+def cross_back(
+    x,
+    slope,
+    mean,
+    spread,
+    gain,
+    shift,
+    rate,
+    seed,
+    averages,
+    out,
+    count,
+    width,
+    run_stride,
+    row_stride,
+    slope_run_stride,
+    slope_row_stride,
+    early: tl.constexpr,
+    late: tl.constexpr,
+    tile: tl.constexpr,
+    block: tl.constexpr,
+):
+    """The slope of what went into a tile."""
+    run = tl.program_id(1)
+    row = tl.program_id(0) * tile + tl.arange(0, tile)
+    column = tl.program_id(2) * block + tl.arange(0, block)
+    change, normed, raw, there = _slope(
+        x,
+        slope,
+        run,
+        row,
+        column,
+        mean,
+        spread,
+        gain,
+        shift,
+        rate,
+        seed,
+        count,
+        width,
+        run_stride,
+        row_stride,
+        slope_run_stride,
+        slope_row_stride,
+        early,
+        late,
+    )
+    own, inside = run * width + column, column < width
+    once = tl.load(averages + run * width + own, mask=inside, other=0)
+    twice = tl.load(averages + run * width + own + width, mask=inside, other=0)
+    times = tl.load(spread + own, mask=inside, other=0)
+    times *= tl.load(gain + own, mask=inside, other=0)
+    found = times[None, :] * (change - once[None, :] - normed * twice[None, :])
+    if early:
+        found = tl.where(raw > 0, found, 0)
+    place = (run.to(tl.int64) * count + row)[:, None] * width + column[None, :]
+    tl.store(out + place, found.to(out.dtype.element_ty), mask=there)

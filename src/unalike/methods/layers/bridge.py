@@ -1,0 +1,90 @@
+"""Bridge: what lies between two layers: batch norm, ReLU and dropout."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from unalike.kernels.bridges import Relu
+from unalike.methods.layers.dropout import Dropout
+
+Weight = Float[Tensor, "_ _"]
+
+
+class Bridge(nn.Module):
+    """Batch norm, where wanted, with a ReLU before or after it, and dropout."""
+
+    def __init__(
+        self, width: int, dropout: float, *, normed: bool = True, relu: Relu = "after"
+    ) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(width) if normed else nn.Identity()
+        self.dropout = Dropout(dropout)
+        self.relu: Relu = relu
+
+    def forward(
+        self,
+        x: Float[Tensor, "nodes _"],
+        *,
+        into: Weight | None = None,
+        out_of: Weight | None = None,
+    ) -> Float[Tensor, "nodes _"]:
+        """Cross from the product with one weight, where given, to that with another."""
+        if x.is_cuda and self.training and isinstance(self.norm, nn.BatchNorm1d):
+            return self._on_card(x, into, out_of, self.norm)
+        x = x if into is None else x @ into.to(x.dtype)
+        x = torch.relu(x) if self.relu == "before" else x
+        x = self.norm(x)
+        x = torch.relu(x) if self.relu == "after" else x
+        x = self.dropout(x)
+        return x if out_of is None else x @ out_of.to(x.dtype)
+
+    def _on_card(
+        self,
+        x: Float[Tensor, "nodes _"],
+        into: Weight | None,
+        out_of: Weight | None,
+        norm: nn.BatchNorm1d,
+    ) -> Float[Tensor, "nodes _"]:
+        from unalike.methods.layers.crossing import Crossing
+
+        seed = torch.randint(2**31 - 1, (1,), device=x.device)
+        crossed, mean, variance = Crossing.apply(
+            x[None],
+            None if into is None else into[None],
+            norm.weight[None],
+            norm.bias[None],
+            self.dropout.rate[None],
+            seed,
+            None if out_of is None else out_of[None],
+            self.relu,
+        )
+        follow(norm, mean[0], variance[0] * (len(x) / max(1, len(x) - 1)))
+        return crossed[0]
+
+
+class BridgedLinear(nn.Module):
+    """A linear map of what has crossed a bridge."""
+
+    def __init__(self, inputs: int, outputs: int, dropout: float, relu: Relu) -> None:
+        super().__init__()
+        self.bridge = Bridge(inputs, dropout, relu=relu)
+        self.linear = nn.Linear(inputs, outputs)
+
+    def forward(self, x: Float[Tensor, "nodes inputs"]) -> Float[Tensor, "nodes _"]:
+        crossed = self.bridge(x, out_of=self.linear.weight.T)
+        return crossed + self.linear.bias.to(crossed.dtype)
+
+
+@torch.no_grad()
+def follow(
+    norm: nn.BatchNorm1d,
+    mean: Float[Tensor, " width"],
+    variance: Float[Tensor, " width"],
+) -> None:
+    """Move the running statistics of a batch norm as its own forward pass would."""
+    share = 0.0 if norm.momentum is None else norm.momentum
+    for name, now in (("running_mean", mean), ("running_var", variance)):
+        norm.get_buffer(name).mul_(1 - share).add_(share * now)
+    norm.get_buffer("num_batches_tracked").add_(1)

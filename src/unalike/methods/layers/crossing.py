@@ -1,0 +1,90 @@
+"""Crossing: a product, norm, ReLU, dropout and a product, of which little is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import Function
+
+from unalike.kernels.bridges import Norm, Relu, cuda
+
+EPSILON = 1e-5
+"""Added to variances, as batch norm does."""
+
+
+class Crossing(Function):
+    """dropout(relu(norm(x W))) V on a card; only x is kept, the rest is found again.
+
+    A small product and a pass over memory cost less than the memory they spare.
+    Tensors have an axis of runs in front.
+    """
+
+    @staticmethod
+    def forward(
+        x: Float[Tensor, "runs nodes _"],
+        into: Float[Tensor, "runs _ width"] | None,
+        gain: Float[Tensor, "runs width"],
+        shift: Float[Tensor, "runs width"],
+        rate: Float[Tensor, " runs"],
+        seed: Tensor,
+        out_of: Float[Tensor, "runs width _"] | None,
+        relu: Relu,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        raw = _times(x, into)
+        mean, variance = cuda.moments(raw, relu)
+        norm = Norm(mean, (variance + EPSILON).rsqrt(), gain, shift, rate, seed)
+        crossed = cuda.cross(raw, norm, relu, drops=True)
+        return _times(crossed, out_of), mean, variance
+
+    @staticmethod
+    def setup_context(
+        ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]
+    ) -> None:
+        x, into, gain, shift, rate, seed, out_of, ctx.relu = inputs
+        _, mean, variance = output
+        ctx.mark_non_differentiable(mean, variance)
+        norm = Norm(mean, (variance + EPSILON).rsqrt(), gain, shift, rate, seed)
+        ctx.save_for_backward(x, into, out_of, *norm)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        x, into, out_of, *vectors = ctx.saved_tensors
+        norm = Norm(*vectors)
+        raw = _times(x, into)
+        to_out_of = None
+        if out_of is not None:
+            crossed = cuda.cross(raw, norm, ctx.relu, drops=True)
+            to_out_of = (crossed.mT.to(slope.dtype) @ slope).to(out_of.dtype)
+            del crossed
+            slope = _times(slope, out_of.mT)
+        to_raw, to_gain, to_shift = cuda.cross_back(raw, slope, norm, ctx.relu)
+        to_into = None
+        if into is not None:
+            to_into = (x.mT.to(to_raw.dtype) @ to_raw).to(into.dtype)
+        to_x = _times(to_raw, None if into is None else into.mT).to(x.dtype)
+        return to_x, to_into, to_gain, to_shift, None, None, to_out_of, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], *inputs: Any
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        """Runs that one call has in front are joined by those of the stack."""
+        stacked = [
+            given
+            if not isinstance(given, Tensor)
+            else (
+                given.expand(info.batch_size, *given.shape)
+                if dim is None
+                else given.movedim(dim, 0)
+            ).flatten(0, 1)
+            for given, dim in zip(inputs, in_dims, strict=True)
+        ]
+        found = Crossing.apply(*stacked)
+        shape = (info.batch_size, -1)
+        return tuple(part.unflatten(0, shape) for part in found), (0, 0, 0)
+
+
+def _times(x: Tensor, weight: Tensor | None) -> Tensor:
+    return x if weight is None else x @ weight.to(x.dtype)
