@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["unalike.datasets", "unalike.datasets.fetching"])
+CONTEXT.set_forkserver_preload(
+    ["unalike.datasets", "unalike.datasets.fetching", "unalike.experiments.sweep"]
+)
 
 
 def child(work: Callable[..., Any], *arguments: Any) -> multiprocessing.Process:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+
+from unalike.errors import lookup
+
+Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
@@ -72,3 +76,33 @@ def options_of(settings: Any) -> dict[str, Any]:
         else:
             found[field.name] = value
     return found
+
+
+def with_options(settings: Settings, options: Mapping[str, Any], of: str) -> Settings:
+    """The same settings with other values for some options, also those inside."""
+    changed = _replaced(settings, options)
+    known = options_of(changed)
+    for name in options:
+        lookup(known, name, f"option of {of}")
+    return changed
+
+
+def _replaced(settings: Any, options: Mapping[str, Any]) -> Any:
+    changes, chosen = {}, choices(type(settings))
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.name in chosen and field.name in options:
+            kind = lookup(chosen[field.name], options[field.name], field.name)
+            value = value if type(value) is kind else kind()
+        if is_dataclass(value):
+            changes[field.name] = _replaced(value, options)
+        elif field.name in options:
+            changes[field.name] = _like(value, options[field.name])
+    return replace(settings, **changes)
+
+
+def _like(usual: Any, value: Any) -> Any:
+    """A value as the field wants it; files know neither tuples nor 1 for 1.0."""
+    if isinstance(value, list):
+        return tuple(value)
+    return float(value) if isinstance(usual, float) else value

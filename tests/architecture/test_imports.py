@@ -8,7 +8,8 @@ import pytest
 from sources import FILES, family, imported, tree
 
 LAYERS = [
-    {"errors", "version", "options", "progress"},
+    {"errors", "version", "progress"},
+    {"options"},
     {"kernels"},
     {"product"},
     {"adjacency"},

@@ -97,7 +97,8 @@ def test_every_kind_is_listed_in_any_width(root: Path, capsys, monkeypatch, kind
 def test_without_a_kind_the_kinds_are_listed(capsys):
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    kinds = ["datasets", "twins", "methods", "batchings", "measures", "metrics"]
+    kinds = ["datasets", "twins", "methods", "batchings", "recipes"]
+    kinds += ["measures", "metrics"]
     assert [line.split()[0] for line in lines] == ["name", *kinds]
 
 

@@ -4,16 +4,18 @@ import json
 import shlex
 from dataclasses import fields, is_dataclass, replace
 from itertools import chain, product
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 import torch
 from graphs import FEATURES, drawn, suiting, tasks_of
 
-from unalike import Graph, Task, random_splits
+from unalike import Graph, Stored, Task, random_splits
 from unalike.cli import train
 from unalike.cli.main import main
 from unalike.experiments.result import Result
+from unalike.experiments.view import view_of
 from unalike.kernels import plain
 from unalike.methods import METHODS
 from unalike.methods.method import Trained, solve_stack
@@ -246,6 +248,26 @@ def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
     assert found[1 - still].curve.losses != pytest.approx(other, rel=1e-2)
 
 
+@pytest.mark.parametrize("option", ["alpha"])
+def test_other_options_that_may_differ_in_a_stack(option, calm):
+    names = [name for name in TRAINED if option in METHODS[name].may_differ]
+    assert names
+    tasks = tasks_of(suiting(), 2)
+    for name in names:
+        methods = [some(name, dropout=0.0, **{option: told}) for told in (0.1, 0.7)]
+        pairs = zip(methods, tasks, solve_stack(methods, tasks), strict=True)
+        for method, task, found in pairs:
+            assert_same(found, method.solve(task))
+
+
+@every_method
+def test_what_may_differ_is_an_option_of_the_method(name):
+    kind = METHODS[name]
+    tested = {"lr", "weight_decay", "dropout", "alpha"}
+    assert kind.may_differ <= tested
+    assert kind.may_differ - {"dropout"} <= set(options_of(kind()))
+
+
 @every_trained
 def test_curves_tell_every_epoch_and_the_first_best(name):
     (task,) = tasks_of(suiting())
@@ -286,7 +308,7 @@ def changed(settings):
     return type(settings)(**found)
 
 
-def result_of(name, method):
+def result_of(name, method, view):
     told = Result(
         dataset="a graph/with spaces",
         method=name,
@@ -304,6 +326,7 @@ def result_of(name, method):
         versions={},
         losses=[],
         grades=[],
+        view=view,
     )
     return Result(**json.loads(json.dumps(told.to_json())))
 
@@ -323,17 +346,29 @@ def test_a_result_tells_what_was_chosen_inside_a_method(base, monkeypatch):
     assert_repeats("correct-and-smooth", method, monkeypatch)
 
 
+VIEWS = [{}, {"metric": "roc-auc", "both_ways": True}]
+
+
 def assert_repeats(name, method, monkeypatch):
+    for view in VIEWS:
+        assert_command(name, method, view, monkeypatch)
+
+
+def assert_command(name, method, view, monkeypatch):
     seen = {}
-    monkeypatch.setattr(train, "find", lambda dataset, data: dataset)
+    about = {"name": "a graph/with spaces", "metric": "accuracy"}
+    monkeypatch.setattr(
+        train, "find", lambda dataset, data: Stored(Path(dataset), about)
+    )
     monkeypatch.setattr(train, "summary", lambda results: {})
     monkeypatch.setattr(train, "show", lambda told: None)
 
     def note(dataset, method, *, splits, seed, place):
-        seen.update(dataset=dataset, method=method, splits=splits, seed=seed)
+        assert view_of(dataset).changes == view
+        seen.update(dataset=dataset.name, method=method, splits=splits, seed=seed)
 
     monkeypatch.setattr(train, "run", note)
-    program, *words = shlex.split(result_of(name, method).command)
+    program, *words = shlex.split(result_of(name, method, view).command)
     assert program == "unalike"
     assert main(words) == 0
     assert seen == {

@@ -54,7 +54,7 @@ def test_every_format_holds_every_cell():
         "dataset": "texas",
         "statistic": "edge_homophily",
         "ours": "0.1119",
-        "printed": ".12",
+        "printed": "0.12",
         "deviates": "true",
     }
 

@@ -20,6 +20,8 @@ from rich.progress import (
 
 from unalike.reports.layout import Column, laid_out
 
+RESULTS = "sqlite:///results.db"
+"""Where results are kept, unless somebody says otherwise."""
 WIDE = 132
 """Columns of a table that goes to no terminal, unless $COLUMNS says otherwise."""
 

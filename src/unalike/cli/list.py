@@ -67,6 +67,13 @@ def _in_short(names: list[str]) -> str:
     return f"{first}, {len(further)} samplers" if further[2:] else ", ".join(names)
 
 
+def recipes(data: Path | None) -> Rows:
+    """Every row of the results tables with its method, batching and settings."""
+    from unalike.experiments.cookbook import recipe_entries
+
+    return recipe_entries()
+
+
 def measures(data: Path | None) -> Rows:
     """Every measure of homophily with what it tells."""
     from unalike.measures import MEASURES
@@ -151,11 +158,23 @@ KINDS = {
         spare=("paper", "batching"),
     ),
     "batchings": Kind(batchings, {**WHAT, "settings": "settings"}),
+    "recipes": Kind(
+        recipes,
+        {
+            "name": "name",
+            "method": "method",
+            "batching": "batching",
+            "settings": "settings",
+            "variants": "variants",
+            "datasets": "datasets",
+        },
+        spare=("variants", "batching"),
+    ),
     "measures": Kind(measures, WHAT),
     "metrics": Kind(metrics, WHAT),
 }
 
-PROSE = ("what", "licence", "settings", "hyperparameters", "paper")
+PROSE = ("what", "licence", "settings", "hyperparameters", "paper", "datasets")
 """What may take several lines."""
 
 
@@ -172,8 +191,8 @@ def command(
     Example: unalike list datasets
 
     Args:
-        kind: What to list: datasets, twins, methods, batchings, measures or
-            metrics.
+        kind: What to list: datasets, twins, methods, batchings, recipes,
+            measures or metrics.
         data: The data root; by default $UNALIKE_DATA, else the user's cache folder.
         all: Name every school of Facebook100, also those whose files are not here.
         json: Print one JSON document instead of a table.

@@ -16,6 +16,8 @@ COMMANDS = {
     "import": "Turn edge lists and node tables into a stored graph.",
     "train": "Train a method on the splits of a dataset.",
     "tune": "Search the settings of correct and smooth.",
+    "sweep": "Run what recipes ask for and is not done yet.",
+    "results": "Copy results into a file, or out of one.",
     "measure": "Tell how homophilous graphs are.",
     "table": "Print a table of the paper, ours beside the printed numbers.",
     "figure": "Draw a figure of the paper.",

@@ -15,6 +15,7 @@ from unalike.errors import UserError
 from unalike.experiments.machine import choose_device
 from unalike.experiments.result import Result
 from unalike.experiments.run import Place, run
+from unalike.experiments.view import View
 from unalike.methods import METHODS
 from unalike.methods.method import Method
 from unalike.options import one_of
@@ -33,6 +34,8 @@ def command(
     seed: int = 0,
     device: str = "auto",
     checkpoint: Path | None = None,
+    metric: str | None = None,
+    both_ways: bool = False,
     data: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -47,12 +50,14 @@ def command(
         seed: Where chance begins; split i of a run begins at seed + i.
         device: cpu, cuda, or auto: a GPU where there is one.
         checkpoint: Keep the state in this file; go on from it if it is there.
+        metric: Learn for and grade by this metric instead of the dataset's own.
+        both_ways: Let every edge go both ways, also where direction is usually kept.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
     with progress_bar() as bar:
         results = run(
-            find(dataset, data),
+            View(metric=metric, both_ways=both_ways).of(find(dataset, data)),
             method,
             splits=parse_splits(splits),
             seed=seed,

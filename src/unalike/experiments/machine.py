@@ -2,6 +2,9 @@
 
 import platform
 import resource
+import subprocess
+from functools import cache
+from pathlib import Path
 
 import torch
 
@@ -36,6 +39,13 @@ def peak_memory_mb(device: str) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def start_afresh(device: str) -> None:
+    """Let go of memory that is kept for later, and of the highest use so far."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 def versions() -> dict[str, str]:
     """The versions that a result may depend on."""
     return {
@@ -43,3 +53,17 @@ def versions() -> dict[str, str]:
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
+
+
+@cache
+def commit() -> str:
+    """The commit of the source tree this runs from; empty for an installed package."""
+    root = Path(__file__).parents[3]
+    if not (root / ".git").exists():
+        return ""
+    asked = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    try:
+        found = subprocess.run(asked, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return found.stdout.strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from unalike.errors import lookup
@@ -34,6 +34,8 @@ class Result:
     versions: dict[str, str]
     losses: list[float]
     grades: list[float]
+    view: dict[str, Any] = field(default_factory=dict)
+    """What the dataset was seen as other than usual, named as flags."""
 
     @property
     def command(self) -> str:
@@ -47,8 +49,10 @@ class Result:
 def command(result: Result, *, splits: str) -> str:
     """The command line that runs what a result came from on some splits."""
     usual = lookup(METHODS, result.method, "method")()
-    words = ["unalike", "train", shlex.quote(result.dataset), result.method]
-    words += words_of(usual, result.options)
+    words = ["unalike", "train", shlex.quote(result.dataset)]
+    for name, value in result.view.items():
+        words += flag(name, value, False)
+    words += [result.method, *words_of(usual, result.options)]
     return " ".join([*words, "--splits", splits, "--seed", str(result.seed)])
 
 
@@ -59,16 +63,16 @@ def words_of(usual: Any, options: Mapping[str, Any]) -> list[str]:
     """
     flags, last = [], []
     chosen = choices(type(usual))
-    for field in fields(usual):
-        value = getattr(usual, field.name)
-        if field.name in chosen:
-            name = options[field.name]
-            kind = lookup(chosen[field.name], name, field.name)
+    for part in fields(usual):
+        value = getattr(usual, part.name)
+        if part.name in chosen:
+            name = options[part.name]
+            kind = lookup(chosen[part.name], name, part.name)
             last += [name, *words_of(value if type(value) is kind else kind(), options)]
         elif is_dataclass(value):
             flags += words_of(value, options)
         else:
-            flags += flag(field.name, options[field.name], value)
+            flags += flag(part.name, options[part.name], value)
     return flags + last
 
 

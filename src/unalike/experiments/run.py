@@ -15,9 +15,10 @@ from unalike.datasets import Source, find
 from unalike.errors import UserError
 from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
+from unalike.experiments.view import view_of
 from unalike.graph import Graph
 from unalike.methods import name_of
-from unalike.methods.method import Method
+from unalike.methods.method import Method, solve_together
 from unalike.metrics import Metric
 from unalike.options import options_of
 from unalike.progress import SILENT, Progress
@@ -75,6 +76,7 @@ class Exam:
             "dataset": self.dataset.name,
             "method": name_of(method),
             "options": options_of(method),
+            "view": view_of(self.dataset).changes,
             "metric": self.dataset.metric.name,
             "seed": self.seed,
             "device": device_name(device),
@@ -85,19 +87,24 @@ class Exam:
         self, method: Method, solutions: Sequence[Solution], spent: float, device: str
     ) -> list[Result]:
         """The graded solutions, a result for each split."""
-        facts, metric = self.facts(method, device), self.dataset.metric
+        each = spent / len(self.splits)
         return [
-            Result(
-                **facts,
-                split=number,
-                **grade(solution, self.graph, split, metric),
-                **story(solution.curve, spent / len(self.splits)),
-                peak_memory_mb=peak_memory_mb(device),
-            )
-            for (number, split), solution in zip(
-                self.splits.items(), solutions, strict=True
-            )
+            self.result(method, number, solution, each, device)
+            for number, solution in zip(self.splits, solutions, strict=True)
         ]
+
+    def result(
+        self, method: Method, split: int, solution: Solution, spent: float, device: str
+    ) -> Result:
+        """The graded solution of one split."""
+        metric = self.dataset.metric
+        return Result(
+            **self.facts(method, device),
+            split=split,
+            **grade(solution, self.graph, self.splits[split], metric),
+            **story(solution.curve, spent),
+            peak_memory_mb=peak_memory_mb(device),
+        )
 
 
 def run(
@@ -120,6 +127,27 @@ def run(
     )
     spent = time.perf_counter() - began
     return exam.results(method, solutions, spent, place.device)
+
+
+def run_together(
+    dataset: Source,
+    members: Sequence[tuple[Method, int]],
+    *,
+    seed: int = 0,
+    place: Place | None = None,
+) -> list[Result]:
+    """Methods of one shape, each on a split of its own, in one stack if they train."""
+    place = place or Place()
+    exam = Exam.of(dataset, sorted({split for _, split in members}), seed)
+    tasks = dict(zip(exam.splits, exam.tasks(), strict=True))
+    began = time.perf_counter()
+    pairs = [(method, tasks[split]) for method, split in members]
+    solutions = solve_together(pairs, device=place.device, progress=place.progress)
+    each = (time.perf_counter() - began) / len(members)
+    return [
+        exam.result(method, split, solution, each, place.device)
+        for (method, split), solution in zip(members, solutions, strict=True)
+    ]
 
 
 def choose(splits: Sequence[int] | None, count: int, name: str) -> list[int]:

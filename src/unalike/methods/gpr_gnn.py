@@ -19,6 +19,7 @@ class GPRGNN(MessagePassing):
     """Σ γₖ Âᵏ Z₀, with Z₀ = MLP(X); γ is learned and begins as in APPNP."""
 
     paper = "Chien et al. 2021, https://arxiv.org/abs/2006.07988"
+    may_differ = MessagePassing.may_differ | {"alpha"}
 
     hidden: int = 32
     """Width of every hidden layer of the perceptron."""

@@ -40,6 +40,8 @@ class Method(ABC):
 
     paper: ClassVar[str]
     family: ClassVar[str] = "closed form"
+    may_differ: ClassVar[frozenset[str]] = frozenset()
+    """Options in which the runs of one stack may differ; the others are its shape."""
 
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
         """Score every node, learning from the labels the task shows."""
@@ -60,6 +62,8 @@ class Method(ABC):
 @dataclass(frozen=True, kw_only=True)
 class Trained(Method):
     """A method that trains a network by gradient descent."""
+
+    may_differ: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "dropout"})
 
     training: Training = field(default_factory=Training)
     batching: Batching = field(default_factory=Full)
@@ -107,6 +111,29 @@ class MessagePassing(Trained):
 
     batching: SubgraphBatching = field(default_factory=Full)
     """What a step learns from: the whole graph, or a part with its inner edges."""
+
+
+def solve_together(
+    members: Sequence[tuple[Method, Task]],
+    *,
+    device: torch.device | str = "cpu",
+    progress: Progress = SILENT,
+) -> list[Solution]:
+    """Solve tasks on one graph, each by its own method, in one stack if all train."""
+    trained = [
+        (method, task) for method, task in members if isinstance(method, Trained)
+    ]
+    if len(trained) == len(members):
+        methods, tasks = zip(*trained, strict=True)
+        return solve_stack(methods, tasks, device=device, progress=progress)
+    solutions: dict[int, Solution] = {}
+    for method in dict.fromkeys(method for method, _ in members):
+        mine = [place for place, (one, _) in enumerate(members) if one == method]
+        found = method.solve_all(
+            [members[place][1] for place in mine], device=device, progress=progress
+        )
+        solutions.update(zip(mine, found, strict=True))
+    return [solutions[place] for place in range(len(members))]
 
 
 def solve_stack(

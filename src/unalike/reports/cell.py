@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,17 @@ class Cell:
             half = 0.5 * 10.0**-self.digits
             return abs(self.ours - float(self.printed)) > 2 * self.error + half
         return float(f"{self.ours:.{self.digits}f}") != float(self.printed)
+
+    @property
+    def shaded(self) -> bool:
+        """Statistics have no best."""
+        return False
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All of it, by name."""
+        printed = float(self.printed) if self.printed else None
+        return {"ours": self.ours, "printed": printed, "deviates": self.deviates}
 
     @property
     def text(self) -> str:

@@ -19,19 +19,32 @@ ACTIVATION_COPIES = 10
 
 def runs_at_once(network: Network, graph: Graph, device: torch.device) -> int:
     """A stack that keeps the device busy and fits into its memory."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return max(1, int(CUDA_SHARE * free / bytes_of_run(network, graph)))
     matrices = list(network.inputs(graph).values())
-    width = sum(table.shape[1] for table in network.tables.values())
-    weights = sum(table.numel() for table in network.tables.values())
     if not network.row_wise:
         matrices.append(graph.adjacency)
-        width += hidden_width(network)
-    if device.type != "cuda":
-        entries = sum(matrix.num_entries for matrix in matrices)
-        return max(1, CPU_WORK // max(1, weights + entries * width))
-    activations = graph.num_nodes * max(width, 1) * ACTIVATION_COPIES
-    needed = 4 * (weights * WEIGHT_COPIES + activations)
-    free, _ = torch.cuda.mem_get_info(device)
-    return max(1, int(CUDA_SHARE * free / needed))
+    entries = sum(matrix.num_entries for matrix in matrices)
+    work = num_weights(network) + entries * width_of(network)
+    return max(1, CPU_WORK // max(1, work))
+
+
+def bytes_of_run(network: Network, graph: Graph) -> int:
+    """The memory that one more run of a stack needs, about."""
+    activations = graph.num_nodes * max(width_of(network), 1) * ACTIVATION_COPIES
+    return 4 * (num_weights(network) * WEIGHT_COPIES + activations)
+
+
+def num_weights(network: Network) -> int:
+    """Numbers in the tables of a network."""
+    return sum(table.numel() for table in network.tables.values())
+
+
+def width_of(network: Network) -> int:
+    """Numbers that a network holds per node."""
+    width = sum(table.shape[1] for table in network.tables.values())
+    return width if network.row_wise else width + hidden_width(network)
 
 
 def hidden_width(network: Network) -> int:

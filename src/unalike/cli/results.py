@@ -1,0 +1,61 @@
+"""`unalike results`: carry results from one database to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from unalike.cli.console import OUT, RESULTS, answer
+from unalike.errors import lookup
+from unalike.experiments.exchange import read_runs, write_runs
+from unalike.experiments.results import Results
+
+
+def command(
+    do: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="export|import")],
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
+    /,
+    *,
+    results: str = RESULTS,
+    no_curves: bool = False,
+    json: bool = False,
+) -> None:
+    """Write all results into a file, or merge those of a file; nothing is doubled.
+
+    Example: unalike results export results.jsonl.gz
+
+    Args:
+        do: export writes the file, import reads it.
+        file: Compressed lines of JSON, a run each.
+        results: The database: sqlite:///FILE or postgresql://USER@HOST/NAME.
+        no_curves: Leave out how training went epoch by epoch, most of the file.
+        json: Print one JSON document instead of words.
+    """
+    act = lookup(ACTS, do, "thing to do with results")
+    told = act(results, file, not no_curves)
+    if json:
+        answer(told)
+    else:
+        OUT.print(", ".join(f"{count} {what}" for what, count in told.items()) + ".")
+
+
+def export_to(url: str, file: Path, curves: bool) -> dict[str, Any]:
+    """Write the runs of a database."""
+    with Results.read(url) as results:
+        return {"runs": write_runs(results, file, curves=curves)}
+
+
+def import_from(url: str, file: Path, curves: bool) -> dict[str, Any]:
+    """Merge the runs of a file into a database."""
+    with Results.open(url) as results:
+        total, added = read_runs(results, file)
+    return {"runs": total, "new": added}
+
+
+ACTS: dict[str, Callable[[str, Path, bool], dict[str, Any]]] = {
+    "export": export_to,
+    "import": import_from,
+}

@@ -1,0 +1,71 @@
+"""Exchange: results as a file, to be carried to another machine and merged there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from unalike.errors import UserError
+from unalike.experiments.record import renewed
+from unalike.experiments.results import Results, Row
+from unalike.experiments.schema import RUNS
+
+FORMAT = "unalike results 1"
+KEYS = frozenset({"key", "setting", "shape"})
+"""What follows from the rest, and is found anew by whoever reads the file."""
+AT_ONCE = 500
+"""Runs that are merged in one transaction."""
+
+
+def write_runs(results: Results, path: Path, *, curves: bool = True) -> int:
+    """Write every run as a line of compressed JSON; how many there are."""
+    partial = path.with_name(f".{path.name}.partial")
+    count = 0
+    # No time of writing inside: the same runs give the same file.
+    with partial.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as file:
+        file.write(f"{json.dumps(FORMAT)}\n".encode())
+        for row in results.runs(curves=curves):
+            file.write(f"{json.dumps(_plain(row))}\n".encode())
+            count += 1
+    partial.replace(path)
+    return count
+
+
+def read_runs(results: Results, path: Path) -> tuple[int, int]:
+    """Merge the runs of a file; how many it has, and how many of them were new."""
+    total = added = 0
+    some: list[Row] = []
+    for row in _lines(path):
+        some.append(row)
+        if len(some) == AT_ONCE:
+            total, added = total + len(some), added + results.store(some)
+            some = []
+    return total + len(some), added + results.store(some)
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    curve = row.get("curve")
+    told = {name: value for name, value in row.items() if name not in KEYS}
+    return {**told, "curve": curve and b64encode(curve).decode()}
+
+
+def _lines(path: Path) -> Iterator[Row]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            if json.loads(file.readline()) != FORMAT:
+                raise UserError(f"{path} holds no results of this kind.")
+            for line in file:
+                yield _row(json.loads(line))
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} holds no results: {error}.") from None
+
+
+def _row(told: dict[str, Any]) -> Row:
+    curve = told["curve"]
+    row = {**told, "curve": b64decode(curve) if curve else None}
+    columns = {column.name for column in RUNS.c} - KEYS | {"curve"}
+    return renewed({name: row[name] for name in columns})

@@ -1,0 +1,177 @@
+"""Sweep: all that is left of an agenda, by one process or several."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import torch
+
+from unalike.errors import UserError
+from unalike.experiments.agenda import Agenda, Bundle
+from unalike.experiments.leases import SECONDS, num_held
+from unalike.experiments.machine import device_name
+from unalike.experiments.results import Results
+from unalike.experiments.run import Place
+from unalike.experiments.worker import Worker, describe, sketched
+from unalike.progress import SILENT, Progress
+from unalike.training.room import bytes_of_run
+
+GRACE_SECONDS = 5.0
+"""For workers that are asked to stop."""
+WATCH_SECONDS = 1.0
+"""Between two looks at the workers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crew:
+    """Who works, and where."""
+
+    jobs: int = 1
+    device: str = "cpu"
+    lease_seconds: float = SECONDS
+
+
+@dataclass
+class Watch:
+    """Tells whoever watches what the database says of an agenda."""
+
+    agenda: Agenda
+    results: Results
+    progress: Progress
+    told: int = field(default=0, init=False)
+    seen: float = field(default=0.0, init=False)
+
+    def begin(self) -> None:
+        """Say how much there is to do."""
+        self.told = len(self.results.settled(self.agenda.keys))
+        left = len(self.agenda.keys) - self.told
+        self.progress.stage("sweep", left, "runs")
+
+    def glance(self, now: str) -> None:
+        """Look again, unless that was done a moment ago."""
+        if time.monotonic() - self.seen > WATCH_SECONDS:
+            self.look(now)
+
+    def look(self, now: str = "") -> None:
+        """Say what is done, running and failed, and the best grade of what runs."""
+        self.seen = time.monotonic()
+        failed = len(self.results.failed(self.agenda.keys))
+        settled = len(self.results.done(self.agenda.keys)) + failed
+        note = f"{num_held(self.results.engine)} running, {failed} failed"
+        if best := self.results.best_so_far():
+            note += f", best {best}"
+        self.progress.advance(settled - self.told, f"{note} {now}".rstrip())
+        self.told = settled
+
+
+def sweep(
+    agenda: Agenda,
+    url: str,
+    *,
+    crew: Crew | None = None,
+    retry: bool = False,
+    progress: Progress = SILENT,
+) -> dict[str, int]:
+    """Run what is left of an agenda; how many runs are done and have failed."""
+    crew = crew or Crew()
+    with Results.open(url) as results:
+        if retry:
+            results.forget_failures(agenda.keys)
+        watch = Watch(agenda, results, progress)
+        watch.begin()
+        if crew.jobs == 1:
+            place = Place(device=crew.device)
+            Worker(agenda, results, place, watch.glance, crew.lease_seconds).work()
+        else:
+            _together(agenda, url, crew, watch)
+        watch.look()
+        return tally(agenda, results)
+
+
+def tally(agenda: Agenda, results: Results) -> dict[str, int]:
+    """How far an agenda is."""
+    done, failed = results.done(agenda.keys), results.failed(agenda.keys)
+    return {"runs": len(agenda.keys), "done": len(done), "failed": len(failed)}
+
+
+def _together(agenda: Agenda, url: str, crew: Crew, watch: Watch) -> None:
+    """Let several processes work, and watch them."""
+    # One process imports everything and has no threads yet: the others are its forks.
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    workers = [
+        context.Process(target=_member, args=(agenda, url, crew), daemon=True)
+        for _ in range(crew.jobs)
+    ]
+    for worker in workers:
+        worker.start()
+    try:
+        while any(worker.is_alive() for worker in workers):
+            _first_alive(workers).join(WATCH_SECONDS)
+            watch.look()
+    except BaseException:
+        dismiss(workers)
+        raise
+    if all(worker.exitcode for worker in workers):
+        raise UserError(f"All {crew.jobs} workers died; run with --jobs 1 to see why.")
+
+
+def dismiss(workers: Sequence[BaseProcess]) -> None:
+    """Ask workers to stop; end those that do not, which costs no more."""
+    for worker in workers:
+        if worker.pid and worker.is_alive():
+            os.kill(worker.pid, signal.SIGINT)
+    until = time.monotonic() + GRACE_SECONDS
+    for worker in workers:
+        worker.join(max(0.0, until - time.monotonic()))
+        worker.kill()
+        worker.join()
+
+
+def _first_alive(workers: Sequence[BaseProcess]) -> BaseProcess:
+    return next((worker for worker in workers if worker.is_alive()), workers[0])
+
+
+def _member(agenda: Agenda, url: str, crew: Crew) -> None:
+    """The work of one process among several."""
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // crew.jobs))
+    try:
+        with Results.open(url) as results:
+            place = Place(device=crew.device)
+            Worker(agenda, results, place, lease_seconds=crew.lease_seconds).work()
+    except KeyboardInterrupt:
+        raise SystemExit(1) from None
+
+
+def forecasts(agenda: Agenda, results: Results, device: str) -> list[dict[str, Any]]:
+    """What is known of each bundle beforehand: its size, its memory, its time."""
+    known = results.seconds(device_name(device))
+    settled = results.settled(agenda.keys)
+    return [
+        {
+            "bundle": describe(bundle),
+            "shape": bundle.first.words(shared=True),
+            "settings": len({run.setting for run in bundle.runs}),
+            "runs": len(bundle.runs),
+            "left": (left := sum(run.key not in settled for run in bundle.runs)),
+            "memory_mb": _memory_mb(bundle, agenda),
+            "seconds": left * known[bundle.shape] if bundle.shape in known else None,
+        }
+        for bundle in agenda.bundles
+    ]
+
+
+def _memory_mb(bundle: Bundle, agenda: Agenda) -> float | None:
+    """The memory of all its runs at once, which may be done in parts."""
+    try:
+        sketch = sketched(bundle, agenda.data)
+    except UserError:
+        return None
+    return len(bundle.runs) * bytes_of_run(*sketch) / 2**20 if sketch else None

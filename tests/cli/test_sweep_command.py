@@ -1,0 +1,218 @@
+"""`unalike sweep`, `unalike table` and `unalike results`, from recipe to table."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from sweeps import recipe_text, stored
+
+from unalike.cli.main import main
+from unalike.experiments import cookbook
+from unalike.experiments.leases import num_held
+from unalike.experiments.recipe import parse
+from unalike.experiments.results import Results
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    text = recipe_text(stored(tmp_path), hidden="[4, 8]", epochs=3)
+    (tmp_path / "mine.toml").write_text(text)
+    return tmp_path
+
+
+def told(capsys, *words):
+    assert main([*words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def swept(folder, capsys):
+    return told(capsys, "sweep", "mine.toml", "--device", "cpu")
+
+
+@pytest.fixture
+def ours(folder, monkeypatch):
+    """A results table with the small recipe as its only row."""
+    table = cookbook.Printed("ours", "Our table", "best", ["mine"])
+    recipe = parse((folder / "mine.toml").read_text(), "ours/mine")
+    monkeypatch.setattr(cookbook.Printed, "recipes", lambda _: [recipe])
+    monkeypatch.setattr("unalike.cli.table.printed_tables", lambda: {"ours": table})
+    return recipe
+
+
+def test_a_plan_says_what_is_left(folder, capsys):
+    before = told(capsys, "sweep", "mine.toml", "--dry-run")
+    assert (before["runs"], before["left"], before["seconds"]) == (24, 24, None)
+    assert [bundle["runs"] for bundle in before["bundles"]] == [12, 12]
+    assert not list(folder.glob("*.db"))
+    assert main(["sweep", "mine.toml", "--dry-run", "--only", "hidden=4"]) == 0
+    out = capsys.readouterr().out
+    assert "12 of 12 runs in 1 stacks are left; time: unknown." in out
+    assert "epochs=3 hidden=4 layers=2" in out
+
+
+def test_a_sweep_runs_and_has_then_nothing_left(folder, swept, capsys):
+    assert (swept["runs"], swept["done"], swept["failed"]) == (24, 24, 0)
+    assert told(capsys, "sweep", "mine.toml", "--dry-run")["left"] == 0
+    assert main(["sweep", "mine.toml"]) == 0
+    assert capsys.readouterr().out == "24 of 24 runs done, 0 failed.\n"
+
+
+def test_the_table_is_made_of_the_results(folder, swept, ours, capsys):
+    document = told(capsys, "table", "ours")
+    ((row, cells),) = document["rows"].items()
+    (cell,) = cells.values()
+    assert (row, cell["printed_mean"], cell["shaded"]) == ("ours/mine", 70.0, True)
+    assert cell["deviations"] == pytest.approx((cell["mean"] - 70.0) / 2.0)
+    (choice,) = told(capsys, "table", "ours", "--explain", "linkx", *ours.cells)
+    assert choice["test"] == cell["mean"]
+    assert (choice["settings"], choice["of"]) == (8, 8)
+    results = Results.open("sqlite:///results.db")
+    means = {}
+    for run in results.runs():
+        means.setdefault(run["setting"], []).append(run["valid"])
+    results.close()
+    assert choice["valid"] == pytest.approx(max(sum(v) / 3 for v in means.values()))
+    assert [run["split"] for run in choice["runs"]] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("form", ["rich", "markdown", "latex", "csv"])
+def test_the_table_in_every_format(folder, swept, ours, capsys, form):
+    assert main(["table", "ours", "--format", form]) == 0
+    out, err = capsys.readouterr()
+    wanted = {"rich": "◆ ", "markdown": "| **", "latex": r"\cellcolor{gray!25} "}
+    assert wanted.get(form, "ours/mine,") in out
+    assert "70.0" in out
+    assert err == ""
+
+
+def test_a_table_without_results_says_why(folder, ours, capsys):
+    (why,) = told(capsys, "table", "ours")["missing"].values()
+    assert why == "not run"
+    assert main(["table", "ours"]) == 0
+    out, err = capsys.readouterr()
+    assert "– (70.00 ± 2.00)" in out
+    assert "not run" in err or "no data of" in err
+
+
+def test_a_choice_among_too_few_settings_is_remarked(folder, ours, capsys):
+    assert main(["sweep", "mine.toml", "--only", "hidden=4"]) == 0
+    capsys.readouterr()
+    assert main(["table", "ours"]) == 0
+    assert "chosen among 4 of 8 settings" in capsys.readouterr().err
+
+
+def test_the_command_of_a_choice_can_be_run(folder, swept, ours, capsys):
+    (choice,) = told(capsys, "table", "ours", "--explain", "linkx", *ours.cells)
+    assert main(["table", "ours", "--explain", "linkx", *ours.cells]) == 0
+    assert choice["command"] in capsys.readouterr().out
+    words = choice["command"].split()[1:]
+    words[1] = str(folder / words[1])
+    again = told(capsys, *words)
+    assert [row["split"] for row in again["splits"]] == [0, 1, 2]
+
+
+def test_results_go_out_and_come_in(folder, swept, capsys):
+    assert told(capsys, "results", "export", "all.gz") == {"runs": 24}
+    other = ("--results", "sqlite:///other.db")
+    assert told(capsys, "results", "import", "all.gz", *other) == {
+        "runs": 24,
+        "new": 24,
+    }
+    assert main(["results", "import", "all.gz", *other]) == 0
+    assert capsys.readouterr().out == "24 runs, 0 new.\n"
+    assert told(capsys, "sweep", "mine.toml", "--dry-run", *other)["left"] == 0
+
+
+def test_a_search_instead_of_the_grid(folder, capsys):
+    words = ("sweep", "mine.toml", "--search", "optuna", "--trials")
+    (found,) = told(capsys, *words, "3")
+    assert (found["method"], found["trials"]) == ("linkx", 3)
+    (again,) = told(capsys, *words, "4")
+    assert again["trials"] == 4
+    assert again["valid"] >= found["valid"]
+    assert main([*words, "4"]) == 0
+    assert "after 4 trials" in capsys.readouterr().out
+
+
+@pytest.fixture
+def working(folder):
+    """Two processes that work on something long, and their results."""
+    text = (folder / "mine.toml").read_text().replace("epochs = 3", "epochs = 100_000")
+    (folder / "long.toml").write_text(
+        f'{text}\n"{stored(folder, name="more")}" = {{}}\n'
+    )
+    words = ["sweep", "long.toml", "--jobs", "2", "--device", "cpu"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with Results.open("sqlite:///results.db") as results:
+        process = subprocess.Popen([sys.executable, "-m", "unalike", *words], **quiet)
+        while num_held(results.engine) < 2:
+            assert process.poll() is None
+            time.sleep(0.1)
+        yield process, results
+        process.kill()
+        process.wait()
+
+
+def test_all_processes_stop_when_one_is_told_to(working):
+    process, results = working
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert num_held(results.engine) == 0
+
+
+def test_no_process_works_on_when_its_sweep_was_killed(working):
+    process, results = working
+    process.kill()
+    process.wait()
+    for _ in range(600):
+        if not num_held(results.engine):
+            break
+        time.sleep(0.1)
+    assert num_held(results.engine) == 0
+    assert not list(results.runs())
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["sweep", "mine.tom"], "No recipe 'mine.tom'"),
+        (["sweep", "mine.toml", "--jobs", "0"], "--jobs is 0; at least 1"),
+        (["sweep", "mine.toml", "--only", "linkx"], "--only is 'linkx'"),
+        (["sweep", "mine.toml", "--only", "datset=small"], "Nothing fits --only"),
+        (["sweep", "mine.toml", "--search", "optun"], "Did you mean 'optuna'?"),
+        (["sweep", "mine.toml", "--results", "x.db"], "'x.db' names no database"),
+        (["table", "full-batches"], "Did you mean 'full-batch'?"),
+        (["table", "full-batch", "--settings", "all"], "No choice of settings 'all'"),
+        (
+            ["table", "ablation", "--explain", "linkx", "pen94"],
+            "Did you mean 'penn94'?",
+        ),
+        (["results", "exprot", "x.gz"], "Did you mean 'export'?"),
+        (["results", "import", "x.gz"], "x.gz holds no results"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(folder, capsys, words, wanted):
+    assert main(words) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert wanted in err
+
+
+def test_every_results_table_can_be_printed(folder, capsys):
+    for name in ("full-batch", "minibatch", "arxiv-coarse-fine", "homophilous"):
+        document = told(capsys, "table", name)
+        cells = [cell for row in document["rows"].values() for cell in row.values()]
+        assert all(cell["mean"] is None and cell["missing"] for cell in cells)
+
+
+def test_recipes_are_listed(capsys):
+    rows = {row["name"]: row for row in told(capsys, "list", "recipes")}
+    assert rows["prior-datasets/linkx"]["settings"] == 384
+    assert rows["prior-datasets/geom-gcn-i"]["method"] == ""
+    assert rows["homophilous/linkx"]["printed"]["cora"] == 84.64

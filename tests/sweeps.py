@@ -1,0 +1,75 @@
+"""A small sweep on a generated graph, and the databases to keep it in."""
+
+from graphs import suiting
+
+from unalike import random_splits, save_graph
+from unalike.experiments import worker as workers
+from unalike.experiments.agenda import Order, plan
+from unalike.experiments.leases import num_held
+from unalike.experiments.recipe import parse
+from unalike.experiments.results import Results
+from unalike.experiments.sweep import Crew, sweep
+
+SPLITS = 3
+RECIPE = """
+method = "linkx"
+splits = {splits}
+
+[grid]
+hidden = {hidden}
+lr = [0.01, 0.05]
+dropout = [0.0, 0.5]
+layers = 2
+epochs = {epochs}
+
+[cells]
+"{dataset}" = {{ mean = 70.0, std = 2.0 }}
+"""
+TOLD = ("key", "setting", "split", "train", "valid", "test", "best_epoch")
+
+
+def stored(folder, *, nodes=60, name="small"):
+    """A graph in a folder, with splits."""
+    graph = suiting(nodes=nodes)
+    splits = random_splits(graph.labels, count=SPLITS)
+    save_graph(folder / name, graph, splits=splits)
+    return str(folder / name)
+
+
+def recipe_text(dataset, *, hidden="[4, 8, 12]", epochs=5):
+    return RECIPE.format(splits=SPLITS, hidden=hidden, epochs=epochs, dataset=dataset)
+
+
+def small_order(dataset, **how):
+    return Order(recipes=[parse(recipe_text(dataset, **how), "small")])
+
+
+def small_agenda(dataset, **how):
+    return plan(small_order(dataset, **how))
+
+
+def swept(agenda, url, lease=60.0):
+    """Run an agenda; a function of a module, so that a process can do it."""
+    return sweep(agenda, url, crew=Crew(lease_seconds=lease))
+
+
+def swept_openly(agenda, url, log):
+    """The same, with a line in a file for each run that is computed."""
+    run_together = workers.run_together
+
+    def told(dataset, members, **how):
+        with log.open("a") as file:
+            file.writelines(f"{method} {split}\n" for method, split in members)
+        return run_together(dataset, members, **how)
+
+    workers.run_together = told
+    return swept(agenda, url)
+
+
+def outcome(url):
+    """What a database holds, without what differs from time to time."""
+    results = Results.open(url)
+    rows = [tuple(row[name] for name in TOLD) for row in results.runs()]
+    assert num_held(results.engine) == 0
+    results.close()
+    return rows

@@ -1,0 +1,124 @@
+"""Results tables: what is chosen, compared, shaded and missing."""
+
+import pytest
+from rows import SUBJECT, row_of
+
+from unalike.experiments.agenda import Subject
+from unalike.experiments.cookbook import Printed, printed_tables
+from unalike.experiments.recipe import parse
+from unalike.experiments.results import Results
+from unalike.experiments.standing import Query
+from unalike.reports.scores import scores
+
+TABLE = Printed("ours", "Our table", "best", [])
+ROWS = """
+row = "{row}"
+method = "{method}"
+splits = 2
+[grid]
+hidden = {hidden}
+[cells]
+texas = {{ mean = {mean}, std = 2.0 }}
+"""
+
+
+@pytest.fixture
+def results(tmp_path):
+    with Results.open(f"sqlite:///{tmp_path / 'results.db'}") as kept:
+        yield kept
+
+
+def row(name="LINKX", method="linkx", hidden="[4, 8]", mean=70.0):
+    text = ROWS.format(row=name, method=method, hidden=hidden, mean=mean)
+    return parse(text, f"ours/{name}")
+
+
+def cells_of(report):
+    return {name: cells["texas"] for name, cells in report.rows.items()}
+
+
+def store(results, grades, **options):
+    """A setting with a pair of grades, validation and test, for each split."""
+    results.store(
+        [
+            row_of(split, valid=valid, test=test, **options)
+            for split, (valid, test) in enumerate(grades)
+        ]
+    )
+
+
+def test_ours_stands_beside_the_printed(results):
+    store(results, [(60.0, 73.0), (60.0, 75.0)], hidden=4)
+    store(results, [(50.0, 90.0), (50.0, 90.0)], hidden=8)
+    store(results, [(99.0, 99.0)], hidden=16)
+    report = scores(TABLE, [row(), row("MLP", "mlp", mean=73.0)], results, Query())
+    cells = cells_of(report)
+    assert cells["LINKX"].mean == 74.0
+    assert cells["LINKX"].std == pytest.approx(2**0.5)
+    assert cells["LINKX"].text == "74.00 ± 1.41 (70.00 ± 2.00, +2.0σ)"
+    assert cells["LINKX"].shaded
+    assert cells["MLP"].text == "– (73.00 ± 2.00)"
+    assert not cells["MLP"].shaded
+    assert set(report.missing) == {"MLP texas"}
+    assert not report.remarks
+
+
+def test_only_settings_of_the_grid_count_unless_any_do(results):
+    store(results, [(60.0, 73.0), (60.0, 75.0)], hidden=4)
+    store(results, [(80.0, 80.0), (80.0, 80.0)], hidden=64)
+    found = [
+        cells_of(scores(TABLE, [row()], results, Query(settings=which)))["LINKX"].mean
+        for which in ("grid", "any")
+    ]
+    assert found == [74.0, 80.0]
+
+
+def test_what_the_recipe_fixes_holds_for_any_setting(results):
+    store(results, [(80.0, 80.0), (80.0, 80.0)], hidden=64)
+    report = scores(TABLE, [row(hidden="4")], results, Query(settings="any"))
+    assert cells_of(report)["LINKX"].mean is None
+
+
+def test_settings_that_lack_a_split_do_not_count(results):
+    store(results, [(60.0, 73.0)], hidden=4)
+    (why,) = scores(TABLE, [row()], results, Query()).missing.values()
+    assert why == "no setting has all 2 splits yet"
+
+
+def test_errors_are_told(results):
+    results.note_failures([row_of(0, hidden=4)], "Traceback\nMemoryError: too large")
+    (why,) = scores(TABLE, [row()], results, Query()).missing.values()
+    assert why == "failed: MemoryError: too large"
+
+
+def test_runs_of_another_view_do_not_count(results):
+    text = ROWS.format(row="LINKX", method="linkx", hidden="4", mean=70.0)
+    seen = parse(text.replace("mean =", "both_ways = true, mean ="), "ours/seen")
+    store(results, [(60.0, 73.0), (60.0, 75.0)], hidden=4)
+    for which in ("grid", "any"):
+        report = scores(TABLE, [seen], results, Query(settings=which))
+        assert cells_of(report)["LINKX"].mean is None
+
+
+def test_minibatches_are_compared_with_the_full_batch(results):
+    table = printed_tables()["arxiv-coarse-fine"]
+    recipes = [recipe for recipe in table.recipes() if recipe.method == "gcn-jk"]
+    subject = Subject("ogbn-arxiv", "ogbn-arxiv", "abc", 1)
+    column = "ogbn-arxiv coarse"
+    for recipe, test in zip(recipes, (80.0, 60.0), strict=False):
+        (setting,) = recipe.settings(recipe.cells[column])
+        told = row_of(0, test=test, subject=subject, setting=setting)
+        results.store([told])
+    report = scores(table, recipes, results, Query())
+    full, clusters, *_ = (cells[column] for cells in report.rows.values())
+    assert (full.mean, full.relative_error) == (80.0, None)
+    assert clusters.relative_error == pytest.approx(25.0)
+    assert clusters.printed_relative_error == 2.9
+
+
+def test_methods_the_paper_only_quotes(results):
+    table = printed_tables()["prior-datasets"]
+    report = scores(table, table.recipes(), results, Query())
+    assert report.missing["Geom-GCN-I texas"].startswith("quoted from Pei et al.")
+    assert report.missing["H2GCN-1 texas"].startswith("quoted from Zhu et al.")
+    assert SUBJECT.name in report.columns

@@ -1,0 +1,353 @@
+"""A sweep runs everything once, whatever happens."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+from children import child
+from postgres import server, why_not
+from sweeps import (
+    outcome,
+    recipe_text,
+    small_agenda,
+    small_order,
+    stored,
+    swept,
+    swept_openly,
+)
+
+from unalike import UserError
+from unalike.experiments import sweep as sweeps
+from unalike.experiments import worker as workers
+from unalike.experiments.agenda import Order, plan
+from unalike.experiments.leases import Holder, Leases, num_held
+from unalike.experiments.only import only
+from unalike.experiments.recipe import parse
+from unalike.experiments.results import Results
+from unalike.experiments.sweep import Crew, forecasts, sweep
+from unalike.methods.linkx import LINKX
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'results.db'}"
+
+
+@pytest.fixture
+def results(url):
+    kept = Results.open(url)
+    yield kept
+    kept.close()
+
+
+@pytest.fixture
+def agenda(tmp_path):
+    return small_agenda(stored(tmp_path))
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    if reason := why_not():
+        pytest.skip(reason)
+    with server() as address:
+        yield address
+
+
+@pytest.fixture
+def shared(shared_url):
+    kept = Results.open(shared_url)
+    yield kept
+    kept.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def shared_url(request, url):
+    """A database that is empty, of either kind."""
+    if request.param == "sqlite":
+        return url
+    address = request.getfixturevalue("postgres")
+    results = Results.open(address)
+    with results.engine.begin() as connection:
+        for table in ("runs", "curves", "failures", "leases"):
+            connection.exec_driver_sql(f"delete from {table}")
+    results.close()
+    return address
+
+
+def test_splits_and_settings_of_one_shape_share_a_stack(agenda):
+    assert len(agenda.bundles) == 3
+    assert [len(bundle.runs) for bundle in agenda.bundles] == [12, 12, 12]
+    for bundle in agenda.bundles:
+        assert len({run.setting.method.hidden for run in bundle.runs}) == 1
+        assert {run.setting.method.training.lr for run in bundle.runs} == {0.01, 0.05}
+    assert len(set(agenda.keys)) == len(agenda.keys) == 36
+
+
+def test_recipes_that_overlap_ask_for_a_run_once(tmp_path, agenda):
+    recipes = small_order(stored(tmp_path, name="other")).recipes
+    again = Order(recipes=[*recipes, *recipes])
+    assert len(plan(again).keys) == 36
+
+
+def test_other_data_of_the_same_name_is_another_run(tmp_path, agenda):
+    (tmp_path / "more").mkdir()
+    other = small_agenda(stored(tmp_path / "more", nodes=70))
+    assert other.bundles[0].subject.name == agenda.bundles[0].subject.name
+    assert not set(other.keys) & set(agenda.keys)
+
+
+def test_everything_is_run_and_nothing_twice(agenda, url, monkeypatch):
+    assert sweep(agenda, url) == {"runs": 36, "done": 36, "failed": 0}
+    first = outcome(url)
+    assert len(first) == 36
+
+    def never(*_, **__):
+        raise AssertionError("nothing was left to do")
+
+    monkeypatch.setattr(workers, "run_together", never)
+    assert sweep(agenda, url)["done"] == 36
+    assert outcome(url) == first
+
+
+def test_the_forecast_knows_the_time_of_shapes_that_were_run(agenda, url, results):
+    before = forecasts(agenda, results, "cpu")[0]
+    assert (before["left"], before["seconds"]) == (12, None)
+    assert before["memory_mb"] > 0
+    assert before["shape"] == "epochs=5 hidden=4 layers=2"
+    sweep(plan_of(agenda, agenda.bundles[:1]), url)
+    rows = list(results.runs())
+    after, other, _ = forecasts(agenda, results, "cpu")
+    assert (after["left"], after["seconds"]) == (0, 0)
+    assert (other["left"], other["seconds"]) == (12, None)
+    assert results.seconds(rows[0]["device"])[agenda.bundles[0].shape] == pytest.approx(
+        sum(row["seconds"] for row in rows) / 12
+    )
+
+
+def plan_of(agenda, bundles):
+    return type(agenda)(bundles=bundles, seed=agenda.seed, data=agenda.data)
+
+
+def failing(options):
+    """A network that cannot be built for some options."""
+    network = LINKX.network
+
+    def fails(self, graph):
+        if any(getattr(self, name) == value for name, value in options.items()):
+            raise RuntimeError("this setting is bad")
+        return network(self, graph)
+
+    return fails
+
+
+def test_a_setting_that_fails_spoils_no_other(agenda, url, results, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(LINKX, "network", failing({"dropout": 0.5}))
+        assert sweep(agenda, url) == {"runs": 36, "done": 18, "failed": 18}
+    errors = set(results.failed(agenda.keys).values())
+    (error,) = errors
+    assert error.endswith("RuntimeError: this setting is bad")
+    assert {row["options"]["dropout"] for row in results.runs()} == {0.0}
+    assert sweep(agenda, url)["failed"] == 18
+    assert sweep(agenda, url, retry=True) == {"runs": 36, "done": 36, "failed": 0}
+    assert not results.failures()
+
+
+def test_an_interruption_costs_the_running_stack_alone(agenda, url, monkeypatch):
+    run_together, calls = workers.run_together, []
+
+    def interrupted(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return run_together(*arguments, **options)
+
+    monkeypatch.setattr(workers, "run_together", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(agenda, url)
+    assert len(outcome(url)) == 12
+    assert sweep(agenda, url)["done"] == 36
+
+
+def test_an_interruption_that_became_another_error_still_stops(
+    agenda, url, results, monkeypatch
+):
+    def turned(*arguments, **options):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise RuntimeError("something in compiled code") from None
+
+    monkeypatch.setattr(workers, "run_together", turned)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(agenda, url)
+    assert not results.failures()
+    assert num_held(results.engine) == 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_progress_tells_what_is_done_and_the_best(agenda, url):
+    told = []
+
+    class Listener:
+        def stage(self, what, total, unit):
+            told.append((what, total, unit))
+
+        def advance(self, amount, note=""):
+            told.append((amount, note))
+
+    sweep(agenda, url, progress=Listener())
+    assert told[0] == ("sweep", 36, "runs")
+    assert sum(amount for amount, _ in told[1:]) == 36
+    assert "0 failed, best small linkx" in told[-1][1]
+
+
+def kill_at_random(agenda, url, times, lease, chance):
+    """Start sweeps and kill them; returns how many were still alive when killed."""
+    killed = 0
+    for _ in range(times):
+        process = child(swept, agenda, url, lease)
+        process.join(chance.uniform(0.05, 0.4))
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGKILL)
+            killed += 1
+        process.join()
+    return killed
+
+
+@pytest.mark.parametrize("times", [5, pytest.param(20, marks=pytest.mark.slow)])
+def test_kills_change_nothing(tmp_path, url, times):
+    agenda = small_agenda(stored(tmp_path), hidden=str(list(range(2, 10))), epochs=30)
+    other = f"sqlite:///{tmp_path / 'calm.db'}"
+    calm = child(swept, agenda, other)
+    assert kill_at_random(agenda, url, times, 60.0, random.Random(0)) > 0
+    sweep(agenda, url)
+    calm.join()
+    assert len(outcome(url)) == len(agenda.keys)
+    assert outcome(url) == outcome(other)
+
+
+def test_four_workers_share_the_work(tmp_path, shared_url):
+    agenda = small_agenda(stored(tmp_path), hidden=str(list(range(2, 8))))
+    log = tmp_path / "log"
+    together = [child(swept_openly, agenda, shared_url, log) for _ in range(4)]
+    for process in together:
+        process.join()
+    assert [process.exitcode for process in together] == [0] * 4
+    keys = [row[0] for row in outcome(shared_url)]
+    assert sorted(keys) == sorted(agenda.keys)
+    computed = log.read_text().splitlines()
+    assert len(computed) == len(set(computed)) == len(keys) == 72
+
+
+def test_four_workers_of_which_some_are_killed(tmp_path, shared_url):
+    agenda = small_agenda(stored(tmp_path), hidden=str(list(range(2, 8))), epochs=20)
+    chance = random.Random(1)
+    for _ in range(2):
+        together = [child(swept, agenda, shared_url) for _ in range(4)]
+        time.sleep(chance.uniform(0.2, 0.8))
+        for process in together[:2]:
+            if process.is_alive():
+                os.kill(process.pid, signal.SIGKILL)
+        for process in together:
+            process.join()
+    keys = [row[0] for row in outcome(shared_url)]
+    assert sorted(keys) == sorted(agenda.keys)
+
+
+def test_processes_of_one_sweep(agenda, url):
+    assert sweep(agenda, url, crew=Crew(jobs=2))["done"] == 36
+    assert len(outcome(url)) == 36
+
+
+def test_workers_that_all_die_are_reported(agenda, url, monkeypatch):
+    monkeypatch.setattr(sweeps, "_member", os._exit)
+    with pytest.raises(UserError, match="All 2 workers died"):
+        sweep(agenda, url, crew=Crew(jobs=2))
+
+
+def test_a_lease_is_held_by_one_until_it_ends(shared):
+    ours = Leases(shared.engine, 60.0)
+    theirs = Leases(shared.engine, 60.0, Holder("elsewhere", 1, "x"))
+    assert ours.take("bundle")
+    assert not theirs.take("bundle")
+    assert not ours.take("bundle")
+    theirs.give_back("bundle")
+    assert not theirs.take("bundle")
+    ours.give_back("bundle")
+    assert theirs.take("bundle")
+    assert num_held(shared.engine) == 1
+
+
+def test_a_lease_that_nobody_renews_runs_out(shared):
+    silent = Leases(shared.engine, 0.05, Holder("elsewhere", 1, "x"))
+    ours = Leases(shared.engine, 60.0)
+    assert silent.take("bundle")
+    time.sleep(0.1)
+    assert ours.take("bundle")
+    silent.renew()
+    silent.give_back("bundle")
+    assert num_held(shared.engine) == 1
+
+
+def test_a_lease_is_renewed_while_its_holder_lives(results):
+    alive = Leases(results.engine, 0.3, Holder("elsewhere", 1, "x"))
+    ours = Leases(results.engine, 60.0)
+    assert alive.take("bundle")
+    with alive.kept():
+        time.sleep(1.0)
+        assert not ours.take("bundle")
+    time.sleep(0.4)
+    assert ours.take("bundle")
+
+
+def nothing():
+    """What a process does that is soon gone."""
+
+
+def test_the_lease_of_a_process_that_is_gone_is_free_at_once(results):
+    gone = child(nothing)
+    gone.join()
+    here = Holder.here()
+    dead = Leases(results.engine, 600.0, Holder(here.host, gone.pid, "x"))
+    assert dead.take("bundle")
+    assert Leases(results.engine, 60.0).take("bundle")
+
+
+def test_only_what_is_asked_for(tmp_path):
+    (recipe,) = small_order(stored(tmp_path)).recipes
+
+    def kept(*words):
+        return len(plan(Order(recipes=[recipe], chosen=only(words))).keys)
+
+    assert kept("hidden=4") == 12
+    assert kept("hidden=4", "hidden=8", "lr=0.01") == 12
+    assert kept("method=linkx") == 36
+    assert kept("method=link") == 0
+    with pytest.raises(UserError, match="--only is 'linkx'; write NAME=VALUE"):
+        only(["linkx"])
+
+
+def test_cells_that_cannot_be_run_are_named(tmp_path):
+    text = recipe_text(str(tmp_path / "nothing"))
+    agenda = plan(Order(recipes=[parse(text, "mine")]))
+    assert not agenda.bundles
+    (why,) = agenda.missing.values()
+    assert "is not a stored graph" in why
+
+
+def test_quoted_cells_are_run_when_asked_for(tmp_path):
+    text = recipe_text(stored(tmp_path)).replace("mean", 'quoted = "them", mean')
+    recipes = [parse(text, "mine")]
+    assert not plan(Order(recipes=recipes)).keys
+    assert len(plan(Order(recipes=recipes, quoted=True)).keys) == 36
+
+
+def test_a_recipe_on_another_dataset(tmp_path):
+    (recipe,) = small_order(stored(tmp_path)).recipes
+    other = stored(tmp_path, nodes=70, name="other")
+    agenda = plan(Order(recipes=[recipe.on([other])]))
+    assert {bundle.subject.name for bundle in agenda.bundles} == {"other"}
+    assert len(agenda.keys) == 36
