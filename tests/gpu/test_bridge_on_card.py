@@ -26,7 +26,7 @@ def plain(bridge, x, into, out_of):
 @pytest.mark.parametrize("products", [False, True])
 def test_without_dropout(nodes, width, relu, products):
     torch.manual_seed(0)
-    bridge = Bridge(width, 0.0, relu=relu).cuda()
+    bridge = Bridge(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
     nn.init.normal_(bridge.norm.weight)
     nn.init.normal_(bridge.norm.bias)
     x = torch.randn(nodes, width, device="cuda") * 3 + 10 * torch.rand(width).cuda()
@@ -34,7 +34,7 @@ def test_without_dropout(nodes, width, relu, products):
     given = [x, *((into, out_of) if products else ())]
     leaves = [tensor.detach().requires_grad_() for tensor in given]
     exact = [tensor.detach().double().requires_grad_() for tensor in given]
-    twin = Bridge(width, 0.0, relu=relu).cuda()
+    twin = Bridge(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
     twin.load_state_dict(bridge.state_dict())
     twin.double()
     names = ("into", "out_of")
@@ -56,7 +56,7 @@ def test_without_dropout(nodes, width, relu, products):
 
 def test_dropout_drops_its_share_and_the_same_in_both_directions():
     torch.manual_seed(0)
-    bridge = Bridge(64, 0.3, relu="none").cuda()
+    bridge = Bridge(nn.BatchNorm1d(64), 0.3, relu="none").cuda()
     x = torch.randn(4000, 64, device="cuda", requires_grad=True)
     out = bridge(x)
     kept = out != 0
@@ -74,7 +74,7 @@ def test_dropout_drops_its_share_and_the_same_in_both_directions():
 
 def test_runs_of_a_stack_are_apart():
     torch.manual_seed(0)
-    bridge = Bridge(16, 0.5).cuda()
+    bridge = Bridge(nn.BatchNorm1d(16), 0.5).cuda()
     x = torch.randn(900, 3, 16, device="cuda")
     buffers = {n: torch.stack([b] * 3) for n, b in bridge.named_buffers()}
     params = dict(bridge.named_parameters())

@@ -155,9 +155,11 @@ def convolve(network, graph):
     parts = network.convolutions
     weights = [entry_of(network)[0], *parts.weights]
     outputs = []
-    for layer, (weight, offset) in enumerate(zip(weights, parts.offsets, strict=True)):
+    for layer, weight in enumerate(weights):
         oracle = pyg.GCNConv(*weight.shape)
-        oracle.lin.weight.data, oracle.bias.data = weight.T, offset
+        oracle.lin.weight.data = weight.T
+        if layer == len(weights) - 1:
+            oracle.bias.data = parts.last.offset
         x = oracle(x, ends, edge_weight)
         if layer < len(weights) - 1:
             x = torch.relu(parts.bridges[layer].norm(x))
@@ -181,7 +183,9 @@ def attend(network, graph, heads):
         last = layer == len(weights) - 1
         inputs, width = weight.shape[0], weight.shape[1] // heads
         oracle = pyg.GATConv(inputs, width, heads, concat=not (last and parts.averaged))
-        oracle.lin.weight.data, oracle.bias.data = weight.T, parts.offsets[layer]
+        oracle.lin.weight.data = weight.T
+        if last:
+            oracle.bias.data = parts.last.offset
         oracle.att_src.data = parts.sources[layer].view(1, heads, width)
         oracle.att_dst.data = parts.targets[layer].view(1, heads, width)
         x = oracle(x, ends)
@@ -390,7 +394,7 @@ def test_convolutions_begin_as_glorot_says(name, sparse):
     bound = (6 / (FEATURES + 64)) ** 0.5
     assert 0.9 * bound < weight.abs().max() <= bound
     assert offset is None
-    assert not any(offset.any() for offset in network.convolutions.offsets)
+    assert not network.convolutions.last.offset.any()
 
 
 @pytest.mark.parametrize("name", ["gat", "gat-jk"])
@@ -402,7 +406,7 @@ def test_attention_begins_as_glorot_says(name):
     bound = (6 / (4 + 64)) ** 0.5
     for vector in (parts.sources[0], parts.targets[0]):
         assert 0.9 * bound < vector.abs().max() <= bound
-    assert not any(offset.any() for offset in parts.offsets)
+    assert not parts.last.offset.any()
 
 
 def test_room_is_made_for_every_head():

@@ -63,9 +63,12 @@ class GCNRival(nn.Module):
         sizes = widths(
             graph.num_features, method.hidden, graph.num_classes, method.layers
         )
+        # Before a batch norm an offset would do nothing.
+        *hidden, last = pairwise(sizes)
         self.layers = nn.ModuleList(
-            GCNConv(*ends, normalize=False) for ends in pairwise(sizes)
+            GCNConv(*ends, normalize=False, bias=False) for ends in hidden
         )
+        self.layers.append(GCNConv(*last, normalize=False))
         self.norms = nn.ModuleList(nn.BatchNorm1d(size) for size in sizes[1:-1])
         self.dropout = nn.Dropout(method.dropout)
 
@@ -85,7 +88,7 @@ class GATRival(nn.Module):
         heads, wide = method.heads, method.heads * method.hidden
         inputs = [graph.num_features, *[wide] * (max(method.layers, 2) - 1)]
         self.layers = nn.ModuleList(
-            GATConv(before, method.hidden, heads) for before in inputs[:-1]
+            GATConv(before, method.hidden, heads, bias=False) for before in inputs[:-1]
         )
         self.norms = nn.ModuleList(nn.BatchNorm1d(wide) for _ in inputs[:-1])
         self.final = GATConv(inputs[-1], graph.num_classes, heads, concat=False)

@@ -70,12 +70,12 @@ class _Network(MessagePassingNetwork):
     def __init__(self, of: GCNII, graph: Graph) -> None:
         table = Table(graph.num_features, of.hidden)
         super().__init__(graph, table, of.dropout if of.drop_features else None)
+        norm = nn.BatchNorm1d if of.batch_norm else nn.Identity
         self.weights = nn.ParameterList(
             glorot(of.hidden, of.hidden) for _ in range(of.layers)
         )
         self.bridges = nn.ModuleList(
-            Bridge(of.hidden, of.dropout, normed=of.batch_norm)
-            for _ in range(of.layers)
+            Bridge(norm(of.hidden), of.dropout) for _ in range(of.layers)
         )
         self.dropout = Dropout(of.dropout)
         self.final = nn.Linear(of.hidden, graph.num_classes)

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from unalike.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.methods.layers.attended_sum import attended_sum
+from unalike.methods.layers.bridge import Shift, batch_norm_or_shift
 from unalike.methods.layers.dropout import Dropout
 from unalike.methods.layers.mlp import widths
 from unalike.training.network import glorot
@@ -43,16 +44,14 @@ class Attentions(nn.Module):
     ) -> None:
         super().__init__()
         *hidden, last = sizes[1:]
-        norm = nn.BatchNorm1d if normed else nn.Identity
         self.heads, self.averaged = heads, averaged
         self.weights = nn.ParameterList(glorot(*ends) for ends in pairwise(sizes[1:]))
         self.sources = nn.ParameterList(_vector(heads, width) for width in sizes[1:])
         self.targets = nn.ParameterList(_vector(heads, width) for width in sizes[1:])
-        self.offsets = nn.ParameterList(
-            torch.zeros(width)
-            for width in (*hidden, last // heads if averaged else last)
+        self.norms = nn.ModuleList(
+            batch_norm_or_shift(width, normed=normed) for width in hidden
         )
-        self.norms = nn.ModuleList(norm(width) for width in hidden)
+        self.last = Shift(last // heads if averaged else last)
         self.dropout = Dropout(dropout)
 
     def forward(
@@ -64,11 +63,11 @@ class Attentions(nn.Module):
             zip(self.norms, self.weights, strict=True)
         ):
             attended = self.attend(layer, adjacency, x).flatten(1)
-            outputs.append(F.elu(norm(attended + self.offsets[layer])))
+            outputs.append(F.elu(norm(attended)))
             x = self.dropout(outputs[-1]) @ weight
         attended = self.attend(-1, adjacency, x)
         last = attended.mean(1) if self.averaged else attended.flatten(1)
-        return [*outputs, last + self.offsets[-1]]
+        return [*outputs, self.last(last)]
 
     def attend(
         self, layer: int, adjacency: Adjacency, x: Float[Tensor, "nodes columns"]

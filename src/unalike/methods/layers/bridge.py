@@ -13,13 +13,13 @@ Weight = Float[Tensor, "_ _"]
 
 
 class Bridge(nn.Module):
-    """Batch norm, where wanted, with a ReLU before or after it, and dropout."""
+    """A norm, mostly a batch norm, with a ReLU before or after it, and dropout."""
 
     def __init__(
-        self, width: int, dropout: float, *, normed: bool = True, relu: Relu = "after"
+        self, norm: nn.Module, dropout: float, *, relu: Relu = "after"
     ) -> None:
         super().__init__()
-        self.norm = nn.BatchNorm1d(width) if normed else nn.Identity()
+        self.norm = norm
         self.dropout = Dropout(dropout)
         self.relu: Relu = relu
 
@@ -64,12 +64,32 @@ class Bridge(nn.Module):
         return crossed[0]
 
 
+class Shift(nn.Module):
+    """An offset, for where no batch norm has one.
+
+    Before a batch norm it would do nothing: the norm takes it away again, its gradient
+    is made of rounding errors, and AdamW follows those faster than averages can.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.offset = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Float[Tensor, "nodes width"]) -> Float[Tensor, "nodes width"]:
+        return x + self.offset.to(x.dtype)
+
+
+def batch_norm_or_shift(width: int, *, normed: bool) -> nn.Module:
+    """What stands behind a layer that has no offset of its own."""
+    return nn.BatchNorm1d(width) if normed else Shift(width)
+
+
 class BridgedLinear(nn.Module):
     """A linear map of what has crossed a bridge."""
 
     def __init__(self, inputs: int, outputs: int, dropout: float, relu: Relu) -> None:
         super().__init__()
-        self.bridge = Bridge(inputs, dropout, relu=relu)
+        self.bridge = Bridge(nn.BatchNorm1d(inputs), dropout, relu=relu)
         self.linear = nn.Linear(inputs, outputs)
 
     def forward(self, x: Float[Tensor, "nodes inputs"]) -> Float[Tensor, "nodes _"]:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from unalike.methods.layers.bridge import Bridge
+from unalike.methods.layers.bridge import Bridge, Shift, batch_norm_or_shift
 from unalike.methods.layers.normalised import Normalised
 from unalike.training.network import glorot
 
@@ -18,29 +18,30 @@ class Convolutions(nn.Module):
 
     def __init__(self, sizes: Sequence[int], dropout: float, *, normed: bool) -> None:
         super().__init__()
-        self.offsets = nn.ParameterList(torch.zeros(width) for width in sizes[1:])
         self.weights = nn.ParameterList(glorot(*ends) for ends in pairwise(sizes[1:]))
         self.bridges = nn.ModuleList(
-            Bridge(width, dropout, normed=normed) for width in sizes[1:-1]
+            Bridge(batch_norm_or_shift(width, normed=normed), dropout)
+            for width in sizes[1:-1]
         )
+        self.last = Shift(sizes[-1])
 
     def forward(
         self, adjacency: Normalised, flown: Float[Tensor, "nodes _"]
     ) -> Float[Tensor, "nodes _"]:
         """The output of the last layer; the first product is there and has flown."""
-        for offset, bridge, weight in self._hidden():
-            flown = adjacency @ bridge(flown + offset.to(flown.dtype), out_of=weight)
-        return flown + self.offsets[-1]
+        for bridge, weight in self._hidden():
+            flown = adjacency @ bridge(flown, out_of=weight)
+        return self.last(flown)
 
     def outputs(
         self, adjacency: Normalised, flown: Float[Tensor, "nodes _"]
     ) -> list[Float[Tensor, "nodes _"]]:
         """The output of every layer: hidden ones before dropout, the last one raw."""
         found = []
-        for offset, bridge, weight in self._hidden():
-            found.append(torch.relu(bridge.norm(flown + offset)))
+        for bridge, weight in self._hidden():
+            found.append(torch.relu(bridge.norm(flown)))
             flown = adjacency @ (bridge.dropout(found[-1]) @ weight)
-        return [*found, flown + self.offsets[-1]]
+        return [*found, self.last(flown)]
 
-    def _hidden(self) -> Iterator[tuple[Tensor, Any, Tensor]]:
-        return zip(self.offsets, self.bridges, self.weights, strict=False)
+    def _hidden(self) -> Iterator[tuple[Any, Tensor]]:
+        return zip(self.bridges, self.weights, strict=True)
