@@ -77,8 +77,8 @@ def test_a_batch_is_part_of_the_graph(name, kind):
     for batch in learned(small(name), graph, train):
         cut, ids = batch.graph, batch.graph.ids
         assert len(ids.unique()) == len(ids) == cut.num_nodes == len(batch.weight)
-        assert cut.adjacency.shape == (len(ids), len(ids))
-        inside = dense[ids][:, ids]
+        inside = dense[ids] if name == "rows" else dense[ids][:, ids]
+        assert cut.adjacency.shape == inside.shape
         assert (cut.adjacency.to_dense() * (inside == 0) == 0).all()
         assert torch.equal(cut.features.to_dense(), features[ids])
         assert torch.equal(cut.labels, graph.labels[ids])
@@ -89,7 +89,7 @@ def test_a_batch_is_part_of_the_graph(name, kind):
         assert batch.weight.any()
 
 
-@pytest.mark.parametrize("name", set(BATCHINGS) - {"neighbours"})
+@pytest.mark.parametrize("name", sorted(set(BATCHINGS) - {"neighbours", "rows"}))
 def test_a_batch_of_pieces_is_induced_and_learns_from_all_train_nodes(name):
     graph = suiting(nodes=40)
     train = torch.arange(0, 40, 3)
@@ -131,7 +131,7 @@ def test_same_seed_same_batches(name, directed):
     assert (once == other) == (name == "full")
 
 
-@pytest.mark.parametrize("name", set(BATCHINGS) - {"full"})
+@pytest.mark.parametrize("name", sorted(set(BATCHINGS) - {"full"}))
 def test_epochs_differ(name):
     graph, chance = suiting(nodes=60), seeded()
     train = torch.arange(60)

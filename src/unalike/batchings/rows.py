@@ -10,7 +10,7 @@ import torch
 
 from unalike.adjacency import Adjacency, Ids
 from unalike.batchings.batching import Batch, Batching, weight_of_train
-from unalike.errors import UserError
+from unalike.batchings.checks import at_least_one
 from unalike.graph import Graph
 
 Style = Literal["shuffled", "paper"]
@@ -35,10 +35,7 @@ class Rows(Batching):
     meets, an approximation; adagrad, one number per row in place of the moments."""
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise UserError(f"--size is {self.size}; a batch has at least one node.")
-        if self.parts < 2:
-            raise UserError(f"--parts is {self.parts}; at least 2 are needed.")
+        at_least_one(self, "size", "parts")
 
     @property
     def mover(self) -> str:
@@ -55,7 +52,7 @@ def shuffled(
 ) -> Iterator[Batch]:
     """Every train node once, in batches of one size but for the last."""
     order = torch.randperm(len(train), generator=chance)
-    for part in order.split(rows.size):
+    for part in order.split(rows.size) if len(order) else ():
         batch = graph.rows(train[part].to(graph.labels.device))
         yield Batch(batch, torch.ones_like(batch.labels, dtype=torch.float32))
 

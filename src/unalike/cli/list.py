@@ -68,7 +68,7 @@ def _in_short(names: list[str]) -> str:
 
 
 def recipes(data: Path | None) -> Rows:
-    """Every row of the results tables with its method, batching and settings."""
+    """Every row of the results tables with its method and settings."""
     from unalike.experiments.cookbook import recipe_entries
 
     return recipe_entries()

@@ -10,7 +10,7 @@ from unalike.reports.canvas import CLASSES, INK, panels, styled
 
 NUMBERS = {
     "ms": "ms",
-    "times_fastest_peer": "times the fastest peer",
+    "times_fastest_peer": "× peer",
     "gib": "GiB",
     "share_of_its_memory": "of its memory",
     "sparse_ms": "sparse ms",

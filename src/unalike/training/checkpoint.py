@@ -26,7 +26,7 @@ class Checkpoint:
     key: str
     """Says which runs these are; a file of other runs is refused."""
     every: float = 30.0
-    """Seconds between two saves."""
+    """Seconds between two saves, or more where saving takes long; 0: every epoch."""
 
     def part(self, begin: int) -> Checkpoint:
         """The checkpoint of the stack that begins with this run."""
@@ -92,7 +92,8 @@ class Saver:
             return
         self.checkpoint.save(state)
         now = time.perf_counter()
-        self.next = now + max(self.checkpoint.every, (now - began) / SAVING_SHARE)
+        rare = (now - began) / SAVING_SHARE if self.checkpoint.every else 0.0
+        self.next = now + max(self.checkpoint.every, rare)
 
     def done(self, state: State) -> None:
         if self.checkpoint is not None:

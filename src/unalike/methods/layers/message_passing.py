@@ -53,7 +53,7 @@ class MessagePassingNetwork(Network):
         ]
         if self.entry.offset is not None:
             offsets = hidden.offset.chunk(len(hops))
-            ones = torch.ones_like(hidden.rows[:, :1])
+            ones = hidden.rows.new_ones(batch.num_nodes, 1)
             found = [
                 block + adjacency.power(count, ones) * offset
                 for block, count, offset in zip(found, hops, offsets, strict=True)
