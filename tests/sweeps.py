@@ -1,5 +1,6 @@
 """A small sweep on a generated graph, and the databases to keep it in."""
 
+import torch
 from graphs import suiting
 
 from unalike import random_splits, save_graph
@@ -50,6 +51,7 @@ def small_agenda(dataset, **how):
 
 def swept(agenda, url, lease=60.0):
     """Run an agenda; a function of a module, so that a process can do it."""
+    torch.set_num_threads(1)  # as here: the order of sums follows their number
     return sweep(agenda, url, crew=Crew(lease_seconds=lease))
 
 

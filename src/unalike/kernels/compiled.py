@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from threading import Lock
 from typing import Any, TypeVar, cast
 
@@ -21,10 +21,12 @@ enter it at the same time.
 """
 
 
+@cache
 def start_threads() -> None:
-    """Start numba's threads now; with that it sets the number torch uses, once.
+    """Start numba's threads, and undo that with it the number torch uses is set.
 
-    Were that to happen after the first step, later ones would sum in another order.
+    With another number of threads torch sums in another order. A process that has
+    started them cannot be forked, so that this waits until there is a loop to run.
     """
     wanted = torch.get_num_threads()
     numba.get_num_threads()
@@ -58,6 +60,7 @@ def alone(loop: Loop) -> Loop:
     @wraps(loop)
     def waits(*arguments: Any) -> Any:
         with ONE_AT_A_TIME:
+            start_threads()
             return loop(*arguments)
 
     return cast(Loop, waits)

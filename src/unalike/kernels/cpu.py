@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from unalike.kernels.compiled import compiled, start_threads
+from unalike.kernels.compiled import compiled
 from unalike.kernels.copying import copy_run
 from unalike.kernels.rows import Parts, Rows, Taken, bounds_of
 from unalike.kernels.spread import Spread
@@ -19,9 +19,6 @@ from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
 ENTRIES_AT_ONCE = 2**31 - 1
 HALVES = (torch.bfloat16, torch.float16)
-
-
-start_threads()
 
 
 def gather(

@@ -6,9 +6,7 @@ import numba
 import numpy as np
 from numba import types
 
-from unalike.kernels.compiled import compiled, start_threads
-
-start_threads()
+from unalike.kernels.compiled import compiled
 
 pread = types.ExternalFunction(
     "pread", types.intp(types.int32, types.uintp, types.uintp, types.int64)

@@ -34,7 +34,7 @@ def _on_cores(rows: Rows, count: int, kind: torch.dtype) -> Parts:
     starts = torch.zeros(rows.width + 1, dtype=torch.int64)
     columns = torch.empty(len(rows.columns), dtype=kind)
     moved = torch.empty_like(values)
-    threads = numba.get_num_threads()
+    threads = numba.config.NUMBA_NUM_THREADS
     _count(rows.columns.numpy(), starts.numpy(), threads)
     _place(
         rows.starts.numpy(),

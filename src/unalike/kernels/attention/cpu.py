@@ -9,13 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unalike.kernels.attention import LEAK
-from unalike.kernels.compiled import compiled, start_threads
+from unalike.kernels.compiled import compiled
 from unalike.kernels.rows import Rows
 
 FAST = {"reassoc", "contract"}
 """Sums may be taken in another order, the same each time; NaN remains NaN."""
-
-start_threads()
 
 
 def attend(
