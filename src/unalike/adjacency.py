@@ -94,8 +94,7 @@ class Adjacency(Rows):
     @cached_property
     def _mirror(self) -> Adjacency | None:
         # Rows that held themselves would live until the collector came round.
-        starts, columns, values = transpose(self)
-        mirror = Adjacency(starts, columns, self.num_rows, values)
+        mirror = Adjacency(*transpose(self))
         return None if self._equals(mirror) else mirror
 
     @cached_property
@@ -154,8 +153,7 @@ class Adjacency(Rows):
 
     def rows(self, ids: Ids) -> Adjacency:
         """Some rows, in the order of `ids`, with all their columns."""
-        starts, columns, values = kernels_of(ids.device).take(self, ids)
-        return Adjacency(starts, columns, self.width, values)
+        return Adjacency(*kernels_of(ids.device).take(self, ids))
 
     def __getitem__(self, chosen: Ids | slice) -> Adjacency:
         """Some rows; those of a slice share the memory of these."""

@@ -60,7 +60,8 @@ def test_take(ids, kind, weighted):
     rows = replace(rows, columns=rows.columns.to(kind))
     ids = torch.tensor(list(ids), dtype=torch.int64)
     for kernels in (cpu, plain):
-        starts, columns, values = kernels.take(rows, ids)
+        starts, columns, width, values = kernels.take(rows, ids)
+        assert width == rows.width
         assert columns.dtype == kind
         taken = Adjacency(starts, columns, 14, values)
         assert torch.equal(taken.to_dense(), rows.to_dense()[ids])

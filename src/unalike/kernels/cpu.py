@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from unalike.kernels.compiled import compiled
 from unalike.kernels.copying import copy_run
-from unalike.kernels.rows import Parts, Rows, Taken, bounds_of
+from unalike.kernels.rows import Parts, Rows, bounds_of
 from unalike.kernels.spread import Spread
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
@@ -110,11 +110,12 @@ def _propagate(out, starts, columns, values, scale, added, dense, start, shares)
                 total[k] += weight * source[k]
 
 
-def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Taken:
+def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:
     """Some rows, in the order of `ids`: their starts, columns and values."""
     first, starts = bounds_of(rows.starts, ids)
     values = None if rows.values is None else _copied(rows.values, first, starts)
-    return starts, _copied(rows.columns, first, starts), values
+    columns = _copied(rows.columns, first, starts)
+    return Parts(starts, columns, rows.width, values)
 
 
 def _copied(

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unalike.kernels.rows import Parts, Rows, Taken, bounds_of
+from unalike.kernels.rows import Parts, Rows, bounds_of
 from unalike.kernels.spread import Spread
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
@@ -52,13 +52,13 @@ def propagate(
     return found.to(dense.dtype)
 
 
-def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Taken:
+def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:
     """Some rows, in the order of `ids`: their starts, columns and values."""
     first, starts = bounds_of(rows.starts, ids)
     shift = (first - starts[:-1]).repeat_interleave(starts.diff())
     entries = shift + torch.arange(len(shift), device=ids.device)
     values = None if rows.values is None else rows.values[entries]
-    return starts, rows.columns[entries], values
+    return Parts(starts, rows.columns[entries], rows.width, values)
 
 
 def adamw(

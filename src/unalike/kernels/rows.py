@@ -5,18 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-
-Taken: TypeAlias = tuple[
-    Int[Tensor, " ids_and_one"],
-    Int[Tensor, " taken"],
-    Float[Tensor, " taken"] | None,
-]
-"""The starts, columns and values of some rows."""
 
 
 class Parts(NamedTuple):

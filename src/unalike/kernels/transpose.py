@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import numba
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
 from unalike.kernels.compiled import compiled
-from unalike.kernels.rows import Rows
-
-Parts = tuple[
-    Int[Tensor, " columns_and_one"],
-    Int[Tensor, " edges"],
-    Float[Tensor, " edges"] | None,
-]
-_INT32_MAX = 2**31 - 1
+from unalike.kernels.rows import Parts, Rows
 
 
 def transpose(rows: Rows) -> Parts:
-    """Starts, columns and values of the same entries with rows and columns exchanged.
+    """The same entries with rows and columns exchanged.
 
     Entries of a column remain in the order of their rows.
     """
     count = len(rows.starts) - 1
-    kind = torch.int32 if count <= _INT32_MAX else torch.int64
+    kind = torch.int32 if count <= torch.iinfo(torch.int32).max else torch.int64
     return (_on_card if rows.columns.is_cuda else _on_cores)(rows, count, kind)
 
 
@@ -45,7 +36,7 @@ def _on_cores(rows: Rows, count: int, kind: torch.dtype) -> Parts:
         moved.numpy(),
         threads,
     )
-    return starts, columns, None if rows.values is None else moved
+    return Parts(starts, columns, count, None if rows.values is None else moved)
 
 
 @compiled(parallel=True)
@@ -86,4 +77,4 @@ def _on_card(rows: Rows, count: int, kind: torch.dtype) -> Parts:
     starts = torch.zeros(rows.width + 1, dtype=torch.int64, device=order.device)
     torch.cumsum(rows.columns.bincount(minlength=rows.width), 0, out=starts[1:])
     values = None if rows.values is None else rows.values[order]
-    return starts, row_of_entry[order], values
+    return Parts(starts, row_of_entry[order], count, values)

@@ -15,7 +15,6 @@ from unalike.adjacency import Ids
 from unalike.batchings.batching import Batching
 from unalike.batchings.prefetch import Prefetch
 from unalike.graph import Graph
-from unalike.metrics import Metric
 from unalike.task import Task
 from unalike.training.carry import carried
 from unalike.training.epoch import learn
@@ -35,7 +34,6 @@ class BatchEpochs:
     graph: Graph
     task: Task
     batching: Batching
-    metric: Metric
     device: torch.device
     waited: float = 0.0
     """Seconds spent waiting for batches."""
@@ -54,7 +52,7 @@ class BatchEpochs:
         scores = self._score(self.task.valid, chance, best=False)
         labels = self.graph.labels[self.task.valid.to(self.graph.labels.device)]
         weight = torch.ones(scores.shape[:2], device=self.device)
-        grade = self.metric.grade(scores, labels.to(self.device), weight)
+        grade = self.task.metric.grade(scores, labels.to(self.device), weight)
         self.state.note_grade(grade)
         self.state.keep_best()
         self.state.epoch += 1
@@ -76,12 +74,15 @@ class BatchEpochs:
         began, stack = time.perf_counter(), self.state.stack
         losses: list[Tensor] = []
         counts: list[Tensor] = []
+        metric = self.task.metric
         drawn = self.batching.epoch(self.graph, self.task.train, chance)
         batches = Prefetch(carried(drawn, self.device))
         for batch in batches:
             weight = batch.weight.expand(stack.num_runs, -1)
             first = stack.products(batch.graph)
-            losses.append(learn(self.state, batch.graph, weight, first, self.metric))
+            losses.append(
+                learn(self.state, batch.graph, weight, first, self.task.metric)
+            )
             counts.append(batch.weight.sum())
             self.entries += batch.graph.adjacency.num_entries
         self.waited += batches.waited

@@ -29,7 +29,7 @@ def size_of(graph: Graph) -> int:
 
 
 def carried(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
-    """The same batches on the device, through pinned memory, beside other work."""
+    """The same batches on the device, brought there beside other work."""
     if device.type != "cuda":
         yield from batches
         return

@@ -118,7 +118,7 @@ def begin(
         where = "batches stream to the card" if there is None else "all on the card"
         progress.stage(f"{size_of(graph) / 2**30:.1f} GiB graph: {where}", None, "")
     source = graph if there is None else there
-    return BatchEpochs(state, source, task, batching, task.metric, device)
+    return BatchEpochs(state, source, task, batching, device)
 
 
 def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:

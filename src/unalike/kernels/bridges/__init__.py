@@ -5,6 +5,9 @@ from typing import Literal, NamedTuple
 from jaxtyping import Float, Int
 from torch import Tensor
 
+EPSILON = 1e-5
+"""Added to variances, as batch norm does."""
+
 Relu = Literal["before", "after", "none"]
 """Where a ReLU stands, seen from the norm."""
 
@@ -19,3 +22,13 @@ class Norm(NamedTuple):
     shift: Float[Tensor, "runs width"]
     rate: Float[Tensor, " runs"]
     seed: Int[Tensor, " runs"]
+
+    @classmethod
+    def of(
+        cls,
+        mean: Float[Tensor, "runs width"],
+        variance: Float[Tensor, "runs width"],
+        *others: Tensor,
+    ) -> "Norm":
+        """The norm of columns with these moments; then gain, shift, rate and seed."""
+        return cls(mean, (variance + EPSILON).rsqrt(), *others)

@@ -43,7 +43,7 @@ def moments(
 
 
 def cross(
-    x: Float[Tensor, "runs nodes width"], norm: Norm, relu: Relu, *, drops: bool
+    x: Float[Tensor, "runs nodes width"], norm: Norm, relu: Relu
 ) -> Float[Tensor, "runs nodes width"]:
     """Norm, ReLU and dropout of numbers."""
     x = _by_rows(x)
@@ -51,7 +51,7 @@ def cross(
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     block, tile = _block(width)
     grid = (triton.cdiv(count, tile), runs, triton.cdiv(width, block))
-    flags = (relu == "before", relu == "after", drops)
+    flags = (relu == "before", relu == "after")
     programs.cross[grid](x, out, *_vectors(norm), *_sizes(x), *flags, tile, block)
     return out
 

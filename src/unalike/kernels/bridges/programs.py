@@ -85,7 +85,6 @@ def cross(
     row_stride,
     early: tl.constexpr,
     late: tl.constexpr,
-    drops: tl.constexpr,
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
@@ -104,8 +103,7 @@ def cross(
     value += tl.load(shift + own, mask=inside, other=0)[None, :]
     if late:
         value = tl.maximum(value, 0)
-    if drops:
-        value *= _kept(row, column, tl.load(seed + run), tl.load(rate + run))
+    value *= _kept(row, column, tl.load(seed + run), tl.load(rate + run))
     place = (run.to(tl.int64) * count + row)[:, None] * width + column[None, :]
     tl.store(out + place, value.to(out.dtype.element_ty), mask=there)
 

@@ -10,9 +10,6 @@ from torch.autograd.function import Function
 
 from unalike.kernels.bridges import Norm, Relu, cuda
 
-EPSILON = 1e-5
-"""Added to variances, as batch norm does."""
-
 
 class Crossing(Function):
     """dropout(relu(norm(x W))) V on a card; only x is kept, the rest is found again.
@@ -34,8 +31,8 @@ class Crossing(Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         raw = _times(x, into)
         mean, variance = cuda.moments(raw, relu)
-        norm = Norm(mean, (variance + EPSILON).rsqrt(), gain, shift, rate, seed)
-        crossed = cuda.cross(raw, norm, relu, drops=True)
+        norm = Norm.of(mean, variance, gain, shift, rate, seed)
+        crossed = cuda.cross(raw, norm, relu)
         return _times(crossed, out_of), mean, variance
 
     @staticmethod
@@ -45,7 +42,7 @@ class Crossing(Function):
         x, into, gain, shift, rate, seed, out_of, ctx.relu = inputs
         _, mean, variance = output
         ctx.mark_non_differentiable(mean, variance)
-        norm = Norm(mean, (variance + EPSILON).rsqrt(), gain, shift, rate, seed)
+        norm = Norm.of(mean, variance, gain, shift, rate, seed)
         ctx.save_for_backward(x, into, out_of, *norm)
 
     @staticmethod
@@ -55,7 +52,7 @@ class Crossing(Function):
         raw = _times(x, into)
         to_out_of = None
         if out_of is not None:
-            crossed = cuda.cross(raw, norm, ctx.relu, drops=True)
+            crossed = cuda.cross(raw, norm, ctx.relu)
             to_out_of = (crossed.mT.to(slope.dtype) @ slope).to(out_of.dtype)
             del crossed
             slope = _times(slope, out_of.mT)
