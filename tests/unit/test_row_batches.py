@@ -7,7 +7,7 @@ import torch
 from graphs import HAND_DRAWN, suiting, tasks_of
 from scipy.sparse import csr_array
 
-from unalike import Adjacency, UserError
+from unalike import Adjacency, Metric, UserError
 from unalike.batchings.full import Full
 from unalike.batchings.rows import Rows, even_ranges
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step
@@ -15,6 +15,7 @@ from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.methods.method import solve_stack
 from unalike.methods.mlp import MLP
+from unalike.metrics import cross_entropy
 from unalike.training import batches
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.settings import Training
@@ -163,6 +164,27 @@ def test_training_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     (resumed,) = solve_stack([method], [task], checkpoint=kept)
     assert resumed.curve.losses == whole.curve.losses
     assert torch.equal(resumed.scores, whole.scores)
+
+
+def nearness(scores, labels, weight):
+    """A grade that is highest in the middle of training, and never twice the same."""
+    return 1 - (cross_entropy(scores, labels, weight).double() - 0.3).abs()
+
+
+@pytest.mark.parametrize("tables", TABLES)
+def test_scores_are_those_of_the_best_epoch(tables):
+    metric = Metric("nearness", nearness, cross_entropy)
+    (task,) = tasks_of(suiting(), metric=metric)
+
+    def solved(epochs):
+        batching = Rows(size=40, tables=tables)
+        training = Training(epochs=epochs, lr=0.003)
+        return LINKX(hidden=8, batching=batching, training=training).solve(task)
+
+    whole = solved(25)
+    best = whole.curve.best_epoch
+    assert 1 < best < 25
+    assert torch.equal(whole.scores, solved(best).scores)
 
 
 def some_matrix(rows, columns, share):

@@ -80,9 +80,7 @@ class BatchEpochs:
         for batch in batches:
             weight = batch.weight.expand(stack.num_runs, -1)
             first = stack.products(batch.graph)
-            losses.append(
-                learn(self.state, batch.graph, weight, first, self.task.metric)
-            )
+            losses.append(learn(self.state, batch.graph, weight, first, metric))
             counts.append(batch.weight.sum())
             self.entries += batch.graph.adjacency.num_entries
         self.waited += batches.waited
