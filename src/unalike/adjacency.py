@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from weakref import ref
 
@@ -194,12 +195,18 @@ class Adjacency(Rows):
         """The same rows on another device."""
         if self.columns.device == torch.device(device):
             return self
-        values = None if self.values is None else self.values.to(device)
-        moved = Adjacency(
-            self.starts.to(device), self.columns.to(device), self.width, values
-        )
+        moved = self._copy(lambda part: part.to(device))
         vars(moved)["origin"] = ref(self)
-        return moved._known_symmetric(self._is_known_symmetric)
+        return moved
+
+    def pin_memory(self) -> Adjacency:
+        """The same rows where a card can fetch them by itself."""
+        return self._copy(Tensor.pin_memory)
+
+    def _copy(self, copied: Callable[[Tensor], Tensor]) -> Adjacency:
+        values = None if self.values is None else copied(self.values)
+        copy = Adjacency(copied(self.starts), copied(self.columns), self.width, values)
+        return copy._known_symmetric(self._is_known_symmetric)
 
     @property
     def home(self) -> Adjacency:
@@ -235,10 +242,8 @@ def id_dtype(size: int) -> type[np.int32] | type[np.int64]:
 
 def _check_range(ids: Ids, size: int, end: str) -> None:
     if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < size):
-        wrong = ids[(ids < 0) | (ids >= size)][0]
-        raise UserError(
-            f"An edge has the {end} {int(wrong)}; ids run from 0 to {size - 1}."
-        )
+        wrong = int(ids[(ids < 0) | (ids >= size)][0])
+        raise UserError(f"An edge has the {end} {wrong}; ids run from 0 to {size - 1}.")
 
 
 def _numpy(tensor: Shaped[Tensor, "*shape"]) -> np.ndarray:

@@ -8,8 +8,8 @@ import pytest
 from sources import FILES, family, imported, tree
 
 LAYERS = [
-    {"errors", "version", "progress"},
-    {"options"},
+    {"errors", "version", "progress", "cache", "memory"},
+    {"options", "spacious"},
     {"kernels"},
     {"product"},
     {"adjacency"},

@@ -12,7 +12,7 @@ from unalike.kernels.transpose import transpose
 from unalike.methods.gcn import GCN
 from unalike.methods.linkx import LINKX
 from unalike.metrics import ACCURACY
-from unalike.training import carry
+from unalike.training import batches, carry
 from unalike.training.settings import Training
 
 pytestmark = [
@@ -76,3 +76,19 @@ def test_transposition(weighted):
     assert (found.values is None) == (wanted.values is None)
     if found.values is not None:
         assert torch.equal(found.values.cpu(), wanted.values)
+
+
+def test_what_a_card_cannot_score_is_scored_in_main_memory(monkeypatch):
+    task, scored = some_task(), batches.score
+
+    def short_of_memory(state, pieces, scores, *, best):
+        if state.stack.rest.now.is_cuda:
+            raise torch.OutOfMemoryError
+        return scored(state, pieces, scores, best=best)
+
+    method = GCN(batching=RandomParts(parts=4), training=Training(epochs=8))
+    calm = method.solve(task, device="cuda")
+    monkeypatch.setattr(batches, "score", short_of_memory)
+    crowded = method.solve(task, device="cuda")
+    assert crowded.curve.losses == calm.curve.losses
+    assert (crowded.scores - calm.scores).abs().max() < 1e-3

@@ -7,17 +7,21 @@ import torch
 from graphs import HAND_DRAWN, suiting, tasks_of
 from scipy.sparse import csr_array
 
-from unalike import Adjacency, Metric, UserError
+from unalike import Adjacency, Metric, UserError, spacious
 from unalike.batchings.full import Full
+from unalike.batchings.random_parts import RandomParts
 from unalike.batchings.rows import Rows, even_ranges
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step
+from unalike.methods.gcn import GCN
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.methods.method import solve_stack
 from unalike.methods.mlp import MLP
 from unalike.metrics import cross_entropy
+from unalike.spacious import room, room_in_file
 from unalike.training import batches
 from unalike.training.checkpoint import Checkpoint
+from unalike.training.scoring import on_host
 from unalike.training.settings import Training
 from unalike.training.tables import TABLES, Adagrad, Exact, Lazy
 
@@ -185,6 +189,65 @@ def test_scores_are_those_of_the_best_epoch(tables):
     best = whole.curve.best_epoch
     assert 1 < best < 25
     assert torch.equal(whole.scores, solved(best).scores)
+
+
+@pytest.mark.parametrize("tables", TABLES)
+def test_weights_that_lie_in_files_learn_the_same(tables, monkeypatch, tmp_path):
+    (task,) = tasks_of(suiting())
+    training = Training(epochs=4)
+    batching = Rows(size=40, tables=tables)
+    method = LINKX(hidden=8, batching=batching, training=training)
+    inside = method.solve(task)
+    rooms = []
+
+    def counted(shape):
+        rooms.append(shape)
+        return room_in_file(shape)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(spacious, "LITTLE", 0)
+    monkeypatch.setattr(spacious, "SHARE", 0.0)
+    monkeypatch.setattr(spacious, "room_in_file", counted)
+    outside = method.solve(task)
+    assert torch.equal(inside.scores, outside.scores)
+    assert inside.curve.losses == outside.curve.losses
+    table = (task.graph.num_nodes, 8)
+    assert table in rooms
+    assert (task.graph.num_nodes, 1, 8) in map(tuple, rooms)
+    assert not list((tmp_path / "unalike" / "weights").iterdir())
+
+
+def test_weights_that_fit_nowhere_are_said_to(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(UserError, match=r"Weights of 3725290\.3 GiB fit neither"):
+        room((10**12, 1000))
+
+
+def test_what_a_card_cannot_score_is_scored_in_main_memory(monkeypatch):
+    (task,) = tasks_of(suiting())
+    batching = RandomParts(parts=3)
+    method = GCN(hidden=8, batching=batching, training=Training(epochs=4))
+    calm = method.solve(task)
+    scored = batches.score
+
+    def short_of_memory(state, pieces, scores, *, best):
+        if state is not copies[-1]:
+            list(pieces)
+            raise torch.OutOfMemoryError
+        return scored(state, pieces, scores, best=best)
+
+    copies = [None]
+
+    def copied(state):
+        copies.append(on_host(state))
+        return copies[-1]
+
+    monkeypatch.setattr(batches, "on_host", copied)
+    monkeypatch.setattr(batches, "score", short_of_memory)
+    crowded = method.solve(task)
+    assert len(copies) == 1 + 5
+    assert torch.equal(calm.scores, crowded.scores)
+    assert calm.curve.grades == crowded.curve.grades
 
 
 def some_matrix(rows, columns, share):

@@ -15,8 +15,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from unalike.adjacency import Adjacency
+from unalike.cache import cache_folder
 from unalike.datasets.lock import alone
-from unalike.datasets.root import cache_folder, data_root, is_writable
+from unalike.datasets.root import data_root, is_writable
 from unalike.errors import UserError
 
 _FOUND: WeakKeyDictionary[Adjacency, dict[int, Int[Tensor, " nodes"]]] = (

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
+from unalike.cache import cache_folder
 from unalike.errors import UserError
 
 
@@ -12,12 +13,6 @@ def data_root(given: Path | None = None) -> Path:
     """The folder of raw files: the one given, else $UNALIKE_DATA, else the cache."""
     told = given or os.environ.get("UNALIKE_DATA")
     return (Path(told).expanduser() if told else cache_folder() / "data").absolute()
-
-
-def cache_folder() -> Path:
-    """The user's own folder for what can be made again."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "unalike"
 
 
 def stored_places(root: Path, name: str) -> Iterator[Path]:

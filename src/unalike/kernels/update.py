@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
+from unalike.spacious import room_like
+
 Kind = TypeVar("Kind", bound="Weights")
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -47,10 +49,10 @@ class Weights(Held):
         """Weights before the first step."""
         return cls(
             now=now,
-            best=now.clone(),
+            best=room_like(now).copy_(now),
             half=now.to(torch.bfloat16) if half else None,
-            first=torch.zeros_like(now),
-            second=torch.zeros_like(now),
+            first=room_like(now).zero_(),
+            second=room_like(now).zero_(),
         )
 
 

@@ -14,13 +14,13 @@ from torch.nn import functional as F
 from unalike.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.graph import Graph
+from unalike.memory import free_memory
 from unalike.methods.layers.bridge import Bridge, follow
 from unalike.methods.layers.dropout import Dropout, dropped
 from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.layers.recomputed import Recomputed
 from unalike.methods.method import MessagePassing
-from unalike.training.memory import free_memory
 from unalike.training.network import First, Network, Table, glorot
 
 MOST_DENSE_NUMBERS = 2**32

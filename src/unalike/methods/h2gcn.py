@@ -10,11 +10,11 @@ from unalike.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.graph import Graph
 from unalike.kernels.two_hop import likely_entries, most_entries
+from unalike.memory import free_memory
 from unalike.methods.layers.dropout import Dropout
 from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.normalised import Loops, Normalised
 from unalike.methods.method import MessagePassing
-from unalike.training.memory import free_memory
 from unalike.training.network import First, Network, Table
 
 

@@ -18,7 +18,7 @@ from unalike.graph import Graph
 from unalike.task import Task
 from unalike.training.carry import carried
 from unalike.training.epoch import learn
-from unalike.training.scoring import rows_of, score
+from unalike.training.scoring import on_host, rows_of, score
 from unalike.training.state import State
 
 
@@ -41,6 +41,8 @@ class BatchEpochs:
     """Seconds spent in steps, that waiting included."""
     entries: int = 0
     """Entries of the adjacency that went through a step."""
+    crowded: bool = False
+    """Is the graph too large to be scored on the card?"""
 
     def advance(self) -> None:
         """One more epoch."""
@@ -62,7 +64,8 @@ class BatchEpochs:
         """How fast it goes, and what of the time is spent waiting for batches."""
         speed = self.entries / max(self.learned, 1e-9) / 1e6
         waiting = self.waited / max(self.learned, 1e-9)
-        return f" {speed:,.1f} M edges/s, {waiting:.0%} waiting for them"
+        where = ", scored in main memory" if self.crowded else ""
+        return f" {speed:,.1f} M edges/s, {waiting:.0%} waiting for them{where}"
 
     def score(self) -> Float[Tensor, "runs nodes classes"]:
         """Score every node with the best weights of each run."""
@@ -96,7 +99,17 @@ class BatchEpochs:
         runs, graph = self.state.stack.num_runs, self.graph
         place = "cpu" if best else self.device
         scores = torch.empty(runs, graph.num_nodes, graph.num_classes, device=place)
-        score(self.state, self._pieces(ids, chance), scores, best=best)
+        drawn = chance.get_state()
+        try:
+            state = on_host(self.state) if self.crowded else self.state
+            score(state, self._pieces(ids, chance), scores, best=best)
+        except torch.OutOfMemoryError:
+            if self.crowded:
+                raise
+            self.crowded = True
+            vars(self).pop("_whole", None)
+            chance.set_state(drawn)
+            return self._score(ids, chance, best=best)
         return scores[:, ids.to(place)]
 
     def _pieces(self, ids: Ids, chance: torch.Generator) -> Iterator[Graph]:
@@ -104,7 +117,8 @@ class BatchEpochs:
             yield from rows_of(self.state, self.graph, ids)
             return
         for piece in self.batching.cover(self.graph, chance):
-            yield self._whole if piece is self.graph else piece
+            whole = piece is self.graph and not self.crowded
+            yield self._whole if whole else piece
 
     @cached_property
     def _whole(self) -> Graph:

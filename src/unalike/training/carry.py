@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 
@@ -29,19 +30,32 @@ def size_of(graph: Graph) -> int:
 
 
 def carried(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
-    """The same batches on the device, brought there beside other work."""
+    """The same batches on the device, fetched from pinned memory beside other work."""
     if device.type != "cuda":
         yield from batches
         return
     main, side = torch.cuda.current_stream(device), torch.cuda.Stream(device)
     for batch in batches:
         with torch.cuda.stream(side):
-            graph = batch.graph.to(device)
+            graph = _brought(batch.graph, device)
             moved = Batch(graph, batch.weight.to(device))
             side.synchronize()
         for tensor in (*_tensors(graph), moved.weight):
             tensor.record_stream(main)
         yield moved
+
+
+def _brought(graph: Graph, device: torch.device) -> Graph:
+    if graph.labels.is_cuda:
+        return graph
+    pinned = replace(
+        graph,
+        adjacency=graph.adjacency.pin_memory(),
+        features=graph.features.pin_memory(),
+        labels=graph.labels.pin_memory(),
+        parent_ids=graph.ids.pin_memory(),
+    )
+    return pinned.to(device)
 
 
 def _tensors(graph: Graph) -> list[torch.Tensor]:

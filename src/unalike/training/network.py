@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
+from unalike.spacious import room
 
 First = dict[str, Float[Tensor, "nodes hidden"]]
 """Products of sparse inputs with the tables of the same name, and their offsets."""
@@ -49,7 +49,7 @@ def glorot(inputs: int, width: int) -> nn.Parameter:
 
 def uniform(bound: float, *shape: int) -> nn.Parameter:
     """Numbers drawn from between -bound and bound."""
-    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+    return nn.Parameter(room(shape).uniform_(-bound, bound))
 
 
 class Network(nn.Module, ABC):

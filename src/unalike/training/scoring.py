@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -10,7 +12,10 @@ from torch import Tensor
 
 from unalike.adjacency import Ids
 from unalike.graph import Graph
+from unalike.kernels.update import Held
 from unalike.training.state import State
+
+Kind = TypeVar("Kind", bound=Held)
 
 NUMBERS_AT_ONCE = 2**28
 """Numbers that scoring may hold of one table at a time."""
@@ -36,6 +41,25 @@ def score(
         found = stack.scores(there, first, rest[0], buffers, training=False)
         scores[:, batch.ids.to(scores.device)] = found.to(scores.device)
     return scores
+
+
+def on_host(state: State) -> State:
+    """A copy in main memory, to score what a card has no room for."""
+    stack = state.stack
+    host = replace(
+        stack,
+        tables={name: _on_host(table) for name, table in stack.tables.items()},
+        rest=_on_host(stack.rest),
+        buffers={name: buffer.cpu() for name, buffer in stack.buffers.items()},
+        half=False,
+    )
+    kept = {name: buffer.cpu() for name, buffer in state.best_buffers.items()}
+    return replace(state, stack=host, best_buffers=kept)
+
+
+def _on_host(weights: Kind) -> Kind:
+    parts = {name: t.cpu() for name, t in vars(weights).items() if t is not None}
+    return replace(weights, **{**parts, "half": None})
 
 
 def rows_of(state: State, graph: Graph, ids: Ids) -> Iterator[Graph]:

@@ -49,7 +49,7 @@ class Stack:
     ) -> Stack:
         """Lay networks side by side; they give up their tables."""
         tables = {
-            name: torch.stack([n.tables[name].detach() for n in networks], 1)
+            name: side_by_side([n.tables[name].detach() for n in networks])
             for name in networks[0].tables
         }
         for network in networks:
@@ -134,6 +134,13 @@ def multiply(
     added = None if offset is None else offset.flatten()
     product = gather(matrix, table.flatten(1), added, out)
     return product.unflatten(1, table.shape[1:])
+
+
+def side_by_side(
+    tables: list[Float[Tensor, "rows hidden"]],
+) -> Float[Tensor, "rows runs hidden"]:
+    """The tables of all runs as one; that of a single run is not copied."""
+    return torch.stack(tables, 1) if len(tables) > 1 else tables[0][:, None]
 
 
 def offset_spans(shapes: dict[str, torch.Size]) -> dict[str, slice]:

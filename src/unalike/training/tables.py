@@ -17,6 +17,7 @@ from torch import Tensor
 from unalike.adjacency import Adjacency, Ids
 from unalike.kernels import kernels_of
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Held, Step, Weights
+from unalike.spacious import room_like
 
 Kind = TypeVar("Kind", bound="Table")
 Slope = Float[Tensor, "nodes runs width"]
@@ -112,7 +113,7 @@ class Adagrad(Table):
     def fresh(cls, now: Float[Tensor, "rows runs width"], *, half: bool) -> Adagrad:
         return cls(
             now=now,
-            best=now.clone(),
+            best=room_like(now).copy_(now),
             half=now.to(torch.bfloat16) if half else None,
             squares=torch.zeros_like(now[:, :, :1]),
         )
