@@ -4,12 +4,45 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 MACHINE = Path("/proc/meminfo")
-GROUP = Path("/sys/fs/cgroup")
+OWN_GROUPS = Path("/proc/self/cgroup")
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Where Linux notes what a group of processes may use of memory, and uses."""
+
+    root: Path
+    limit: str
+    used: str
+    idle: str
+    """Files that were read lie in memory only until somebody needs it."""
+
+    def left(self, group: str) -> Iterator[int]:
+        """What the limits of a group, and of those around it, leave."""
+        inner = self.root / group.strip("/")
+        for folder in (inner, *inner.parents):
+            limit = folder / self.limit
+            if limit.exists() and (most := limit.read_text().strip()).isdigit():
+                used = int((folder / self.used).read_text())
+                yield int(most) - used + _number(folder / "memory.stat", self.idle)
+
+
+LEDGERS = {
+    "": Ledger(Path("/sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file"),
+    "memory": Ledger(
+        Path("/sys/fs/cgroup/memory"),
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
+}
+"""Of both versions of control groups, by the controllers that they name."""
 
 
 def free_memory(device: torch.device) -> int:
@@ -22,16 +55,16 @@ def free_memory(device: torch.device) -> int:
 
 
 def machine_memory() -> Iterator[int]:
-    """What the machine has left, and what a container is allowed to take of it."""
+    """What the machine has left, and what containers and jobs may take of it."""
     if MACHINE.exists():
         yield 1024 * _number(MACHINE, "MemAvailable:")
     else:
         yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit, used = GROUP / "memory.max", GROUP / "memory.current"
-    if limit.exists() and (most := limit.read_text().strip()).isdigit():
-        # Files that were read lie in memory only until somebody needs it.
-        held = int(used.read_text()) - _number(GROUP / "memory.stat", "inactive_file")
-        yield int(most) - held
+    if OWN_GROUPS.exists():
+        for line in OWN_GROUPS.read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            if controllers in LEDGERS:
+                yield from LEDGERS[controllers].left(group)
 
 
 def _number(file: Path, name: str) -> int:
