@@ -21,7 +21,7 @@ LAYERS = [
     {"draft"},
     {"store"},
     {"importing", "datasets", "measures"},
-    {"batchings"},
+    {"batchings", "wiki"},
     {"training"},
     {"methods"},
     {"experiments"},
