@@ -90,7 +90,7 @@ class Collection:
         return self.about["tables"][table]["rows"]
 
     def batches(self, table: str, *columns: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table, a stretch at a time; all columns unless some are named."""
+        """The rows of a table, a stretch at a time; of all columns or of some."""
         path = self.folder / f"{table}.parquet"
         try:
             with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 22) as file:
