@@ -51,6 +51,7 @@ def crawl(
     folder = out.with_name(f".{out.name}.crawl")
     with alone(out):
         if out.exists():
+            shutil.rmtree(folder, ignore_errors=True)
             return _finished(out, asked)
         with opened(folder / "state.db") as database, _asking(api, manners) as wiki:
             site = _begin(database, asked, wiki)
