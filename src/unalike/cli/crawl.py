@@ -22,11 +22,11 @@ USUAL = Manners()
 
 def command(
     *,
-    out: Folder = None,
     api: Annotated[str | None, tyro.conf.arg(metavar="URL")] = None,
     start: Annotated[str | None, tyro.conf.arg(metavar="TITLE")] = None,
     pages: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
     collection: Folder = None,
+    out: Folder = None,
     vectors: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
     style: str = "plain",
     classes: int = CLASSES,
@@ -37,24 +37,23 @@ def command(
 ) -> None:
     """Make a graph of a wiki: articles, their links, words and views.
 
-    Reads articles breadth-first from the wiki's API into a collection, a folder of
-    tables beside the graph, and builds the graph from that. A command that was ended,
+    Articles are read breadth-first from the wiki's API into a collection, a folder of
+    tables beside the graph, and the graph is built from that. A command that was ended,
     however hard, goes on when it is given again. A finished collection can be built
-    again in other ways without asking the wiki.
+    again in other ways, without asking the wiki.
 
-    Example: unalike crawl --api https://simple.wikipedia.org/w/api.php
-    --start Mathematics --pages 1000 --contact me@example.org --out maths
+    Example: unalike crawl --collection simple.collection --style paper --out simple
 
     Args:
-        out: Folder of the graph to write; it must not exist.
         api: Address of the wiki's api.php.
         start: Title of the first article.
         pages: Articles to read.
-        collection: Folder of the collection; by default beside the graph.
-        vectors: Word vectors as a GloVe text file; without them, no features.
+        collection: Folder of the collection; by default OUT.collection.
+        out: Folder of the graph; it must not exist.
+        vectors: Word vectors, a GloVe text file; without it there are no features.
         style: How texts become words: plain or paper.
-        classes: Classes of equal size that the views are cut into.
-        contact: E-mail or web address that the wiki's operators can write to.
+        classes: Classes of about equal size that the views are cut into.
+        contact: E-mail or web address where the wiki's operators reach you.
         rate: Requests a second at most; 0 sets no limit.
         at_once: Requests that may be under way together.
         json: Print one JSON document instead of lines.
@@ -63,11 +62,12 @@ def command(
         raise UserError("Name the folder to write (--out).")
     if out.exists():
         raise UserError(f"{out} exists already; name another folder or remove it.")
+    heard: list[str] = []
     place = collection or out.with_name(f"{out.name}.collection")
     with progress_bar() as bar:
         if api is not None:
             manners = Manners(contact=contact, rate=rate, at_once=at_once)
-            found = read_api(api, start, pages, place, manners, bar)
+            found = read_api(api, start, pages, place, manners, bar, heard)
         elif collection is not None:
             found = Collection.open(collection)
         else:
@@ -75,12 +75,12 @@ def command(
         stored = build_graph(
             found, out, vectors=vectors, style=style, classes=classes, progress=bar
         )
-    told = summary(found, stored)
+    told = summary(place, found, stored)
     if json:
         answer(told)
-        return
-    say(told)
-    note(stored.remarks())
+    else:
+        say(told)
+    note(remark for remark in stored.remarks() if remark not in heard)
 
 
 def read_api(
@@ -90,46 +90,46 @@ def read_api(
     place: Path,
     manners: Manners,
     progress: Progress,
+    heard: list[str],
 ) -> Collection:
-    """Crawl a wiki."""
+    """Crawl a wiki; what it lacks is told at once, and heard."""
     if start is None or pages is None:
-        missing = "--start" if start is None else "--pages"
-        raise UserError(f"A crawl needs the first title and a number: give {missing}.")
+        missing = "the first title (--start)" if start is None else "a number (--pages)"
+        raise UserError(f"A crawl needs {missing}.")
     if not manners.contact:
         note(["no --contact was given; Wikipedia and others may refuse to answer."])
+
+    def tell(remark: str) -> None:
+        heard.append(remark)
+        note([remark])
+
     return crawl(
-        api,
-        start,
-        pages,
-        place,
-        manners=manners,
-        progress=progress,
-        tell=lambda remark: note([remark]),
+        api, start, pages, place, manners=manners, progress=progress, tell=tell
     )
 
 
-def summary(collection: Collection, stored: Stored) -> dict[str, Any]:
+def summary(place: Path, collection: Collection, stored: Stored) -> dict[str, Any]:
     """What was made, as the JSON document tells it."""
-    about = stored.about
     keys = ("num_nodes", "num_edges", "num_features", "num_classes", "class_names")
     return {
         "folder": str(stored.folder),
-        "collection": str(collection.folder),
-        **{key: about[key] for key in keys},
+        **{key: stored.about[key] for key in keys},
         "unlabelled": int((stored.array("labels") < 0).sum()),
-        **collection.about["counts"],
+        "collection": str(place),
+        "counts": collection.about["counts"],
         "remarks": stored.remarks(),
     }
 
 
 def say(told: dict[str, Any]) -> None:
     """A line about the graph, and one about what it was made of."""
+    counts = told["counts"]
     lines = (
         f"{told['folder']}: {told['num_nodes']:,} articles, {told['num_edges']:,} "
         f"links, {told['num_features']:,} features, {told['num_classes']} classes, "
         f"{told['unlabelled']:,} unlabelled",
-        f"{told['collection']}: {told['aliases']:,} aliases, {told['missing']:,} "
-        "missing titles; build it again with --collection",
+        f"{told['collection']}: {counts['aliases']:,} aliases, {counts['missing']:,} "
+        "missing titles; `unalike crawl --collection` builds other graphs of it",
     )
     for line in lines:
         OUT.print(line, soft_wrap=True, markup=False)
