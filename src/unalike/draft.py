@@ -85,9 +85,13 @@ class Draft:
         path.mkdir(exist_ok=True)
         return path / name
 
+    def discard_scratch(self) -> None:
+        """Remove the temporary files."""
+        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+
     def commit(self, about: dict[str, Any]) -> None:
         """Describe what was written, make it durable, and give it its name."""
-        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+        self.discard_scratch()
         arrays = {name: self._seal(name) for name in self.names}
         told = {"format": FORMAT, "unalike": __version__, **about}
         told["arrays"] = arrays | self.links

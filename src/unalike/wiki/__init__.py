@@ -1,0 +1,1 @@
+"""Wikis: their pages, links and views become a collection, and that a graph."""
