@@ -1,0 +1,1 @@
+"""Dumps: the public database dumps of a wiki, read into a collection."""
