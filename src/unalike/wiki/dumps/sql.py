@@ -53,6 +53,11 @@ class SqlTable:
                 break
         raise UserError(f"{path} does not begin with CREATE TABLE `{name}`.")
 
+    @property
+    def megabytes(self) -> float:
+        """The size of the file as it is."""
+        return self.path.stat().st_size / 1e6
+
     def rows(
         self, numbers: Sequence[str], *, text: str = "", length: str = ""
     ) -> Iterator[Rows]:
