@@ -98,7 +98,7 @@ def read_value(
             end = min(end, WRONG)
         return end, after - length, after if kind == TEXT else length
     end, value, whole = read_bare(block, at)
-    if starts_with(block, at, _NULL):
+    if block[at] == _NULL[0] and starts_with(block, at, _NULL):
         return end, -1 if kind == NUMBER else 0, length
     wrong = end >= 0 and (kind > NUMBER or (kind == NUMBER and not whole))
     return WRONG if wrong else end, value, length
