@@ -1,6 +1,5 @@
 """How fast are dumps of a wiki read, and in how much memory? Prints a table."""
 
-import resource
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from unalike.wiki.dumps.sql import SqlTable
 from unalike.wiki.dumps.unpacking import unpacked
 
 PREFIX = "benchwiki-20240101"
+HEADER = f"{'stage':<24}  seconds    CPU s  peak GB"
 PIECE = 1 << 20
 REDIRECTS, MISSING, OTHERS = 1.5, 2.0, 4.0
 """Redirects, missing titles and targets in other namespaces for each article."""
@@ -29,23 +29,35 @@ REST = ",0,0.123456789012,'20240101000000',NULL,123456789,4321,'wikitext',NULL)"
 """What the rows of the table `page` end in."""
 
 
+def peak() -> float:
+    """The most memory that was used since it was last asked, in GB (Linux)."""
+    status = Path("/proc/self/status").read_text("utf-8")
+    used = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    Path("/proc/self/clear_refs").write_text("5", "utf-8")
+    return int(used.split()[1]) * 1024 / 1e9
+
+
 class Clock:
-    """A listener that notes how long each stage takes."""
+    """A listener that prints what each stage took."""
 
     def __init__(self) -> None:
-        self.marks: list[tuple[str, float]] = []
+        self.now = ""
+        self.began = (0.0, 0.0)
 
     def stage(self, what: str, total: int | float | None, unit: str) -> None:
-        self.marks.append((what, time.perf_counter()))
+        self.stop()
+        peak()
+        self.now, self.began = what, (time.perf_counter(), time.process_time())
 
     def advance(self, amount: int | float, note: str = "") -> None:
         pass
 
-    def told(self) -> Iterator[tuple[str, float]]:
-        """Each stage with the seconds until the next."""
-        ends = [mark for _, mark in self.marks[1:]] + [time.perf_counter()]
-        for (what, began), end in zip(self.marks, ends, strict=True):
-            yield what, end - began
+    def stop(self) -> None:
+        """Print the line of the stage that ends."""
+        if self.now:
+            took = time.perf_counter() - self.began[0]
+            cpu = time.process_time() - self.began[1]
+            print(f"{self.now:<24} {took:8.1f} {cpu:8.1f} {peak():8.2f}", flush=True)
 
 
 def joined(*parts: str | pa.Array) -> bytes:
@@ -125,33 +137,32 @@ def generate(folder: Path, articles: int, num_links: int) -> None:
     write(folder, "pagelinks", dump_files.PAGELINKS, rows)
 
 
-def seconds(work: Iterable[object]) -> float:
-    """How long it takes to go through some work."""
-    began = time.perf_counter()
-    for _ in work:
-        pass
-    return time.perf_counter() - began
+def time_links(path: Path) -> None:
+    """Print what the largest table costs alone: to unpack, then to scan as well."""
+    clock = Clock()
+    table = SqlTable.open(path, "pagelinks")
+    for what, work in {
+        "Unpacking pagelinks": unpacked(path),
+        "and scanning it": table.rows(["pl_from", "pl_target_id"]),
+    }.items():
+        clock.stage(what, None, "")
+        for _ in work:
+            pass
+    clock.stop()
 
 
 def report(folder: Path, num_links: int) -> None:
     """Read the tables, and print what it cost."""
-    path = folder / f"{PREFIX}-pagelinks.sql.gz"
-    rows = SqlTable.open(path, "pagelinks").rows(["pl_from", "pl_target_id"])
-    next(rows)
-    print(f"pagelinks, packed       {path.stat().st_size / 1e6:8.1f} MB")
-    print(f"  unpacked              {seconds(unpacked(path)):8.1f} s")
-    print(f"  unpacked and scanned  {seconds(rows):8.1f} s")
+    print(HEADER)
+    time_links(folder / f"{PREFIX}-pagelinks.sql.gz")
     clock = Clock()
-    began = time.perf_counter()
+    began, before = time.perf_counter(), time.process_time()
     collection = collect(folder, folder / "collection", progress=clock)
-    took = time.perf_counter() - began
-    for what, own in clock.told():
-        print(f"{what:<23} {own:8.1f} s")
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    print(f"all                     {took:8.1f} s")
-    print(f"M links a second        {num_links / took / 1e6:8.2f}")
-    print(f"links that were kept    {collection.rows('links'):,}")
-    print(f"peak of memory          {usage.ru_maxrss * 1024 / 1e9:8.2f} GB")
+    clock.stop()
+    took, cpu = time.perf_counter() - began, time.process_time() - before
+    print(f"{'all':<24} {took:8.1f} {cpu:8.1f}")
+    print(f"{num_links:,} links, {collection.rows('links'):,} kept")
+    print(f"{num_links / took / 1e6:.2f} M links a second")
 
 
 def main() -> None:

@@ -68,8 +68,11 @@ class Found:
         self._write_links(writer, progress)
         (linked,) = self.linked.nonzero()
         self._write_aliases(writer, linked[linked < len(self.pages)])
-        missing = readable(self.names.take(linked[linked >= len(self.pages)]))
-        write_rows(writer, "missing", [pc.unique(missing).sort()])
+        missing = readable(self.names.take(linked[linked >= len(self.pages)])).sort()
+        # What is no text was replaced, so that two titles may have become the same.
+        repeated = pc.equal(missing[1:], missing[:-1])
+        new = pa.concat_arrays([pa.repeat(True, 1), pc.invert(repeated)])
+        write_rows(writer, "missing", [missing.filter(new[: len(missing)])])
 
     def _write_pages(self, writer: Writer) -> None:
         (kept,) = self.kept.nonzero()
