@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help env demo test slow-test gpu-test check format tree bench clean
+.PHONY: help env demo test slow-test gpu-test wiki-test check format tree bench clean
 
 help:                ## Show these targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -30,6 +30,9 @@ slow-test: env       ## Run the tests that take minutes.
 
 gpu-test: env        ## Run the tests of the CUDA kernels; needs a card.
 	@$(BIN)/python -m pytest -m gpu tests/gpu
+
+wiki-test: env       ## Run the tests against a real MediaWiki; needs Debian's mediawiki.
+	@$(BIN)/python -m pytest -m wiki -rs tests/oracles
 
 check: env           ## Format, lint, types and tests: what CI runs.
 	@$(BIN)/ruff format --check .

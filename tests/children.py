@@ -6,7 +6,12 @@ from typing import Any
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    ["unalike.datasets", "unalike.datasets.fetching", "unalike.experiments.sweep"]
+    [
+        "unalike.datasets",
+        "unalike.datasets.fetching",
+        "unalike.experiments.sweep",
+        "unalike.wiki.crawl",
+    ]
 )
 
 

@@ -64,6 +64,12 @@ def read_answer(told: Mapping[str, Any], titles: Sequence[str]) -> Answer:
     )
 
 
+def normal_title(told: Mapping[str, Any]) -> str | None:
+    """How the wiki itself writes the one title it was asked for, if it does so."""
+    steps = told["query"].get("normalized", [])
+    return _text(steps[0]["to"]) if steps else None
+
+
 def _fate(
     title: str,
     pages: Mapping[str, Any],

@@ -77,7 +77,7 @@ class Collection:
             raise UserError(f"{folder} is no collection: it has no {ABOUT}.") from None
         except ValueError as error:
             raise UserError(f"{path} is damaged: {error}.") from None
-        if not isinstance(about, dict) or not {"tables", "wiki"} <= about.keys():
+        if not isinstance(about, dict) or "tables" not in about:
             raise UserError(f"{path} does not describe a collection.")
         if (found := about.get("format")) != FORMAT:
             raise UserError(

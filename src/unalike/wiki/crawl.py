@@ -13,9 +13,10 @@ from typing import Any
 from unalike.datasets.lock import alone
 from unalike.errors import UserError
 from unalike.progress import SILENT, Progress
+from unalike.wiki.answer import normal_title
 from unalike.wiki.api import Api
 from unalike.wiki.collection import Collection
-from unalike.wiki.crew import Crew
+from unalike.wiki.crew import LOOK_UP, Crew
 from unalike.wiki.database import Database, opened
 from unalike.wiki.export import export
 from unalike.wiki.manners import Manners
@@ -51,6 +52,7 @@ def crawl(
     folder = out.with_name(f".{out.name}.crawl")
     with alone(out):
         if out.exists():
+            shutil.rmtree(folder, ignore_errors=True)
             return _finished(out, asked)
         with opened(folder / "state.db") as database, _asking(api, manners) as wiki:
             site = _begin(database, asked, wiki)
@@ -89,9 +91,12 @@ def _begin(database: Database, asked: dict[str, Any], api: Api) -> Site:
         _compare(begun, asked, "a crawl was begun here")
         return Site(**database.fact("site"))
     site = look_at(api)
+    start = api.ask({**LOOK_UP, "titles": asked["start"]}, normal_title)
     with database.together():
         database.note(asked=asked, site=asdict(site), started=_now())
-        database.do("INSERT INTO title (title, place) VALUES (?, 0)", asked["start"])
+        database.do(
+            "INSERT INTO title (title, place) VALUES (?, 0)", start or asked["start"]
+        )
     return site
 
 
