@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 ESCAPES = {
@@ -210,3 +212,41 @@ def _old_links(wiki, ids):
     for title, own in wiki.items():
         for one in sorted(set(_linked(own))):
             yield (ids[title], *place(one), place(title)[0])
+
+
+def write_database(path: Path, folder: Path, *, old: bool) -> Path:
+    """Write the tables of a MediaWiki's own SQLite database.
+
+    Its pagelinks are of the old form; the new one is made of them unless `old`.
+    """
+    with closing(sqlite3.connect(path)) as base:
+        tables = {name: _stored(base, name) for name in ("page", "redirect")}
+        columns, rows = _stored(base, "pagelinks")
+        tables["pagelinks"] = columns, rows
+    if not old:
+        links = [dict(zip(columns, row, strict=True)) for row in rows]
+        aims = dict.fromkeys((one["pl_namespace"], one["pl_title"]) for one in links)
+        ids = {aim: 3 * number + 2 for number, aim in enumerate(aims)}
+        tables["linktarget"] = LINKTARGET, [(ids[aim], *aim) for aim in ids]
+        tables["pagelinks"] = (
+            PAGELINKS,
+            [
+                (
+                    one["pl_from"],
+                    one["pl_from_namespace"],
+                    ids[one["pl_namespace"], one["pl_title"]],
+                )
+                for one in links
+            ],
+        )
+    folder.mkdir(parents=True)
+    for name, (columns, rows) in tables.items():
+        content = table(name, columns, rows, at_once=100)
+        pack(folder / f"testwiki-20240101-{name}.sql.gz", content)
+    return folder
+
+
+def _stored(base: sqlite3.Connection, name: str) -> tuple[dict[str, str], list[tuple]]:
+    told = base.execute(f"PRAGMA table_info({name})").fetchall()
+    columns = {column: kind for _, column, kind, *_ in told}
+    return columns, base.execute(f"SELECT * FROM {name}").fetchall()

@@ -3,12 +3,17 @@
 import dump_files
 import pyarrow.parquet as pq
 import pytest
+from fake_wiki import FakeWiki
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wiki_proxy import fronting
 
 from unalike.wiki.collection import TABLES
+from unalike.wiki.crawl import crawl
 from unalike.wiki.dumps import collect
+from unalike.wiki.manners import Manners
 
+EAGER = Manners(rate=0.0, longest_wait=0.001)
 WIKI = {
     "Hilbert space": ["Banach space", "Vector", "Hilbert space", "No such page"],
     "Banach space": ["Hilbert space", "Complete", "Talk:Vector", "Stefan's \\ lemma"],
@@ -202,3 +207,33 @@ def test_without_files_of_views_there_are_none(tmp_path):
     collection = collect(dump_files.write(WIKI, tmp_path / "dumps"), tmp_path / "out")
     assert set(views_of(tmp_path / "out").values()) == {None}
     assert "no file of page views" in collection.about["remarks"][0]
+
+
+FAKE = FakeWiki(
+    {
+        "Start": ["Alias", "Twice", "Circle", "Missing one", "Übung", "Broken"],
+        "Übung": ["Start", "Very far", "Alias"],
+        "Very far": ["Leaf", "Back", "Missing two"],
+        "Leaf": ["Start"],
+        "Unreached": ["Start"],
+    },
+    {
+        "Alias": "Übung",
+        "Twice": "Alias",
+        "Circle": "Round",
+        "Round": "Circle",
+        "Broken": "Nowhere",
+        "Back": "Start",
+    },
+)
+
+
+@pytest.mark.parametrize("most", [2, 3, 100])
+def test_dumps_give_what_a_crawl_gives(tmp_path, most):
+    wiki = {**FAKE.articles, **FAKE.redirects}
+    ids = {title: FAKE.page_id(title) for title in wiki}
+    dumps = dump_files.write(wiki, tmp_path / "dumps", ids=ids)
+    collect(dumps, tmp_path / "read", start="Twice", pages=most)
+    with fronting(FAKE) as front:
+        crawl(front.address, "Twice", most, tmp_path / "crawled", manners=EAGER)
+    assert tables(tmp_path / "read") == tables(tmp_path / "crawled")
