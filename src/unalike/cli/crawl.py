@@ -42,7 +42,7 @@ def command(
     however hard, goes on when it is given again. A finished collection can be built
     again in other ways, without asking the wiki.
 
-    Example: unalike crawl --collection simple.collection --style paper --out simple
+    Example: unalike crawl --api http://localhost/api.php --start Art --pages 9 --out a
 
     Args:
         api: Address of the wiki's api.php.

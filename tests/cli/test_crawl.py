@@ -1,0 +1,100 @@
+"""`unalike crawl`, from the command line to graphs that other commands read."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from fake_wiki import FakeWiki
+from wiki_proxy import fronting
+
+from unalike.cli.main import main
+
+WIKI = FakeWiki(
+    {f"Page {n}": [f"Page {(n + k * k) % 40}" for k in range(1, 6)] for n in range(40)},
+    {"Front page": "Page 1"},
+)
+
+
+def run(capsys, *words):
+    status = main(["crawl", *map(str, words)])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_a_wiki_becomes_a_graph_for_other_commands(tmp_path, capsys):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("page 1 0 0\narticle 0 1 0\n")
+    out = tmp_path / "graph"
+    with fronting(WIKI) as front:
+        asked = ["--api", front.address, "--start", "front page", "--pages", 30]
+        more = ["--rate", 0, "--contact", "me@example.org", "--vectors", vectors]
+        status, told, err = run(capsys, *asked, *more, "--out", out)
+        assert (status, err) == (0, "")
+        requests = len(front.asked)
+        status, told_again, _ = run(
+            capsys,
+            *("--collection", f"{out}.collection", "--out", tmp_path / "again"),
+            *("--style", "paper", "--classes", 2, "--json"),
+        )
+        assert status == 0 and len(front.asked) == requests
+    assert "30 articles" in told and "6 features, 5 classes" in told
+    about = json.loads(told_again)
+    assert about["num_nodes"] == 30 and about["num_features"] == 0
+    assert about["counts"]["pages"] == 30 and about["num_classes"] == 2
+    assert main(["measure", str(out), "--json"]) == 0
+    training = ["linkx", "--splits", "0", "--epochs", "2", "--hidden", "4"]
+    assert main(["train", str(out), *training]) == 0
+    assert main(["measure", str(tmp_path / "again")]) == 0
+
+
+def test_what_a_wiki_lacks_is_told_once(tmp_path, capsys):
+    bare = FakeWiki(WIKI.articles, WIKI.redirects, extras=())
+    with fronting(bare) as front:
+        asked = ["--api", front.address, "--start", "Page 1", "--pages", 5, "--rate", 0]
+        status, _, err = run(capsys, *asked, "--out", tmp_path / "g")
+    assert status == 0
+    for part in ("TextExtracts", "PageViewInfo", "--contact", "no features"):
+        assert err.count(part) == 1
+
+
+def test_mistakes_end_in_one_line_before_anything_is_asked(tmp_path, capsys):
+    (tmp_path / "there").mkdir()
+    with fronting(WIKI) as front:
+        api = ["--api", front.address]
+        out = ["--out", tmp_path / "g"]
+        for words, part in [
+            ([*api, "--start", "A", "--pages", 1], "--out"),
+            ([*api, "--out", tmp_path / "there"], "exists already"),
+            (out, "--collection"),
+            ([*api, *out, "--pages", 1], "--start"),
+            ([*api, *out, "--start", "A"], "--pages"),
+            ([*api, *out, "--start", "A", "--pages", 1, "--rate", -1], "rate"),
+            ([*api, *out, "--start", "A", "--pages", 1, "--at-once", 0], "at once"),
+        ]:
+            status, told, err = run(capsys, *words)
+            assert (status, told) == (1, "") and part in err, err
+            assert err.startswith("error: ") and err.count("\n") == 1
+        assert not front.asked
+
+
+def test_an_interrupted_crawl_goes_on(tmp_path, capsys):
+    out = tmp_path / "g"
+    with fronting(WIKI) as front:
+        asked = ["--api", front.address, "--start", "Page 1", "--pages", "30"]
+        words = [*asked, "--out", str(out), "--at-once", "2", "--contact", "me"]
+        front.pause = 5.0
+        process = subprocess.Popen(
+            [sys.executable, "-m", "unalike", "crawl", *words],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while not front.asked:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130 and "interrupted" in err
+        front.pause = 0.0
+        assert run(capsys, *words, "--rate", 0)[0] == 0
