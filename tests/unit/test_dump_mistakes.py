@@ -1,5 +1,6 @@
 """What is wrong with dump files is told in one line."""
 
+import errno
 import gzip
 
 import dump_files
@@ -147,3 +148,11 @@ def test_a_folder_that_is_another_collection(dumps, tmp_path):
     collect(dumps, tmp_path / "out")
     with pytest.raises(UserError, match="other dumps or pages"):
         collect(dumps, tmp_path / "out", start="A", pages=1)
+
+
+def test_a_full_disk(dumps, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("numpy.save", full)
+    fails(dumps, r"Cannot write .*\.out\.dumps: No space left on device\.")

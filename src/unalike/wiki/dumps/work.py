@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from unalike.errors import UserError
 from unalike.wiki.dumps.files import DumpFiles
 
 
@@ -49,9 +50,13 @@ class Work:
         if not self.has(name):
             begun = self.folder / f"{name}.begun"
             shutil.rmtree(begun, ignore_errors=True)
-            begun.mkdir()
-            fill(Stage(begun))
-            begun.rename(final)
+            try:
+                begun.mkdir()
+                fill(Stage(begun))
+                begun.rename(final)
+            except OSError as error:
+                told = error.strerror or error
+                raise UserError(f"Cannot write {self.folder}: {told}.") from None
         return Stage(final)
 
     def discard(self) -> None:
