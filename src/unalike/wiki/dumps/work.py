@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from unalike.errors import UserError
 from unalike.wiki.dumps.files import DumpFiles
@@ -54,6 +55,8 @@ class Work:
                 begun.mkdir()
                 fill(Stage(begun))
                 begun.rename(final)
+                # Arrow keeps what it was given for a next time; other stages need it.
+                pa.default_memory_pool().release_unused()
             except OSError as error:
                 told = error.strerror or error
                 raise UserError(f"Cannot write {self.folder}: {told}.") from None
