@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import struct
@@ -15,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
+
+from unalike.wiki.connection import LIMIT
 
 Form = dict[str, str]
 Backend = Callable[[Form], dict[str, Any]]
@@ -55,14 +58,18 @@ class Handler(BaseHTTPRequestHandler):
             fault = front.faults.pop(0) if front.faults else ""
         time.sleep(front.pause)
         try:
-            FAULTS[fault](self, form)
+            (FAULTS | REFUSALS)[fault](self, form)
         finally:
             with front.lock:
                 front.at_once -= 1
 
-    def give(self, body: bytes, status: int = 200, length: int | None = None) -> None:
+    def give(
+        self, body: bytes, status: int = 200, length: int | None = None, **headers: str
+    ) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json; charset=utf-8")
+        kind = {"Content_Type": "application/json; charset=utf-8"}
+        for name, value in (kind | headers).items():
+            self.send_header(name.replace("_", "-"), value)
         self.send_header("Content-Length", str(length or len(body)))
         if status != 200 or b'"maxlag"' in body:
             self.send_header("Retry-After", self.front.retry_after)
@@ -92,6 +99,10 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.close()
         self.connection.close()
 
+    def pack(self, form: Form) -> None:
+        body = json.dumps(self.front.backend(form)).encode()
+        self.give(gzip.compress(body), Content_Encoding="gzip")
+
     def dawdle(self, form: Form) -> None:
         time.sleep(0.6)
         self.answer(form)
@@ -113,9 +124,22 @@ FAULTS: dict[str, Callable[[Handler, Form], None]] = {
     "broken off": Handler.break_off,
     "reset": Handler.reset,
     "slow": Handler.dawdle,
+    "packed": Handler.pack,
     "no query": lambda handler, _: handler.give(b'{"batchcomplete": true}'),
     "list": lambda handler, _: handler.give(b"[1]"),
 }
+
+"""What a crawl gets over."""
+
+REFUSALS: dict[str, Callable[[Handler, Form], None]] = {
+    "moved": lambda handler, _: handler.give(b"", 301, Location="https://elsewhere"),
+    "forbidden": lambda handler, _: handler.give(b"Who are you?", 403),
+    "page": lambda handler, _: handler.give(b"<html>", Content_Type="text/html"),
+    "bomb": lambda handler, _: handler.give(
+        gzip.compress(b" " * (LIMIT + 1)), Content_Encoding="gzip"
+    ),
+}
+"""What it does not."""
 
 
 class Server(ThreadingHTTPServer):

@@ -73,6 +73,8 @@ def test_mistakes_end_in_one_line_before_anything_is_asked(tmp_path, capsys):
             ([*api, *out, "--start", "A"], "--pages"),
             ([*api, *out, "--start", "A", "--pages", 1, "--rate", -1], "rate"),
             ([*api, *out, "--start", "A", "--pages", 1, "--at-once", 0], "at once"),
+            ([*api, *out, "--start", "A", "--pages", 1, "--style", "odd"], "style"),
+            ([*api, *out, "--start", "A", "--pages", 1, "--vectors", "no"], "vectors"),
         ]:
             status, told, err = run(capsys, *words)
             assert (status, told) == (1, "") and part in err, err

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from wiki_proxy import DAYS, FAULTS, fronting
 
 from unalike.errors import UserError
+from unalike.wiki.api import asked_rest
 from unalike.wiki.collection import TABLES, Collection
 from unalike.wiki.crawl import crawl
 from unalike.wiki.manners import Manners
@@ -281,6 +282,41 @@ def test_nonsense_is_refused(tmp_path, asked, message):
 def test_errors_of_the_wiki_are_told(tmp_path, told, message):
     with fronting(lambda _: told) as front, pytest.raises(UserError, match=message):
         crawl(front.address, "Start", 1, tmp_path / "c", manners=EAGER)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "message"),
+    [
+        ("moved", "answers 301 and points to https://elsewhere"),
+        ("forbidden", "answers 403"),
+        ("page", "is a web page"),
+        ("bomb", "more than 67,108,864 bytes"),
+    ],
+)
+def test_refusals_end_the_crawl_at_once(tmp_path, refusal, message):
+    with fronting(SMALL) as front:
+        front.faults = ["", "", refusal]
+        with pytest.raises(UserError, match=message):
+            crawl(front.address, "Start", 1, tmp_path / "c", manners=EAGER)
+        assert len(front.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("header", "least", "most"),
+    [
+        (None, 0, 0),
+        ("7", 7, 7),
+        ("-3", 0, 0),
+        ("soon", 0, 0),
+        ("nan", 0, 3600),
+        ("1e9", 3600, 3600),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0, 0),
+        ("Fri, 01 Jan 2100 00:00:00 GMT", 3600, 3600),
+        ("Fri, 01 Jan 2100 00:00:00 -0000", 3600, 3600),
+    ],
+)
+def test_a_rest_is_a_number_or_a_date_and_has_an_end(header, least, most):
+    assert least <= asked_rest(header) <= most
 
 
 def test_an_answer_that_never_ends_is_noticed(tmp_path):

@@ -161,7 +161,7 @@ def test_the_paper_cleans_in_its_own_way(text, words):
         ("", "holds no vectors"),
         ("the 1 2\nof 1\n", "line 2 has 1 numbers instead of 2"),
         ("the 1 2\ngraph 1 two\n", "line 2: could not convert"),
-        ("the 1 2\ngraph 1 nan\n", "line 2 holds a number that is not finite"),
+        ("the 1 2\ngraph 1 nan\n", "line 2 holds a number that is too large"),
         ("alone\n", "line 1 is no word"),
         ("x" * (1 << 17), "line 1 is too long"),
     ],
@@ -176,7 +176,9 @@ def test_damaged_vectors_are_told_by_line(tmp_path, text, message):
 
 def test_mistakes_are_told(tmp_path):
     collection = collect(tmp_path / "c")
-    with pytest.raises(UserError, match=r"nowhere\.txt cannot be read"):
+    with pytest.raises(
+        UserError, match=r"nowhere\.txt, the file of word vectors, is not"
+    ):
         build_graph(collection, tmp_path / "g", vectors=tmp_path / "nowhere.txt")
     with pytest.raises(UserError, match="Did you mean 'paper'"):
         build_graph(collection, tmp_path / "g", style="papers")

@@ -11,7 +11,7 @@ from unalike.cli.console import OUT, answer, note, progress_bar
 from unalike.errors import UserError
 from unalike.progress import Progress
 from unalike.store import Stored
-from unalike.wiki.build import CLASSES, build_graph
+from unalike.wiki.build import CLASSES, build_graph, check_build
 from unalike.wiki.collection import Collection
 from unalike.wiki.crawl import crawl
 from unalike.wiki.manners import Manners
@@ -62,6 +62,7 @@ def command(
         raise UserError("Name the folder to write (--out).")
     if out.exists():
         raise UserError(f"{out} exists already; name another folder or remove it.")
+    check_build(vectors, style, classes)
     heard: list[str] = []
     place = collection or out.with_name(f"{out.name}.collection")
     with progress_bar() as bar:

@@ -9,6 +9,7 @@ from typing import Any
 
 ARTICLES = 0
 """The namespace of articles."""
+LARGEST = 1 << 50
 
 
 class Fate(IntEnum):
@@ -83,7 +84,7 @@ def _fate(
         title = redirects[title]
     page = pages.get(title, {})
     if _is_article(page):
-        return Fate.ALIAS if met else Fate.PAGE, int(page["pageid"])
+        return Fate.ALIAS if met else Fate.PAGE, _number(page["pageid"])
     if page.get("missing") and not met:
         return Fate.MISSING, None
     return Fate.ELSEWHERE, None
@@ -98,17 +99,25 @@ def _part(page: Mapping[str, Any]) -> Part:
     links = (link for link in page.get("links", []) if link["ns"] == ARTICLES)
     views = (page.get("pageviews") or {}).items()
     return Part(
-        int(page["pageid"]),
+        _number(page["pageid"]),
         _text(page["title"]),
         [_text(link["title"]) for link in links],
         None if intro is None else _text(intro),
-        {_text(day): None if count is None else int(count) for day, count in views},
+        {_text(day): None if count is None else _number(count) for day, count in views},
     )
 
 
 def _text(value: Any) -> str:
     """A string that can be written as UTF-8."""
-    value.encode("utf-8")
     if not isinstance(value, str):
         raise TypeError(value)
+    value.encode("utf-8")
     return value
+
+
+def _number(value: Any) -> int:
+    """A count or an id, small enough for sums of them to be written down."""
+    number = int(value)
+    if not 0 <= number < LARGEST:
+        raise ValueError(value)
+    return number

@@ -134,7 +134,7 @@ def asked_rest(header: str | None) -> float:
     if header is None:
         return 0.0
     try:
-        return min(max(float(header), 0.0), LONGEST_REST)
+        return _bounded(float(header))
     except ValueError:
         pass
     try:
@@ -143,5 +143,8 @@ def asked_rest(header: str | None) -> float:
         return 0.0
     if date.tzinfo is None:
         date = date.replace(tzinfo=UTC)
-    left = (date - datetime.now(UTC)).total_seconds()
-    return min(max(left, 0.0), LONGEST_REST)
+    return _bounded((date - datetime.now(UTC)).total_seconds())
+
+
+def _bounded(seconds: float) -> float:
+    return min(LONGEST_REST, max(0.0, seconds))

@@ -18,7 +18,7 @@ from unalike.metrics import ACCURACY
 from unalike.progress import SILENT, Progress
 from unalike.split import random_splits, to_matrix
 from unalike.store import Stored, add_names, open_graph
-from unalike.wiki.collection import Collection
+from unalike.wiki.collection import TABLES, Collection
 from unalike.wiki.features import add_features
 from unalike.wiki.style import STYLES
 
@@ -43,15 +43,13 @@ def build_graph(
     of its intro. The labels are even quantiles of the views, over the articles whose
     views are known.
     """
-    if classes < 2:
-        raise UserError(f"Labels need 2 classes or more, not {classes}.")
-    chosen = lookup(STYLES, style, "style")
+    check_build(vectors, style, classes)
     with drafting(out) as draft:
         progress.stage("checking", None, "bytes")
         collection.check()
         ids, class_names = _add_pages(draft, collection, classes)
         num_edges = _add_links(draft, collection, ids, progress)
-        made_of = add_features(draft, collection, vectors, chosen, progress)
+        made_of = add_features(draft, collection, vectors, STYLES[style], progress)
         draft.commit(
             {
                 "num_nodes": len(ids),
@@ -75,12 +73,22 @@ def build_graph(
     return open_graph(out)
 
 
+def check_build(vectors: Path | None, style: str, classes: int) -> None:
+    """Refuse what no collection could be built with."""
+    if vectors is not None and not vectors.is_file():
+        raise UserError(f"{vectors}, the file of word vectors, is not there.")
+    if classes < 2:
+        raise UserError(f"Labels need 2 classes or more, not {classes}.")
+    lookup(STYLES, style, "style")
+
+
 def _add_pages(
     draft: Draft, collection: Collection, classes: int
 ) -> tuple[np.ndarray, list[str]]:
     """Write names, labels and splits; gives the page ids and what classes stand for."""
     columns = ("page_id", "title", "views")
-    pages = pa.Table.from_batches(collection.batches("pages", *columns))
+    schema = pa.schema([TABLES["pages"].field(name) for name in columns])
+    pages = pa.Table.from_batches(collection.batches("pages", *columns), schema)
     views = pages["views"].to_numpy().astype(np.float64)
     labels = quantile_labels(views, classes)
     splits = random_splits(labels, count=SPLITS) if (labels >= 0).any() else []
@@ -112,7 +120,8 @@ def _add_links(
     place = 0
     for batch in collection.batches("links"):
         source, target = (_places(column, ids) for column in batch.columns)
-        degrees[1:] += np.bincount(source, minlength=len(ids))
+        rows, counts = np.unique(source, return_counts=True)
+        degrees[rows + 1] += counts
         columns[place : place + len(target)] = target
         place += len(target)
         progress.advance(len(target))

@@ -53,8 +53,9 @@ pairs of page ids that are in pages, ascending by source, then target; redirects
 followed to the article they lead to, and links from an article to itself, also by way
 of a redirect, are left out, as are links to what is no article of the collection.
 aliases: titles of redirects to articles of the collection, over any number of steps,
-ascending. missing: titles that are linked and do not exist, ascending; a redirect that
-leads nowhere exists, so it is neither an alias nor missing.
+ascending; a crawl knows those that are linked. missing: titles that are linked and do
+not exist, ascending; a redirect that leads nowhere exists, so it is neither an alias
+nor missing.
 Titles have spaces, not underscores, and ascend by their UTF-8 bytes.
 """
 
@@ -89,12 +90,14 @@ class Collection:
         """How many rows a table has."""
         return self.about["tables"][table]["rows"]
 
-    def batches(self, table: str, *columns: str) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, table: str, *columns: str, rows: int = ROWS
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of a table, a stretch at a time; of all columns or of some."""
         path = self.folder / f"{table}.parquet"
         try:
             with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 22) as file:
-                yield from file.iter_batches(ROWS, columns=list(columns) or None)
+                yield from file.iter_batches(rows, columns=list(columns) or None)
         except (pa.ArrowException, OSError) as error:
             raise UserError(f"{path} is damaged or missing: {error}") from None
 

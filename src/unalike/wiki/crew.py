@@ -91,7 +91,5 @@ class Crew:
     def _note(self) -> str:
         seconds = max(time.monotonic() - self.begun_at, 1e-9)
         rate = self.api.pace.turns / seconds
-        state = self.state
-        return (
-            f"{state.num_links:,} links, {state.queue:,} queued, {rate:.1f} requests/s,"
-        )
+        links, queue = self.state.num_links, self.state.queue
+        return f"· {links:,} links · {queue:,} queued · {rate:.1f} requests/s"

@@ -66,7 +66,8 @@ class Database:
         try:
             yield
         except BaseException:
-            self.do("ROLLBACK")
+            if self.base.in_transaction:
+                self.do("ROLLBACK")
             raise
         self.do("COMMIT")
 

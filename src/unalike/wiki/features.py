@@ -14,6 +14,9 @@ from unalike.wiki.collection import Collection
 from unalike.wiki.style import Style
 from unalike.wiki.vectors import Lexicon, Vectors
 
+PAGES = 1 << 13
+"""Pages whose words are in memory together."""
+
 Texts = tuple[list[list[str]], list[list[str]]]
 """The words of some titles, and those of their intros."""
 
@@ -63,7 +66,7 @@ def _texts(
     collection: Collection, style: Style, what: str, progress: Progress
 ) -> Iterator[Texts]:
     progress.stage(what, collection.rows("pages"), "pages")
-    for batch in collection.batches("pages", "title", "intro"):
+    for batch in collection.batches("pages", "title", "intro", rows=PAGES):
         yield (
             [style.words(title) for title in batch.column("title").to_pylist()],
             [style.words(style.clean(i)) for i in batch.column("intro").to_pylist()],

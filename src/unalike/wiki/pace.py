@@ -22,18 +22,23 @@ class Pace:
 
     def wait(self) -> None:
         """Come back when it is this thread's turn."""
-        with self.lock:
-            now = time.monotonic()
-            turn = max(now, self.free_at)
-            self.free_at = turn + self.gap
-            self.turns += 1
-        if self.stopped.wait(turn - now):
-            raise StoppedError
+        while not self.stopped.wait(self._left()):
+            with self.lock:
+                now = time.monotonic()
+                if now >= self.free_at:
+                    self.free_at = now + self.gap
+                    self.turns += 1
+                    return
+        raise StoppedError
 
     def rest(self, seconds: float) -> None:
         """Nobody asks for so many seconds."""
         with self.lock:
             self.free_at = max(self.free_at, time.monotonic() + seconds)
+
+    def _left(self) -> float:
+        with self.lock:
+            return max(0.0, self.free_at - time.monotonic())
 
     def stop(self) -> None:
         """Wake everybody up for good."""

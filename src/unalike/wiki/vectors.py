@@ -16,6 +16,8 @@ from unalike.wiki.style import Style
 
 LONGEST = 1 << 17
 """The most bytes of a line."""
+LARGEST = 65504.0
+"""What half precision can hold."""
 TOLD = 1 << 13
 """Lines between two words about progress."""
 
@@ -136,6 +138,6 @@ def _vector(path: Path, place: int, numbers: list[bytes]) -> np.ndarray:
         vector = np.array(numbers).astype(np.float32)
     except ValueError as error:
         raise UserError(f"{path}, line {place}: {error}.") from None
-    if not np.isfinite(vector).all():
-        raise UserError(f"{path}, line {place} holds a number that is not finite.")
+    if not (np.abs(vector) < LARGEST).all():
+        raise UserError(f"{path}, line {place} holds a number that is too large.")
     return vector

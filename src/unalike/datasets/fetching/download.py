@@ -1,4 +1,4 @@
-"""Downloads that survive breaks; the one place where unalike uses the network."""
+"""Downloads that survive breaks."""
 
 from __future__ import annotations
 
