@@ -15,6 +15,8 @@ from unalike.importing.threads import ahead
 from unalike.wiki.dumps.scanner import LENGTH, NUMBER, SKIP, TEXT, WRONG, scan
 from unalike.wiki.dumps.unpacking import Block, unpacked
 
+HEAD = 1 << 22
+"""Bytes in which a dump must tell its columns."""
 _CREATE = re.compile(rb"CREATE TABLE `(\w+)` \((.*?)\n\)", re.DOTALL)
 _COLUMN = re.compile(rb"^\s*`(\w+)`", re.MULTILINE)
 
@@ -49,7 +51,7 @@ class SqlTable:
             if (create := _CREATE.search(head)) and create[1].decode() == name:
                 found = _COLUMN.findall(create[2])
                 return cls(path, name, [column.decode() for column in found])
-            if b"\nINSERT INTO" in head:
+            if b"\nINSERT INTO" in head or len(head) > HEAD:
                 break
         raise UserError(f"{path} does not begin with CREATE TABLE `{name}`.")
 
