@@ -11,6 +11,7 @@ CONTEXT.set_forkserver_preload(
         "unalike.datasets.fetching",
         "unalike.experiments.sweep",
         "unalike.wiki.crawl",
+        "unalike.wiki.dumps",
     ]
 )
 

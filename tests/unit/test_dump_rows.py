@@ -1,0 +1,114 @@
+"""Rows of a dump come back as they went in, wherever blocks end."""
+
+import bz2
+import gzip
+
+import dump_files
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unalike.wiki.dumps import unpacking
+from unalike.wiki.dumps.sql import SqlTable
+
+COLUMNS = {
+    "id": "int",
+    "kind": "int",
+    "random": "double",
+    "title": "varbinary(255)",
+    "note": "varbinary(32)",
+}
+ROWS = st.lists(
+    st.tuples(
+        st.integers(-(2**62), 2**62),
+        st.none() | st.integers(0, 15),
+        st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        st.none() | st.binary(max_size=40) | st.text("a'\\\n,();é中\0\"", max_size=20),
+        st.none() | st.text("'),(\\é", max_size=10),
+    ),
+    max_size=30,
+)
+
+
+def read(path, **wanted):
+    table = SqlTable.open(path, "things")
+    numbers, texts = [], []
+    for rows in table.rows(["id", "kind"], **wanted):
+        numbers += rows.numbers.tolist()
+        texts += rows.text.cast("large_binary").to_pylist()
+    return numbers, texts
+
+
+def as_bytes(text):
+    return text.encode() if isinstance(text, str) else text or b""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("rows")
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS, piece=st.sampled_from([1, 7, 64, 1 << 18]))
+def test_rows_come_back(folder, rows, piece):
+    path = folder / "rows.sql"
+    dump_files.pack(path, dump_files.table("things", COLUMNS, rows))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unpacking, "BLOCK", piece)
+        patch.setattr(unpacking, "PIECE", piece)
+        numbers, texts = read(path, text="title", length="note")
+    assert texts == [as_bytes(row[3]) for row in rows]
+    assert numbers == [
+        [row[0], -1 if row[1] is None else row[1], len(as_bytes(row[4]))]
+        for row in rows
+    ]
+
+
+def written(rows):
+    return dump_files.table("things", COLUMNS, rows)
+
+
+def test_long_texts_take_more_than_a_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacking, "BLOCK", 1 << 12)
+    monkeypatch.setattr(unpacking, "PIECE", 1 << 10)
+    long = "'\\é" * (1 << 12)
+    rows = [(1, 0, None, "short", None), (2, 0, None, long, long), (3, 0, 0.5, "", "")]
+    path = dump_files.pack(tmp_path / "rows.sql.gz", written(rows))
+    numbers, texts = read(path, text="title", length="note")
+    assert numbers == [[1, 0, 0], [2, 0, len(long.encode())], [3, 0, 0]]
+    assert texts == [b"short", long.encode(), b""]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)]
+)
+def test_files_of_several_packed_ones_are_read_as_one(tmp_path, suffix, pack):
+    whole = written([(number, 1, 0.1, f"t{number}", None) for number in range(50)])
+    path = tmp_path / f"rows.sql{suffix}"
+    path.write_bytes(pack(whole[:300]) + pack(b"") + pack(whole[300:]) + bytes(100))
+    numbers, _ = read(path)
+    assert numbers == [[number, 1] for number in range(50)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        b"\n(7,1,NULL,_binary 'a''b',''),\n(8,2,-1.5e-3,'c','');",
+        b" (7, 1 , 0x41, 'a\\'b', NULL) , ( 8,2,3,'c',NULL );",
+    ],
+)
+def test_other_spellings_of_rows_are_read(tmp_path, values):
+    path = tmp_path / "rows.sql"
+    other = b"INSERT INTO `others` VALUES (1,2,3,4,5,6);\n"
+    path.write_bytes(written([]) + other + b"INSERT INTO `things` VALUES" + values)
+    assert read(path, text="title") == ([[7, 1], [8, 2]], [b"a'b", b"c"])
+
+
+def test_columns_are_found_by_name(tmp_path):
+    turned = dict(reversed(COLUMNS.items()))
+    rows = [("note", "title", 0.5, 3, 4)]
+    path = dump_files.pack(
+        tmp_path / "rows.sql", dump_files.table("things", turned, rows)
+    )
+    assert read(path, text="title") == ([[3, 4]], [b"title"])
+    assert read(path, text="note") == ([[3, 4]], [b"note"])

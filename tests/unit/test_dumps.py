@@ -1,0 +1,239 @@
+"""Dump files of a known wiki give exactly its graph."""
+
+import dump_files
+import pyarrow.parquet as pq
+import pytest
+from fake_wiki import FakeWiki
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wiki_proxy import fronting
+
+from unalike.wiki.collection import TABLES
+from unalike.wiki.crawl import crawl
+from unalike.wiki.dumps import collect
+from unalike.wiki.manners import Manners
+
+EAGER = Manners(rate=0.0, longest_wait=0.001)
+WIKI = {
+    "Hilbert space": ["Banach space", "Vector", "Hilbert space", "No such page"],
+    "Banach space": ["Hilbert space", "Complete", "Talk:Vector", "Stefan's \\ lemma"],
+    "Vector": "Vector space",
+    "Vector space": ["Vector", "Linear space", "Field", "Ünïcode/中文 🎈"],
+    "Linear space": "Vector",
+    "Field": ["Elsewhere", "Broken", "Circle", "Talkative", "vector space"],
+    "Stefan's \\ lemma": [],
+    "Ünïcode/中文 🎈": ["é" * 127, "Hilbert space", "A_(b),_'c';_INSERT INTO"],
+    "é" * 127: ["Hilbert space"],
+    "Complete": ["Hilbert space", "Vector space", "Linear space"],
+    "Elsewhere": "de:Irgendwo",
+    "Broken": "Nowhere",
+    "Circle": "Circular",
+    "Circular": "Round",
+    "Round": "Circle",
+    "Talkative": "Talk:Vector",
+    "Talk:Vector": ["Hilbert space", "Seen by talk alone"],
+    "Alone": ["Hilbert space"],
+}
+
+
+def led(wiki, title):
+    """The article behind a title, or None."""
+    met = set()
+    while isinstance(wiki.get(title), str) and title not in met:
+        met.add(title)
+        title = wiki[title]
+    article = isinstance(wiki.get(title), list) and not title.startswith("Talk:")
+    return title if article else None
+
+
+def articles(wiki):
+    return [title for title in wiki if led(wiki, title) == title]
+
+
+def met_from(wiki, start, most):
+    """The articles that a crawl meets first, by the rule in plain words."""
+    queue, found = [start], []
+    for title in queue:
+        article = led(wiki, title)
+        if article and article not in found and len(found) < most:
+            found.append(article)
+            new = [t for t in wiki[article] if t not in queue and ":" not in t]
+            queue += sorted({t.replace("_", " ") for t in new} - set(queue))
+    return found
+
+
+def expected(wiki, ids, kept, start=None):
+    """The four tables, by their definitions."""
+    linked = {(a, t.replace("_", " ")) for a in kept for t in wiki[a]}
+    linked = {(a, t) for a, t in linked if not t.startswith("Talk:")}
+    titles = {t for _, t in linked} | ({start} if start else set())
+    aliases = {t for t in titles if isinstance(wiki.get(t), str)}
+    return {
+        "pages": sorted(ids[a] for a in kept),
+        "links": sorted(
+            {
+                (ids[a], ids[b])
+                for a, t in linked
+                if (b := led(wiki, t)) in kept and a != b
+            }
+        ),
+        "aliases": sorted(
+            ((t, ids[led(wiki, t)]) for t in aliases if led(wiki, t) in kept),
+            key=lambda row: row[0].encode(),
+        ),
+        "missing": sorted((t for t in titles if t not in wiki), key=str.encode),
+    }
+
+
+def tables(folder):
+    found = {name: pq.read_table(folder / f"{name}.parquet") for name in TABLES}
+    assert all(found[name].schema == TABLES[name] for name in TABLES)
+    rows = {
+        name: [tuple(row.values()) for row in t.to_pylist()]
+        for name, t in found.items()
+    }
+    return {
+        "pages": [row[0] for row in rows["pages"]],
+        "links": rows["links"],
+        "aliases": rows["aliases"],
+        "missing": [row[0] for row in rows["missing"]],
+    }
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["by id", "by title"])
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ""])
+def test_a_known_wiki_gives_its_graph(tmp_path, suffix, old):
+    dumps = dump_files.write(WIKI, tmp_path / "dumps", suffix=suffix, old=old)
+    collection = collect(dumps, tmp_path / "out")
+    ids = dump_files.numbered(WIKI)
+    assert tables(tmp_path / "out") == expected(WIKI, ids, articles(WIKI))
+    assert collection.about["wiki"] == "testwiki"
+    assert collection.about["dates"]["dump"] == "20240101"
+    assert {one.name for one in tmp_path.iterdir()} == {"dumps", "out", ".out.lock"}
+
+
+TITLES = ["A", "B", "C", "Da", "D_a", "D b", "É", "Z z", "a", "Talk:A"]
+LINKED = st.sampled_from([*TITLES, "Gone", "gone by"])
+OWN = st.lists(LINKED, max_size=6) | st.sampled_from([*TITLES, "Gone", "de:X"])
+
+
+@st.composite
+def wikis(draw):
+    titles = draw(st.lists(st.sampled_from(TITLES), min_size=1, unique=True))
+    titles = list({title.replace("_", " ") for title in titles} - {"A"})
+    wiki = {"A": draw(st.lists(LINKED, max_size=6))}
+    for title in sorted(titles):
+        wiki[title] = draw(OWN)
+    return {
+        title: own.replace("_", " ")
+        if isinstance(own, str)
+        else [one.replace("_", " ") for one in own]
+        for title, own in wiki.items()
+    }
+
+
+@settings(max_examples=25, deadline=None)
+@given(wiki=wikis(), old=st.booleans(), most=st.integers(1, 6))
+def test_any_wiki_gives_its_graph(tmp_path_factory, wiki, old, most):
+    folder = tmp_path_factory.mktemp("wiki")
+    ids = dump_files.numbered(wiki)
+    dumps = dump_files.write(wiki, folder / "dumps", old=old, suffix="")
+    collect(dumps, folder / "all")
+    assert tables(folder / "all") == expected(wiki, ids, articles(wiki))
+    collect(dumps, folder / "some", start="A", pages=most)
+    kept = met_from(wiki, "A", most)
+    assert tables(folder / "some") == expected(wiki, ids, kept, "A")
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 5, 100, None])
+@pytest.mark.parametrize("start", ["Hilbert space", "Vector", "hilbert_space"])
+def test_a_ball_holds_what_a_crawl_meets_first(tmp_path, start, most):
+    dumps = dump_files.write(WIKI, tmp_path / "dumps")
+    collection = collect(dumps, tmp_path / "out", start=start, pages=most)
+    title = start.replace("_", " ").replace("hilbert", "Hilbert")
+    kept = met_from(WIKI, title, most or 100)
+    ids = dump_files.numbered(WIKI)
+    assert tables(tmp_path / "out") == expected(WIKI, ids, kept, title)
+    assert collection.about["start"] == start
+    assert "Alone" not in kept
+
+
+VIEWS = {"Hilbert space": 10, "Vector": 5, "Vector space": 0, "Gone": 3, "Field": 7}
+
+
+def views_of(folder):
+    table = pq.read_table(folder / "pages.parquet")
+    return dict(
+        zip(*(table[name].to_pylist() for name in ("title", "views")), strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "codes", "hourly"),
+    [
+        ("pageviews-20240101-user.bz2", ["test.wikipedia"] * 2, False),
+        ("pageviews-202401-user", ["test.wikipedia"], False),
+        ("pageviews-20240101-000000.gz", ["test", "test.m"], True),
+    ],
+)
+def test_views_are_added_up_by_title(tmp_path, name, codes, hourly):
+    dumps = dump_files.write(WIKI, tmp_path / "dumps")
+    dump_files.write_views(VIEWS, dumps / name, codes=codes, hourly=hourly)
+    later = name.replace("202401", "202402")
+    dump_files.write_views({"Field": 1}, dumps / later, codes=codes, hourly=hourly)
+    (dumps / "pageviews-20240101-spider.bz2").write_bytes(b"not for us")
+    collection = collect(dumps, tmp_path / "out")
+    views = views_of(tmp_path / "out")
+    assert views["Hilbert space"] == 10
+    assert views["Vector space"] == 0
+    assert views["Field"] == 8
+    assert views["Banach space"] is None
+    assert collection.about["dates"]["views_from"].startswith("202401")
+    assert collection.about["dates"]["views_to"].startswith("202402")
+    assert collection.about["remarks"] == []
+
+
+def test_lines_of_views_that_cannot_be_read_are_counted(tmp_path):
+    dumps = dump_files.write(WIKI, tmp_path / "dumps")
+    lines = b"test.wikipedia Field 5\ntest.wikipedia Field 1 desktop x A1\n"
+    lines += b"test.wikipedia Field 1 desktop 4 A4"
+    (dumps / "pageviews-202401-user").write_bytes(lines)
+    collection = collect(dumps, tmp_path / "out")
+    assert views_of(tmp_path / "out")["Field"] == 4
+    assert collection.about["remarks"] == ["2 lines of page views could not be read."]
+
+
+def test_without_files_of_views_there_are_none(tmp_path):
+    collection = collect(dump_files.write(WIKI, tmp_path / "dumps"), tmp_path / "out")
+    assert set(views_of(tmp_path / "out").values()) == {None}
+    assert "no file of page views" in collection.about["remarks"][0]
+
+
+FAKE = FakeWiki(
+    {
+        "Start": ["Alias", "Twice", "Circle", "Missing one", "Übung", "Broken"],
+        "Übung": ["Start", "Very far", "Alias"],
+        "Very far": ["Leaf", "Back", "Missing two"],
+        "Leaf": ["Start"],
+        "Unreached": ["Start"],
+    },
+    {
+        "Alias": "Übung",
+        "Twice": "Alias",
+        "Circle": "Round",
+        "Round": "Circle",
+        "Broken": "Nowhere",
+        "Back": "Start",
+    },
+)
+
+
+@pytest.mark.parametrize("most", [2, 3, 100])
+def test_dumps_give_what_a_crawl_gives(tmp_path, most):
+    wiki = {**FAKE.articles, **FAKE.redirects}
+    ids = {title: FAKE.page_id(title) for title in wiki}
+    dumps = dump_files.write(wiki, tmp_path / "dumps", ids=ids)
+    collect(dumps, tmp_path / "read", start="Twice", pages=most)
+    with fronting(FAKE) as front:
+        crawl(front.address, "Twice", most, tmp_path / "crawled", manners=EAGER)
+    assert tables(tmp_path / "read") == tables(tmp_path / "crawled")
