@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import dump_files
 from fake_wiki import FakeWiki
 from wiki_proxy import fronting
 
@@ -50,6 +51,19 @@ def test_a_wiki_becomes_a_graph_for_other_commands(tmp_path, capsys):
     assert main(["measure", str(tmp_path / "again")]) == 0
 
 
+def test_dumps_become_a_graph(tmp_path, capsys):
+    wiki = {"A": ["B", "C", "Nowhere"], "B": ["A"], "C": "D", "D": ["A", "B"]}
+    dump_files.write(wiki, tmp_path / "dumps")
+    asked = ["--dumps", tmp_path / "dumps"]
+    status, told, err = run(capsys, *asked, "--out", tmp_path / "all", "--json")
+    about = json.loads(told)
+    assert status == 0 and "page views" in err
+    assert (about["num_nodes"], about["num_edges"]) == (3, 5)
+    assert (about["counts"]["aliases"], about["counts"]["missing"]) == (1, 1)
+    near = ["--start", "B", "--pages", 2, "--out", tmp_path / "near", "--json"]
+    assert json.loads(run(capsys, *asked, *near)[1])["num_nodes"] == 2
+
+
 def test_what_a_wiki_lacks_is_told_once(tmp_path, capsys):
     bare = FakeWiki(WIKI.articles, WIKI.redirects, extras=())
     with fronting(bare) as front:
@@ -69,6 +83,7 @@ def test_mistakes_end_in_one_line_before_anything_is_asked(tmp_path, capsys):
             ([*api, "--start", "A", "--pages", 1], "--out"),
             ([*api, "--out", tmp_path / "there"], "exists already"),
             (out, "--collection"),
+            ([*api, *out, "--dumps", tmp_path], "not both"),
             ([*api, *out, "--pages", 1], "--start"),
             ([*api, *out, "--start", "A"], "--pages"),
             ([*api, *out, "--start", "A", "--pages", 1, "--rate", -1], "rate"),

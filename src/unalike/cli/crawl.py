@@ -14,6 +14,7 @@ from unalike.store import Stored
 from unalike.wiki.build import CLASSES, build_graph, check_build
 from unalike.wiki.collection import Collection
 from unalike.wiki.crawl import crawl
+from unalike.wiki.dumps import collect
 from unalike.wiki.manners import Manners
 
 Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
@@ -25,6 +26,7 @@ def command(
     api: Annotated[str | None, tyro.conf.arg(metavar="URL")] = None,
     start: Annotated[str | None, tyro.conf.arg(metavar="TITLE")] = None,
     pages: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
+    dumps: Folder = None,
     collection: Folder = None,
     out: Folder = None,
     vectors: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
@@ -37,17 +39,18 @@ def command(
 ) -> None:
     """Make a graph of a wiki: articles, their links, words and views.
 
-    Articles are read breadth-first from the wiki's API into a collection, a folder of
-    tables beside the graph, and the graph is built from that. A command that was ended,
-    however hard, goes on when it is given again. A finished collection can be built
-    again in other ways, without asking the wiki.
+    Articles are read breadth-first from the wiki's API, or all at once from its public
+    dumps, into a collection, a folder of tables beside the graph, and the graph is
+    built from that. A command that was ended, however hard, goes on when it is given
+    again. A finished collection can be built again in other ways.
 
     Example: unalike crawl --api http://localhost/api.php --start Art --pages 9 --out a
 
     Args:
         api: Address of the wiki's api.php.
-        start: Title of the first article.
+        start: Title of the first article; dumps are read whole without one.
         pages: Articles to read.
+        dumps: Folder of dump files: page, redirect, pagelinks, linktarget, pageviews.
         collection: Folder of the collection; by default OUT.collection.
         out: Folder of the graph; it must not exist.
         vectors: Word vectors, a GloVe text file; without it there are no features.
@@ -66,13 +69,17 @@ def command(
     heard: list[str] = []
     place = collection or out.with_name(f"{out.name}.collection")
     with progress_bar() as bar:
+        if api is not None and dumps is not None:
+            raise UserError("A wiki is read by --api or from --dumps, not both.")
         if api is not None:
             manners = Manners(contact=contact, rate=rate, at_once=at_once)
             found = read_api(api, start, pages, place, manners, bar, heard)
+        elif dumps is not None:
+            found = collect(dumps, place, start=start, pages=pages, progress=bar)
         elif collection is not None:
             found = Collection.open(collection)
         else:
-            raise UserError("Name a wiki (--api) or a finished --collection.")
+            raise UserError("Name a wiki (--api, --dumps) or a finished --collection.")
         stored = build_graph(
             found, out, vectors=vectors, style=style, classes=classes, progress=bar
         )

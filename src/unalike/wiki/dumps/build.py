@@ -18,7 +18,7 @@ from unalike.wiki.dumps.redirects import read_redirects
 from unalike.wiki.dumps.tables import Found
 from unalike.wiki.dumps.targets import read_targets
 from unalike.wiki.dumps.titles import count_titles, load_titles
-from unalike.wiki.dumps.views import read_views
+from unalike.wiki.dumps.views import NONE, read_views
 from unalike.wiki.dumps.work import Stage, Work
 
 
@@ -104,4 +104,7 @@ def _remarks(views: Stage | None) -> list[str]:
     if views is None:
         return ["there was no file of page views, so that no article has any."]
     damaged = int(views.load("damaged"))
-    return [f"{damaged:,} lines of page views could not be read."] if damaged else []
+    told = [f"{damaged:,} lines of page views could not be read."] if damaged else []
+    if not (views.load("views") != NONE).any():
+        told.append("no line of the page views names an article of this wiki.")
+    return told
