@@ -8,12 +8,13 @@ import pytest
 from sources import FILES, family, imported, tree
 
 LAYERS = [
-    {"errors", "version", "progress"},
+    {"errors", "version", "progress", "display"},
     {"options"},
     {"kernels"},
     {"product"},
     {"adjacency"},
     {"features", "filed_rows", "labels"},
+    {"counted"},
     {"graph"},
     {"metrics"},
     {"split"},
