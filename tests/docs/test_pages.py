@@ -1,0 +1,87 @@
+"""Every page of the documentation is true: its code runs, its commands exist."""
+
+import functools
+import re
+import sys
+from importlib import import_module
+
+import pytest
+from pages import DOCS, PAGES, ROOT, blocks, commands, needs_data, ran, shell
+
+import unalike
+from unalike.cli.main import main
+
+PROJECT = sorted(ROOT.glob("*.md"))
+KINDS = {"python", "sh", "console", "text", "toml", "csv"}
+"""Python and sh are run, the commands of consoles are parsed; the rest is to read."""
+
+
+def having(language):
+    """The pages with a block of a language, as parameters of a test."""
+    found = [page for page in PAGES if blocks(page, language)]
+    return pytest.mark.parametrize("page", found, ids=lambda page: page.stem)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_blocks_are_of_a_known_kind(page):
+    opened = re.findall(r"^ *```(.*)$", page.read_text("utf-8"), re.MULTILINE)[::2]
+    assert {told.split(" ")[0] for told in opened} <= KINDS
+
+
+@having("python")
+def test_python_blocks_run(page, tmp_path):
+    script = "\n".join(blocks(page, "python"))
+    done = ran([sys.executable, "-c", script], tmp_path, UNALIKE_DATA=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+
+
+@having("sh")
+def test_shell_blocks_run(page, tmp_path, request):
+    script = "\n".join(blocks(page, "sh"))
+    known = request.getfixturevalue("data") if needs_data(script) else tmp_path / "data"
+    done = shell(script, tmp_path, UNALIKE_DATA=str(known))
+    assert done.returncode == 0, done.stderr
+
+
+@having("console")
+def test_commands_of_consoles_exist(page, monkeypatch, capsys):
+    for block in blocks(page, "console"):
+        for words in commands(block):
+            assert parses(words, monkeypatch), f"{words}\n{capsys.readouterr().err}"
+
+
+def parses(words, monkeypatch):
+    """Does the command line take these words? What they ask for is not done."""
+    module = import_module(f"unalike.cli.{words[0]}")
+
+    @functools.wraps(module.command)
+    def nothing(*given, **named):
+        return None
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "command", nothing)
+        return main(words) == 0
+
+
+def test_commands_that_do_not_exist_are_noticed(monkeypatch):
+    [good], [bad] = (
+        list(commands(f"$ unalike measure texas {flag} | head"))
+        for flag in ("--json", "--jason")
+    )
+    assert parses(good, monkeypatch)
+    assert not parses(bad, monkeypatch)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *PROJECT], ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_reference_names_every_public_name():
+    told = re.findall(
+        r"^::: unalike\.(\S+)", (DOCS / "api.md").read_text("utf-8"), re.M
+    )
+    assert {*unalike.__all__} - {"__version__"} == {
+        name.split(".")[-1] for name in told
+    }
