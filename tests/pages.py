@@ -2,10 +2,14 @@
 
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
+
+from children import child
 
 from unalike import DATASETS
 
@@ -53,16 +57,30 @@ def environment(folder, **more):
 
 def shell(script, folder, **more):
     """Run lines of a shell in a folder until one fails."""
-    return ran(["bash", "-euo", "pipefail", "-c", script], folder, **more)
-
-
-def ran(words, folder, **more):
-    """Run a program in a folder and keep what it says."""
     return subprocess.run(
-        words,
+        ["bash", "-euo", "pipefail", "-c", script],
         cwd=folder,
         env=environment(folder, **more),
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def python(script, folder):
+    """Run Python in an empty folder; what goes wrong, or nothing."""
+    process = child(run_script, script, folder, environment(folder))
+    process.join()
+    complaint = (folder / "complaint.txt").read_text("utf-8")
+    return complaint or "it failed" if process.exitcode else ""
+
+
+def run_script(script, folder, known):
+    """What the process does: the script is its main module, errors go to a file."""
+    os.chdir(folder)
+    os.environ.update(known, UNALIKE_DATA=str(folder / "data"))
+    with (folder / "complaint.txt").open("w") as complaint:
+        os.dup2(complaint.fileno(), 2)
+    (folder / "page.py").write_text(script, "utf-8")
+    with (folder / "said.txt").open("w") as said, redirect_stdout(said):
+        runpy.run_path(str(folder / "page.py"), run_name="__main__")
