@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help env demo test slow-test gpu-test wiki-test check format tree bench clean
+.PHONY: help env demo test slow-test gpu-test wiki-test check format tree docs pictures bench clean
 
 help:                ## Show these targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,15 @@ format: env          ## Rewrite the code in the house style.
 tree: env            ## Rewrite the tree of the README.
 	@$(BIN)/python scripts/tree.py
 
+docs: env            ## Build the documentation into site-docs; open site-docs/index.html.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+pictures: env        ## Draw the pictures of the documentation again; needs the datasets.
+	@$(BIN)/unalike figure examples --out docs/pictures/examples.svg
+	@$(BIN)/unalike figure imbalance --out docs/pictures/imbalance.svg
+	@$(BIN)/unalike figure compatibility texas chameleon arxiv-year --out docs/pictures/compatibility.svg
+	@$(BIN)/unalike figure degrees chameleon --out docs/pictures/degrees.svg
+
 bench: env           ## Measure speed and memory; prints tables, takes half an hour.
 	@$(BIN)/unalike bench engine
 	@$(BIN)/python benchmarks/import_edges.py
@@ -54,4 +63,4 @@ bench: env           ## Measure speed and memory; prints tables, takes half an h
 	@$(BIN)/python benchmarks/twins.py
 
 clean:               ## Remove the environment and caches.
-	@rm -rf .venv .mypy_cache .ruff_cache .hypothesis build dist
+	@rm -rf .venv .mypy_cache .ruff_cache .hypothesis build dist site-docs

@@ -33,6 +33,7 @@ HOMES = {
     "MixHop": "methods.mixhop",
     "Place": "experiments.run",
     "Result": "experiments.result",
+    "Runs": "experiments.runs",
     "SGC": "methods.sgc",
     "Solution": "task",
     "Split": "split",

@@ -10,6 +10,7 @@ from unalike.errors import UserError as UserError
 from unalike.experiments.result import Result as Result
 from unalike.experiments.run import Place as Place
 from unalike.experiments.run import run as run
+from unalike.experiments.runs import Runs as Runs
 from unalike.experiments.tune import tune as tune
 from unalike.graph import Graph as Graph
 from unalike.importing.build import import_graph as import_graph

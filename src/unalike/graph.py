@@ -13,6 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from unalike.adjacency import Adjacency, Ids
+from unalike.counted import Counted
 from unalike.errors import UserError
 from unalike.features import Features, as_features, cut_features
 from unalike.labels import number_labels
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Graph:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Graph(Counted):
     """Nodes with features and labels, and the edges between them.
 
     Row u of the adjacency holds the nodes that u points at. An undirected graph holds
@@ -176,25 +177,6 @@ class Graph:
             num_nodes=self.num_nodes,
             **({} if weight is None else {"edge_weight": weight}),
         )
-
-    @property
-    def num_nodes(self) -> int:
-        return len(self.labels)
-
-    @property
-    def num_features(self) -> int:
-        return self.features.shape[1]
-
-    @cached_property
-    def num_loops(self) -> int:
-        """Nodes that point at themselves."""
-        return int(self.adjacency.to_scipy().diagonal().astype(bool).sum())
-
-    @property
-    def num_edges(self) -> int:
-        """Edges as people count them: an undirected one counts once."""
-        stored = self.adjacency.num_entries
-        return stored if self.directed else (stored + self.num_loops) // 2
 
     @cached_property
     def ids(self) -> Ids:

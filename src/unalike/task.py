@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from unalike.display import SMALL, Displayed, Sheet
 from unalike.graph import Graph
 from unalike.metrics import Metric
 from unalike.split import Split
@@ -48,8 +49,16 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Displayed):
     """A score for every node and class; the highest is the answer."""
 
     scores: Float[Tensor, "nodes classes"]
     curve: Curve | None = None
+
+    def sheet(self) -> Sheet:
+        nodes, classes = self.scores.shape
+        sizes = self.scores.argmax(1).bincount(minlength=classes).tolist()
+        shown = range(min(classes, SMALL))
+        rows = [["nodes", *(f"{sizes[number]:,}" for number in shown)]]
+        title = f"Solution: {nodes:,} nodes, {classes} classes"
+        return Sheet(title, ["answer", *map(str, shown)], rows)

@@ -8,12 +8,13 @@ import pytest
 from sources import FILES, family, imported, tree
 
 LAYERS = [
-    {"errors", "version", "progress", "cache", "memory"},
+    {"errors", "version", "progress", "cache", "memory", "display"},
     {"options", "spacious"},
     {"kernels"},
     {"product"},
     {"adjacency"},
     {"features", "filed_rows", "labels"},
+    {"counted"},
     {"graph"},
     {"metrics"},
     {"split"},

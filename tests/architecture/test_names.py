@@ -44,6 +44,7 @@ PUBLIC = {
     "MixHop",
     "Place",
     "Result",
+    "Runs",
     "SGC",
     "Solution",
     "Split",

@@ -9,8 +9,8 @@ import torch
 from unalike import MEASURES, Adjacency, Graph, measure
 from unalike.measures import Convention
 from unalike.measures.table import OF_TALLY, OF_VIEW
+from unalike.measures.words import WORDS, in_words
 from unalike.reports.imbalance import experiment
-from unalike.reports.words import WORDS, in_words
 
 SCALARS = [*OF_TALLY, *OF_VIEW]
 LOWEST = {

@@ -1,16 +1,12 @@
 """The README is true: its commands run, its Python runs, its tree is the tree."""
 
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
+from pages import ROOT, blocks, python, shell
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def section(title):
@@ -19,24 +15,6 @@ def section(title):
 
 def block(text, language):
     return re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)[1]
-
-
-def environment(folder, **more):
-    here = Path(sys.executable).parent
-    path = f"{here}{os.pathsep}{os.environ['PATH']}"
-    kept = {"XDG_CACHE_HOME": str(folder / "cache"), "PATH": path}
-    return {**os.environ, **kept, **more}
-
-
-def shell(script, folder, **more):
-    return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=folder,
-        env=environment(folder, **more),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_a_graph_of_your_own(tmp_path):
@@ -57,20 +35,8 @@ def test_a_graph_of_the_paper(tmp_path, data):
     assert (tmp_path / "compatibility.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_python_blocks_run(document, tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", document.read_text("utf-8"), re.DOTALL)
-    if not blocks:
-        pytest.skip("no Python in it")
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)],
-        cwd=tmp_path,
-        env=environment(tmp_path, UNALIKE_DATA=str(tmp_path / "data")),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+def test_python_blocks_run(tmp_path):
+    assert not python("\n".join(blocks(ROOT / "README.md", "python")), tmp_path)
 
 
 def test_the_tree_is_the_tree():
@@ -78,9 +44,3 @@ def test_the_tree_is_the_tree():
         [sys.executable, ROOT / "scripts" / "tree.py", "--check"], check=False
     )
     assert checked.returncode == 0, "run `make tree`"
-
-
-@pytest.mark.parametrize("document", [*DOCUMENTS, *sorted(ROOT.glob("*.md"))], ids=str)
-def test_links_lead_somewhere(document):
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8")):
-        assert (document.parent / target).exists(), target

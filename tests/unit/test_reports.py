@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from unalike import Graph, UserError, datasets, save_graph
+from unalike.measures.words import in_words
 from unalike.reports.canvas import check_path, keep
 from unalike.reports.cell import Cell
 from unalike.reports.figures import FIGURES
 from unalike.reports.plain import plain
 from unalike.reports.report import FORMATS, Report
 from unalike.reports.statistics import TABLES, published
-from unalike.reports.words import in_words
 
 GRAPH = Graph.from_edges(
     torch.tensor([0, 0, 1, 2]),

@@ -10,15 +10,11 @@ import tyro
 from unalike import datasets
 from unalike.cli.console import OUT, answer, note, progress_bar, show
 from unalike.datasets.dataset import Dataset, Published
+from unalike.display import SMALL
 from unalike.errors import UserError, lookup
 from unalike.measures import CONVENTIONS, measure
-from unalike.reports.findings import (
-    SMALL,
-    compatibility_columns,
-    headline,
-    many_datasets,
-    one_dataset,
-)
+from unalike.measures.found import headline
+from unalike.reports.findings import compatibility_columns, many_datasets, one_dataset
 from unalike.reports.plain import plain
 
 

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
+from unalike.display import Displayed, Sheet
 from unalike.errors import lookup
 from unalike.methods import METHODS
 from unalike.options import choices
+from unalike.split import PARTS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Result(Displayed):
     """What came out of one method on one split of one dataset; grades in percent."""
 
     dataset: str
@@ -32,8 +34,8 @@ class Result:
     peak_memory_mb: float
     device: str
     versions: dict[str, str]
-    losses: list[float]
-    grades: list[float]
+    losses: list[float] = field(repr=False)
+    grades: list[float] = field(repr=False)
     view: dict[str, Any] = field(default_factory=dict)
     """What the dataset was seen as other than usual, named as flags."""
 
@@ -41,6 +43,18 @@ class Result:
     def command(self) -> str:
         """The command line that repeats this run."""
         return command(self, splits=str(self.split))
+
+    def sheet(self) -> Sheet:
+        grades = {part: f"{getattr(self, part):.2f}" for part in PARTS}
+        facts = {
+            "metric": self.metric,
+            **grades,
+            "best epoch": str(self.best_epoch or "–"),
+            "seconds": f"{self.seconds:.1f}",
+        }
+        title = f"{self.method} on {self.dataset}, split {self.split}"
+        known = self.command if self.method in METHODS else ""
+        return Sheet(title, [*facts], [[*facts.values()]], note=known)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -15,6 +15,7 @@ from unalike.datasets import Source, find
 from unalike.errors import UserError
 from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
+from unalike.experiments.runs import Runs
 from unalike.experiments.view import view_of
 from unalike.graph import Graph
 from unalike.methods import name_of
@@ -85,13 +86,13 @@ class Exam:
 
     def results(
         self, method: Method, solutions: Sequence[Solution], spent: float, device: str
-    ) -> list[Result]:
+    ) -> Runs:
         """The graded solutions, a result for each split."""
         each = spent / len(self.splits)
-        return [
+        return Runs(
             self.result(method, number, solution, each, device)
             for number, solution in zip(self.splits, solutions, strict=True)
-        ]
+        )
 
     def result(
         self, method: Method, split: int, solution: Solution, spent: float, device: str
@@ -114,7 +115,7 @@ def run(
     splits: Sequence[int] | None = None,
     seed: int = 0,
     place: Place | None = None,
-) -> list[Result]:
+) -> Runs:
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
     exam = Exam.of(dataset, splits, seed, place.progress)
@@ -135,7 +136,7 @@ def run_together(
     *,
     seed: int = 0,
     place: Place | None = None,
-) -> list[Result]:
+) -> Runs:
     """Methods of one shape, each on a split of its own, in one stack if they train."""
     place = place or Place()
     exam = Exam.of(dataset, sorted({split for _, split in members}), seed)
@@ -144,10 +145,10 @@ def run_together(
     pairs = [(method, tasks[split]) for method, split in members]
     solutions = solve_together(pairs, device=place.device, progress=place.progress)
     each = (time.perf_counter() - began) / len(members)
-    return [
+    return Runs(
         exam.result(method, split, solution, each, place.device)
         for (method, split), solution in zip(members, solutions, strict=True)
-    ]
+    )
 
 
 def choose(splits: Sequence[int] | None, count: int, name: str) -> list[int]:

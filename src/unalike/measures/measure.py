@@ -11,6 +11,7 @@ from unalike.measures.bootstrap import GROUPS, interval
 from unalike.measures.convention import STORED, Convention
 from unalike.measures.desk import Desk
 from unalike.measures.estimate import Estimate
+from unalike.measures.found import Found
 from unalike.measures.table import MATRICES, MEASURES, OF_TALLY, OF_VIEW
 from unalike.measures.tally import Tally
 from unalike.progress import SILENT, Progress
@@ -26,7 +27,7 @@ def measure(
     bootstrap: int = 0,
     seed: int = 0,
     progress: Progress = SILENT,
-) -> dict[str, Any]:
+) -> Found:
     """Counts and measures of a graph by name; a measure without meaning is NaN.
 
     `conventions` is one for all, or one for each measure that differs from the default.
@@ -49,7 +50,7 @@ def measure(
             name: interval(desk.groups(name), of_tally, bootstrap, seed)
             for name, of_tally in among(OF_TALLY, only).items()
         }
-    return found
+    return Found(found)
 
 
 def among(table: Mapping[str, Of], only: Collection[str]) -> dict[str, Of]:

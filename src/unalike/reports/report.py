@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Any, Protocol, runtime_checkable
 
+from unalike.display import Displayed, Sheet
 from unalike.reports.plain import plain
 
 LEGEND = "ours (printed); * differs from the printed number"
@@ -31,7 +32,7 @@ class Shown(Protocol):
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Displayed):
     """Rows of cells by name and column."""
 
     title: str
@@ -66,6 +67,9 @@ class Report:
             ]
             for name, cells in self.rows.items()
         ]
+
+    def sheet(self) -> Sheet:
+        return Sheet(self.title, self.headings, self.texts, note=self.legend)
 
     def document(self) -> dict[str, Any]:
         """The report as one JSON document."""

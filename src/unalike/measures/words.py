@@ -17,7 +17,7 @@ def in_words(name: str, found: Found) -> str:
     """One line about a measure, in the light of the others that were found."""
     if math.isnan(found[name]):
         return UNDEFINED.get(name, "not defined for this graph")
-    return WORDS[name](found)
+    return WORDS[name](found) if name in WORDS else ""
 
 
 def scale(name: str, first: str, *steps: tuple[float, str]) -> Callable[[Found], str]:

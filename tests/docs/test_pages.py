@@ -1,0 +1,93 @@
+"""Every page of the documentation is true: its code runs, its commands exist."""
+
+import functools
+import re
+from importlib import import_module
+
+import pytest
+from pages import DOCS, PAGES, ROOT, blocks, commands, needs_data, python, shell
+
+import unalike
+from unalike.cli.main import COMMANDS, main
+
+PROJECT = sorted(ROOT.glob("*.md"))
+KINDS = {"python", "sh", "console", "text", "toml", "csv"}
+"""Python and sh are run, the commands of consoles are parsed; the rest is to read."""
+
+
+def having(language):
+    """The pages with a block of a language, as parameters of a test."""
+    found = [page for page in PAGES if blocks(page, language)]
+    return pytest.mark.parametrize("page", found, ids=lambda page: page.stem)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_blocks_are_of_a_known_kind(page):
+    opened = re.findall(r"^ *```(.*)$", page.read_text("utf-8"), re.MULTILINE)[::2]
+    assert {told.split(" ")[0] for told in opened} <= KINDS
+
+
+@having("python")
+def test_python_blocks_run(page, tmp_path):
+    assert not python("\n".join(blocks(page, "python")), tmp_path)
+
+
+@having("sh")
+def test_shell_blocks_run(page, tmp_path, request):
+    script = "\n".join(blocks(page, "sh"))
+    known = request.getfixturevalue("data") if needs_data(script) else tmp_path / "data"
+    done = shell(script, tmp_path, UNALIKE_DATA=str(known))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_that_are_shown_exist(page, monkeypatch, capsys):
+    shown = [*blocks(page, "console"), *spans(page)]
+    for words in (words for code in shown for words in commands(code)):
+        assert parses(words, monkeypatch), f"{words}\n{capsys.readouterr().err}"
+
+
+def spans(page):
+    """Whole commands between backquotes; one word alone only names a command."""
+    text = page.read_text("utf-8")
+    found = re.findall(r"`(unalike [a-z]+\s[^`…]+)`", text)
+    return [" ".join(span.split()) for span in found]
+
+
+def parses(words, monkeypatch):
+    """Does the command line take these words? What they ask for is not done."""
+    if words[0] not in COMMANDS:
+        return main(words) == 0
+    module = import_module(f"unalike.cli.{words[0]}")
+
+    @functools.wraps(module.command)
+    def nothing(*given, **named):
+        return None
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "command", nothing)
+        return main(words) == 0
+
+
+def test_commands_that_do_not_exist_are_noticed(monkeypatch):
+    [good], [bad] = (
+        list(commands(f"$ unalike measure texas {flag} | head"))
+        for flag in ("--json", "--jason")
+    )
+    assert parses(good, monkeypatch)
+    assert not parses(bad, monkeypatch)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *PROJECT], ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_reference_names_every_public_name():
+    told = re.findall(
+        r"^::: unalike\.(\S+)", (DOCS / "api.md").read_text("utf-8"), re.M
+    )
+    assert {*unalike.__all__} - {"__version__"} == {
+        name.split(".")[-1] for name in told
+    }

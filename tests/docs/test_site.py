@@ -1,0 +1,53 @@
+"""The documentation builds without a warning, and asks nobody else for anything."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from pages import PAGES, ROOT
+
+pytest.importorskip("mkdocs")
+pytest.importorskip("mkdocstrings")
+
+LOADED = re.compile(
+    r"""(?:src|srcset|data|poster)=["']?(?:https?:)?//|"""
+    r"""<link[^>]+href=["']?(?:https?:)?//|@import|url\(["']?(?:https?:)?//"""
+)
+"""Whatever makes a browser ask another machine; a link that is clicked does not."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    build = ["-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(
+        [sys.executable, *build],
+        cwd=ROOT,
+        env=quiet,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_is_built_and_in_the_menu(site):
+    menu = (site / "index.html").read_text("utf-8")
+    for page in PAGES:
+        assert (site / f"{page.stem}.html").is_file()
+        assert f'href="{page.stem}.html' in menu or page.stem == "index"
+
+
+def test_pages_ask_nobody_for_anything(site):
+    for file in [*site.rglob("*.html"), *site.rglob("*.css"), *site.rglob("*.svg")]:
+        assert not LOADED.search(file.read_text("utf-8")), file
+
+
+def test_the_reference_tells_what_names_are(site):
+    text = (site / "api.html").read_text("utf-8")
+    assert "A graph from pairs of ids" in text
+    assert "Width of every hidden layer" in text
