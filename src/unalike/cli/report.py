@@ -1,0 +1,103 @@
+"""`unalike report`: all results on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from unalike.cli.console import OUT, RESULTS, answer, note, progress_bar
+from unalike.errors import UserError
+from unalike.experiments.database import is_there
+from unalike.experiments.results import Results
+from unalike.experiments.standing import Query
+from unalike.site.live import Live
+from unalike.site.measures import measures
+from unalike.site.page import check, write
+from unalike.site.serve import is_loopback, server
+from unalike.site.survey import Survey
+
+INDEX = "index.html"
+
+
+def command(
+    *,
+    results: str = RESULTS,
+    out: Path = Path("site"),
+    settings: str = "grid",
+    variant: str = "",
+    no_measures: bool = False,
+    serve: bool = False,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    data: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Write a site that shows all results: open its index.html in any browser.
+
+    It holds the leaderboards with the runs and commands behind every number, time and
+    memory, the homophily of the datasets at hand, what each option does, and what is
+    missing. It needs no network. With --serve nothing is written: a page on this machine
+    follows the database while a sweep fills it.
+
+    Example: unalike report --results sqlite:///results.db --out site
+
+    Args:
+        results: The database: sqlite:///FILE or postgresql://USER@HOST/NAME.
+        out: Folder to write; an older report in it is replaced.
+        settings: Choose among the settings of the grids, or any that were tried.
+        variant: Choose among the grids of this name where there are any.
+        no_measures: Leave out the datasets; measuring takes a while the first time.
+        serve: Show the site on an address of this machine, and keep it up to date.
+        host: Address to serve at; only this machine can reach the usual one.
+        port: Port to serve at; 0 takes any that is free.
+        data: Folder of the raw files of datasets.
+        json: Print one JSON document instead of words.
+    """
+    if not is_there(results):
+        raise UserError(
+            f"There is no results database at {results}; `unalike sweep` makes one."
+        )
+    if not serve:
+        check(out)
+    query = Query(settings=settings, variant=variant, data=data)
+    with Results.open(results) as kept, progress_bar() as bar:
+        told = None if no_measures else measures(data, bar)
+        survey = Survey(kept, query, bar)
+        if not serve:
+            found = write(out, survey, told, bar)
+    if serve:
+        show(Results.open(results), query, told, (host, port), json=json)
+        return
+    place = out / INDEX
+    if json:
+        answer({"file": str(place), **found})
+        return
+    OUT.print(f"wrote {place}: {in_words(found)}", soft_wrap=True, markup=False)
+
+
+def show(
+    kept: Results,
+    query: Query,
+    told: dict[str, Any] | None,
+    place: tuple[str, int],
+    *,
+    json: bool,
+) -> None:
+    """Serve the site until somebody presses Ctrl-C."""
+    with kept, server(Live(Survey(kept, query), told), *place) as site:
+        if not is_loopback(place[0]):
+            note([f"anybody who reaches {place[0]} can see these results"])
+        if json:
+            answer({"address": site.address})
+        else:
+            OUT.print(f"{site.address} follows the results; Ctrl-C ends it.")
+        site.serve_forever(poll_interval=0.2)
+
+
+def in_words(found: dict[str, Any]) -> str:
+    """What a site holds, in one line."""
+    return (
+        f"{found['runs']:,} runs in {found['cells']} cells of {found['tables']} tables, "
+        f"{found['missing']} cells without runs, {found['failures']} failed runs, "
+        f"{found['datasets']} datasets."
+    )

@@ -1,0 +1,64 @@
+"use strict";
+// Cost: scores against the time and the memory they took.
+
+const cost = (() => {
+  const state = { dataset: null };
+
+  function points(told, column) {
+    return [...told.rows.keys()]
+      .filter((place) => told.cells[place][column])
+      .map((place) => ({ row: told.rows[place], column: told.columns[column], cell: told.cells[place][column] }))
+      .map((where) => ({ ...where, ...where.cell, method: where.row.label, family: where.row.family }));
+  }
+
+  function scatter(found, name, label, shown) {
+    const caption = `Test score by ${label}; up and to the left is better`;
+    return charts.figure(caption, (Plot) => ({
+      height: 340,
+      marginRight: 70,
+      marginLeft: 45,
+      x: { type: "log", label: `${label} →`, tickFormat: (value) => shown(value), ticks: 4, nice: true },
+      y: { label: "↑ test score", grid: true, nice: true },
+      color: { ...charts.family, legend: true },
+      marks: [
+        Plot.ruleX(found, { x: name, y1: (one) => one.mean - (one.std ?? 0), y2: (one) => one.mean + (one.std ?? 0), stroke: "family", strokeOpacity: 0.35 }),
+        Plot.dot(found, { x: name, y: "mean", fill: "family", r: 5 }),
+        Plot.text(found, { x: name, y: "mean", text: "method", dx: 9, textAnchor: "start" }),
+        Plot.tip(found, Plot.pointer({ x: name, y: "mean", title: (one) => [one.method, ...score.lines(one.cell), shown(one[name]), one.device].join("\n") })),
+      ],
+    }));
+  }
+
+  function listing(found) {
+    const open = (one) => element("button", { type: "button", class: "link", onclick: () => cell.open(one) }, one.method);
+    return table.of("The same in numbers", [
+      { key: "method", label: "method", value: (one) => one.method, show: open, first: "ascending" },
+      { key: "score", label: "test score", value: (one) => one.mean, show: (one) => words.spread(one.mean, one.std), kind: "number" },
+      { key: "seconds", label: "time of a run", value: (one) => one.seconds, show: (one) => words.seconds(one.seconds), kind: "number", first: "ascending" },
+      { key: "memory", label: "peak memory", value: (one) => one.memory_mb, show: (one) => words.memory(one.memory_mb), kind: "number", first: "ascending" },
+      { key: "device", label: "device", value: (one) => one.device, first: "ascending" },
+    ], found, { order: { column: "score", direction: "descending" } });
+  }
+
+  function draw(site) {
+    const told = site.tables.at(-1);
+    if (!told.columns.length) return [element("p", {}, "Nothing was run yet.")];
+    const sizes = told.columns.map((_, column) => points(told, column).length);
+    const labels = told.columns.map(({ label }) => label);
+    const fullest = sizes.indexOf(Math.max(...sizes));
+    const column = Math.max(labels.indexOf(state.dataset ?? labels[fullest]), 0);
+    const found = points(told, column);
+    const change = (value) => { state.dataset = value; page.redraw(); };
+    return [
+      element("div", { class: "controls" }, choice.pick("choose-dataset", "Dataset", choice.plain(labels), labels[column], change)),
+      element("div", { class: "pair" },
+        scatter(found, "seconds", "time of a run", words.seconds),
+        scatter(found, "memory_mb", "peak memory", words.memory)),
+      element("p", { class: "quiet" }, "Runs of one shape train together; the time of a run is its share of theirs. ",
+        "Bars are one standard deviation over splits. Compare within one device."),
+      table.scroller("Scores, time and memory", listing(found)),
+    ];
+  }
+
+  return { draw };
+})();

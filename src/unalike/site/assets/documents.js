@@ -1,0 +1,39 @@
+"use strict";
+// Documents: what the page knows, loaded as scripts because a disk serves nothing else.
+
+const documents = (() => {
+  const waiting = new Map();
+  const found = new Map();
+
+  function load(address) {
+    return new Promise((done, failed) => {
+      const script = document.createElement("script");
+      script.src = address;
+      script.onload = () => { script.remove(); done(); };
+      script.onerror = () => { script.remove(); failed(new Error(`${address} cannot be read`)); };
+      document.head.append(script);
+    });
+  }
+
+  function get(name, version = "") {
+    const key = `${name}?${version}`;
+    if (!found.has(key)) {
+      const address = `data/${encodeURIComponent(name)}.js${version && `?${version}`}`;
+      const document = load(address).then(() => {
+        const told = waiting.get(name);
+        waiting.delete(name);
+        return told;
+      });
+      document.catch(() => found.delete(key));
+      found.set(key, document);
+    }
+    return found.get(key);
+  }
+
+  return { get, load, receive: (name, told) => waiting.set(name, told) };
+})();
+
+/** What every data file calls. */
+function receive(name, told) {
+  documents.receive(name, told);
+}

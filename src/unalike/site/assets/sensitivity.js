@@ -1,0 +1,66 @@
+"use strict";
+// Sensitivity: what each option of a method does to its validation score.
+
+const sensitivity = (() => {
+  const state = { method: null, dataset: null };
+
+  function chart(told, name) {
+    const best = told.sensitivity[name].map((one) => ({ ...one, value: words.option(one.value) }));
+    const tried = told.settings
+      .map((one) => ({ ...one, value: words.there(one.varied[name]) ? words.option(one.varied[name]) : null }))
+      .filter((one) => one.value !== null);
+    const caption = `${words.spaced(name)}: every setting as a dot, the best with each value as a line`;
+    return charts.figure(caption, (Plot) => ({
+      height: 220,
+      marginLeft: 45,
+      x: { type: "point", domain: best.map((one) => one.value), label: words.spaced(name), padding: 0.4 },
+      y: { label: "↑ validation score", grid: true, nice: true },
+      marks: [
+        Plot.dot(tried, { x: "value", y: "valid", r: 2.5, fill: "var(--quiet)", fillOpacity: 0.5 }),
+        Plot.line(best, { x: "value", y: "valid", stroke: "var(--accent)", strokeWidth: 2 }),
+        Plot.dot(best, { x: "value", y: "valid", fill: "var(--accent)", r: 4 }),
+        Plot.tip(best, Plot.pointer({ x: "value", y: "valid", title: (one) =>
+          `${words.spaced(name)} ${one.value}\nvalidation ${words.score(one.valid)}\ntest ${words.score(one.test)}\n${words.count(one.settings, "setting")}` })),
+      ],
+    }));
+  }
+
+  function drawn(told) {
+    const names = Object.keys(told.sensitivity);
+    if (!names.length) return [element("p", {}, "Only one setting was tried.")];
+    const best = told.settings[0];
+    const splits = best.runs.map((run) => run.split);
+    return [
+      element("div", { class: "grid" }, names.map((name) => chart(told, name))),
+      element("h3", {}, "The setting with the best validation score"),
+      command.block(shelf.command(best, splits), "best setting"),
+    ];
+  }
+
+  async function fill(place, mark) {
+    try {
+      place.replaceChildren(...drawn(await shelf.get(mark)));
+    } catch (error) {
+      place.replaceChildren(element("p", { class: "quiet" }, error.message));
+    }
+  }
+
+  function draw(site) {
+    if (!site.shelves.length) return [element("p", {}, "Nothing was run yet.")];
+    const methods = [...new Set(site.shelves.map((one) => one.method))].sort();
+    const method = methods.includes(state.method) ? state.method : methods[0];
+    const having = site.shelves.filter((one) => one.method === method);
+    const one = having.find(({ dataset }) => dataset === state.dataset) ?? having[0];
+    const place = element("div", { "aria-live": "polite" }, element("p", { class: "quiet" }, "Reading the runs …"));
+    const set = (name) => (value) => { state[name] = value; page.redraw(); };
+    fill(place, one.mark);
+    return [
+      element("div", { class: "controls" },
+        choice.pick("choose-method", "Method", choice.plain(methods), method, set("method")),
+        choice.pick("choose-shelf", "Dataset", choice.plain(having.map(({ dataset }) => dataset)), one.dataset, set("dataset"))),
+      place,
+    ];
+  }
+
+  return { draw };
+})();
