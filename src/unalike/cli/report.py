@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,8 @@ from unalike.experiments.standing import Query
 from unalike.site.live import Live
 from unalike.site.measures import measures
 from unalike.site.page import check, write
-from unalike.site.serve import is_loopback, server
+from unalike.site.serve import Server, is_loopback, server
 from unalike.site.survey import Survey
-
-INDEX = "index.html"
 
 
 def command(
@@ -32,12 +31,12 @@ def command(
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Write a site that shows all results: open its index.html in any browser.
+    """Write a site that shows all results: open its index.html in a browser.
 
     It holds the leaderboards with the runs and commands behind every number, time and
-    memory, the homophily of the datasets at hand, what each option does, and what is
-    missing. It needs no network. With --serve nothing is written: a page on this machine
-    follows the database while a sweep fills it.
+    memory, what each option does, the homophily of the datasets at hand, and what is
+    missing. It needs no network. With --serve nothing is written: a page on this
+    machine follows the database while a sweep fills it.
 
     Example: unalike report --results sqlite:///results.db --out site
 
@@ -57,47 +56,41 @@ def command(
         raise UserError(
             f"There is no results database at {results}; `unalike sweep` makes one."
         )
+    query = Query(settings=settings, variant=variant, data=data)
     if not serve:
         check(out)
-    query = Query(settings=settings, variant=variant, data=data)
-    with Results.open(results) as kept, progress_bar() as bar:
-        told = None if no_measures else measures(data, bar)
-        survey = Survey(kept, query, bar)
-        if not serve:
-            found = write(out, survey, told, bar)
-    if serve:
-        show(Results.open(results), query, told, (host, port), json=json)
-        return
-    place = out / INDEX
-    if json:
-        answer({"file": str(place), **found})
-        return
-    OUT.print(f"wrote {place}: {in_words(found)}", soft_wrap=True, markup=False)
-
-
-def show(
-    kept: Results,
-    query: Query,
-    told: dict[str, Any] | None,
-    place: tuple[str, int],
-    *,
-    json: bool,
-) -> None:
-    """Serve the site until somebody presses Ctrl-C."""
-    with kept, server(Live(Survey(kept, query), told), *place) as site:
-        if not is_loopback(place[0]):
-            note([f"anybody who reaches {place[0]} can see these results"])
-        if json:
-            answer({"address": site.address})
+    with Results.open(results) as kept:
+        with progress_bar() as bar:
+            told = None if no_measures else measures(data, bar)
+            found = {} if serve else write(out, Survey(kept, query, bar), told, bar)
+        if serve:
+            with server(Live(Survey(kept, query), told), host, port) as site:
+                show(site, host, json=json)
         else:
-            OUT.print(f"{site.address} follows the results; Ctrl-C ends it.")
+            tell(out / "index.html", found, json=json)
+
+
+def show(site: Server, host: str, *, json: bool) -> None:
+    """Serve the site until somebody presses Ctrl-C."""
+    if not is_loopback(host):
+        note([f"whoever can reach {host} can see these results"])
+    if json:
+        answer({"address": site.address})
+    else:
+        OUT.print(f"{site.address} follows the results; Ctrl-C ends it.")
+    OUT.file.flush()
+    with suppress(KeyboardInterrupt):
         site.serve_forever(poll_interval=0.2)
 
 
-def in_words(found: dict[str, Any]) -> str:
-    """What a site holds, in one line."""
-    return (
-        f"{found['runs']:,} runs in {found['cells']} cells of {found['tables']} tables, "
+def tell(file: Path, found: dict[str, Any], *, json: bool) -> None:
+    """Say what was written."""
+    if json:
+        answer({"file": str(file), **found})
+        return
+    words = (
+        f"{found['runs']:,} runs, {found['cells']} cells of {found['tables']} tables, "
         f"{found['missing']} cells without runs, {found['failures']} failed runs, "
-        f"{found['datasets']} datasets."
+        f"{found['datasets']} datasets"
     )
+    OUT.print(f"wrote {file}: {words}.", soft_wrap=True, markup=False)

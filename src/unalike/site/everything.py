@@ -14,10 +14,7 @@ from unalike.site.cell import Document, cell
 from unalike.site.leaderboard import family
 from unalike.site.ranking import rankings
 
-LEGEND = (
-    "test mean ± standard deviation over splits of the setting with the best mean "
-    "validation score, among all settings with the most splits"
-)
+SHADED = "best"
 
 
 @dataclass(frozen=True, order=True)
@@ -34,9 +31,7 @@ class Place:
     def of(cls, row: Row) -> Place:
         """The place of a run."""
         view = ", ".join(f"{name} {told}" for name, told in row["view"].items())
-        return cls(
-            row["dataset"], view, row["metric"], row["method"], row["batching"]
-        )
+        return cls(row["dataset"], view, row["metric"], row["method"], row["batching"])
 
     @property
     def row(self) -> tuple[str, str]:
@@ -82,18 +77,25 @@ def everything(found: Mapping[Place, Pick]) -> Document:
         str(row): {str(column): score(at.get((row, column))) for column in columns}
         for row in rows
     }
-    told = shaded(scores, "best") if scores else {}
+    told = shaded(scores, SHADED) if scores else {}
     return {
         "name": "everything",
         "title": "Everything that was run",
-        "legend": LEGEND,
+        "shaded": SHADED,
         "rows": [heading(*row) for row in rows],
-        "columns": [{"label": label(*column), "metric": column[2]} for column in columns],
+        "columns": [
+            {"label": label(*column), "metric": column[2]} for column in columns
+        ],
         "cells": [
-            [entry(told[str(row)][str(column)], at.get((row, column))) for column in columns]
+            [
+                entry(told[str(row)][str(column)], at.get((row, column)))
+                for column in columns
+            ]
             for row in rows
         ],
-        "rankings": rankings([told[str(row)] for row in rows], [str(one) for one in columns]),
+        "rankings": rankings(
+            [told[str(row)] for row in rows], [str(one) for one in columns]
+        ),
     }
 
 

@@ -10,7 +10,7 @@ from unalike.experiments.recipe import Cell, Recipe
 from unalike.experiments.standing import Standing
 from unalike.methods import METHODS
 from unalike.reports.score import Score
-from unalike.reports.scores import LEGEND, score, shaded, with_errors
+from unalike.reports.scores import score, shaded, with_errors
 from unalike.site.cell import Document, cell
 from unalike.site.ranking import rankings
 
@@ -36,7 +36,7 @@ def leaderboard(table: Printed, recipes: Sequence[Recipe], ask: Ask) -> Document
     return {
         "name": table.name,
         "title": table.title,
-        "legend": LEGEND.format(table.shaded),
+        "shaded": table.shaded,
         "rows": [heading(recipe) for recipe in recipes],
         "columns": [column(name, found) for name in columns],
         "cells": [line(recipe, told, found, columns) for recipe in recipes],

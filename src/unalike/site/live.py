@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from mimetypes import guess_type
 from threading import Lock
 
@@ -84,4 +85,4 @@ def told(name: str, document: Document) -> Answer:
 def as_answer(path: str, body: bytes) -> Answer:
     """Bytes as a file of the kind that its name tells."""
     kind = guess_type(path)[0] or "text/plain"
-    return Answer(f"{kind}; charset=utf-8", body, f'"{digest({"body": body.hex()})}"')
+    return Answer(f"{kind}; charset=utf-8", body, f'"{sha256(body).hexdigest()}"')

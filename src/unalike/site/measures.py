@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from unalike.datasets.catalogue import at_hand, catalogue
-from unalike.datasets.dataset import Dataset
+from unalike.datasets.dataset import Dataset, Published
 from unalike.datasets.root import cache_folder, is_writable
 from unalike.errors import UserError
 from unalike.experiments.fingerprint import digest, fingerprint
+from unalike.graph import Graph
 from unalike.measures import measure, paper_conventions
 from unalike.progress import SILENT, Progress
 from unalike.reports.findings import headline, printed, scalars
@@ -72,20 +73,23 @@ def measured(dataset: Dataset) -> Document:
 
 
 def taken(dataset: Dataset) -> Document:
-    """Measure a dataset by the conventions behind the printed numbers."""
-    graph = dataset.load()
-    found = measure(graph, conventions=paper_conventions(dataset.name))
-    names = scalars(found)
+    """Measure a dataset."""
+    return described(dataset.name, dataset.load(), dataset.published)
+
+
+def described(name: str, graph: Graph, published: Published) -> Document:
+    """The measures of a graph by the conventions behind the printed numbers."""
+    found = measure(graph, conventions=paper_conventions(name))
+    matrix = found["compatibility"]
     return {
-        "name": dataset.name,
-        "headline": headline(dataset.name, found),
-        "about": dataset.about,
-        "measures": {name: number(found[name]) for name in names},
-        "words": {name: in_words(name, found) for name in names},
-        "printed": {name: printed(dataset.published, name) for name in names},
-        "compatibility": [[number(share) for share in row] for row in found["compatibility"]],
+        "name": name,
+        "headline": headline(name, found),
+        "measures": {key: number(found[key]) for key in scalars(found)},
+        "words": {key: in_words(key, found) for key in scalars(found)},
+        "printed": {key: printed(published, key) for key in scalars(found)},
+        "compatibility": [[number(share) for share in row] for row in matrix],
         "degrees": degrees(graph),
-        "command": f"unalike measure {shlex.quote(dataset.name)} --convention paper",
+        "command": f"unalike measure {shlex.quote(name)} --convention paper",
     }
 
 

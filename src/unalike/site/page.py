@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -27,22 +27,36 @@ def write(
     """Write the site in place of an older one; what it holds, as counts."""
     check(folder)
     site = {**survey.look(), "measured": measures is not None}
-    partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    place = folder.resolve()
+    partial = place.with_name(f".{place.name}.partial")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        fill(partial, {"site": site, "measures": measures or {}})
+        keep_shelves(partial, survey, progress)
+        shutil.rmtree(place, ignore_errors=True)
+        partial.replace(place)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}.") from None
+    return counts(site, measures)
+
+
+def fill(folder: Path, documents: Mapping[str, Document]) -> None:
+    """Write the assets and some documents."""
     for path, asset in assets():
-        (partial / path).parent.mkdir(parents=True, exist_ok=True)
-        (partial / path).write_bytes(asset.read_bytes())
-    keep(partial, "site", site)
-    if measures is not None:
-        keep(partial, "measures", measures)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(asset.read_bytes())
+    (folder / "data").mkdir()
+    for name, document in documents.items():
+        keep(folder, name, document)
+
+
+def keep_shelves(folder: Path, survey: Survey, progress: Progress) -> None:
+    """Write the runs, a file for each method on each dataset."""
     shelves = survey.shelves()
     progress.stage("writing runs", len(shelves), "shelves")
     for mark, pair in shelves.items():
-        keep(partial, mark, survey.shelf(pair))
+        keep(folder, mark, survey.shelf(pair))
         progress.advance(1)
-    shutil.rmtree(folder, ignore_errors=True)
-    partial.replace(folder)
-    return counts(site, measures)
 
 
 def check(folder: Path) -> None:
@@ -58,7 +72,6 @@ def check(folder: Path) -> None:
 def keep(folder: Path, name: str, document: Document) -> None:
     """Write one document."""
     place = folder / "data" / f"{name}.js"
-    place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(script(name, document), "utf-8")
 
 

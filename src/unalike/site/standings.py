@@ -1,4 +1,4 @@
-"""Standings: the chosen settings of the cells of tables, found again when they change."""
+"""Standings: the chosen settings of the cells of the paper's tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Standings:
 
     @cached_property
     def tables(self) -> list[tuple[Printed, list[Recipe]]]:
-        """The tables with their rows; those of full batches come first."""
+        """The tables with their rows."""
         return [(table, table.recipes()) for table in printed_tables().values()]
 
     @cached_property

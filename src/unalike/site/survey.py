@@ -29,7 +29,7 @@ class Survey:
     progress: Progress = SILENT
     _stamps: dict[Pair, str] = field(default_factory=dict, init=False)
     _picks: dict[Pair, dict[Place, Pick]] = field(default_factory=dict, init=False)
-    _sizes: dict[Pair, int] = field(default_factory=dict, init=False)
+    _sizes: dict[Pair, dict[str, int]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.standings = Standings(self.results, self.query, self.progress)
@@ -38,14 +38,21 @@ class Survey:
         """The document of the whole page; the runs are in those of the shelves."""
         self._read()
         tables = self.standings.leaderboards(self._stamps)
-        found = {place: one for told in self._picks.values() for place, one in told.items()}
+        found = {
+            place: one for told in self._picks.values() for place, one in told.items()
+        }
         return {
             "version": __version__,
-            "runs": sum(self._sizes.values()),
+            "runs": sum(size["runs"] for size in self._sizes.values()),
             "tables": [*tables, everything(found)],
             "shelves": [
-                {"mark": shelf_mark(*pair), "dataset": pair[0], "method": pair[1]}
-                for pair in sorted(self._picks)
+                {
+                    "mark": mark,
+                    "dataset": pair[0],
+                    "method": pair[1],
+                    **self._sizes[pair],
+                }
+                for mark, pair in self.shelves().items()
             ],
             "missing": missing(tables),
             "failures": failures(self.results.failures()),
@@ -57,15 +64,18 @@ class Survey:
 
     def shelf(self, pair: Pair) -> Document:
         """The runs of a pair, with the curves of the settings that were chosen."""
-        facts = dict(zip(("dataset", "method"), pair, strict=True))
+        dataset, method = pair
         marks: dict[str, set[str]] = {}
         for one in self._chosen(pair):
             marks.setdefault(one.setting, set()).add(setting_mark(one.runs[0]))
         drawn: Document = {}
         for setting, wanted in marks.items():
-            rows = self.results.runs(curves=True, setting=setting, **facts)
+            rows = self.results.runs(
+                curves=True, dataset=dataset, method=method, setting=setting
+            )
             drawn |= curves(rows, wanted)
-        return {**shelf(list(self.results.runs(**facts))), "curves": drawn}
+        rows = self.results.runs(dataset=dataset, method=method)
+        return {**shelf(list(rows)), "curves": drawn}
 
     def _read(self) -> None:
         """Look through the pairs that are new or have changed."""
@@ -74,8 +84,10 @@ class Survey:
         self.progress.stage("reading runs", len(changed), "shelves")
         for dataset, method in changed:
             rows = list(self.results.runs(dataset=dataset, method=method))
-            self._sizes[dataset, method] = len(rows)
             if rows:
+                num_settings = len({row["setting"] for row in rows})
+                size = {"runs": len(rows), "settings": num_settings}
+                self._sizes[dataset, method] = size
                 self._picks[dataset, method] = picks(rows)
             self.progress.advance(1)
         self._stamps = now

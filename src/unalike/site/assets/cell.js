@@ -56,7 +56,7 @@ const cell = (() => {
       show: (one) => (words.there(one.varied[name]) ? words.option(one.varied[name]) : "–"), first: "ascending",
     }));
     return table.of("Settings that were tried", [
-      { key: "valid", label: "validation", value: (one) => one.valid, show: (one) => (one === chosen ? `${words.score(one.valid)} chosen` : words.score(one.valid)), kind: "number" },
+      { key: "valid", label: "validation", value: (one) => one.valid, show: (one) => [words.score(one.valid), one === chosen ? element("small", {}, "chosen") : null], kind: "number" },
       { key: "test", label: "test", value: (one) => one.test, show: (one) => words.spread(one.test, one.std), kind: "number" },
       ...options,
       { key: "count", label: "splits", value: (one) => one.count, kind: "number" },

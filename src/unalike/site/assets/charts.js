@@ -3,8 +3,7 @@
 
 const charts = (() => {
   const FAMILIES = ["row-wise", "message passing", "after training", "closed form", "not here"];
-  const COLOURS = FAMILIES.map((_, place) => `var(--family-${place})`);
-  const family = { domain: FAMILIES, range: COLOURS };
+  const colour = (family) => `var(--family-${FAMILIES.indexOf(family)})`;
   let library = null;
 
   function plot() {
@@ -22,6 +21,7 @@ const charts = (() => {
       seen.disconnect();
       const drawing = (await plot()).plot({
         width: Math.max(260, made.clientWidth),
+        marginBottom: 42,
         style: { fontSize: "12px", background: "transparent", overflow: "visible" },
         ...options(Plot),
       });
@@ -33,5 +33,31 @@ const charts = (() => {
     return made;
   }
 
-  return { figure, family };
+  function legend(families) {
+    return element("ul", { class: "legend" }, FAMILIES.map((family, place) => families.includes(family)
+      ? element("li", { class: `family-${place}` }, family) : null));
+  }
+
+  /** Round numbers for a logarithmic axis. */
+  function ticks(values) {
+    const [low, high] = [Math.min(...values), Math.max(...values)].map(Math.log10);
+    const steps = high - low > 1.5 ? [1] : [1, 2, 5];
+    const stride = high - low > 4 ? 2 : 1;
+    const count = (Math.ceil(high) - Math.floor(low)) / stride;
+    const decades = Array.from({ length: Math.ceil(count) + 1 }, (_, place) => Math.floor(low) + stride * place);
+    return decades.flatMap((decade) => steps.map((step) => Number((step * 10 ** decade).toPrecision(1))));
+  }
+
+  const compact = (value) => value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+  /** A logarithmic axis with room for all values and a round number at each end. */
+  function logarithmic(label, values) {
+    const marks = ticks(values);
+    const low = Math.max(...marks.filter((mark) => mark <= Math.min(...values)), marks[0]);
+    const high = Math.min(...marks.filter((mark) => mark >= Math.max(...values)), marks.at(-1));
+    const shown = marks.filter((mark) => mark >= low && mark <= high);
+    return { type: "log", label, domain: [low, high], ticks: shown, tickFormat: compact };
+  }
+
+  return { figure, colour, legend, logarithmic };
 })();

@@ -23,7 +23,8 @@ const command = (() => {
 
   function block(text, what) {
     if (!text) return element("p", { class: "quiet" }, "This version has no command for it.");
-    return element("div", { class: "command" }, element("code", { tabindex: 0 }, text), copyButton(text, what));
+    const parts = text.split(" ").flatMap((word) => [element("span", {}, word), " "]);
+    return element("div", { class: "command" }, element("code", {}, parts), copyButton(text, what));
   }
 
   return { block, copyButton };

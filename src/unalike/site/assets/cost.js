@@ -11,18 +11,18 @@ const cost = (() => {
       .map((where) => ({ ...where, ...where.cell, method: where.row.label, family: where.row.family }));
   }
 
-  function scatter(found, name, label, shown) {
+  function scatter(found, name, label, unit, shown) {
     const caption = `Test score by ${label}; up and to the left is better`;
+    const colour = ({ family }) => charts.colour(family);
     return charts.figure(caption, (Plot) => ({
       height: 340,
       marginRight: 70,
       marginLeft: 45,
-      x: { type: "log", label: `${label} →`, tickFormat: (value) => shown(value), ticks: 4, nice: true },
-      y: { label: "↑ test score", grid: true, nice: true },
-      color: { ...charts.family, legend: true },
+      x: charts.logarithmic(`${label}, ${unit} →`, found.map((one) => one[name])),
+      y: { label: "↑ test score", grid: true, nice: true, ticks: 6 },
       marks: [
-        Plot.ruleX(found, { x: name, y1: (one) => one.mean - (one.std ?? 0), y2: (one) => one.mean + (one.std ?? 0), stroke: "family", strokeOpacity: 0.35 }),
-        Plot.dot(found, { x: name, y: "mean", fill: "family", r: 5 }),
+        Plot.ruleX(found, { x: name, y1: (one) => one.mean - (one.std ?? 0), y2: (one) => one.mean + (one.std ?? 0), stroke: colour, strokeOpacity: 0.35 }),
+        Plot.dot(found, { x: name, y: "mean", fill: colour, r: 5 }),
         Plot.text(found, { x: name, y: "mean", text: "method", dx: 9, textAnchor: "start" }),
         Plot.tip(found, Plot.pointer({ x: name, y: "mean", title: (one) => [one.method, ...score.lines(one.cell), shown(one[name]), one.device].join("\n") })),
       ],
@@ -51,9 +51,10 @@ const cost = (() => {
     const change = (value) => { state.dataset = value; page.redraw(); };
     return [
       element("div", { class: "controls" }, choice.pick("choose-dataset", "Dataset", choice.plain(labels), labels[column], change)),
+      charts.legend(found.map((one) => one.family)),
       element("div", { class: "pair" },
-        scatter(found, "seconds", "time of a run", words.seconds),
-        scatter(found, "memory_mb", "peak memory", words.memory)),
+        scatter(found, "seconds", "time of a run", "seconds", words.seconds),
+        scatter(found, "memory_mb", "peak memory", "MB", words.memory)),
       element("p", { class: "quiet" }, "Runs of one shape train together; the time of a run is its share of theirs. ",
         "Bars are one standard deviation over splits. Compare within one device."),
       table.scroller("Scores, time and memory", listing(found)),

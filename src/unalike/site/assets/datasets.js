@@ -18,7 +18,7 @@ const datasets = (() => {
       opacity: { domain: [0, 1], range: [0.04, 1] },
       marks: [
         Plot.cell(entries, { x: "to", y: "from", fill: "var(--accent)", fillOpacity: "share" }),
-        size > WRITTEN ? null : Plot.text(entries, { x: "to", y: "from", text: ({ share }) => (words.there(share) ? share.toFixed(2).replace(/^0/, "") : ""),
+        size > WRITTEN ? null : Plot.text(entries, { x: "to", y: "from", text: ({ share }) => (words.there(share) ? share.toFixed(2).replace(/^0/, "") : "–"),
           fill: ({ share }) => (share > 0.55 ? "var(--page)" : "var(--ink)") }),
         Plot.tip(entries, Plot.pointer({ x: "to", y: "from", title: ({ from, to, share }) => `${from} → ${to}: ${words.fixed(3)(share)}` })),
       ],
@@ -34,8 +34,8 @@ const datasets = (() => {
       width: 260,
       height: 240,
       marginLeft: 45,
-      x: { type: "log", label: "degree →", ticks: 4, tickFormat: "~s" },
-      y: { type: "log", label: "↑ nodes", ticks: 4, tickFormat: "~s", grid: true },
+      x: charts.logarithmic("degree →", degrees),
+      y: { ...charts.logarithmic("↑ nodes", [...counts, ...line[1]]), grid: true },
       marks: [
         Plot.dot(dots, { x: "degree", y: "nodes", r: 1.5, fill: "var(--quiet)" }),
         Plot.line(steps, { x: "degree", y: "nodes", stroke: "var(--accent)", strokeWidth: 2 }),
@@ -55,8 +55,7 @@ const datasets = (() => {
     const shown = (dataset) => {
       const value = words.fixed(3)(dataset.measures[name]);
       const printed = dataset.printed[name];
-      const made = element("span", {}, value, words.there(printed) ? element("small", {}, words.fixed(3)(printed)) : null);
-      return made;
+      return [value, words.there(printed) ? element("small", {}, words.fixed(3)(printed)) : null];
     };
     return { key: name, label: words.spaced(name), value: (dataset) => dataset.measures[name], show: shown, kind: "number" };
   }

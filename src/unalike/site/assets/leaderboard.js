@@ -65,6 +65,11 @@ const leaderboard = (() => {
     return element("thead", {}, element("tr", {}, columns.map((one) => table.heading(one, state.order, change))));
   }
 
+  function legend(told) {
+    const shading = told.shaded === "none" ? "" : ` Shaded: ${told.shaded}.`;
+    return `${told.title}: mean test score over splits, in percent.${shading}`;
+  }
+
   function controls(site, told) {
     const set = (name) => (value) => { state[name] = value; page.redraw(); };
     const entries = site.tables.map((one) => (
@@ -80,14 +85,15 @@ const leaderboard = (() => {
     const told = chosen(site);
     const places = visible(told);
     const shown = { ...told, visible: new Set(places) };
-    const grid = element("table", { class: "leaderboard" },
-      element("caption", {}, `${told.title}: ${told.legend}.`), head(told), body(told, places, shown));
+    const grid = element("table", { class: "leaderboard", "aria-labelledby": "legend" },
+      head(told), body(told, places, shown));
     return [
       controls(site, told),
       winners.draw(shown, (place, column) => open(told, place, column)),
+      element("p", { class: "quiet", id: "legend" }, legend(told)),
       table.scroller(told.title, grid),
       element("p", { class: "quiet" },
-        "Large: ours, small: printed. Grey numbers are printed ones where there is nothing of ours. ",
+        "Large and dark: ours, of the setting with the best mean validation score. Grey: what the paper prints. ",
         "Every number opens the runs and the command behind it."),
     ];
   }

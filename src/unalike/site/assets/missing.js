@@ -34,7 +34,7 @@ const missing = (() => {
     const empty = site.missing.reduce((sum, group) => sum + group.cells.length, 0);
     const failed = site.failures.reduce((sum, one) => sum + one.runs, 0);
     return [
-      element("h2", {}, `${words.count(failed, "run")} failed`),
+      element("h2", {}, failed ? `${words.count(failed, "run")} failed` : "No run failed"),
       ...site.failures.map(failure),
       element("h2", {}, `${words.count(empty, "cell")} without a number of ours`),
       ...site.missing.map(reason),

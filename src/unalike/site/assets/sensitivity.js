@@ -9,11 +9,10 @@ const sensitivity = (() => {
     const tried = told.settings
       .map((one) => ({ ...one, value: words.there(one.varied[name]) ? words.option(one.varied[name]) : null }))
       .filter((one) => one.value !== null);
-    const caption = `${words.spaced(name)}: every setting as a dot, the best with each value as a line`;
-    return charts.figure(caption, (Plot) => ({
+    return charts.figure(words.spaced(name), (Plot) => ({
       height: 220,
       marginLeft: 45,
-      x: { type: "point", domain: best.map((one) => one.value), label: words.spaced(name), padding: 0.4 },
+      x: { type: "point", domain: best.map((one) => one.value), label: null, padding: 0.4 },
       y: { label: "↑ validation score", grid: true, nice: true },
       marks: [
         Plot.dot(tried, { x: "value", y: "valid", r: 2.5, fill: "var(--quiet)", fillOpacity: 0.5 }),
@@ -22,7 +21,7 @@ const sensitivity = (() => {
         Plot.tip(best, Plot.pointer({ x: "value", y: "valid", title: (one) =>
           `${words.spaced(name)} ${one.value}\nvalidation ${words.score(one.valid)}\ntest ${words.score(one.test)}\n${words.count(one.settings, "setting")}` })),
       ],
-    }));
+    }), `Validation score by ${words.spaced(name)}`);
   }
 
   function drawn(told) {
@@ -31,6 +30,8 @@ const sensitivity = (() => {
     const best = told.settings[0];
     const splits = best.runs.map((run) => run.split);
     return [
+      element("p", { class: "quiet" }, `Each dot is one of ${words.count(told.settings.length, "setting")}; `,
+        "the line follows the best setting with each value."),
       element("div", { class: "grid" }, names.map((name) => chart(told, name))),
       element("h3", {}, "The setting with the best validation score"),
       command.block(shelf.command(best, splits), "best setting"),
@@ -45,19 +46,21 @@ const sensitivity = (() => {
     }
   }
 
+  const fullest = (shelves) => shelves.reduce((most, one) => (one.settings > most.settings ? one : most));
+
   function draw(site) {
     if (!site.shelves.length) return [element("p", {}, "Nothing was run yet.")];
     const methods = [...new Set(site.shelves.map((one) => one.method))].sort();
-    const method = methods.includes(state.method) ? state.method : methods[0];
+    const method = methods.includes(state.method) ? state.method : fullest(site.shelves).method;
     const having = site.shelves.filter((one) => one.method === method);
-    const one = having.find(({ dataset }) => dataset === state.dataset) ?? having[0];
+    const one = having.find(({ dataset }) => dataset === state.dataset) ?? fullest(having);
     const place = element("div", { "aria-live": "polite" }, element("p", { class: "quiet" }, "Reading the runs …"));
     const set = (name) => (value) => { state[name] = value; page.redraw(); };
     fill(place, one.mark);
     return [
       element("div", { class: "controls" },
         choice.pick("choose-method", "Method", choice.plain(methods), method, set("method")),
-        choice.pick("choose-shelf", "Dataset", choice.plain(having.map(({ dataset }) => dataset)), one.dataset, set("dataset"))),
+        choice.pick("choose-shelf", "Dataset", having.map(({ dataset, settings }) => ({ value: dataset, text: `${dataset} (${words.count(settings, "setting")})` })), one.dataset, set("dataset"))),
       place,
     ];
   }

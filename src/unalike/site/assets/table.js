@@ -56,7 +56,7 @@ const table = (() => {
     return element("tr", {}, columns.map((column, place) => {
       const shown = column.show ? column.show(row) : column.value(row);
       const kind = place ? "td" : "th";
-      return element(kind, { class: column.kind, scope: place ? null : "row" }, shown);
+      return element(kind, { class: column.kind, scope: place ? null : "row" }, ...[shown].flat());
     }));
   }
 

@@ -4,8 +4,9 @@
 const tip = (() => {
   const box = document.getElementById("tip");
   const GAP = 8;
+  let target = null;
 
-  function place(target) {
+  function place() {
     const at = target.getBoundingClientRect();
     const left = Math.min(at.left, innerWidth - box.offsetWidth - GAP);
     const below = at.bottom + GAP + box.offsetHeight < innerHeight;
@@ -17,22 +18,20 @@ const tip = (() => {
     box.hidden = true;
   }
 
-  function on(target, lines) {
+  function on(beside, lines) {
     const show = () => {
+      target = beside;
       box.replaceChildren(...lines.map((line) => element("p", {}, line)));
       box.hidden = false;
-      place(target);
+      place();
     };
-    target.setAttribute("aria-describedby", "tip");
-    target.addEventListener("mouseenter", show);
-    target.addEventListener("focus", show);
-    target.addEventListener("mouseleave", hide);
-    target.addEventListener("blur", hide);
-    target.addEventListener("click", hide);
-    return target;
+    beside.setAttribute("aria-describedby", "tip");
+    for (const event of ["mouseenter", "focus"]) beside.addEventListener(event, show);
+    for (const event of ["mouseleave", "blur", "click"]) beside.addEventListener(event, hide);
+    return beside;
   }
 
-  addEventListener("scroll", hide, { passive: true, capture: true });
+  addEventListener("scroll", () => box.hidden || place(), { passive: true, capture: true });
   addEventListener("keydown", (event) => event.key === "Escape" && hide());
   return { on, hide };
 })();

@@ -34,7 +34,8 @@ const winners = (() => {
     const first = shown.cells[best][column];
     const by = score.value(first) - score.value(shown.cells[next][column]);
     const close = by <= score.spread(first) ? ", within its spread" : "";
-    return `${words.signed(by)} over ${shown.rows[next].label}${close}`;
+    const other = shown.rows[next].label;
+    return by ? `${words.signed(by)} over ${other}${close}` : `level with ${other}`;
   }
 
   function card(shown, column, open) {

@@ -14,15 +14,20 @@ const words = (() => {
     return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
   }
 
+  /** Three digits, or all of a larger number. */
+  function short(value) {
+    return value < 100 ? String(Number(value.toPrecision(3))) : Math.round(value).toLocaleString("en");
+  }
+
   function seconds(value) {
     if (!there(value)) return "–";
-    if (value < 1) return `${(1000 * value).toPrecision(2)} ms`;
-    return value < 120 ? `${value.toPrecision(3)} s` : `${(value / 60).toFixed(1)} min`;
+    if (value < 1) return `${short(1000 * value)} ms`;
+    return value < 120 ? `${short(value)} s` : `${short(value / 60)} min`;
   }
 
   function memory(value) {
     if (!there(value)) return "–";
-    return value < 1024 ? `${value.toPrecision(3)} MB` : `${(value / 1024).toFixed(1)} GB`;
+    return value < 1024 ? `${short(value)} MB` : `${short(value / 1024)} GB`;
   }
 
   function count(number, what) {
