@@ -26,7 +26,11 @@ if CHROMIUM is None:
 PHONE = {"width": 390, "height": 844}
 VIEWS = ("leaderboard", "cost", "settings", "datasets", "missing")
 SHOWS_HARM = {"leaderboard": ("Table", "everything"), "settings": ("Method", "sgc")}
-DRAWN = {"cost": "main svg circle", "settings": "main svg path", "datasets": "main rect"}
+DRAWN = {
+    "cost": "main svg circle",
+    "settings": "main svg path",
+    "datasets": "main rect",
+}
 
 
 @pytest.fixture(scope="module")

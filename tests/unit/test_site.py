@@ -161,7 +161,9 @@ def test_only_what_changed_is_read_again(survey, monkeypatch):
     asked = []
     read = Results.runs
     monkeypatch.setattr(
-        Results, "runs", lambda self, **facts: asked.append(facts) or read(self, **facts)
+        Results,
+        "runs",
+        lambda self, **facts: asked.append(facts) or read(self, **facts),
     )
     survey.look()
     assert asked == []

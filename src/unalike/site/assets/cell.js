@@ -21,10 +21,11 @@ const cell = (() => {
     ] : [];
     const printed = cell.quoted ? `printed, quoted from ${cell.quoted}` : "printed";
     return element("dl", { class: "facts" },
+      ours.slice(0, 1),
       words.there(cell.printed_mean) ? fact(printed, score.printed(cell)) : null,
       cell.limit ? fact("the paper's program", `ran out of ${cell.limit}`) : null,
       words.there(cell.relative_error) ? fact("lost against full batch", `${words.score(cell.relative_error)} %`) : null,
-      ours);
+      ours.slice(1));
   }
 
   function chips(options) {

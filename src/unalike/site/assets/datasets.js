@@ -64,13 +64,14 @@ const datasets = (() => {
     const rest = Object.keys(found[0].measures).filter((name) => !FIRST.includes(name));
     const name = { key: "name", label: "dataset", value: (dataset) => dataset.name, first: "ascending" };
     const columns = [name, ...[...FIRST, ...rest].map(measured)];
-    return table.of("Homophily: ours, and the printed number in small where there is one", columns, found);
+    return table.of("Homophily", columns, found);
   }
 
   function drawn({ datasets: found, left_out: leftOut }) {
     const skipped = Object.entries(leftOut).map(([name, why]) => `${name} (${why})`).join(", ");
     if (!found.length) return [element("p", {}, "No dataset is at hand: `unalike fetch` gets them.")];
     return [
+      element("p", { class: "quiet" }, "Large: measured. Small: printed, where there is a printed number."),
       table.scroller("Homophily of datasets", listing(found)),
       skipped ? element("p", { class: "quiet" }, `Left out: ${skipped}.`) : null,
       element("div", { class: "cards" }, found.map(card)),

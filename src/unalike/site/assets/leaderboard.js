@@ -93,7 +93,7 @@ const leaderboard = (() => {
       element("p", { class: "quiet", id: "legend" }, legend(told)),
       table.scroller(told.title, grid),
       element("p", { class: "quiet" },
-        "Large and dark: ours, of the setting with the best mean validation score. Grey: what the paper prints. ",
+        "Large: ours, of the setting with the best mean validation score. Grey: what the paper prints. ",
         "Every number opens the runs and the command behind it."),
     ];
   }
