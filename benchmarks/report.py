@@ -119,9 +119,7 @@ def main(count: int = 50_000) -> None:
         first = (folder / "site" / "data" / "site.js").stat().st_size
         took = loaded(folder / "site" / "index.html")
     print(f"{told['runs']:,} runs, written in {spent:.1f} s")
-    print(
-        f"{whole / 1e6:.1f} MB in {len(files)} files; {first / 1e3:.0f} kB read at first"
-    )
+    print(f"{whole / 1e6:.1f} MB in {len(files)} files, {first / 1e3:.0f} kB at first")
     print(f"the table is drawn after {took['page']:.0f} ms")
     print(f"a cell shows its runs after {took['cell']:.0f} ms")
 

@@ -158,7 +158,7 @@ def test_a_cell_opens_its_runs_its_curves_and_its_command(opened):
     dialog = page.get_by_role("dialog", name="LINKX on texas")
     page.wait_for_selector("dialog figure:last-child svg")
     assert dialog.locator("figure g[aria-label=line] path").count() == 6
-    command = dialog.locator("code").inner_text()
+    command = dialog.locator("code").first.inner_text()
     assert command.startswith("unalike train texas linkx ")
     assert command.endswith("--splits 0,1,2 --seed 0")
     assert "hidden 4" in dialog.locator(".chips").inner_text()

@@ -45,7 +45,7 @@ def ask(site, path, **headers):
 
 def test_the_page_its_assets_and_its_data_are_served(site):
     assert ask(site, "/")[2].startswith(b"<!doctype html>")
-    status, headers, body = ask(site, "/assets/style.css")
+    status, headers, _ = ask(site, "/assets/style.css")
     assert (status, headers["Content-Type"]) == (200, "text/css; charset=utf-8")
     assert ask(site, "/data/site.js?any")[2].startswith(b"receive(")
     mark = next(iter(site.live.survey.shelves()))

@@ -62,12 +62,13 @@ def command(
     with Results.open(results) as kept:
         with progress_bar() as bar:
             told = None if no_measures else measures(data, bar)
-            found = {} if serve else write(out, Survey(kept, query, bar), told, bar)
-        if serve:
-            with server(Live(Survey(kept, query), told), host, port) as site:
-                show(site, host, json=json)
-        else:
+            if not serve:
+                found = write(out, Survey(kept, query, bar), told, bar)
+        if not serve:
             tell(out / "index.html", found, json=json)
+            return
+        with server(Live(Survey(kept, query), told), host, port) as site:
+            show(site, host, json=json)
 
 
 def show(site: Server, host: str, *, json: bool) -> None:
@@ -89,8 +90,8 @@ def tell(file: Path, found: dict[str, Any], *, json: bool) -> None:
         answer({"file": str(file), **found})
         return
     words = (
-        f"{found['runs']:,} runs, {found['cells']} cells of {found['tables']} tables, "
-        f"{found['missing']} cells without runs, {found['failures']} failed runs, "
-        f"{found['datasets']} datasets"
+        f"{found['runs']:,} runs; {found['cells']} cells filled, "
+        f"{found['missing']} empty; {found['failures']} runs failed; "
+        f"{found['datasets']} datasets measured"
     )
     OUT.print(f"wrote {file}: {words}.", soft_wrap=True, markup=False)

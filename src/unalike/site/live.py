@@ -53,7 +53,7 @@ class Live:
         if path in self.fixed:
             return self.fixed[path]
         with self._lock:
-            self._refresh()
+            self.refresh()
             if path == STATE:
                 return as_answer(path, json.dumps(self.state()).encode())
             name = path.removeprefix("data/").removesuffix(".js")
@@ -67,7 +67,7 @@ class Live:
         running = num_held(self.survey.results.engine)
         return {"seen": self._seen, "running": running, "runs": self._site["runs"]}
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Look through the database again, if it has changed."""
         now = stamps(self.survey.results)
         seen = digest({" ".join(pair): stamp for pair, stamp in now.items()})

@@ -22,12 +22,15 @@ SCORES = ("train", "valid", "test", "best_epoch", "seconds", "peak_memory_mb")
 def shelf(rows: Sequence[Row]) -> Document:
     """The settings of a shelf, the best first, and their runs."""
     settings = sorted(tried(rows), key=lambda one: (-one.valid, one.setting))
+    comparable = alike(settings)
     first = rows[0]
     return {
         "dataset": first["dataset"],
         "method": first["method"],
         **options(settings),
-        "settings": columns([summary(one) for one in settings]),
+        "settings": columns(
+            [{**summary(one), "alike": one in comparable} for one in settings]
+        ),
         "runs": columns(
             [
                 {"setting": place, **story(row)}
@@ -35,7 +38,7 @@ def shelf(rows: Sequence[Row]) -> Document:
                 for row in one.runs
             ]
         ),
-        "sensitivity": sensitivity(alike(settings)),
+        "sensitivity": sensitivity(comparable),
     }
 
 

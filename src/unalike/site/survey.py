@@ -90,6 +90,8 @@ class Survey:
                 self._sizes[dataset, method] = size
                 self._picks[dataset, method] = picks(rows)
             self.progress.advance(1)
+        for gone in self._picks.keys() - now:
+            del self._picks[gone], self._sizes[gone]
         self._stamps = now
 
     def _chosen(self, pair: Pair) -> Iterator[Tried]:

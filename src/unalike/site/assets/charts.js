@@ -7,7 +7,8 @@ const charts = (() => {
   let library = null;
 
   function plot() {
-    library ??= documents.load("assets/vendor/d3.min.js")
+    library ??= documents
+      .load("assets/vendor/d3.min.js")
       .then(() => documents.load("assets/vendor/plot.min.js"))
       .then(() => Plot);
     return library;
@@ -34,8 +35,13 @@ const charts = (() => {
   }
 
   function legend(families) {
-    return element("ul", { class: "legend" }, FAMILIES.map((family, place) => families.includes(family)
-      ? element("li", { class: `family-${place}` }, family) : null));
+    return element(
+      "ul",
+      { class: "legend" },
+      FAMILIES.map((family, place) =>
+        families.includes(family) ? element("li", { class: `family-${place}` }, family) : null,
+      ),
+    );
   }
 
   /** Round numbers for a logarithmic axis. */
@@ -44,15 +50,21 @@ const charts = (() => {
     const steps = high - low > 1.5 ? [1] : [1, 2, 5];
     const stride = high - low > 4 ? 2 : 1;
     const count = (Math.ceil(high) - Math.floor(low)) / stride;
-    const decades = Array.from({ length: Math.ceil(count) + 1 }, (_, place) => Math.floor(low) + stride * place);
-    return decades.flatMap((decade) => steps.map((step) => Number((step * 10 ** decade).toPrecision(1))));
+    const decades = Array.from(
+      { length: Math.ceil(count) + 1 },
+      (_, place) => Math.floor(low) + stride * place,
+    );
+    return decades.flatMap((decade) =>
+      steps.map((step) => Number((step * 10 ** decade).toPrecision(1))),
+    );
   }
 
-  const compact = (value) => value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 });
+  const compact = (value) =>
+    value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 });
 
   /** A logarithmic axis with room for all values and a round number at each end. */
   function logarithmic(label, values) {
-    const marks = ticks(values);
+    const marks = values.length ? ticks(values) : [1, 10];
     const low = Math.max(...marks.filter((mark) => mark <= Math.min(...values)), marks[0]);
     const high = Math.min(...marks.filter((mark) => mark >= Math.max(...values)), marks.at(-1));
     const shown = marks.filter((mark) => mark >= low && mark <= high);

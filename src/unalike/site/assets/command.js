@@ -12,17 +12,23 @@ const command = (() => {
     } catch {
       button.textContent = "Not allowed";
     }
-    setTimeout(() => { button.textContent = before; }, THANKS);
+    setTimeout(() => {
+      button.textContent = before;
+    }, THANKS);
   }
 
   function copyButton(text, what) {
     const onclick = (event) => copy(text, event.currentTarget);
     const label = `Copy the command: ${what}`;
-    return element("button", { type: "button", class: "copy", "aria-label": label, onclick }, "Copy");
+    return element(
+      "button",
+      { type: "button", class: "copy", "aria-label": label, onclick },
+      "Copy",
+    );
   }
 
   function block(text, what) {
-    if (!text) return element("p", { class: "quiet" }, "This version has no command for it.");
+    if (!text) return quiet("This version has no command for it.");
     const parts = text.split(" ").flatMap((word) => [element("span", {}, word), " "]);
     return element("div", { class: "command" }, element("code", {}, parts), copyButton(text, what));
   }

@@ -9,25 +9,33 @@ const documents = (() => {
     return new Promise((done, failed) => {
       const script = document.createElement("script");
       script.src = address;
-      script.onload = () => { script.remove(); done(); };
-      script.onerror = () => { script.remove(); failed(new Error(`${address} cannot be read`)); };
+      script.onload = () => {
+        script.remove();
+        done();
+      };
+      script.onerror = () => {
+        script.remove();
+        failed(new Error(`${address} cannot be read`));
+      };
       document.head.append(script);
     });
   }
 
+  function taken(name) {
+    const told = waiting.get(name);
+    waiting.delete(name);
+    return told;
+  }
+
+  /** A document by its name; only the version that was asked for last is kept. */
   function get(name, version = "") {
-    const key = `${name}?${version}`;
-    if (!found.has(key)) {
+    if (found.get(name)?.version !== version) {
       const address = `data/${encodeURIComponent(name)}.js${version && `?${version}`}`;
-      const document = load(address).then(() => {
-        const told = waiting.get(name);
-        waiting.delete(name);
-        return told;
-      });
-      document.catch(() => found.delete(key));
-      found.set(key, document);
+      const document = load(address).then(() => taken(name));
+      document.catch(() => found.delete(name));
+      found.set(name, { version, document });
     }
-    return found.get(key);
+    return found.get(name).document;
   }
 
   return { get, load, receive: (name, told) => waiting.set(name, told) };

@@ -11,3 +11,8 @@ function element(name, attributes = {}, ...children) {
   made.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return made;
 }
+
+/** A remark in small print. */
+function quiet(...texts) {
+  return element("p", { class: "quiet" }, ...texts);
+}

@@ -12,12 +12,16 @@ const leaderboard = (() => {
     const share = (told) => numOurs(told) / (cellsOf(told).length || 1);
     const all = site.tables.at(-1);
     const papers = site.tables.slice(0, -1).filter(numOurs);
-    const usual = papers.reduce((best, one) => (share(one) > share(best) ? one : best), papers[0] ?? all);
+    const usual = papers.reduce(
+      (best, one) => (share(one) > share(best) ? one : best),
+      papers[0] ?? all,
+    );
     return site.tables.find(({ name }) => name === state.table) ?? usual;
   }
 
   function visible(told) {
-    const fits = (row) => ["family", "batching"].every((name) => !state[name] || row[name] === state[name]);
+    const fits = (row) =>
+      ["family", "batching"].every((name) => !state[name] || row[name] === state[name]);
     return [...told.rows.keys()].filter((place) => fits(told.rows[place]));
   }
 
@@ -32,16 +36,28 @@ const leaderboard = (() => {
     const found = told.cells[place][column];
     if (!found) return element("td", {});
     const isOurs = score.isOurs(found);
-    const beside = isOurs && words.there(found.printed_mean) ? words.score(found.printed_mean) : null;
-    const button = element("button", { type: "button", id: `cell-${place}-${column}`, onclick: () => open(told, place, column) },
+    const beside =
+      isOurs && words.there(found.printed_mean) ? words.score(found.printed_mean) : null;
+    const button = element(
+      "button",
+      { type: "button", id: `cell-${place}-${column}`, onclick: () => open(told, place, column) },
       element("span", { class: isOurs ? "ours" : "theirs" }, words.score(score.value(found))),
-      beside && element("small", {}, element("span", { class: "unseen" }, "printed "), beside));
+      beside && element("small", {}, element("span", { class: "unseen" }, "printed "), beside),
+    );
     const kinds = ["number", found.shaded && "shaded", best === place && "best"];
-    return element("td", { class: kinds.filter(Boolean).join(" ") }, tip.on(button, score.lines(found)));
+    return element(
+      "td",
+      { class: kinds.filter(Boolean).join(" ") },
+      tip.on(button, score.lines(found)),
+    );
   }
 
   function open(told, place, column) {
-    cell.open({ row: told.rows[place], column: told.columns[column], cell: told.cells[place][column] });
+    cell.open({
+      row: told.rows[place],
+      column: told.columns[column],
+      cell: told.cells[place][column],
+    });
   }
 
   function rowHeading(row) {
@@ -51,18 +67,43 @@ const leaderboard = (() => {
 
   function body(told, places, shown) {
     const best = told.columns.map((_, column) => winners.ranking(shown, column)[0]);
-    return element("tbody", {}, ordered(told, places).map((place) =>
-      element("tr", {}, rowHeading(told.rows[place]),
-        told.columns.map((_, column) => entry(told, place, column, best[column])))));
+    return element(
+      "tbody",
+      {},
+      ordered(told, places).map((place) =>
+        element(
+          "tr",
+          {},
+          rowHeading(told.rows[place]),
+          told.columns.map((_, column) => entry(told, place, column, best[column])),
+        ),
+      ),
+    );
   }
 
   function head(told) {
     const columns = [
       { key: "method", label: "method", first: "ascending" },
-      ...told.columns.map(({ label, metric }, key) => ({ key, label, under: metric, kind: "number" })),
+      ...told.columns.map(({ label, metric }, key) => ({
+        key,
+        label,
+        under: metric,
+        kind: "number",
+      })),
     ];
-    const change = (order) => { state.order = order; page.redraw(); };
-    return element("thead", {}, element("tr", {}, columns.map((one) => table.heading(one, state.order, change))));
+    const change = (order) => {
+      state.order = order;
+      page.redraw();
+    };
+    return element(
+      "thead",
+      {},
+      element(
+        "tr",
+        {},
+        columns.map((one) => table.heading(one, state.order, change)),
+      ),
+    );
   }
 
   function legend(told) {
@@ -71,30 +112,68 @@ const leaderboard = (() => {
   }
 
   function controls(site, told) {
-    const set = (name) => (value) => { state[name] = value; page.redraw(); };
-    const entries = site.tables.map((one) => (
-      { value: one.name, text: `${one.title} (${numOurs(one)} of ${cellsOf(one).length} ours)` }));
-    const choose = (name) => { state.table = name; state.order = {}; state.family = ""; state.batching = ""; page.redraw(); };
-    return element("div", { class: "controls" },
+    const set = (name) => (value) => {
+      state[name] = value;
+      page.redraw();
+    };
+    const entries = site.tables.map((one) => ({
+      value: one.name,
+      text: `${one.title} (${numOurs(one)} of ${cellsOf(one).length} ours)`,
+    }));
+    const choose = (name) => {
+      state.table = name;
+      state.order = {};
+      state.family = "";
+      state.batching = "";
+      page.redraw();
+    };
+    return element(
+      "div",
+      { class: "controls" },
       choice.pick("choose-table", "Table", entries, told.name, choose),
-      choice.pick("choose-family", "Family", choice.orAll(told.rows.map((row) => row.family), "all families"), state.family, set("family")),
-      choice.pick("choose-batching", "Batching", choice.orAll(told.rows.map((row) => row.batching), "all batchings"), state.batching, set("batching")));
+      choice.pick(
+        "choose-family",
+        "Family",
+        choice.orAll(
+          told.rows.map((row) => row.family),
+          "all families",
+        ),
+        state.family,
+        set("family"),
+      ),
+      choice.pick(
+        "choose-batching",
+        "Batching",
+        choice.orAll(
+          told.rows.map((row) => row.batching),
+          "all batchings",
+        ),
+        state.batching,
+        set("batching"),
+      ),
+    );
   }
 
   function draw(site) {
     const told = chosen(site);
     const places = visible(told);
     const shown = { ...told, visible: new Set(places) };
-    const grid = element("table", { class: "leaderboard", "aria-labelledby": "legend" },
-      head(told), body(told, places, shown));
+    const grid = element(
+      "table",
+      { class: "leaderboard", "aria-labelledby": "legend" },
+      head(told),
+      body(told, places, shown),
+    );
     return [
       controls(site, told),
       winners.draw(shown, (place, column) => open(told, place, column)),
       element("p", { class: "quiet", id: "legend" }, legend(told)),
       table.scroller(told.title, grid),
-      element("p", { class: "quiet" },
-        "Large: ours, of the setting with the best mean validation score. Grey: what the paper prints. ",
-        "Every number opens the runs and the command behind it."),
+      quiet(
+        "Large: ours, of the setting with the best mean validation score. ",
+        "Grey: what the paper prints. ",
+        "Every number opens the runs and the command behind it.",
+      ),
     ];
   }
 

@@ -7,7 +7,9 @@ const live = (() => {
 
   function tell(state) {
     box.hidden = false;
-    box.textContent = state ? `live, ${words.count(state.running, "stack")} running` : "the server has gone";
+    box.textContent = state
+      ? `live, ${words.count(state.running, "stack")} running`
+      : "the server has gone";
     box.classList.toggle("gone", !state);
   }
 

@@ -3,31 +3,39 @@
 
 const missing = (() => {
   function cells(group) {
+    const copy = (one) => command.copyButton(one.sweep, `${one.row} on ${one.column}`);
     const columns = [
-      { key: "table", label: "table", value: (one) => one.table, first: "ascending" },
-      { key: "row", label: "method", value: (one) => one.row, first: "ascending" },
-      { key: "column", label: "dataset", value: (one) => one.column, first: "ascending" },
-      { key: "printed", label: "printed", value: (one) => one.printed, show: (one) => words.score(one.printed), kind: "number" },
-      { key: "command", label: "command", show: (one) => (one.sweep ? command.copyButton(one.sweep, `${one.row} on ${one.column}`) : "–") },
+      table.texts("table", "table"),
+      table.texts("row", "method"),
+      table.texts("column", "dataset"),
+      table.numbers("printed", "printed", words.score),
+      { key: "command", label: "command", show: (one) => (one.sweep ? copy(one) : "–") },
     ];
     return table.of(`Cells: ${group.reason}`, columns, group.cells);
   }
 
+  function summary(text, count) {
+    return element("summary", {}, `${text} `, element("small", {}, count));
+  }
+
+  /** A reason that unfolds to its cells, which are drawn when it first does. */
   function reason(group) {
-    const made = element("details", {}, element("summary", {}, `${group.reason} `, element("small", {}, words.count(group.cells.length, "cell"))));
-    made.addEventListener("toggle", () => {
-      if (made.open && made.children.length === 1) made.append(table.scroller(group.reason, cells(group)));
-    });
+    const head = summary(group.reason, words.count(group.cells.length, "cell"));
+    const made = element("details", {}, head);
+    const fill = () => made.append(table.scroller(group.reason, cells(group)));
+    made.addEventListener("toggle", fill, { once: true });
     return made;
   }
 
   function failure(one) {
     const last = one.error.trim().split("\n").at(-1);
-    const head = `${one.method} on ${one.dataset}: ${last} `;
-    return element("details", {},
-      element("summary", {}, head, element("small", {}, words.count(one.runs, "run"))),
+    return element(
+      "details",
+      {},
+      summary(`${one.method} on ${one.dataset}: ${last}`, words.count(one.runs, "run")),
       element("pre", { tabindex: 0 }, one.error),
-      element("p", { class: "quiet" }, "A sweep leaves failed runs alone; with --retry it tries them again."));
+      quiet("A sweep leaves failed runs alone; with --retry it tries them again."),
+    );
   }
 
   function draw(site) {

@@ -7,17 +7,24 @@ const page = (() => {
   const FIRST = "leaderboard";
   let site = null;
 
-  const named = () => (Object.hasOwn(VIEWS, location.hash.slice(1)) ? location.hash.slice(1) : FIRST);
+  const named = () =>
+    Object.hasOwn(VIEWS, location.hash.slice(1)) ? location.hash.slice(1) : FIRST;
 
   /** Draw the view anew, and give the keyboard back what it was on. */
   function redraw() {
     const focused = document.activeElement?.id;
     tip.hide();
     main.replaceChildren(...VIEWS[named()].draw(site));
-    if (focused && main.contains(document.getElementById(focused))) document.getElementById(focused).focus();
+    if (focused && main.contains(document.getElementById(focused)))
+      document.getElementById(focused).focus();
+  }
+
+  function mark() {
     for (const link of document.querySelectorAll("nav a")) {
-      if (link.hash === `#${named()}`) link.setAttribute("aria-current", "page");
-      else link.removeAttribute("aria-current");
+      link.removeAttribute("aria-current");
+      if (link.hash !== `#${named()}`) continue;
+      link.setAttribute("aria-current", "page");
+      main.setAttribute("aria-label", link.textContent);
     }
   }
 
@@ -33,11 +40,22 @@ const page = (() => {
   }
 
   async function start() {
+    mark();
     await renew("");
     if (site.live) live.follow(site.live, renew);
   }
 
-  addEventListener("hashchange", () => { redraw(); main.focus(); });
+  function skip(event) {
+    event.preventDefault(); // the address names the view
+    main.focus();
+  }
+
+  addEventListener("hashchange", () => {
+    mark();
+    redraw();
+    main.focus();
+  });
+  document.querySelector(".skip").addEventListener("click", skip);
   start().catch((error) => main.replaceChildren(element("p", {}, error.message)));
   return { redraw, version: () => site.live ?? "" };
 })();

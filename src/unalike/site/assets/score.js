@@ -10,7 +10,9 @@ const score = (() => {
 
   function printed(cell) {
     const text = words.spread(cell.printed_mean, cell.printed_std);
-    return words.there(cell.deviations) ? `${text} (ours ${words.signed(cell.deviations, 1)} σ)` : text;
+    return words.there(cell.deviations)
+      ? `${text} (ours ${words.signed(cell.deviations, 1)} σ)`
+      : text;
   }
 
   function chosen(cell) {
@@ -21,7 +23,8 @@ const score = (() => {
   /** A few lines that say all of it. */
   function lines(cell) {
     return [
-      isOurs(cell) && `ours ${words.spread(cell.mean, cell.std)} over ${words.count(cell.runs, "run")}`,
+      isOurs(cell) &&
+        `ours ${words.spread(cell.mean, cell.std)} over ${words.count(cell.runs, "run")}`,
       isOurs(cell) && `chosen among ${chosen(cell)}`,
       cell.missing && `nothing of ours: ${cell.missing}`,
       words.there(cell.printed_mean) && `printed ${printed(cell)}`,

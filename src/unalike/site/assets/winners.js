@@ -42,12 +42,24 @@ const winners = (() => {
     const places = ranking(shown, column);
     if (!places.length) return null;
     const best = shown.cells[places[0]][column];
-    return element("li", {}, element("button", { type: "button", onclick: () => open(places[0], column) },
-      element("span", { class: "dataset" }, shown.columns[column].label),
-      element("strong", {}, shown.rows[places[0]].label),
-      element("span", { class: "value" }, words.score(score.value(best)), score.isOurs(best) ? null : element("small", {}, " printed")),
-      strip(places.map((row) => score.value(shown.cells[row][column]))),
-      element("span", { class: "lead" }, lead(shown, column, places))));
+    return element(
+      "li",
+      {},
+      element(
+        "button",
+        { type: "button", onclick: () => open(places[0], column) },
+        element("span", { class: "dataset" }, shown.columns[column].label),
+        element("strong", {}, shown.rows[places[0]].label),
+        element(
+          "span",
+          { class: "value" },
+          words.score(score.value(best)),
+          score.isOurs(best) ? null : element("small", {}, " printed"),
+        ),
+        strip(places.map((row) => score.value(shown.cells[row][column]))),
+        element("span", { class: "lead" }, lead(shown, column, places)),
+      ),
+    );
   }
 
   function draw(shown, open) {

@@ -16,7 +16,9 @@ const words = (() => {
 
   /** Three digits, or all of a larger number. */
   function short(value) {
-    return value < 100 ? String(Number(value.toPrecision(3))) : Math.round(value).toLocaleString("en");
+    return value < 100
+      ? String(Number(value.toPrecision(3)))
+      : Math.round(value).toLocaleString("en");
   }
 
   function seconds(value) {
