@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from children import child
 from graphs import suiting
 from reported import HARM, measures_of, only_our_table, store_some
 from sweeps import small_agenda, stored, swept
@@ -23,6 +22,8 @@ CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None:
     pytest.skip("no chromium here: apt install chromium", allow_module_level=True)
 
+PATIENCE = 60_000
+"""Milliseconds after which a page is taken to be broken."""
 PHONE = {"width": 390, "height": 844}
 VIEWS = ("leaderboard", "cost", "settings", "datasets", "missing")
 SHOWS_HARM = {"leaderboard": ("Table", "everything"), "settings": ("Method", "sgc")}
@@ -63,7 +64,7 @@ def opened(browser, site):
 
     def go(view="", **how):
         context = browser.new_context(**how)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -265,15 +266,18 @@ def test_a_running_sweep_is_followed(browser, tmp_path, monkeypatch):
     with Results.open(url) as results, server(Live(Survey(results)), "::1", 0) as site:
         threading.Thread(target=site.serve_forever, daemon=True).start()
         page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
         page.goto(site.address)
         wait_for_text(page, "0 runs")
-        process = child(swept, agenda, url)
+        work = threading.Thread(target=swept, args=(agenda, url))
+        work.start()
         wait_for_text(page, "12 runs")
         choose(page, "Table", "everything")
         page.wait_for_selector("#cell-0-0")
         assert "live" in page.get_by_role("status").inner_text()
         page.locator("#cell-0-0").click()
         page.wait_for_selector("dialog figure svg")
-        process.join()
+        work.join()
+        keep(page, "live")
         site.shutdown()
         page.close()
