@@ -34,5 +34,5 @@ def test_no_script_makes_markup_of_text():
 
 def test_the_page_loads_every_script_and_nothing_from_elsewhere():
     page = dict(assets())["index.html"].read_text("utf-8")
-    assert set(re.findall(r'src="([^"]+)"', page)) == set(SCRIPTS)
+    assert set(re.findall(r'src="([^"]+)"', page)) == {*SCRIPTS, "data/site.js"}
     assert not re.findall(r'(?:src|href)="(?:https?:)?//', page)

@@ -60,19 +60,22 @@ def command(
     if not serve:
         check(out)
     with Results.open(results) as kept:
+        survey = Survey(kept, query)
         with progress_bar() as bar:
             told = None if no_measures else measures(data, bar)
             if not serve:
-                found = write(out, Survey(kept, query, bar), told, bar)
-        if not serve:
+                found = write(out, survey, told, bar)
+        if serve:
+            with server(Live(survey, told), host, port) as site:
+                show(site, host, json=json)
+        else:
             tell(out / "index.html", found, json=json)
-            return
-        with server(Live(Survey(kept, query), told), host, port) as site:
-            show(site, host, json=json)
 
 
 def show(site: Server, host: str, *, json: bool) -> None:
     """Serve the site until somebody presses Ctrl-C."""
+    with progress_bar() as bar:
+        site.live.refresh(bar)
     if not is_loopback(host):
         note([f"whoever can reach {host} can see these results"])
     if json:

@@ -11,6 +11,7 @@ from threading import Lock
 
 from unalike.experiments.fingerprint import digest
 from unalike.experiments.leases import num_held
+from unalike.progress import SILENT, Progress
 from unalike.site.cell import Document
 from unalike.site.page import assets
 from unalike.site.script import script
@@ -67,13 +68,13 @@ class Live:
         running = num_held(self.survey.results.engine)
         return {"seen": self._seen, "running": running, "runs": self._site["runs"]}
 
-    def refresh(self) -> None:
+    def refresh(self, progress: Progress = SILENT) -> None:
         """Look through the database again, if it has changed."""
         now = stamps(self.survey.results)
         seen = digest({" ".join(pair): stamp for pair, stamp in now.items()})
         if seen != self._seen:
             shown = {"measured": self.measures is not None, "live": seen}
-            self._site = {**self.survey.look(), **shown}
+            self._site = {**self.survey.look(progress), **shown}
             self._seen = seen
 
 

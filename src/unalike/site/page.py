@@ -26,12 +26,12 @@ def write(
 ) -> Document:
     """Write the site in place of an older one; what it holds, as counts."""
     check(folder)
-    site = {**survey.look(), "measured": measures is not None}
+    site = {**survey.look(progress), "measured": measures is not None}
     place = folder.resolve()
     partial = place.with_name(f".{place.name}.partial")
     try:
         shutil.rmtree(partial, ignore_errors=True)
-        fill(partial, {"site": site, "measures": measures or {}})
+        fill(partial, {"site": site, "measures": measures})
         keep_shelves(partial, survey, progress)
         shutil.rmtree(place, ignore_errors=True)
         partial.replace(place)
@@ -40,14 +40,15 @@ def write(
     return counts(site, measures)
 
 
-def fill(folder: Path, documents: Mapping[str, Document]) -> None:
-    """Write the assets and some documents."""
+def fill(folder: Path, documents: Mapping[str, Document | None]) -> None:
+    """Write the assets, and the documents that there are."""
     for path, asset in assets():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(asset.read_bytes())
     (folder / "data").mkdir()
     for name, document in documents.items():
-        keep(folder, name, document)
+        if document is not None:
+            keep(folder, name, document)
 
 
 def keep_shelves(folder: Path, survey: Survey, progress: Progress) -> None:

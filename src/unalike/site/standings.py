@@ -23,7 +23,6 @@ class Standings:
 
     results: Results
     query: Query
-    progress: Progress = SILENT
     _kept: dict[tuple[str, str], tuple[str | None, Standing]] = field(
         default_factory=dict, init=False
     )
@@ -44,7 +43,9 @@ class Standings:
         }
         return {name: known_as(name, self.query.data) for name in told}
 
-    def leaderboards(self, stamps: Mapping[Pair, str]) -> list[Document]:
+    def leaderboards(
+        self, stamps: Mapping[Pair, str], progress: Progress = SILENT
+    ) -> list[Document]:
         """Every table, from what the stamps say is there now."""
 
         def ask(recipe: Recipe, cell: Cell) -> Standing:
@@ -55,11 +56,11 @@ class Standings:
                 self._kept[place] = (stamp, found)
             return self._kept[place][1]
 
-        self.progress.stage("filling tables", len(self.tables), "tables")
+        progress.stage("filling tables", len(self.tables), "tables")
         documents = []
         for table, recipes in self.tables:
             documents.append(leaderboard(table, recipes, ask))
-            self.progress.advance(1)
+            progress.advance(1)
         return documents
 
     def chosen(self) -> Iterator[Tried]:

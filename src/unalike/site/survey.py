@@ -26,18 +26,17 @@ class Survey:
 
     results: Results
     query: Query = field(default_factory=Query)
-    progress: Progress = SILENT
     _stamps: dict[Pair, str] = field(default_factory=dict, init=False)
     _picks: dict[Pair, dict[Place, Pick]] = field(default_factory=dict, init=False)
     _sizes: dict[Pair, dict[str, int]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self.standings = Standings(self.results, self.query, self.progress)
+        self.standings = Standings(self.results, self.query)
 
-    def look(self) -> Document:
+    def look(self, progress: Progress = SILENT) -> Document:
         """The document of the whole page; the runs are in those of the shelves."""
-        self._read()
-        tables = self.standings.leaderboards(self._stamps)
+        self._read(progress)
+        tables = self.standings.leaderboards(self._stamps, progress)
         found = {
             place: one for told in self._picks.values() for place, one in told.items()
         }
@@ -77,11 +76,11 @@ class Survey:
         rows = self.results.runs(dataset=dataset, method=method)
         return {**shelf(list(rows)), "curves": drawn}
 
-    def _read(self) -> None:
+    def _read(self, progress: Progress) -> None:
         """Look through the pairs that are new or have changed."""
         now = stamps(self.results)
         changed = [pair for pair in now if now[pair] != self._stamps.get(pair)]
-        self.progress.stage("reading runs", len(changed), "shelves")
+        progress.stage("reading runs", len(changed), "shelves")
         for dataset, method in changed:
             rows = list(self.results.runs(dataset=dataset, method=method))
             if rows:
@@ -89,7 +88,7 @@ class Survey:
                 size = {"runs": len(rows), "settings": num_settings}
                 self._sizes[dataset, method] = size
                 self._picks[dataset, method] = picks(rows)
-            self.progress.advance(1)
+            progress.advance(1)
         for gone in self._picks.keys() - now:
             del self._picks[gone], self._sizes[gone]
         self._stamps = now

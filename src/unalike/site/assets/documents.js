@@ -31,7 +31,8 @@ const documents = (() => {
   function get(name, version = "") {
     if (found.get(name)?.version !== version) {
       const address = `data/${encodeURIComponent(name)}.js${version && `?${version}`}`;
-      const document = load(address).then(() => taken(name));
+      const arrived = waiting.has(name) ? Promise.resolve() : load(address);
+      const document = arrived.then(() => taken(name));
       document.catch(() => found.delete(name));
       found.set(name, { version, document });
     }
