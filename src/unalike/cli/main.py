@@ -22,6 +22,7 @@ COMMANDS = {
     "measure": "Tell how homophilous graphs are.",
     "table": "Print a table of the paper, ours beside the printed numbers.",
     "figure": "Draw a figure of the paper.",
+    "report": "Show all results on one page.",
     "bench": "Time the engine beside its peers.",
     "demo": "See unalike at work on a generated graph.",
 }

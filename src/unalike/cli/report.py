@@ -1,0 +1,100 @@
+"""`unalike report`: all results on one page."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from unalike.cli.console import OUT, RESULTS, answer, note, progress_bar
+from unalike.errors import UserError
+from unalike.experiments.database import is_there
+from unalike.experiments.results import Results
+from unalike.experiments.standing import Query
+from unalike.site.live import Live
+from unalike.site.measures import measures
+from unalike.site.page import check, write
+from unalike.site.serve import Server, is_loopback, server
+from unalike.site.survey import Survey
+
+
+def command(
+    *,
+    results: str = RESULTS,
+    out: Path = Path("site"),
+    settings: str = "grid",
+    variant: str = "",
+    no_measures: bool = False,
+    serve: bool = False,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    data: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Write a site that shows all results: open its index.html in a browser.
+
+    It holds the leaderboards with the runs and commands behind every number, time and
+    memory, what each option does, the homophily of the datasets at hand, and what is
+    missing. It needs no network. With --serve nothing is written: a page on this
+    machine follows the database while a sweep fills it.
+
+    Example: unalike report --results sqlite:///results.db --out site
+
+    Args:
+        results: The database: sqlite:///FILE or postgresql://USER@HOST/NAME.
+        out: Folder to write; an older report in it is replaced.
+        settings: Choose among the settings of the grids, or any that were tried.
+        variant: Choose among the grids of this name where there are any.
+        no_measures: Leave out the datasets; measuring takes a while the first time.
+        serve: Show the site on an address of this machine, and keep it up to date.
+        host: Address to serve at; only this machine can reach the usual one.
+        port: Port to serve at; 0 takes any that is free.
+        data: Folder of the raw files of datasets.
+        json: Print one JSON document instead of words.
+    """
+    if not is_there(results):
+        raise UserError(
+            f"There is no results database at {results}; `unalike sweep` makes one."
+        )
+    query = Query(settings=settings, variant=variant, data=data)
+    if not serve:
+        check(out)
+    with Results.open(results) as kept:
+        survey = Survey(kept, query)
+        with progress_bar() as bar:
+            told = None if no_measures else measures(data, bar)
+            if not serve:
+                found = write(out, survey, told, bar)
+        if serve:
+            with server(Live(survey, told), host, port) as site:
+                show(site, host, json=json)
+        else:
+            tell(out / "index.html", found, json=json)
+
+
+def show(site: Server, host: str, *, json: bool) -> None:
+    """Serve the site until somebody presses Ctrl-C."""
+    with progress_bar() as bar:
+        site.live.refresh(bar)
+    if not is_loopback(host):
+        note([f"whoever can reach {host} can see these results"])
+    if json:
+        answer({"address": site.address})
+    else:
+        OUT.print(f"{site.address} follows the results; Ctrl-C ends it.")
+    OUT.file.flush()
+    with suppress(KeyboardInterrupt):
+        site.serve_forever(poll_interval=0.2)
+
+
+def tell(file: Path, found: dict[str, Any], *, json: bool) -> None:
+    """Say what was written."""
+    if json:
+        answer({"file": str(file), **found})
+        return
+    words = (
+        f"{found['runs']:,} runs; {found['cells']} cells filled, "
+        f"{found['missing']} empty; {found['failures']} runs failed; "
+        f"{found['datasets']} datasets measured"
+    )
+    OUT.print(f"wrote {file}: {words}.", soft_wrap=True, markup=False)

@@ -1,0 +1,1 @@
+"""The site: every result on one page that needs no network."""

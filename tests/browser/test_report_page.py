@@ -1,0 +1,283 @@
+"""A report in a real browser: Debian's Chromium, driven by Playwright."""
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from graphs import suiting
+from reported import HARM, measures_of, only_our_table, store_some
+from sweeps import small_agenda, stored, swept
+
+from unalike.experiments.results import Results
+from unalike.experiments.standing import Query
+from unalike.site.live import Live
+from unalike.site.page import write
+from unalike.site.serve import server
+from unalike.site.survey import Survey
+
+playwright = pytest.importorskip("playwright.sync_api", reason="no playwright here")
+CHROMIUM = shutil.which("chromium")
+if CHROMIUM is None:
+    pytest.skip("no chromium here: apt install chromium", allow_module_level=True)
+
+PATIENCE = 60_000
+"""Milliseconds after which a page is taken to be broken."""
+PHONE = {"width": 390, "height": 844}
+VIEWS = ("leaderboard", "cost", "settings", "datasets", "missing")
+SHOWS_HARM = {"leaderboard": ("Table", "everything"), "settings": ("Method", "sgc")}
+DRAWN = {
+    "cost": "main svg circle",
+    "settings": "main svg path",
+    "datasets": "main rect",
+}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A report in a folder."""
+    folder = tmp_path_factory.mktemp("report")
+    url = f"sqlite:///{folder / 'results.db'}"
+    store_some(url)
+    with pytest.MonkeyPatch.context() as monkeypatch, Results.open(url) as results:
+        only_our_table(monkeypatch)
+        survey = Survey(results, Query(data=folder))
+        write(folder / "site", survey, measures_of(suiting(nodes=60)))
+    return folder / "site"
+
+
+@pytest.fixture
+def opened(browser, site):
+    """Opens the page; afterwards nothing may have been said or asked for."""
+    contexts, said, asked = [], [], []
+
+    def go(view="", **how):
+        context = browser.new_context(**how)
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{(site / 'index.html').as_uri()}#{view}")
+        page.wait_for_selector("main > *")
+        contexts.append(context)
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+def keep(page, name):
+    """Keep a picture for whoever wants to look at it."""
+    here = Path(__file__).parents[2] / "site" / "screenshots"
+    folder = Path(os.environ.get("UNALIKE_SCREENSHOTS", here))
+    folder.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=folder / f"{name}.png")
+
+
+def names(page):
+    """The methods of the leaderboard, from top to bottom."""
+    rows = page.locator(".leaderboard tbody th").all()
+    return [row.evaluate("node => node.firstChild.textContent") for row in rows]
+
+
+def choose(page, what, value):
+    page.get_by_role("combobox", name=what, exact=True).select_option(value)
+
+
+def wait_for_text(page, text):
+    page.wait_for_function("text => document.body.textContent.includes(text)", arg=text)
+
+
+def test_the_winner_of_each_dataset_is_seen_at_once(opened):
+    page = opened()
+    cards = page.locator(".winners li").all_inner_texts()
+    assert [card.split("\n")[:2] for card in cards] == [
+        ["texas", "GCN"],
+        ["cornell", "MLP"],
+    ]
+    assert "90.00 printed" in cards[0]
+    assert "+15.00 over LINKX" in cards[0]
+    assert "71.00" in cards[1]
+    best = page.locator("td.best .ours, td.best .theirs").all_inner_texts()
+    assert sorted(best) == ["71.00", "90.00"]
+    keep(page, "leaderboard")
+
+
+def test_headings_sort(opened):
+    page = opened()
+    assert names(page) == ["LINKX", "MLP", "GCN"]
+    page.get_by_role("button", name="cornell accuracy").click()
+    assert names(page) == ["MLP", "GCN", "LINKX"]
+    heading = page.get_by_role("columnheader", name="cornell")
+    assert heading.get_attribute("aria-sort") == "descending"
+    page.get_by_role("button", name="cornell accuracy").click()
+    assert names(page) == ["LINKX", "GCN", "MLP"]
+    page.get_by_role("button", name="method").click()
+    assert names(page) == ["GCN", "LINKX", "MLP"]
+
+
+def test_rows_are_filtered_and_the_best_of_the_rest_wins(opened):
+    page = opened()
+    choose(page, "Family", "row-wise")
+    assert names(page) == ["LINKX", "MLP"]
+    assert "LINKX" in page.locator(".winners li").first.inner_text()
+    choose(page, "Table", "everything")
+    choose(page, "Batching", "full")
+    assert names(page) == ["linkx", "mlp", "sgc"]
+
+
+def test_spread_and_number_of_runs_are_told_beside_a_cell(opened):
+    page = opened()
+    tip = page.get_by_role("tooltip")
+    page.locator("#cell-0-0").hover()
+    assert "ours 75.00 ± 1.00 over 3 runs" in tip.inner_text()
+    assert "printed 70.00 ± 2.00 (ours +2.5 σ)" in tip.inner_text()
+    page.mouse.move(0, 0)
+    assert tip.is_hidden()
+    page.locator("#cell-2-0").focus()
+    assert "failed: MemoryError" in tip.inner_text()
+
+
+def test_a_cell_opens_its_runs_its_curves_and_its_command(opened):
+    page = opened()
+    page.locator("#cell-0-0").click()
+    dialog = page.get_by_role("dialog", name="LINKX on texas")
+    page.wait_for_selector("dialog figure:last-child svg")
+    assert dialog.locator("figure g[aria-label=line] path").count() == 6
+    command = dialog.locator("code").first.inner_text()
+    assert command.startswith("unalike train texas linkx ")
+    assert command.endswith("--splits 0,1,2 --seed 0")
+    assert "hidden 4" in dialog.locator(".chips").inner_text()
+    runs = dialog.locator("table").first.locator("tbody tr").all_inner_texts()
+    assert [row.split()[:4] for row in runs] == [
+        [str(split), "90.00", "80.00", f"{74 + split}.00"] for split in range(3)
+    ]
+    settings = dialog.locator("table").nth(1).locator("tbody tr").all_inner_texts()
+    assert ["chosen" in row for row in settings] == [True, False]
+    keep(page, "cell")
+
+
+def test_an_empty_cell_says_why_and_how_to_fill_it(opened):
+    page = opened()
+    page.locator("#cell-2-1").click()
+    dialog = page.get_by_role("dialog")
+    assert "the files of cornell are not here" in dialog.inner_text()
+    assert dialog.locator("code").inner_text() == (
+        "unalike sweep ours/gcn --only dataset=cornell"
+    )
+
+
+def test_everything_works_by_keyboard(opened):
+    page = opened()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "cell-0-0":
+            break
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(outline) == "solid"
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    assert dialog.is_visible()
+    page.keyboard.press("Escape")
+    assert dialog.is_hidden()
+    assert page.evaluate("document.activeElement.id") == "cell-0-0"
+    page.locator("#sort-1").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "sort-1"
+    assert names(page) == ["MLP", "GCN", "LINKX"]
+
+
+@pytest.mark.parametrize("view", DRAWN)
+def test_every_view_draws_its_charts(opened, view):
+    page = opened(view)
+    page.wait_for_selector(DRAWN[view], state="attached")
+    link = page.locator("nav a[aria-current=page]")
+    assert link.get_attribute("href") == f"#{view}"
+    keep(page, view)
+
+
+def test_reasons_of_what_is_missing_are_told(opened):
+    page = opened("missing")
+    assert "3 runs failed" in page.locator("main").inner_text()
+    page.get_by_text("the files of cornell are not here").click()
+    assert "GCN" in page.locator("details[open] table").inner_text()
+    keep(page, "missing")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_names_that_mean_harm_are_only_text(opened, view):
+    page = opened(view)
+    if view in SHOWS_HARM:
+        choose(page, *SHOWS_HARM[view])
+    wait_for_text(page, HARM)
+    assert page.title() == "unalike: results"
+    assert page.locator("main script").count() == 0
+
+
+def test_dark_and_light_follow_the_system_and_the_button(opened):
+    page = opened(color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(20, 24, 27)"
+    keep(page, "dark")
+    page.get_by_role("button", name="Switch to light colours").click()
+    assert page.evaluate(ground) == "rgb(253, 253, 252)"
+    page.reload()
+    page.wait_for_selector(".leaderboard")
+    assert page.evaluate(ground) == "rgb(253, 253, 252)"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_phone_is_wide_enough(opened, view):
+    page = opened(view, viewport=PHONE)
+    if view in DRAWN:
+        page.wait_for_selector(DRAWN[view], state="attached")
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    keep(page, f"phone-{view}")
+
+
+def test_a_cell_fits_a_phone(opened):
+    page = opened(viewport=PHONE)
+    page.locator("#cell-0-0").click()
+    page.wait_for_selector("dialog figure svg")
+    wide = "node => node.scrollWidth - node.clientWidth"
+    assert page.locator("dialog").evaluate(wide) == 0
+    keep(page, "phone-cell")
+
+
+def test_a_running_sweep_is_followed(browser, tmp_path, monkeypatch):
+    only_our_table(monkeypatch)
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    agenda = small_agenda(stored(tmp_path), hidden="[4]")
+    with Results.open(url) as results, server(Live(Survey(results)), "::1", 0) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(site.address)
+        wait_for_text(page, "0 runs")
+        work = threading.Thread(target=swept, args=(agenda, url))
+        work.start()
+        wait_for_text(page, "12 runs")
+        choose(page, "Table", "everything")
+        page.wait_for_selector("#cell-0-0")
+        assert "live" in page.get_by_role("status").inner_text()
+        page.locator("#cell-0-0").click()
+        page.wait_for_selector("dialog figure svg")
+        work.join()
+        keep(page, "live")
+        site.shutdown()
+        page.close()

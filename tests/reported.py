@@ -1,0 +1,68 @@
+"""A database of results and its site, made up, with names that mean harm."""
+
+from rows import row_of
+
+from unalike.datasets.dataset import Published
+from unalike.experiments.agenda import Subject
+from unalike.experiments.cookbook import Printed
+from unalike.experiments.recipe import parse
+from unalike.experiments.results import Results
+from unalike.experiments.setting import Setting, build
+from unalike.site.measures import described
+
+HARM = "<script>document.title='harm'</script>"
+TABLE = Printed("ours", "Our table", "best", [])
+ROW = """
+row = "{row}"
+method = "{method}"
+splits = 3
+[grid]
+hidden = [4, 8]
+[cells]
+texas = {{ mean = {mean}, std = 2.0 }}
+cornell = {{ mean = 60.0, std = 1.0 }}
+"""
+ROWS = {"LINKX": ("linkx", 70.0), "MLP": ("mlp", 73.0), "GCN": ("gcn", 90.0)}
+RECIPES = [
+    parse(ROW.format(row=row, method=method, mean=mean), f"ours/{method}")
+    for row, (method, mean) in ROWS.items()
+]
+
+
+def only_our_table(monkeypatch):
+    """Let reports have one small table of the paper."""
+    monkeypatch.setattr(Printed, "recipes", lambda _: RECIPES)
+    tables = {"ours": TABLE}
+    monkeypatch.setattr("unalike.site.standings.printed_tables", lambda: tables)
+
+
+def runs(dataset, method, valid, test, **options):
+    """Three runs of a setting, whose tests are one apart."""
+    subject = Subject(dataset, dataset, "abc", 3)
+    setting = Setting(build(method, options))
+    return [
+        row_of(split, valid=valid, test=test + split, subject=subject, setting=setting)
+        for split in range(3)
+    ]
+
+
+def store_some(url):
+    """LINKX wins on texas and MLP on cornell; GCN fails; one dataset means harm."""
+    with Results.open(url) as results:
+        results.store(
+            [
+                *runs("texas", "linkx", 80.0, 74.0, hidden=4),
+                *runs("texas", "linkx", 79.0, 90.0, hidden=8),
+                *runs("texas", "mlp", 70.0, 64.0, hidden=4),
+                *runs("cornell", "linkx", 50.0, 40.0, hidden=4),
+                *runs("cornell", "mlp", 50.0, 70.0, hidden=4),
+                *runs(HARM, "sgc", 50.0, 40.0, hops=2),
+            ]
+        )
+        failed = runs("texas", "gcn", 0.0, 0.0, hidden=4)
+        results.note_failures(failed, f"MemoryError: no room for {HARM}")
+
+
+def measures_of(graph):
+    """The document of the measures of one graph, which has a harmful name."""
+    return {"datasets": [described(HARM, graph, Published())], "left_out": {}}
