@@ -12,9 +12,9 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 BEGIN, END = "<!-- tree: made by `make tree` -->\n", "<!-- end of tree -->\n"
 OTHERS = {
-    "tests/": "unit, contracts over every table, oracles, architecture, cli, docs, gpu",
-    "benchmarks/": "speed and memory of importing, measuring and generating",
-    "docs/": "measures, twins, speed",
+    "tests/": "unit, contracts, oracles, architecture, cli, docs, browser, gpu",
+    "benchmarks/": "speed and memory of everything that is large or slow",
+    "docs/": "the documentation, page by page",
     "scripts/": "what keeps the README's tree true",
 }
 

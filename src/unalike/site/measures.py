@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from unalike.cache import cache_folder
 from unalike.datasets.catalogue import at_hand, catalogue
 from unalike.datasets.dataset import Dataset, Published
-from unalike.datasets.root import cache_folder, is_writable
+from unalike.datasets.root import is_writable
 from unalike.errors import UserError
 from unalike.experiments.fingerprint import digest, fingerprint
 from unalike.graph import Graph
 from unalike.measures import measure, paper_conventions
+from unalike.measures.found import headline, scalars
+from unalike.measures.words import in_words
 from unalike.progress import SILENT, Progress
-from unalike.reports.findings import headline, printed, scalars
-from unalike.reports.words import in_words
+from unalike.reports.findings import printed
 from unalike.site.cell import Document, rounded
 from unalike.site.degrees import degrees
 from unalike.version import __version__
