@@ -15,7 +15,7 @@ LAYERS = [
     {"adjacency"},
     {"features", "filed_rows", "labels"},
     {"graph"},
-    {"metrics"},
+    {"class_weights", "metrics"},
     {"split"},
     {"task"},
     {"draft"},

@@ -36,6 +36,7 @@ def command(
     checkpoint: Path | None = None,
     metric: str | None = None,
     both_ways: bool = False,
+    class_weights: str | None = None,
     data: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -52,12 +53,14 @@ def command(
         checkpoint: Keep the state in this file; go on from it if it is there.
         metric: Learn for and grade by this metric instead of the dataset's own.
         both_ways: Let every edge go both ways, also where direction is usually kept.
+        class_weights: balanced lets every class count alike in the loss.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
+    view = View(metric=metric, both_ways=both_ways, class_weights=class_weights)
     with progress_bar() as bar:
         results = run(
-            View(metric=metric, both_ways=both_ways).of(find(dataset, data)),
+            view.of(find(dataset, data)),
             method,
             splits=parse_splits(splits),
             seed=seed,

@@ -65,8 +65,9 @@ class Exam:
 
     def tasks(self) -> list[Task]:
         """A task for each split, with a seed of its own."""
+        view, metric = view_of(self.dataset), self.dataset.metric
         return [
-            Task.hide(self.graph, split, self.dataset.metric, self.seed + number)
+            view.weigh(Task.hide(self.graph, split, metric, self.seed + number))
             for number, split in self.splits.items()
         ]
 
