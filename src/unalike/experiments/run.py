@@ -165,6 +165,11 @@ def choose(splits: Sequence[int] | None, count: int, name: str) -> list[int]:
 
 def check(split: Split, graph: Graph, metric: Metric, told: str) -> None:
     """Refuse a split whose validation or test nodes no scores could be graded on."""
+    if metric.most_classes is not None and graph.num_classes > metric.most_classes:
+        raise UserError(
+            f"{metric.name} is for {metric.most_classes} classes; "
+            f"{told} has {graph.num_classes}."
+        )
     for part in ("valid", "test"):
         labels = graph.labels[getattr(split, part)]
         flat = torch.zeros(len(labels), graph.num_classes)
