@@ -42,7 +42,7 @@ OTHERS = (
     "rice31",
     "minesweeper",
 )
-LIMIT = 150.0
+LIMIT = 120.0
 """Processor seconds that a method may take on all splits of a graph."""
 SMALL, MANY, FEW = 3500, 3, 2
 """Graphs of fewer nodes than the first are run on more splits."""

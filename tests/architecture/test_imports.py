@@ -25,6 +25,7 @@ LAYERS = [
     {"training"},
     {"methods"},
     {"experiments"},
+    {"advice"},
     {"reports", "benches"},
     {"cli"},
     {"__init__", "__main__"},

@@ -14,6 +14,7 @@ COMMANDS = {
     "list": "Show what there is to choose from.",
     "fetch": "Download the raw files of datasets and convert them.",
     "import": "Turn edge lists and node tables into a stored graph.",
+    "advise": "Tell which method to try on a graph, and why.",
     "train": "Train a method on the splits of a dataset.",
     "tune": "Search the settings of correct and smooth.",
     "sweep": "Run what recipes ask for and is not done yet.",
