@@ -15,7 +15,7 @@ LAYERS = [
     {"adjacency"},
     {"features", "filed_rows", "labels"},
     {"graph"},
-    {"class_weights", "metrics"},
+    {"calibration", "class_weights", "metrics"},
     {"split"},
     {"task"},
     {"draft"},

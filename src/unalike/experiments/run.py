@@ -108,6 +108,21 @@ class Exam:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Sitting:
+    """An exam that was sat: what a method answered, before any of it is graded."""
+
+    exam: Exam
+    method: Method
+    solutions: list[Solution]
+    seconds: float
+    device: str
+
+    def results(self) -> list[Result]:
+        """The graded answers, a result for each split."""
+        return self.exam.results(self.method, self.solutions, self.seconds, self.device)
+
+
 def run(
     dataset: Source | str,
     method: Method,
@@ -117,6 +132,18 @@ def run(
     place: Place | None = None,
 ) -> list[Result]:
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
+    return sit(dataset, method, splits=splits, seed=seed, place=place).results()
+
+
+def sit(
+    dataset: Source | str,
+    method: Method,
+    *,
+    splits: Sequence[int] | None = None,
+    seed: int = 0,
+    place: Place | None = None,
+) -> Sitting:
+    """Solve some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
     exam = Exam.of(dataset, splits, seed, place.progress)
     facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
@@ -127,7 +154,7 @@ def run(
         exam.tasks(), device=place.device, progress=place.progress, checkpoint=keep
     )
     spent = time.perf_counter() - began
-    return exam.results(method, solutions, spent, place.device)
+    return Sitting(exam, method, solutions, spent, place.device)
 
 
 def run_together(
