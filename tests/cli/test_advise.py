@@ -7,13 +7,15 @@ from graphs import suiting
 
 from unalike import random_splits, save_graph
 from unalike.advice import advice as advising
+from unalike.advice import draws
 from unalike.cli.main import main
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Few epochs, and the questions alone."""
-    monkeypatch.setattr(advising, "SHORT", 20)
+    """Few epochs and draws, and the questions alone."""
+    monkeypatch.setattr(advising, "SHORT", 10)
+    monkeypatch.setattr(draws, "MOST_DRAWS", 2)
     monkeypatch.setattr(advising, "CONTENDERS", [])
     monkeypatch.setattr(advising, "FINALISTS", 0)
 

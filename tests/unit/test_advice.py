@@ -9,6 +9,7 @@ from graphs import suiting
 from unalike import METHODS, Graph, Split, UserError, random_splits
 from unalike.advice import advice as advising
 from unalike.advice import advise, sample
+from unalike.advice import draws as dealing
 from unalike.advice.cost import IN_BATCHES, cost
 from unalike.advice.deadline import Deadline, OutOfTimeError
 from unalike.advice.draws import draws
@@ -22,6 +23,7 @@ from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.methods.mlp import MLP
 from unalike.metrics import ACCURACY, METRICS, Metric
+from unalike.training.settings import Training
 
 
 @dataclass
@@ -48,8 +50,9 @@ class Given:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Few epochs, and the questions alone."""
-    monkeypatch.setattr(advising, "SHORT", 30)
+    """Few epochs and draws, and the questions alone."""
+    monkeypatch.setattr(advising, "SHORT", 20)
+    monkeypatch.setattr(dealing, "MOST_DRAWS", 2)
     monkeypatch.setattr(advising, "CONTENDERS", [])
     monkeypatch.setattr(advising, "OF_DIRECTED", [Probe(LINKX(directions="both"))])
     monkeypatch.setattr(advising, "FINALISTS", 0)
@@ -106,7 +109,8 @@ def test_test_labels_play_no_part():
     assert first.measures == second.measures
 
 
-def test_judges_neither_teach_nor_choose():
+def test_judges_neither_teach_nor_choose(monkeypatch):
+    monkeypatch.setattr(dealing, "MOST_DRAWS", 6)
     graph = suiting()
     whole = sample.sample(graph, random_splits(graph.labels, count=1)[0], 0)
     dealt = draws(whole, ACCURACY, 0)
@@ -182,7 +186,7 @@ def test_few_labels():
     labels[some] = graph.labels[some]
     assert advise(Given(replace(graph, labels=labels), [])).judges > 0
     labels[some[8:]] = -1
-    with pytest.raises(UserError, match="There are 6 labels .* at least 10"):
+    with pytest.raises(UserError, match=r"There are 6 labels .* at least 10"):
         advise(Given(replace(graph, labels=labels), []))
 
 
@@ -220,21 +224,20 @@ def test_a_large_graph_is_sampled(monkeypatch):
         Probe(LINK()),
         draws(part, ACCURACY, 0)[:1],
         epochs=2,
-        deadline=Deadline.within(60),
+        deadline=Deadline.within(60.0),
     )
     small, large = cost(trial, part.graph, part.graph), cost(trial, part.graph, graph)
     assert large.seconds > small.seconds
     assert large.megabytes > small.megabytes
-    assert Given(graph, [split]).prepared() is graph
     assert advise(Given(graph, [split])).sampled == part.graph.num_nodes
 
 
 def test_work_ends_when_its_time_is_over():
     with pytest.raises(OutOfTimeError):
-        Deadline.within(-1).advance(1)
+        Deadline.within(-1.0).advance(1)
     whole = sample.sample(suiting(), random_splits(suiting().labels, count=1)[0], 0)
     dealt = draws(whole, ACCURACY, 0)
-    over = Deadline.within(-1)
+    over = Deadline.within(-1.0)
     assert attempt(Probe(GCN()), dealt, epochs=2, deadline=over) is None
     with pytest.raises(UserError, match="too short to try anything"):
         advise(source(suiting()), seconds=1e-9)
@@ -242,9 +245,10 @@ def test_work_ends_when_its_time_is_over():
 
 def test_finalists_are_trained_to_the_end(monkeypatch):
     monkeypatch.setattr(advising, "FINALISTS", 1)
-    monkeypatch.setattr(advising, "QUESTIONS", [Probe(LINK())])
+    longer = LINK(training=Training(epochs=25))
+    monkeypatch.setattr(advising, "QUESTIONS", [Probe(longer)])
     found = advise(source(suiting(nodes=60)))
-    assert found.ranking[0].trial.epochs == LINK().training.epochs
+    assert found.ranking[0].trial.epochs == 25
 
 
 def test_a_graph_that_does_not_fit_is_trained_in_batches(monkeypatch):
