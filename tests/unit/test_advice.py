@@ -166,6 +166,8 @@ def test_graphs_of_every_kind(graph):
         assert each.cost.seconds > 0
         assert each.cost.megabytes > 0
         assert each.reason
+    if not graph.num_features:
+        assert not any("features" in verdict for verdict in found.verdicts)
 
 
 @pytest.mark.parametrize("name", ["roc-auc", "average-precision", "macro-f1"])

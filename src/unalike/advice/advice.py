@@ -91,7 +91,7 @@ def advise(
             Recommendation(trial, cost(trial, part.graph, graph), reason(trial, trials))
             for trial in trials
         ],
-        verdicts=verdicts(trials, constant),
+        verdicts=verdicts(trials, constant, features=graph.num_features > 0),
         measures=found,
         constant=constant,
         judges=sum(len(draw.judges) for draw in dealt),

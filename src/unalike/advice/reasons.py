@@ -67,8 +67,10 @@ def what(method: Method) -> str:
     return WHAT.get(name_of(method), method.paper)
 
 
-def verdicts(trials: Sequence[Trial], constant: float) -> list[str]:
-    """What the trials say about the graph, in plain sentences."""
+def verdicts(
+    trials: Sequence[Trial], constant: float, *, features: bool = True
+) -> list[str]:
+    """What the trials say about a graph with or without features, in sentences."""
     top = best(trials, lambda probe: True)
     assert top is not None
     if top.expected - constant < CLEAR:
@@ -78,7 +80,7 @@ def verdicts(trials: Sequence[Trial], constant: float) -> list[str]:
         ]
     return [
         *worth(trials, features_alone, "edges", "features"),
-        *worth(trials, edges_alone, "features", "edges"),
+        *(worth(trials, edges_alone, "features", "edges") if features else ()),
         *hops(trials),
     ]
 

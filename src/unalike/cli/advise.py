@@ -84,7 +84,10 @@ def tell(source: Source, advice: Advice, lead: str, *, every: bool) -> None:
     if hidden > 0 and not every:
         OUT.print(f"and {hidden} more; `--every` shows them.")
     if advice.left_out:
-        OUT.print(f"No time for: {', '.join(advice.left_out)}; see `--seconds`.")
+        left_out = ", ".join(advice.left_out)
+        OUT.print(f"No time for: {left_out}; see `--seconds`.", soft_wrap=True)
+    if advice.sampled is not None:
+        OUT.print("A sample has less to learn from: expect more of the whole graph.")
     if not source.splits():
         note(["the graph is stored without splits, which training needs."])
     OUT.print(f"\n[bold]Run[/] {lead} {advice.ranking[0].words}", soft_wrap=True)
