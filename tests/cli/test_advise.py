@@ -16,7 +16,8 @@ def quick(monkeypatch):
     """Few epochs and draws, and the questions alone."""
     monkeypatch.setattr(advising, "SHORT", 10)
     monkeypatch.setattr(draws, "MOST_DRAWS", 2)
-    monkeypatch.setattr(advising, "CONTENDERS", [])
+    monkeypatch.setattr(advising, "APART", [])
+    monkeypatch.setattr(advising, "BLENDED", [])
     monkeypatch.setattr(advising, "FINALISTS", 0)
 
 

@@ -13,7 +13,18 @@ from unalike.advice import draws as dealing
 from unalike.advice.cost import IN_BATCHES, cost
 from unalike.advice.deadline import Deadline, OutOfTimeError
 from unalike.advice.draws import draws
-from unalike.advice.probes import CONTENDERS, OF_DIRECTED, QUESTIONS, Probe
+from unalike.advice.probes import (
+    APART,
+    AVERAGED,
+    BLENDED,
+    MIXED,
+    OF_DIRECTED,
+    QUESTIONS,
+    Probe,
+)
+from unalike.advice.probes import (
+    suiting as fitting,
+)
 from unalike.advice.reasons import WHAT, verdicts
 from unalike.advice.trial import Trial, attempt
 from unalike.batchings import BATCHINGS
@@ -53,7 +64,8 @@ def quick(monkeypatch):
     """Few epochs and draws, and the questions alone."""
     monkeypatch.setattr(advising, "SHORT", 20)
     monkeypatch.setattr(dealing, "MOST_DRAWS", 2)
-    monkeypatch.setattr(advising, "CONTENDERS", [])
+    monkeypatch.setattr(advising, "APART", [])
+    monkeypatch.setattr(advising, "BLENDED", [])
     monkeypatch.setattr(advising, "OF_DIRECTED", [Probe(LINKX(directions="both"))])
     monkeypatch.setattr(advising, "FINALISTS", 0)
 
@@ -80,7 +92,7 @@ def shuffled_edges(graph, seed=0):
 
 
 def test_every_method_is_tried_and_told_in_words():
-    tried = {type(probe.method) for probe in [*QUESTIONS, *CONTENDERS]}
+    tried = {type(probe.method) for probe in [*QUESTIONS, *APART, *BLENDED]}
     assert tried == set(METHODS.values())
     assert set(WHAT) == set(METHODS)
     assert set(IN_BATCHES.values()) <= set(BATCHINGS)
@@ -93,6 +105,27 @@ def test_probes_are_named_as_the_command_line_has_them():
         "linkx --directions both",
         "link --directions both",
     ]
+
+
+def test_contenders_akin_to_what_did_well_come_first(monkeypatch):
+    monkeypatch.setattr(advising, "APART", APART)
+    monkeypatch.setattr(advising, "BLENDED", BLENDED)
+    found = {
+        AVERAGED: Trial(AVERAGED, (60.0,), 1.0, 30),
+        MIXED: Trial(MIXED, (70.0,), 1.0, 30),
+    }
+    assert advising.in_order(found, directed=False) == [*APART, *BLENDED]
+    found[AVERAGED] = Trial(AVERAGED, (80.0,), 1.0, 30)
+    assert advising.in_order(found, directed=False) == [*BLENDED, *APART]
+
+
+def test_neighbours_of_neighbours_are_left_alone_where_they_are_too_many(monkeypatch):
+    graph = suiting()
+    assert fitting(APART, graph) == APART
+    monkeypatch.setattr("unalike.advice.probes.MOST_PATHS", 10)
+    assert {p.words for p in APART} - {p.words for p in fitting(APART, graph)} == {
+        "h2gcn"
+    }
 
 
 def test_test_labels_play_no_part():

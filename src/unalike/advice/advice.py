@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
@@ -12,7 +12,16 @@ import torch
 from unalike.advice.cost import Cost, cost
 from unalike.advice.deadline import Deadline
 from unalike.advice.draws import Draw, draws
-from unalike.advice.probes import CONTENDERS, OF_DIRECTED, QUESTIONS, Probe, suiting
+from unalike.advice.probes import (
+    APART,
+    AVERAGED,
+    BLENDED,
+    MIXED,
+    OF_DIRECTED,
+    QUESTIONS,
+    Probe,
+    suiting,
+)
 from unalike.advice.reasons import reason, verdicts
 from unalike.advice.sample import Sample, sample
 from unalike.advice.trial import SHORT, Trial, attempt
@@ -127,25 +136,35 @@ def tried(
 
     Every question is asked, then contenders briefly, then the best to the end.
     """
-    others = [*(OF_DIRECTED if graph.directed else ()), *CONTENDERS]
-    probes = suiting([*QUESTIONS, *others], graph)
-    progress.stage("trying methods", len(probes) + FINALISTS, "trials")
-    briefly = deadline.part(BRIEFLY)
+    every = [*QUESTIONS, *OF_DIRECTED, *APART, *BLENDED]
+    progress.stage("trying methods", len(suiting(every, graph)) + FINALISTS, "trials")
     found: dict[Probe, Trial] = {}
-    for probe in probes:
+
+    def ask(probe: Probe, epochs: int | None, until: Deadline) -> None:
         progress.advance(1, probe.words)
-        turn = deadline if probe in QUESTIONS else briefly.part(TURN)
-        trial = attempt(probe, dealt, epochs=SHORT, deadline=turn)
-        if trial is not None:
-            found[probe] = trial
+        trial = attempt(probe, dealt, epochs=epochs, deadline=until)
+        found.update({} if trial is None else {probe: trial})
+
+    briefly = deadline.part(BRIEFLY)
+    for probe in suiting(QUESTIONS, graph):
+        ask(probe, SHORT, deadline)
+    contenders = suiting(in_order(found, directed=graph.directed), graph)
+    for probe in contenders:
+        ask(probe, SHORT, briefly.part(TURN))
     for trial in finalists(ranked(found.values())):
-        progress.advance(1, trial.probe.words)
-        full = attempt(trial.probe, dealt, epochs=None, deadline=deadline)
-        found[trial.probe] = full or trial
-    missing = [probe.words for probe in probes if probe not in found]
+        ask(trial.probe, None, deadline)
     if not found:
         raise UserError("The time is too short to try anything; give more seconds.")
-    return ranked(found.values()), missing
+    asked = [*suiting(QUESTIONS, graph), *contenders]
+    return ranked(found.values()), [p.words for p in asked if p not in found]
+
+
+def in_order(found: Mapping[Probe, Trial], *, directed: bool) -> list[Probe]:
+    """The contenders, those first that are akin to what did well."""
+    both_ways = OF_DIRECTED if directed else []
+    if {AVERAGED, MIXED} <= set(found) and found[AVERAGED].lead(found[MIXED]) > 0:
+        return [*BLENDED, *APART, *both_ways]
+    return [*both_ways, *APART, *BLENDED]
 
 
 def ranked(trials: Iterable[Trial]) -> list[Trial]:

@@ -60,38 +60,37 @@ class Probe:
         return isinstance(self.method, MLP | MessagePassing | CorrectAndSmooth)
 
 
+MIXED, AVERAGED = Probe(LINKX()), Probe(GCN())
 QUESTIONS = [
     Probe(MLP()),
     Probe(LabelPropagation()),
     Probe(LabelPropagation(hops=2)),
     Probe(LINK()),
-    Probe(LINKX()),
-    Probe(GCN()),
+    MIXED,
+    AVERAGED,
 ]
 """What is always tried: features alone, edges alone, both, and averages."""
 
-CONTENDERS = [
-    Probe(method())
-    for method in (
-        SGC,
-        LINKConcat,
-        GCNJK,
-        MixHop,
-        GPRGNN,
-        APPNP,
-        GCNII,
-        H2GCN,
-        GATJK,
-        GAT,
-        CorrectAndSmooth,
-    )
-]
-"""What is tried as well, as long as there is time: the cheap ones first."""
+APART = [Probe(kind()) for kind in (LINKConcat, GCNJK, H2GCN, MixHop, GATJK)]
+"""Contenders that keep what a node is apart from what its neighbours are."""
+
+BLENDED = [Probe(kind()) for kind in (SGC, GCNII, APPNP, GPRGNN, GAT, CorrectAndSmooth)]
+"""Contenders that blend the two."""
+
+MOST_PATHS = 5e7
+"""Paths of two steps past which neighbours of neighbours are too many to list."""
 
 OF_DIRECTED = [Probe(LINKX(directions="both")), Probe(LINK(directions="both"))]
 """What is tried as well where edges have a direction."""
 
 
 def suiting(probes: list[Probe], graph: Graph) -> list[Probe]:
-    """The probes that find in a graph what they need."""
-    return [p for p in probes if graph.num_features or not p.needs_features]
+    """The probes that find in a graph what they need, and not too much of it."""
+    degrees = graph.adjacency.degrees.double()
+    crowded = float(degrees @ degrees) > MOST_PATHS
+    return [
+        probe
+        for probe in probes
+        if (graph.num_features or not probe.needs_features)
+        and not (crowded and isinstance(probe.method, H2GCN))
+    ]
