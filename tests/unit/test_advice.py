@@ -232,6 +232,11 @@ def test_one_class_cannot_be_judged_by_a_curve():
         advise(source(alone, metric=METRICS["roc-auc"]))
 
 
+def test_a_metric_for_fewer_classes():
+    with pytest.raises(UserError, match="roc-auc is for 2 classes; given has 4"):
+        advise(source(suiting(classes=4), metric=METRICS["roc-auc"]))
+
+
 def test_a_split_that_is_not_there():
     with pytest.raises(UserError, match="given has no split 3; they run from 0 to 0"):
         advise(source(suiting()), split=3)

@@ -27,6 +27,7 @@ from unalike.advice.sample import Sample, sample
 from unalike.advice.trial import SHORT, Trial, attempt
 from unalike.datasets import Source
 from unalike.errors import UserError
+from unalike.experiments.run import check_classes
 from unalike.graph import Graph
 from unalike.measures import measure
 from unalike.progress import SILENT, Progress
@@ -89,6 +90,7 @@ def advise(
 ) -> Advice:
     """Which method to try on a graph, found out with train and valid labels alone."""
     graph = source.prepared(progress=progress)
+    check_classes(source.metric, graph, source.name)
     part = sample(graph, divided(source, graph, split, seed), seed)
     dealt = draws(part, source.metric, seed)
     progress.stage("measuring", None, "")

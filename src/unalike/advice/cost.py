@@ -54,7 +54,8 @@ def held(method: Method, graph: Graph) -> int:
     if not isinstance(method, Trained):
         return 4 * NUMBERS_PER_CLASS * graph.num_nodes * max(1, graph.num_classes)
     prepared = method.prepare(graph)
-    return bytes_of_run(method.network(prepared), prepared)
+    with torch.random.fork_rng():
+        return bytes_of_run(method.network(prepared), prepared)
 
 
 def times_as_many_nodes(whole: Graph, sample: Graph) -> float:

@@ -46,6 +46,8 @@ def attempt(
     probe: Probe, draws: Sequence[Draw], *, epochs: int | None, deadline: Deadline
 ) -> Trial | None:
     """Try a probe, with its usual epochs or fewer; None if the time is too short."""
+    if deadline.left < 0:
+        return None
     usual = options_of(probe.method).get("epochs")
     wanted = usual if epochs is None or usual is None else min(epochs, usual)
     method = probe.method

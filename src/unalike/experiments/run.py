@@ -192,11 +192,7 @@ def choose(splits: Sequence[int] | None, count: int, name: str) -> list[int]:
 
 def check(split: Split, graph: Graph, metric: Metric, told: str) -> None:
     """Refuse a split whose validation or test nodes no scores could be graded on."""
-    if metric.most_classes is not None and graph.num_classes > metric.most_classes:
-        raise UserError(
-            f"{metric.name} is for {metric.most_classes} classes; "
-            f"{told} has {graph.num_classes}."
-        )
+    check_classes(metric, graph, told)
     for part in ("valid", "test"):
         labels = graph.labels[getattr(split, part)]
         flat = torch.zeros(len(labels), graph.num_classes)
@@ -205,6 +201,15 @@ def check(split: Split, graph: Graph, metric: Metric, told: str) -> None:
                 f"The {part} nodes of {told} cannot be graded by {metric.name}: "
                 f"there are {len(labels)}, of {len(labels.unique())} classes."
             )
+
+
+def check_classes(metric: Metric, graph: Graph, told: str) -> None:
+    """Refuse a metric that cannot grade so many classes."""
+    if metric.most_classes is not None and graph.num_classes > metric.most_classes:
+        raise UserError(
+            f"{metric.name} is for {metric.most_classes} classes; "
+            f"{told} has {graph.num_classes}."
+        )
 
 
 def grade(
