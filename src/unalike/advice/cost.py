@@ -38,10 +38,12 @@ def cost(trial: Trial, sample: Graph, whole: Graph) -> Cost:
     method = trial.probe.method
     usual = options_of(method).get("epochs")
     times = usual / trial.epochs if usual and trial.epochs else 1.0
-    bytes_ = size_of(whole) + held(method, sample) * times_as_many_nodes(whole, sample)
+    more_nodes = whole.num_nodes / max(1, sample.num_nodes)
+    larger = times_as_large(whole, sample) if trial.probe.sees_edges else more_nodes
+    bytes_ = size_of(whole) + held(method, sample) * more_nodes
     fits = bytes_ < free_memory(torch.device("cpu"))
     return Cost(
-        trial.seconds * times * times_as_large(whole, sample),
+        trial.seconds * times * larger,
         bytes_ / 2**20,
         "" if fits else IN_BATCHES.get(method.family, ""),
     )
@@ -56,11 +58,6 @@ def held(method: Method, graph: Graph) -> int:
     prepared = method.prepare(graph)
     with torch.random.fork_rng():
         return bytes_of_run(method.network(prepared), prepared)
-
-
-def times_as_many_nodes(whole: Graph, sample: Graph) -> float:
-    """By how much the whole graph exceeds the sample in nodes."""
-    return whole.num_nodes / max(1, sample.num_nodes)
 
 
 def times_as_large(whole: Graph, sample: Graph) -> float:
