@@ -68,7 +68,7 @@ def average_precision(scores: Scores, labels: Labels, weight: Weight) -> Grades:
 
 
 def f1(scores: Scores, labels: Labels, weight: Weight) -> Grades:
-    """2 TP / (2 TP + FP + FN), of class 1.
+    """F1 of class 1: 2 TP / (2 TP + FP + FN).
 
     Not a number where no node is of class 1 and none is said to be.
     """

@@ -60,8 +60,7 @@ def command(
         metric: Learn for and grade by this metric instead of the dataset's own.
         both_ways: Let every edge go both ways, also where direction is usually kept.
         class_weights: balanced lets every class count alike in the loss.
-        calibrate: Find the temperature that suits the valid nodes, and tell how far
-            shares can be trusted before and after.
+        calibrate: Find the temperature of the valid nodes; tell what it changes.
         figures: Folder for a confusion matrix and a reliability plot of the test nodes.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
