@@ -272,6 +272,20 @@ def test_a_large_graph_is_sampled(monkeypatch):
     assert advise(Given(graph, [split])).sampled == part.graph.num_nodes
 
 
+def test_work_ends_when_its_pace_is_too_slow(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    deadline = Deadline.within(50.0)
+    deadline.stage("training", 100, "epochs")
+    now[0] += 2
+    deadline.advance(5)
+    assert deadline.left == 48
+    deadline.stage("training", 100, "epochs")
+    now[0] += 2
+    with pytest.raises(OutOfTimeError):
+        deadline.advance(4)
+
+
 def test_work_ends_when_its_time_is_over():
     with pytest.raises(OutOfTimeError):
         Deadline.within(-1.0).advance(1)
