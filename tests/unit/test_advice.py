@@ -107,6 +107,13 @@ def test_probes_are_named_as_the_command_line_has_them():
     ]
 
 
+def test_two_standard_errors_are_in_doubt():
+    assert Trial(Probe(MLP()), (50.0, 52.0, 54.0, 56.0), 1.0, 30).doubt == (
+        pytest.approx(2 * 2.5819889 / 2)
+    )
+    assert Trial(Probe(MLP()), (50.0,), 1.0, 30).doubt is None
+
+
 def test_contenders_akin_to_what_did_well_come_first(monkeypatch):
     monkeypatch.setattr(advising, "APART", APART)
     monkeypatch.setattr(advising, "BLENDED", BLENDED)

@@ -37,6 +37,12 @@ class Trial:
         """The deviation between draws."""
         return stdev(self.grades) if len(self.grades) > 1 else None
 
+    @property
+    def doubt(self) -> float | None:
+        """Points that the mean may be off by: two standard errors."""
+        spread = self.spread
+        return None if spread is None else 2 * spread / len(self.grades) ** 0.5
+
     def lead(self, other: Trial) -> float:
         """By how many points it is better on average."""
         return self.expected - other.expected

@@ -83,6 +83,8 @@ def tell(source: Source, advice: Advice, lead: str, *, every: bool) -> None:
     hidden = len(advice.ranking) - SHOWN
     if hidden > 0 and not every:
         OUT.print(f"and {hidden} more; `--every` shows them.")
+    if doubt := advice.ranking[0].trial.doubt:
+        OUT.print(f"A lead of less than {doubt:.1f} points may be chance.")
     if advice.left_out:
         left_out = ", ".join(advice.left_out)
         OUT.print(f"No time for: {left_out}; see `--seconds`.", soft_wrap=True)
@@ -126,6 +128,7 @@ def document(source: Source, advice: Advice, lead: str) -> dict[str, Any]:
                 "method": each.words,
                 "expected": each.trial.expected,
                 "spread": each.trial.spread,
+                "doubt": each.trial.doubt,
                 "epochs_tried": each.trial.epochs,
                 "seconds": each.cost.seconds,
                 "memory_mb": each.cost.megabytes,
