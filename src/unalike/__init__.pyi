@@ -1,6 +1,12 @@
 """The public names of unalike, for type checkers and editors."""
 
 from unalike.adjacency import Adjacency as Adjacency
+from unalike.advice import Advice as Advice
+from unalike.advice import advise as advise
+from unalike.calibration import (
+    expected_calibration_error as expected_calibration_error,
+)
+from unalike.calibration import temperature as temperature
 from unalike.datasets import DATASETS as DATASETS
 from unalike.datasets import find as find
 from unalike.datasets import load as load

@@ -15,6 +15,7 @@ Scores = Float[Tensor, "*runs nodes classes"]
 Labels = Int[Tensor, " nodes"]
 Weight = Float[Tensor, "*runs nodes"]
 Grades = Float[Tensor, "*runs"]
+Confusion = Float[Tensor, "*runs classes classes"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,49 @@ def roc_auc(scores: Scores, labels: Labels, weight: Weight) -> Grades:
     return won / (ones.sum(-1) * zeros.sum(-1))
 
 
+def average_precision(scores: Scores, labels: Labels, weight: Weight) -> Grades:
+    """The mean, over nodes of class 1, of the share of class 1 from their score up.
+
+    Not a number where class 1 is absent.
+    """
+    margin = (scores[..., 1] - scores[..., 0]).contiguous()
+    every = weight.double()
+    ones = every * (labels == 1)
+    ordered, order = margin.sort(-1)
+    place = torch.searchsorted(ordered, margin)
+    found, all_ = (_from(part.gather(-1, order), place) for part in (ones, every))
+    # A node without weight may lie above all that have one.
+    precision = torch.where(ones > 0, found / all_, 0.0)
+    return (ones * precision).sum(-1) / ones.sum(-1)
+
+
+def f1(scores: Scores, labels: Labels, weight: Weight) -> Grades:
+    """F1 of class 1: 2 TP / (2 TP + FP + FN).
+
+    Not a number where no node is of class 1 and none is said to be.
+    """
+    return _f1_by_class(scores, labels, weight)[..., 1]
+
+
+def macro_f1(scores: Scores, labels: Labels, weight: Weight) -> Grades:
+    """The mean of F1 over the classes that occur or are answered."""
+    return _f1_by_class(scores, labels, weight).nanmean(-1)
+
+
+def balanced_accuracy(scores: Scores, labels: Labels, weight: Weight) -> Grades:
+    """The mean, over the classes that occur, of the share that is found."""
+    matrix = confusion(scores, labels, weight)
+    return (_diagonal(matrix) / matrix.sum(-1)).nanmean(-1)
+
+
+def confusion(scores: Scores, labels: Labels, weight: Weight) -> Confusion:
+    """The weight of the nodes of each class (row) that got each answer (column)."""
+    classes = scores.shape[-1]
+    cell = labels.clamp(min=0) * classes + scores.argmax(-1)
+    empty = weight.new_zeros(*weight.shape[:-1], classes * classes).double()
+    return empty.scatter_add(-1, cell, weight.double()).unflatten(-1, (classes, -1))
+
+
 def cross_entropy(scores: Scores, labels: Labels, weight: Weight) -> Grades:
     """Minus the log of the share that a softmax gives to the right class."""
     chosen = labels.clamp(min=0).expand(scores.shape[:-1])
@@ -70,7 +114,39 @@ def _mean(value: Weight, weight: Weight) -> Grades:
     return (value * weight).sum(-1) / weight.sum(-1)
 
 
+def _from(part: Weight, place: Int[Tensor, "*runs nodes"]) -> Weight:
+    """The sum of what lies at each place and behind it."""
+    return part.flip(-1).cumsum(-1).flip(-1).gather(-1, place)
+
+
+def _f1_by_class(
+    scores: Scores, labels: Labels, weight: Weight
+) -> Float[Tensor, "*runs classes"]:
+    matrix = confusion(scores, labels, weight)
+    return 2 * _diagonal(matrix) / (matrix.sum(-1) + matrix.sum(-2))
+
+
+def _diagonal(matrix: Confusion) -> Float[Tensor, "*runs classes"]:
+    return matrix.diagonal(dim1=-2, dim2=-1)
+
+
 ACCURACY = Metric("accuracy", accuracy, cross_entropy)
 ROC_AUC = Metric("roc-auc", roc_auc, two_column_cross_entropy, most_classes=2)
+AVERAGE_PRECISION = Metric(
+    "average-precision", average_precision, cross_entropy, most_classes=2
+)
+F1 = Metric("f1", f1, cross_entropy, most_classes=2)
+MACRO_F1 = Metric("macro-f1", macro_f1, cross_entropy)
+BALANCED_ACCURACY = Metric("balanced-accuracy", balanced_accuracy, cross_entropy)
 
-METRICS = {metric.name: metric for metric in (ACCURACY, ROC_AUC)}
+METRICS = {
+    metric.name: metric
+    for metric in (
+        ACCURACY,
+        ROC_AUC,
+        AVERAGE_PRECISION,
+        F1,
+        MACRO_F1,
+        BALANCED_ACCURACY,
+    )
+}

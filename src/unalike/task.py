@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from unalike.class_weights import ClassWeights
 from unalike.display import SMALL, Displayed, Sheet
 from unalike.graph import Graph
 from unalike.metrics import Metric
@@ -24,6 +25,8 @@ class Task:
     metric: Metric
     seed: int = 0
     """Where chance begins, for methods that need it."""
+    class_weights: ClassWeights | None = None
+    """What a train node counts for in the loss, by class; None where all do alike."""
 
     @classmethod
     def hide(cls, graph: Graph, split: Split, metric: Metric, seed: int = 0) -> Task:
@@ -32,6 +35,12 @@ class Task:
         for ids in (split.train, split.valid):
             shown[ids] = graph.labels[ids]
         return cls(replace(graph, labels=shown), split.train, split.valid, metric, seed)
+
+    def weights_of(self, labels: Int[Tensor, " nodes"]) -> Float[Tensor, " nodes"]:
+        """What nodes with these labels count for in the loss."""
+        if self.class_weights is None:
+            return torch.ones(len(labels), device=labels.device)
+        return self.class_weights.to(labels.device)[labels.clamp(min=0)]
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,12 @@ def test_better_scores_have_a_lower_loss(metric):
 
 
 def test_metrics_are_listed_by_their_names():
-    assert {name: metric.name for name, metric in METRICS.items()} == {
-        "accuracy": "accuracy",
-        "roc-auc": "roc-auc",
-    }
+    assert [metric.name for metric in METRICS.values()] == list(METRICS)
+    assert list(METRICS) == [
+        "accuracy",
+        "roc-auc",
+        "average-precision",
+        "f1",
+        "macro-f1",
+        "balanced-accuracy",
+    ]

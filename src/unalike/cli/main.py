@@ -15,6 +15,7 @@ COMMANDS = {
     "fetch": "Download the raw files of datasets and convert them.",
     "import": "Turn edge lists and node tables into a stored graph.",
     "crawl": "Make a graph of a wiki.",
+    "advise": "Tell which method to try on a graph, and why.",
     "train": "Train a method on the splits of a dataset.",
     "tune": "Search the settings of correct and smooth.",
     "sweep": "Run what recipes ask for and is not done yet.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,13 +13,16 @@ from rich.table import Table
 from unalike.cli.console import OUT, answer, progress_bar
 from unalike.datasets import find
 from unalike.errors import UserError
+from unalike.experiments.assessment import Assessment, assess
 from unalike.experiments.machine import choose_device
 from unalike.experiments.result import Result
-from unalike.experiments.run import Place, run
+from unalike.experiments.run import Place, sit
 from unalike.experiments.view import View
 from unalike.methods import METHODS
 from unalike.methods.method import Method
 from unalike.options import one_of
+from unalike.reports.answers import check_folder, draw_answers
+from unalike.reports.canvas import require_matplotlib
 
 if TYPE_CHECKING:
     AnyMethod = Method
@@ -36,6 +40,9 @@ def command(
     checkpoint: Path | None = None,
     metric: str | None = None,
     both_ways: bool = False,
+    class_weights: str | None = None,
+    calibrate: bool = False,
+    figures: Path | None = None,
     data: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -52,12 +59,19 @@ def command(
         checkpoint: Keep the state in this file; go on from it if it is there.
         metric: Learn for and grade by this metric instead of the dataset's own.
         both_ways: Let every edge go both ways, also where direction is usually kept.
+        class_weights: balanced lets every class count alike in the loss.
+        calibrate: Find the temperature of the valid nodes; tell what it changes.
+        figures: Folder for a confusion matrix and a reliability plot of the test nodes.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
+    view = View(metric=metric, both_ways=both_ways, class_weights=class_weights)
+    if figures is not None:
+        check_folder(figures)
+        require_matplotlib()
     with progress_bar() as bar:
-        results = run(
-            View(metric=metric, both_ways=both_ways).of(find(dataset, data)),
+        sitting = sit(
+            view.of(find(dataset, data)),
             method,
             splits=parse_splits(splits),
             seed=seed,
@@ -67,7 +81,25 @@ def command(
                 checkpoint=checkpoint,
             ),
         )
-    (answer if json else show)(summary(results))
+    told = summary(sitting.results())
+    if calibrate:
+        told["calibration"] = calibration(assess(sitting))
+    if figures is not None:
+        drawn = draw_answers(sitting, figures, calibrate=calibrate)
+        told["figures"] = list(map(str, drawn))
+    (answer if json else show)(told)
+
+
+def calibration(assessed: list[Assessment]) -> list[dict[str, float]]:
+    """The temperature of each split, and its calibration error in percent."""
+    return [
+        {
+            "temperature": each.temperature,
+            "error": 100 * each.raw.error,
+            "error_calibrated": 100 * each.calibrated.error,
+        }
+        for each in assessed
+    ]
 
 
 def parse_splits(told: str) -> list[int] | None:
@@ -126,3 +158,17 @@ def show(told: dict[str, Any]) -> None:
         f"{told['test_mean']:.2f}{spread}[/] on the test nodes, "
         f"{told['seconds']:.1f} s, {told['peak_memory_mb']:,.0f} MB, {told['device']}"
     )
+    for line in extras(told):
+        OUT.print(line, soft_wrap=True, markup=False)
+
+
+def extras(told: dict[str, Any]) -> Iterator[str]:
+    """What was asked for beside grades."""
+    if rows := told.get("calibration"):
+        warm, before, after = (mean(row[name] for row in rows) for name in rows[0])
+        yield (
+            f"temperature {warm:.2f}: the calibration error of the test nodes goes "
+            f"from {before:.1f} % to {after:.1f} %"
+        )
+    for file in told.get("figures", []):
+        yield f"wrote {file}"

@@ -66,8 +66,9 @@ class Exam:
 
     def tasks(self) -> list[Task]:
         """A task for each split, with a seed of its own."""
+        view, metric = view_of(self.dataset), self.dataset.metric
         return [
-            Task.hide(self.graph, split, self.dataset.metric, self.seed + number)
+            view.weigh(Task.hide(self.graph, split, metric, self.seed + number))
             for number, split in self.splits.items()
         ]
 
@@ -108,6 +109,21 @@ class Exam:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Sitting:
+    """An exam that was sat: what a method answered, before any of it is graded."""
+
+    exam: Exam
+    method: Method
+    solutions: list[Solution]
+    seconds: float
+    device: str
+
+    def results(self) -> list[Result]:
+        """The graded answers, a result for each split."""
+        return self.exam.results(self.method, self.solutions, self.seconds, self.device)
+
+
 def run(
     dataset: Source | str,
     method: Method,
@@ -117,6 +133,18 @@ def run(
     place: Place | None = None,
 ) -> Runs:
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
+    return sit(dataset, method, splits=splits, seed=seed, place=place).results()
+
+
+def sit(
+    dataset: Source | str,
+    method: Method,
+    *,
+    splits: Sequence[int] | None = None,
+    seed: int = 0,
+    place: Place | None = None,
+) -> Sitting:
+    """Solve some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
     exam = Exam.of(dataset, splits, seed, place.progress)
     facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
@@ -127,7 +155,7 @@ def run(
         exam.tasks(), device=place.device, progress=place.progress, checkpoint=keep
     )
     spent = time.perf_counter() - began
-    return exam.results(method, solutions, spent, place.device)
+    return Sitting(exam, method, solutions, spent, place.device)
 
 
 def run_together(
@@ -165,6 +193,7 @@ def choose(splits: Sequence[int] | None, count: int, name: str) -> list[int]:
 
 def check(split: Split, graph: Graph, metric: Metric, told: str) -> None:
     """Refuse a split whose validation or test nodes no scores could be graded on."""
+    check_classes(metric, graph, told)
     for part in ("valid", "test"):
         labels = graph.labels[getattr(split, part)]
         flat = torch.zeros(len(labels), graph.num_classes)
@@ -173,6 +202,15 @@ def check(split: Split, graph: Graph, metric: Metric, told: str) -> None:
                 f"The {part} nodes of {told} cannot be graded by {metric.name}: "
                 f"there are {len(labels)}, of {len(labels.unique())} classes."
             )
+
+
+def check_classes(metric: Metric, graph: Graph, told: str) -> None:
+    """Refuse a metric that cannot grade so many classes."""
+    if metric.most_classes is not None and graph.num_classes > metric.most_classes:
+        raise UserError(
+            f"{metric.name} is for {metric.most_classes} classes; "
+            f"{told} has {graph.num_classes}."
+        )
 
 
 def grade(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from unalike.class_weights import CLASS_WEIGHTS
 from unalike.datasets import Source
 from unalike.errors import lookup
 from unalike.graph import Graph
 from unalike.metrics import METRICS, Metric
 from unalike.progress import SILENT, Progress
 from unalike.split import Split
+from unalike.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,10 +24,14 @@ class View:
     """The metric to learn for and to be graded by."""
     both_ways: bool = False
     """Does every edge go both ways, also where direction is usually kept?"""
+    class_weights: str | None = None
+    """What train nodes count for by their class; all alike where nothing is told."""
 
     def __post_init__(self) -> None:
         if self.metric is not None:
             lookup(METRICS, self.metric, "metric")
+        if self.class_weights is not None:
+            lookup(CLASS_WEIGHTS, self.class_weights, "class weights")
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -35,6 +41,14 @@ class View:
     def of(self, source: Source) -> Source:
         """The source as it is seen; itself, where nothing differs."""
         return Seen(source, self) if self.changes else source
+
+    def weigh(self, task: Task) -> Task:
+        """The task with the weights of its classes, where they are told."""
+        if self.class_weights is None:
+            return task
+        labels = task.graph.labels[task.train]
+        weights = CLASS_WEIGHTS[self.class_weights](labels, task.graph.num_classes)
+        return replace(task, class_weights=weights)
 
 
 AS_USUAL = View()

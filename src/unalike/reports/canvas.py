@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,15 +57,22 @@ def styled(draw: Callable[[Given], Any]) -> Callable[[Given], Any]:
 
     @wraps(draw)
     def drawn(given: Given) -> Any:
-        try:
-            from matplotlib import rc_context
-        except ImportError:
-            told = "Figures need matplotlib: pip install 'unalike[plots]'."
-            raise UserError(told) from None
+        require_matplotlib()
+        from matplotlib import rc_context
+
         with rc_context(STYLE):
             return draw(given)
 
     return drawn
+
+
+def require_matplotlib() -> None:
+    """Say what is missing, before work is done that could not be drawn."""
+    try:
+        import_module("matplotlib")
+    except ImportError:
+        told = "Figures need matplotlib: pip install 'unalike[plots]'."
+        raise UserError(told) from None
 
 
 def panels(count: int, *, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:

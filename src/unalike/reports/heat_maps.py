@@ -33,8 +33,8 @@ def heat_maps(graphs: Mapping[str, Graph]) -> Any:
     return figure
 
 
-def heat_map(ax: Any, matrix: np.ndarray) -> Any:
-    """One matrix; a class without edges is hatched."""
+def heat_map(ax: Any, matrix: np.ndarray, empty: str = "no edges") -> Any:
+    """One matrix; the row of a class that has nothing is hatched and says so."""
     from matplotlib.patches import Rectangle
 
     size = len(matrix)
@@ -44,7 +44,7 @@ def heat_map(ax: Any, matrix: np.ndarray) -> Any:
         ax.add_patch(Rectangle(*where, fill=False, hatch="////", ec="#bbbbbb", lw=0))
         box = {"fc": "white", "ec": "none", "pad": 1.5}
         middle = ((size - 1) / 2, row)
-        ax.text(*middle, "no edges", ha="center", va="center", fontsize=8, bbox=box)
+        ax.text(*middle, empty, ha="center", va="center", fontsize=8, bbox=box)
     if size <= WRITTEN:
         write_numbers(ax, matrix)
         ax.set_xticks(range(size))

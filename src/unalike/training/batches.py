@@ -81,10 +81,11 @@ class BatchEpochs:
         drawn = self.batching.epoch(self.graph, self.task.train, chance)
         batches = Prefetch(carried(drawn, self.device))
         for batch in batches:
-            weight = batch.weight.expand(stack.num_runs, -1)
+            weight = batch.weight * self.task.weights_of(batch.graph.labels)
+            weight = weight.expand(stack.num_runs, -1)
             first = stack.products(batch.graph)
             losses.append(learn(self.state, batch.graph, weight, first, metric))
-            counts.append(batch.weight.sum())
+            counts.append(weight[0].sum())
             self.entries += batch.graph.adjacency.num_entries
         self.waited += batches.waited
         self.learned += time.perf_counter() - began

@@ -66,7 +66,7 @@ class Plan:
         return cls(
             rows=rows,
             learn=learn,
-            learn_weight=train[:, learn.ids].float(),
+            learn_weight=_weights(tasks, graph, train)[:, learn.ids],
             grade=grade,
             grade_weight=valid[:, grade.ids].float(),
         )
@@ -75,7 +75,8 @@ class Plan:
     def of_whole(cls, tasks: Sequence[Task], graph: Graph) -> Plan:
         """The whole graph for every purpose."""
         train, valid = _members(tasks, "train"), _members(tasks, "valid")
-        return cls(graph, graph, train.float(), graph, valid.float())
+        weights = _weights(tasks, graph, train)
+        return cls(graph, graph, weights, graph, valid.float())
 
     def to(self, device: torch.device) -> Plan:
         """The same plan on another device; learn and grade remain views of rows."""
@@ -93,6 +94,12 @@ def show_labels(tasks: Sequence[Task]) -> Graph:
     """The graph the tasks share, with every label that one of them shows."""
     labels = torch.stack([task.graph.labels for task in tasks]).amax(0)
     return replace(tasks[0].graph, labels=labels)
+
+
+def _weights(
+    tasks: Sequence[Task], graph: Graph, train: Bool[Tensor, "runs nodes"]
+) -> Float[Tensor, "runs nodes"]:
+    return train * torch.stack([task.weights_of(graph.labels) for task in tasks])
 
 
 def _members(tasks: Sequence[Task], part: str) -> Bool[Tensor, "runs nodes"]:

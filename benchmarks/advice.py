@@ -1,0 +1,186 @@
+"""How good the first advice is: every method with its defaults, on graphs held out.
+
+python benchmarks/advice.py                    what is missing, then the table
+python benchmarks/advice.py --graphs reed98    some graphs only
+python benchmarks/advice.py --limit 900        more time for what took too long
+python benchmarks/advice.py --only table       no runs
+
+`HELD_OUT` was fixed before any result was seen; the rules of `unalike advise` were
+made on `OTHERS` alone. Results are kept in a file, so that a stopped run goes on.
+"""
+
+import argparse
+import json
+import signal
+import time
+from pathlib import Path
+from statistics import mean
+
+from unalike.advice import advise
+from unalike.datasets import find
+from unalike.experiments.run import run
+from unalike.methods import METHODS
+
+HELD_OUT = (
+    "caltech36",
+    "reed98",
+    "simmons81",
+    "amherst41",
+    "citeseer",
+    "chameleon",
+    "actor",
+    "twitch-de",
+    "johns-hopkins55",
+    "mit8",
+    "squirrel",
+    "tolokers",
+)
+OTHERS = (
+    "texas",
+    "wisconsin",
+    "cornell",
+    "chameleon-filtered",
+    "cora",
+    "squirrel-filtered",
+    "twitch-engb",
+    "rice31",
+    "minesweeper",
+)
+LIMIT = 120.0
+"""Processor seconds that a method may take on all splits of a graph, unless told."""
+ADVICE_SECONDS = 60.0
+"""Time that the advice may take, unless told."""
+GOOD = 1.0
+"""Points below the best that the first advice may stay."""
+SMALL, MANY, FEW = 3500, 3, 2
+"""Graphs of fewer nodes than the first are run on more splits."""
+
+
+class TooLongError(Exception):
+    """A method took longer than the limit."""
+
+
+def stop(*_: object) -> None:
+    """What the alarm does."""
+    raise TooLongError
+
+
+def solve(graph: str, method: str, limit: float) -> dict:
+    """A method with its defaults on the first splits of a graph."""
+    dataset = find(graph)
+    count = MANY if dataset.prepared().num_nodes < SMALL else FEW
+    told = {"graph": graph, "method": method}
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    began = time.perf_counter()
+    try:
+        results = run(dataset, METHODS[method](), splits=range(count))
+    except TooLongError:
+        return {**told, "test": None, "limit": limit}
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return {
+        **told,
+        "test": [round(result.test, 3) for result in results],
+        "valid": [round(result.valid, 3) for result in results],
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+
+
+def advised(graph: str, seconds: float) -> dict:
+    """What is advised for a graph, by train and valid labels of its first split."""
+    began = time.perf_counter()
+    advice = advise(find(graph), seconds=seconds)
+    return {
+        "graph": graph,
+        "advice": {each.words: each.trial.expected for each in advice.ranking},
+        "seconds": round(time.perf_counter() - began, 1),
+        "no time for": advice.left_out,
+        "verdicts": advice.verdicts,
+    }
+
+
+def complete(graphs: list[str], file: Path, limit: float) -> None:
+    """Run whatever the file does not hold yet; what took too long, with more time."""
+    for graph in graphs:
+        known = methods_of(graph, rows(file))
+        for method in METHODS:
+            row = known.get(method, {"test": None, "limit": 0.0})
+            if row["test"] is None and row["limit"] < limit:
+                keep(file, solve(graph, method, limit))
+
+
+def keep(file: Path, row: dict) -> None:
+    """Add a row to the file."""
+    with file.open("a") as out:
+        out.write(json.dumps(row) + "\n")
+
+
+def methods_of(graph: str, known: list[dict]) -> dict[str, dict]:
+    """The rows of a graph by method; a later one replaces an earlier one."""
+    return {r["method"]: r for r in known if r["graph"] == graph and "method" in r}
+
+
+def verdict(graph: str, known: list[dict]) -> str | None:
+    """A line of the table; None where something was not run yet."""
+    tests = {
+        method: mean(row["test"])
+        for method, row in methods_of(graph, known).items()
+        if row["test"] is not None
+    }
+    told = [row for row in known if row["graph"] == graph and "advice" in row]
+    if not told or len(methods_of(graph, known)) < len(METHODS):
+        return None
+    first = next(iter(told[-1]["advice"]))
+    best = max(tests, key=tests.__getitem__)
+    reached = tests.get(first.split()[0])
+    short = "not run" if reached is None else f"{tests[best] - reached:.1f}"
+    skipped = ", ".join(m for m in METHODS if m not in tests) or "none"
+    ours = "" if reached is None else f"{reached:.1f}"
+    return (
+        f"| {graph} | {first} {ours} | {best} {tests[best]:.1f} | {short} | {skipped} |"
+    )
+
+
+def rows(file: Path) -> list[dict]:
+    """What was run so far."""
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def table(graphs: list[str], file: Path) -> None:
+    """Print what is complete, and in how many cases the advice is good enough."""
+    known = rows(file)
+    lines = {graph: verdict(graph, known) for graph in graphs}
+    print("| graph | first advice | best of all | points short | took too long |")
+    print("| :-- | :-- | :-- | --: | :-- |")
+    for line in filter(None, lines.values()):
+        print(line)
+    missing = [graph for graph, line in lines.items() if line is None]
+    short = [line.split("|")[4].strip() for line in lines.values() if line]
+    good = sum(value != "not run" and float(value) <= GOOD for value in short)
+    print(f"\n{good} of {len(short)} within {GOOD} of the best; not run: {missing}")
+
+
+def main() -> None:
+    """Run what is missing, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--graphs", nargs="*", default=list(HELD_OUT))
+    parser.add_argument("--results", type=Path, default=Path("results/advice.jsonl"))
+    parser.add_argument("--limit", type=float, default=LIMIT)
+    parser.add_argument("--seconds", type=float, default=ADVICE_SECONDS)
+    parser.add_argument("--only", choices=["methods", "advice", "table"])
+    options = parser.parse_args()
+    graphs, file = options.graphs, options.results
+    if options.only in (None, "methods"):
+        complete(graphs, file, options.limit)
+    if options.only in (None, "advice"):
+        for graph in graphs:
+            if not any(r["graph"] == graph and "advice" in r for r in rows(file)):
+                keep(file, advised(graph, options.seconds))
+    table(graphs, file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""`unalike advise`: which method to try on a graph, and why."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from unalike.advice import Advice, advise
+from unalike.advice.advice import MEASURES
+from unalike.cli.console import OUT, answer, note, progress_bar, show
+from unalike.datasets import Source, find
+from unalike.errors import UserError
+from unalike.experiments.view import View
+from unalike.measures.words import in_words
+from unalike.reports.plain import plain
+from unalike.reports.ranking import ranking
+
+SHOWN = 5
+"""Methods that are shown unless all are asked for."""
+
+
+def command(
+    graph: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GRAPH")],
+    *,
+    split: int = 0,
+    seconds: float = 60.0,
+    seed: int = 0,
+    metric: str | None = None,
+    both_ways: bool = False,
+    every: bool = False,
+    data: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Measure a graph, try methods on it briefly, and tell which one to train.
+
+    Labels of train and valid nodes are used, those of test nodes never. A large graph
+    is sampled: some nodes with all their neighbours.
+
+    Example: unalike advise reed98
+
+    Args:
+        graph: A name of `unalike list datasets`, or the folder of a stored graph.
+        split: The split whose test nodes are left alone.
+        seconds: Time to try methods in; more time, more methods and longer trials.
+        seed: Where chance begins.
+        metric: Judge by this metric instead of the graph's own.
+        both_ways: Let every edge go both ways, also where direction is usually kept.
+        every: Show every method that was tried, not the best alone.
+        data: Folder of the raw files and stored graphs.
+        json: Print one JSON document instead of text.
+    """
+    if not seconds > 0:
+        raise UserError(f"--seconds is {seconds:g}; it must be above 0.")
+    view = View(metric=metric, both_ways=both_ways)
+    source = view.of(find(graph, data))
+    with progress_bar() as bar:
+        advice = advise(source, split=split, seconds=seconds, seed=seed, progress=bar)
+    note(source.remarks())
+    flags = shlex.join(
+        word
+        for name, value in view.changes.items()
+        for word in ([f"--{name.replace('_', '-')}"] + [value] * (value is not True))
+    )
+    lead = " ".join(filter(None, ["unalike train", shlex.quote(graph), flags]))
+    if json:
+        answer(plain(document(source, advice, lead)))
+        return
+    tell(source, advice, lead, every=every)
+
+
+def tell(source: Source, advice: Advice, lead: str, *, every: bool) -> None:
+    """The advice as text."""
+    OUT.print(headline(source, advice), soft_wrap=True, markup=False)
+    OUT.print("\n[bold]What the graph is like[/]")
+    for line in [*measured(advice), *advice.verdicts]:
+        OUT.print(f"  • {line}", soft_wrap=True, markup=False)
+    OUT.print(f"\n[bold]What to try[/] ({source.metric.name}, in percent)")
+    show(ranking(advice.ranking[: None if every else SHOWN]), spare=("memory", "time"))
+    hidden = len(advice.ranking) - SHOWN
+    if hidden > 0 and not every:
+        OUT.print(f"and {hidden} more; `--every` shows them.")
+    if doubt := advice.ranking[0].trial.doubt:
+        OUT.print(f"A lead of less than {doubt:.1f} points may be chance.")
+    if advice.left_out:
+        left_out = ", ".join(advice.left_out)
+        OUT.print(f"No time for: {left_out}; see `--seconds`.", soft_wrap=True)
+    if advice.sampled is not None:
+        OUT.print("A sample has less to learn from: expect more of the whole graph.")
+    if not source.splits():
+        note(["the graph is stored without splits, which training needs."])
+    OUT.print(f"\n[bold]Run[/] {lead} {advice.ranking[0].words}", soft_wrap=True)
+
+
+def headline(source: Source, advice: Advice) -> str:
+    """The graph in one line, and how it was judged."""
+    graph = source.prepared()
+    kind = "directed" if graph.directed else "undirected"
+    told = (
+        f"{source.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} {kind} edges, "
+        f"{graph.num_features:,} features, {graph.num_classes} classes"
+    )
+    of = "" if advice.sampled is None else f" of a sample of {advice.sampled:,} nodes"
+    return (
+        f"{told}\nTried on labels of train and valid nodes{of}, "
+        f"judged by {advice.judges:,} of them; test labels were not read."
+    )
+
+
+def measured(advice: Advice) -> list[str]:
+    """What the measures mean, and what no method should stay below."""
+    found = advice.measures
+    told = [in_words(name, found) for name in MEASURES if not math.isnan(found[name])]
+    usual = f"Always giving the most frequent answer scores {advice.constant:.1f}."
+    return [*(f"{line[0].upper()}{line[1:]}." for line in told), usual]
+
+
+def document(source: Source, advice: Advice, lead: str) -> dict[str, Any]:
+    """The document of `--json`."""
+    return {
+        "graph": source.name,
+        "metric": source.metric.name,
+        "ranking": [
+            {
+                "method": each.words,
+                "expected": each.trial.expected,
+                "spread": each.trial.spread,
+                "doubt": each.trial.doubt,
+                "epochs_tried": each.trial.epochs,
+                "seconds": each.cost.seconds,
+                "memory_mb": each.cost.megabytes,
+                "reason": each.reason,
+                "command": f"{lead} {each.words}",
+            }
+            for each in advice.ranking
+        ],
+        "verdicts": advice.verdicts,
+        "most_frequent_answer": advice.constant,
+        "measures": {name: advice.measures[name] for name in MEASURES},
+        "judges": advice.judges,
+        "sampled_nodes": advice.sampled,
+        "left_out": advice.left_out,
+    }

@@ -1,0 +1,48 @@
+"""`unalike train --calibrate --figures`: temperatures, and what is drawn."""
+
+import json
+
+import pytest
+from graphs import suiting
+
+from unalike import random_splits, save_graph
+from unalike.cli.main import main
+
+
+@pytest.fixture
+def stored(tmp_path):
+    graph = suiting(nodes=120, classes=3)
+    splits = random_splits(graph.labels, count=2)
+    about = {"class_names": ["low", "middle", "high"]}
+    save_graph(tmp_path / "graph", graph, splits=splits, about=about)
+    return str(tmp_path / "graph")
+
+
+def test_calibration_is_told(stored, capsys):
+    asked = ["train", stored, "link", "--epochs", "20", "--calibrate"]
+    assert main([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["calibration"]) == 2
+    for row in found["calibration"]:
+        assert row["temperature"] > 0
+        assert 0 <= row["error_calibrated"] <= 100
+    assert main(asked) == 0
+    assert "the calibration error of the test nodes goes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("calibrate", [[], ["--calibrate"]], ids=["raw", "calibrated"])
+def test_figures_are_drawn(stored, tmp_path, capsys, calibrate):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "new" / "figures"
+    asked = ["train", stored, "link", "--epochs", "5", "--figures", str(out)]
+    assert main([*asked, *calibrate]) == 0
+    assert f"wrote {out / 'confusion.png'}" in capsys.readouterr().out.replace("\n", "")
+    for name in ("confusion", "reliability"):
+        assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_file_is_no_folder_for_figures(stored, tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    taken = str(tmp_path / "taken")
+    assert main(["train", stored, "link", "--figures", taken]) == 1
+    assert "is not a folder for figures" in capsys.readouterr().err.replace("\n", " ")

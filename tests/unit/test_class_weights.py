@@ -1,0 +1,67 @@
+"""Class weights: what they are, and that losses follow them."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from graphs import suiting, tasks_of
+
+from unalike import Place, UserError, random_splits, run, save_graph
+from unalike.batchings.rows import Rows
+from unalike.class_weights import balanced
+from unalike.experiments.view import View
+from unalike.methods.link import LINK
+from unalike.methods.method import solve_stack
+from unalike.training.settings import Training
+
+ONE = Training(epochs=1)
+
+
+def test_balanced_classes_count_alike():
+    labels = torch.tensor([0, 0, 0, 2, -1])
+    weights = balanced(labels, 4)
+    assert torch.allclose(weights, torch.tensor([4 / 6, 0.0, 2.0, 0.0]))
+    assert float(weights[labels[:4]].mean()) == pytest.approx(1)
+    assert balanced(torch.tensor([-1]), 2).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("batching", [None, Rows(size=10_000)], ids=["full", "rows"])
+def test_the_loss_is_weighed_by_class(batching):
+    (task,) = tasks_of(suiting())
+    classes = task.graph.num_classes
+    method = LINK(training=ONE, **({"batching": batching} if batching else {}))
+
+    def loss(weights):
+        return method.solve(replace(task, class_weights=weights)).curve.losses[0]
+
+    single = [loss(torch.eye(classes)[label]) for label in range(classes)]
+    sizes = task.graph.labels[task.train].bincount(minlength=classes)
+    weights = torch.rand(classes) + 0.1
+    share = weights * sizes / (weights * sizes).sum()
+    expected = sum(float(s) * one for s, one in zip(share, single, strict=True))
+    assert loss(weights) == pytest.approx(expected, rel=1e-4)
+    assert loss(None) == pytest.approx(loss(torch.ones(classes)))
+
+
+def test_runs_of_a_stack_may_weigh_differently():
+    first, second = tasks_of(suiting(), 2)
+    tasks = [replace(first, class_weights=torch.tensor([1.0, 3.0])), second]
+    method = LINK(training=ONE)
+    together = solve_stack([method] * 2, tasks)
+    alone = [method.solve(task) for task in tasks]
+    for one, other in zip(together, alone, strict=True):
+        assert one.curve.losses == pytest.approx(other.curve.losses)
+
+
+def test_a_view_weighs_and_a_result_repeats_it(tmp_path):
+    graph = suiting(nodes=60)
+    splits = random_splits(graph.labels, count=1)
+    source = save_graph(tmp_path / "graph", graph, splits=splits)
+    seen = View(class_weights="balanced").of(source)
+    (usual,) = run(source, LINK(training=ONE), place=Place())
+    (other,) = run(seen, LINK(training=ONE), place=Place())
+    assert usual.losses != other.losses
+    assert other.view == {"class_weights": "balanced"}
+    assert "--class-weights balanced link" in other.command
+    with pytest.raises(UserError, match="No class weights 'balance'"):
+        View(class_weights="balance")
