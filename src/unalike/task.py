@@ -23,6 +23,10 @@ class Task:
     metric: Metric
     seed: int = 0
     """Where chance begins, for methods that need it."""
+    patience: int | None = None
+    """Epochs without a better grade after which training stops; None: it goes on."""
+    keep: bool = False
+    """Are the learned weights wanted besides the scores?"""
 
     @classmethod
     def hide(cls, graph: Graph, split: Split, metric: Metric, seed: int = 0) -> Task:
@@ -53,3 +57,5 @@ class Solution:
 
     scores: Float[Tensor, "nodes classes"]
     curve: Curve | None = None
+    weights: dict[str, Tensor] | None = None
+    """What a network learned, by the names it gives; only where the task asks."""

@@ -1,0 +1,51 @@
+"""New features: whatever numbers are told of new nodes, as the model wants them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse
+import torch
+
+from unalike.adjacency import Adjacency
+from unalike.datasets.preparation import normalise_rows
+from unalike.errors import UserError
+from unalike.features import Features, as_features
+from unalike.models.facts import Facts
+
+AnyFeatures: TypeAlias = (
+    Features | np.ndarray | scipy.sparse.sparray | scipy.sparse.spmatrix
+)
+
+
+def fitting(given: AnyFeatures, facts: Facts) -> Features:
+    """Features of the width and the kind that a model was trained on."""
+    try:
+        features = as_features(given)
+    except (TypeError, ValueError):
+        raise UserError("Features are numbers, a row for each node.") from None
+    if len(features.shape) != 2 or features.shape[1] != facts.num_features:
+        told = " x ".join(map(str, features.shape))
+        raise UserError(
+            f"The features are {told}; the model was trained on "
+            f"{facts.num_features} for each node."
+        )
+    check_finite(features)
+    if facts.sparse and not isinstance(features, Adjacency):
+        features = Adjacency.from_scipy(scipy.sparse.csr_array(features.numpy()))
+    elif not facts.sparse and isinstance(features, Adjacency):
+        features = features.to_dense()
+    return normalise_rows(features) if facts.row_normalised else features
+
+
+def check_finite(features: Features) -> None:
+    """Refuse features that are not numbers, and say which."""
+    sparse = isinstance(features, Adjacency)
+    values = features.values if isinstance(features, Adjacency) else features
+    if values is None or bool(torch.isfinite(values).all()):
+        return
+    wrong = (~torch.isfinite(values)).nonzero()[0]
+    row = int(features.row_of_entry[wrong]) if sparse else int(wrong[0])
+    column = int(features.columns[wrong]) if sparse else int(wrong[1])
+    raise UserError(f"Feature {column} of node {row} is not a finite number.")
