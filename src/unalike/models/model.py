@@ -21,8 +21,8 @@ from unalike.importing.ids import IdIndex
 from unalike.methods import METHODS, name_of
 from unalike.methods.method import RowWise, Trained
 from unalike.models.facts import Facts
-from unalike.models.new_rows import Given, NewRows, gather_rows
 from unalike.models.new_features import AnyFeatures, fitting
+from unalike.models.new_rows import Given, NewRows, gather_rows
 from unalike.models.prediction import Prediction
 from unalike.training.network import Network
 from unalike.training.scoring import some_rows
@@ -60,6 +60,11 @@ class Model:
         new = NewRows.of(rows, rows, directed=self.facts.directed)
         features = fitting(torch.zeros(0, self.facts.num_features), self.facts)
         return self.method.prepare(self.facts.around(new, features))
+
+    @property
+    def width(self) -> int:
+        """Columns of the rows that the network sees."""
+        return self._shell.adjacency.width
 
     @cached_property
     def index(self) -> IdIndex:
@@ -140,10 +145,9 @@ class Model:
         prepared = self.method.prepare(graph)
         if not self.network.row_wise:
             return self.score_rows(prepared)
-        width = self._shell.adjacency.width
-        if prepared.adjacency.width != width:
+        if prepared.adjacency.width != self.width:
             raise UserError(
-                f"The model was trained on rows of {width:,} columns; "
+                f"The model was trained on rows of {self.width:,} columns; "
                 f"those of this graph have {prepared.adjacency.width:,}."
             )
         size = sum(table.shape[1] for table in self.network.tables.values())

@@ -40,12 +40,13 @@ def fitting(given: AnyFeatures, facts: Facts) -> Features:
 
 
 def check_finite(features: Features) -> None:
-    """Refuse features that are not numbers, and say which."""
-    sparse = isinstance(features, Adjacency)
+    """Refuse features that are no numbers, and say which."""
     values = features.values if isinstance(features, Adjacency) else features
     if values is None or bool(torch.isfinite(values).all()):
         return
-    wrong = (~torch.isfinite(values)).nonzero()[0]
-    row = int(features.row_of_entry[wrong]) if sparse else int(wrong[0])
-    column = int(features.columns[wrong]) if sparse else int(wrong[1])
+    place = (~torch.isfinite(values)).nonzero()[0].tolist()
+    if isinstance(features, Adjacency):
+        rows = features.row_of_entry, features.columns
+        place = [int(part[place[0]]) for part in rows]
+    row, column = place
     raise UserError(f"Feature {column} of node {row} is not a finite number.")
