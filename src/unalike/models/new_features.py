@@ -10,7 +10,7 @@ import torch
 
 from unalike.adjacency import Adjacency
 from unalike.datasets.preparation import normalise_rows
-from unalike.errors import UserError
+from unalike.errors import InputError
 from unalike.features import Features, as_features
 from unalike.models.facts import Facts
 
@@ -21,13 +21,10 @@ AnyFeatures: TypeAlias = (
 
 def fitting(given: AnyFeatures, facts: Facts) -> Features:
     """Features of the width and the kind that a model was trained on."""
-    try:
-        features = as_features(given)
-    except (TypeError, ValueError):
-        raise UserError("Features are numbers, a row for each node.") from None
-    if len(features.shape) != 2 or features.shape[1] != facts.num_features:
+    features = readable(given)
+    if features.shape[1] != facts.num_features:
         told = " x ".join(map(str, features.shape))
-        raise UserError(
+        raise InputError(
             f"The features are {told}; the model was trained on "
             f"{facts.num_features} for each node."
         )
@@ -37,6 +34,26 @@ def fitting(given: AnyFeatures, facts: Facts) -> Features:
     elif not facts.sparse and isinstance(features, Adjacency):
         features = features.to_dense()
     return normalise_rows(features) if facts.row_normalised else features
+
+
+def readable(given: AnyFeatures) -> Features:
+    """Features as unalike holds them, or an error that says what they should be."""
+    try:
+        features = as_features(np.array(given) if _is_foreign(given) else given)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError("Features are numbers, a row for each node.") from None
+    if len(features.shape) != 2:
+        raise InputError(
+            f"Features have two dimensions, nodes and columns; these have "
+            f"{len(features.shape)}."
+        )
+    return features
+
+
+def _is_foreign(given: AnyFeatures) -> bool:
+    """Is it neither a tensor nor sparse, and to be copied?"""
+    known = isinstance(given, torch.Tensor | Adjacency)
+    return not (known or scipy.sparse.issparse(given))
 
 
 def check_finite(features: Features) -> None:
@@ -49,4 +66,4 @@ def check_finite(features: Features) -> None:
         rows = features.row_of_entry, features.columns
         place = [int(part[place[0]]) for part in rows]
     row, column = place
-    raise UserError(f"Feature {column} of node {row} is not a finite number.")
+    raise InputError(f"Feature {column} of node {row} is not a finite number.")
