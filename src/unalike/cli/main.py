@@ -15,6 +15,7 @@ COMMANDS = {
     "fetch": "Download the raw files of datasets and convert them.",
     "import": "Turn edge lists and node tables into a stored graph.",
     "train": "Train a method on the splits of a dataset.",
+    "predict": "Score new nodes by a saved model, and say why.",
     "tune": "Search the settings of correct and smooth.",
     "sweep": "Run what recipes ask for and is not done yet.",
     "results": "Copy results into a file, or out of one.",

@@ -12,6 +12,7 @@ from rich.table import Table
 from unalike.cli.console import OUT, answer, progress_bar
 from unalike.datasets import find
 from unalike.errors import UserError
+from unalike.experiments.keeping import best_of
 from unalike.experiments.machine import choose_device
 from unalike.experiments.result import Result
 from unalike.experiments.run import Place, run
@@ -34,6 +35,7 @@ def command(
     seed: int = 0,
     device: str = "auto",
     checkpoint: Path | None = None,
+    save: Path | None = None,
     metric: str | None = None,
     both_ways: bool = False,
     data: Path | None = None,
@@ -50,6 +52,7 @@ def command(
         seed: Where chance begins; split i of a run begins at seed + i.
         device: cpu, cuda, or auto: a GPU where there is one.
         checkpoint: Keep the state in this file; go on from it if it is there.
+        save: Write the model of the split with the best validation grade to this file.
         metric: Learn for and grade by this metric instead of the dataset's own.
         both_ways: Let every edge go both ways, also where direction is usually kept.
         data: Folder of the raw files and stored graphs.
@@ -65,9 +68,14 @@ def command(
                 device=choose_device(device),
                 progress=bar,
                 checkpoint=checkpoint,
+                model=save,
             ),
         )
-    (answer if json else show)(summary(results))
+    told = summary(results)
+    if save is not None:
+        split, size = results[best_of(results)].split, save.stat().st_size
+        told["model"] = {"file": str(save), "bytes": size, "split": split}
+    (answer if json else show)(told)
 
 
 def parse_splits(told: str) -> list[int] | None:
@@ -126,3 +134,9 @@ def show(told: dict[str, Any]) -> None:
         f"{told['test_mean']:.2f}{spread}[/] on the test nodes, "
         f"{told['seconds']:.1f} s, {told['peak_memory_mb']:,.0f} MB, {told['device']}"
     )
+    if "model" in told:
+        OUT.print(
+            f"split {told['model']['split']} is saved in {told['model']['file']}, "
+            f"{told['model']['bytes'] / 1e6:,.1f} MB",
+            markup=False,
+        )

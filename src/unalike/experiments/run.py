@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 
 from unalike.datasets import Source, find
 from unalike.errors import UserError
+from unalike.experiments.keeping import best_of, check_wish, kept_model
 from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
 from unalike.experiments.view import view_of
@@ -34,6 +35,8 @@ class Place:
     device: str = "cpu"
     progress: Progress = SILENT
     checkpoint: Path | None = None
+    model: Path | None = None
+    """Where to save the model of the split with the best validation grade."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,12 +66,14 @@ class Exam:
         chosen = {number: known[number] for number in wanted}
         return cls(dataset=dataset, graph=graph, splits=chosen, seed=seed)
 
-    def tasks(self) -> list[Task]:
+    def tasks(self, *, keep: bool = False) -> list[Task]:
         """A task for each split, with a seed of its own."""
-        return [
-            Task.hide(self.graph, split, self.dataset.metric, self.seed + number)
+        metric, seed = self.dataset.metric, self.seed
+        tasks = [
+            Task.hide(self.graph, split, metric, seed + number)
             for number, split in self.splits.items()
         ]
+        return [replace(task, keep=keep) for task in tasks]
 
     def facts(self, method: Method, device: str) -> dict[str, Any]:
         """What the results of a method have in common."""
@@ -117,16 +122,25 @@ def run(
 ) -> list[Result]:
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
+    keeps = place.model is not None and check_wish(place.model, method)
     exam = Exam.of(dataset, splits, seed, place.progress)
     facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
     key = json.dumps(facts, sort_keys=True)
     keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
     began = time.perf_counter()
     solutions = method.solve_all(
-        exam.tasks(), device=place.device, progress=place.progress, checkpoint=keep
+        exam.tasks(keep=keeps),
+        device=place.device,
+        progress=place.progress,
+        checkpoint=keep,
     )
     spent = time.perf_counter() - began
-    return exam.results(method, solutions, spent, place.device)
+    results = exam.results(method, solutions, spent, place.device)
+    if place.model is not None:
+        best = best_of(results)
+        told = (exam.dataset, exam.graph, solutions[best])
+        kept_model(method, *told).save(place.model)
+    return results
 
 
 def run_together(

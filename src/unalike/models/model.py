@@ -174,13 +174,13 @@ class Model:
                 raise UserError(f"The model has {found} {what} in place of {needed}.")
         self.network.eval()
 
-    def check_row_wise(self) -> None:
-        """Refuse new nodes where a node's scores depend on more than its own row."""
+    def check_row_wise(self, wish: str = "score new nodes") -> None:
+        """Refuse a wish where a node's scores depend on more than its own row."""
         if self.network.row_wise:
             return
         able = [name for name, kind in METHODS.items() if issubclass(kind, RowWise)]
         raise UserError(
-            f"{name_of(self.method)} cannot score new nodes: its scores of a node "
+            f"{name_of(self.method)} cannot {wish}: its scores of a node "
             "depend on the edges of its neighbours too. "
             f"Those that can are {', '.join(able)}."
         )

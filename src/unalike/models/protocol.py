@@ -62,7 +62,7 @@ class Parameters:
 
 
 def not_fitted(estimator: object) -> Exception:
-    """The error of an estimator that was not fitted, scikit-learn's where it is used."""
+    """The error of what was not fitted, scikit-learn's own where that is used."""
     told = f"This {type(estimator).__name__} is not fitted yet; call `fit` first."
     if "sklearn" not in sys.modules:
         return InputError(told)
