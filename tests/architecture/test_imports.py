@@ -24,6 +24,7 @@ LAYERS = [
     {"batchings"},
     {"training"},
     {"methods"},
+    {"models"},
     {"experiments"},
     {"reports", "benches"},
     {"cli"},

@@ -145,7 +145,7 @@ def show(told: Answer, counts: dict[str, Any], out: Path | None, *, json: bool) 
         OUT.print(tabled(reason))
     if not told.reasons and out is None:
         OUT.print(listed(told.rows))
-    where = "" if size is None else f" in {out}, {size / 1e6:,.1f} MB"
+    where = "" if size is None else f" in {out}, {size:,} bytes"
     speed = counts["nodes"] / counts["seconds"]
     OUT.print(
         f"{counts['nodes']:,} nodes{where}, {counts['seconds']:.1f} s, "
@@ -157,13 +157,13 @@ def show(told: Answer, counts: dict[str, Any], out: Path | None, *, json: bool) 
 def remarks(counts: dict[str, Any]) -> Iterator[str]:
     """What the owner of the tables should know."""
     words = {
-        "unknown_neighbours": "neighbours are unknown to the model and left out.",
-        "edges_without_new_nodes": "edges have no new node and are left out.",
-        "nodes_without_neighbours": "nodes have no known neighbour.",
+        "unknown_neighbours": "neighbours that the model does not know, left out",
+        "edges_without_new_nodes": "edges without a new node, left out",
+        "nodes_without_neighbours": "new nodes without a known neighbour",
     }
     for name, what in words.items():
         if counts.get(name):
-            yield f"{counts[name]:,} {what}"
+            yield f"{what}: {counts[name]:,}"
 
 
 def listed(rows: list[dict[str, Any]]) -> Table:

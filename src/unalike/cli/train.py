@@ -137,6 +137,6 @@ def show(told: dict[str, Any]) -> None:
     if "model" in told:
         OUT.print(
             f"split {told['model']['split']} is saved in {told['model']['file']}, "
-            f"{told['model']['bytes'] / 1e6:,.1f} MB",
+            f"{told['model']['bytes']:,} bytes",
             markup=False,
         )
