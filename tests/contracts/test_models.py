@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from graphs import FEATURES, suiting, tasks_of
+from graphs import suiting, tasks_of
+from scipy.sparse import block_array, csr_array, hstack
 
-from unalike import METHODS, Graph, UserError, load_model
+from unalike import METHODS, Adjacency, Graph, UserError, load_model
 from unalike.methods.method import RowWise, Trained
 from unalike.models.explanation import explain
 from unalike.models.learning import learn
@@ -69,8 +70,6 @@ def apart(graph):
 
 def inside(graph, rows):
     """The graph that stays and, behind it, nodes that nobody else knows of."""
-    from scipy.sparse import block_array, csr_array
-
     out, into = rows
     nobody = csr_array((len(LEFT_OUT), len(LEFT_OUT)), dtype=np.int8)
     return block_array([[graph.adjacency.to_scipy(), into.T], [out, nobody]]).tocsr()
@@ -78,7 +77,7 @@ def inside(graph, rows):
 
 @pytest.mark.parametrize(("name", "directions"), DIRECTED)
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("features", ["dense", "sparse", "none"])
 def test_new_nodes_score_as_if_their_rows_had_been_there(
     name, directions, directed, features
 ):
@@ -95,10 +94,6 @@ def test_new_nodes_score_as_if_their_rows_had_been_there(
     rows = prepared.adjacency[known:].to_scipy().tocsc()
     # Columns of nodes that are not known hold nothing that was learned.
     blocks = [rows[:, first : first + known] for first in range(0, rows.shape[1], 60)]
-    from scipy.sparse import hstack
-
-    from unalike import Adjacency
-
     cut = Adjacency.from_scipy(hstack(blocks).tocsr(), weighted=False)
     batch = Graph.build(cut, features=own, num_classes=2, directed=directed)
     with torch.no_grad():
