@@ -14,6 +14,7 @@ CANNOT = {
     "check_methods_subset_invariance": "float32 sums round by the size of a batch; "
     "tests/unit/test_classifier.py compares rows to five digits",
     "check_array_api_input": "needs SCIPY_ARRAY_API",
+    "check_do_not_raise_errors_in_init_or_set_params": "tests check types at run time",
 }
 """Checks that do not apply to classifiers of nodes, and why."""
 

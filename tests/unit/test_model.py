@@ -166,7 +166,7 @@ def test_neighbours_are_found_by_the_users_own_ids():
         ([(0, 1)], np.array([["a", "b"]]), "Features are numbers"),
         ([(0, 1)], None, "features are 1 x 0"),
         ([(5, 1)], np.ones((1, 2)), "source 5; ids run from 0 to 0"),
-        ([(0, 1, 2)], np.ones((1, 2)), "An edge is a pair"),
+        (np.array([[0, 1, 2]]), np.ones((1, 2)), "An edge is a pair"),
         ([(0, 1), (0, "a")], np.ones((1, 2)), "all numbers or all text"),
         (scipy.sparse.eye_array(3).tocsr(), np.ones((3, 2)), "3 x 3.*3 x 60"),
     ],

@@ -38,16 +38,16 @@ def fitting(given: AnyFeatures, facts: Facts) -> Features:
 
 def readable(given: AnyFeatures) -> Features:
     """Features as unalike holds them, or an error that says what they should be."""
+    numbers = np.array(given) if _is_foreign(given) else given
+    if len(numbers.shape) != 2:
+        raise InputError(
+            "Features have two dimensions, nodes and columns; these have "
+            f"{len(numbers.shape)}."
+        )
     try:
-        features = as_features(np.array(given) if _is_foreign(given) else given)
+        return as_features(numbers)
     except (TypeError, ValueError, RuntimeError):
         raise InputError("Features are numbers, a row for each node.") from None
-    if len(features.shape) != 2:
-        raise InputError(
-            f"Features have two dimensions, nodes and columns; these have "
-            f"{len(features.shape)}."
-        )
-    return features
 
 
 def _is_foreign(given: AnyFeatures) -> bool:

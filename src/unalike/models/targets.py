@@ -15,7 +15,7 @@ from unalike.adjacency import Ids
 from unalike.errors import InputError
 from unalike.metrics import Grades, Labels, Metric, Scores, Weight
 
-ClassWeight: TypeAlias = Mapping[Any, float] | str | None
+ClassWeight: TypeAlias = Mapping[Any, float | int] | str | None
 UNLABELLED = -1
 """The number that means no label, as in scikit-learn and in our graphs."""
 
