@@ -14,6 +14,12 @@ from unalike.cli.main import main
 from unalike.models import new_tables, pieces
 
 QUICK = ["--epochs", "20", "--splits", "0"]
+COUNTS = (
+    "edges",
+    "unknown_neighbours",
+    "edges_without_new_nodes",
+    "nodes_without_neighbours",
+)
 NEW = "id,age,city\nann,45,Rome\nbob,22,Paris\ncy,30,Oslo\n"
 NEW_EDGES = "source,target\nann,p1\nann,p2\np3,bob\nann,zed\nann,bob\np1,p2\nann,p1\n"
 
@@ -36,8 +42,9 @@ def shop(tmp_path_factory):
     (folder / "new.csv").write_text(NEW)
     (folder / "new-edges.csv").write_text(NEW_EDGES)
     for graph, direction in (("people", []), ("directed", ["--directed"])):
-        assert not run("import", folder / "edges.csv", "--nodes", folder / "people.csv",
-                       "--label", "job", "--out", folder / graph, *direction)  # fmt: skip
+        tables = (folder / "edges.csv", "--nodes", folder / "people.csv")
+        words = ("--label", "job", "--out", folder / graph, *direction)
+        assert not run("import", *tables, *words)
     for name in ("linkx", "gcn", "mlp"):
         train(folder, "people", name, name)
     train(folder, "directed", "linkx", "both", "--directions", "both")
@@ -68,8 +75,7 @@ def new(shop):
 
 
 def known(told):
-    return [told.get(name) for name in ("nodes", "edges", "unknown_neighbours",
-            "edges_without_new_nodes", "nodes_without_neighbours")]  # fmt: skip
+    return [told["nodes"], *(told[name] for name in COUNTS)]
 
 
 def test_new_nodes_are_scored_by_the_users_own_names(shop, capsys):

@@ -39,7 +39,7 @@ def forms(graph):
     yield pyg_form(graph), None
     yield scipy.sparse.csr_matrix(rows), features.numpy()
     yield rows, features
-    yield rows.toarray(), features.tolist()
+    yield rows.toarray(), features.double().numpy()
     yield networkx.from_scipy_sparse_array(rows.astype(np.int64)), features
 
 
@@ -200,7 +200,7 @@ def test_wrong_input_is_refused(given, match):
 
 def test_wrong_names_are_refused():
     graph, labels = graph_and_labels()
-    with pytest.raises(UserError, match="No method 'linx'. Did you mean 'link"):
+    with pytest.raises(UserError, match=r"No method 'linx'\. Did you mean 'link"):
         NodeClassifier("linx").fit(graph, labels)
     with pytest.raises(UserError, match="roc-auc grades 2 classes"):
         NodeClassifier("mlp", metric="roc-auc").fit(graph, np.arange(120) % 3)
