@@ -39,7 +39,7 @@ def untrained() -> Model:
 
 
 def from_arrays(model: Model, nodes: int, random: np.random.Generator) -> float:
-    """Seconds from sparse rows and dense features to probabilities, the best of some."""
+    """Seconds from sparse rows and dense features to probabilities, at best."""
     columns = np.sort(random.integers(0, KNOWN, (nodes, DEGREE), np.int32))
     starts = torch.arange(0, nodes * DEGREE + 1, DEGREE)
     rows = Adjacency(starts, torch.from_numpy(columns.ravel()), KNOWN)
@@ -80,6 +80,7 @@ def from_files(
 
 
 def main() -> None:
+    """Score arrays, then files, and print how fast it went."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=200_000)
     nodes = parser.parse_args().nodes
