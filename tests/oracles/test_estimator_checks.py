@@ -21,7 +21,7 @@ CANNOT = {
 """Checks that do not apply to classifiers of nodes, and why."""
 
 
-def quick(epochs=40):
+def quick(epochs=25):
     return LINKX(hidden=8, training=Training(epochs=epochs, lr=0.1))
 
 
@@ -51,7 +51,7 @@ def test_a_grid_of_options_is_searched_with_node_ids_as_samples():
     graph = suiting(nodes=120)
     ids = (graph.labels >= 0).nonzero()[:, 0].numpy()
     labels = np.array(["cat", "dog"])[graph.labels.numpy()[ids]]
-    classifier = NodeClassifier(quick(), graph=graph)
+    classifier = NodeClassifier(quick(15), graph=graph)
     grid = {"method__hidden": [2, 8], "class_weight": [None, "balanced"]}
     search = GridSearchCV(classifier, grid, cv=2).fit(ids.reshape(-1, 1), labels)
     assert set(search.best_params_) == set(grid)
