@@ -19,7 +19,7 @@ from unalike.methods.method import Method, Trained
 from unalike.metrics import METRICS
 from unalike.models.file import load_model
 from unalike.models.given import as_graph, as_ids
-from unalike.models.learning import check_keeps, model_of
+from unalike.models.learning import check_keeps, learn
 from unalike.models.model import Model
 from unalike.models.new_features import AnyFeatures
 from unalike.models.protocol import NESTED, Parameters, classifier_tags, not_fitted
@@ -89,15 +89,15 @@ class NodeClassifier(Parameters):
         labels, classes = self._targets(X, y, graph)
         graph = replace(graph, labels=labels, num_classes=len(classes))
         method, task = self._method(), self._task(graph, classes)
-        (solution,) = method.solve_all([task], device=self.device)
+        if isinstance(method, Trained):
+            model, solution = learn(method, task, device=self.device)
+            self.model_ = replace(model, classes=classes.tolist())
+        else:
+            self.model_, solution = None, method.solve(task, device=self.device)
         self.classes_ = classes
         self.n_features_in_ = graph.adjacency.width if own else 1
         self.scores_ = solution.scores
         self.curve_ = solution.curve
-        self.model_ = None
-        if isinstance(method, Trained):
-            model = model_of(method, graph, solution)
-            self.model_ = replace(model, classes=classes.tolist())
         return self
 
     def predict(self, X: Any = None, features: AnyFeatures | None = None) -> np.ndarray:
@@ -207,7 +207,6 @@ class NodeClassifier(Parameters):
             weighed(metric, weights),
             self.seed,
             self.patience,
-            keep=True,
         )
 
     def _named(self, graph: Graph) -> tuple[Ids, Ids]:

@@ -41,7 +41,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class FiledRows:
+class RowFiles:
     """Sparse rows in files, of which some are wanted at a time."""
 
     starts: np.ndarray
@@ -104,7 +104,7 @@ class NewEdges:
         if tables and not self.num_edges:
             raise UserError(f"{tables[0].path} has no rows.")
 
-    def rows(self, progress: Progress) -> tuple[FiledRows, FiledRows]:
+    def rows(self, progress: Progress) -> tuple[RowFiles, RowFiles]:
         """The rows of the new nodes by what they point at, and what points at them."""
         out, *into = [self._placed(name, progress) for name in self.spills]
         return out, into[0] if into else out
@@ -144,7 +144,7 @@ class NewEdges:
             self.index.add(end.filter(pa.array(wanted)))
         return np.stack([self.index.find(end) for end in ends], 1)
 
-    def _placed(self, name: str, progress: Progress) -> FiledRows:
+    def _placed(self, name: str, progress: Progress) -> RowFiles:
         size, spill = len(self.index), self.spills[name]
         spill.count(np.zeros((0, 2), np.int32), size)
         folder = self.folder / name
@@ -155,4 +155,4 @@ class NewEdges:
         starts = np.load(folder / "starts.npy")[self.num_known :]
         empty = starts[-1] == starts[0]
         columns = np.load(folder / "columns.npy", mmap_mode=None if empty else "r")
-        return FiledRows(starts, columns, self.num_known)
+        return RowFiles(starts, columns, self.num_known)

@@ -20,7 +20,7 @@ from unalike.importing.tables import Tables, megabytes
 from unalike.importing.threads import ahead
 from unalike.importing.values import read_ids
 from unalike.models.model import Model
-from unalike.models.new_edges import Columns, FiledRows, NewEdges
+from unalike.models.new_edges import Columns, NewEdges, RowFiles
 from unalike.models.new_features import fitting
 from unalike.models.new_rows import NewRows
 from unalike.progress import SILENT, Progress
@@ -40,7 +40,7 @@ class NewTables:
     names: pa.Array
     """The user's own ids of the new nodes."""
     edges: NewEdges
-    rows: tuple[FiledRows, FiledRows]
+    rows: tuple[RowFiles, RowFiles]
 
     @classmethod
     def read(
