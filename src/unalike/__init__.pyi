@@ -42,6 +42,9 @@ from unalike.methods.mlp import MLP as MLP
 from unalike.methods.sgc import SGC as SGC
 from unalike.metrics import METRICS as METRICS
 from unalike.metrics import Metric as Metric
+from unalike.models.classifier import NodeClassifier as NodeClassifier
+from unalike.models.file import load_model as load_model
+from unalike.models.model import Model as Model
 from unalike.split import Split as Split
 from unalike.split import random_splits as random_splits
 from unalike.store import Stored as Stored

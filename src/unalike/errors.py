@@ -11,6 +11,10 @@ class UserError(Exception):
     """A mistake the user can mend, told in one line."""
 
 
+class InputError(UserError, ValueError):
+    """The same where scikit-learn and its kind expect a `ValueError`."""
+
+
 def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
     """The entry of a table, or a `UserError` that names the nearest entries."""
     if name in table:

@@ -27,6 +27,10 @@ class Task:
     """Where chance begins, for methods that need it."""
     class_weights: ClassWeights | None = None
     """What a train node counts for in the loss, by class; None where all do alike."""
+    patience: int | None = None
+    """Epochs without a better grade after which training stops; None: it goes on."""
+    keep: bool = False
+    """Are the learned weights wanted besides the scores?"""
 
     @classmethod
     def hide(cls, graph: Graph, split: Split, metric: Metric, seed: int = 0) -> Task:
@@ -63,6 +67,8 @@ class Solution(Displayed):
 
     scores: Float[Tensor, "nodes classes"]
     curve: Curve | None = None
+    weights: dict[str, Tensor] | None = None
+    """What a network learned, by the names it gives; only where the task asks."""
 
     def sheet(self) -> Sheet:
         nodes, classes = self.scores.shape

@@ -25,6 +25,7 @@ LAYERS = [
     {"batchings", "wiki"},
     {"training"},
     {"methods"},
+    {"models"},
     {"experiments"},
     {"advice"},
     {"reports", "benches"},

@@ -17,6 +17,7 @@ COMMANDS = {
     "crawl": "Make a graph of a wiki.",
     "advise": "Tell which method to try on a graph, and why.",
     "train": "Train a method on the splits of a dataset.",
+    "predict": "Score new nodes by a saved model, and say why.",
     "tune": "Search the settings of correct and smooth.",
     "sweep": "Run what recipes ask for and is not done yet.",
     "results": "Copy results into a file, or out of one.",

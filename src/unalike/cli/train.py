@@ -14,6 +14,7 @@ from unalike.cli.console import OUT, answer, progress_bar
 from unalike.datasets import find
 from unalike.errors import UserError
 from unalike.experiments.assessment import Assessment, assess
+from unalike.experiments.keeping import best_of
 from unalike.experiments.machine import choose_device
 from unalike.experiments.result import Result
 from unalike.experiments.run import Place, sit
@@ -38,6 +39,7 @@ def command(
     seed: int = 0,
     device: str = "auto",
     checkpoint: Path | None = None,
+    save: Path | None = None,
     metric: str | None = None,
     both_ways: bool = False,
     class_weights: str | None = None,
@@ -57,6 +59,7 @@ def command(
         seed: Where chance begins; split i of a run begins at seed + i.
         device: cpu, cuda, or auto: a GPU where there is one.
         checkpoint: Keep the state in this file; go on from it if it is there.
+        save: Write the model of the split with the best validation grade to this file.
         metric: Learn for and grade by this metric instead of the dataset's own.
         both_ways: Let every edge go both ways, also where direction is usually kept.
         class_weights: balanced lets every class count alike in the loss.
@@ -79,14 +82,19 @@ def command(
                 device=choose_device(device),
                 progress=bar,
                 checkpoint=checkpoint,
+                model=save,
             ),
         )
-    told = summary(sitting.results())
+    results = sitting.results()
+    told = summary(results)
     if calibrate:
         told["calibration"] = calibration(assess(sitting))
     if figures is not None:
         drawn = draw_answers(sitting, figures, calibrate=calibrate)
         told["figures"] = list(map(str, drawn))
+    if save is not None:
+        split, size = results[best_of(results)].split, save.stat().st_size
+        told["model"] = {"file": str(save), "bytes": size, "split": split}
     (answer if json else show)(told)
 
 
@@ -172,3 +180,7 @@ def extras(told: dict[str, Any]) -> Iterator[str]:
         )
     for file in told.get("figures", []):
         yield f"wrote {file}"
+    if kept := told.get("model"):
+        yield (
+            f"split {kept['split']} is saved in {kept['file']}, {kept['bytes']:,} bytes"
+        )

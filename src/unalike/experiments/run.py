@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 
 from unalike.datasets import Source, find
 from unalike.errors import UserError
+from unalike.experiments.keeping import best_of, check_wish, kept_model
 from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
 from unalike.experiments.runs import Runs
@@ -21,6 +22,7 @@ from unalike.graph import Graph
 from unalike.methods import name_of
 from unalike.methods.method import Method, solve_together
 from unalike.metrics import Metric
+from unalike.models.model import Model
 from unalike.options import options_of
 from unalike.progress import SILENT, Progress
 from unalike.split import PARTS, Split
@@ -35,6 +37,8 @@ class Place:
     device: str = "cpu"
     progress: Progress = SILENT
     checkpoint: Path | None = None
+    model: Path | None = None
+    """Where to save the model of the split with the best validation grade."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,13 +68,14 @@ class Exam:
         chosen = {number: known[number] for number in wanted}
         return cls(dataset=dataset, graph=graph, splits=chosen, seed=seed)
 
-    def tasks(self) -> list[Task]:
+    def tasks(self, *, keep: bool = False) -> list[Task]:
         """A task for each split, with a seed of its own."""
         view, metric = view_of(self.dataset), self.dataset.metric
-        return [
+        tasks = [
             view.weigh(Task.hide(self.graph, split, metric, self.seed + number))
             for number, split in self.splits.items()
         ]
+        return [replace(task, keep=keep) for task in tasks]
 
     def facts(self, method: Method, device: str) -> dict[str, Any]:
         """What the results of a method have in common."""
@@ -119,9 +124,14 @@ class Sitting:
     seconds: float
     device: str
 
-    def results(self) -> list[Result]:
+    def results(self) -> Runs:
         """The graded answers, a result for each split."""
         return self.exam.results(self.method, self.solutions, self.seconds, self.device)
+
+    def best_model(self) -> Model:
+        """The model of the split with the best validation grade."""
+        best = self.solutions[best_of(self.results())]
+        return kept_model(self.method, self.exam.dataset, self.exam.graph, best)
 
 
 def run(
@@ -146,16 +156,23 @@ def sit(
 ) -> Sitting:
     """Solve some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
+    keeps = place.model is not None and check_wish(place.model, method)
     exam = Exam.of(dataset, splits, seed, place.progress)
     facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
     key = json.dumps(facts, sort_keys=True)
     keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
     began = time.perf_counter()
     solutions = method.solve_all(
-        exam.tasks(), device=place.device, progress=place.progress, checkpoint=keep
+        exam.tasks(keep=keeps),
+        device=place.device,
+        progress=place.progress,
+        checkpoint=keep,
     )
     spent = time.perf_counter() - began
-    return Sitting(exam, method, solutions, spent, place.device)
+    sitting = Sitting(exam, method, solutions, spent, place.device)
+    if place.model is not None:
+        sitting.best_model().save(place.model)
+    return sitting
 
 
 def run_together(

@@ -23,6 +23,8 @@ class FeatureColumn:
     name: str
     kind: str
     categories: tuple[str, ...] = ()
+    optional: bool = True
+    """May the column be left out? Not once a model was trained on it."""
 
     @property
     def width(self) -> int:
@@ -56,11 +58,8 @@ class FeatureColumn:
         row = int(broken.argmax())
         told = batch.column(self.name)[row].as_py()
         what = "missing" if told in (None, "") else f"{told}, not a finite number"
-        raise batch.wrong(
-            row,
-            f"the feature '{self.name}' is {what}; "
-            f"--ignore {self.name} leaves the column out.",
-        )
+        hint = f"; --ignore {self.name} leaves the column out" if self.optional else ""
+        raise batch.wrong(row, f"the feature '{self.name}' is {what}{hint}.")
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,10 @@ class Encoder:
         return cls(
             tuple(
                 FeatureColumn(
-                    column["name"], column["kind"], tuple(column.get("categories", ()))
+                    column["name"],
+                    column["kind"],
+                    tuple(column.get("categories", ())),
+                    optional=False,
                 )
                 for column in told
             )

@@ -86,7 +86,7 @@ def _fit(
     epochs = begin(runs, state, graph, progress)
     progress.stage("training", runs[0].training.epochs, "epochs")
     told, seen = 0, began
-    while state.epoch < runs[0].training.epochs:
+    while state.epoch < runs[0].training.epochs and not tired(state, runs[0].task):
         epochs.advance()
         now = time.perf_counter()
         if now - seen > GLANCE_SECONDS:
@@ -99,8 +99,20 @@ def _fit(
     scores = epochs.score()
     seconds = (time.perf_counter() - began) / len(runs)
     return [
-        Solution(scores[run], _curve(state, run, seconds)) for run in range(len(runs))
+        Solution(
+            scores[run],
+            _curve(state, run, seconds),
+            state.learned(run) if runs[run].task.keep else None,
+        )
+        for run in range(len(runs))
     ]
+
+
+def tired(state: State, task: Task) -> bool:
+    """Has no run of the stack become better for as long as the task has patience?"""
+    if task.patience is None or not state.epoch:
+        return False
+    return state.epoch - int(state.best_epoch.max()) >= task.patience
 
 
 def begin(
@@ -146,8 +158,8 @@ def _note(state: State) -> str:
 
 def _curve(state: State, run: int, seconds: float) -> Curve:
     return Curve(
-        losses=state.losses[:, run].tolist(),
-        grades=state.grades[:, run].tolist(),
+        losses=state.losses[: state.epoch, run].tolist(),
+        grades=state.grades[: state.epoch, run].tolist(),
         best_epoch=int(state.best_epoch[run]),
         seconds=seconds,
     )

@@ -85,12 +85,16 @@ class Network(nn.Module, ABC):
         normed = any(isinstance(part, nn.BatchNorm1d) for part in self.modules())
         return normed or not self.row_wise
 
-    def score(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
-        """The scores of a batch, products included."""
+    def products(self, batch: Graph) -> First:
+        """What the first layer makes of the sparse inputs of a batch."""
         first = {
             name: matrix @ self.tables[name]
             for name, matrix in self.inputs(batch).items()
         }
         for name, offset in self.offsets.items():
             first[name] = first[name] + offset
-        return self(batch, first)
+        return first
+
+    def score(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        """The scores of a batch, products included."""
+        return self(batch, self.products(batch))

@@ -107,14 +107,15 @@ class Stack:
 
         def one(row: Tensor, buffers: dict[str, Tensor], first: First) -> Tensor:
             return functional_call(
-                self.template, (self._parameters(row), buffers), (batch, first)
+                self.template, (self.parameters(row), buffers), (batch, first)
             )
 
         stacked = vmap(one, (0, 0, dict.fromkeys(first, 1)), randomness="different")
         with torch.autocast(rest.device.type, torch.bfloat16, enabled=self.half):
             return stacked(rest, buffers, first).float()
 
-    def _parameters(self, row: Float[Tensor, " parameters"]) -> dict[str, Tensor]:
+    def parameters(self, row: Float[Tensor, " parameters"]) -> dict[str, Tensor]:
+        """The parameters of a run by name, in the same memory."""
         sizes = [shape.numel() for shape in self.shapes.values()]
         pieces = zip(self.shapes.items(), row.split(sizes), strict=True)
         return {name: piece.view(shape) for (name, shape), piece in pieces}

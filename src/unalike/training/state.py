@@ -13,6 +13,7 @@ from unalike.kernels.update import Held, Step
 from unalike.training.settings import Training
 from unalike.training.stack import Stack
 
+KEPT = torch.contiguous_format
 NOTES = ("losses", "grades", "best", "best_epoch", "improved", "clock", "steps")
 
 
@@ -90,6 +91,14 @@ class State:
             runs, best = self.improved[:, None], weights.best
             torch.where(runs, weights.now, best, out=best)
         self.improved.zero_()
+
+    def learned(self, run: int) -> dict[str, Tensor]:
+        """The best weights of a run, named as its network names them."""
+        stack = self.stack
+        tables = {f"tables.{name}": t.best[:, run] for name, t in stack.tables.items()}
+        buffers = {name: b[run] for name, b in self.best_buffers.items()}
+        found = {**tables, **stack.parameters(stack.rest.best[0, run]), **buffers}
+        return {name: t.cpu().clone(memory_format=KEPT) for name, t in found.items()}
 
     def _keep(self, best: Shaped[Tensor, "runs ..."], now: Tensor) -> None:
         runs = self.improved.view(-1, *[1] * (now.dim() - 1))

@@ -1,0 +1,1 @@
+"""Models: what was learned, kept in one file and asked about nodes old and new."""

@@ -1,0 +1,72 @@
+"""scikit-learn's own checks of an estimator, and its search over a grid."""
+
+import warnings
+
+import numpy as np
+import pytest
+from graphs import suiting
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from unalike import LINKX, NodeClassifier, Training
+
+CANNOT = {
+    "check_classifiers_classes": "-1 is no label, as in semi-supervised learning",
+    "check_methods_subset_invariance": "float32 sums round by the size of a batch; "
+    "tests/unit/test_classifier.py compares rows to five digits",
+    "check_array_api_input": "needs SCIPY_ARRAY_API",
+    "check_do_not_raise_errors_in_init_or_set_params": "tests check types at run time",
+}
+"""Checks that do not apply to classifiers of nodes, and why."""
+
+
+def quick(epochs=25):
+    return LINKX(hidden=8, training=Training(epochs=epochs, lr=0.1))
+
+
+def checks():
+    """Every check of scikit-learn's by name."""
+    with warnings.catch_warnings():
+        # It would rather see its own base class, which is not needed.
+        warnings.simplefilter("ignore")
+        found = [check for _, check in estimator_checks_generator(NodeClassifier())]
+    return {check.func.__name__: check for check in found}
+
+
+CHECKS = checks()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in CHECKS if name not in CANNOT])
+def test_estimator_checks(name):
+    CHECKS[name](NodeClassifier(quick()))
+
+
+def test_what_cannot_be_checked_is_a_check():
+    assert set(CANNOT) <= set(CHECKS)
+
+
+def test_a_grid_of_options_is_searched_with_node_ids_as_samples():
+    graph = suiting(nodes=120)
+    ids = (graph.labels >= 0).nonzero()[:, 0].numpy()
+    labels = np.array(["cat", "dog"])[graph.labels.numpy()[ids]]
+    classifier = NodeClassifier(quick(15), graph=graph)
+    grid = {"method__hidden": [2, 8], "class_weight": [None, "balanced"]}
+    search = GridSearchCV(classifier, grid, cv=2).fit(ids.reshape(-1, 1), labels)
+    assert set(search.best_params_) == set(grid)
+    assert search.best_score_ > 0.7
+    assert search.best_estimator_.graph is graph
+    assert search.predict(ids[:5]).shape == (5,)
+
+
+def test_clones_share_the_graph_and_learn_anew():
+    graph = suiting(nodes=60)
+    ids = (graph.labels >= 0).nonzero()[:, 0].numpy()
+    labels = graph.labels.numpy()[ids]
+    classifier = NodeClassifier(quick(5), graph=graph, seed=3).fit(ids, labels)
+    copy = clone(classifier)
+    assert copy.graph is graph
+    assert copy.get_params() == classifier.get_params()
+    assert not hasattr(copy, "classes_")
+    assert len(cross_val_score(copy, ids.reshape(-1, 1), labels, cv=3)) == 3

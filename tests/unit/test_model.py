@@ -1,0 +1,196 @@
+"""Models: what is refused, what is kept, and how new nodes are told."""
+
+import json
+import pickle
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse
+import torch
+from graphs import drawn, suiting, tasks_of
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from unalike import LINKX, MLP, Model, Training, UserError, load_model
+from unalike.models import file
+from unalike.models.learning import learn
+from unalike.models.names import names_of, own_names, tensors_of
+
+QUICK = Training(epochs=4)
+
+
+def trained(method=None, **graph):
+    (task,) = tasks_of(suiting(nodes=60, **graph))
+    method = method or LINKX(hidden=4, training=QUICK)
+    return learn(method, task)[0]
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "model.safetensors"
+    trained().save(path)
+    return path
+
+
+def refused(path, match):
+    with pytest.raises(UserError, match=match) as error:
+        load_model(path)
+    assert "\n" not in str(error.value)
+
+
+def test_every_cut_of_a_file_is_refused(saved):
+    whole = saved.read_bytes()
+    for length in (0, 1, 8, 9, 50, len(whole) // 2, len(whole) - 1):
+        saved.write_bytes(whole[:length])
+        refused(saved, "truncated|no model|damaged")
+    saved.write_bytes(whole + b"more")
+    refused(saved, "damaged: it has")
+
+
+def test_a_changed_weight_is_noticed(saved):
+    whole = bytearray(saved.read_bytes())
+    whole[-3] ^= 1
+    saved.write_bytes(bytes(whole))
+    refused(saved, "sha256 differs")
+
+
+def test_other_files_are_named_and_not_read(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(pickle.dumps({"weights": [1.0] * 100}))
+    refused(path, "is a pickle; it could run code and is not read")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("bomb", bytes(50_000_000))
+    refused(path, "is a zip archive.*not unpacked")
+    torch.save({"a": torch.ones(3)}, path)
+    refused(path, "is a zip archive")
+    path.write_bytes(b"id,class\n" * 10)
+    refused(path, "no model of unalike")
+    refused(tmp_path, "cannot be read")
+    refused(tmp_path / "nothing", "There is no file")
+
+
+def test_a_header_that_promises_much_is_refused(tmp_path):
+    path = tmp_path / "model.safetensors"
+    huge = {"weights/a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}
+    for header in (json.dumps(huge).encode(), b"[" * 100_000, b"{" * 100_000):
+        path.write_bytes(len(header).to_bytes(8, "little") + header)
+        refused(path, "truncated|damaged|no model")
+
+
+def rewritten(path, change):
+    """The file with a changed description, its digest made right again."""
+    with safe_open(path, "pt") as opened:
+        about = json.loads(opened.metadata()[file.ABOUT])
+    tensors = load_file(path)
+    change(about, tensors)
+    told = json.dumps(about)
+    digest = file._digest(told, tensors)
+    save_file(tensors, path, {file.ABOUT: told, file.DIGEST: digest})
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda about, _: about.update(format=99), "has the format 99, written by"),
+        (lambda about, _: about.update(method="linx"), "No method 'linx'.*'linkx'"),
+        (lambda about, _: about["options"].update(hidden=5), "damaged"),
+        (lambda about, _: about["graph"].pop("num_known"), "damaged"),
+        (lambda about, _: about.pop("classes"), "damaged"),
+        (lambda about, _: about.update(classes=["a"]), "1 classes in place of 2"),
+        (lambda _, tensors: tensors.pop("weights/tables.edges"), "damaged"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(saved, change, match):
+    rewritten(saved, change)
+    refused(saved, match)
+
+
+def test_tensors_of_others_are_no_model(tmp_path):
+    save_file({"a": torch.ones(3)}, tmp_path / "a.safetensors")
+    refused(tmp_path / "a.safetensors", "holds tensors, but is no model of unalike")
+
+
+def test_nothing_is_written_over(saved):
+    before = saved.read_bytes()
+    with pytest.raises(UserError, match="exists already"):
+        trained().save(saved)
+    assert saved.read_bytes() == before
+    with pytest.raises(UserError, match="There is no folder"):
+        trained().save(saved.parent / "none" / "model.safetensors")
+    assert [one.name for one in saved.parent.iterdir()] == [saved.name]
+
+
+def test_a_method_of_ones_own_is_not_saved(tmp_path):
+    class Own(MLP):
+        pass
+
+    with pytest.raises(UserError, match="Own is not in unalike's table"):
+        trained(Own(training=QUICK)).save(tmp_path / "a.safetensors")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pa.array(["ann", "", "ñandú"]),
+        pa.array([7, -3, 2**40]),
+        pa.array([2**64 - 1, 1, 0], pa.uint64()),
+        pa.array(["a", "bob", "cy", "d"])[1:],
+    ],
+)
+def test_names_come_back(names):
+    assert names_of(tensors_of(names)).to_pylist() == names.to_pylist()
+    assert own_names(names) is names
+    assert own_names(pa.array(range(3))) is None
+
+
+def test_neighbours_are_found_by_the_users_own_ids():
+    model = replace(trained(), names=pa.array([f"n{i}" for i in range(60)]))
+    features = torch.ones(2, 2)
+    told = model.predict([(0, "n3"), (1, "n4"), (0, "n9"), (0, "x")], features)
+    rows = scipy.sparse.csr_array(([1, 1, 1], ([0, 0, 1], [3, 9, 4])), shape=(2, 60))
+    assert torch.equal(told.probabilities, model.predict(rows, features).probabilities)
+    assert told.unknown == 1
+    assert set(told.labels) <= set(model.classes)
+    assert told.probabilities.sum(1).tolist() == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize(
+    ("edges", "features", "match"),
+    [
+        ([(0, 1)], np.ones((1, 3)), "features are 1 x 3; the model was trained on 2"),
+        ([(0, 1)], np.ones(2), "two dimensions"),
+        ([(0, 1)], np.array([[1, np.nan]]), "Feature 1 of node 0 is not a finite"),
+        ([(0, 1)], np.array([["a", "b"]]), "Features are numbers"),
+        ([(0, 1)], None, "features are 1 x 0"),
+        ([(5, 1)], np.ones((1, 2)), "source 5; ids run from 0 to 0"),
+        (np.array([[0, 1, 2]]), np.ones((1, 2)), "An edge is a pair"),
+        ([(0, 1), (0, "a")], np.ones((1, 2)), "all numbers or all text"),
+        (scipy.sparse.eye_array(3).tocsr(), np.ones((3, 2)), "3 x 3.*3 x 60"),
+    ],
+)
+def test_wrong_new_nodes_are_refused(edges, features, match):
+    with pytest.raises(UserError, match=match):
+        trained().predict(edges, features)
+
+
+def test_another_graph_is_refused():
+    model = trained()
+    model.facts.check(suiting(nodes=60))
+    with pytest.raises(UserError, match="knows 60 nodes with 2 features"):
+        model.facts.check(suiting(nodes=61))
+    with pytest.raises(UserError, match="another graph"):
+        model.facts.check(suiting(nodes=60, seed=1))
+    with pytest.raises(UserError, match="rows of 60 columns"):
+        model.scores(suiting(nodes=61))
+    with pytest.raises(UserError, match="trained on 2 features"):
+        model.scores(drawn([(0, 1)], 60, features=3))
+
+
+def test_edges_that_nothing_looks_at_need_no_names():
+    assert trained().reads_edges
+    model: Model = trained(MLP(training=QUICK))
+    assert not model.reads_edges
+    assert len(model.predict(features=np.ones((3, 2))).labels) == 3
