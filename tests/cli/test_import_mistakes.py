@@ -216,7 +216,8 @@ COLUMNS = {
     ),
     "metric": (
         [*WITH_NODES, "--metric", "acuracy"],
-        "No metric 'acuracy'. Did you mean 'accuracy'? Known: accuracy, roc-auc.",
+        "No metric 'acuracy'. Did you mean 'accuracy'? Known: accuracy, roc-auc, "
+        "average-precision, f1, macro-f1, balanced-accuracy.",
     ),
     "metric of two classes": (
         ["edges.csv", "--nodes", "nodes.csv", "--label", "age", "--metric", "roc-auc"],

@@ -27,7 +27,7 @@ from unalike.advice.sample import Sample, sample
 from unalike.advice.trial import SHORT, Trial, attempt
 from unalike.datasets import Source
 from unalike.errors import UserError
-from unalike.experiments.run import check_classes
+from unalike.experiments.exam import check_classes
 from unalike.graph import Graph
 from unalike.measures import measure
 from unalike.progress import SILENT, Progress

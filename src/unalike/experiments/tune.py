@@ -12,8 +12,9 @@ import torch
 
 from unalike.datasets import Source
 from unalike.errors import UserError
+from unalike.experiments.exam import Exam
 from unalike.experiments.result import Result
-from unalike.experiments.run import Exam, Place
+from unalike.experiments.run import Place
 from unalike.methods.correct_and_smooth import CorrectAndSmooth, Scaling
 from unalike.methods.layers.flow import By
 from unalike.methods.layers.guess import Guess
