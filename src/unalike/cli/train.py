@@ -10,6 +10,7 @@ import tyro
 from rich.table import Table
 
 from unalike.cli.console import OUT, answer, progress_bar
+from unalike.cli.main import WORDS
 from unalike.datasets import find
 from unalike.errors import UserError
 from unalike.experiments.machine import choose_device
@@ -19,6 +20,8 @@ from unalike.experiments.view import View
 from unalike.methods import METHODS
 from unalike.methods.method import Method
 from unalike.options import one_of
+from unalike.training.launch import launch
+from unalike.training.world import joined, launched, own_device
 
 if TYPE_CHECKING:
     AnyMethod = Method
@@ -33,6 +36,7 @@ def command(
     splits: str = "all",
     seed: int = 0,
     device: str = "auto",
+    processes: int = 1,
     checkpoint: Path | None = None,
     metric: str | None = None,
     both_ways: bool = False,
@@ -49,25 +53,28 @@ def command(
         splits: Numbers of splits separated by commas, or all.
         seed: Where chance begins; split i of a run begins at seed + i.
         device: cpu, cuda, or auto: a GPU where there is one.
-        checkpoint: Keep the state in this file; go on from it if it is there.
+        processes: Divide the columns of the adjacency among so many processes.
+        checkpoint: Keep the state in this folder; go on from it if it is there.
         metric: Learn for and grade by this metric instead of the dataset's own.
         both_ways: Let every edge go both ways, also where direction is usually kept.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
-    with progress_bar() as bar:
+    if processes < 1:
+        raise UserError(f"--processes is {processes}; at least 1 is needed.")
+    if processes > 1 and not launched():
+        raise SystemExit(launch(WORDS.get(), processes))
+    there = own_device(choose_device(device))
+    with joined(there) as world, progress_bar(silent=not world.leads) as bar:
         results = run(
             View(metric=metric, both_ways=both_ways).of(find(dataset, data)),
             method,
             splits=parse_splits(splits),
             seed=seed,
-            place=Place(
-                device=choose_device(device),
-                progress=bar,
-                checkpoint=checkpoint,
-            ),
+            place=Place(device=there, progress=bar, checkpoint=checkpoint),
         )
-    (answer if json else show)(summary(results))
+    if world.leads:
+        (answer if json else show)(summary(results))
 
 
 def parse_splits(told: str) -> list[int] | None:

@@ -13,11 +13,12 @@ import torch
 
 from unalike.datasets import Source, find
 from unalike.errors import UserError
+from unalike.experiments.fingerprint import fingerprint
 from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
-from unalike.experiments.view import view_of
+from unalike.experiments.view import Seen, view_of
 from unalike.graph import Graph
-from unalike.methods import name_of
+from unalike.methods import METHODS, name_of
 from unalike.methods.method import Method, solve_together
 from unalike.metrics import Metric
 from unalike.options import options_of
@@ -25,6 +26,7 @@ from unalike.progress import SILENT, Progress
 from unalike.split import PARTS, Split
 from unalike.task import Curve, Solution, Task
 from unalike.training.checkpoint import Checkpoint
+from unalike.training.world import World, one_first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +85,11 @@ class Exam:
             "versions": versions(),
         }
 
+    def digest(self) -> str:
+        """A hash of the graph and its splits."""
+        source = self.dataset
+        return fingerprint(source.source if isinstance(source, Seen) else source)
+
     def results(
         self, method: Method, solutions: Sequence[Solution], spent: float, device: str
     ) -> list[Result]:
@@ -117,8 +124,12 @@ def run(
 ) -> list[Result]:
     """Solve and grade some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
-    exam = Exam.of(dataset, splits, seed, place.progress)
+    world = World.here()
+    check_divides(method, world)
+    with one_first(world):
+        exam = Exam.of(dataset, splits, seed, place.progress)
     facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
+    world.agree({**facts, "data": exam.digest() if world.size > 1 else ""})
     key = json.dumps(facts, sort_keys=True)
     keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
     began = time.perf_counter()
@@ -127,6 +138,16 @@ def run(
     )
     spent = time.perf_counter() - began
     return exam.results(method, solutions, spent, place.device)
+
+
+def check_divides(method: Method, world: World) -> None:
+    """Refuse a method that cannot be divided among processes."""
+    if world.size > 1 and not method.divides:
+        able = [name for name, kind in METHODS.items() if kind.divides]
+        raise UserError(
+            f"{name_of(method)} cannot be divided among {world.size} processes: it "
+            f"needs the whole graph in one; those that can are {', '.join(able)}."
+        )
 
 
 def run_together(

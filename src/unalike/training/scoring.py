@@ -41,7 +41,7 @@ def score(
 def rows_of(state: State, graph: Graph, ids: Ids) -> Iterator[Graph]:
     """Some rows, a bounded number of them and of their entries at a time."""
     width = sum(table.now[0].numel() for table in state.stack.tables.values())
-    degrees = graph.adjacency.degrees[ids.to(graph.labels.device)].cpu()
+    degrees = graph.adjacency.loads[ids.to(graph.labels.device)].cpu()
     numbers = (width + 128) * torch.arange(1, len(ids) + 1) / NUMBERS_AT_ONCE
     filled = torch.maximum(numbers, degrees.cumsum(0) / ENTRIES_AT_ONCE)
     sizes = filled.long().bincount()

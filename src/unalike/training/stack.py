@@ -12,10 +12,11 @@ from torch.func import functional_call, vmap
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
-from unalike.kernels import kernels_of
 from unalike.kernels.update import Held, Weights
+from unalike.training.joint import joint_product
 from unalike.training.network import First, Network
 from unalike.training.tables import Exact, Table
+from unalike.training.world import World
 
 Stacked = dict[str, Float[Tensor, "nodes runs hidden"]]
 
@@ -32,6 +33,9 @@ class Stack:
     tables: dict[str, Table]
     rest: Weights
     shapes: dict[str, torch.Size]
+    world: World
+    divided: frozenset[str]
+    """Tables whose rows are divided among the processes of the world."""
     half: bool
     """Is all but the weights in bfloat16?"""
     spans: dict[str, slice]
@@ -46,6 +50,8 @@ class Stack:
         device: torch.device,
         half: bool,
         mover: type[Table] = Exact,
+        world: World | None = None,
+        divided: frozenset[str] = frozenset(),
     ) -> Stack:
         """Lay networks side by side; they give up their tables."""
         tables = {
@@ -65,6 +71,8 @@ class Stack:
             },
             rest=Weights.fresh(torch.stack(rows)[None].detach().to(device), half=False),
             shapes=shapes,
+            world=world or World(),
+            divided=divided,
             half=half,
             spans=offset_spans(shapes),
             buffers={
@@ -89,6 +97,7 @@ class Stack:
                 rest[0, :, self.spans[name]] if name in self.spans else None,
                 best=best,
                 out=None if out is None else out[name].flatten(1),
+                world=self.world if name in self.divided else World(),
             )
             for name, matrix in self.template.inputs(batch).items()
         }
@@ -127,12 +136,12 @@ def multiply(
     *,
     best: bool,
     out: Float[Tensor, "nodes columns"] | None,
+    world: World,
 ) -> Float[Tensor, "nodes runs hidden"]:
     """The product of sparse rows and a stacked table, with the offsets of the runs."""
     table = weights.best if best else weights.to_gather
-    gather = kernels_of(table.device).gather
     added = None if offset is None else offset.flatten()
-    product = gather(matrix, table.flatten(1), added, out)
+    product = joint_product(world, matrix, table.flatten(1), added, out)
     return product.unflatten(1, table.shape[1:])
 
 
