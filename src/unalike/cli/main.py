@@ -15,6 +15,7 @@ COMMANDS = {
     "list": "Show what there is to choose from.",
     "fetch": "Download the raw files of datasets and convert them.",
     "import": "Turn edge lists and node tables into a stored graph.",
+    "shard": "Divide a graph among processes, on disk.",
     "train": "Train a method on the splits of a dataset.",
     "tune": "Search the settings of correct and smooth.",
     "sweep": "Run what recipes ask for and is not done yet.",

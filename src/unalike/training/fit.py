@@ -22,7 +22,7 @@ from unalike.training.epoch import Epochs
 from unalike.training.network import Network
 from unalike.training.plan import Plan, show_labels
 from unalike.training.settings import Training
-from unalike.training.stack import Stack
+from unalike.training.stack import Share, Stack
 from unalike.training.state import State
 from unalike.training.tables import TABLES
 from unalike.training.world import World
@@ -131,6 +131,7 @@ def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:
 
     half = device.type == "cuda" and runs[0].training.precision == "bf16"
     networks = [make(run) for run in runs]
+    rows = graph.adjacency
     matrices = networks[0].inputs(graph).items()
     stack = Stack.build(
         networks,
@@ -138,7 +139,11 @@ def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:
         half=half,
         mover=TABLES[runs[0].batching.mover],
         world=World.here(),
-        divided=frozenset(name for name, m in matrices if m is graph.adjacency),
+        divided={
+            name: Share(rows.held, rows.num_columns)
+            for name, matrix in matrices
+            if matrix is rows
+        },
     )
     torch.manual_seed(runs[0].task.seed)
     return State.start(stack, [run.training for run in runs])

@@ -48,8 +48,8 @@ def joint_product(
     """The product of all columns with a table of which each process holds some rows.
 
     On processor cores the processes add their columns in turn, a piece of the rows at
-    a time: the order, and so every bit, is that of a process alone. AdamW makes 10^-3
-    of a difference in the last bit within 50 epochs. Cards sum in an order of their own.
+    a time: the order, and so every bit, is that of a process alone. Within 50 epochs
+    AdamW makes 10^-3 of a difference in the last bit. Cards sum as they like.
     """
     gather = kernels_of(table.device).gather
     if world.size == 1:

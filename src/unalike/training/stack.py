@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Shaped
@@ -21,6 +22,13 @@ from unalike.training.world import World
 Stacked = dict[str, Float[Tensor, "nodes runs hidden"]]
 
 
+class Share(NamedTuple):
+    """The rows of a table that are here, and how many there are in all."""
+
+    held: range
+    of: int
+
+
 @dataclass(frozen=True, eq=False)
 class Stack:
     """Networks of equal shape; a table holds the runs side by side in each row.
@@ -34,8 +42,8 @@ class Stack:
     rest: Weights
     shapes: dict[str, torch.Size]
     world: World
-    divided: frozenset[str]
-    """Tables whose rows are divided among the processes of the world."""
+    divided: dict[str, Share]
+    """What is here of tables that are divided among the processes of the world."""
     half: bool
     """Is all but the weights in bfloat16?"""
     spans: dict[str, slice]
@@ -51,7 +59,7 @@ class Stack:
         half: bool,
         mover: type[Table] = Exact,
         world: World | None = None,
-        divided: frozenset[str] = frozenset(),
+        divided: dict[str, Share] | None = None,
     ) -> Stack:
         """Lay networks side by side; they give up their tables."""
         tables = {
@@ -72,7 +80,7 @@ class Stack:
             rest=Weights.fresh(torch.stack(rows)[None].detach().to(device), half=False),
             shapes=shapes,
             world=world or World(),
-            divided=divided,
+            divided=divided or {},
             half=half,
             spans=offset_spans(shapes),
             buffers={

@@ -13,6 +13,8 @@ import torch
 import torch.distributed as dist
 from jaxtyping import Float
 from torch import Tensor
+from torch._C._distributed_c10d import Store
+from torch.distributed.rendezvous import rendezvous
 
 from unalike.errors import UserError
 
@@ -144,9 +146,9 @@ def joined(device: str = "cpu") -> Iterator[World]:
         dist.destroy_process_group()
 
 
-def _join(device: torch.device) -> dist.Store:
+def _join(device: torch.device) -> Store:
     try:
-        store, rank, size = next(dist.rendezvous("env://"))
+        store, rank, size = next(rendezvous("env://"))
     except (dist.DistError, ValueError) as error:
         where = ":".join(os.environ.get(f"MASTER_{part}", "?") for part in AT)
         told = str(error).splitlines()[0]
