@@ -7,38 +7,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped
 
 from unalike.adjacency import Adjacency, id_dtype
+from unalike.datasets import Source
 from unalike.draft import Draft, drafting
 from unalike.graph import Graph
 from unalike.kernels.columns import cut_columns
-from unalike.metrics import Metric
 from unalike.progress import SILENT, Progress
 from unalike.shard import column_counts, even_bounds, row_blocks
-from unalike.split import Split
 from unalike.store import Stored, add_nodes, open_graph
 from unalike.store import counts as counts_of
-
-
-class Source(Protocol):
-    """Something that has a graph."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def metric(self) -> Metric: ...
-
-    def prepared(self, *, progress: Progress = SILENT) -> Graph:
-        """The graph as methods are given it."""
-
-    def splits(self) -> list[Split]:
-        """Its splits."""
-
 
 Append = Callable[[Shaped[np.ndarray, " _"]], None]
 
