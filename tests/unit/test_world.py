@@ -2,24 +2,27 @@
 
 import os
 import signal
+import socket
 import time
 from functools import partial
 
 import pytest
 import torch
-from graphs import suiting, tasks_of
+from graphs import HAND_DRAWN, suiting, tasks_of
 from worlds import free_port, join_and_work, together
 
-from unalike import UserError
+from unalike import Task, UserError
 from unalike.batchings.full import Full
 from unalike.batchings.rows import Rows
-from unalike.experiments.run import check_divides
+from unalike.datasets import find
+from unalike.experiments.run import check_divides, run
 from unalike.methods.gcn import GCN
 from unalike.methods.link import LINK
 from unalike.methods.link_concat import LINKConcat
 from unalike.methods.linkx import LINKX
 from unalike.methods.method import solve_stack
 from unalike.methods.mlp import MLP
+from unalike.metrics import ACCURACY
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.network import uniform, uniform_rows
 from unalike.training.settings import Training
@@ -48,19 +51,42 @@ def told(solution):
 def curves():
     """What every method says of two splits, trained as one stack."""
     torch.set_num_threads(1)
-    found = []
-    for features in ("dense", "sparse"):
-        tasks = tasks_of(suiting(directed=True, features=features), 2)
-        for method in METHODS:
-            found.append([told(one) for one in solve_stack([method] * 2, tasks)])
-    return found
+    return [
+        [told(one) for one in solve_stack([method] * 2, tasks)]
+        for features in ("dense", "sparse")
+        for tasks in [tasks_of(suiting(directed=True, features=features), 2)]
+        for method in METHODS
+    ]
 
 
-@pytest.mark.parametrize("size", [2, 3])
-def test_any_number_of_processes_gives_the_same_bits(size):
+def test_two_processes_give_the_same_bits_as_one():
     alone = curves()
-    for found in together(size, curves):
+    for found in together(2, curves):
         assert found == alone
+
+
+BATCHINGS = [Full(), Rows(size=1000)]
+LONG = Training(epochs=50)
+
+
+def real_curves(name, data):
+    """What a result tells of a real graph, method by method."""
+    torch.set_num_threads(1)
+    results = [
+        run(find(name, data), kind(training=LONG, batching=batching), splits=[0])[0]
+        for kind in (LINK, LINKX, LINKConcat)
+        for batching in BATCHINGS
+    ]
+    return [(r.losses, r.grades, r.best_epoch, r.test) for r in results]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["squirrel", "cornell5"])
+def test_real_graphs_have_one_curve_on_any_number_of_processes(data, name):
+    alone = real_curves(name, data)
+    for size in (2, 4):
+        for found in together(size, real_curves, name, data):
+            assert found == alone
 
 
 def test_one_process_talks_to_nobody():
@@ -104,14 +130,9 @@ def test_what_processes_differ_in_is_named():
 
 
 def crowded():
-    (task,) = tasks_of(suiting(nodes=30))
-    small = task.graph.rows(task.train)
-    small = small.induced(torch.tensor([0]))
-    return message(partial(LINK(training=SHORT).solve, replace_graph(task, small)))
-
-
-def replace_graph(task, graph):
-    return type(task)(graph, task.train[:1] * 0, task.valid[:1] * 0, task.metric)
+    one = torch.tensor([0])
+    graph = HAND_DRAWN["one node and its loop"]
+    return message(partial(LINK().solve, Task(graph, one, one, ACCURACY)))
 
 
 def test_more_processes_than_columns_are_refused():
@@ -141,8 +162,6 @@ def test_a_lost_process_is_noticed_at_once():
 
 
 def test_a_port_in_use_is_told(monkeypatch, tmp_path):
-    import socket
-
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.setenv(name, "")
     with socket.socket() as taken:
