@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unalike.adjacency import Adjacency, Ids
@@ -25,6 +25,11 @@ class RowsAlone(Adjacency):
         self._refuse()
 
     def induced(self, ids: Ids) -> NoReturn:
+        self._refuse()
+
+    def __matmul__(
+        self, dense: Float[Tensor, "width columns"]
+    ) -> Float[Tensor, "rows columns"]:
         self._refuse()
 
     @property
@@ -120,6 +125,14 @@ class Divided(RowsAlone):
         for part in parts[1:]:
             whole = whole.beside(part)
         return whole
+
+    def __getitem__(self, chosen: Ids | slice) -> Adjacency:
+        return self.rows(torch.arange(self.num_rows)[chosen])
+
+    def to(self, device: torch.device | str) -> Adjacency:
+        """These rows; put together on another device."""
+        here = self.starts.device == torch.device(device)
+        return self if here else self[:].to(device)
 
 
 def cut(rows: Adjacency, held: range) -> Shard:

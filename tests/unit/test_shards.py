@@ -104,6 +104,9 @@ def test_a_divided_graph_is_the_same_graph(stored, tmp_path, monkeypatch):
     assert rows.num_entries == whole.num_entries
     some = torch.tensor([5, 0, 88, 5])
     assert torch.equal(rows.rows(some).to_dense(), whole.rows(some).to_dense())
+    assert torch.equal(rows[3:9].to_dense(), whole[3:9].to_dense())
+    assert rows.to("cpu") is rows
+    assert rows.to("meta").shape == whole.shape
     assert torch.equal(made.graph.labels, stored.graph.labels)
     for mine, other in zip(made.splits(), stored.splits(), strict=True):
         assert torch.equal(mine.train, other.train)
@@ -131,6 +134,7 @@ def test_a_shard_alone_cannot_be_looked_at_from_the_other_side(stored, tmp_path)
         lambda: made.adjacency.transposed,
         lambda: made.adjacency.symmetric(),
         lambda: made.induced(torch.arange(3)),
+        lambda: made.adjacency @ torch.ones(90, 2),
         lambda: own_columns(made, World(1, 2)).adjacency.transposed,
         lambda: LINK(directions="both").prepare(made),
     ):

@@ -14,7 +14,12 @@ import torch
 from unalike.datasets import Source, find
 from unalike.errors import UserError
 from unalike.experiments.fingerprint import fingerprint
-from unalike.experiments.machine import device_name, peak_memory_mb, versions
+from unalike.experiments.machine import (
+    device_name,
+    peak_memory_mb,
+    processor,
+    versions,
+)
 from unalike.experiments.result import Result
 from unalike.experiments.view import Seen, view_of
 from unalike.graph import Graph
@@ -129,7 +134,8 @@ def run(
     with one_first(world):
         exam = Exam.of(dataset, splits, seed, place.progress)
     facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
-    world.agree({**facts, "data": exam.digest() if world.size > 1 else ""})
+    if world.size > 1:
+        world.agree({**facts, "data": exam.digest(), "processor": processor()})
     key = json.dumps(facts, sort_keys=True)
     keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
     began = time.perf_counter()

@@ -95,6 +95,7 @@ def _fit(
             told, seen = state.epoch, now
         saver.glance(state)
     saver.done(state)
+    state.agree()
     state.keep_best()
     progress.advance(state.epoch - told, _note(state) + epochs.told)
     scores = epochs.score()

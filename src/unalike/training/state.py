@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -90,6 +91,13 @@ class State:
             runs, best = self.improved[:, None], weights.best
             torch.where(runs, weights.now, best, out=best)
         self.improved.zero_()
+
+    def agree(self) -> None:
+        """Make sure that what every process has computed for itself is the same."""
+        if self.stack.world.size > 1:
+            weights = self.stack.rest.now.cpu().contiguous().view(torch.uint8)
+            digest = sha256(weights.numpy().tobytes()).hexdigest()
+            self.stack.world.agree({"weights after training": digest})
 
     def _keep(self, best: Shaped[Tensor, "runs ..."], now: Tensor) -> None:
         runs = self.improved.view(-1, *[1] * (now.dim() - 1))

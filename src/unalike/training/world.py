@@ -184,9 +184,9 @@ def _own_cores() -> Iterator[None]:
 @contextmanager
 def one_first(world: World) -> Iterator[None]:
     """Let one process of each host do what the others then find done."""
-    waits = world.size > 1 and os.environ.get("LOCAL_RANK", "0") != "0"
+    waits = os.environ.get("LOCAL_RANK", "0") != "0"
     if waits:
-        dist.barrier()
+        world.gather(None)
     yield
-    if world.size > 1 and not waits:
-        dist.barrier()
+    if not waits:
+        world.gather(None)
