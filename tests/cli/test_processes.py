@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from unalike import random_splits, save_graph
 from unalike.cli.main import main
 
 SECONDS = 300
+SOURCES = os.pathsep.join(sys.path)
 QUICK = ["--epochs", "5", "--splits", "0"]
 
 
@@ -25,11 +27,11 @@ def stored(tmp_path):
 def ran(*words):
     """A program that has run, with one thread for each of its processes."""
     return subprocess.run(
-        [sys.executable, "-m", *words],
+        [sys.executable, *words],
         capture_output=True,
         text=True,
         timeout=SECONDS,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCES},
         check=False,
     )
 
@@ -45,13 +47,13 @@ def test_shards_are_trained_by_as_many_processes(stored, tmp_path, capsys):
     assert main(["train", stored, "linkx", *QUICK, "--json"]) == 0
     alone = scores(capsys.readouterr().out)
     words = ["train", f"{tmp_path}/two", "linkx", *QUICK, "--json"]
-    many = ran("unalike", *words, "--processes", "2")
+    many = ran("-m", "unalike", *words, "--processes", "2")
     assert (many.returncode, many.stderr) == (0, "")
     assert scores(many.stdout) == alone
 
 
 def test_what_is_wrong_everywhere_is_said_once(stored):
-    many = ran("unalike", "train", stored, "gcn", *QUICK, "--processes", "2")
+    many = ran("-m", "unalike", "train", stored, "gcn", *QUICK, "--processes", "2")
     assert many.returncode == 1
     assert (many.stdout, many.stderr.count("\n")) == ("", 1)
     assert "gcn cannot be divided among 2 processes" in many.stderr
@@ -119,15 +121,13 @@ with joined() as world:
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_process_is_replaced_and_changes_nothing(tmp_path, rank):
-    import pickle
-
     script = tmp_path / "work.py"
     script.write_text(KILLED)
     words = [str(script), str(tmp_path), str(rank), "7"]
-    launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     many = ran(*launcher, "--max-restarts", "1", *words)
     assert many.returncode == 0, many.stderr
     told, first = pickle.loads((tmp_path / "answer").read_bytes())
     assert first >= 6
-    subprocess.run([sys.executable, *words], check=True, timeout=SECONDS)
+    assert ran(*words).returncode == 0
     assert pickle.loads((tmp_path / "answer").read_bytes()) == (told, 0)
