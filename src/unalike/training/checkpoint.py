@@ -60,7 +60,7 @@ class Checkpoint:
             folder.mkdir(parents=True)
             (folder / KEY).write_text(self.key, "utf-8")
         world.follow(None)
-        with alone_is_fine():
+        with plainly(f"{self.path} cannot be written"):
             save(
                 entries(state),
                 storage_writer=FileSystemWriter(folder),
@@ -79,16 +79,12 @@ class Checkpoint:
         if key != self.key:
             raise UserError(f"{self.path} belongs to other runs; remove it.")
         found = entries(state)
-        try:
-            with alone_is_fine():
-                load(
-                    found,
-                    storage_reader=FileSystemReader(folder),
-                    planner=Loading(shares(state)),
-                )
-        except CheckpointException as error:
-            told = next(iter(error.failures.values()))[0]
-            raise UserError(f"{self.path} is no checkpoint ({told}).") from None
+        with plainly(f"{self.path} is no checkpoint"):
+            load(
+                found,
+                storage_reader=FileSystemReader(folder),
+                planner=Loading(shares(state)),
+            )
         torch.set_rng_state(found[RANDOM])
         if state.best.is_cuda:
             torch.cuda.set_rng_state(found[CUDA_RANDOM], state.best.device)
@@ -127,11 +123,18 @@ def shares(state: State) -> Shares:
 
 
 @contextmanager
-def alone_is_fine() -> Iterator[None]:
-    """Let torch save or load without a remark that this is the only process."""
+def plainly(failed: str) -> Iterator[None]:
+    """Save or load with torch: one process is fine, what fails is said in one line."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled")
-        yield
+        try:
+            yield
+        except CheckpointException as error:
+            cause = next(iter(error.failures.values()))[0]
+            # Torch takes a wish to stop for a failure.
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None
+            raise UserError(f"{failed} ({cause}).") from None
 
 
 SAVING_SHARE = 0.05
