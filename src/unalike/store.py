@@ -25,6 +25,7 @@ from unalike.filed_rows import ArrayFile, FiledRows
 from unalike.graph import Graph
 from unalike.metrics import ACCURACY, METRICS, Metric
 from unalike.progress import SILENT, Progress
+from unalike.shard import Divided
 from unalike.split import Split, to_matrix
 
 ABOUT = "graph.json"
@@ -53,7 +54,7 @@ class Stored:
     def graph(self) -> Graph:
         """The graph, over mapped arrays."""
         return Graph(
-            adjacency=self._rows("", self.about["num_nodes"]),
+            adjacency=self._adjacency(),
             features=self._features(),
             labels=self.array("labels"),
             num_classes=self.about["num_classes"],
@@ -92,6 +93,18 @@ class Stored:
             # The map is read-only; torch cannot say so of a tensor, and warns.
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")
             return torch.from_numpy(_map(self.folder, name, self.about["arrays"][name]))
+
+    def _adjacency(self) -> Adjacency:
+        nodes, bounds = self.about["num_nodes"], self.about.get("bounds")
+        if bounds is None:
+            return self._rows("", nodes)
+        starts, none = self.array("starts"), torch.empty(0, dtype=torch.int32)
+
+        def shard(place: int) -> Adjacency:
+            width = bounds[place + 1] - bounds[place]
+            return self._rows(f"shard{place}_", width)
+
+        return Divided(starts, none, nodes, bounds=bounds, open=shard)
 
     def _features(self) -> Features:
         if "features" in self.about["arrays"]:
@@ -151,12 +164,7 @@ def save_graph(
     """Write a graph that is in memory to a new folder, whole or not at all."""
     with drafting(folder) as draft:
         add_rows(draft, "", graph.adjacency)
-        if isinstance(graph.features, Adjacency):
-            add_rows(draft, "features_", graph.features)
-        else:
-            draft.add("features", graph.features.numpy())
-        draft.add("labels", graph.labels.numpy())
-        draft.add("splits", to_matrix(splits, graph.num_nodes))
+        add_nodes(draft, graph, splits)
         if names is not None:
             add_names(draft, names)
         draft.commit({**(about or {}), **counts(graph), "metric": metric.name})
@@ -173,6 +181,16 @@ def counts(graph: Graph) -> dict[str, Any]:
         "num_classes": graph.num_classes,
         "directed": graph.directed,
     }
+
+
+def add_nodes(draft: Draft, graph: Graph, splits: Sequence[Split]) -> None:
+    """Put what is known of nodes into a draft: features, labels, splits."""
+    if isinstance(graph.features, Adjacency):
+        add_rows(draft, "features_", graph.features)
+    else:
+        draft.add("features", graph.features.numpy())
+    draft.add("labels", graph.labels.numpy())
+    draft.add("splits", to_matrix(splits, graph.num_nodes))
 
 
 def add_rows(draft: Draft, prefix: str, rows: Adjacency) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from children import child
 from graphs import suiting, tasks_of
+from torch.distributed.checkpoint import FileSystemWriter
 
 from unalike import UserError
 from unalike.methods import method as methods
@@ -67,14 +68,14 @@ def killed_before_a_save(path: Path, count: int) -> None:
 
 
 def killed_within_a_save(path: Path, count: int) -> None:
-    replace = Path.replace
+    finish = FileSystemWriter.finish
 
-    def stop(self, target):
+    def stop(self, **arguments):
         nonlocal count
         count -= 1
-        return replace(self, target) if count else die()
+        return finish(self, **arguments) if count else die()
 
-    Path.replace = stop
+    FileSystemWriter.finish = stop
     solve(path)
 
 
@@ -154,25 +155,35 @@ def test_finished_stacks_are_not_trained_again(tmp_path, monkeypatch):
 
 def test_the_state_of_other_runs_is_refused(tmp_path, monkeypatch):
     interrupted(tmp_path / "state", monkeypatch, 2)
-    before = (tmp_path / "state.0").read_bytes()
+    before = files(tmp_path / "state.0")
     with pytest.raises(UserError, match=r"state\.0 belongs to other runs"):
         solve(tmp_path / "state", "other runs")
-    assert (tmp_path / "state.0").read_bytes() == before
+    assert files(tmp_path / "state.0") == before
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "noise", "header"])
-def test_a_damaged_state_is_refused(tmp_path, monkeypatch, damage):
+def files(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("file", ["__0_0.distcp", ".metadata"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise"])
+def test_a_damaged_state_is_refused(tmp_path, monkeypatch, damage, file):
     interrupted(tmp_path / "state", monkeypatch, 2)
-    path = tmp_path / "state.0"
+    path = tmp_path / "state.0" / "2" / file
     whole = path.read_bytes()
     damaged = {
-        "cut": whole[:-10],
+        "cut": whole[: len(whole) // 2],
         "empty": b"",
         "noise": bytes(range(256)) * 9,
-        "header": whole[:8] + b"[" + whole[9:],
     }
     path.write_bytes(damaged[damage])
     with pytest.raises(UserError, match=r"state\.0 is no checkpoint"):
+        solve(tmp_path / "state")
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "state.0").write_text("something else")
+    with pytest.raises(UserError, match=r"state\.0 is a file"):
         solve(tmp_path / "state")
 
 

@@ -75,11 +75,12 @@ def even_ranges(adjacency: Adjacency, parts: int) -> list[int]:
     As the paper's program cuts them: where `parts` divides the number of entries the
     last two ranges are one.
     """
-    entries, nodes = adjacency.num_entries, adjacency.num_rows
+    loads, nodes = adjacency.loads.cpu(), adjacency.num_rows
+    starts, entries = loads.cumsum(0) - loads, int(loads.sum())
     even = max(1, entries // parts)
     cuts = torch.tensor(range(even, entries, even)[:-1], dtype=torch.int64)
-    filled = adjacency.degrees.nonzero()[:, 0].cpu()
-    places = torch.searchsorted(adjacency.starts.cpu()[filled], cuts)
+    filled = loads.nonzero()[:, 0]
+    places = torch.searchsorted(starts[filled], cuts)
     found = filled[places[places < len(filled)]].unique()
     return [0, *found.tolist(), nodes]
 

@@ -80,7 +80,7 @@ class Bar:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Bar]:
+def progress_bar(*, silent: bool = False) -> Iterator[Bar]:
     """Draw progress while the block runs; only on a terminal."""
     columns = (
         TextColumn("{task.description:<18}"),
@@ -89,5 +89,6 @@ def progress_bar() -> Iterator[Bar]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=ERR, disable=not ERR.is_terminal) as bars:
+    hidden = silent or not ERR.is_terminal
+    with Progress(*columns, console=ERR, disable=hidden) as bars:
         yield Bar(bars)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextvars import ContextVar
 from importlib import import_module
 from importlib.metadata import version
 
@@ -16,6 +17,7 @@ COMMANDS = {
     "import": "Turn edge lists and node tables into a stored graph.",
     "crawl": "Make a graph of a wiki.",
     "advise": "Tell which method to try on a graph, and why.",
+    "shard": "Divide a graph among processes, on disk.",
     "train": "Train a method on the splits of a dataset.",
     "predict": "Score new nodes by a saved model, and say why.",
     "tune": "Search the settings of correct and smooth.",
@@ -28,6 +30,9 @@ COMMANDS = {
     "bench": "Time the engine beside its peers.",
     "demo": "See unalike at work on a generated graph.",
 }
+
+WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS")
+"""The command that runs and its arguments, for one that runs itself again."""
 
 DONE, MISTAKE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -52,6 +57,7 @@ def run(name: str, arguments: list[str]) -> int:
     """Run a command of the table with the rest of the command line."""
     # Threads that spin while they wait are twenty times slower on busy cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    WORDS.set([name, *arguments])
     try:
         import tyro
 

@@ -11,19 +11,22 @@ import tyro
 from rich.table import Table
 
 from unalike.cli.console import OUT, answer, progress_bar
+from unalike.cli.main import WORDS
 from unalike.datasets import find
 from unalike.errors import UserError
 from unalike.experiments.assessment import Assessment, assess
 from unalike.experiments.keeping import best_of
 from unalike.experiments.machine import choose_device
 from unalike.experiments.result import Result
-from unalike.experiments.run import Place, sit
+from unalike.experiments.run import Place, Sitting, sit
 from unalike.experiments.view import View
 from unalike.methods import METHODS
 from unalike.methods.method import Method
 from unalike.options import one_of
 from unalike.reports.answers import check_folder, draw_answers
 from unalike.reports.canvas import require_matplotlib
+from unalike.training.launch import launch
+from unalike.training.world import joined, launched, own_device
 
 if TYPE_CHECKING:
     AnyMethod = Method
@@ -38,6 +41,7 @@ def command(
     splits: str = "all",
     seed: int = 0,
     device: str = "auto",
+    processes: int = 1,
     checkpoint: Path | None = None,
     save: Path | None = None,
     metric: str | None = None,
@@ -58,7 +62,8 @@ def command(
         splits: Numbers of splits separated by commas, or all.
         seed: Where chance begins; split i of a run begins at seed + i.
         device: cpu, cuda, or auto: a GPU where there is one.
-        checkpoint: Keep the state in this file; go on from it if it is there.
+        processes: Divide the columns of the adjacency among so many processes.
+        checkpoint: Keep the state in this folder; go on from it if it is there.
         save: Write the model of the split with the best validation grade to this file.
         metric: Learn for and grade by this metric instead of the dataset's own.
         both_ways: Let every edge go both ways, also where direction is usually kept.
@@ -68,23 +73,32 @@ def command(
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
+    if processes < 1:
+        raise UserError(f"--processes is {processes}; at least 1 is needed.")
+    if processes > 1 and not launched():
+        raise SystemExit(launch(WORDS.get(), processes))
     view = View(metric=metric, both_ways=both_ways, class_weights=class_weights)
     if figures is not None:
         check_folder(figures)
         require_matplotlib()
-    with progress_bar() as bar:
+    there = own_device(choose_device(device))
+    with joined(there) as world, progress_bar(silent=not world.leads) as bar:
         sitting = sit(
             view.of(find(dataset, data)),
             method,
             splits=parse_splits(splits),
             seed=seed,
-            place=Place(
-                device=choose_device(device),
-                progress=bar,
-                checkpoint=checkpoint,
-                model=save,
-            ),
+            place=Place(device=there, progress=bar, checkpoint=checkpoint, model=save),
         )
+    if world.leads:
+        told = document(sitting, calibrate=calibrate, figures=figures, save=save)
+        (answer if json else show)(told)
+
+
+def document(
+    sitting: Sitting, *, calibrate: bool, figures: Path | None, save: Path | None
+) -> dict[str, Any]:
+    """What is told: the grades, and whatever else was asked for."""
     results = sitting.results()
     told = summary(results)
     if calibrate:
@@ -95,7 +109,7 @@ def command(
     if save is not None:
         split, size = results[best_of(results)].split, save.stat().st_size
         told["model"] = {"file": str(save), "bytes": size, "split": split}
-    (answer if json else show)(told)
+    return told
 
 
 def calibration(assessed: list[Assessment]) -> list[dict[str, float]]:
@@ -123,7 +137,7 @@ def parse_splits(told: str) -> list[int] | None:
 
 
 def summary(results: list[Result]) -> dict[str, Any]:
-    """The document of `--json`."""
+    """The grades of all splits."""
     tests = [result.test for result in results]
     shared = results[0]
     return {

@@ -10,10 +10,11 @@ import torch
 
 from unalike.datasets import Source, find
 from unalike.errors import UserError
+from unalike.experiments.fingerprint import fingerprint
 from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
 from unalike.experiments.runs import Runs
-from unalike.experiments.view import view_of
+from unalike.experiments.view import Seen, view_of
 from unalike.graph import Graph
 from unalike.methods import name_of
 from unalike.methods.method import Method
@@ -72,6 +73,11 @@ class Exam:
             "device": device_name(device),
             "versions": versions(),
         }
+
+    def digest(self) -> str:
+        """A hash of the graph and its splits."""
+        source = self.dataset
+        return fingerprint(source.source if isinstance(source, Seen) else source)
 
     def results(
         self, method: Method, solutions: Sequence[Solution], spent: float, device: str

@@ -32,6 +32,11 @@ def device_name(device: str) -> str:
     return f"{platform.machine()} cpu, {torch.get_num_threads()} threads"
 
 
+def processor() -> str:
+    """The instructions that torch uses, on which the last bits of sums depend."""
+    return torch.backends.cpu.get_cpu_capability()
+
+
 def peak_memory_mb(device: str) -> float:
     """The most memory this process has held, on the device it computes on."""
     if torch.device(device).type == "cuda":

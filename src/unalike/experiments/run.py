@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unalike.datasets import Source
+from unalike.errors import UserError
 from unalike.experiments.exam import Exam
 from unalike.experiments.keeping import best_of, check_wish, kept_model
+from unalike.experiments.machine import processor
 from unalike.experiments.runs import Runs
+from unalike.methods import METHODS, name_of
 from unalike.methods.method import Method, solve_together
 from unalike.models.model import Model
 from unalike.progress import SILENT, Progress
 from unalike.task import Solution
 from unalike.training.checkpoint import Checkpoint
+from unalike.training.world import World, one_first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +77,13 @@ def sit(
     """Solve some splits of a dataset, or all of them, in one stack."""
     place = place or Place()
     keeps = place.model is not None and check_wish(place.model, method)
-    exam = Exam.of(dataset, splits, seed, place.progress)
+    world = World.here()
+    check_divides(method, world)
+    with one_first(world):
+        exam = Exam.of(dataset, splits, seed, place.progress)
     facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
+    if world.size > 1:
+        world.agree({**facts, "data": exam.digest(), "processor": processor()})
     key = json.dumps(facts, sort_keys=True)
     keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
     began = time.perf_counter()
@@ -86,9 +95,19 @@ def sit(
     )
     spent = time.perf_counter() - began
     sitting = Sitting(exam, method, solutions, spent, place.device)
-    if place.model is not None:
+    if place.model is not None and world.leads:
         sitting.best_model().save(place.model)
     return sitting
+
+
+def check_divides(method: Method, world: World) -> None:
+    """Refuse a method that cannot be divided among processes."""
+    if world.size > 1 and not method.divides:
+        able = [name for name, kind in METHODS.items() if kind.divides]
+        raise UserError(
+            f"{name_of(method)} cannot be divided among {world.size} processes: it "
+            f"needs the whole graph in one; those that can are {', '.join(able)}."
+        )
 
 
 def run_together(

@@ -41,6 +41,21 @@ class Rows(ABC):
         """Entries in each row."""
         return self.starts[1:] - self.starts[:-1]
 
+    @property
+    def num_columns(self) -> int:
+        """Columns of the whole matrix, some of which others may hold."""
+        return self.width
+
+    @property
+    def held(self) -> range:
+        """Those of them that are here."""
+        return range(self.width)
+
+    @property
+    def loads(self) -> Int[Tensor, " rows"]:
+        """Entries in each row of the whole matrix."""
+        return self.degrees
+
     @cached_property
     def flows(self) -> dict[Any, Any]:
         """A place for what was propagated along these entries once and for all."""

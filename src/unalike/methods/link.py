@@ -25,12 +25,13 @@ class LINK(RowWise):
         return look(graph, self.directions)
 
     def network(self, graph: Graph) -> Network:
-        return _Network(graph.adjacency.width, graph.num_classes)
+        return _Network(graph.adjacency, graph.num_classes)
 
 
 class _Network(Network):
-    def __init__(self, columns: int, classes: int) -> None:
-        super().__init__({"edges": Table(columns, classes)})
+    def __init__(self, rows: Adjacency, classes: int) -> None:
+        table = Table(rows.num_columns, classes, held=rows.held)
+        super().__init__({"edges": table})
 
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:
         return {"edges": batch.adjacency}

@@ -45,12 +45,13 @@ class LINKConcat(RowWise):
 
 class _Network(Network):
     def __init__(self, of: LINKConcat, graph: Graph) -> None:
-        columns, features = graph.adjacency.width, graph.num_features
+        columns, features = graph.adjacency.num_columns, graph.num_features
         inputs = columns + features
         sizes = widths(inputs, of.hidden, graph.num_classes, of.layers)
         table = Table(features, sizes[1], fan_in=inputs, offset=False)
         entry = Entry(graph, table)
-        edges = Table(columns, sizes[1], fan_in=inputs)
+        held = graph.adjacency.held
+        edges = Table(columns, sizes[1], fan_in=inputs, held=held)
         super().__init__({"edges": edges, **entry.tables})
         self.entry = entry
         self.rest = after_table(sizes, of.dropout)

@@ -47,10 +47,13 @@ class LINKX(RowWise):
 
 class _Network(Network):
     def __init__(self, of: LINKX, graph: Graph) -> None:
-        edges = widths(graph.adjacency.width, of.hidden, of.hidden, of.edge_layers)
+        edges = widths(
+            graph.adjacency.num_columns, of.hidden, of.hidden, of.edge_layers
+        )
         features = widths(graph.num_features, of.hidden, of.hidden, of.feature_layers)
         entry = Entry(graph, Table(*features[:2]))
-        super().__init__({"edges": Table(*edges[:2]), **entry.tables})
+        table = Table(*edges[:2], held=graph.adjacency.held)
+        super().__init__({"edges": table, **entry.tables})
         self.entry = entry
         self.edges = after_table(edges, dropout=0.0)
         self.features = after_table(features, dropout=0.0)

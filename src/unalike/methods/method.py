@@ -20,9 +20,11 @@ from unalike.progress import SILENT, Progress
 from unalike.task import Solution, Task
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.fit import Run, fit
+from unalike.training.joint import own_columns
 from unalike.training.network import Network
 from unalike.training.room import runs_at_once
 from unalike.training.settings import Training
+from unalike.training.world import World
 
 if TYPE_CHECKING:
     RowBatching = Full | Rows
@@ -40,6 +42,8 @@ class Method(ABC):
 
     paper: ClassVar[str]
     family: ClassVar[str] = "closed form"
+    divides: ClassVar[bool] = False
+    """Can several processes each hold some columns of the adjacency?"""
     may_differ: ClassVar[frozenset[str]] = frozenset()
     """Options in which the runs of one stack may differ; the others are its shape."""
 
@@ -98,6 +102,7 @@ class RowWise(Trained):
     """A method whose scores of a node depend on the node's own row alone."""
 
     family: ClassVar[str] = "row-wise"
+    divides: ClassVar[bool] = True
 
     batching: RowBatching = field(default_factory=Full)
     """What a step learns from: the whole graph, or some of its rows."""
@@ -146,7 +151,8 @@ def solve_stack(
 ) -> list[Solution]:
     """Solve tasks on one graph by methods of one shape, as many at once as pays."""
     device = torch.device(device)
-    prepared = methods[0].prepare(tasks[0].graph)
+    world = World.here()
+    prepared = own_columns(methods[0].prepare(tasks[0].graph), world)
     runs = [
         Run(
             method.network,
@@ -157,7 +163,8 @@ def solve_stack(
         for method, task in zip(methods, tasks, strict=True)
     ]
     with torch.random.fork_rng():
-        size = runs_at_once(methods[0].network(prepared), prepared, device)
+        network = methods[0].network(prepared)
+        size = world.least(runs_at_once(network, prepared, device))
     solutions: dict[int, Solution] = {}
     kept: list[Checkpoint] = []
     for members in stacks(runs, size):

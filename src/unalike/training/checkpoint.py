@@ -1,21 +1,33 @@
-"""Checkpoint: the state of training in one file, to go on from bit for bit."""
+"""Checkpoint: the state of training on disk, to go on from bit for bit.
+
+Every save is a folder of its own, written by all processes through torch's distributed
+checkpoints. Other numbers of processes can go on from it.
+"""
 
 from __future__ import annotations
 
-import os
+import shutil
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from glob import escape
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from torch import Tensor
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
 
 from unalike.errors import UserError
+from unalike.training.saving import Loading, Saving, Shares
 from unalike.training.state import State
+from unalike.training.world import World
 
-KEY, RANDOM, CUDA_RANDOM = "key", "random", "cuda random"
+KEY, WHOLE = "runs.json", ".metadata"
+RANDOM, CUDA_RANDOM = "random", "cuda random"
 
 
 @dataclass(frozen=True)
@@ -24,7 +36,7 @@ class Checkpoint:
 
     path: Path
     key: str
-    """Says which runs these are; a file of other runs is refused."""
+    """Says which runs these are; the state of other runs is refused."""
     every: float = 30.0
     """Seconds between two saves, or more where saving takes long; 0: every epoch."""
 
@@ -34,41 +46,95 @@ class Checkpoint:
         return replace(self, path=path, key=f"{self.key} from {begin}")
 
     def remove(self) -> None:
-        """Remove the file, and what writers that were killed left of theirs."""
-        self.path.unlink(missing_ok=True)
-        for partial in self.path.parent.glob(f".{escape(self.path.name)}.*.partial"):
-            partial.unlink(missing_ok=True)
+        """Remove every save, and what writers that were killed left of theirs."""
+        if World.here().leads:
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def save(self, state: State) -> None:
-        """Write the state; a file is replaced only by a whole one."""
-        tensors = {name: t.contiguous().cpu() for name, t in state.tensors().items()}
-        tensors[RANDOM] = torch.get_rng_state()
-        if state.best.is_cuda:
-            tensors[CUDA_RANDOM] = torch.cuda.get_rng_state(state.best.device)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
-        try:
-            save_file(tensors, partial, {KEY: self.key})
-            partial.replace(self.path)
-        finally:
-            partial.unlink(missing_ok=True)
+        """Write the state; earlier saves are removed when this one is whole."""
+        world, folder = World.here(), self.path / str(state.epoch)
+        if world.follow((folder / WHOLE).exists()):
+            return
+        if world.leads:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            (folder / KEY).write_text(self.key, "utf-8")
+        world.follow(None)
+        with plainly(f"{self.path} cannot be written"):
+            save(
+                entries(state),
+                storage_writer=FileSystemWriter(folder),
+                planner=Saving(shares(state)),
+            )
+        if world.leads:
+            for other in self._saves():
+                if other != folder:
+                    shutil.rmtree(other, ignore_errors=True)
 
     def restore(self, state: State) -> None:
-        """Fill the state from the file, where there is one."""
-        if not self.path.exists():
+        """Fill the state from the last whole save, where there is one."""
+        folder, key = World.here().follow(self._newest())
+        if folder is None:
             return
+        if key != self.key:
+            raise UserError(f"{self.path} belongs to other runs; remove it.")
+        found = entries(state)
+        with plainly(f"{self.path} is no checkpoint"):
+            load(
+                found,
+                storage_reader=FileSystemReader(folder),
+                planner=Loading(shares(state)),
+            )
+        torch.set_rng_state(found[RANDOM])
+        if state.best.is_cuda:
+            torch.cuda.set_rng_state(found[CUDA_RANDOM], state.best.device)
+        state.epoch = int(state.clock)
+
+    def _newest(self) -> tuple[Path | None, str]:
+        if self.path.is_file():
+            raise UserError(f"{self.path} is a file, no folder of checkpoints.")
+        whole = [save for save in self._saves() if (save / WHOLE).exists()]
+        if not whole:
+            return None, ""
+        folder = max(whole, key=lambda save: int(save.name))
+        return folder, (folder / KEY).read_text("utf-8")
+
+    def _saves(self) -> list[Path]:
+        return [save for save in self.path.glob("*") if save.name.isdigit()]
+
+
+def entries(state: State) -> dict[str, Tensor]:
+    """What is kept of a state: its tensors, and where chance stands."""
+    tensors = {**state.tensors(), RANDOM: torch.get_rng_state()}
+    if state.best.is_cuda:
+        tensors[CUDA_RANDOM] = torch.cuda.get_rng_state(state.best.device)
+    return tensors
+
+
+def shares(state: State) -> Shares:
+    """Of which entries only some rows are here."""
+    stack = state.stack
+    return {
+        f"{name}/{part}": share
+        for name, share in stack.divided.items()
+        for part, tensor in vars(stack.tables[name]).items()
+        if tensor is not None
+    }
+
+
+@contextmanager
+def plainly(failed: str) -> Iterator[None]:
+    """Save or load with torch: one process is fine, what fails is said in one line."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled")
         try:
-            with safe_open(self.path, "pt") as file:
-                if file.metadata()[KEY] != self.key:
-                    raise UserError(f"{self.path} belongs to other runs; remove it.")
-                for name, tensor in state.tensors().items():
-                    tensor.copy_(file.get_tensor(name))
-                torch.set_rng_state(file.get_tensor(RANDOM))
-                if state.best.is_cuda:
-                    torch.cuda.set_rng_state(file.get_tensor(CUDA_RANDOM))
-                state.epoch = int(state.clock)
-        except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
-            raise UserError(f"{self.path} is no checkpoint ({error}).") from None
+            yield
+        except CheckpointException as error:
+            cause = next(iter(error.failures.values()))[0]
+            # Torch takes a wish to stop for a failure.
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None
+            raise UserError(f"{failed} ({cause}).") from None
 
 
 SAVING_SHARE = 0.05
@@ -88,7 +154,7 @@ class Saver:
 
     def glance(self, state: State) -> None:
         began = time.perf_counter()
-        if self.checkpoint is None or began < self.next:
+        if self.checkpoint is None or World.here().follow(began < self.next):
             return
         self.checkpoint.save(state)
         now = time.perf_counter()

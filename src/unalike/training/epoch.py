@@ -47,7 +47,7 @@ class Epochs:
         """One more epoch."""
         if self.record is not None:
             self.record.replay()
-        elif self.plan.learn_weight.is_cuda:
+        elif self.plan.learn_weight.is_cuda and self.state.stack.world.size == 1:
             self._advance_on_card()
         else:
             self._epoch()

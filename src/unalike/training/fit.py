@@ -22,9 +22,10 @@ from unalike.training.epoch import Epochs
 from unalike.training.network import Network
 from unalike.training.plan import Plan, show_labels
 from unalike.training.settings import Training
-from unalike.training.stack import Stack
+from unalike.training.stack import Share, Stack
 from unalike.training.state import State
 from unalike.training.tables import TABLES
+from unalike.training.world import World
 
 GLANCE_SECONDS = 0.2
 """Between two looks at the device, each of which waits for its work."""
@@ -55,7 +56,7 @@ def fit(
         with precise(runs[0].training), torch.random.fork_rng():
             return _fit(runs, torch.device(device), progress, checkpoint)
     except torch.OutOfMemoryError:
-        if len(runs) == 1:
+        if len(runs) == 1 or World.here().size > 1:
             raise UserError(
                 "The device has too little memory for one run; "
                 "choose a smaller width or batches of rows."
@@ -94,6 +95,7 @@ def _fit(
             told, seen = state.epoch, now
         saver.glance(state)
     saver.done(state)
+    state.agree()
     state.keep_best()
     progress.advance(state.epoch - told, _note(state) + epochs.told)
     scores = epochs.score()
@@ -141,11 +143,20 @@ def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:
         return run.make(graph)
 
     half = device.type == "cuda" and runs[0].training.precision == "bf16"
+    networks = [make(run) for run in runs]
+    rows = graph.adjacency
+    matrices = networks[0].inputs(graph).items()
     stack = Stack.build(
-        [make(run) for run in runs],
+        networks,
         device=device,
         half=half,
         mover=TABLES[runs[0].batching.mover],
+        world=World.here(),
+        divided={
+            name: Share(rows.held, rows.num_columns)
+            for name, matrix in matrices
+            if matrix is rows
+        },
     )
     torch.manual_seed(runs[0].task.seed)
     return State.start(stack, [run.training for run in runs])

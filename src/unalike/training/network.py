@@ -17,6 +17,9 @@ from unalike.spacious import room
 First = dict[str, Float[Tensor, "nodes hidden"]]
 """Products of sparse inputs with the tables of the same name, and their offsets."""
 
+NUMBERS_AT_ONCE = 2**20
+"""Numbers that are drawn together where they are not kept."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -30,6 +33,8 @@ class Table:
     """Is an offset added to the product?"""
     glorot: bool = field(default=False, kw_only=True)
     """Does the weight begin as that of a graph convolution, not of `nn.Linear`?"""
+    held: range | None = field(default=None, kw_only=True)
+    """The rows that are kept here, where other processes keep the rest."""
 
     def draw(self) -> tuple[nn.Parameter, nn.Parameter | None]:
         """Weight and offset like those of `nn.Linear`: within 1 / sqrt(inputs)."""
@@ -37,7 +42,7 @@ class Table:
         weight = (
             glorot(self.inputs, self.width)
             if self.glorot
-            else uniform(bound, self.inputs, self.width)
+            else uniform_rows(bound, self.inputs, self.width, self.held)
         )
         return weight, uniform(bound, self.width) if self.offset else None
 
@@ -50,6 +55,23 @@ def glorot(inputs: int, width: int) -> nn.Parameter:
 def uniform(bound: float, *shape: int) -> nn.Parameter:
     """Numbers drawn from between -bound and bound."""
     return nn.Parameter(room(shape).uniform_(-bound, bound))
+
+
+def uniform_rows(
+    bound: float, rows: int, width: int, held: range | None
+) -> nn.Parameter:
+    """Some rows of what `uniform` would draw; chance goes on as if all were drawn."""
+    kept = range(rows) if held is None else held
+    _skip(kept.start * width)
+    weight = uniform(bound, len(kept), width)
+    _skip((rows - kept.stop) * width)
+    return weight
+
+
+def _skip(count: int) -> None:
+    """Draw numbers and let them go, a few at a time."""
+    for begin in range(0, count, NUMBERS_AT_ONCE):
+        torch.empty(min(NUMBERS_AT_ONCE, count - begin)).uniform_()
 
 
 class Network(nn.Module, ABC):

@@ -70,7 +70,7 @@ def rows_of(state: State, graph: Graph, ids: Ids) -> Iterator[Graph]:
 
 def some_rows(graph: Graph, ids: Ids, width: int) -> Iterator[Graph]:
     """The same for tables of a known width."""
-    degrees = graph.adjacency.degrees[ids.to(graph.labels.device)].cpu()
+    degrees = graph.adjacency.loads[ids.to(graph.labels.device)].cpu()
     numbers = (width + 128) * torch.arange(1, len(ids) + 1) / NUMBERS_AT_ONCE
     filled = torch.maximum(numbers, degrees.cumsum(0) / ENTRIES_AT_ONCE)
     sizes = filled.long().bincount()

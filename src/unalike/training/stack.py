@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Shaped
@@ -12,12 +13,20 @@ from torch.func import functional_call, vmap
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
-from unalike.kernels import kernels_of
 from unalike.kernels.update import Held, Weights
+from unalike.training.joint import joint_product
 from unalike.training.network import First, Network
 from unalike.training.tables import Exact, Table
+from unalike.training.world import World
 
 Stacked = dict[str, Float[Tensor, "nodes runs hidden"]]
+
+
+class Share(NamedTuple):
+    """The rows of a table that are here, and how many there are in all."""
+
+    held: range
+    of: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +41,9 @@ class Stack:
     tables: dict[str, Table]
     rest: Weights
     shapes: dict[str, torch.Size]
+    world: World
+    divided: dict[str, Share]
+    """What is here of tables that are divided among the processes of the world."""
     half: bool
     """Is all but the weights in bfloat16?"""
     spans: dict[str, slice]
@@ -46,6 +58,8 @@ class Stack:
         device: torch.device,
         half: bool,
         mover: type[Table] = Exact,
+        world: World | None = None,
+        divided: dict[str, Share] | None = None,
     ) -> Stack:
         """Lay networks side by side; they give up their tables."""
         tables = {
@@ -65,6 +79,8 @@ class Stack:
             },
             rest=Weights.fresh(torch.stack(rows)[None].detach().to(device), half=False),
             shapes=shapes,
+            world=world or World(),
+            divided=divided or {},
             half=half,
             spans=offset_spans(shapes),
             buffers={
@@ -89,9 +105,17 @@ class Stack:
                 rest[0, :, self.spans[name]] if name in self.spans else None,
                 best=best,
                 out=None if out is None else out[name].flatten(1),
+                world=self.world if name in self.divided else World(),
             )
             for name, matrix in self.template.inputs(batch).items()
         }
+
+    def whole_table(self, name: str, run: int) -> Float[Tensor, "rows hidden"]:
+        """The best table of a run, put together where processes divide its rows."""
+        own = self.tables[name].best[:, run]
+        if name not in self.divided:
+            return own
+        return torch.cat(self.world.gather(own.cpu()))
 
     def scores(
         self,
@@ -128,12 +152,12 @@ def multiply(
     *,
     best: bool,
     out: Float[Tensor, "nodes columns"] | None,
+    world: World,
 ) -> Float[Tensor, "nodes runs hidden"]:
     """The product of sparse rows and a stacked table, with the offsets of the runs."""
     table = weights.best if best else weights.to_gather
-    gather = kernels_of(table.device).gather
     added = None if offset is None else offset.flatten()
-    product = gather(matrix, table.flatten(1), added, out)
+    product = joint_product(world, matrix, table.flatten(1), added, out)
     return product.unflatten(1, table.shape[1:])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -95,10 +96,19 @@ class State:
     def learned(self, run: int) -> dict[str, Tensor]:
         """The best weights of a run, named as its network names them."""
         stack = self.stack
-        tables = {f"tables.{name}": t.best[:, run] for name, t in stack.tables.items()}
+        tables = {
+            f"tables.{name}": stack.whole_table(name, run) for name in stack.tables
+        }
         buffers = {name: b[run] for name, b in self.best_buffers.items()}
         found = {**tables, **stack.parameters(stack.rest.best[0, run]), **buffers}
         return {name: t.cpu().clone(memory_format=KEPT) for name, t in found.items()}
+
+    def agree(self) -> None:
+        """Make sure that what every process has computed for itself is the same."""
+        if self.stack.world.size > 1:
+            weights = self.stack.rest.now.cpu().contiguous().view(torch.uint8)
+            digest = sha256(weights.numpy().tobytes()).hexdigest()
+            self.stack.world.agree({"weights after training": digest})
 
     def _keep(self, best: Shaped[Tensor, "runs ..."], now: Tensor) -> None:
         runs = self.improved.view(-1, *[1] * (now.dim() - 1))

@@ -1,0 +1,111 @@
+"""Saving and loading: which rows of tensors torch's checkpoints take from here.
+
+Torch's own kinds of divided tensors have evenly many rows in each process. These have
+rows whose columns hold evenly many entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.distributed.checkpoint.default_planner import (
+    DefaultLoadPlanner,
+    DefaultSavePlanner,
+    create_default_local_load_plan,
+)
+from torch.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    MetadataIndex,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+from torch.distributed.checkpoint.planner import (
+    LoadPlan,
+    SavePlan,
+    TensorWriteData,
+    WriteItem,
+    WriteItemType,
+)
+from torch.distributed.checkpoint.planner_helpers import (
+    create_read_items_for_chunk_list,
+)
+
+from unalike.training.stack import Share
+
+Shares = Mapping[str, Share]
+"""What is here of the rows of tensors, by name; of all others everything is."""
+
+
+class Saving(DefaultSavePlanner):
+    """Writes the rows that are here."""
+
+    def __init__(self, shares: Shares) -> None:
+        super().__init__(flatten_state_dict=False)
+        self.shares = shares
+
+    def create_local_plan(self) -> SavePlan:
+        plan = super().create_local_plan()
+        self.plan = replace(plan, items=[self._placed(item) for item in plan.items])
+        return self.plan
+
+    def _placed(self, item: WriteItem) -> WriteItem:
+        name = item.index.fqn
+        if name not in self.shares:
+            return item
+        tensor, share = self.state_dict[name], self.shares[name]
+        chunk = chunk_of(tensor, share)
+        return WriteItem(
+            index=MetadataIndex(name, chunk.offsets),
+            type=WriteItemType.SHARD,
+            tensor_data=TensorWriteData(
+                chunk=chunk,
+                properties=TensorProperties.create_from_tensor(tensor),
+                size=whole_size(tensor, share),
+            ),
+        )
+
+    def lookup_object(self, index: MetadataIndex) -> Tensor:
+        return self.state_dict[index.fqn]
+
+
+class Loading(DefaultLoadPlanner):
+    """Reads the rows that are wanted here, whoever wrote them."""
+
+    def __init__(self, shares: Shares) -> None:
+        super().__init__(flatten_state_dict=False)
+        self.shares = shares
+
+    def create_local_plan(self) -> LoadPlan:
+        assert self.metadata is not None
+        everywhere = {
+            name: tensor
+            for name, tensor in self.state_dict.items()
+            if name not in self.shares
+        }
+        plan = create_default_local_load_plan(everywhere, self.metadata)
+        known = self.metadata.state_dict_metadata
+        for name, share in self.shares.items():
+            found, tensor = known[name], self.state_dict[name]
+            assert isinstance(found, TensorStorageMetadata)
+            if found.size != whole_size(tensor, share):
+                raise ValueError(f"{name} has another size")
+            chunks = [chunk_of(tensor, share)]
+            plan.items += create_read_items_for_chunk_list(name, found, chunks)
+        return plan
+
+    def lookup_tensor(self, index: MetadataIndex) -> Tensor:
+        return self.state_dict[index.fqn]
+
+
+def chunk_of(tensor: Tensor, share: Share) -> ChunkStorageMetadata:
+    """Where the rows that are here lie in the whole."""
+    offsets = torch.Size([share.held.start, *[0] * (tensor.dim() - 1)])
+    return ChunkStorageMetadata(offsets=offsets, sizes=tensor.size())
+
+
+def whole_size(tensor: Tensor, share: Share) -> torch.Size:
+    """The shape of the tensor of which some rows are here."""
+    return torch.Size([share.of, *tensor.shape[1:]])

@@ -1,0 +1,192 @@
+"""World: the processes that train together, of which this is one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Float
+from torch import Tensor
+from torch._C._distributed_c10d import Store
+from torch.distributed.rendezvous import rendezvous
+
+from unalike.errors import UserError
+
+PATIENCE = timedelta(minutes=10)
+"""How long a process waits for the others before it gives them up."""
+TOLD = "told"
+
+
+@dataclass(frozen=True)
+class World:
+    """Processes that hold a part of each divided table, and all of the rest.
+
+    A world of one talks to nobody.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @classmethod
+    def here(cls) -> World:
+        """The world that was joined, or a process alone."""
+        if not dist.is_initialized():
+            return cls()
+        return cls(dist.get_rank(), dist.get_world_size())
+
+    @property
+    def leads(self) -> bool:
+        """Does this process speak for all?"""
+        return self.rank == 0
+
+    def sum(self, numbers: Float[Tensor, "*shape"]) -> None:
+        """Replace numbers by their sum over all processes, in whatever order."""
+        if self.size > 1:
+            with _company():
+                dist.all_reduce(numbers)
+
+    def receive(self, numbers: Float[Tensor, "*shape"]) -> None:
+        """Replace numbers by those of the process before this one."""
+        if self.rank > 0:
+            with _company():
+                dist.recv(numbers, self.rank - 1)
+
+    def pass_on(self, numbers: Float[Tensor, "*shape"]) -> dist.Work | None:
+        """Begin to give numbers to the process after this one."""
+        if self.rank + 1 == self.size:
+            return None
+        with _company():
+            return dist.isend(numbers, self.rank + 1)
+
+    def follow_last(self, numbers: Float[Tensor, "*shape"]) -> None:
+        """Replace numbers by those of the last process."""
+        if self.size > 1:
+            with _company():
+                dist.broadcast(numbers, self.size - 1)
+
+    def least(self, number: int) -> int:
+        """The smallest of the numbers that the processes name."""
+        return min(self.gather(number))
+
+    def follow(self, thing: Any) -> Any:
+        """What the leading process has here."""
+        if self.size == 1:
+            return thing
+        things = [thing]
+        with _company():
+            dist.broadcast_object_list(things)
+        return things[0]
+
+    def gather(self, thing: Any) -> list[Any]:
+        """What every process has here, by rank."""
+        if self.size == 1:
+            return [thing]
+        things: list[Any] = [None] * self.size
+        with _company():
+            dist.all_gather_object(things, thing)
+        return things
+
+    def agree(self, facts: Mapping[str, Any]) -> None:
+        """Refuse to go on where processes differ in a fact."""
+        first, *others = self.gather(dict(facts))
+        for rank, told in enumerate(others, start=1):
+            for name, value in told.items():
+                if value != first.get(name):
+                    raise UserError(
+                        f"Processes differ in {name}: 0 has {first.get(name)}, "
+                        f"{rank} has {value}."
+                    )
+
+
+@contextmanager
+def _company() -> Iterator[None]:
+    try:
+        yield
+    except (dist.DistError, RuntimeError) as error:
+        told = str(error).splitlines()[0]
+        raise UserError(f"Another process was lost or is late ({told}).") from None
+
+
+def launched() -> bool:
+    """Was this process started as one of several?"""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def own_device(device: str) -> str:
+    """The device of this process: a card of its own, where there are cards."""
+    if device == "cuda" and launched():
+        return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+    return device
+
+
+@contextmanager
+def joined(device: str = "cpu") -> Iterator[World]:
+    """The world that a launcher described in the environment, while the block runs.
+
+    Where something is wrong everywhere, only one process says so.
+    """
+    if not launched():
+        yield World()
+        return
+    store = _join(torch.device(device))
+    try:
+        with _own_cores():
+            yield World.here()
+    except UserError:
+        if store.add(TOLD, 1) > 1:
+            raise SystemExit(1) from None
+        raise
+    finally:
+        dist.destroy_process_group()
+
+
+def _join(device: torch.device) -> Store:
+    try:
+        store, rank, size = next(rendezvous("env://"))
+    except (dist.DistError, ValueError) as error:
+        where = ":".join(os.environ.get(f"MASTER_{part}", "?") for part in AT)
+        told = str(error).splitlines()[0]
+        raise UserError(
+            f"No process can meet the others at {where} ({told}); "
+            "set MASTER_ADDR and MASTER_PORT to a free port of the first host."
+        ) from None
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(
+        backend, store=store, rank=rank, world_size=size, timeout=PATIENCE
+    )
+    return store
+
+
+AT = ("ADDR", "PORT")
+
+
+@contextmanager
+def _own_cores() -> Iterator[None]:
+    """Share the cores of a host among its processes, unless somebody has done so."""
+    before = torch.get_num_threads()
+    if "OMP_NUM_THREADS" not in os.environ:
+        together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        torch.set_num_threads(max(1, before // together))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def one_first(world: World) -> Iterator[None]:
+    """Let one process of each host do what the others then find done."""
+    waits = os.environ.get("LOCAL_RANK", "0") != "0"
+    if waits:
+        world.gather(None)
+    yield
+    if not waits:
+        world.gather(None)

@@ -1,0 +1,133 @@
+"""`unalike train` in several processes, and `unalike shard` before it."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import pytest
+from graphs import suiting
+
+from unalike import random_splits, save_graph
+from unalike.cli.main import main
+
+SECONDS = 300
+SOURCES = os.pathsep.join(sys.path)
+QUICK = ["--epochs", "5", "--splits", "0"]
+
+
+@pytest.fixture
+def stored(tmp_path):
+    graph = suiting(nodes=80)
+    splits = random_splits(graph.labels, count=1)
+    return str(save_graph(tmp_path / "likes", graph, splits=splits).folder)
+
+
+def ran(*words):
+    """A program that has run, with one thread for each of its processes."""
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCES},
+        check=False,
+    )
+
+
+def scores(text):
+    (row,) = json.loads(text)["splits"]
+    return {name: row[name] for name in ("train", "valid", "test", "best_epoch")}
+
+
+def test_shards_are_trained_by_as_many_processes(stored, tmp_path, capsys):
+    assert main(["shard", stored, "--parts", "2", "--out", f"{tmp_path}/two"]) == 0
+    assert capsys.readouterr().out.count("shard ") == 2
+    assert main(["train", stored, "linkx", *QUICK, "--json"]) == 0
+    alone = scores(capsys.readouterr().out)
+    words = ["train", f"{tmp_path}/two", "linkx", *QUICK, "--json"]
+    many = ran("-m", "unalike", *words, "--processes", "2")
+    assert (many.returncode, many.stderr) == (0, "")
+    assert scores(many.stdout) == alone
+
+
+def test_what_is_wrong_everywhere_is_said_once(stored):
+    many = ran("-m", "unalike", "train", stored, "gcn", *QUICK, "--processes", "2")
+    assert many.returncode == 1
+    assert (many.stdout, many.stderr.count("\n")) == ("", 1)
+    assert "gcn cannot be divided among 2 processes" in many.stderr
+
+
+def test_shards_are_told_as_json(stored, tmp_path, capsys):
+    words = ["shard", stored, "--parts", "3", "--out", f"{tmp_path}/three", "--json"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)["shards"]
+    assert [shard["columns"][0] for shard in told[1:]] == [
+        shard["columns"][1] for shard in told[:-1]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["train", "{}", "link", "--processes", "0"], "--processes is 0"),
+        (["shard", "{}", "--parts", "81", "--out", "{}/x"], "80 columns cannot be"),
+        (["shard", "{}", "--parts", "2", "--out", "{}"], "exists already"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(stored, capsys, words, told):
+    assert main([word.format(stored) for word in words]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert told in err
+
+
+KILLED = """
+import os, pickle, signal, sys
+import torch
+from pathlib import Path
+from graphs import suiting, tasks_of
+from unalike.methods.linkx import LINKX
+from unalike.methods.method import solve_stack
+from unalike.training.checkpoint import Checkpoint
+from unalike.training.epoch import Epochs
+from unalike.training.settings import Training
+from unalike.training.world import joined
+
+folder, rank, epoch = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+advance = Epochs.advance
+lasts = []
+
+def dies(self):
+    first = os.environ.get("TORCHELASTIC_RESTART_COUNT", "1") == "0"
+    if first and self.state.epoch == epoch and os.environ["RANK"] == str(rank):
+        os.kill(os.getpid(), signal.SIGKILL)
+    lasts.append(self.state.epoch)
+    advance(self)
+
+Epochs.advance = dies
+torch.set_num_threads(1)
+with joined() as world:
+    keep = Checkpoint(folder / "state", "key", every=0.0)
+    method = LINKX(hidden=8, layers=2, training=Training(epochs=12))
+    (one,) = solve_stack([method], tasks_of(suiting()), checkpoint=keep)
+    if world.leads:
+        told = (one.scores.tolist(), one.curve.losses, one.curve.grades)
+        (folder / "answer").write_bytes(pickle.dumps((told, lasts[0])))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_process_is_replaced_and_changes_nothing(tmp_path, rank):
+    script = tmp_path / "work.py"
+    script.write_text(KILLED)
+    words = [str(script), str(tmp_path), str(rank), "7"]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    many = ran(*launcher, "--max-restarts", "1", *words)
+    assert many.returncode == 0, many.stderr
+    told, first = pickle.loads((tmp_path / "answer").read_bytes())
+    assert first >= 6
+    assert ran(*words).returncode == 0
+    assert pickle.loads((tmp_path / "answer").read_bytes()) == (told, 0)

@@ -1,0 +1,156 @@
+"""Shards: ranges of columns with evenly many entries, in memory and on disk."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from graphs import sparse, suiting
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unalike import Adjacency, UserError, random_splits, save_graph
+from unalike import shard as shards
+from unalike.kernels import cpu
+from unalike.kernels.onto import gather_onto
+from unalike.methods.link import LINK
+from unalike.shard import column_counts, cut, even_bounds, row_blocks
+from unalike.sharding import shard_graph
+from unalike.store import verify_graph
+from unalike.training.joint import own_columns
+from unalike.training.world import World
+
+matrices = st.tuples(
+    st.integers(1, 12), st.integers(1, 12), st.booleans(), st.integers(0, 99)
+)
+
+
+def drawn(rows, columns, weighted, seed):
+    chance = torch.Generator().manual_seed(seed)
+    dense = torch.randn(rows, columns, generator=chance).clamp(min=0)
+    return sparse(dense if weighted else (dense > 0).float())
+
+
+@settings(deadline=None)
+@given(matrices, st.integers(1, 12))
+def test_shards_are_the_columns_of_the_whole(matrix, parts):
+    rows = drawn(*matrix)
+    bounds = even_bounds(column_counts(rows), min(parts, rows.width))
+    assert bounds[0] == 0
+    assert bounds[-1] == rows.width
+    for begin, end in pairwise(bounds):
+        assert begin < end
+        shard = cut(rows, range(begin, end))
+        assert (shard.held, shard.num_columns) == (range(begin, end), rows.width)
+        assert torch.equal(shard.loads, rows.degrees)
+        some = shard.rows(torch.arange(rows.num_rows)).to_dense()
+        assert torch.equal(some, rows.to_dense()[:, begin:end])
+
+
+@settings(deadline=None)
+@given(matrices, st.integers(1, 4), st.integers(1, 40))
+def test_sums_that_go_on_have_the_bits_of_one(matrix, parts, width):
+    rows = drawn(*matrix)
+    table = torch.randn(rows.width, width, generator=torch.Generator().manual_seed(1))
+    total = torch.zeros(rows.num_rows, width)
+    bounds = even_bounds(column_counts(rows), min(parts, rows.width))
+    for begin, end in pairwise(bounds):
+        gather_onto(cut(rows, range(begin, end)).local, table[begin:end], total)
+    assert torch.equal(total, cpu.gather(rows, table))
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 30))
+def test_ranges_hold_evenly_many_entries(counts, parts):
+    counts, parts = torch.tensor(counts), min(parts, len(counts))
+    bounds = even_bounds(counts, parts)
+    assert len(bounds) == parts + 1
+    assert all(begin < end for begin, end in pairwise(bounds))
+    if bool((counts > 0).all()):
+        loads = [int(counts[begin:end].sum()) for begin, end in pairwise(bounds)]
+        assert max(loads) <= int(counts.sum()) / parts + 2 * int(counts.max())
+
+
+def test_a_busy_column_does_not_share():
+    assert even_bounds(torch.tensor([90, 1, 1, 1, 1, 6]), 2) == [0, 1, 6]
+
+
+@pytest.mark.parametrize("parts", [0, 4])
+def test_impossible_numbers_of_shards_are_refused(parts):
+    with pytest.raises(UserError, match="3 columns cannot be divided among"):
+        even_bounds(torch.ones(3).long(), parts)
+
+
+def test_rows_come_in_blocks_of_bounded_entries(monkeypatch):
+    monkeypatch.setattr(shards, "ENTRIES_AT_ONCE", 10)
+    rows = suiting(nodes=60).adjacency
+    blocks = row_blocks(rows)
+    assert torch.equal(torch.cat(blocks), torch.arange(60))
+    assert max(int(rows.degrees[ids].sum()) for ids in blocks if len(ids) > 1) <= 20
+
+
+@pytest.fixture
+def stored(tmp_path):
+    graph = suiting(nodes=90, features="sparse", directed=True)
+    splits = random_splits(graph.labels, count=2)
+    return save_graph(tmp_path / "likes", graph, splits=splits)
+
+
+def test_a_divided_graph_is_the_same_graph(stored, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "ENTRIES_AT_ONCE", 50)
+    made = shard_graph(stored, 4, tmp_path / "four")
+    verify_graph(tmp_path / "four")
+    assert made.name == "likes"
+    rows, whole = made.graph.adjacency, stored.graph.adjacency
+    assert rows.num_entries == whole.num_entries
+    some = torch.tensor([5, 0, 88, 5])
+    assert torch.equal(rows.rows(some).to_dense(), whole.rows(some).to_dense())
+    assert torch.equal(rows[3:9].to_dense(), whole[3:9].to_dense())
+    assert rows.to("cpu") is rows
+    assert rows.to("meta").shape == whole.shape
+    assert torch.equal(made.graph.labels, stored.graph.labels)
+    for mine, other in zip(made.splits(), stored.splits(), strict=True):
+        assert torch.equal(mine.train, other.train)
+    for rank in range(4):
+        local = own_columns(made.graph, World(rank, 4)).adjacency
+        held = local.held
+        wanted = whole.to_dense()[:, held.start : held.stop]
+        found = local.rows(torch.arange(90)).to_dense()
+        assert torch.equal(found, wanted)
+
+
+def test_shards_can_be_divided_anew(stored, tmp_path):
+    three = shard_graph(stored, 3, tmp_path / "three")
+    again = shard_graph(three, 2, tmp_path / "again")
+    at_once = shard_graph(stored, 2, tmp_path / "at once")
+    assert again.about["arrays"] == at_once.about["arrays"]
+    assert again.about["bounds"] == at_once.about["bounds"]
+    (whole,) = (shard_graph(again, 1, tmp_path / "one").graph.adjacency.open(0),)
+    assert torch.equal(whole.columns, stored.graph.adjacency.columns)
+
+
+def test_a_shard_alone_cannot_be_looked_at_from_the_other_side(stored, tmp_path):
+    made = shard_graph(stored, 2, tmp_path / "two").graph
+    for look in (
+        lambda: made.adjacency.transposed,
+        lambda: made.adjacency.symmetric(),
+        lambda: made.induced(torch.arange(3)),
+        lambda: made.adjacency @ torch.ones(90, 2),
+        lambda: own_columns(made, World(1, 2)).adjacency.transposed,
+        lambda: LINK(directions="both").prepare(made),
+    ):
+        with pytest.raises(UserError, match="columns of this graph are divided"):
+            look()
+
+
+def test_another_number_of_processes_needs_other_shards(stored, tmp_path):
+    made = shard_graph(stored, 2, tmp_path / "two").graph
+    with pytest.raises(UserError, match="2 shards and there are 3 processes"):
+        own_columns(made, World(0, 3))
+
+
+def test_a_shard_moves_with_what_it_knows():
+    rows = cut(suiting(nodes=40).adjacency, range(5, 20))
+    moved = rows.to("cpu")
+    assert (moved.held, moved.num_columns) == (range(5, 20), 40)
+    assert torch.equal(moved.loads, rows.loads)
+    assert isinstance(moved[:3], Adjacency)
