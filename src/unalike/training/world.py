@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 from jaxtyping import Float
 from torch import Tensor
+from torch._C._distributed_c10d import Store
 from torch.distributed.rendezvous import rendezvous
 
 from unalike.errors import UserError
@@ -145,7 +146,7 @@ def joined(device: str = "cpu") -> Iterator[World]:
         dist.destroy_process_group()
 
 
-def _join(device: torch.device) -> dist.Store:
+def _join(device: torch.device) -> Store:
     try:
         store, rank, size = next(rendezvous("env://"))
     except (dist.DistError, ValueError) as error:
