@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -23,6 +24,12 @@ class Batch:
     """A subgraph; its ids are places in the graph it was cut from."""
     weight: Float[Tensor, " nodes"]
     """What each node counts for in the loss; 0: not learned from."""
+    counts: bool = True
+    """Is this the process that learns from it? Others may work on it to keep step."""
+
+
+Cut = Callable[[], Batch]
+"""A batch that is drawn, and cut out of the graph when it is called for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +45,18 @@ class Batching(ABC):
         return "adamw"
 
     @abstractmethod
+    def drawn(self, graph: Graph, train: Ids, chance: torch.Generator) -> Iterator[Cut]:
+        """The batches of one epoch, yet to be cut; each has a node to learn from.
+
+        The same state of `chance`, a generator on the CPU, gives the same batches,
+        whichever of them are called for.
+        """
+
     def epoch(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[Batch]:
-        """The batches of one epoch; each has a node to learn from.
-
-        The same state of `chance`, a generator on the CPU, gives the same batches.
-        """
+        """The batches of one epoch."""
+        return (cut() for cut in self.drawn(graph, train, chance))
 
     def cover(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
         """Pieces to score: every node is in exactly one of them."""
@@ -68,13 +80,16 @@ def induced_graphs(graph: Graph, pieces: Iterable[Ids]) -> Iterator[Graph]:
 
 def induced_batches(
     graph: Graph, pieces: Iterable[Ids], weight: Float[Tensor, " nodes"]
-) -> Iterator[Batch]:
+) -> Iterator[Cut]:
     """The subgraphs that pieces induce, where there is something to learn."""
     learn_symmetry(graph)
     for ids in pieces:
-        counts = weight[ids]
-        if counts.any():
-            yield Batch(graph.induced(ids), counts)
+        if weight[ids].any():
+            yield partial(_induced_batch, graph, ids, weight)
+
+
+def _induced_batch(graph: Graph, ids: Ids, weight: Float[Tensor, " nodes"]) -> Batch:
+    return Batch(graph.induced(ids), weight[ids])
 
 
 def learn_symmetry(graph: Graph) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from unalike.adjacency import Ids
-from unalike.batchings.batching import Batch, Batching, weight_of_train
+from unalike.batchings.batching import Batch, Batching, Cut, weight_of_train
 from unalike.graph import Graph
 
 
@@ -16,8 +17,6 @@ from unalike.graph import Graph
 class Full(Batching):
     """One batch: the graph itself."""
 
-    def epoch(
-        self, graph: Graph, train: Ids, chance: torch.Generator
-    ) -> Iterator[Batch]:
+    def drawn(self, graph: Graph, train: Ids, chance: torch.Generator) -> Iterator[Cut]:
         if len(train):
-            yield Batch(graph, weight_of_train(graph, train))
+            yield partial(Batch, graph, weight_of_train(graph, train))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unalike.adjacency import Adjacency, Ids
-from unalike.batchings.batching import Batch, Batching
+from unalike.batchings.batching import Batch, Batching, Cut
 from unalike.batchings.checks import at_least_one
 from unalike.errors import UserError
 from unalike.graph import Graph
@@ -37,15 +38,19 @@ class Neighbours(Batching):
             told = ", ".join(map(str, self.fan_out)) or "empty"
             raise UserError(f"fan_out is {told}; it needs numbers of at least 1.")
 
-    def epoch(
-        self, graph: Graph, train: Ids, chance: torch.Generator
-    ) -> Iterator[Batch]:
-        entering = graph.adjacency.transposed.to("cpu")
+    def drawn(self, graph: Graph, train: Ids, chance: torch.Generator) -> Iterator[Cut]:
         order = torch.randperm(len(train), generator=chance)
         for first in range(0, len(train), self.size):
             seeds = train.cpu()[order[first : first + self.size]]
-            nodes, rows = self._around(entering, seeds, chance)
-            yield _batch(graph, nodes, rows, len(seeds))
+            # Each batch has a chance of its own, so that one may be left out.
+            draw = int(torch.randint(2**62, (1,), generator=chance))
+            yield partial(self._cut, graph, seeds, draw)
+
+    def _cut(self, graph: Graph, seeds: Ids, draw: int) -> Batch:
+        entering = graph.adjacency.transposed.to("cpu")
+        chance = torch.Generator().manual_seed(draw)
+        nodes, rows = self._around(entering, seeds, chance)
+        return _batch(graph, nodes, rows, len(seeds))
 
     def _around(
         self, entering: Adjacency, seeds: Ids, chance: torch.Generator

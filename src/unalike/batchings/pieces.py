@@ -11,8 +11,8 @@ import torch
 
 from unalike.adjacency import Ids
 from unalike.batchings.batching import (
-    Batch,
     Batching,
+    Cut,
     induced_batches,
     induced_graphs,
     weight_of_train,
@@ -36,9 +36,7 @@ class Pieces(Batching):
     def pieces(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
         """Distinct nodes of each piece; all pieces together hold every node once."""
 
-    def epoch(
-        self, graph: Graph, train: Ids, chance: torch.Generator
-    ) -> Iterator[Batch]:
+    def drawn(self, graph: Graph, train: Ids, chance: torch.Generator) -> Iterator[Cut]:
         weight = weight_of_train(graph, train)
         yield from induced_batches(graph, self.pieces(graph, chance), weight)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from unalike.adjacency import Adjacency, Ids
-from unalike.batchings.batching import Batch, Batching, weight_of_train
+from unalike.batchings.batching import Batch, Batching, Cut, weight_of_train
 from unalike.batchings.checks import at_least_one
 from unalike.graph import Graph
 
@@ -41,32 +44,34 @@ class Rows(Batching):
     def mover(self) -> str:
         return self.tables
 
-    def epoch(
-        self, graph: Graph, train: Ids, chance: torch.Generator
-    ) -> Iterator[Batch]:
+    def drawn(self, graph: Graph, train: Ids, chance: torch.Generator) -> Iterator[Cut]:
         return STYLES[self.style](self, graph, train, chance)
 
 
 def shuffled(
     rows: Rows, graph: Graph, train: Ids, chance: torch.Generator
-) -> Iterator[Batch]:
+) -> Iterator[Cut]:
     """Every train node once, in batches of one size but for the last."""
     order = torch.randperm(len(train), generator=chance)
     for part in order.split(rows.size) if len(order) else ():
-        batch = graph.rows(train[part].to(graph.labels.device))
-        yield Batch(batch, torch.ones_like(batch.labels, dtype=torch.float32))
+        ids = train[part].to(graph.labels.device)
+        yield partial(_cut, graph, ids, torch.ones(len(ids), device=ids.device))
 
 
 def one_range(
     rows: Rows, graph: Graph, train: Ids, chance: torch.Generator
-) -> Iterator[Batch]:
+) -> Iterator[Cut]:
     """One range of nodes, all of them seen, the train nodes among them learned from."""
     bounds = even_ranges(graph.adjacency, rows.parts)
     part = int(torch.randint(len(bounds) - 1, (1,), generator=chance))
     ids = torch.arange(bounds[part], bounds[part + 1], device=graph.labels.device)
     weight = weight_of_train(graph, train)[ids]
     if weight.any():
-        yield Batch(graph.rows(ids), weight)
+        yield partial(_cut, graph, ids, weight)
+
+
+def _cut(graph: Graph, ids: Ids, weight: Float[Tensor, " nodes"]) -> Batch:
+    return Batch(graph.rows(ids), weight)
 
 
 def even_ranges(adjacency: Adjacency, parts: int) -> list[int]:
@@ -85,7 +90,7 @@ def even_ranges(adjacency: Adjacency, parts: int) -> list[int]:
     return [0, *found.tolist(), nodes]
 
 
-STYLES: dict[Style, Callable[[Rows, Graph, Ids, torch.Generator], Iterator[Batch]]] = {
+STYLES: dict[Style, Callable[[Rows, Graph, Ids, torch.Generator], Iterator[Cut]]] = {
     "shuffled": shuffled,
     "paper": one_range,
 }

@@ -11,8 +11,8 @@ import torch
 
 from unalike.adjacency import Ids
 from unalike.batchings.batching import (
-    Batch,
     Batching,
+    Cut,
     induced_batches,
     weight_of_train,
 )
@@ -45,15 +45,13 @@ class Saint(Batching):
     def draw(self, graph: Graph, chance: torch.Generator) -> Ids:
         """The nodes of one subgraph, with repeats."""
 
-    def epoch(
-        self, graph: Graph, train: Ids, chance: torch.Generator
-    ) -> Iterator[Batch]:
+    def drawn(self, graph: Graph, train: Ids, chance: torch.Generator) -> Iterator[Cut]:
         weight = weight_of_train(graph, train)
         if self.normalised:
             seen = self._inclusion(graph)
             graph, weight = seen.weigh(graph), weight * seen.loss_weight
-        drawn = (self._sample(graph, chance) for _ in range(self.steps))
-        yield from induced_batches(graph, drawn, weight)
+        samples = (self._sample(graph, chance) for _ in range(self.steps))
+        yield from induced_batches(graph, samples, weight)
 
     def cover(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
         yield from COVERS[self.scoring](graph, chance)

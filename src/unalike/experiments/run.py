@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from unalike.batchings import BATCHINGS
+from unalike.batchings.full import Full
+from unalike.batchings.rows import Rows
 from unalike.datasets import Source
 from unalike.errors import UserError
 from unalike.experiments.exam import Exam
@@ -21,6 +24,9 @@ from unalike.progress import SILENT, Progress
 from unalike.task import Solution
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.world import World, one_first
+
+WHOLE = (Full, Rows)
+"""Batchings that give processes nothing to take turns with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +108,15 @@ def sit(
 
 def check_divides(method: Method, world: World) -> None:
     """Refuse a method that cannot be divided among processes."""
-    if world.size > 1 and not method.divides:
-        able = [name for name, kind in METHODS.items() if kind.divides]
-        raise UserError(
-            f"{name_of(method)} cannot be divided among {world.size} processes: it "
-            f"needs the whole graph in one; those that can are {', '.join(able)}."
-        )
+    if world.size == 1 or method.divides or method.takes_turns:
+        return
+    able = ", ".join(name for name, kind in METHODS.items() if kind.divides)
+    parts = ", ".join(name for name, kind in BATCHINGS.items() if kind not in WHOLE)
+    raise UserError(
+        f"{name_of(method)} cannot be divided among {world.size} processes: it needs "
+        f"the whole graph in one; those that can are {able}, and message passing with "
+        f"batches: {parts}."
+    )
 
 
 def run_together(

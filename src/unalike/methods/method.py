@@ -47,6 +47,11 @@ class Method(ABC):
     may_differ: ClassVar[frozenset[str]] = frozenset()
     """Options in which the runs of one stack may differ; the others are its shape."""
 
+    @property
+    def takes_turns(self) -> bool:
+        """Can several processes each learn from some of its batches?"""
+        return False
+
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
         """Score every node, learning from the labels the task shows."""
         return self.solve_all([task], device=device)[0]
@@ -117,6 +122,10 @@ class MessagePassing(Trained):
     batching: SubgraphBatching = field(default_factory=Full)
     """What a step learns from: the whole graph, or a part with its inner edges."""
 
+    @property
+    def takes_turns(self) -> bool:
+        return not isinstance(self.batching, Full)
+
 
 def solve_together(
     members: Sequence[tuple[Method, Task]],
@@ -152,7 +161,9 @@ def solve_stack(
     """Solve tasks on one graph by methods of one shape, as many at once as pays."""
     device = torch.device(device)
     world = World.here()
-    prepared = own_columns(methods[0].prepare(tasks[0].graph), world)
+    prepared = methods[0].prepare(tasks[0].graph)
+    if methods[0].divides:
+        prepared = own_columns(prepared, world)
     runs = [
         Run(
             method.network,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -12,14 +12,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unalike.adjacency import Ids
-from unalike.batchings.batching import Batching
+from unalike.batchings.batching import Batch, Batching
 from unalike.batchings.prefetch import Prefetch
 from unalike.graph import Graph
 from unalike.task import Task
 from unalike.training.carry import carried
-from unalike.training.epoch import learn
+from unalike.training.descent import Slopes, descend, slopes_of
 from unalike.training.scoring import on_host, rows_of, score
 from unalike.training.state import State
+from unalike.training.turns import mean_slopes, own_batches
+from unalike.training.world import World
 
 
 @dataclass(eq=False)
@@ -35,6 +37,8 @@ class BatchEpochs:
     task: Task
     batching: Batching
     device: torch.device
+    world: World = field(default_factory=World)
+    """The processes that learn from a batch each, and then take one step."""
     waited: float = 0.0
     """Seconds spent waiting for batches."""
     learned: float = 0.0
@@ -48,13 +52,19 @@ class BatchEpochs:
         """One more epoch."""
         chance = torch.Generator().manual_seed(self.task.seed)
         draw = int(torch.randint(2**62, (self.state.epoch + 1,), generator=chance)[-1])
+        if self.world.size > 1:
+            # What is dropped differs by process, also after a checkpoint.
+            torch.manual_seed(draw + 1 + self.world.rank)
         self._learn(chance.manual_seed(draw))
+        for buffer in self.state.stack.buffers.values():
+            self.world.follow_first(buffer)
         for table in self.state.stack.tables.values():
             table.settle(self.state.last_step())
         scores = self._score(self.task.valid, chance, best=False)
         labels = self.graph.labels[self.task.valid.to(self.graph.labels.device)]
         weight = torch.ones(scores.shape[:2], device=self.device)
         grade = self.task.metric.grade(scores, labels.to(self.device), weight)
+        self.world.follow_first(grade)
         self.state.note_grade(grade)
         self.state.keep_best()
         self.state.epoch += 1
@@ -74,24 +84,30 @@ class BatchEpochs:
         return self._score(everything, chance, best=True)
 
     def _learn(self, chance: torch.Generator) -> None:
-        began, stack = time.perf_counter(), self.state.stack
+        began = time.perf_counter()
         losses: list[Tensor] = []
         counts: list[Tensor] = []
-        metric = self.task.metric
-        drawn = self.batching.epoch(self.graph, self.task.train, chance)
-        batches = Prefetch(carried(drawn, self.device))
+        drawn = self.batching.drawn(self.graph, self.task.train, chance)
+        own = own_batches(drawn, self.world)
+        batches = Prefetch(carried(own, self.device))
         for batch in batches:
-            weight = batch.weight * self.task.weights_of(batch.graph.labels)
-            weight = weight.expand(stack.num_runs, -1)
-            first = stack.products(batch.graph)
-            losses.append(learn(self.state, batch.graph, weight, first, metric))
-            counts.append(weight[0].sum())
+            slopes = mean_slopes(self._slopes(batch), self.world, counts=batch.counts)
+            descend(self.state, slopes)
+            losses.append(slopes.loss)
+            counts.append(slopes.weight[0])
             self.entries += batch.graph.adjacency.num_entries
         self.waited += batches.waited
         self.learned += time.perf_counter() - began
         if losses:
             shares = torch.stack(counts) / torch.stack(counts).sum()
             self.state.note_loss(shares @ torch.stack(losses))
+
+    def _slopes(self, batch: Batch) -> Slopes:
+        stack, graph = self.state.stack, batch.graph
+        weight = batch.weight * self.task.weights_of(graph.labels)
+        weight = weight.expand(stack.num_runs, -1)
+        metric = self.task.metric
+        return slopes_of(stack, graph, weight, stack.products(graph), metric)
 
     def _score(
         self, ids: Ids, chance: torch.Generator, *, best: bool

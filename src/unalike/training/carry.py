@@ -38,7 +38,7 @@ def carried(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
     for batch in batches:
         with torch.cuda.stream(side):
             graph = _brought(batch.graph, device)
-            moved = Batch(graph, batch.weight.to(device))
+            moved = replace(batch, graph=graph, weight=batch.weight.to(device))
             side.synchronize()
         for tensor in (*_tensors(graph), moved.weight):
             tensor.record_stream(main)

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unalike.graph import Graph
-from unalike.kernels import kernels_of
 from unalike.metrics import Metric
+from unalike.training.descent import descend, slopes_of
 from unalike.training.plan import Plan
 from unalike.training.scoring import rows_of, score
 from unalike.training.stack import Stacked
@@ -81,44 +81,12 @@ class Epochs:
             name: product[: plan.learn.num_nodes]
             for name, product in self.first.items()
         }
-        loss = learn(self.state, plan.learn, plan.learn_weight, leading, self.metric)
-        self.state.note_loss(loss)
-        self.state.stack.products(self.plan.rows, out=self.first)
-        grade(self.state, self.plan, self.first, self.metric)
-
-
-def learn(
-    state: State,
-    batch: Graph,
-    weight: Float[Tensor, "runs nodes"],
-    first: Stacked,
-    metric: Metric,
-) -> Float[Tensor, " runs"]:
-    """One step on a batch; the loss before it."""
-    stack = state.stack
-    leaves = {
-        name: product.detach().requires_grad_() for name, product in first.items()
-    }
-    rest = stack.rest.now[0].detach().requires_grad_()
-    scores = stack.scores(batch, leaves, rest, stack.buffers, training=True)
-    loss = metric.loss(scores, batch.labels, weight)
-    slope, *slopes = torch.autograd.grad(
-        loss.sum(), [rest, *leaves.values()], materialize_grads=True
-    )
-    step = state.next_step()
-    inputs = stack.template.inputs(batch)
-    for (name, matrix), wanted in zip(inputs.items(), slopes, strict=True):
-        if name in stack.spans:
-            slope[:, stack.spans[name]] += total(wanted)
-        stack.tables[name].move(matrix, wanted, step)
-    kernels_of(rest.device).adamw(stack.rest, slope[None], step)
-    return loss.detach()
-
-
-def total(slope: Float[Tensor, "nodes runs hidden"]) -> Float[Tensor, "runs hidden"]:
-    """The sum over nodes, as a product, which cards take faster than a sum."""
-    ones = slope.new_ones(len(slope))
-    return (ones @ slope.flatten(1)).view_as(slope[0])
+        stack, weight = self.state.stack, plan.learn_weight
+        slopes = slopes_of(stack, plan.learn, weight, leading, self.metric)
+        descend(self.state, slopes)
+        self.state.note_loss(slopes.loss)
+        stack.products(plan.rows, out=self.first)
+        grade(self.state, plan, self.first, self.metric)
 
 
 @torch.no_grad()

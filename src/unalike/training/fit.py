@@ -132,7 +132,10 @@ def begin(
         where = "batches stream to the card" if there is None else "all on the card"
         progress.stage(f"{size_of(graph) / 2**30:.1f} GiB graph: {where}", None, "")
     source = graph if there is None else there
-    return BatchEpochs(state, source, task, batching, device)
+    # Where rows are divided, all processes work on the same batch.
+    row_wise, world = state.stack.template.row_wise, state.stack.world
+    taking_turns = World() if row_wise else world
+    return BatchEpochs(state, source, task, batching, device, taking_turns)
 
 
 def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:

@@ -105,10 +105,14 @@ class State:
 
     def agree(self) -> None:
         """Make sure that what every process has computed for itself is the same."""
-        if self.stack.world.size > 1:
-            weights = self.stack.rest.now.cpu().contiguous().view(torch.uint8)
-            digest = sha256(weights.numpy().tobytes()).hexdigest()
-            self.stack.world.agree({"weights after training": digest})
+        if self.stack.world.size == 1:
+            return
+        digest = sha256()
+        for name, weights in self._all_weights().items():
+            if name not in self.stack.divided:
+                here = weights.now.cpu().contiguous().view(torch.uint8)
+                digest.update(here.numpy().tobytes())
+        self.stack.world.agree({"weights after training": digest.hexdigest()})
 
     def _keep(self, best: Shaped[Tensor, "runs ..."], now: Tensor) -> None:
         runs = self.improved.view(-1, *[1] * (now.dim() - 1))

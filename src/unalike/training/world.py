@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch._C._distributed_c10d import Store
 from torch.distributed.rendezvous import rendezvous
@@ -25,7 +25,7 @@ TOLD = "told"
 
 @dataclass(frozen=True)
 class World:
-    """Processes that hold a part of each divided table, and all of the rest.
+    """Processes that hold a part of each divided table, or learn from a batch each.
 
     A world of one talks to nobody.
     """
@@ -69,6 +69,12 @@ class World:
         if self.size > 1:
             with _company():
                 dist.broadcast(numbers, self.size - 1)
+
+    def follow_first(self, numbers: Shaped[Tensor, "*shape"]) -> None:
+        """Replace numbers by those of the leading process."""
+        if self.size > 1:
+            with _company():
+                dist.broadcast(numbers, 0)
 
     def least(self, number: int) -> int:
         """The smallest of the numbers that the processes name."""

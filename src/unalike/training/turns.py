@@ -1,0 +1,78 @@
+"""Turns: processes learn from a batch each, and take the same step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.adjacency import Adjacency
+from unalike.batchings.batching import Batch, Cut
+from unalike.kernels import kernels_of
+from unalike.training.descent import Slopes
+from unalike.training.world import World
+
+
+def own_batches(drawn: Iterable[Cut], world: World) -> Iterator[Batch]:
+    """The batches of this process, one for each step.
+
+    Where the last step has fewer batches than there are processes, those left over
+    work on one that another process counts, so that all take equally many steps.
+    """
+    coming = iter(drawn)
+    while step := list(islice(coming, world.size)):
+        batch = step[world.rank % len(step)]()
+        yield replace(batch, counts=world.rank < len(step))
+
+
+def mean_slopes(own: Slopes, world: World, *, counts: bool) -> Slopes:
+    """The slopes of the loss over the batches of all processes, in one message.
+
+    A loss is a mean by weight, so that of all batches is the mean of theirs.
+    """
+    if world.size == 1:
+        return own
+    gradients = [
+        gradient_of(matrix, own.products[name]) for name, matrix in own.inputs.items()
+    ]
+    weight = counts * own.weight[:, None]
+    means = [own.loss[:, None], own.rest, *gradients]
+    weighed, *sums = sum_of([weight, *(weight * mean for mean in means)], world)
+    loss, rest, *tables = (part / weighed for part in sums)
+    return Slopes(
+        loss=loss[:, 0],
+        weight=weighed[:, 0],
+        rest=rest,
+        inputs={
+            name: each_alone(table)
+            for name, table in zip(own.inputs, tables, strict=True)
+        },
+        products=dict(zip(own.inputs, tables, strict=True)),
+    )
+
+
+def sum_of(parts: list[Tensor], world: World) -> list[Tensor]:
+    """The sums of tensors over all processes."""
+    numbers = torch.cat([part.flatten() for part in parts])
+    world.sum(numbers)
+    pieces = numbers.split([part.numel() for part in parts])
+    return [piece.view_as(part) for piece, part in zip(pieces, parts, strict=True)]
+
+
+def gradient_of(
+    matrix: Adjacency, slope: Float[Tensor, "nodes runs hidden"]
+) -> Float[Tensor, "rows runs hidden"]:
+    """The slope at a table, from that at its product with a matrix."""
+    gather = kernels_of(slope.device).gather
+    found: Tensor = gather(matrix.transposed, slope.flatten(1).float())
+    return found.unflatten(1, slope.shape[1:])
+
+
+def each_alone(table: Float[Tensor, "rows runs hidden"]) -> Adjacency:
+    """The matrix whose product with a table is the table itself."""
+    rows = torch.arange(len(table) + 1, device=table.device)
+    return Adjacency(rows, rows[:-1], len(table))
