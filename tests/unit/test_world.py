@@ -13,10 +13,12 @@ from worlds import free_port, join_and_work, together
 
 from unalike import Task, UserError
 from unalike.batchings.full import Full
+from unalike.batchings.random_parts import RandomParts
 from unalike.batchings.rows import Rows
 from unalike.datasets import find
 from unalike.experiments.run import check_divides, run
 from unalike.methods.gcn import GCN
+from unalike.methods.label_propagation import LabelPropagation
 from unalike.methods.link import LINK
 from unalike.methods.link_concat import LINKConcat
 from unalike.methods.linkx import LINKX
@@ -141,9 +143,12 @@ def test_more_processes_than_columns_are_refused():
 
 
 def test_a_method_that_needs_the_whole_graph_is_refused():
-    with pytest.raises(UserError, match="gcn cannot be divided among 3 processes"):
+    with pytest.raises(UserError, match="gcn cannot be divided among 3 .* neighbours"):
         check_divides(GCN(), World(0, 3))
+    with pytest.raises(UserError, match="label-propagation cannot be divided"):
+        check_divides(LabelPropagation(), World(0, 3))
     check_divides(GCN(), World())
+    check_divides(GCN(batching=RandomParts()), World(1, 3))
     check_divides(LINKX(batching=Full()), World(2, 3))
 
 
@@ -184,7 +189,10 @@ KEPT = LINKX(
 )
 
 
-def trained(path, saves=None):
+DEALT = GCN(hidden=8, training=Training(epochs=8), batching=RandomParts(parts=3))
+
+
+def trained(path, saves=None, method=KEPT):
     """The curve of a training that is kept, or stopped after some saves."""
     torch.set_num_threads(1)
     save, done = Checkpoint.save, []
@@ -199,7 +207,7 @@ def trained(path, saves=None):
     try:
         keep = Checkpoint(path, "key", every=0.0)
         tasks = tasks_of(suiting(), 1)
-        return told(solve_stack([KEPT], tasks, checkpoint=keep)[0]), done[0]
+        return told(solve_stack([method], tasks, checkpoint=keep)[0]), done[0]
     except StoppedError:
         return None
     finally:
@@ -217,3 +225,12 @@ def test_other_numbers_of_processes_go_on_from_a_checkpoint(tmp_path):
     trained(path, 3)
     assert together(2, trained, path) == [(whole, 4)] * 2
     assert not list(tmp_path.iterdir())
+
+
+def test_processes_that_take_turns_go_on_from_a_checkpoint(tmp_path):
+    whole = together(2, trained, tmp_path / "whole", None, DEALT)
+    path = tmp_path / "state"
+    together(2, trained, path, 3, DEALT)
+    found = together(2, trained, path, None, DEALT)
+    assert [curve for curve, _ in found] == [curve for curve, _ in whole]
+    assert [began for _, began in found] == [4, 4]

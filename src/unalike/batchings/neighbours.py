@@ -39,15 +39,15 @@ class Neighbours(Batching):
             raise UserError(f"fan_out is {told}; it needs numbers of at least 1.")
 
     def drawn(self, graph: Graph, train: Ids, chance: torch.Generator) -> Iterator[Cut]:
+        entering = graph.adjacency.transposed.to("cpu")
         order = torch.randperm(len(train), generator=chance)
         for first in range(0, len(train), self.size):
             seeds = train.cpu()[order[first : first + self.size]]
             # Each batch has a chance of its own, so that one may be left out.
             draw = int(torch.randint(2**62, (1,), generator=chance))
-            yield partial(self._cut, graph, seeds, draw)
+            yield partial(self._cut, graph, entering, seeds, draw)
 
-    def _cut(self, graph: Graph, seeds: Ids, draw: int) -> Batch:
-        entering = graph.adjacency.transposed.to("cpu")
+    def _cut(self, graph: Graph, entering: Adjacency, seeds: Ids, draw: int) -> Batch:
         chance = torch.Generator().manual_seed(draw)
         nodes, rows = self._around(entering, seeds, chance)
         return _batch(graph, nodes, rows, len(seeds))

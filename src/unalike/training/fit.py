@@ -132,10 +132,10 @@ def begin(
         where = "batches stream to the card" if there is None else "all on the card"
         progress.stage(f"{size_of(graph) / 2**30:.1f} GiB graph: {where}", None, "")
     source = graph if there is None else there
-    # Where rows are divided, all processes work on the same batch.
-    row_wise, world = state.stack.template.row_wise, state.stack.world
-    taking_turns = World() if row_wise else world
-    return BatchEpochs(state, source, task, batching, device, taking_turns)
+    # Processes that divide columns work on the same batch, each on its own of them.
+    divides = state.stack.template.row_wise
+    world = World() if divides else state.stack.world
+    return BatchEpochs(state, source, task, batching, device, world)
 
 
 def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:
