@@ -59,6 +59,13 @@ def test_what_is_wrong_everywhere_is_said_once(stored):
     assert "gcn cannot be divided among 2 processes" in many.stderr
 
 
+def test_batches_are_shared_out_among_processes(stored):
+    words = ["train", stored, "gcn", *QUICK, "--json", "--processes", "2"]
+    many = ran("-m", "unalike", *words, "random-parts", "--parts", "3")
+    assert (many.returncode, many.stderr) == (0, "")
+    assert scores(many.stdout)["valid"] > 0.5
+
+
 def test_shards_are_told_as_json(stored, tmp_path, capsys):
     words = ["shard", stored, "--parts", "3", "--out", f"{tmp_path}/three", "--json"]
     assert main(words) == 0

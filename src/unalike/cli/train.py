@@ -62,7 +62,7 @@ def command(
         splits: Numbers of splits separated by commas, or all.
         seed: Where chance begins; split i of a run begins at seed + i.
         device: cpu, cuda, or auto: a GPU where there is one.
-        processes: Divide the columns of the adjacency among so many processes.
+        processes: Divide the columns of the adjacency, or the batches, among so many.
         checkpoint: Keep the state in this folder; go on from it if it is there.
         save: Write the model of the split with the best validation grade to this file.
         metric: Learn for and grade by this metric instead of the dataset's own.
