@@ -5,7 +5,6 @@ import math
 import pickle
 import zipfile
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +12,6 @@ import pytest
 import scipy.sparse
 import torch
 from graphs import drawn, suiting, tasks_of
-from hypothesis import given
-from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -31,9 +28,6 @@ def trained(method=None, **graph):
     (task,) = tasks_of(suiting(nodes=60, **graph))
     method = method or LINKX(hidden=4, training=QUICK)
     return learn(method, task)[0]
-
-
-trained_once = cache(trained)
 
 
 @pytest.fixture
@@ -206,11 +200,12 @@ def test_edges_that_nothing_looks_at_need_no_names():
     assert len(model.predict(features=np.ones((3, 2))).labels) == 3
 
 
-@given(st.floats(1e-3, 1e3), st.integers(0, 1000))
-def test_a_temperature_changes_probabilities_and_no_answer(warm, seed):
-    draw = torch.Generator().manual_seed(seed)
-    scores = torch.randn(50, 2, generator=draw)
-    cold = trained_once()
+@pytest.mark.parametrize("warm", [1e-3, 0.3, 2.0, 1e3])
+def test_a_temperature_changes_probabilities_and_no_answer(warm):
+    draw = torch.Generator().manual_seed(0)
+    scores = torch.randn(500, 2, generator=draw)
+    scores[:250, 1] = scores[:250, 0] * (1 + 2**-23)  # next to each other
+    cold = trained()
     told = replace(cold, temperature=warm).prediction(scores)
     wanted = (scores.double() / warm).softmax(1)
     torch.testing.assert_close(told.probabilities, wanted)
