@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -14,9 +15,23 @@ SHARPEST = 1000.0
 """The most that scores are multiplied by, where all of them are right."""
 FLATTEST = 1e-3
 """The least, where they are no better than chance."""
+LEAST_SHARE = 1e-6
+"""What a share of 0 counts as: an answer may be wrong, but not infinitely so."""
 STEPS = 100
 EXACT = 1e-9
 BINS = 15
+
+
+def logits_of(shares: Scores) -> Scores:
+    """Numbers of which a softmax makes the same shares, scaled to a sum of 1.
+
+    A node without any share may be of every class alike.
+    """
+    shares = shares.double()
+    total = shares.sum(1, keepdim=True)
+    even = torch.full_like(shares, 1 / shares.shape[1])
+    scaled = torch.where(total > 0, shares / total, even)
+    return scaled.clamp(min=LEAST_SHARE).log()
 
 
 def temperature(scores: Scores, labels: Labels) -> float:

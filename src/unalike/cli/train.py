@@ -68,7 +68,7 @@ def command(
         metric: Learn for and grade by this metric instead of the dataset's own.
         both_ways: Let every edge go both ways, also where direction is usually kept.
         class_weights: balanced lets every class count alike in the loss.
-        calibrate: Find the temperature of the valid nodes; tell what it changes.
+        calibrate: Find the temperature of the valid nodes; a saved model keeps it.
         figures: Folder for a confusion matrix and a reliability plot of the test nodes.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
@@ -88,7 +88,13 @@ def command(
             method,
             splits=parse_splits(splits),
             seed=seed,
-            place=Place(device=there, progress=bar, checkpoint=checkpoint, model=save),
+            place=Place(
+                device=there,
+                progress=bar,
+                checkpoint=checkpoint,
+                model=save,
+                calibrate=calibrate,
+            ),
         )
     if world.leads:
         told = document(sitting, calibrate=calibrate, figures=figures, save=save)
@@ -107,8 +113,11 @@ def document(
         drawn = draw_answers(sitting, figures, calibrate=calibrate)
         told["figures"] = list(map(str, drawn))
     if save is not None:
-        split, size = results[best_of(results)].split, save.stat().st_size
+        best, size = best_of(results), save.stat().st_size
+        split = results[best].split
         told["model"] = {"file": str(save), "bytes": size, "split": split}
+        if calibrate:
+            told["model"]["temperature"] = told["calibration"][best]["temperature"]
     return told
 
 
@@ -195,6 +204,9 @@ def extras(told: dict[str, Any]) -> Iterator[str]:
     for file in told.get("figures", []):
         yield f"wrote {file}"
     if kept := told.get("model"):
+        warm = kept.get("temperature")
+        how = "" if warm is None else f" with its temperature of {warm:.2f}"
         yield (
-            f"split {kept['split']} is saved in {kept['file']}, {kept['bytes']:,} bytes"
+            f"split {kept['split']} is saved in {kept['file']}{how}, "
+            f"{kept['bytes']:,} bytes"
         )

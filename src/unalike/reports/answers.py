@@ -8,6 +8,7 @@ from unalike.datasets import Source
 from unalike.errors import UserError
 from unalike.experiments.assessment import assess, confused, pooled
 from unalike.experiments.run import Sitting
+from unalike.experiments.view import Seen
 from unalike.methods import name_of
 from unalike.reports.canvas import keep
 from unalike.reports.confusion import Confused, draw_confusion
@@ -37,7 +38,8 @@ def draw_answers(sitting: Sitting, folder: Path, *, calibrate: bool) -> list[Pat
 
 def class_names(dataset: Source, count: int) -> list[str]:
     """What the user calls the classes, or their numbers."""
-    known = dataset.about.get("class_names") if isinstance(dataset, Stored) else None
+    source = dataset.source if isinstance(dataset, Seen) else dataset
+    known = source.about.get("class_names") if isinstance(source, Stored) else None
     return list(map(str, known or range(count)))
 
 
