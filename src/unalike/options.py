@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -43,6 +43,7 @@ def _subcommand(name: str, kind: type) -> list[Any]:
     return [tyro.conf.subcommand(name, description=kind.__doc__)]
 
 
+@cache
 def choices(settings: type) -> dict[str, dict[str, type]]:
     """The fields of a dataclass that hold one of several kinds, and those kinds."""
     hints = get_type_hints(settings, include_extras=True)

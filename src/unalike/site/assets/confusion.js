@@ -12,6 +12,8 @@ const confusion = (() => {
       : count.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 });
   const percent = (share) => (words.there(share) ? `${Math.round(100 * share)} %` : "–");
 
+  const ink = (share) => `var(--${share > 0.5 ? "page" : share > 0 ? "ink" : "quiet"})`;
+
   function entries(matrix) {
     return matrix.flatMap((row, from) => {
       const all = row.reduce((sum, count) => sum + count, 0);
@@ -20,9 +22,8 @@ const confusion = (() => {
   }
 
   function title(names, { from, to, count, share }) {
-    const nodes = words.count(count, "node");
-    const answer = from === to ? "rightly answered" : `answered ${names[to]}`;
-    return `${names[from]}, ${answer}: ${nodes}, ${percent(share)} of the class`;
+    const lines = [`class ${names[from]}`, `answer ${names[to]}`];
+    return [...lines, words.count(count, "node"), `${percent(share)} of the class`].join("\n");
   }
 
   function marks(Plot, found, names) {
@@ -36,29 +37,29 @@ const confusion = (() => {
         : Plot.text(found, {
             x,
             y,
-            text: ({ share, count }) => `${percent(share)}\n${compact(count)}`,
+            text: ({ share, count }) => (count ? `${percent(share)}\n${compact(count)}` : "0"),
             lineHeight: 1.25,
             fontSize: 11.5,
-            fill: ({ share }) => (share > 0.5 ? "var(--page)" : "var(--ink)"),
+            fill: ({ share }) => ink(share),
           }),
       Plot.tip(found, Plot.pointer({ x, y, title: (one) => title(names, one) })),
     ];
   }
 
   function map(found, names, caption) {
-    const ticks = names.length > NAMED ? { ticks: [] } : {};
     const tickFormat = (place) => short(names[place]);
+    const axis = { tickFormat, tickSize: 0, ...(names.length > NAMED ? { ticks: [] } : {}) };
     const longest = Math.max(...names.map((name) => short(name).length));
     const turned = longest * names.length > 36;
     return charts.figure(caption, (Plot, width) => ({
       width: Math.min(width, 440),
       aspectRatio: 1,
       padding: 0.03,
-      marginTop: 24,
-      marginLeft: names.length > NAMED ? 20 : 24 + 7 * longest,
+      marginTop: 26,
+      marginLeft: names.length > NAMED ? 20 : 18 + 7 * longest,
       marginBottom: turned && names.length <= NAMED ? 36 + 6 * longest : 40,
-      x: { label: "answer →", tickFormat, tickRotate: turned ? -45 : 0, ...ticks },
-      y: { label: "↓ true class", tickFormat, ...ticks },
+      x: { ...axis, label: "answer →", labelAnchor: "right", tickRotate: turned ? -45 : 0 },
+      y: { ...axis, label: "↓ class", labelAnchor: "top" },
       opacity: { domain: [0, 1], range: [0.04, 1] },
       marks: marks(Plot, found, names),
     }));

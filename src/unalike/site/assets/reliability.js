@@ -40,8 +40,12 @@ const reliability = (() => {
   }
 
   const title = ({ from, to, nodes, sure, right }) =>
-    `${percent(from)} to ${percent(to)} sure: ${words.count(nodes, "node")}\n` +
-    `${percent(sure, 1)} sure on average, right in ${percent(right, 1)}`;
+    [
+      words.count(nodes, "node"),
+      `${percent(from)} to ${percent(to)} sure`,
+      `mean ${percent(sure, 1)}`,
+      `right ${percent(right, 1)}`,
+    ].join("\n");
 
   function marks(Plot, found) {
     const [x, y] = ["sure", "right"];
@@ -52,7 +56,7 @@ const reliability = (() => {
     return [
       Plot.line(ends, { stroke: "var(--quiet)", strokeDasharray: "4 3" }),
       Plot.ruleX(found, { x, y1: "sure", y2: "right", stroke: "var(--family-1)", strokeWidth: 2 }),
-      Plot.line(found, { x, y, stroke: "var(--accent)", strokeOpacity: 0.5 }),
+      Plot.line(found, { x, y, stroke: "var(--accent)", strokeOpacity: 0.4 }),
       Plot.dot(found, { x, y, r: "nodes", fill: "var(--accent)" }),
       Plot.tip(found, Plot.pointer({ x, y, title })),
     ];
@@ -92,7 +96,7 @@ const reliability = (() => {
     const found = bins(told);
     const caption =
       `How often answers are right by how sure they are, ${words.count(splits, "split")} ` +
-      "together; dots on the diagonal can be taken at their word, larger ones hold more nodes";
+      "together. Dots on the dashed line can be taken at their word; larger ones hold more nodes.";
     const label = `Reliability plot; the calibration error is ${percent(told.error, 1)}`;
     return element(
       "div",
