@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -48,7 +49,7 @@ class Answers:
         )
 
     @classmethod
-    def revived(cls, told: Mapping[str, Any]) -> Answers:
+    def revived(cls, told: Any) -> Answers:
         """The answers that were written as JSON; a ValueError where they are none."""
         try:
             sure = told["reliability"]
@@ -57,20 +58,24 @@ class Answers:
                 reliability=None if sure is None else Reliability(**sure),
                 classes=told["classes"],
             )
-            sizes = found.sizes()
+            fit = found.fits()
         except (KeyError, TypeError) as error:
             raise ValueError(f"answers that are none: {error}") from None
-        if any(len(set(size)) > 1 for size in sizes):
+        if not fit:
             raise ValueError("answers whose parts do not fit together")
         return found
 
-    def sizes(self) -> list[list[int]]:
-        """Lengths that must be alike, in each part that is there."""
-        matrix, sure, names = self.confusion, self.reliability, self.classes
-        square = [] if matrix is None else [len(matrix), *map(len, matrix)]
-        named = [] if names is None else [len(names)]
-        bins = [] if sure is None else [len(part) for part in astuple(sure)]
-        return [square + named, bins]
+    def fits(self) -> bool:
+        """Are parts that belong together of one length, and numbers all numbers?"""
+        matrix, names = self.confusion or [], self.classes or []
+        bins = astuple(self.reliability) if self.reliability else ()
+        square = {len(matrix), *map(len, matrix), len(names or matrix)}
+        numbers = chain(*matrix, *bins)
+        return (
+            max(len(square), len({len(part) for part in bins})) == 1
+            and all(isinstance(number, int | float) for number in numbers)
+            and all(isinstance(name, str) for name in names)
+        )
 
 
 def counted(
