@@ -5,6 +5,7 @@ const confusion = (() => {
   const WRITTEN = 7;
   const NAMED = 20;
   const LONG = 12;
+  const WIDE = 7; // pixels of a letter
   const short = (name) => (name.length > LONG ? `${name.slice(0, LONG - 1)}…` : name);
   const compact = (count) =>
     count < 10000
@@ -50,19 +51,23 @@ const confusion = (() => {
     const tickFormat = (place) => short(names[place]);
     const axis = { tickFormat, tickSize: 0, ...(names.length > NAMED ? { ticks: [] } : {}) };
     const longest = Math.max(...names.map((name) => short(name).length));
-    const turned = longest * names.length > 36;
-    return charts.figure(caption, (Plot, width) => ({
-      width: Math.min(width, 440),
-      aspectRatio: 1,
-      padding: 0.03,
-      marginTop: 26,
-      marginLeft: names.length > NAMED ? 20 : 18 + 7 * longest,
-      marginBottom: turned && names.length <= NAMED ? 36 + 6 * longest : 40,
-      x: { ...axis, label: "answer →", labelAnchor: "right", tickRotate: turned ? -45 : 0 },
-      y: { ...axis, label: "↓ class", labelAnchor: "top" },
-      opacity: { domain: [0, 1], range: [0.04, 1] },
-      marks: marks(Plot, found, names),
-    }));
+    const marginLeft = names.length > NAMED ? 20 : 18 + WIDE * longest;
+    return charts.figure(caption, (Plot, room) => {
+      const width = Math.min(room, 440);
+      const turned = WIDE * longest * names.length > width - marginLeft - 20;
+      return {
+        width,
+        aspectRatio: 1,
+        padding: 0.03,
+        marginTop: 26,
+        marginLeft,
+        marginBottom: turned && names.length <= NAMED ? 36 + 6 * longest : 40,
+        x: { ...axis, label: "answer →", labelAnchor: "right", tickRotate: turned ? -45 : 0 },
+        y: { ...axis, label: "↓ class", labelAnchor: "top" },
+        opacity: { domain: [0, 1], range: [0.04, 1] },
+        marks: marks(Plot, found, names),
+      };
+    });
   }
 
   function line(names, from, row) {
