@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -92,6 +93,21 @@ class Reliability:
         gaps = zip(self.counts, self.confidence, self.accuracy, strict=True)
         total = sum(count * abs(sure - right) for count, sure, right in gaps)
         return total / max(1, sum(self.counts))
+
+
+def merged(several: Sequence[Reliability]) -> Reliability:
+    """The reliability of the nodes of several, which have the same bins."""
+    counts = torch.tensor([one.counts for one in several])
+    total = counts.sum(0)
+    sums = [
+        (counts * torch.tensor(means, dtype=torch.float64)).sum(0) / total.clamp(min=1)
+        for means in (
+            [one.confidence for one in several],
+            [one.accuracy for one in several],
+        )
+    ]
+    confidence, accuracy = (mean.tolist() for mean in sums)
+    return Reliability(total.tolist(), confidence, accuracy)
 
 
 def expected_calibration_error(shares: Scores, labels: Labels) -> float:

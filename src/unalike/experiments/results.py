@@ -11,7 +11,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Engine
 
 from unalike.experiments.database import connect, insert_new, is_there, writing
-from unalike.experiments.schema import CURVES, FAILURES, RUNS
+from unalike.experiments.schema import ANSWERS, CURVES, FAILURES, RUNS
 
 Row = dict[str, Any]
 
@@ -50,6 +50,8 @@ class Results:
         with writing(self.engine) as connection:
             added = insert_new(connection, RUNS, rows)
             insert_new(connection, CURVES, [row for row in rows if row["curve"]])
+            told = [row for row in rows if row.get("answers")]
+            insert_new(connection, ANSWERS, told)
             keys = [row["key"] for row in rows]
             connection.execute(sql.delete(FAILURES).where(FAILURES.c.key.in_(keys)))
         return added
@@ -89,12 +91,14 @@ class Results:
                 found.update({row["key"]: dict(row) for row in rows})
         return found
 
-    def runs(self, *, curves: bool = False, **facts: str) -> Iterator[Row]:
+    def runs(
+        self, *, curves: bool = False, answers: bool = False, **facts: str
+    ) -> Iterator[Row]:
         """The runs with some facts, by dataset, setting and split."""
-        asked = sql.select(RUNS)
-        if curves:
-            beside = RUNS.outerjoin(CURVES, RUNS.c.key == CURVES.c.key)
-            asked = sql.select(RUNS, CURVES.c.curve).select_from(beside)
+        wanted = [CURVES.c.curve] * curves + [ANSWERS.c.answers] * answers
+        asked = sql.select(RUNS, *wanted)
+        for column in wanted:
+            asked = asked.outerjoin(column.table, RUNS.c.key == column.table.c.key)
         order = ("dataset", "method", "setting", "split", "key")
         asked = asked.where(*(RUNS.c[name] == value for name, value in facts.items()))
         with self.engine.connect() as connection:
