@@ -9,6 +9,9 @@ from unalike.benches.cost_model import HELD, MemoryModel, SecondsModel
 from unalike.benches.workload import Workload
 from unalike.errors import UserError
 
+TIMES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4)
+"""Other numbers of hosts to look at, in those that are asked for."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
@@ -49,9 +52,8 @@ class Cluster:
         )
 
     def counts(self) -> list[int]:
-        """Numbers of hosts to look at: powers of 2, and the one that is asked for."""
-        powers = {2**power for power in range(2 * self.hosts.bit_length() + 1)}
-        return sorted({*(n for n in powers if n <= 4 * self.hosts), self.hosts})
+        """Some numbers of hosts around the one that is asked for."""
+        return sorted({max(1, int(self.hosts * times)) for times in TIMES})
 
     def predict(
         self, seconds: SecondsModel, memory: MemoryModel, like: Workload

@@ -12,25 +12,10 @@ from scipy.optimize import nnls
 from unalike.benches.workload import NUMBER, Workload
 from unalike.spacious import COPIES
 
-TERMS = {
-    "gather": "gathering table rows",
-    "move": "moving the table (AdamW)",
-    "dense": "dense layers",
-    "step": "starting steps",
-    "byte": "sending bytes",
-    "message": "waiting for messages",
-}
+TERMS = ("gather", "move", "dense", "step", "byte", "message")
 """What takes time; the first two divide among processes, the others do not."""
-NETWORK = ("byte", "message")
-HELD = {
-    "table": "table and its optimizer",
-    "nodes": "a few numbers for each node",
-    "batch": "batch",
-    "program": "program",
-}
-"""What must be in memory; the first divides among processes."""
-MAPPED = {"edges": "edges", "features": "features"}
-"""What is mapped from files, and can leave memory again."""
+HELD = ("table", "nodes", "batch", "program")
+"""What must be in memory; the first divides among processes. The rest is mapped."""
 
 
 @dataclass(frozen=True)

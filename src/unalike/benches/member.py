@@ -16,19 +16,17 @@ import torch
 from unalike.batchings.rows import Rows
 from unalike.errors import UserError
 from unalike.experiments.machine import peak_memory_mb
-from unalike.graph import Graph
 from unalike.kernels.compiled import start_threads
 from unalike.methods.linkx import LINKX
+from unalike.progress import SILENT
 from unalike.store import Stored, open_graph
 from unalike.task import Task
-from unalike.training.batches import BatchEpochs
 from unalike.training.fit import Run, begin, start
 from unalike.training.joint import own_columns
 from unalike.training.plan import show_labels
 from unalike.training.settings import Training
 from unalike.training.state import State
 from unalike.training.world import World, joined
-from unalike.progress import SILENT
 
 WARM_UP = 2
 """Epochs that are not timed: compiling, filling caches."""

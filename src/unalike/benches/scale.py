@@ -62,8 +62,8 @@ class ScaleBench:
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """Widths and batches, small ones first: what is freed does not come back."""
-        return sorted(product(self.hidden, self.rows), key=lambda one: one[0] * one[1])
+        """Widths and batches, small ones first: peaks of memory do not go down."""
+        return sorted(product(self.hidden, self.rows))
 
     def _measure(self, source: Source, processes: int, folder: Path) -> Any:
         shard_graph(source, processes, folder)
