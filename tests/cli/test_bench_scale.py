@@ -73,6 +73,7 @@ def test_what_is_measured_and_what_is_not_is_told(found):
         console.print(part)
     told = console.export_text()
     assert "Measured: 80 nodes" in told
+    assert "name more widths and batches" in told
     assert "Extrapolated: 1,000,000,000 nodes, 100,000,000,000 edges" in told
     assert "8 hosts of 16 cores" in " ".join(told.split())
 

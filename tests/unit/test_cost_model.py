@@ -54,6 +54,13 @@ def test_memory_is_recovered_from_its_peaks(copies, program):
     assert vars(found) == pytest.approx(vars(true), rel=1e-6)
 
 
+def test_batches_of_one_size_are_planned_for():
+    loads = [load for load in LOADS if load.hidden == 32]
+    true = MemoryModel(40.0, 10.0, 3e8)
+    found = MemoryModel.fit(loads, [true.peak(load) for load in loads], 40.0)
+    assert vars(found) == pytest.approx(vars(true))
+
+
 def test_one_process_sends_nothing_and_waits_for_nobody():
     amounts = BASE.amounts()
     assert amounts["byte"] == amounts["message"] == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from jaxtyping import Float
@@ -11,6 +12,7 @@ from scipy.optimize import nnls
 
 from unalike.benches.workload import NUMBER, Workload
 from unalike.spacious import COPIES
+from unalike.training.room import ACTIVATION_COPIES
 
 TERMS = ("gather", "move", "dense", "step", "byte", "message")
 """What takes time; the first two divide among processes, the others do not."""
@@ -60,12 +62,18 @@ class MemoryModel:
     def fit(
         cls, loads: Sequence[Workload], peaks: Sequence[float], bytes_per_node: float
     ) -> MemoryModel:
-        """Fit what cannot be counted to what was resident at its peak."""
+        """Fit what cannot be counted to what was resident at its peak.
+
+        Batches of one size cannot be told from the program; they are then planned for.
+        """
         counted = cls(bytes_per_node, 0.0, 0.0)
         left = [
             peak - sum(counted.parts(load).values())
             for load, peak in zip(loads, peaks, strict=True)
         ]
+        if len({batch_bytes(load) for load in loads}) == 1:
+            planned = ACTIVATION_COPIES * batch_bytes(loads[0])
+            return cls(bytes_per_node, float(ACTIVATION_COPIES), fmean(left) - planned)
         wanted = np.array([[batch_bytes(load), 1.0] for load in loads])
         copies, program = least_squares(wanted, np.array(left)).tolist()
         return cls(bytes_per_node, copies, program)

@@ -113,8 +113,8 @@ class Scale:
             progress=wish.progress,
         )
         found = bench.run(None if wish.graph is None else find(wish.graph, wish.data))
-        shown = [time_table(found), "", memory_table(found), *predicted_lines(found)]
-        return Told(found, shown, draw_scale)
+        tables = (time_table(found), "", memory_table(found))
+        return Told(found, (*tables, *predicted_lines(found)), draw_scale)
 
 
 PEERS, SCALE = Peers(), Scale()
@@ -151,7 +151,8 @@ def command(
             arxiv-year-twin for methods, a small random graph for scale.
         hidden: Widths; without any, 128 for the engine, 64 for methods, 32 and 128 for
             scale.
-        repeats: Epochs to take the median of; without it 10, and 4 for scale.
+        repeats: Epochs to take the median of, 10 without it; scale takes the fastest
+            of 4.
         peers: Of engine and methods.
         scale: Of scale.
         data: Folder of the raw files and stored graphs.

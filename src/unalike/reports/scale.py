@@ -83,6 +83,8 @@ def predicted_lines(found: dict[str, Any]) -> Iterator[str]:
         "Fitted: six rates of time; half of the measured epochs are within "
         f"{model['median_error']:.0%} of the model."
     )
+    if len(found["measured"]) < len(TERMS):
+        yield "  So few epochs cannot tell them apart: name more widths and batches."
     yield (
         f"Extrapolated: {there['nodes']:,} nodes, {there['edges']:,} edges, hidden "
         f"{there['hidden']}, batches of {there['batch']:,} rows on {there['hosts']} "

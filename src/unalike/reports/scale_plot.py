@@ -11,7 +11,7 @@ from unalike.reports.scale import HELD, MAPPED, TERMS, asked_row, duration, tota
 COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#999999", "#e69f00", "#d55e00")
 """Told apart by people of every colour vision (Okabe and Ito)."""
 MARKS = "os^Dv"
-GB, MIB, MINUTE = 1e9, 2**20, 60.0
+GB, MIB, MINUTE = 1e9, 2.0**20, 60.0
 
 
 @styled
@@ -51,6 +51,7 @@ def measured(
     axis.set_xticks(counts, [str(count) for count in counts])
     axis.minorticks_off()
     axis.set_xlabel("processes (points measured, lines fitted)")
+    axis.margins(y=0.12)
     axis.set_ylim(bottom=0)
 
 
