@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -23,6 +23,20 @@ PATIENCE = timedelta(minutes=10)
 TOLD = "told"
 
 
+@dataclass
+class Traffic:
+    """What a process was sent by the others; all that is sent arrives once."""
+
+    received: int = 0
+    """Bytes of numbers."""
+    messages: int = 0
+
+    def count(self, received: int) -> None:
+        """Count a message."""
+        self.received += received
+        self.messages += 1
+
+
 @dataclass(frozen=True)
 class World:
     """Processes that hold a part of each divided table, and all of the rest.
@@ -32,6 +46,7 @@ class World:
 
     rank: int = 0
     size: int = 1
+    traffic: Traffic = field(default_factory=Traffic, compare=False)
 
     @classmethod
     def here(cls) -> World:
@@ -46,16 +61,21 @@ class World:
         return self.rank == 0
 
     def sum(self, numbers: Float[Tensor, "*shape"]) -> None:
-        """Replace numbers by their sum over all processes, in whatever order."""
+        """Replace numbers by their sum over all processes, in whatever order.
+
+        What arrives is counted as the fewest bytes that any all-reduce can do with.
+        """
         if self.size > 1:
             with _company():
                 dist.all_reduce(numbers)
+            self.traffic.count(2 * numbers.nbytes * (self.size - 1) // self.size)
 
     def receive(self, numbers: Float[Tensor, "*shape"]) -> None:
         """Replace numbers by those of the process before this one."""
         if self.rank > 0:
             with _company():
                 dist.recv(numbers, self.rank - 1)
+            self.traffic.count(numbers.nbytes)
 
     def pass_on(self, numbers: Float[Tensor, "*shape"]) -> dist.Work | None:
         """Begin to give numbers to the process after this one."""
@@ -69,6 +89,8 @@ class World:
         if self.size > 1:
             with _company():
                 dist.broadcast(numbers, self.size - 1)
+            if self.rank + 1 < self.size:
+                self.traffic.count(numbers.nbytes)
 
     def least(self, number: int) -> int:
         """The smallest of the numbers that the processes name."""
