@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from threading import Thread
 from typing import Any
 
 import torch
@@ -18,9 +19,11 @@ from torch.distributed.rendezvous import rendezvous
 
 from unalike.errors import UserError
 
-PATIENCE = timedelta(minutes=10)
-"""How long a process waits for the others before it gives them up."""
+PATIENCE = 600.0
+"""Seconds that a process waits for the others before it gives them up."""
 TOLD = "told"
+ASK_SECONDS = 5.0
+"""How long a process that has something to tell asks whether another has told it."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,7 @@ def own_device(device: str) -> str:
 
 
 @contextmanager
-def joined(device: str = "cpu") -> Iterator[World]:
+def joined(device: str = "cpu", *, patience: float = PATIENCE) -> Iterator[World]:
     """The world that a launcher described in the environment, while the block runs.
 
     Where something is wrong everywhere, only one process says so.
@@ -134,21 +137,36 @@ def joined(device: str = "cpu") -> Iterator[World]:
     if not launched():
         yield World()
         return
-    store = _join(torch.device(device))
+    store = _join(torch.device(device), timedelta(seconds=patience))
     try:
         with _own_cores():
             yield World.here()
     except UserError:
-        if store.add(TOLD, 1) > 1:
+        if _told_already(store):
             raise SystemExit(1) from None
         raise
     finally:
         dist.destroy_process_group()
 
 
-def _join(device: torch.device) -> Store:
+def _told_already(store: Store) -> bool:
+    """Has another process told what is wrong? Unknown if nobody answers."""
+    tellers: list[int] = []
+
+    def ask() -> None:
+        with suppress(dist.DistError, RuntimeError):
+            tellers.append(store.add(TOLD, 1))
+
+    # The store waits for an answer as long as the network does, which may be hours.
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(ASK_SECONDS)
+    return any(count > 1 for count in tellers)
+
+
+def _join(device: torch.device, patience: timedelta) -> Store:
     try:
-        store, rank, size = next(rendezvous("env://"))
+        store, rank, size = next(rendezvous("env://", timeout=patience))
     except (dist.DistError, ValueError) as error:
         where = ":".join(os.environ.get(f"MASTER_{part}", "?") for part in AT)
         told = str(error).splitlines()[0]
@@ -160,7 +178,7 @@ def _join(device: torch.device) -> Store:
         torch.cuda.set_device(device)
     backend = "nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(
-        backend, store=store, rank=rank, world_size=size, timeout=PATIENCE
+        backend, store=store, rank=rank, world_size=size, timeout=patience
     )
     return store
 
