@@ -62,7 +62,7 @@ class Host:
         )
 
     def start(self, *command: str, **how: Any) -> subprocess.Popen[str]:
-        """A command that has begun on this host; it ends with the host at the latest."""
+        """A command that has begun on this host; it ends when the host goes."""
         return subprocess.Popen(self.words(*command), text=True, **how)
 
     def cut(self) -> None:

@@ -24,7 +24,7 @@ from torch.distributed.checkpoint.state_dict_saver import save
 from unalike.errors import UserError
 from unalike.training.saving import Loading, Saving, Shares
 from unalike.training.state import State
-from unalike.training.world import World
+from unalike.training.world import World, company
 
 KEY, WHOLE = "runs.json", ".metadata"
 RANDOM, CUDA_RANDOM = "random", "cuda random"
@@ -128,7 +128,8 @@ def plainly(failed: str) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled")
         try:
-            yield
+            with company():
+                yield
         except CheckpointException as error:
             cause = next(iter(error.failures.values()))[0]
             # Torch takes a wish to stop for a failure.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -51,26 +51,33 @@ class World:
     def sum(self, numbers: Float[Tensor, "*shape"]) -> None:
         """Replace numbers by their sum over all processes, in whatever order."""
         if self.size > 1:
-            with _company():
+            with company():
                 dist.all_reduce(numbers)
 
     def receive(self, numbers: Float[Tensor, "*shape"]) -> None:
         """Replace numbers by those of the process before this one."""
         if self.rank > 0:
-            with _company():
+            with company():
                 dist.recv(numbers, self.rank - 1)
 
     def pass_on(self, numbers: Float[Tensor, "*shape"]) -> dist.Work | None:
         """Begin to give numbers to the process after this one."""
         if self.rank + 1 == self.size:
             return None
-        with _company():
+        with company():
             return dist.isend(numbers, self.rank + 1)
+
+    def settle(self, given: Sequence[dist.Work | None]) -> None:
+        """Wait until the next process has all that it was given."""
+        for work in given:
+            if work is not None:
+                with company():
+                    work.wait()
 
     def follow_last(self, numbers: Float[Tensor, "*shape"]) -> None:
         """Replace numbers by those of the last process."""
         if self.size > 1:
-            with _company():
+            with company():
                 dist.broadcast(numbers, self.size - 1)
 
     def least(self, number: int) -> int:
@@ -82,7 +89,7 @@ class World:
         if self.size == 1:
             return thing
         things = [thing]
-        with _company():
+        with company():
             dist.broadcast_object_list(things)
         return things[0]
 
@@ -91,7 +98,7 @@ class World:
         if self.size == 1:
             return [thing]
         things: list[Any] = [None] * self.size
-        with _company():
+        with company():
             dist.all_gather_object(things, thing)
         return things
 
@@ -108,11 +115,13 @@ class World:
 
 
 @contextmanager
-def _company() -> Iterator[None]:
+def company() -> Iterator[None]:
+    """Talk to the other processes; that one is gone is said in one line."""
     try:
         yield
     except (dist.DistError, RuntimeError) as error:
-        told = str(error).splitlines()[0]
+        # Torch's words stand behind the place in its sources.
+        told = str(error).splitlines()[0].rpartition("] ")[2]
         raise UserError(f"Another process was lost or is late ({told}).") from None
 
 
