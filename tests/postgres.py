@@ -41,6 +41,11 @@ class Server:
     def url(self) -> str:
         return f"postgresql://test@/postgres?host={self.address or self.folder}"
 
+    @property
+    def here(self) -> str:
+        """Its address for those who see its folder, whatever their network is."""
+        return f"postgresql://test@/postgres?host={self.folder}"
+
     def make(self) -> None:
         """Write the empty databases."""
         self._do("initdb", "-U", "test", "-A", "trust", "--no-sync")

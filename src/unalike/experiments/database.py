@@ -113,7 +113,7 @@ def patient(
     """
 
     @wraps(work)
-    def trying(opened: Base, *args: Told.args, **how: Told.kwargs) -> Answer:
+    def trying(opened: Base, /, *args: Told.args, **how: Told.kwargs) -> Answer:
         gone: float | None = None
         while True:
             try:

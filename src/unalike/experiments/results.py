@@ -134,7 +134,6 @@ class Results:
             )
         return f"{found.dataset} {found.method} {best:.2f}"
 
-    @patient
     def failures(self, **facts: str) -> list[Row]:
         """The failures with some facts."""
         asked = sql.select(FAILURES)

@@ -22,7 +22,7 @@ from unalike.errors import UserError
 PATIENCE = 600.0
 """Seconds that a process waits for the others before it gives them up."""
 TOLD = "told"
-ASK_SECONDS = 5.0
+ASK_SECONDS = 2.0
 """How long a process that has something to tell asks whether another has told it."""
 
 
