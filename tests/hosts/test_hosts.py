@@ -22,7 +22,7 @@ pytestmark = pytest.mark.hosts
 
 SECONDS = 300
 GATED = Path(__file__).with_name("gated_training.py")
-HOW = {"hidden": "[4, 8, 12, 16, 20]", "epochs": 300}
+HOW = {"hidden": "[4, 8, 12, 16, 20]", "epochs": 60}
 # A network that is silent for so long is taken for lost.
 IMPATIENT = "tcp_user_timeout=2000&connect_timeout=2"
 
@@ -70,7 +70,7 @@ def until(happened, logs):
     while not happened():
         if time.monotonic() > end:
             pytest.fail("\n".join(log.read_text() for log in logs))
-        time.sleep(0.1)
+        time.sleep(0.5)
 
 
 def train_words(graph, folder, name):
