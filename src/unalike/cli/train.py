@@ -26,7 +26,7 @@ from unalike.options import one_of
 from unalike.reports.answers import check_folder, draw_answers
 from unalike.reports.canvas import require_matplotlib
 from unalike.training.launch import launch
-from unalike.training.world import joined, launched, own_device
+from unalike.training.world import PATIENCE, joined, launched, own_device
 
 if TYPE_CHECKING:
     AnyMethod = Method
@@ -42,6 +42,7 @@ def command(
     seed: int = 0,
     device: str = "auto",
     processes: int = 1,
+    patience_seconds: float = PATIENCE,
     checkpoint: Path | None = None,
     save: Path | None = None,
     metric: str | None = None,
@@ -63,6 +64,7 @@ def command(
         seed: Where chance begins; split i of a run begins at seed + i.
         device: cpu, cuda, or auto: a GPU where there is one.
         processes: Divide the columns of the adjacency among so many processes.
+        patience_seconds: How long processes wait for one that says nothing.
         checkpoint: Keep the state in this folder; go on from it if it is there.
         save: Write the model of the split with the best validation grade to this file.
         metric: Learn for and grade by this metric instead of the dataset's own.
@@ -75,6 +77,8 @@ def command(
     """
     if processes < 1:
         raise UserError(f"--processes is {processes}; at least 1 is needed.")
+    if not patience_seconds > 0:
+        raise UserError(f"--patience-seconds is {patience_seconds:g}; more is needed.")
     if processes > 1 and not launched():
         raise SystemExit(launch(WORDS.get(), processes))
     view = View(metric=metric, both_ways=both_ways, class_weights=class_weights)
@@ -82,7 +86,10 @@ def command(
         check_folder(figures)
         require_matplotlib()
     there = own_device(choose_device(device))
-    with joined(there) as world, progress_bar(silent=not world.leads) as bar:
+    with (
+        joined(there, patience=patience_seconds) as world,
+        progress_bar(silent=not world.leads) as bar,
+    ):
         sitting = sit(
             view.of(find(dataset, data)),
             method,

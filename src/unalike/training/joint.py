@@ -84,7 +84,5 @@ def add_in_turn(
         world.receive(product[rows])
         gather_onto(matrix[rows], table, product[rows])
         given.append(world.pass_on(product[rows]))
-    for work in given:
-        if work is not None:
-            work.wait()
+    world.settle(given)
     world.follow_last(product)

@@ -41,6 +41,7 @@ from torch.distributed.checkpoint.planner_helpers import (
 
 from unalike.errors import UserError
 from unalike.training.stack import Share, Shares
+from unalike.training.world import company
 
 
 def save(entries: dict[str, Tensor], shares: Shares, folder: Path) -> None:
@@ -65,7 +66,8 @@ def plainly(failed: str) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled")
         try:
-            yield
+            with company():
+                yield
         except CheckpointException as error:
             cause = next(iter(error.failures.values()))[0]
             # Torch takes a wish to stop for a failure.
