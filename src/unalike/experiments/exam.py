@@ -18,7 +18,7 @@ from unalike.experiments.runs import Runs
 from unalike.experiments.view import class_names, unseen, view_of
 from unalike.graph import Graph
 from unalike.methods import name_of
-from unalike.methods.method import Method, Trained
+from unalike.methods.method import Method
 from unalike.metrics import Metric
 from unalike.options import options_of
 from unalike.progress import SILENT, Progress
@@ -100,17 +100,16 @@ class Exam:
             **grade(solution, self.graph, self.splits[split], metric),
             **story(solution.curve, spent),
             peak_memory_mb=peak_memory_mb(device),
-            answers=self.answers(method, split, solution),
+            answers=self.answers(split, solution),
         )
 
-    def answers(self, method: Method, split: int, solution: Solution) -> Answers:
+    def answers(self, split: int, solution: Solution) -> Answers:
         """What a solution says of the test nodes of a split."""
         ids = self.splits[split].test
         return Answers.of(
             solution.scores[ids],
             self.graph.labels[ids],
-            # Trained networks alone learn scores whose softmax tells how sure they are.
-            log_odds=isinstance(method, Trained),
+            log_odds=not solution.shares,
             classes=class_names(self.dataset),
         )
 
