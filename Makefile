@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help env demo test slow-test gpu-test wiki-test check format tree docs pictures bench clean
+.PHONY: help env demo test slow-test gpu-test wiki-test hosts-test check format tree docs pictures bench clean
 
 help:                ## Show these targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -33,6 +33,9 @@ gpu-test: env        ## Run the tests of the CUDA kernels; needs a card.
 
 wiki-test: env       ## Run the tests against a real MediaWiki; needs Debian's mediawiki.
 	@$(BIN)/python -m pytest -m wiki -rs tests/oracles
+
+hosts-test: env      ## Run the tests on several hosts, each a network namespace; needs root.
+	@$(BIN)/python -m pytest -m hosts -rs tests/hosts
 
 check: env           ## Format, lint, types and tests: what CI runs.
 	@$(BIN)/ruff format --check .

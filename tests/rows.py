@@ -16,6 +16,7 @@ def row_of(
     seed=0,
     subject=SUBJECT,
     setting=None,
+    answers=None,
     **options,
 ):
     """A run as a sweep would keep it, of LINKX where no setting is given."""
@@ -40,5 +41,6 @@ def row_of(
         losses=[1.0, 0.5],
         grades=[0.25, 0.75],
         view=setting.view.changes,
+        answers=answers,
     )
     return record(told, run, Bundle(subject, setting.shape, (run,)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -14,9 +16,23 @@ SHARPEST = 1000.0
 """The most that scores are multiplied by, where all of them are right."""
 FLATTEST = 1e-3
 """The least, where they are no better than chance."""
+LEAST_SHARE = 1e-6
+"""What a share of 0 counts as: an answer may be wrong, but not infinitely so."""
 STEPS = 100
 EXACT = 1e-9
 BINS = 15
+
+
+def logits_of(shares: Scores) -> Scores:
+    """Numbers of which a softmax makes the same shares, scaled to a sum of 1.
+
+    A node without any share may be of every class alike.
+    """
+    shares = shares.double()
+    total = shares.sum(1, keepdim=True)
+    even = torch.full_like(shares, 1 / shares.shape[1])
+    scaled = torch.where(total > 0, shares / total, even)
+    return scaled.clamp(min=LEAST_SHARE).log()
 
 
 def temperature(scores: Scores, labels: Labels) -> float:
@@ -77,6 +93,21 @@ class Reliability:
         gaps = zip(self.counts, self.confidence, self.accuracy, strict=True)
         total = sum(count * abs(sure - right) for count, sure, right in gaps)
         return total / max(1, sum(self.counts))
+
+
+def merged(several: Sequence[Reliability]) -> Reliability:
+    """The reliability of the nodes of several, which have the same bins."""
+    counts = torch.tensor([one.counts for one in several])
+    total = counts.sum(0)
+    sums = [
+        (counts * torch.tensor(means, dtype=torch.float64)).sum(0) / total.clamp(min=1)
+        for means in (
+            [one.confidence for one in several],
+            [one.accuracy for one in several],
+        )
+    ]
+    confidence, accuracy = (mean.tolist() for mean in sums)
+    return Reliability(total.tolist(), confidence, accuracy)
 
 
 def expected_calibration_error(shares: Scores, labels: Labels) -> float:

@@ -43,11 +43,17 @@ def _subcommand(name: str, kind: type) -> list[Any]:
     return [tyro.conf.subcommand(name, description=kind.__doc__)]
 
 
+CHOICES: dict[type, dict[str, dict[str, type]]] = {}
+"""What `choices` has found; a report asks some sixty thousand times."""
+
+
 def choices(settings: type) -> dict[str, dict[str, type]]:
     """The fields of a dataclass that hold one of several kinds, and those kinds."""
-    hints = get_type_hints(settings, include_extras=True)
-    found = {field.name: _kinds(hints[field.name]) for field in fields(settings)}
-    return {name: kinds for name, kinds in found.items() if kinds}
+    if settings not in CHOICES:
+        hints = get_type_hints(settings, include_extras=True)
+        found = {field.name: _kinds(hints[field.name]) for field in fields(settings)}
+        CHOICES[settings] = {name: kinds for name, kinds in found.items() if kinds}
+    return CHOICES[settings]
 
 
 def _kinds(hint: Any) -> dict[str, type]:

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from unalike.calibration import logits_of, temperature
 from unalike.class_weights import ClassWeights
 from unalike.display import SMALL, Displayed, Sheet
 from unalike.graph import Graph
@@ -69,6 +70,19 @@ class Solution(Displayed):
     curve: Curve | None = None
     weights: dict[str, Tensor] | None = None
     """What a network learned, by the names it gives; only where the task asks."""
+    shares: bool = False
+    """Are the scores shares, 0 or more, and not logits?"""
+
+    @property
+    def logits(self) -> Float[Tensor, "nodes classes"]:
+        """The scores as numbers of which a softmax makes probabilities."""
+        return logits_of(self.scores) if self.shares else self.scores
+
+    def temperature(
+        self, ids: Int[Tensor, " some"], labels: Int[Tensor, " nodes"]
+    ) -> float:
+        """The temperature that suits some nodes, given the labels of all."""
+        return temperature(self.logits[ids], labels[ids])
 
     def sheet(self) -> Sheet:
         nodes, classes = self.scores.shape

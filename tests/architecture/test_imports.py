@@ -113,3 +113,10 @@ def test_the_overview_loads_nothing_heavy(words):
     run = [sys.executable, "-c", code]
     loaded = subprocess.run(run, capture_output=True, text=True, check=True).stderr
     assert not set(loaded.split()) & set(HEAVY)
+
+
+def test_commands_start_without_what_few_of_them_need():
+    code = "import sys, unalike.cli.train; print(*sys.modules)"
+    run = [sys.executable, "-c", code]
+    loaded = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert not set(loaded.split()) & {*OPTIONAL, "torch.distributed.checkpoint"}

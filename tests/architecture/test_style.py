@@ -13,7 +13,6 @@ LONG = {
     # The kernels of a card share their constants, shapes and launch sizes.
     "kernels/bridges/programs.py": 270,
     "kernels/cuda.py": 340,
-    # One benchmark, read from top to bottom.
 }
 NAMES = {*DATASETS, *TWINS, *METHODS, *METRICS}
 FORBIDDEN = ("type: ignore", "noqa", "TODO", "FIXME", "pragma: no cover")

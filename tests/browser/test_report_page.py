@@ -95,6 +95,11 @@ def names(page):
     return [row.evaluate("node => node.firstChild.textContent") for row in rows]
 
 
+def table_of(dialog, name):
+    """The table in the part of a dialog that scrolls under a name."""
+    return dialog.get_by_role("region", name=name, exact=True).locator("table")
+
+
 def choose(page, what, value):
     page.get_by_role("combobox", name=what, exact=True).select_option(value)
 
@@ -157,19 +162,65 @@ def test_a_cell_opens_its_runs_its_curves_and_its_command(opened):
     page = opened()
     page.locator("#cell-0-0").click()
     dialog = page.get_by_role("dialog", name="LINKX on texas")
-    page.wait_for_selector("dialog figure:last-child svg")
-    assert dialog.locator("figure g[aria-label=line] path").count() == 6
+    curves = dialog.locator("figure", has_text="a line for each of 3 splits")
+    curves.nth(1).locator("svg").wait_for()
+    assert curves.locator("g[aria-label=line] path").count() == 6
     command = dialog.locator("code").first.inner_text()
     assert command.startswith("unalike train texas linkx ")
     assert command.endswith("--splits 0,1,2 --seed 0")
     assert "hidden 4" in dialog.locator(".chips").inner_text()
-    runs = dialog.locator("table").first.locator("tbody tr").all_inner_texts()
+    runs = table_of(dialog, "Runs").locator("tbody tr").all_inner_texts()
     assert [row.split()[:4] for row in runs] == [
         [str(split), "90.00", "80.00", f"{74 + split}.00"] for split in range(3)
     ]
-    settings = dialog.locator("table").nth(1).locator("tbody tr").all_inner_texts()
+    settings = table_of(dialog, "Settings").locator("tbody tr").all_inner_texts()
     assert ["chosen" in row for row in settings] == [True, False]
     keep(page, "cell")
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    {
+        "light": {},
+        "dark": {"color_scheme": "dark"},
+        "phone": {"viewport": PHONE},
+    }.items(),
+)
+def test_a_cell_shows_which_classes_are_confused_and_how_sure_it_is(opened, name, how):
+    page = opened(**how)
+    page.locator("#cell-0-0").click()
+    dialog = page.get_by_role("dialog")
+    heading = dialog.get_by_role("heading", name="The answers to test nodes")
+    heading.evaluate("node => node.scrollIntoView()")
+    matrix = dialog.get_by_role("img", name="Which classes are taken for which")
+    matrix.locator("text", has_text="80 %").wait_for()
+    plot = dialog.get_by_role("img", name="the calibration error is 4.6 %")
+    assert plot.locator("circle").count() == 2
+    assert (
+        "Calibration error 4.6 %. Answers are about as sure as right: "
+        "80 % sure on average, and right in 78 % of cases."
+    ) in dialog.inner_text()
+    keep(page, f"answers-{name}")
+    dialog.get_by_text("In numbers").first.click()
+    rows = table_of(dialog, "Confusion matrix in numbers").locator("tbody tr")
+    assert " ".join(rows.first.inner_text().split()) == "student 60 80 % 15 20 % 0 0 %"
+    assert rows.nth(1).locator("th").inner_text() == HARM
+    dialog.get_by_text("In numbers").last.click()
+    bins = table_of(dialog, "Reliability in numbers").locator("tbody tr")
+    assert bins.first.inner_text().split("\t") == [
+        "33 % to 67 %",
+        "36",
+        "60.0 %",
+        "50.0 %",
+    ]
+    wide = "node => node.scrollWidth - node.clientWidth"
+    assert dialog.evaluate(wide) == 0
+
+
+def test_a_cell_says_where_answers_were_not_kept(opened):
+    page = opened()
+    page.locator("#cell-1-0").click()
+    wait_for_text(page, "The answers to test nodes were not kept for these runs")
 
 
 def test_an_empty_cell_says_why_and_how_to_fill_it(opened):

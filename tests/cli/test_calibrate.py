@@ -5,8 +5,10 @@ import json
 import pytest
 from graphs import suiting
 
-from unalike import random_splits, save_graph
+from unalike import load_model, random_splits, save_graph
 from unalike.cli.main import main
+from unalike.datasets import find
+from unalike.experiments.view import View, class_names
 
 
 @pytest.fixture
@@ -46,3 +48,29 @@ def test_a_file_is_no_folder_for_figures(stored, tmp_path, capsys):
     taken = str(tmp_path / "taken")
     assert main(["train", stored, "link", "--figures", taken]) == 1
     assert "is not a folder for figures" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_saved_model_keeps_the_temperature_of_its_split(stored, tmp_path, capsys):
+    saved = {}
+    for name, words in {"raw": [], "warm": ["--calibrate"]}.items():
+        file = tmp_path / f"{name}.safetensors"
+        asked = ["train", stored, "link", "--epochs", "20", "--save", str(file)]
+        assert main([*asked, *words, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        saved[name] = load_model(file)
+    place = [row["split"] for row in told["splits"]].index(told["model"]["split"])
+    warm = told["calibration"][place]["temperature"]
+    assert saved["raw"].temperature == 1
+    assert saved["warm"].temperature == told["model"]["temperature"] == warm
+    shares = []
+    for name in saved:
+        file = str(tmp_path / f"{name}.safetensors")
+        assert main(["predict", file, "--graph", stored, "--json"]) == 0
+        shares.append(json.loads(capsys.readouterr().out)["scores"])
+    assert [row["class"] for row in shares[0]] == [row["class"] for row in shares[1]]
+    assert shares[0] != shares[1]
+
+
+def test_figures_name_classes_also_when_they_are_weighed(stored):
+    seen = View(class_weights="balanced").of(find(stored))
+    assert class_names(seen) == ["low", "middle", "high"]

@@ -361,14 +361,14 @@ def assert_command(name, method, view, monkeypatch):
     monkeypatch.setattr(
         train, "find", lambda dataset, data: Stored(Path(dataset), about)
     )
-    monkeypatch.setattr(train, "summary", lambda results: {})
+    monkeypatch.setattr(train, "document", lambda sitting, **wishes: {})
     monkeypatch.setattr(train, "show", lambda told: None)
 
     def note(dataset, method, *, splits, seed, place):
         assert view_of(dataset).changes == view
         seen.update(dataset=dataset.name, method=method, splits=splits, seed=seed)
 
-    monkeypatch.setattr(train, "run", note)
+    monkeypatch.setattr(train, "sit", note)
     program, *words = shlex.split(result_of(name, method, view).command)
     assert program == "unalike"
     assert main(words) == 0

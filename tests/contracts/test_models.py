@@ -97,7 +97,7 @@ def test_new_nodes_score_as_if_their_rows_had_been_there(
     cut = Adjacency.from_scipy(hstack(blocks).tocsr(), weighted=False)
     batch = Graph.build(cut, features=own, num_classes=2, directed=directed)
     with torch.no_grad():
-        expected = model.network.score(batch).softmax(1)
+        expected = model.network.score(batch).double().softmax(1)
     torch.testing.assert_close(found.probabilities, expected)
     assert found.unknown == 0
 

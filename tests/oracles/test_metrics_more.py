@@ -6,9 +6,9 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from grading import graded
 from graphs import suiting
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import given
 from sklearn.metrics import (
     average_precision_score,
     balanced_accuracy_score,
@@ -21,20 +21,6 @@ from unalike.experiments.view import View
 from unalike.methods.link import LINK
 from unalike.metrics import confusion
 from unalike.training.settings import Training
-
-
-@st.composite
-def graded(draw, classes):
-    """Scores with many ties, labels of which some class may be absent, weights."""
-    nodes = draw(st.integers(1, 12))
-    scores = st.lists(
-        st.sampled_from([-1.0, 0.0, 0.25, 3.0]), min_size=classes, max_size=classes
-    )
-    columns = (scores, st.integers(0, classes - 1), st.sampled_from([0.0, 1.0, 2.5]))
-    rows = draw(st.lists(st.tuples(*columns), min_size=nodes, max_size=nodes))
-    found, labels, weight = zip(*rows, strict=True)
-    assume(sum(weight) > 0)
-    return torch.tensor(found), torch.tensor(labels), torch.tensor(weight)
 
 
 def weighing(case):

@@ -178,6 +178,16 @@ def test_edges_alone_suffice():
     assert any("The features add nothing to the edges" in v for v in found.verdicts)
 
 
+def test_edges_and_features_are_not_judged_apart():
+    apart = [
+        Trial(Probe(MLP()), (60.0, 62.0), 1.0, 30),
+        Trial(Probe(LabelPropagation()), (61.0, 61.0), 1.0, 30),
+    ]
+    assert not verdicts(apart, 50.0)
+    both = Trial(Probe(LINKX()), (61.0, 61.0), 1.0, 30)
+    assert "The edges add nothing" in verdicts([*apart, both], 50.0)[0]
+
+
 def test_nothing_suffices():
     graph = replace(shuffled_edges(suiting()), features=noise())
     constant = Trial(Probe(MLP()), (52.0, 50.0), 1.0, 30)

@@ -4,18 +4,32 @@ import math
 
 import pytest
 import torch
+from graphs import suiting, tasks_of
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from torch.nn import functional as F
 
+from unalike import (
+    MLP,
+    CorrectAndSmooth,
+    LabelPropagation,
+    Training,
+    random_splits,
+    save_graph,
+)
 from unalike.calibration import (
     FLATTEST,
     SHARPEST,
     Reliability,
     expected_calibration_error,
+    logits_of,
     temperature,
 )
+from unalike.experiments.assessment import assess
+from unalike.experiments.run import sit
+
+QUICK = Training(epochs=5)
 
 
 def noisy(seed, times, nodes=400, classes=3):
@@ -70,3 +84,46 @@ def test_bins_by_hand():
 def test_no_node_no_error():
     none = torch.zeros(0, 2)
     assert expected_calibration_error(none, torch.zeros(0, dtype=torch.int64)) == 0
+
+
+def test_shares_become_logits_and_back():
+    shares = torch.tensor([[0.3, 0.1, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    found = logits_of(shares)
+    wanted = torch.tensor([[0.75, 0.25, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0, 1]])
+    torch.testing.assert_close(found.softmax(1), wanted.double(), atol=3e-6, rtol=0)
+    assert found.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "method", [LabelPropagation(), CorrectAndSmooth(base=MLP(training=QUICK))]
+)
+def test_methods_that_give_shares_are_trusted_as_they_are(method):
+    graph = suiting(nodes=120)
+    (task,) = tasks_of(graph)
+    found = method.solve(task)
+    assert found.shares
+    total = found.scores.double().sum(1, keepdim=True)
+    told = total[:, 0] > 0
+    torch.testing.assert_close(
+        found.logits.softmax(1)[told], (found.scores / total)[told], atol=3e-6, rtol=0
+    )
+    assert torch.equal(found.logits.argmax(1), found.scores.argmax(1))
+
+
+def test_methods_that_are_trained_give_logits():
+    (task,) = tasks_of(suiting(nodes=60))
+    found = MLP(training=QUICK).solve(task)
+    assert found.logits is found.scores
+
+
+def test_a_sitting_is_assessed_by_shares(tmp_path):
+    graph = suiting(nodes=120)
+    splits = random_splits(graph.labels, count=1)
+    sitting = sit(save_graph(tmp_path / "g", graph, splits=splits), LabelPropagation())
+    (found,) = assess(sitting)
+    scores = sitting.solutions[0].scores[splits[0].test].double()
+    reached = scores.sum(1) > 0
+    sure = (scores / scores.sum(1, keepdim=True)).max(1).values.where(reached, 0.5)
+    bins = found.raw
+    total = sum(n * mean for n, mean in zip(bins.counts, bins.confidence, strict=True))
+    assert total / len(sure) == pytest.approx(float(sure.mean()), abs=1e-5)

@@ -206,3 +206,34 @@ def test_wrong_names_are_refused():
         NodeClassifier("mlp", metric="roc-auc").fit(graph, np.arange(120) % 3)
     with pytest.raises(Exception, match="not fitted"):
         NodeClassifier().predict(torch.ones(2, 2))
+
+
+def test_calibration_keeps_answers_and_is_saved(tmp_path):
+    graph, labels = graph_and_labels()
+    plain, warm = (
+        NodeClassifier(LINKX_QUICK, calibrate=wanted).fit(graph, labels)
+        for wanted in (False, True)
+    )
+    assert plain.temperature_ == 1
+    assert warm.temperature_ not in (1, 0)
+    np.testing.assert_array_equal(plain.predict(), warm.predict())
+    odds = (np.log(one[:, 0] / one[:, 1]) for one in map(proba, (plain, warm)))
+    np.testing.assert_allclose(next(odds), next(odds) * warm.temperature_, rtol=1e-4)
+    warm.save(tmp_path / "warm.safetensors")
+    loaded = NodeClassifier.load(tmp_path / "warm.safetensors")
+    rows, features = graph.adjacency.to_scipy(), graph.features
+    found = loaded.predict_proba(rows, features)
+    np.testing.assert_allclose(found, proba(warm), rtol=1e-4)
+    told = warm.model_.predict(rows[:5], features[:5]).probabilities
+    np.testing.assert_allclose(told.numpy(), proba(warm)[:5], rtol=1e-4)
+
+
+def proba(classifier):
+    return classifier.predict_proba()
+
+
+def test_shares_of_label_propagation_are_probabilities():
+    graph, labels = graph_and_labels()
+    fitted = NodeClassifier(LabelPropagation(alpha=0.01)).fit(graph, labels)
+    learned = fitted.predict_proba().max(1) > 0.9
+    assert learned.sum() > 50  # a softmax of shares never goes above 0.74

@@ -1,6 +1,7 @@
 """Models: what is refused, what is kept, and how new nodes are told."""
 
 import json
+import math
 import pickle
 import zipfile
 from dataclasses import replace
@@ -16,6 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from unalike import LINKX, MLP, Model, Training, UserError, load_model
 from unalike.models import file
+from unalike.models.explanation import explain
 from unalike.models.learning import learn
 from unalike.models.names import names_of, own_names, tensors_of
 
@@ -100,6 +102,8 @@ def rewritten(path, change):
         (lambda about, _: about["graph"].pop("num_known"), "damaged"),
         (lambda about, _: about.pop("classes"), "damaged"),
         (lambda about, _: about.update(classes=["a"]), "1 classes in place of 2"),
+        (lambda about, _: about.update(temperature=0), "the temperature 0.0"),
+        (lambda about, _: about.update(temperature="hot"), "damaged"),
         (lambda _, tensors: tensors.pop("weights/tables.edges"), "damaged"),
     ],
 )
@@ -194,3 +198,37 @@ def test_edges_that_nothing_looks_at_need_no_names():
     model: Model = trained(MLP(training=QUICK))
     assert not model.reads_edges
     assert len(model.predict(features=np.ones((3, 2))).labels) == 3
+
+
+@pytest.mark.parametrize("warm", [1e-3, 0.3, 2.0, 1e3])
+def test_a_temperature_changes_probabilities_and_no_answer(warm):
+    draw = torch.Generator().manual_seed(0)
+    scores = torch.randn(500, 2, generator=draw)
+    scores[:250, 1] = scores[:250, 0] * (1 + 2**-23)  # next to each other
+    cold = trained()
+    told = replace(cold, temperature=warm).prediction(scores)
+    wanted = (scores.double() / warm).softmax(1)
+    torch.testing.assert_close(told.probabilities, wanted)
+    assert told.labels == cold.prediction(scores).labels
+
+
+def test_a_temperature_is_kept_and_a_file_without_one_is_as_before(tmp_path):
+    model = replace(trained(), temperature=2.5)
+    model.save(tmp_path / "warm.safetensors")
+    assert load_model(tmp_path / "warm.safetensors").temperature == 2.5
+    rewritten(tmp_path / "warm.safetensors", lambda about, _: about.pop("temperature"))
+    assert load_model(tmp_path / "warm.safetensors").temperature == 1
+
+
+def test_reasons_add_up_at_every_temperature():
+    cold = trained()
+    new, _ = cold.new_nodes([(0, 3), (0, 9)], torch.ones(1, 2))
+    (before,), (after,) = (
+        list(explain(replace(cold, temperature=warm), new)) for warm in (1.0, 4.0)
+    )
+    assert after.log_odds == pytest.approx(before.log_odds / 4)
+    odds = math.log(after.probability / (1 - after.probability))
+    assert odds == pytest.approx(after.log_odds, abs=1e-5)
+    shares = [push.share for push in after.pushes]
+    assert shares == pytest.approx([push.share / 4 for push in before.pushes])
+    assert sum(shares) + after.rest == pytest.approx(after.log_odds)

@@ -124,11 +124,17 @@ def test_a_setting_is_told_and_told_again():
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"nothing", gzip.compress(b'"other"\n'), gzip.compress(b"{}\n{}")]
+    ("lines", "packed"),
+    [
+        (b"", bytes),
+        (b"nothing", bytes),
+        (b'"other"\n', gzip.compress),
+        (b"{}\n{}", gzip.compress),
+    ],
 )
-def test_files_that_hold_no_results(results, tmp_path, content):
+def test_files_that_hold_no_results(results, tmp_path, lines, packed):
     file = tmp_path / "broken.gz"
-    file.write_bytes(content)
+    file.write_bytes(packed(lines))
     with pytest.raises(UserError, match=r"broken\.gz holds no results"):
         read_runs(results, file)
     assert not list(results.runs())

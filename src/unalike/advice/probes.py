@@ -55,6 +55,11 @@ class Probe:
         return not isinstance(self.method, LINK | LabelPropagation)
 
     @property
+    def sees_both(self) -> bool:
+        """Do its answers depend on both?"""
+        return self.sees_edges and self.sees_features
+
+    @property
     def needs_features(self) -> bool:
         """Has it nothing to go by where there are no features?"""
         return isinstance(self.method, MLP | MessagePassing | CorrectAndSmooth)

@@ -93,6 +93,9 @@ def worth(trials: Sequence[Trial], without: Sight, extra: str, base: str) -> lis
         return []
     lead = joint.lead(alone)
     told = f"{alone.probe.words} {alone.expected:.1f}, {joint.probe.words}"
+    if lead < CLEAR and not any(trial.probe.sees_both for trial in trials):
+        # Each alone says nothing of what they are worth together.
+        return []
     if lead < CLEAR:
         return [
             f"The {extra} add nothing to the {base} that could be seen "

@@ -1,26 +1,123 @@
-"""`unalike bench`: speed and memory, beside those of others, in one run."""
+"""`unalike bench`: speed and memory, beside those of others or of more processes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import torch
 import tyro
+from rich.console import RenderableType
 
 from unalike.benches.bench import Bench
+from unalike.benches.cluster import Cluster
 from unalike.benches.engine import POKEC_SIZED, EngineBench, random_graph
 from unalike.benches.methods import MethodsBench
+from unalike.benches.scale import ScaleBench
 from unalike.cli.console import OUT, answer, progress_bar
 from unalike.datasets import find
 from unalike.errors import lookup
 from unalike.experiments.machine import best_device, device_name
 from unalike.graph import Graph
-from unalike.reports.canvas import check_path, keep
+from unalike.progress import Progress
+from unalike.reports.canvas import check_path, keep, require_matplotlib
+from unalike.reports.scale import memory_table, predicted_lines, time_table
+from unalike.reports.scale_plot import draw_scale
 from unalike.reports.speed import draw_speed, epoch_table, stack_table
 from unalike.split import Split, random_splits
 
 BENCHES: dict[str, type[Bench]] = {"engine": EngineBench, "methods": MethodsBench}
+
+
+USUAL_REPEATS, SCALE_REPEATS = 10, 4
+SCALE_HIDDEN = (32, 128)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What to measure, and whom to tell how far it is."""
+
+    what: str
+    graph: str | None
+    hidden: tuple[int, ...]
+    repeats: int | None
+    data: Path | None
+    progress: Progress
+
+
+class Told(NamedTuple):
+    """What was found, and how it is shown."""
+
+    found: dict[str, Any]
+    shown: Sequence[RenderableType]
+    draw: Callable[[dict[str, Any]], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peers:
+    """How bench engine and bench methods are timed."""
+
+    layers: int | None = None
+    """Layers of the methods; without it, 8 of gcnii and 2 of others."""
+    only: tuple[str, ...] = ()
+    """The methods to time; without any, all."""
+    stacks: tuple[int, ...] = (1, 10, 40, 200)
+    """Numbers of runs to train at once, hidden 64; `--stacks` alone for none."""
+    stacked_graph: str = "chameleon-twin"
+    """A small graph for the stacks of the engine."""
+    device: str = "auto"
+    """cpu, cuda, or auto: a GPU where there is one."""
+
+    def answer(self, wish: Wish) -> Told:
+        """Time epochs, ours beside those of others."""
+        chosen = best_device() if self.device == "auto" else self.device
+        bench = BENCHES[wish.what](
+            hidden=wish.hidden,
+            layers=self.layers,
+            only=self.only,
+            stacks=self.stacks,
+            repeats=wish.repeats or USUAL_REPEATS,
+            device=torch.device(chosen),
+            progress=wish.progress,
+        )
+        large, splits = subject(wish.graph, bench, wish.data)
+        found = {"device": device_name(chosen), **bench.epochs(large, splits[0])}
+        shown: list[RenderableType] = [epoch_table(found)]
+        if bench.stackable and self.stacks:
+            small = find(self.stacked_graph, wish.data)
+            found["stacks"] = bench.stacked(small.prepared(), small.splits())
+            shown += ["", stack_table(found)]
+        return Told(found, shown, draw_speed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How bench scale trains here, and the hosts that it predicts for."""
+
+    processes: tuple[int, ...] = (1, 2, 4)
+    """Numbers of processes to measure; each uses one thread."""
+    rows: tuple[int, ...] = (2_000, 10_000)
+    """Train nodes in a batch."""
+    cluster: Cluster = field(default_factory=Cluster)
+
+    def answer(self, wish: Wish) -> Told:
+        """Measure, fit and predict."""
+        bench = ScaleBench(
+            processes=self.processes,
+            hidden=wish.hidden or SCALE_HIDDEN,
+            rows=self.rows,
+            repeats=wish.repeats or SCALE_REPEATS,
+            cluster=self.cluster,
+            progress=wish.progress,
+        )
+        found = bench.run(None if wish.graph is None else find(wish.graph, wish.data))
+        tables = (time_table(found), "", memory_table(found))
+        return Told(found, (*tables, *predicted_lines(found)), draw_scale)
+
+
+PEERS, SCALE = Peers(), Scale()
 
 
 def command(
@@ -30,67 +127,61 @@ def command(
     *,
     graph: str | None = None,
     hidden: tuple[int, ...] = (),
-    layers: int | None = None,
-    only: tuple[str, ...] = (),
-    stacks: tuple[int, ...] = (1, 10, 40, 200),
-    stacked_graph: str = "chameleon-twin",
-    repeats: int = 10,
-    device: str = "auto",
+    repeats: int | None = None,
+    peers: Peers = PEERS,
+    scale: Scale = SCALE,
     data: Path | None = None,
     plot: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Time an epoch, ours beside PyTorch Geometric's: of LINKX, or of other methods.
+    """Time an epoch: ours beside PyTorch Geometric's, or one of several processes.
 
     An epoch is a step on the training nodes and the grades that choose an epoch. Our
     engine scores train and valid rows of LINKX; `every row scored` adds the test rows,
-    as the others do. PyTorch Geometric must be installed.
+    as the others do. PyTorch Geometric must be installed. `scale` divides LINKX among
+    processes of this machine and predicts what many hosts would take.
 
     Example: unalike bench methods --graph arxiv-year-twin --only gcn appnp
 
     Args:
-        what: What to time: engine (LINKX), or methods (those that pass messages).
+        what: What to time: engine (LINKX), methods (those that pass messages), or scale
+            (LINKX, divided among processes).
         graph: A dataset or the folder of a stored graph; without one, a random graph of
             the size of pokec on a GPU, and on a CPU penn94-twin for the engine,
-            arxiv-year-twin for methods.
-        hidden: Widths; without any, 128 for the engine, 64 for methods.
-        layers: Layers of the methods; without it, 8 of gcnii and 2 of others.
-        only: The methods to time; without any, all.
-        stacks: Numbers of runs to train at once, hidden 64; `--stacks` alone for none.
-        stacked_graph: A small graph for the stacks of the engine.
-        repeats: Epochs to take the median of.
-        device: cpu, cuda, or auto: a GPU where there is one.
+            arxiv-year-twin for methods, a small random graph for scale.
+        hidden: Widths; without any, 128 for the engine, 64 for methods, 32 and 128 for
+            scale.
+        repeats: Epochs to take the median of, 10 without it; scale takes the fastest
+            of 4.
+        peers: Of engine and methods.
+        scale: Of scale.
         data: Folder of the raw files and stored graphs.
         plot: Draw the result to this file: .png, .svg or .pdf.
         json: Print one JSON document instead of tables.
     """
     if plot is not None:
         check_path(plot)
-    chosen = best_device() if device == "auto" else device
+        require_matplotlib()
+    kinds: dict[str, Peers | Scale] = dict.fromkeys(BENCHES, peers)
+    asked = lookup({**kinds, "scale": scale}, what, "bench")
     with progress_bar() as bar:
-        bench = lookup(BENCHES, what, "bench")(
-            hidden=hidden,
-            layers=layers,
-            only=only,
-            stacks=stacks,
-            repeats=repeats,
-            device=torch.device(chosen),
-            progress=bar,
+        told = asked.answer(
+            Wish(
+                what=what,
+                graph=graph,
+                hidden=hidden,
+                repeats=repeats,
+                data=data,
+                progress=bar,
+            )
         )
-        large, splits = subject(graph, bench, data)
-        found = {"device": device_name(chosen), **bench.epochs(large, splits[0])}
-        if bench.stackable and stacks:
-            small = find(stacked_graph, data)
-            found["stacks"] = bench.stacked(small.prepared(), small.splits())
     if plot is not None:
-        keep(draw_speed(found), plot)
+        keep(told.draw(told.found), plot)
     if json:
-        answer(found)
+        answer(told.found)
         return
-    OUT.print(epoch_table(found))
-    if "stacks" in found:
-        OUT.print()
-        OUT.print(stack_table(found))
+    for part in told.shown:
+        OUT.print(part)
 
 
 def subject(

@@ -142,16 +142,15 @@ def show(told: Answer, counts: dict[str, Any], out: Path | None, *, json: bool) 
         return
     note(remarks(counts))
     for reason in told.reasons:
+        OUT.print(headline(reason), soft_wrap=True, markup=False)
         OUT.print(tabled(reason))
     if not told.reasons and out is None:
         OUT.print(listed(told.rows))
     where = "" if size is None else f" in {out}, {size:,} bytes"
-    speed = counts["nodes"] / counts["seconds"]
-    OUT.print(
-        f"{counts['nodes']:,} nodes{where}, {counts['seconds']:.1f} s, "
-        f"{speed:,.0f} nodes/s",
-        markup=False,
-    )
+    nodes, seconds = counts["nodes"], counts["seconds"]
+    speed = f", {nodes / seconds:,.0f} nodes/s" if nodes > SHOWN else ""
+    noun = "node" if nodes == 1 else "nodes"
+    OUT.print(f"{nodes:,} {noun}{where}, {seconds:.1f} s{speed}", markup=False)
 
 
 def remarks(counts: dict[str, Any]) -> Iterator[str]:
@@ -178,13 +177,17 @@ def listed(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def tabled(reason: dict[str, Any]) -> Table:
-    """Why one node was given its class."""
-    title = (
+def headline(reason: dict[str, Any]) -> str:
+    """What one node was given, and how surely."""
+    return (
         f"{reason['id']}: {reason['label']} with {reason['probability']:.3f}, "
         f"log-odds {reason['log_odds']:+.2f} against {reason['against']}"
     )
-    table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
+
+
+def tabled(reason: dict[str, Any]) -> Table:
+    """Why one node was given its class."""
+    table = Table(box=None, pad_edge=False)
     for heading in ("share", "without it", "", "", "value"):
         table.add_column(heading, justify="left" if not heading else "right")
     for push in reason["pushes"]:

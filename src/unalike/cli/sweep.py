@@ -89,8 +89,13 @@ def command(
         tell_plan(agenda, results, crew.device, json=json)
         return
     with progress_bar() as bar:
-        sweep(agenda, results, crew=crew, retry=retry, progress=bar)
+        sweep(agenda, results, crew=crew, retry=retry, progress=bar, remark=one_note)
     tell(agenda, results, json=json)
+
+
+def one_note(what: str) -> None:
+    """Tell one thing that somebody should know."""
+    note([what])
 
 
 def first_sentence(text: str) -> str:

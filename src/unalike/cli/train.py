@@ -26,7 +26,7 @@ from unalike.options import one_of
 from unalike.reports.answers import check_folder, draw_answers
 from unalike.reports.canvas import require_matplotlib
 from unalike.training.launch import launch
-from unalike.training.world import joined, launched, own_device
+from unalike.training.world import PATIENCE, joined, launched, own_device
 
 if TYPE_CHECKING:
     AnyMethod = Method
@@ -42,6 +42,7 @@ def command(
     seed: int = 0,
     device: str = "auto",
     processes: int = 1,
+    patience_seconds: float = PATIENCE,
     checkpoint: Path | None = None,
     save: Path | None = None,
     metric: str | None = None,
@@ -63,18 +64,21 @@ def command(
         seed: Where chance begins; split i of a run begins at seed + i.
         device: cpu, cuda, or auto: a GPU where there is one.
         processes: Divide the columns of the adjacency, or the batches, among so many.
+        patience_seconds: How long processes wait for one that says nothing.
         checkpoint: Keep the state in this folder; go on from it if it is there.
         save: Write the model of the split with the best validation grade to this file.
         metric: Learn for and grade by this metric instead of the dataset's own.
         both_ways: Let every edge go both ways, also where direction is usually kept.
         class_weights: balanced lets every class count alike in the loss.
-        calibrate: Find the temperature of the valid nodes; tell what it changes.
+        calibrate: Find the temperature of the valid nodes; a saved model keeps it.
         figures: Folder for a confusion matrix and a reliability plot of the test nodes.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
     if processes < 1:
         raise UserError(f"--processes is {processes}; at least 1 is needed.")
+    if not patience_seconds > 0:
+        raise UserError(f"--patience-seconds is {patience_seconds:g}; more is needed.")
     if processes > 1 and not launched():
         raise SystemExit(launch(WORDS.get(), processes))
     view = View(metric=metric, both_ways=both_ways, class_weights=class_weights)
@@ -82,13 +86,22 @@ def command(
         check_folder(figures)
         require_matplotlib()
     there = own_device(choose_device(device))
-    with joined(there) as world, progress_bar(silent=not world.leads) as bar:
+    with (
+        joined(there, patience=patience_seconds) as world,
+        progress_bar(silent=not world.leads) as bar,
+    ):
         sitting = sit(
             view.of(find(dataset, data)),
             method,
             splits=parse_splits(splits),
             seed=seed,
-            place=Place(device=there, progress=bar, checkpoint=checkpoint, model=save),
+            place=Place(
+                device=there,
+                progress=bar,
+                checkpoint=checkpoint,
+                model=save,
+                calibrate=calibrate,
+            ),
         )
     if world.leads:
         told = document(sitting, calibrate=calibrate, figures=figures, save=save)
@@ -107,8 +120,11 @@ def document(
         drawn = draw_answers(sitting, figures, calibrate=calibrate)
         told["figures"] = list(map(str, drawn))
     if save is not None:
-        split, size = results[best_of(results)].split, save.stat().st_size
+        best, size = best_of(results), save.stat().st_size
+        split = results[best].split
         told["model"] = {"file": str(save), "bytes": size, "split": split}
+        if calibrate:
+            told["model"]["temperature"] = told["calibration"][best]["temperature"]
     return told
 
 
@@ -195,6 +211,9 @@ def extras(told: dict[str, Any]) -> Iterator[str]:
     for file in told.get("figures", []):
         yield f"wrote {file}"
     if kept := told.get("model"):
+        warm = kept.get("temperature")
+        how = "" if warm is None else f" with its temperature of {warm:.2f}"
         yield (
-            f"split {kept['split']} is saved in {kept['file']}, {kept['bytes']:,} bytes"
+            f"split {kept['split']} is saved in {kept['file']}{how}, "
+            f"{kept['bytes']:,} bytes"
         )

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unalike.calibration import Reliability, temperature
+from unalike.calibration import Reliability
 from unalike.experiments.run import Sitting
 from unalike.metrics import confusion
 
@@ -18,6 +18,7 @@ class Assessment:
     """The test nodes of one split: their scores, labels and the temperature."""
 
     scores: Float[Tensor, "test classes"]
+    """Logits, also where the method gives shares."""
     labels: Int[Tensor, " test"]
     temperature: float
     """The one that suits the valid nodes."""
@@ -40,9 +41,9 @@ def assess(sitting: Sitting) -> list[Assessment]:
     pairs = zip(sitting.exam.splits.values(), sitting.solutions, strict=True)
     return [
         Assessment(
-            solution.scores[split.test],
+            solution.logits[split.test],
             labels[split.test],
-            temperature(solution.scores[split.valid], labels[split.valid]),
+            solution.temperature(split.valid, labels),
         )
         for split, solution in pairs
     ]

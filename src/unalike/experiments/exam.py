@@ -10,11 +10,12 @@ import torch
 
 from unalike.datasets import Source, find
 from unalike.errors import UserError
+from unalike.experiments.answers import Answers
 from unalike.experiments.fingerprint import fingerprint
 from unalike.experiments.machine import device_name, peak_memory_mb, versions
 from unalike.experiments.result import Result
 from unalike.experiments.runs import Runs
-from unalike.experiments.view import Seen, view_of
+from unalike.experiments.view import class_names, unseen, view_of
 from unalike.graph import Graph
 from unalike.methods import name_of
 from unalike.methods.method import Method
@@ -76,8 +77,7 @@ class Exam:
 
     def digest(self) -> str:
         """A hash of the graph and its splits."""
-        source = self.dataset
-        return fingerprint(source.source if isinstance(source, Seen) else source)
+        return fingerprint(unseen(self.dataset))
 
     def results(
         self, method: Method, solutions: Sequence[Solution], spent: float, device: str
@@ -100,6 +100,17 @@ class Exam:
             **grade(solution, self.graph, self.splits[split], metric),
             **story(solution.curve, spent),
             peak_memory_mb=peak_memory_mb(device),
+            answers=self.answers(split, solution),
+        )
+
+    def answers(self, split: int, solution: Solution) -> Answers:
+        """What a solution says of the test nodes of a split."""
+        ids = self.splits[split].test
+        return Answers.of(
+            solution.scores[ids],
+            self.graph.labels[ids],
+            log_odds=not solution.shares,
+            classes=class_names(self.dataset),
         )
 
 

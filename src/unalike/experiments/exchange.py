@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unalike.errors import UserError
+from unalike.experiments.answers import Answers
 from unalike.experiments.record import renewed
 from unalike.experiments.results import Results, Row
 from unalike.experiments.schema import RUNS
@@ -28,7 +29,7 @@ def write_runs(results: Results, path: Path, *, curves: bool = True) -> int:
     # No time of writing inside: the same runs give the same file.
     with partial.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as file:
         file.write(f"{json.dumps(FORMAT)}\n".encode())
-        for row in results.runs(curves=curves):
+        for row in results.runs(curves=curves, answers=True):
             file.write(f"{json.dumps(_plain(row))}\n".encode())
             count += 1
     partial.replace(path)
@@ -49,7 +50,8 @@ def read_runs(results: Results, path: Path) -> tuple[int, int]:
 
 def _plain(row: Row) -> dict[str, Any]:
     curve = row.get("curve")
-    told = {name: value for name, value in row.items() if name not in KEYS}
+    unknown = KEYS if row["answers"] else KEYS | {"answers"}
+    told = {name: value for name, value in row.items() if name not in unknown}
     return {**told, "curve": curve and b64encode(curve).decode()}
 
 
@@ -68,4 +70,7 @@ def _row(told: dict[str, Any]) -> Row:
     curve = told["curve"]
     row = {**told, "curve": b64decode(curve) if curve else None}
     columns = {column.name for column in RUNS.c} - KEYS | {"curve"}
-    return renewed({name: row[name] for name in columns})
+    answers = told.get("answers")
+    if answers is not None:
+        Answers.revived(answers)
+    return renewed({**{name: row[name] for name in columns}, "answers": answers})

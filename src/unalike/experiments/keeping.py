@@ -8,7 +8,7 @@ from pathlib import Path
 from unalike.datasets import Source
 from unalike.datasets.dataset import Dataset
 from unalike.experiments.result import Result
-from unalike.experiments.view import Seen
+from unalike.experiments.view import unseen
 from unalike.graph import Graph
 from unalike.methods.method import Method
 from unalike.models.file import check_new
@@ -34,7 +34,7 @@ def kept_model(
     method: Method, dataset: Source, graph: Graph, solution: Solution
 ) -> Model:
     """The model behind a solution, with the names that the dataset gives."""
-    source = dataset.source if isinstance(dataset, Seen) else dataset
+    source = unseen(dataset)
     scaled = isinstance(source, Dataset) and source.preparation.row_normalised
     return model_of(
         method,

@@ -15,9 +15,9 @@ from uuid import uuid4
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
-from unalike.experiments.database import clock, insert_new, writing
+from unalike.experiments.database import clock, insert_new, patient, writing
 from unalike.experiments.schema import LEASES
 
 ZOMBIE = ("Z", "X")
@@ -71,6 +71,7 @@ def is_zombie(process: int) -> bool:
     return told.rpartition(")")[2].split()[0] in ZOMBIE
 
 
+@patient
 def num_held(engine: Engine) -> int:
     """How many bundles somebody works on who is, as far as can be seen, alive."""
     with engine.connect() as connection:
@@ -87,6 +88,7 @@ class Leases:
     seconds: float = SECONDS
     holder: Holder = field(default_factory=Holder.here)
 
+    @patient
     def take(self, bundle: str) -> bool:
         """Take a bundle that is free, or whose worker is gone."""
         with writing(self.engine) as connection:
@@ -98,14 +100,24 @@ class Leases:
             row = connection.execute(held.with_for_update()).mappings().one_or_none()
             if row is None:
                 return False
-            if row["expires"] > now and not Holder.named(row["worker"]).gone:
+            other = Holder.named(row["worker"])
+            if other != self.holder and row["expires"] > now and not other.gone:
                 return False
             again = sql.update(LEASES).where(LEASES.c.bundle == bundle)
             connection.execute(again.values(**lease))
             return True
 
+    @patient
     def give_back(self, bundle: str) -> None:
         """Let others take a bundle."""
+        self._remove(bundle)
+
+    def let_go(self, bundle: str) -> None:
+        """The same in a hurry; a lease that stays behind runs out by itself."""
+        with suppress(DBAPIError):
+            self._remove(bundle)
+
+    def _remove(self, bundle: str) -> None:
         mine = (LEASES.c.bundle == bundle) & (LEASES.c.worker == str(self.holder))
         with writing(self.engine) as connection:
             connection.execute(sql.delete(LEASES).where(mine))
@@ -138,6 +150,6 @@ class Leases:
             if time.monotonic() - renewed < self.seconds / 3:
                 continue
             # A database that is away for a moment costs a lease at worst, no result.
-            with suppress(OperationalError):
+            with suppress(DBAPIError):
                 self.renew()
                 renewed = time.monotonic()

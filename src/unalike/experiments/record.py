@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from unalike.experiments.agenda import Bundle, Run, run_key
+from unalike.experiments.answers import Answers
 from unalike.experiments.machine import commit
 from unalike.experiments.result import Result
 from unalike.experiments.setting import revived
@@ -48,7 +49,8 @@ def identity(run: Run, bundle: Bundle) -> dict[str, Any]:
 def result_of(row: Mapping[str, Any]) -> Result:
     """The result that a row keeps."""
     curves = dict(zip(CURVES, unpack(row.get("curve")), strict=True))
-    told = {**row, **curves}
+    answers = row.get("answers")
+    told = {**row, **curves, "answers": answers and Answers.revived(answers)}
     return Result(**{field.name: told[field.name] for field in fields(Result)})
 
 

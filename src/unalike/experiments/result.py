@@ -9,6 +9,7 @@ from typing import Any
 
 from unalike.display import Displayed, Sheet
 from unalike.errors import lookup
+from unalike.experiments.answers import Answers
 from unalike.methods import METHODS
 from unalike.options import choices
 from unalike.split import PARTS
@@ -38,6 +39,8 @@ class Result(Displayed):
     grades: list[float] = field(repr=False)
     view: dict[str, Any] = field(default_factory=dict)
     """What the dataset was seen as other than usual, named as flags."""
+    answers: Answers | None = field(default=None, repr=False)
+    """What was said of the test nodes; None where it was not kept."""
 
     @property
     def command(self) -> str:

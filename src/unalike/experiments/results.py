@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Engine
 
-from unalike.experiments.database import connect, insert_new, is_there, writing
-from unalike.experiments.schema import CURVES, FAILURES, RUNS
+from unalike.experiments.database import (
+    connect,
+    insert_new,
+    is_there,
+    patient,
+    writing,
+)
+from unalike.experiments.schema import ANSWERS, CURVES, FAILURES, RUNS
 
 Row = dict[str, Any]
 
@@ -26,9 +32,11 @@ class Results:
     engine: Engine
 
     @classmethod
-    def open(cls, url: str) -> Results:
-        """Open a database by its address."""
-        return cls(connect(url))
+    def open(
+        cls, url: str, remark: Callable[[str], None] = lambda what: None
+    ) -> Results:
+        """Open a database by its address; what befalls it later is remarked."""
+        return cls(connect(url, remark))
 
     @classmethod
     def read(cls, url: str) -> Results:
@@ -45,21 +53,26 @@ class Results:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @patient
     def store(self, rows: Sequence[Row]) -> int:
         """Keep runs, all or none; those that are there already stay as they are."""
         with writing(self.engine) as connection:
             added = insert_new(connection, RUNS, rows)
             insert_new(connection, CURVES, [row for row in rows if row["curve"]])
+            told = [row for row in rows if row.get("answers")]
+            insert_new(connection, ANSWERS, told)
             keys = [row["key"] for row in rows]
             connection.execute(sql.delete(FAILURES).where(FAILURES.c.key.in_(keys)))
         return added
 
+    @patient
     def note_failures(self, rows: Sequence[Row], error: str) -> None:
         """Keep why runs did not come to an end."""
         told = [{**row, "error": error, "failed": time.time()} for row in rows]
         with writing(self.engine) as connection:
             insert_new(connection, FAILURES, told)
 
+    @patient
     def forget_failures(self, keys: Iterable[str]) -> None:
         """Let runs be tried again."""
         with writing(self.engine) as connection:
@@ -79,6 +92,7 @@ class Results:
         keys = list(keys)
         return self.done(keys) | set(self.failed(keys))
 
+    @patient
     def _found(self, table: sql.Table, keys: Iterable[str]) -> dict[str, Row]:
         wanted = [table.c.key, *(c for c in table.c if c.name == "error")]
         found: dict[str, Row] = {}
@@ -89,12 +103,14 @@ class Results:
                 found.update({row["key"]: dict(row) for row in rows})
         return found
 
-    def runs(self, *, curves: bool = False, **facts: str) -> Iterator[Row]:
+    def runs(
+        self, *, curves: bool = False, answers: bool = False, **facts: str
+    ) -> Iterator[Row]:
         """The runs with some facts, by dataset, setting and split."""
-        asked = sql.select(RUNS)
-        if curves:
-            beside = RUNS.outerjoin(CURVES, RUNS.c.key == CURVES.c.key)
-            asked = sql.select(RUNS, CURVES.c.curve).select_from(beside)
+        wanted = [CURVES.c.curve] * curves + [ANSWERS.c.answers] * answers
+        asked = sql.select(RUNS, *wanted)
+        for column in wanted:
+            asked = asked.outerjoin(column.table, RUNS.c.key == column.table.c.key)
         order = ("dataset", "method", "setting", "split", "key")
         asked = asked.where(*(RUNS.c[name] == value for name, value in facts.items()))
         with self.engine.connect() as connection:
@@ -102,6 +118,7 @@ class Results:
             for row in connection.execute(ordered).mappings():
                 yield dict(row)
 
+    @patient
     def best_so_far(self) -> str:
         """The best validation grade of the method that finished last, in words."""
         last = sql.select(RUNS.c.dataset, RUNS.c.method, RUNS.c.metric)
@@ -128,6 +145,7 @@ class Results:
         with self.engine.connect() as connection:
             return [dict(row) for row in connection.execute(asked).mappings()]
 
+    @patient
     def seconds(self, device: str) -> Mapping[str, float]:
         """How long a run of each shape took on a device, on average."""
         mean = sql.func.avg(RUNS.c.seconds)

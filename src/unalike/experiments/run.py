@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unalike.batchings import BATCHINGS
@@ -38,6 +38,8 @@ class Place:
     checkpoint: Path | None = None
     model: Path | None = None
     """Where to save the model of the split with the best validation grade."""
+    calibrate: bool = False
+    """Does that model take the temperature of its valid nodes?"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +56,16 @@ class Sitting:
         """The graded answers, a result for each split."""
         return self.exam.results(self.method, self.solutions, self.seconds, self.device)
 
-    def best_model(self) -> Model:
+    def best_model(self, *, calibrate: bool = False) -> Model:
         """The model of the split with the best validation grade."""
-        best = self.solutions[best_of(self.results())]
-        return kept_model(self.method, self.exam.dataset, self.exam.graph, best)
+        best = best_of(self.results())
+        exam, solution = self.exam, self.solutions[best]
+        model = kept_model(self.method, exam.dataset, exam.graph, solution)
+        if not calibrate:
+            return model
+        split = list(exam.splits.values())[best]
+        warm = solution.temperature(split.valid, exam.graph.labels)
+        return replace(model, temperature=warm)
 
 
 def run(
@@ -102,7 +110,8 @@ def sit(
     spent = time.perf_counter() - began
     sitting = Sitting(exam, method, solutions, spent, place.device)
     if place.model is not None and world.leads:
-        sitting.best_model().save(place.model)
+        model = sitting.best_model(calibrate=place.calibrate)
+        model.save(place.model)
     return sitting
 
 

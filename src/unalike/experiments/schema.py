@@ -43,6 +43,17 @@ CURVES = sql.Table(
 )
 """How training went, apart from the rest so that a look at all runs is short."""
 
+ANSWERS = sql.Table(
+    "answers",
+    METADATA,
+    sql.Column("key", DIGEST, primary_key=True),
+    sql.Column("answers", sql.JSON, nullable=False),
+)
+"""What was said of the test nodes; runs of older versions have none.
+
+A table of its own: one that is missing is made when a database is opened.
+"""
+
 FAILURES = sql.Table(
     "failures",
     METADATA,

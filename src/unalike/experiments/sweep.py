@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
@@ -78,10 +78,11 @@ def sweep(
     crew: Crew | None = None,
     retry: bool = False,
     progress: Progress = SILENT,
+    remark: Callable[[str], None] = lambda what: None,
 ) -> dict[str, int]:
     """Run what is left of an agenda; how many runs are done and have failed."""
     crew = crew or Crew()
-    with Results.open(url) as results:
+    with Results.open(url, remark) as results:
         if retry:
             results.forget_failures(agenda.keys)
         watch = Watch(agenda, results, progress)

@@ -13,6 +13,7 @@ from unalike.graph import Graph
 from unalike.metrics import METRICS, Metric
 from unalike.progress import SILENT, Progress
 from unalike.split import Split
+from unalike.store import Stored
 from unalike.task import Task
 
 
@@ -89,6 +90,18 @@ class Seen:
 
     def remarks(self) -> list[str]:
         return self.source.remarks()
+
+
+def unseen(source: Source) -> Source:
+    """A source without the view through which it is seen."""
+    return source.source if isinstance(source, Seen) else source
+
+
+def class_names(source: Source) -> list[str] | None:
+    """What the user calls the classes, where a stored graph tells."""
+    stored = unseen(source)
+    known = stored.about.get("class_names") if isinstance(stored, Stored) else None
+    return [*map(str, known)] if known else None
 
 
 def view_of(source: Source) -> View:

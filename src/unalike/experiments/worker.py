@@ -75,8 +75,10 @@ class Worker:
                 if left:
                     self.attempt(bundle, left)
                     self.tell(describe(bundle))
-        finally:
-            self.leases.give_back(bundle.key)
+        except BaseException:
+            self.leases.let_go(bundle.key)
+            raise
+        self.leases.give_back(bundle.key)
         return True
 
     def parts(self, bundle: Bundle) -> Iterator[Sequence[Run]]:

@@ -90,6 +90,7 @@ class CorrectAndSmooth(Method):
                 scores[:, run],
                 solution.curve
                 and replace(solution.curve, seconds=solution.curve.seconds + spent),
+                shares=True,
             )
             for run, solution in enumerate(trained)
         ]

@@ -49,6 +49,6 @@ class LabelPropagation(Method):
             for _ in range(self.steps):
                 flown = adjacency.power(self.hops, scores)
                 scores = self.alpha * flown + (1 - self.alpha) * known
-            solutions.append(Solution(scores.cpu()))
+            solutions.append(Solution(scores.cpu(), shares=True))
             progress.advance(1)
         return solutions

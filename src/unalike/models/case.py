@@ -40,6 +40,7 @@ class Case:
     network: Network
     row: Graph
     classes: tuple[int, int]
+    temperature: float = 1.0
 
     @cached_property
     def first(self) -> First:
@@ -49,7 +50,8 @@ class Case:
     def odds(self, rows: Graph, first: First) -> Float[Tensor, " rows"]:
         """The log-odds of the first class against the second."""
         scores = self.network(rows, first).double()
-        return scores[:, self.classes[0]] - scores[:, self.classes[1]]
+        odds = scores[:, self.classes[0]] - scores[:, self.classes[1]]
+        return odds / self.temperature
 
     @cached_property
     def log_odds(self) -> float:

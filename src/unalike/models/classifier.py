@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unalike.adjacency import Ids
 from unalike.errors import InputError, lookup
 from unalike.graph import Graph
 from unalike.methods import METHODS, name_of
@@ -27,6 +26,7 @@ from unalike.models.targets import (
     ClassWeight,
     class_weights,
     find_targets,
+    name_aside,
     number_targets,
     set_aside,
 )
@@ -48,6 +48,7 @@ class NodeClassifier(Parameters):
 
     classes_: np.ndarray
     n_features_in_: int
+    temperature_: float
     scores_: Float[Tensor, "nodes classes"] | None
     curve_: Curve | None
     model_: Model | None
@@ -62,6 +63,7 @@ class NodeClassifier(Parameters):
         metric: str = "accuracy",
         validation: Any = 0.2,
         patience: int | None = None,
+        calibrate: bool = False,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -71,6 +73,7 @@ class NodeClassifier(Parameters):
         self.metric = metric
         self.validation = validation
         self.patience = patience
+        self.calibrate = calibrate
         self.seed = seed
         self.device = device
 
@@ -81,21 +84,26 @@ class NodeClassifier(Parameters):
 
         A share of each class is set aside (`validation`, or the nodes it names): the
         weights of the epoch that grades best on them are kept, and training stops when
-        `patience` epochs brought nothing better.
+        `patience` epochs brought nothing better. With `calibrate` probabilities are
+        taken at the temperature that suits them best.
         """
         own = self.graph is None
         graph = as_graph(X if own else self.graph, features)
         labels, classes = self._targets(X, y, graph)
         graph = replace(graph, labels=labels, num_classes=len(classes))
         method, task = self._method(), self._task(graph, classes)
+        model: Model | None = None
         if isinstance(method, Trained):
             model, solution = learn(method, task, device=self.device)
-            self.model_ = replace(model, classes=classes.tolist())
         else:
-            self.model_, solution = None, method.solve(task, device=self.device)
+            solution = method.solve(task, device=self.device)
+        warm = solution.temperature(task.valid, labels) if self.calibrate else 1.0
+        names = classes.tolist()
+        self.model_ = model and replace(model, classes=names, temperature=warm)
+        self.temperature_ = warm
         self.classes_ = classes
         self.n_features_in_ = graph.adjacency.width if own else 1
-        self.scores_ = solution.scores
+        self.scores_ = solution.logits
         self.curve_ = solution.curve
         return self
 
@@ -110,7 +118,8 @@ class NodeClassifier(Parameters):
         """The probability of each class, in the order of `classes_`."""
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
-        return self._scores(X, features).double().softmax(1).numpy()
+        scores = self._scores(X, features).double()
+        return (scores / self.temperature_).softmax(1).numpy()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The grade by the metric; of nodes that count differently, if told."""
@@ -139,6 +148,7 @@ class NodeClassifier(Parameters):
         loaded = cls(model.method, device=device)
         loaded.model_, loaded.scores_, loaded.curve_ = model, None, None
         loaded.classes_ = np.array(model.classes)
+        loaded.temperature_ = model.temperature
         loaded.n_features_in_ = model.facts.num_known
         return loaded
 
@@ -191,7 +201,8 @@ class NodeClassifier(Parameters):
         if isinstance(self.validation, float | int):
             train, valid = set_aside(graph.labels, self.validation, self.seed)
         else:
-            train, valid = self._named(graph)
+            valid = as_ids(self.validation, graph.num_nodes)
+            train, valid = name_aside(graph.labels, valid)
         weights = class_weights(self.class_weight, classes, graph.labels[train])
         metric = lookup(METRICS, self.metric, "metric")
         if metric.most_classes is not None and len(classes) > metric.most_classes:
@@ -208,14 +219,6 @@ class NodeClassifier(Parameters):
             class_weights=weights,
             patience=self.patience,
         )
-
-    def _named(self, graph: Graph) -> tuple[Ids, Ids]:
-        valid = as_ids(self.validation, graph.num_nodes)
-        if (graph.labels[valid] < 0).any():
-            raise InputError("The nodes named by validation need labels.")
-        train = graph.labels >= 0
-        train[valid] = False
-        return train.nonzero()[:, 0], valid
 
     def _scores(
         self, X: Any, features: AnyFeatures | None

@@ -59,16 +59,18 @@ def explain(model: Model, prepared: Graph) -> Iterator[Explanation]:
     model.check_row_wise()
     if not isinstance(prepared.features, Adjacency):
         prepared = replace(prepared, features=prepared.features.float())
-    for place, scores in enumerate(model.score_rows(prepared)):
+    every = model.score_rows(prepared)
+    shares = model.prediction(every).probabilities
+    for place, scores in enumerate(every):
         best, other, *_ = scores.argsort(descending=True, stable=True).tolist()
         row = prepared.rows(torch.tensor([place])).to(model.device)
-        case = Case(model.network, row, (best, other))
+        case = Case(model.network, row, (best, other), model.temperature)
         found = (push for part in case.parts() for push in _pushes(model, part))
         pushes = [push for push in found if push.share or push.change]
         yield Explanation(
             label=model.classes[best],
             against=model.classes[other],
-            probability=float(scores.softmax(0)[best]),
+            probability=float(shares[place, best]),
             log_odds=case.log_odds,
             rest=case.log_odds - sum(push.share for push in pushes),
             pushes=sorted(pushes, key=lambda push: -abs(push.share)),

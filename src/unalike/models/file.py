@@ -111,6 +111,7 @@ def _about(model: Model) -> dict[str, Any]:
         "options": options_of(model.method),
         "graph": asdict(model.facts),
         "classes": model.classes,
+        "temperature": model.temperature,
         "feature_columns": columns,
     }
 
@@ -133,6 +134,7 @@ def _restored(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
         classes=about["classes"],
         encoder=None if told is None else Encoder.from_about(told),
         names=names_of({name: tensors[name] for name in NAMES if name in tensors}),
+        temperature=float(about.get("temperature", 1)),
     )
     model.check()
     return model

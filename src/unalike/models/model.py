@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,6 +43,8 @@ class Model:
     """How columns of a table become features; None where nobody said."""
     names: pa.Array | None = None
     """The user's own ids of known nodes; None where they are 0, 1, 2, …"""
+    temperature: float = 1.0
+    """What scores are divided by before they become probabilities."""
 
     @cached_property
     def network(self) -> Network:
@@ -115,7 +118,13 @@ class Model:
         `entering` holds those that point at new nodes, where direction counts.
         """
         graph, unknown = self.new_nodes(edges, features, entering=entering)
-        return Prediction(self.score_rows(graph).softmax(1), self.classes, unknown)
+        return self.prediction(self.score_rows(graph), unknown)
+
+    def prediction(self, scores: Numbers, unknown: int = 0) -> Prediction:
+        """What scores say: the probability of each class, at the temperature."""
+        # In double, so that no two scores become equal: answers stay what they are.
+        shares = (scores.double() / self.temperature).softmax(1)
+        return Prediction(shares, self.classes, unknown)
 
     def new_nodes(
         self,
@@ -172,6 +181,8 @@ class Model:
         for what, (found, needed) in told.items():
             if found != needed:
                 raise UserError(f"The model has {found} {what} in place of {needed}.")
+        if not 0 < self.temperature < math.inf:
+            raise UserError(f"The model has the temperature {self.temperature}.")
         self.network.eval()
 
     def check_row_wise(self, wish: str = "score new nodes") -> None:

@@ -71,8 +71,7 @@ def known_pieces(
         if scores is None:
             yield _scored(model, own, prepared.rows(part))
         else:
-            found = Prediction(scores[part].softmax(1), model.classes)
-            yield Piece(own, None, found)
+            yield Piece(own, None, model.prediction(scores[part]))
         progress.advance(len(part))
 
 
@@ -91,5 +90,5 @@ def places_of(names: pa.Array, wanted: Sequence[str]) -> Ids:
 
 
 def _scored(model: Model, names: pa.Array, prepared: Graph) -> Piece:
-    shares = model.score_rows(prepared).softmax(1)
-    return Piece(names, prepared, Prediction(shares, model.classes))
+    found = model.prediction(model.score_rows(prepared))
+    return Piece(names, prepared, found)

@@ -69,6 +69,6 @@ def score_rows(names: pa.Array, found: Prediction) -> pa.RecordBatch:
         "class": classes.take(pa.array(found.probabilities.argmax(1).numpy())),
     }
     for place, name in enumerate(found.classes):
-        share = found.probabilities[:, place].contiguous().numpy()
+        share = found.probabilities[:, place].float().numpy()
         columns[f"p_{name}"] = pa.array(share)
     return pa.RecordBatch.from_pydict(columns)

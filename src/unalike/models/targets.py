@@ -72,6 +72,17 @@ def set_aside(
     return train, valid.nonzero()[:, 0] if bool(valid.any()) else train
 
 
+def name_aside(
+    labels: Int[Tensor, " nodes"], valid: Int[Tensor, " valid"]
+) -> tuple[Ids, Ids]:
+    """Nodes to learn from, where those to choose by are named."""
+    if (labels[valid] < 0).any():
+        raise InputError("The nodes named by validation need labels.")
+    train = labels >= 0
+    train[valid] = False
+    return train.nonzero()[:, 0], valid
+
+
 def class_weights(
     told: ClassWeight, classes: np.ndarray, labels: Int[Tensor, " train"]
 ) -> ClassWeights | None:

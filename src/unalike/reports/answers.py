@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unalike.datasets import Source
 from unalike.errors import UserError
 from unalike.experiments.assessment import assess, confused, pooled
 from unalike.experiments.run import Sitting
+from unalike.experiments.view import class_names
 from unalike.methods import name_of
 from unalike.reports.canvas import keep
 from unalike.reports.confusion import Confused, draw_confusion
 from unalike.reports.reliability import draw_reliability
-from unalike.store import Stored
 
 
 def draw_answers(sitting: Sitting, folder: Path, *, calibrate: bool) -> list[Path]:
@@ -23,22 +22,15 @@ def draw_answers(sitting: Sitting, folder: Path, *, calibrate: bool) -> list[Pat
         reliable["calibrated"] = pooled(assessed, calibrated=True)
     dataset, matrix = sitting.exam.dataset, confused(assessed).numpy()
     title = f"{dataset.name}, {name_of(sitting.method)}"
+    names = class_names(dataset) or [*map(str, range(len(matrix)))]
     drawn = {
-        folder / "confusion.png": draw_confusion(
-            Confused(title, matrix, class_names(dataset, len(matrix)))
-        ),
+        folder / "confusion.png": draw_confusion(Confused(title, matrix, names)),
         folder / "reliability.png": draw_reliability(reliable),
     }
     folder.mkdir(parents=True, exist_ok=True)
     for file, figure in drawn.items():
         keep(figure, file)
     return list(drawn)
-
-
-def class_names(dataset: Source, count: int) -> list[str]:
-    """What the user calls the classes, or their numbers."""
-    known = dataset.about.get("class_names") if isinstance(dataset, Stored) else None
-    return list(map(str, known or range(count)))
 
 
 def check_folder(folder: Path) -> None:

@@ -15,12 +15,13 @@ POINTS = 250
 DIGITS = 5
 
 
-def curves(rows: Iterable[Row], wanted: set[str]) -> dict[str, list[Document]]:
-    """The curves of some settings by their marks, as far as they were kept."""
+def curves(rows: Iterable[Row]) -> dict[str, list[Document]]:
+    """The curves of runs by the marks of their settings, as far as they were kept."""
     found: dict[str, list[Document]] = {}
     for row in rows:
-        if row.get("curve") and (mark := setting_mark(row)) in wanted:
-            found.setdefault(mark, []).append({"split": row["split"], **curve(row)})
+        if row.get("curve"):
+            told = {"split": row["split"], **curve(row)}
+            found.setdefault(setting_mark(row), []).append(told)
     return found
 
 
@@ -31,11 +32,11 @@ def curve(row: Row) -> Document:
     epochs = sorted({*range(0, len(losses), step), len(losses) - 1})
     return {
         "epochs": epochs,
-        "losses": [told(losses[epoch]) for epoch in epochs],
-        "grades": [told(100 * grades[epoch]) for epoch in epochs],
+        "losses": [short(losses[epoch]) for epoch in epochs],
+        "grades": [short(100 * grades[epoch]) for epoch in epochs],
     }
 
 
-def told(value: float) -> float | None:
+def short(value: float) -> float | None:
     """A value with few digits; none where training came to something infinite."""
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None

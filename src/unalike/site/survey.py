@@ -9,6 +9,7 @@ from unalike.experiments.results import Results
 from unalike.experiments.select import Tried
 from unalike.experiments.standing import Query
 from unalike.progress import SILENT, Progress
+from unalike.site.answered import answered
 from unalike.site.cell import Document
 from unalike.site.curves import curves
 from unalike.site.everything import Pick, Place, everything, picks
@@ -62,19 +63,25 @@ class Survey:
         return {shelf_mark(*pair): pair for pair in sorted(self._picks)}
 
     def shelf(self, pair: Pair) -> Document:
-        """The runs of a pair, with the curves of the settings that were chosen."""
+        """The runs of a pair; of settings that were chosen, also curves and answers."""
         dataset, method = pair
         marks: dict[str, set[str]] = {}
         for one in self._chosen(pair):
             marks.setdefault(one.setting, set()).add(setting_mark(one.runs[0]))
-        drawn: Document = {}
+        drawn: Document = {"curves": {}, "answers": {}}
         for setting, wanted in marks.items():
-            rows = self.results.runs(
-                curves=True, dataset=dataset, method=method, setting=setting
+            told = self.results.runs(
+                curves=True,
+                answers=True,
+                dataset=dataset,
+                method=method,
+                setting=setting,
             )
-            drawn |= curves(rows, wanted)
-        rows = self.results.runs(dataset=dataset, method=method)
-        return {**shelf(list(rows)), "curves": drawn}
+            rows = [row for row in told if setting_mark(row) in wanted]
+            drawn["curves"] |= curves(rows)
+            drawn["answers"] |= answered(rows)
+        all_rows = list(self.results.runs(dataset=dataset, method=method))
+        return {**shelf(all_rows), **drawn}
 
     def _read(self, progress: Progress) -> None:
         """Look through the pairs that are new or have changed."""

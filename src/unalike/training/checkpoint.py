@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import shutil
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
-from torch.distributed.checkpoint.state_dict_loader import load
-from torch.distributed.checkpoint.state_dict_saver import save
 
 from unalike.errors import UserError
-from unalike.training.saving import Loading, Saving, Shares
+from unalike.training.stack import Shares
 from unalike.training.state import State
 from unalike.training.world import World
 
@@ -60,12 +53,10 @@ class Checkpoint:
             folder.mkdir(parents=True)
             (folder / KEY).write_text(self.key, "utf-8")
         world.follow(None)
-        with plainly(f"{self.path} cannot be written"):
-            save(
-                entries(state),
-                storage_writer=FileSystemWriter(folder),
-                planner=Saving(shares(state)),
-            )
+        # Torch takes seconds to get its checkpoints ready, which few runs need.
+        from unalike.training.saving import save
+
+        save(entries(state), shares(state), folder)
         if world.leads:
             for other in self._saves():
                 if other != folder:
@@ -78,13 +69,10 @@ class Checkpoint:
             return
         if key != self.key:
             raise UserError(f"{self.path} belongs to other runs; remove it.")
+        from unalike.training.saving import load
+
         found = entries(state)
-        with plainly(f"{self.path} is no checkpoint"):
-            load(
-                found,
-                storage_reader=FileSystemReader(folder),
-                planner=Loading(shares(state)),
-            )
+        load(found, shares(state), folder)
         torch.set_rng_state(found[RANDOM])
         if state.best.is_cuda:
             torch.cuda.set_rng_state(found[CUDA_RANDOM], state.best.device)
@@ -120,21 +108,6 @@ def shares(state: State) -> Shares:
         for part, tensor in vars(stack.tables[name]).items()
         if tensor is not None
     }
-
-
-@contextmanager
-def plainly(failed: str) -> Iterator[None]:
-    """Save or load with torch: one process is fine, what fails is said in one line."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "torch.distributed is disabled")
-        try:
-            yield
-        except CheckpointException as error:
-            cause = next(iter(error.failures.values()))[0]
-            # Torch takes a wish to stop for a failure.
-            if isinstance(cause, KeyboardInterrupt):
-                raise cause from None
-            raise UserError(f"{failed} ({cause}).") from None
 
 
 SAVING_SHARE = 0.05

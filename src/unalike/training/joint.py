@@ -63,6 +63,12 @@ def joint_product(
     return product if offset is None else product.add_(offset)
 
 
+def rows_of_piece(rows: int, width: int, processes: int) -> int:
+    """How many rows of a product processes give on at a time."""
+    fewest = max(1, PIECE_NUMBERS // max(1, width))
+    return max(fewest, -(-rows // (PIECES * processes)))
+
+
 def add_in_turn(
     world: World,
     matrix: Adjacency,
@@ -71,15 +77,12 @@ def add_in_turn(
 ) -> None:
     """Add columns to what the process before has summed, and give the sums on."""
     product.zero_()
-    fewest = max(1, PIECE_NUMBERS // max(1, table.shape[1]))
-    size = max(fewest, -(-matrix.num_rows // (PIECES * world.size)))
+    size = rows_of_piece(matrix.num_rows, table.shape[1], world.size)
     given = []
     for begin in range(0, matrix.num_rows, size):
         rows = slice(begin, begin + size)
         world.receive(product[rows])
         gather_onto(matrix[rows], table, product[rows])
         given.append(world.pass_on(product[rows]))
-    for work in given:
-        if work is not None:
-            work.wait()
+    world.settle(given)
     world.follow_last(product)

@@ -13,8 +13,8 @@ TERMINATE_SECONDS = 5
 """How long processes may take to stop when one of them is lost."""
 
 
-def launch(words: Sequence[str], processes: int) -> int:
-    """Run `unalike` with these words in several processes; the status they end with.
+def launch(words: Sequence[str], processes: int, *, module: str = "unalike") -> int:
+    """Run a module with these words in several processes; the status they end with.
 
     They are torch's to start, to watch and to stop, as under `torchrun`.
     """
@@ -34,7 +34,7 @@ def launch(words: Sequence[str], processes: int) -> int:
         shutdown_timeout=TERMINATE_SECONDS,
     )
     try:
-        elastic_launch(config, sys.executable)("-m", "unalike", *words)
+        elastic_launch(config, sys.executable)("-m", module, *words)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         if failure.exitcode < 0:

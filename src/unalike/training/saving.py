@@ -6,16 +6,22 @@ rows whose columns hold evenly many entries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import (
     DefaultLoadPlanner,
     DefaultSavePlanner,
     create_default_local_load_plan,
 )
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     MetadataIndex,
@@ -33,10 +39,41 @@ from torch.distributed.checkpoint.planner_helpers import (
     create_read_items_for_chunk_list,
 )
 
-from unalike.training.stack import Share
+from unalike.errors import UserError
+from unalike.training.stack import Share, Shares
+from unalike.training.world import company
 
-Shares = Mapping[str, Share]
-"""What is here of the rows of tensors, by name; of all others everything is."""
+
+def save(entries: dict[str, Tensor], shares: Shares, folder: Path) -> None:
+    """Write tensors, together with all processes."""
+    with plainly(f"{folder.parent} cannot be written"):
+        state_dict_saver.save(
+            entries, storage_writer=FileSystemWriter(folder), planner=Saving(shares)
+        )
+
+
+def load(entries: dict[str, Tensor], shares: Shares, folder: Path) -> None:
+    """Fill tensors from what was written, by however many processes."""
+    with plainly(f"{folder.parent} is no checkpoint"):
+        state_dict_loader.load(
+            entries, storage_reader=FileSystemReader(folder), planner=Loading(shares)
+        )
+
+
+@contextmanager
+def plainly(failed: str) -> Iterator[None]:
+    """Save or load with torch: one process is fine, what fails is said in one line."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled")
+        try:
+            with company():
+                yield
+        except CheckpointException as error:
+            cause = next(iter(error.failures.values()))[0]
+            # Torch takes a wish to stop for a failure.
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None
+            raise UserError(f"{failed} ({cause}).") from None
 
 
 class Saving(DefaultSavePlanner):

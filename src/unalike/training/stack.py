@@ -29,6 +29,10 @@ class Share(NamedTuple):
     of: int
 
 
+Shares = dict[str, Share]
+"""What is here of the rows of tables, by name; of all others everything is."""
+
+
 @dataclass(frozen=True, eq=False)
 class Stack:
     """Networks of equal shape; a table holds the runs side by side in each row.
@@ -42,7 +46,7 @@ class Stack:
     rest: Weights
     shapes: dict[str, torch.Size]
     world: World
-    divided: dict[str, Share]
+    divided: Shares
     """What is here of tables that are divided among the processes of the world."""
     half: bool
     """Is all but the weights in bfloat16?"""
@@ -59,7 +63,7 @@ class Stack:
         half: bool,
         mover: type[Table] = Exact,
         world: World | None = None,
-        divided: dict[str, Share] | None = None,
+        divided: Shares | None = None,
     ) -> Stack:
         """Lay networks side by side; they give up their tables."""
         tables = {

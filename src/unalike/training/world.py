@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
+from threading import Thread
 from typing import Any
 
 import torch
@@ -18,9 +19,25 @@ from torch.distributed.rendezvous import rendezvous
 
 from unalike.errors import UserError
 
-PATIENCE = timedelta(minutes=10)
-"""How long a process waits for the others before it gives them up."""
+PATIENCE = 600.0
+"""Seconds that a process waits for the others before it gives them up."""
 TOLD = "told"
+ASK_SECONDS = 2.0
+"""How long a process that has something to tell asks whether another has told it."""
+
+
+@dataclass
+class Traffic:
+    """What a process was sent by the others; all that is sent arrives once."""
+
+    received: int = 0
+    """Bytes of numbers."""
+    messages: int = 0
+
+    def count(self, received: int) -> None:
+        """Count a message."""
+        self.received += received
+        self.messages += 1
 
 
 @dataclass(frozen=True)
@@ -32,6 +49,7 @@ class World:
 
     rank: int = 0
     size: int = 1
+    traffic: Traffic = field(default_factory=Traffic, compare=False)
 
     @classmethod
     def here(cls) -> World:
@@ -46,34 +64,48 @@ class World:
         return self.rank == 0
 
     def sum(self, numbers: Float[Tensor, "*shape"]) -> None:
-        """Replace numbers by their sum over all processes, in whatever order."""
+        """Replace numbers by their sum over all processes, in whatever order.
+
+        What arrives is counted as the fewest bytes that any all-reduce can do with.
+        """
         if self.size > 1:
-            with _company():
+            with company():
                 dist.all_reduce(numbers)
+            self.traffic.count(2 * numbers.nbytes * (self.size - 1) // self.size)
 
     def receive(self, numbers: Float[Tensor, "*shape"]) -> None:
         """Replace numbers by those of the process before this one."""
         if self.rank > 0:
-            with _company():
+            with company():
                 dist.recv(numbers, self.rank - 1)
+            self.traffic.count(numbers.nbytes)
 
     def pass_on(self, numbers: Float[Tensor, "*shape"]) -> dist.Work | None:
         """Begin to give numbers to the process after this one."""
         if self.rank + 1 == self.size:
             return None
-        with _company():
+        with company():
             return dist.isend(numbers, self.rank + 1)
+
+    def settle(self, given: Sequence[dist.Work | None]) -> None:
+        """Wait until the next process has all that it was given."""
+        for work in given:
+            if work is not None:
+                with company():
+                    work.wait()
 
     def follow_last(self, numbers: Float[Tensor, "*shape"]) -> None:
         """Replace numbers by those of the last process."""
         if self.size > 1:
-            with _company():
+            with company():
                 dist.broadcast(numbers, self.size - 1)
+            if self.rank + 1 < self.size:
+                self.traffic.count(numbers.nbytes)
 
     def follow_first(self, numbers: Shaped[Tensor, "*shape"]) -> None:
         """Replace numbers by those of the leading process."""
         if self.size > 1:
-            with _company():
+            with company():
                 dist.broadcast(numbers, 0)
 
     def least(self, number: int) -> int:
@@ -85,7 +117,7 @@ class World:
         if self.size == 1:
             return thing
         things = [thing]
-        with _company():
+        with company():
             dist.broadcast_object_list(things)
         return things[0]
 
@@ -94,7 +126,7 @@ class World:
         if self.size == 1:
             return [thing]
         things: list[Any] = [None] * self.size
-        with _company():
+        with company():
             dist.all_gather_object(things, thing)
         return things
 
@@ -111,11 +143,13 @@ class World:
 
 
 @contextmanager
-def _company() -> Iterator[None]:
+def company() -> Iterator[None]:
+    """Talk to the other processes; that one is gone is said in one line."""
     try:
         yield
     except (dist.DistError, RuntimeError) as error:
-        told = str(error).splitlines()[0]
+        # Torch's words stand behind the place in its sources.
+        told = str(error).splitlines()[0].rpartition("] ")[2]
         raise UserError(f"Another process was lost or is late ({told}).") from None
 
 
@@ -132,7 +166,7 @@ def own_device(device: str) -> str:
 
 
 @contextmanager
-def joined(device: str = "cpu") -> Iterator[World]:
+def joined(device: str = "cpu", *, patience: float = PATIENCE) -> Iterator[World]:
     """The world that a launcher described in the environment, while the block runs.
 
     Where something is wrong everywhere, only one process says so.
@@ -140,21 +174,36 @@ def joined(device: str = "cpu") -> Iterator[World]:
     if not launched():
         yield World()
         return
-    store = _join(torch.device(device))
+    store = _join(torch.device(device), timedelta(seconds=patience))
     try:
         with _own_cores():
             yield World.here()
     except UserError:
-        if store.add(TOLD, 1) > 1:
+        if _told_already(store):
             raise SystemExit(1) from None
         raise
     finally:
         dist.destroy_process_group()
 
 
-def _join(device: torch.device) -> Store:
+def _told_already(store: Store) -> bool:
+    """Has another process told what is wrong? Unknown if nobody answers."""
+    tellers: list[int] = []
+
+    def ask() -> None:
+        with suppress(dist.DistError, RuntimeError):
+            tellers.append(store.add(TOLD, 1))
+
+    # The store waits for an answer as long as the network does, which may be hours.
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(ASK_SECONDS)
+    return any(count > 1 for count in tellers)
+
+
+def _join(device: torch.device, patience: timedelta) -> Store:
     try:
-        store, rank, size = next(rendezvous("env://"))
+        store, rank, size = next(rendezvous("env://", timeout=patience))
     except (dist.DistError, ValueError) as error:
         where = ":".join(os.environ.get(f"MASTER_{part}", "?") for part in AT)
         told = str(error).splitlines()[0]
@@ -166,7 +215,7 @@ def _join(device: torch.device) -> Store:
         torch.cuda.set_device(device)
     backend = "nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(
-        backend, store=store, rank=rank, world_size=size, timeout=PATIENCE
+        backend, store=store, rank=rank, world_size=size, timeout=patience
     )
     return store
 

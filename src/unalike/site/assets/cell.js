@@ -54,6 +54,7 @@ const cell = (() => {
     if (!chosen) return [quiet("These runs have changed; close this and open the cell again.")];
     return [
       curves.draw(told.curves[chosen.mark], column.metric),
+      ...answers.draw(told.answers[chosen.mark]),
       element("h3", {}, "The command that repeats it"),
       command.block(shelf.command(chosen, runs.splitsOf(chosen)), "all splits"),
       ...sweep("The command that tries all settings", cell),

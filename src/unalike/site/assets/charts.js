@@ -20,11 +20,12 @@ const charts = (() => {
     const seen = new IntersectionObserver(async (entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       seen.disconnect();
+      const width = Math.max(260, made.clientWidth);
       const drawing = (await plot()).plot({
-        width: Math.max(260, made.clientWidth),
+        width,
         marginBottom: 42,
         style: { fontSize: "12px", background: "transparent", overflow: "visible" },
-        ...options(Plot),
+        ...options(Plot, width),
       });
       drawing.setAttribute("role", "img");
       drawing.setAttribute("aria-label", label);

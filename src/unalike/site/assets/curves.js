@@ -4,7 +4,7 @@
 const curves = (() => {
   const NONE =
     "No curves are stored for these runs: results carried in a file without them have none, " +
-    "nor have methods that do not train. The command below draws them anew.";
+    "nor have methods that do not train.";
 
   function points(found, name) {
     return found.flatMap((curve) =>

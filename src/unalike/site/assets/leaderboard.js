@@ -171,7 +171,9 @@ const leaderboard = (() => {
       table.scroller(told.title, grid),
       quiet(
         "Large: ours, of the setting with the best mean validation score. ",
-        "Grey: what the paper prints. ",
+        cellsOf(told).some((one) => words.there(one.printed_mean))
+          ? "Grey: what the paper prints. "
+          : "",
         "Every number opens the runs and the command behind it.",
       ),
     ];

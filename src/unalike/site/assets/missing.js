@@ -44,7 +44,7 @@ const missing = (() => {
     return [
       element("h2", {}, failed ? `${words.count(failed, "run")} failed` : "No run failed"),
       ...site.failures.map(failure),
-      element("h2", {}, `${words.count(empty, "cell")} without a number of ours`),
+      element("h2", {}, `${words.count(empty, "cell")} of the paper without a number of ours`),
       ...site.missing.map(reason),
     ];
   }

@@ -1,0 +1,136 @@
+"""`unalike bench scale`: processes that are counted, and what is told of them."""
+
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+
+import pytest
+import torch
+from graphs import suiting
+from rich.console import Console
+from worlds import together
+
+from unalike import random_splits, save_graph
+from unalike.cli.main import main
+from unalike.reports.canvas import keep
+from unalike.reports.scale import duration, memory_table, predicted_lines, time_table
+from unalike.reports.scale_plot import draw_scale, short
+from unalike.training.world import World
+
+HIDDEN, BATCH = 8, 20
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    graph = suiting(nodes=80)
+    splits = random_splits(graph.labels, count=1)
+    folder = tmp_path_factory.mktemp("scale") / "likes"
+    return save_graph(folder, graph, splits=splits)
+
+
+@pytest.fixture(scope="module")
+def found(stored):
+    words = ["--graph", str(stored.folder), "--processes", "1", "2", "--repeats", "1"]
+    shape = ["--hidden", str(HIDDEN), "--rows", str(BATCH), "--hosts", "8", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "unalike", "bench", "scale", *words, *shape],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_bytes_are_those_of_the_formula(found, stored):
+    alone, two = found["measured"]
+    assert alone["step_bytes"] == alone["epoch_bytes"] == 0
+    product = BATCH * HIDDEN * 4
+    assert two["step_bytes_formula"] == 2 * product
+    # Of two processes the first sends sums and the second sends totals.
+    assert two["step_bytes"] == two["most_step_bytes"] == product
+    (split,) = stored.splits()
+    rows = len(split.train) + len(split.valid)
+    assert two["epoch_bytes"] == rows * HIDDEN * 4
+
+
+def test_the_table_is_shared_and_every_process_has_a_peak(found):
+    alone, two = found["measured"]
+    assert alone["table_bytes"] == 80 * HIDDEN * 4 * 4
+    assert alone["table_bytes"] / 2 <= two["table_bytes"] < alone["table_bytes"]
+    assert min(alone["peak_bytes"], two["peak_bytes"]) > two["table_bytes"]
+    assert alone["times_first"] == 1
+    assert min(row["seconds"] for row in found["measured"]) > 0
+
+
+def test_what_is_measured_and_what_is_not_is_told(found):
+    console = Console(width=120, record=True, file=StringIO())
+    for part in (time_table(found), memory_table(found), *predicted_lines(found)):
+        console.print(part)
+    told = console.export_text()
+    assert "Measured: 80 nodes" in told
+    assert "name more widths and batches" in told
+    assert "Extrapolated: 1,000,000,000 nodes, 100,000,000,000 edges" in told
+    assert "8 hosts of 16 cores" in " ".join(told.split())
+
+
+def test_both_are_drawn(found, tmp_path):
+    keep(draw_scale(found), tmp_path / "scale.svg")
+    drawn = (tmp_path / "scale.svg").read_text()
+    assert "hidden 8, batch 20" in drawn
+    assert drawn.count("measured:") == drawn.count("extrapolated:") == 2
+
+
+def counted():
+    """What a process is sent when three add up, row by row and then as a whole."""
+    world, numbers = World.here(), torch.ones(5, 2)
+    world.receive(numbers)
+    sent = world.pass_on(numbers)
+    if sent is not None:
+        sent.wait()
+    world.follow_last(numbers)
+    chain = vars(world.traffic).copy()
+    world.sum(numbers)
+    return chain, world.traffic.received - chain["received"]
+
+
+def test_what_arrives_is_counted_by_each_process():
+    chains, sums = zip(*together(3, counted), strict=True)
+    assert [chain["received"] for chain in chains] == [40, 80, 40]
+    assert [chain["messages"] for chain in chains] == [1, 2, 1]
+    assert sums == (53, 53, 53)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--processes", "0"], "--processes needs numbers from 1 on"),
+        (["--rows"], "--rows needs numbers from 1 on"),
+        (["--hosts", "0"], "--hosts is 0"),
+        (["--processes", "81"], "80 columns cannot be divided among 81"),
+        (["--plot", "x.bmp"], "x.bmp"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(stored, capsys, words, told):
+    assert main(["bench", "scale", "--graph", str(stored.folder), *words]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert told in err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(0.5, "0.5 seconds"), (90, "1.5 minutes"), (7200, "2 hours")]
+)
+def test_times_are_told_in_their_unit(seconds, told):
+    assert duration(float(seconds)) == told
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(10**11, "100 billion"), (2_500_000, "2.5 million"), (7, "7")]
+)
+def test_counts_are_told_in_words(count, told):
+    assert short(count) == told
