@@ -14,7 +14,7 @@ from unalike.training.world import joined
 SECONDS = 120
 
 
-def together(size, work, *arguments):
+def together(size, work, *arguments, seconds=SECONDS):
     """What each of some processes that are joined answers, by rank."""
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
@@ -25,7 +25,7 @@ def together(size, work, *arguments):
         ]
         try:
             for process in processes:
-                process.join(SECONDS)
+                process.join(seconds)
         finally:
             for process in processes:
                 process.kill()

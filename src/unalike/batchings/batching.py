@@ -44,6 +44,14 @@ class Batching(ABC):
         """How tables move, by a name of `training.tables`."""
         return "adamw"
 
+    def share(self, processes: int) -> Batching:
+        """The batching of processes that learn from a batch each in every step.
+
+        Nodes that bring their own surroundings are divided. A subgraph is not: a half
+        of it has a quarter of its edges, and nets learn less from that.
+        """
+        return self
+
     @abstractmethod
     def drawn(self, graph: Graph, train: Ids, chance: torch.Generator) -> Iterator[Cut]:
         """The batches of one epoch, yet to be cut; each has a node to learn from.

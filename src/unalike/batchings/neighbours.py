@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 
 import numpy as np
 import torch
@@ -37,6 +38,9 @@ class Neighbours(Batching):
         if not self.fan_out or min(self.fan_out) < 1:
             told = ", ".join(map(str, self.fan_out)) or "empty"
             raise UserError(f"fan_out is {told}; it needs numbers of at least 1.")
+
+    def share(self, processes: int) -> Neighbours:
+        return replace(self, size=ceil(self.size / processes))
 
     def drawn(self, graph: Graph, train: Ids, chance: torch.Generator) -> Iterator[Cut]:
         entering = graph.adjacency.transposed.to("cpu")

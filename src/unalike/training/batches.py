@@ -20,7 +20,7 @@ from unalike.training.carry import carried
 from unalike.training.descent import Slopes, descend, slopes_of
 from unalike.training.scoring import on_host, rows_of, score
 from unalike.training.state import State
-from unalike.training.turns import mean_slopes, own_batches
+from unalike.training.turns import average, mean_slopes, own_batches
 from unalike.training.world import World
 
 
@@ -56,8 +56,7 @@ class BatchEpochs:
             # What is dropped differs by process, also after a checkpoint.
             torch.manual_seed(draw + 1 + self.world.rank)
         self._learn(chance.manual_seed(draw))
-        for buffer in self.state.stack.buffers.values():
-            self.world.follow_first(buffer)
+        average(self.state.stack.buffers.values(), self.world)
         for table in self.state.stack.tables.values():
             table.settle(self.state.last_step())
         scores = self._score(self.task.valid, chance, best=False)
@@ -87,7 +86,8 @@ class BatchEpochs:
         began = time.perf_counter()
         losses: list[Tensor] = []
         counts: list[Tensor] = []
-        drawn = self.batching.drawn(self.graph, self.task.train, chance)
+        shared = self.batching.share(self.world.size)
+        drawn = shared.drawn(self.graph, self.task.train, chance)
         own = own_batches(drawn, self.world)
         batches = Prefetch(carried(own, self.device))
         for batch in batches:

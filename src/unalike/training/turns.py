@@ -1,4 +1,12 @@
-"""Turns: processes learn from a batch each, and take the same step."""
+"""Turns: processes learn from a batch each, and take the same step.
+
+This is what torch's `DistributedDataParallel` does, and tests compare the two. It wraps
+a module and averages what autograd leaves in its parameters. Here there is none: the
+weights of a stack of runs are the rows of one matrix, so that there are no buckets to
+send early, and a table moves while its gradient is gathered, so that in one process no
+gradient is ever kept. It also weighs all batches alike, by which a train node in a
+small batch would count for more.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +15,7 @@ from dataclasses import replace
 from itertools import islice
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from unalike.adjacency import Adjacency
@@ -53,6 +61,17 @@ def mean_slopes(own: Slopes, world: World, *, counts: bool) -> Slopes:
         },
         products=dict(zip(own.inputs, tables, strict=True)),
     )
+
+
+def average(buffers: Iterable[Shaped[Tensor, "runs ..."]], world: World) -> None:
+    """Average the running statistics by which nodes are scored.
+
+    In float64 a number that is alike everywhere stays the same.
+    """
+    for buffer in buffers:
+        total = buffer.double()
+        world.sum(total)
+        buffer.copy_(total / world.size)
 
 
 def sum_of(parts: list[Tensor], world: World) -> list[Tensor]:
