@@ -28,7 +28,7 @@ from unalike.metrics import ACCURACY
 from unalike.training.descent import slopes_of
 from unalike.training.settings import Training
 from unalike.training.stack import Stack
-from unalike.training.turns import mean_slopes, own_batches
+from unalike.training.turns import average, mean_slopes, own_batches
 from unalike.training.world import World
 
 SHORT = Training(epochs=4)
@@ -198,6 +198,18 @@ def test_all_processes_end_with_the_same_weights():
     first, second = together(2, answers)
     assert len(first) == 2 * len(SUBGRAPHS)
     assert first == second
+
+
+def averaged():
+    """A running mean of every process, a rate and a count, once they are averaged."""
+    world = World.here()
+    buffers = [torch.tensor([1.0 + world.rank]), torch.tensor([0.7]), torch.tensor([9])]
+    average(buffers, world)
+    return [buffer.item() for buffer in buffers]
+
+
+def test_running_statistics_are_averaged_and_nothing_else_moves():
+    assert together(3, averaged) == [[2.0, torch.tensor(0.7).item(), 9]] * 3
 
 
 @pytest.mark.parametrize("name", sorted(BATCHINGS))
