@@ -20,7 +20,7 @@ from unalike.methods.layers.flow import By
 from unalike.methods.layers.guess import Guess
 from unalike.methods.method import Trained
 from unalike.progress import Progress
-from unalike.task import Solution, Task
+from unalike.task import Task
 
 if TYPE_CHECKING:
     import optuna
@@ -73,7 +73,9 @@ def tune(
         place.progress.stage(f"{scaling} scaling, {hops} hops", trials, "trials")
         kind = replace(start, flow_hops=hops, scaling=scaling)
         method = search(kind, judge, trials, seed, place.progress)
-        found.append(finish(exam, method, guess, trained, place.device))
+        solutions = method.around(tasks, trained, device=place.device)
+        results = exam.results(method, solutions, 0.0, place.device)
+        found.append(Tuned(method=method, results=results))
     return found
 
 
@@ -117,22 +119,6 @@ def suggest(trial: optuna.Trial, kind: CorrectAndSmooth) -> CorrectAndSmooth:
     if kind.scaling == "fixed":
         chosen["scale"] = trial.suggest_float("scale", *SCALES, log=True)
     return replace(kind, **chosen)
-
-
-def finish(
-    exam: Exam,
-    method: CorrectAndSmooth,
-    guess: Guess,
-    trained: Sequence[Solution],
-    device: str,
-) -> Tuned:
-    """The chosen setting once more, graded on all nodes."""
-    scores = method.improve(guess).cpu()
-    solutions = [
-        replace(solution, scores=scores[:, run]) for run, solution in enumerate(trained)
-    ]
-    results = exam.results(method, solutions, 0.0, device)
-    return Tuned(method=method, results=results)
 
 
 def load_optuna() -> Any:
