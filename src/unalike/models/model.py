@@ -53,7 +53,7 @@ class Model:
         with torch.device("meta"):
             network = self.method.network(shell)
         network.load_state_dict(self.weights, assign=True)
-        return network.eval().requires_grad_(False)
+        return network.to(self.device).eval().requires_grad_(False)
 
     @cached_property
     def _shell(self) -> Graph:

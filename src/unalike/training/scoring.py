@@ -54,6 +54,7 @@ def on_host(state: State) -> State:
         tables={name: _on_host(table) for name, table in stack.tables.items()},
         rest=_on_host(stack.rest),
         buffers={name: buffer.cpu() for name, buffer in stack.buffers.items()},
+        fixed={name: buffer.cpu() for name, buffer in stack.fixed.items()},
         half=False,
     )
     kept = {name: buffer.cpu() for name, buffer in state.best_buffers.items()}
