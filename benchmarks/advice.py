@@ -3,6 +3,7 @@
 python benchmarks/advice.py                    what is missing, then the table
 python benchmarks/advice.py --graphs reed98    some graphs only
 python benchmarks/advice.py --limit 900        more time for what took too long
+python benchmarks/advice.py --device cuda      all splits of a graph, on a card
 python benchmarks/advice.py --only table       no runs
 
 `HELD_OUT` was fixed before any result was seen; the rules of `unalike advise` were
@@ -18,7 +19,7 @@ from statistics import mean
 
 from unalike.advice import advise
 from unalike.datasets import find
-from unalike.experiments.run import run
+from unalike.experiments.run import Place, run
 from unalike.methods import METHODS
 
 HELD_OUT = (
@@ -52,8 +53,8 @@ ADVICE_SECONDS = 60.0
 """Time that the advice may take, unless told."""
 GOOD = 1.0
 """Points below the best that the first advice may stay."""
-SMALL, MANY, FEW = 3500, 3, 2
-"""Graphs of fewer nodes than the first are run on more splits."""
+SPLITS = {"cpu": 3, "cuda": 10}
+"""Splits that every method is run on, where a graph has so many."""
 
 
 class TooLongError(Exception):
@@ -65,16 +66,18 @@ def stop(*_: object) -> None:
     raise TooLongError
 
 
-def solve(graph: str, method: str, limit: float) -> dict:
+def solve(graph: str, method: str, limit: float, device: str) -> dict:
     """A method with its defaults on the first splits of a graph."""
     dataset = find(graph)
-    count = MANY if dataset.prepared().num_nodes < SMALL else FEW
+    splits = range(min(SPLITS[device], len(dataset.splits())))
     told = {"graph": graph, "method": method}
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, limit)
     began = time.perf_counter()
     try:
-        results = run(dataset, METHODS[method](), splits=range(count))
+        results = run(
+            dataset, METHODS[method](), splits=splits, place=Place(device=device)
+        )
     except TooLongError:
         return {**told, "test": None, "limit": limit}
     finally:
@@ -87,10 +90,10 @@ def solve(graph: str, method: str, limit: float) -> dict:
     }
 
 
-def advised(graph: str, seconds: float) -> dict:
+def advised(graph: str, seconds: float, device: str) -> dict:
     """What is advised for a graph, by train and valid labels of its first split."""
     began = time.perf_counter()
-    advice = advise(find(graph), seconds=seconds)
+    advice = advise(find(graph), seconds=seconds, device=device)
     return {
         "graph": graph,
         "advice": {each.words: each.trial.expected for each in advice.ranking},
@@ -100,14 +103,14 @@ def advised(graph: str, seconds: float) -> dict:
     }
 
 
-def complete(graphs: list[str], file: Path, limit: float) -> None:
+def complete(graphs: list[str], file: Path, limit: float, device: str) -> None:
     """Run whatever the file does not hold yet; what took too long, with more time."""
     for graph in graphs:
         known = methods_of(graph, rows(file))
         for method in METHODS:
             row = known.get(method, {"test": None, "limit": 0.0})
             if row["test"] is None and row["limit"] < limit:
-                keep(file, solve(graph, method, limit))
+                keep(file, solve(graph, method, limit, device))
 
 
 def keep(file: Path, row: dict) -> None:
@@ -170,15 +173,16 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("results/advice.jsonl"))
     parser.add_argument("--limit", type=float, default=LIMIT)
     parser.add_argument("--seconds", type=float, default=ADVICE_SECONDS)
+    parser.add_argument("--device", choices=list(SPLITS), default="cpu")
     parser.add_argument("--only", choices=["methods", "advice", "table"])
     options = parser.parse_args()
     graphs, file = options.graphs, options.results
     if options.only in (None, "methods"):
-        complete(graphs, file, options.limit)
+        complete(graphs, file, options.limit, options.device)
     if options.only in (None, "advice"):
         for graph in graphs:
             if not any(r["graph"] == graph and "advice" in r for r in rows(file)):
-                keep(file, advised(graph, options.seconds))
+                keep(file, advised(graph, options.seconds, options.device))
     table(graphs, file)
 
 

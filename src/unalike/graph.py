@@ -65,8 +65,14 @@ class Graph(Counted):
         if labels is None:
             labels = torch.full((nodes,), -1)
         labels = labels.long()
+        needed = int(labels.max()) + 1 if nodes else 0
         if num_classes is None:
-            num_classes = int(labels.max()) + 1 if nodes else 0
+            num_classes = needed
+        if needed > num_classes:
+            raise UserError(
+                f"The label {needed - 1} is not one of {num_classes} classes; "
+                "they begin at 0."
+            )
         return cls(
             adjacency=adjacency,
             features=torch.zeros(nodes, 0) if features is None else features,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import Function
@@ -43,7 +44,7 @@ class SparseProduct(Function):
 
 
 class Propagation(Function):
-    """`keep` times a spread's product, and the start for what is not kept.
+    """A spread's product; of each column some is kept, the rest is that of a start.
 
     It is linear, so that nothing of the size of its input is kept for its gradient.
     """
@@ -51,7 +52,7 @@ class Propagation(Function):
     @staticmethod
     def forward(
         spread: Spread,
-        keep: float,
+        keep: Float[Tensor, " width"] | None,
         dense: Float[Tensor, "nodes width"],
         start: Float[Tensor, "nodes width"] | None,
     ) -> Float[Tensor, "nodes width"]:
@@ -59,7 +60,8 @@ class Propagation(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.spread, ctx.keep, _, start = inputs
+        ctx.spread, keep, _, start = inputs
+        ctx.save_for_backward(keep)
         ctx.start_kind = None if start is None else start.dtype
 
     @staticmethod
@@ -67,36 +69,38 @@ class Propagation(Function):
         ctx: Any, gradient: Float[Tensor, "nodes width"]
     ) -> tuple[None, None, Tensor | None, Tensor | None]:
         to_dense = to_start = None
+        (keep,) = ctx.saved_tensors
         if ctx.needs_input_grad[2]:
-            back = ctx.spread.transposed
-            to_dense = Propagation.apply(back, ctx.keep, gradient, None)
-        if ctx.needs_input_grad[3]:
-            to_start = ((1 - ctx.keep) * gradient).to(ctx.start_kind)
+            to_dense = Propagation.apply(ctx.spread.transposed, keep, gradient, None)
+        if ctx.needs_input_grad[3] and keep is not None:
+            exact = torch.promote_types(gradient.dtype, torch.float32)
+            to_start = ((1 - keep).to(exact) * gradient).to(ctx.start_kind)
         return None, None, to_dense, to_start
 
     @staticmethod
     def vmap(
         info: Any,
-        in_dims: tuple[None, None, int | None, int | None],
+        in_dims: tuple[None, int | None, int | None, int | None],
         spread: Spread,
-        keep: float,
+        keep: Tensor | None,
         dense: Tensor,
         start: Tensor | None,
     ) -> tuple[Tensor, int]:
         """A stack of dense matrices is one matrix with more columns."""
         runs = info.batch_size
-        wide, begun = (
+        stacked = (
             None if one is None else _side_by_side(one, dim, runs)
-            for one, dim in ((dense, in_dims[2]), (start, in_dims[3]))
+            for one, dim in zip((keep, dense, start), in_dims[1:], strict=True)
         )
-        product = Propagation.apply(spread, keep, wide, begun)
+        product = Propagation.apply(spread, *stacked)
         return product.unflatten(1, (runs, -1)), 1
 
 
 def _side_by_side(
     stack: Tensor, dim: int | None, runs: int
-) -> Float[Tensor, "nodes columns"]:
-    """The matrices of all runs next to each other, shared ones repeated."""
+) -> Float[Tensor, "*nodes columns"]:
+    """The columns of all runs next to each other, shared ones repeated."""
     if dim is None:
-        return stack.unsqueeze(1).expand(-1, runs, -1).flatten(1)
-    return stack.movedim(dim, 1).flatten(1)
+        repeated = stack.unsqueeze(-2).expand(*stack.shape[:-1], runs, -1)
+        return repeated.flatten(-2)
+    return stack.movedim(dim, -2).flatten(-2)

@@ -1,13 +1,14 @@
 """`unalike advise`: what it prints, and the command it gives."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from graphs import suiting
 
 from unalike import random_splits, save_graph
 from unalike.advice import advice as advising
-from unalike.advice import draws
+from unalike.advice.effort import EFFORTS
 from unalike.cli.main import main
 
 
@@ -15,7 +16,7 @@ from unalike.cli.main import main
 def quick(monkeypatch):
     """Few epochs and draws, and the questions alone."""
     monkeypatch.setattr(advising, "SHORT", 10)
-    monkeypatch.setattr(draws, "MOST_DRAWS", 2)
+    monkeypatch.setitem(EFFORTS, "cpu", replace(EFFORTS["cpu"], draws=2))
     monkeypatch.setattr(advising, "APART", [])
     monkeypatch.setattr(advising, "BLENDED", [])
     monkeypatch.setattr(advising, "FINALISTS", 0)

@@ -10,14 +10,16 @@ from graphs import suiting
 
 from unalike import random_splits, save_graph
 from unalike.cli.main import main
+from unalike.experiments.results import Results
 
 QUICK = ["--trials", "6", "mlp", "--hidden", "8", "--epochs", "5"]
+KEPT = ["--results", "sqlite:///kept.db"]
 
 
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
     graph = suiting(nodes=80)
-    splits = random_splits(graph.labels, count=3)
+    splits = random_splits(graph.labels, count=5)
     save_graph(tmp_path / "likes", graph, splits=splits)
     monkeypatch.chdir(tmp_path)
     return "./likes"
@@ -74,12 +76,68 @@ def test_the_table_shows_studies_and_commands(stored, capsys, monkeypatch):
     assert {"hops", "scaling"} <= set(out.split())
     assert out.count("unalike train likes correct-and-smooth") == 2
     assert "likes, 2 hops" in out
+    assert "stored in" not in out
     assert err == ""
+    assert main(["tune", stored, *KEPT, *QUICK]) == 0
+    assert capsys.readouterr().out.endswith("stored in sqlite:///kept.db\n")
+
+
+def test_the_best_of_each_study_is_stored_once(stored, tmp_path, capsys):
+    told = told_by(capsys, "tune", stored, *KEPT, *QUICK)
+    assert told["results"] == KEPT[1]
+    for _ in range(2):
+        with Results.read(KEPT[1]) as results:
+            rows = list(results.runs(answers=True))
+        assert sorted(row["split"] for row in rows) == sorted([*range(5)] * 4)
+        for study in told["studies"]:
+            mine = [row for row in rows if row["options"] == study["options"]]
+            assert mean(row["valid"] for row in mine) == study["valid_mean"]
+            assert mean(row["test"] for row in mine) == study["test_mean"]
+            assert all(row["answers"] for row in mine)
+        told_by(capsys, "tune", stored, *KEPT, *QUICK)
+    assert [file.name for file in tmp_path.glob("*.db")] == ["kept.db"]
+
+
+def test_nothing_is_stored_unless_asked_for(stored, tmp_path, capsys):
+    assert told_by(capsys, "tune", stored, *QUICK)["results"] is None
+    assert not list(tmp_path.glob("*.db"))
+
+
+def test_a_sweep_does_not_repeat_what_is_stored(stored, tmp_path, capsys):
+    told = told_by(capsys, "tune", stored, *KEPT, *QUICK)
+    options = told["studies"][0]["options"]
+    grid = "\n".join(f"{name} = {json.dumps(told)}" for name, told in options.items())
+    recipe = f'method = "correct-and-smooth"\n[grid]\n{grid}\n[cells]\n"./likes" = {{}}'
+    (tmp_path / "mine.toml").write_text(recipe)
+    plan = told_by(capsys, "sweep", "mine.toml", "--dry-run", *KEPT)
+    assert (plan["runs"], plan["left"]) == (5, 0)
+
+
+def test_a_table_shows_what_is_stored(stored, capsys):
+    told = told_by(capsys, "tune", stored, *KEPT, *QUICK)
+    table = ("table", "full-batch", "--on", stored, *KEPT)
+    rows = told_by(capsys, *table)["rows"]
+    for hops, best in zip((1, 2), told["chosen"], strict=True):
+        (cell,) = rows[f"C&S {hops}-hop"].values()
+        assert cell["mean"] == pytest.approx(best["test_mean"])
+    (one,) = told_by(capsys, *table, "--explain", "C&S 1-hop", stored)
+    assert one["settings"] == 2
+    assert one["command"] == told["chosen"][0]["command"].replace("all", "0,1,2,3,4")
+
+
+def test_another_metric_is_a_view_of_its_own(stored, capsys):
+    told = told_by(capsys, "tune", stored, *KEPT, "--metric", "roc-auc", *QUICK)
+    assert told["metric"] == "roc-auc"
+    assert all("--metric roc-auc" in one["command"] for one in told["studies"])
+    with Results.read(KEPT[1]) as results:
+        assert all(row["view"] == {"metric": "roc-auc"} for row in results.runs())
 
 
 def test_mistakes_are_told_in_one_line(stored, capsys):
     assert main(["tune", stored, "--trials", "0"]) == 1
     assert capsys.readouterr().err == "error: --trials is 0; at least 1 is needed.\n"
+    assert main(["tune", stored, "--results", "results.db"]) == 1
+    assert "'results.db' names no database" in capsys.readouterr().err
 
 
 def test_what_is_missing_is_named(stored, capsys, monkeypatch):

@@ -15,6 +15,7 @@ from unalike import Graph, Stored, Task, random_splits
 from unalike.cli import train
 from unalike.cli.main import main
 from unalike.experiments.result import Result
+from unalike.experiments.setting import Setting
 from unalike.experiments.view import view_of
 from unalike.kernels import plain
 from unalike.methods import METHODS
@@ -249,13 +250,15 @@ def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
     assert found[1 - still].curve.losses != pytest.approx(other, rel=1e-2)
 
 
-@pytest.mark.parametrize("option", ["alpha"])
+@pytest.mark.parametrize("option", ["alpha", "theta"])
 def test_other_options_that_may_differ_in_a_stack(option, calm):
     names = [name for name in TRAINED if option in METHODS[name].may_differ]
     assert names
     tasks = tasks_of(suiting(), 2)
     for name in names:
-        methods = [some(name, dropout=0.0, **{option: told}) for told in (0.1, 0.7)]
+        rest = {"dropout": 0.0, "layers": 3}
+        methods = [some(name, **rest, **{option: told}) for told in (0.1, 0.7)]
+        assert len({Setting(method).shape for method in methods}) == 1
         pairs = zip(methods, tasks, solve_stack(methods, tasks), strict=True)
         for method, task, found in pairs:
             assert_same(found, method.solve(task))
@@ -264,7 +267,7 @@ def test_other_options_that_may_differ_in_a_stack(option, calm):
 @every_method
 def test_what_may_differ_is_an_option_of_the_method(name):
     kind = METHODS[name]
-    tested = {"lr", "weight_decay", "dropout", "alpha"}
+    tested = {"lr", "weight_decay", "dropout", "alpha", "theta"}
     assert kind.may_differ <= tested
     assert kind.may_differ - {"dropout"} <= set(options_of(kind()))
 

@@ -1,5 +1,7 @@
 """What a model of every method promises: the same scores from its file, new nodes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -41,6 +43,19 @@ def test_a_file_gives_the_same_scores(name, features, tmp_path):
     assert loaded.method == model.method
     torch.testing.assert_close(loaded.scores(task.graph), solution.scores)
     assert torch.equal(loaded.scores(task.graph), model.scores(task.graph))
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [("appnp", "alpha"), ("gcnii", "alpha"), ("gcnii", "theta")]
+)
+def test_what_options_tell_is_not_among_the_weights(name, option):
+    (task,) = tasks_of(suiting(nodes=60))
+    model, _ = learn(some(name), task)
+    other = replace(model, method=replace(model.method, **{option: 0.9}))
+    parts = dict(model.network.named_parameters())
+    norms = ("rate", "running_mean", "running_var", "num_batches_tracked")
+    assert all(part in parts or part.endswith(norms) for part in model.weights)
+    assert not torch.allclose(other.scores(task.graph), model.scores(task.graph))
 
 
 @pytest.mark.parametrize("name", sorted(set(METHODS) - set(TRAINED)))

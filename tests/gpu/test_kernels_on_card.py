@@ -90,10 +90,12 @@ def test_propagate(nodes, width, weighted):
         # A slice of a wider matrix, as layers give it.
         given = wide.to(kind)[:, :, 1 : width + 1]
         rounded, begun = given.double()
-        for keep, first in ((1.0, None), (0.9, begun)):
+        shares = torch.linspace(0.1, 1, width, dtype=torch.float64)
+        for keep, first in ((None, None), (shares, None), (shares, begun)):
             wanted = plain.propagate(spread, rounded, keep, first)
             placed = None if first is None else wide[1].to("cuda", kind)[:, 1:-2]
-            found = propagate(card, wide[0].to("cuda", kind)[:, 1:-2], keep, placed)
+            there = None if keep is None else keep.cuda()
+            found = propagate(card, wide[0].to("cuda", kind)[:, 1:-2], there, placed)
             assert found.dtype == kind
             assert relative_error(found, wanted) < bound
 

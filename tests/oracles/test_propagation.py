@@ -31,15 +31,21 @@ def spreads(draw):
     return Spread(rows, scale, added), whole.double(), *pair
 
 
+def shares_of(dense, least=0.3):
+    """What is kept of each column: of no two the same."""
+    return torch.linspace(least, 1, dense.shape[1] + 1, dtype=torch.float64)[:-1]
+
+
 @given(spreads(), st.sampled_from([1.0, 0.9, 0.25]), st.booleans())
 @settings(deadline=None)
-def test_values_and_gradients(case, keep, begun):
+def test_values_and_gradients(case, least, begun):
     spread, whole, dense, start = case
+    keep = shares_of(dense, least)
     mine, wanted = (
         [part.clone().requires_grad_() for part in (dense, start)] for _ in range(2)
     )
     found = Propagation.apply(spread, keep, mine[0], mine[1] if begun else None)
-    algebra = keep * whole @ wanted[0] + (1 - keep) * begun * wanted[1]
+    algebra = keep * (whole @ wanted[0]) + (1 - keep) * begun * wanted[1]
     torch.testing.assert_close(found, algebra, rtol=1e-6, atol=1e-7)
     slope = torch.randn_like(found)
     found.backward(slope)
@@ -54,7 +60,8 @@ def test_processor_cores_do_as_the_plain_kernel(case, kind):
     spread, _, dense, start = case
     dense, start = dense.to(kind), start.to(kind)
     tolerance = {"rtol": 2**-7, "atol": 1e-5} if kind == torch.bfloat16 else {}
-    for given_too in ((), (0.9,), (0.3, start)):
+    keep = shares_of(dense)
+    for given_too in ((), (keep,), (keep, start)):
         found, wanted = (
             kernels.propagate(spread, dense, *given_too) for kernels in (cpu, plain)
         )
@@ -69,40 +76,51 @@ def test_slopes_of_slopes(case):
     given_both = (dense.requires_grad_(), start.requires_grad_())
 
     def propagate(*both):
-        return Propagation.apply(spread, 0.7, *both)
+        return Propagation.apply(spread, shares_of(dense), *both)
 
     assert torch.autograd.gradcheck(propagate, given_both)
     assert torch.autograd.gradgradcheck(propagate, given_both)
 
 
-@given(spreads(), st.integers(0, 2), st.booleans())
+@given(spreads(), st.integers(0, 2), st.booleans(), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_a_stack_equals_a_loop(case, place, shared):
+def test_a_stack_equals_a_loop(case, place, shared, alike):
     spread, _, dense, start = case
     stack = torch.stack([dense, 2 * dense, dense - 1], place)
     starts = start if shared else torch.stack([start, -start, start + 1], place)
 
-    def propagate(one, begun):
-        return Propagation.apply(spread, 0.7, one, begun)
+    keeps = torch.stack([shares_of(dense, least) for least in (0.0, 0.3, 0.7)])
+    keeps = keeps[0] if alike else keeps
 
-    found = vmap(propagate, (place, None if shared else place))(stack, starts)
+    def propagate(keep, one, begun):
+        return Propagation.apply(spread, keep, one, begun)
+
+    places = (None if alike else 0, place, None if shared else place)
+    found = vmap(propagate, places)(keeps, stack, starts)
     begun = [start] * 3 if shared else starts.unbind(place)
-    wanted = [propagate(*both) for both in zip(stack.unbind(place), begun, strict=True)]
+    kept = [keeps] * 3 if alike else keeps
+    members = zip(kept, stack.unbind(place), begun, strict=True)
+    wanted = [propagate(*one) for one in members]
     torch.testing.assert_close(found, torch.stack(wanted))
 
 
 def test_nothing_of_the_size_of_the_nodes_is_kept():
-    kept = []
+    sizes = []
     rows = Adjacency.from_edges(
         torch.tensor([0, 1]), torch.tensor([1, 2]), shape=(3, 3)
     )
     spread = Spread(rows, torch.rand(3), torch.ones(3))
     dense = torch.randn(3, 4, requires_grad=True)
-    with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda one: one):
-        Propagation.apply(
-            spread, 0.9, Propagation.apply(spread, 1.0, dense, None), dense
-        )
-    assert not kept
+    keep = torch.full((4,), 0.9)
+
+    def note(one):
+        sizes.append(one.numel())
+        return one
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda one: one):
+        once = Propagation.apply(spread, None, dense, None)
+        Propagation.apply(spread, keep, once, dense)
+    assert sizes == [keep.numel()]
 
 
 @pytest.mark.parametrize("kernels", [cpu, plain])
@@ -110,8 +128,9 @@ def test_slices_of_wider_matrices(kernels):
     rows = Adjacency.from_edges(torch.arange(4), torch.arange(4).flip(0), shape=(4, 4))
     spread = Spread(rows, torch.rand(4), torch.zeros(4))
     wide = torch.randn(4, 9)
-    found = kernels.propagate(spread, wide[:, 3:7], 0.5, wide[:, 5:])
+    keep = torch.full((4,), 0.5)
+    found = kernels.propagate(spread, wide[:, 3:7], keep, wide[:, 5:])
     wanted = kernels.propagate(
-        spread, wide[:, 3:7].contiguous(), 0.5, wide[:, 5:].contiguous()
+        spread, wide[:, 3:7].contiguous(), keep, wide[:, 5:].contiguous()
     )
     assert torch.equal(found, wanted)

@@ -9,10 +9,10 @@ from graphs import suiting
 from unalike import METHODS, Graph, Split, UserError, random_splits
 from unalike.advice import advice as advising
 from unalike.advice import advise, sample
-from unalike.advice import draws as dealing
 from unalike.advice.cost import IN_BATCHES, cost
 from unalike.advice.deadline import Deadline, OutOfTimeError
 from unalike.advice.draws import draws
+from unalike.advice.effort import EFFORTS
 from unalike.advice.probes import (
     APART,
     AVERAGED,
@@ -63,7 +63,7 @@ class Given:
 def quick(monkeypatch):
     """Few epochs and draws, and the questions alone."""
     monkeypatch.setattr(advising, "SHORT", 20)
-    monkeypatch.setattr(dealing, "MOST_DRAWS", 2)
+    monkeypatch.setitem(EFFORTS, "cpu", replace(EFFORTS["cpu"], draws=2))
     monkeypatch.setattr(advising, "APART", [])
     monkeypatch.setattr(advising, "BLENDED", [])
     monkeypatch.setattr(advising, "OF_DIRECTED", [Probe(LINKX(directions="both"))])
@@ -150,10 +150,10 @@ def test_test_labels_play_no_part():
 
 
 def test_judges_neither_teach_nor_choose(monkeypatch):
-    monkeypatch.setattr(dealing, "MOST_DRAWS", 6)
+    most = replace(EFFORTS["cpu"], draws=6)
     graph = suiting()
-    whole = sample.sample(graph, random_splits(graph.labels, count=1)[0], 0)
-    dealt = draws(whole, ACCURACY, 0)
+    whole = sample.sample(graph, random_splits(graph.labels, count=1)[0], 0, most)
+    dealt = draws(whole, ACCURACY, 0, most)
     assert len(dealt) == 6
     for draw in dealt:
         task = draw.task
@@ -262,8 +262,9 @@ def test_a_split_that_is_not_there():
 def test_a_large_graph_is_sampled(monkeypatch):
     graph = suiting(nodes=2000)
     split = random_splits(graph.labels, count=1)[0]
-    monkeypatch.setattr(sample, "MOST_ENTRIES", 8000)
-    part = sample.sample(graph, split, 0)
+    most = replace(EFFORTS["cpu"], entries=8000)
+    monkeypatch.setitem(EFFORTS, "cpu", most)
+    part = sample.sample(graph, split, 0, most)
     assert not part.whole
     assert part.graph.adjacency.num_entries <= 8000
     assert part.graph.parent_ids is None
@@ -279,7 +280,7 @@ def test_a_large_graph_is_sampled(monkeypatch):
         assert part.graph.adjacency.degrees[node] == degrees[row]
     trial = attempt(
         Probe(LINK()),
-        draws(part, ACCURACY, 0)[:1],
+        draws(part, ACCURACY, 0, most)[:1],
         epochs=2,
         deadline=Deadline.within(60.0),
     )
@@ -306,8 +307,8 @@ def test_work_ends_when_its_pace_is_too_slow(monkeypatch):
 def test_work_ends_when_its_time_is_over():
     with pytest.raises(OutOfTimeError):
         Deadline.within(-1.0).advance(1)
-    whole = sample.sample(suiting(), random_splits(suiting().labels, count=1)[0], 0)
-    dealt = draws(whole, ACCURACY, 0)
+    split, most = random_splits(suiting().labels, count=1)[0], EFFORTS["cpu"]
+    dealt = draws(sample.sample(suiting(), split, 0, most), ACCURACY, 0, most)
     over = Deadline.within(-1.0)
     assert attempt(Probe(GCN()), dealt, epochs=2, deadline=over) is None
     with pytest.raises(UserError, match="too short to try anything"):

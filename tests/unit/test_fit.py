@@ -136,7 +136,7 @@ def test_scoring_piece_by_piece_changes_nothing(monkeypatch):
     (task,) = tasks_of(suiting())
     method = LINKX(layers=2, training=Training(epochs=3))
     whole = method.solve(task).scores
-    monkeypatch.setattr(scoring, "NUMBERS_AT_ONCE", 160 * 7)
+    monkeypatch.setitem(scoring.NUMBERS_AT_ONCE, "cpu", 160 * 7)
     torch.testing.assert_close(method.solve(task).scores, whole)
 
 

@@ -54,6 +54,13 @@ def test_what_is_not_given_is_empty_or_unknown():
     assert not graph.directed
 
 
+def test_labels_beyond_the_classes():
+    edges = torch.tensor([0, 1]), torch.tensor([1, 2])
+    labels = torch.tensor([0, 2, -1])
+    with pytest.raises(UserError, match="label 2 is not one of 2 classes"):
+        Graph.from_edges(*edges, num_nodes=3, labels=labels, num_classes=2)
+
+
 @pytest.mark.parametrize("name", HAND_DRAWN)
 def test_pyg_and_back(name):
     graph = HAND_DRAWN[name]

@@ -55,6 +55,23 @@ def test_text_of_every_kind_plain_and_packed(tmp_path, name, delimiter):
     assert read(tmp_path / "packed", packed)[0] == set(EDGES)
 
 
+def test_a_first_line_that_may_be_an_edge(tmp_path):
+    file = tmp_path / "e.csv"
+    file.write_text(lines(",", header=None))
+    with pytest.raises(UserError, match="a column 'a', which is a node too; --header"):
+        read(tmp_path, file)
+    assert read(tmp_path, file, header="no")[0] == set(EDGES)
+
+
+def test_a_header_that_is_said_to_be_one(tmp_path):
+    file = tmp_path / "e.csv"
+    file.write_text("a,b\na,c\n")
+    assert read(tmp_path, file, header="yes")[0] == {("a", "c")}
+    file.write_text("1,2\n1,3\n")
+    assert read(tmp_path / "numbers", file, header="yes")[0] == {(1, 3)}
+    assert read(tmp_path / "rows", file)[0] == {(1, 2), (1, 3)}
+
+
 def test_packed_in_several_members(tmp_path):
     first, rest = lines(",")[:20].encode(), lines(",")[20:].encode()
     (tmp_path / "e.csv.gz").write_bytes(gzip.compress(first) + gzip.compress(rest))

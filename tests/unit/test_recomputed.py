@@ -62,9 +62,13 @@ def test_scores_gradients_and_statistics_are_the_same(method, layers, scarce):
 @pytest.mark.parametrize("directed", [True, False])
 def test_a_stack_trains_the_same(method, directed, scarce):
     tasks = tasks_of(suiting(nodes=60, directed=directed), 3)
-    rates = (0.0, 0.3, 0.6)
+    options = [
+        {"dropout": 0.0, "alpha": 0.1, "theta": 0.5},
+        {"dropout": 0.3, "alpha": 0.5, "theta": 0.5},
+        {"dropout": 0.6, "alpha": 0.1, "theta": 1.5},
+    ]
     methods = [
-        method(layers=9, dropout=rate, training=Training(epochs=3)) for rate in rates
+        method(layers=9, training=Training(epochs=3), **told) for told in options
     ]
     stored = solve_stack(methods, tasks)
     told = scarce()

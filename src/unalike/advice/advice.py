@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import mean
 from typing import Any
 
@@ -11,7 +12,8 @@ import torch
 
 from unalike.advice.cost import Cost, cost
 from unalike.advice.deadline import Deadline
-from unalike.advice.draws import Draw, draws
+from unalike.advice.draws import draws
+from unalike.advice.effort import effort
 from unalike.advice.probes import (
     APART,
     AVERAGED,
@@ -40,7 +42,7 @@ MEASURES = (
     "label_informativeness",
 )
 """Measures that one pass over the edges gives."""
-FINALISTS, WITHIN = 3, 3.0
+FINALISTS, WITHIN = 6, 4.0
 """How many of the best are trained to the end, if so many points apart at most."""
 TURN = 0.35
 """Share of the time left that one contender may take."""
@@ -86,20 +88,27 @@ def advise(
     split: int = 0,
     seconds: float = 60.0,
     seed: int = 0,
+    device: str = "cpu",
     progress: Progress = SILENT,
 ) -> Advice:
     """Which method to try on a graph, found out with train and valid labels alone."""
     graph = source.prepared(progress=progress)
     check_classes(source.metric, graph, source.name)
-    part = sample(graph, divided(source, graph, split, seed), seed)
-    dealt = draws(part, source.metric, seed)
+    most = effort(device)
+    part = sample(graph, divided(source, graph, split, seed), seed, most)
+    dealt = draws(part, source.metric, seed, most)
     progress.stage("measuring", None, "")
     found = measure(shown(part), only=MEASURES)
-    trials, left_out = tried(part.graph, dealt, Deadline.within(seconds), progress)
+    attempted = partial(attempt, draws=dealt, device=device)
+    trials, left_out = tried(part.graph, attempted, Deadline.within(seconds), progress)
     constant = mean(draw.constant for draw in dealt)
     return Advice(
         ranking=[
-            Recommendation(trial, cost(trial, part.graph, graph), reason(trial, trials))
+            Recommendation(
+                trial,
+                cost(trial, part.graph, graph, device),
+                reason(trial, trials),
+            )
             for trial in trials
         ],
         verdicts=verdicts(trials, constant, features=graph.num_features > 0),
@@ -132,7 +141,10 @@ def shown(part: Sample) -> Graph:
 
 
 def tried(
-    graph: Graph, dealt: Sequence[Draw], deadline: Deadline, progress: Progress
+    graph: Graph,
+    attempted: Callable[..., Trial | None],
+    deadline: Deadline,
+    progress: Progress,
 ) -> tuple[list[Trial], list[str]]:
     """Trials, the best first, and what there was no time for.
 
@@ -144,7 +156,7 @@ def tried(
 
     def ask(probe: Probe, epochs: int | None, until: Deadline) -> None:
         progress.advance(1, probe.words)
-        trial = attempt(probe, dealt, epochs=epochs, deadline=until)
+        trial = attempted(probe, epochs=epochs, deadline=until)
         found.update({} if trial is None else {probe: trial})
 
     briefly = deadline.part(BRIEFLY)

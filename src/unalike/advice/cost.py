@@ -33,7 +33,7 @@ IN_BATCHES = {"row-wise": "rows", "message passing": "random-parts"}
 """The batching that makes most of little memory, by the family of a method."""
 
 
-def cost(trial: Trial, sample: Graph, whole: Graph) -> Cost:
+def cost(trial: Trial, sample: Graph, whole: Graph, device: str = "cpu") -> Cost:
     """The cost of the usual epochs on the whole graph, from a trial on a sample."""
     method = trial.probe.method
     usual = options_of(method).get("epochs")
@@ -41,7 +41,7 @@ def cost(trial: Trial, sample: Graph, whole: Graph) -> Cost:
     more_nodes = whole.num_nodes / max(1, sample.num_nodes)
     larger = times_as_large(whole, sample) if trial.probe.sees_edges else more_nodes
     bytes_ = size_of(whole) + held(method, sample) * more_nodes
-    fits = bytes_ < free_memory(torch.device("cpu"))
+    fits = bytes_ < free_memory(torch.device(device))
     return Cost(
         trial.seconds * times * larger,
         bytes_ / 2**20,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from unalike.adjacency import Ids
+from unalike.advice.effort import Effort
 from unalike.advice.sample import Sample
 from unalike.errors import UserError
 from unalike.graph import Graph
@@ -18,10 +19,8 @@ HALF = 0.5
 """Share of the valid nodes that judge, while the others choose the epoch."""
 USUAL = 0.3
 """Share of the known labels that are valid, where none is."""
-JUDGES, MOST_DRAWS = 4000, 6
-"""Nodes that should judge in all, and draws that are made to that end."""
-MOST_ENTRIES = 2**20
-"""Entries of an adjacency that all draws together pass in an epoch."""
+JUDGES = 4000
+"""Nodes that should judge in all."""
 FEWEST = 10
 """Known labels below which nothing can be judged."""
 
@@ -49,7 +48,7 @@ class Draw:
         return self.grade(Solution(usual.float().expand(len(labels), -1)))
 
 
-def draws(sample: Sample, metric: Metric, seed: int) -> list[Draw]:
+def draws(sample: Sample, metric: Metric, seed: int, most: Effort) -> list[Draw]:
     """The split's own division first, then others of the same nodes, two draws each.
 
     Half of the valid nodes choose the epoch and the other half judge, then they change
@@ -64,7 +63,7 @@ def draws(sample: Sample, metric: Metric, seed: int) -> list[Draw]:
         )
     chance = torch.Generator().manual_seed(seed)
     share = len(split.valid) / len(known) or USUAL
-    wanted = number(graph, share * len(known))
+    wanted = number(graph, share * len(known), most)
     found: list[Draw] = []
     while len(found) < wanted:
         own = not found and len(split.valid)
@@ -79,11 +78,11 @@ def draws(sample: Sample, metric: Metric, seed: int) -> list[Draw]:
     return [draw for draw in found[:wanted] if fair(draw)] or refuse(metric)
 
 
-def number(graph: Graph, num_valid: float) -> int:
+def number(graph: Graph, num_valid: float, most: Effort) -> int:
     """How many draws it takes to judge by enough nodes, in bounded time."""
     by_nodes = int(JUDGES / max(1.0, HALF * num_valid))
-    by_work = MOST_ENTRIES // max(1, graph.adjacency.num_entries)
-    return max(1, min(by_nodes, by_work, MOST_DRAWS))
+    by_work = most.entries // max(1, graph.adjacency.num_entries)
+    return max(1, min(by_nodes, by_work, most.draws))
 
 
 def deal(

@@ -49,7 +49,12 @@ class Trial:
 
 
 def attempt(
-    probe: Probe, draws: Sequence[Draw], *, epochs: int | None, deadline: Deadline
+    probe: Probe,
+    draws: Sequence[Draw],
+    *,
+    epochs: int | None,
+    deadline: Deadline,
+    device: str = "cpu",
 ) -> Trial | None:
     """Try a probe, with its usual epochs or fewer; None if the time is too short."""
     if deadline.left < 0:
@@ -61,7 +66,9 @@ def attempt(
         method = with_options(method, {"epochs": wanted}, probe.words)
     began = time.perf_counter()
     try:
-        solutions = method.solve_all([draw.task for draw in draws], progress=deadline)
+        solutions = method.solve_all(
+            [draw.task for draw in draws], device=device, progress=deadline
+        )
     except OutOfTimeError:
         return None
     each = (time.perf_counter() - began) / len(draws)

@@ -44,7 +44,7 @@ class Workload:
     @property
     def scored_at_once(self) -> int:
         """Rows that are scored together, as far as memory is planned for them."""
-        most = NUMBERS_AT_ONCE // (self.hidden + 128)
+        most = NUMBERS_AT_ONCE["cpu"] // (self.hidden + 128)
         return max(1, min(self.valid, most, self.rows_with(ENTRIES_AT_ONCE)))
 
     @property

@@ -14,6 +14,7 @@ from unalike.advice.advice import MEASURES
 from unalike.cli.console import OUT, answer, note, progress_bar, show
 from unalike.datasets import Source, find
 from unalike.errors import UserError
+from unalike.experiments.machine import choose_device
 from unalike.experiments.view import View
 from unalike.measures.words import in_words
 from unalike.reports.plain import plain
@@ -29,6 +30,7 @@ def command(
     split: int = 0,
     seconds: float = 60.0,
     seed: int = 0,
+    device: str = "auto",
     metric: str | None = None,
     both_ways: bool = False,
     every: bool = False,
@@ -47,6 +49,7 @@ def command(
         split: The split whose test nodes are left alone.
         seconds: Time to try methods in; more time, more methods and longer trials.
         seed: Where chance begins.
+        device: cpu, cuda, or auto: a GPU where there is one; it tries more of a graph.
         metric: Judge by this metric instead of the graph's own.
         both_ways: Let every edge go both ways, also where direction is usually kept.
         every: Show every method that was tried, not the best alone.
@@ -58,7 +61,14 @@ def command(
     view = View(metric=metric, both_ways=both_ways)
     source = view.of(find(graph, data))
     with progress_bar() as bar:
-        advice = advise(source, split=split, seconds=seconds, seed=seed, progress=bar)
+        advice = advise(
+            source,
+            split=split,
+            seconds=seconds,
+            seed=seed,
+            device=choose_device(device),
+            progress=bar,
+        )
     note(source.remarks())
     flags = shlex.join(
         word

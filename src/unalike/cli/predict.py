@@ -108,7 +108,7 @@ def command(
         else:
             beside = None if out is None else out.absolute().parent
             folder = Path(open_files.enter_context(TemporaryDirectory(dir=beside)))
-            tables = Tables.open(edges, nodes)
+            tables = Tables.open(edges, nodes, columns.header)
             new = NewTables.read(loaded, tables, columns, folder, bar)
             counts = counts_of(new)
             pieces = new_pieces(new, ids, bar)

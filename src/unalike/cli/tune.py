@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Annotated, Any
@@ -10,12 +11,15 @@ import tyro
 from rich.table import Table
 
 from unalike.cli.console import OUT, answer, progress_bar
+from unalike.cli.sweep import one_note
 from unalike.cli.train import parse_splits
 from unalike.datasets import find
 from unalike.experiments.machine import choose_device
 from unalike.experiments.result import command as command_of
+from unalike.experiments.results import Results
 from unalike.experiments.run import Place
 from unalike.experiments.tune import HOPS, Tuned, tune
+from unalike.experiments.view import View
 from unalike.methods.correct_and_smooth import AnyTrained, CorrectAndSmooth
 from unalike.options import options_of
 
@@ -30,6 +34,8 @@ def command(
     trials: int = 500,
     splits: str = "all",
     seed: int = 0,
+    metric: str | None = None,
+    results: str | None = None,
     device: str = "auto",
     data: Path | None = None,
     json: bool = False,
@@ -48,20 +54,25 @@ def command(
         trials: Settings that each study tries; the paper's program tries 500.
         splits: Numbers of splits separated by commas, or all.
         seed: Where chance begins, in training and in the search.
+        metric: Learn for and grade by this metric instead of the dataset's own.
+        results: Store the best of each study here, as sweeps do: sqlite:///FILE or
+            postgresql://USER@HOST/NAME.
         device: cpu, cuda, or auto: a GPU where there is one.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
-    with progress_bar() as bar:
+    kept = nullcontext() if results is None else Results.open(results, one_note)
+    with progress_bar() as bar, kept as database:
         found = tune(
-            find(dataset, data),
+            View(metric=metric).of(find(dataset, data)),
             base,
             trials=trials,
             splits=parse_splits(splits),
             seed=seed,
             place=Place(device=choose_device(device), progress=bar),
+            results=database,
         )
-    (answer if json else show)(summary(found, splits))
+    (answer if json else show)({**summary(found, splits), "results": results})
 
 
 def summary(found: list[Tuned], splits: str) -> dict[str, Any]:
@@ -117,6 +128,9 @@ def show(told: dict[str, Any]) -> None:
             f"{told['metric']} {test_of(best)}[/] on the test nodes; again by"
         )
         OUT.print(best["command"], soft_wrap=True, markup=False)
+    if told["results"]:
+        kept = f"\nthe best of each study is stored in {told['results']}"
+        OUT.print(kept, soft_wrap=True, markup=False)
 
 
 def test_of(study: dict[str, Any]) -> str:

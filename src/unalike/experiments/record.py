@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from unalike.experiments.agenda import Bundle, Run, run_key
+from unalike.experiments.agenda import Bundle, Run, Subject, run_key
 from unalike.experiments.answers import Answers
 from unalike.experiments.machine import commit
 from unalike.experiments.result import Result
-from unalike.experiments.setting import revived
+from unalike.experiments.setting import Setting, revived
 
 CURVES = ("losses", "grades")
 
@@ -33,6 +33,19 @@ def record(result: Result, run: Run, bundle: Bundle) -> dict[str, Any]:
         "finished": time.time(),
         "curve": curve,
     }
+
+
+def records(
+    subject: Subject, setting: Setting, results: Sequence[Result]
+) -> list[dict[str, Any]]:
+    """Rows for what a setting came to on some splits of a dataset."""
+    named = (setting.facts, subject.name, subject.hash)
+    runs = tuple(
+        Run(setting, one.split, run_key(*named, one.split, one.seed)) for one in results
+    )
+    bundle = Bundle(subject, setting.shape, runs)
+    pairs = zip(results, runs, strict=True)
+    return [record(result, run, bundle) for result, run in pairs]
 
 
 def identity(run: Run, bundle: Bundle) -> dict[str, Any]:

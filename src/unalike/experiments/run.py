@@ -13,6 +13,7 @@ from unalike.batchings.full import Full
 from unalike.batchings.rows import Rows
 from unalike.datasets import Source
 from unalike.errors import UserError
+from unalike.experiments.bases import Bases
 from unalike.experiments.exam import Exam
 from unalike.experiments.keeping import best_of, check_wish, kept_model
 from unalike.experiments.machine import processor
@@ -134,14 +135,23 @@ def run_together(
     *,
     seed: int = 0,
     place: Place | None = None,
+    bases: Bases | None = None,
 ) -> Runs:
-    """Methods of one shape, each on a split of its own, in one stack if they train."""
-    place = place or Place()
+    """Methods of one shape, each on a split of its own, in one stack if they train.
+
+    Bases that are known from earlier runs are not trained again.
+    """
+    place, bases = place or Place(), bases or Bases()
     exam = Exam.of(dataset, sorted({split for _, split in members}), seed)
     tasks = dict(zip(exam.splits, exam.tasks(), strict=True))
     began = time.perf_counter()
     pairs = [(method, tasks[split]) for method, split in members]
-    solutions = solve_together(pairs, device=place.device, progress=place.progress)
+    solutions = solve_together(
+        pairs,
+        device=place.device,
+        progress=place.progress,
+        solve=bases.on(dataset).solve,
+    )
     each = (time.perf_counter() - began) / len(members)
     return Runs(
         exam.result(method, split, solution, each, place.device)

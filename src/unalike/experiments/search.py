@@ -17,6 +17,7 @@ from unalike.experiments.agenda import (
     runs_of,
     subject_of,
 )
+from unalike.experiments.bases import Bases
 from unalike.experiments.recipe import Cell, Recipe
 from unalike.experiments.results import Results
 from unalike.experiments.run import Place
@@ -50,15 +51,18 @@ def search_all(
     if crew.jobs > 1:
         raise UserError("A search asks after each answer: it takes --jobs 1.")
     with Results.open(url) as results:
-        desks = list(desks_of(order, results, crew))
+        bases = Bases()
+        desks = list(desks_of(order, results, crew, bases))
         return [one for desk in desks for one in hunt_at(desk, hunt, progress)]
 
 
-def desks_of(order: Order, results: Results, crew: Crew) -> Iterator[Desk]:
+def desks_of(
+    order: Order, results: Results, crew: Crew, bases: Bases
+) -> Iterator[Desk]:
     """A place to try settings for every cell that is meant."""
     for recipe, cell in order.cells():
         subject = subject_of(cell.dataset, order.data)
-        desk = Desk(order, recipe, cell, subject, results, crew)
+        desk = Desk(order, recipe, cell, subject, results, crew, bases)
         if order.chosen(recipe, cell, desk.setting({})):
             yield desk
 
@@ -83,6 +87,8 @@ class Desk:
     subject: Subject
     results: Results
     crew: Crew
+    bases: Bases
+    """What was trained for earlier proposals."""
 
     @property
     def space(self) -> Space:
@@ -114,7 +120,11 @@ class Desk:
         agenda = Agenda(bundles=[bundle], seed=self.order.seed, data=self.order.data)
         place = Place(device=self.crew.device)
         Worker(
-            agenda, self.results, place, lease_seconds=self.crew.lease_seconds
+            agenda,
+            self.results,
+            place,
+            lease_seconds=self.crew.lease_seconds,
+            bases=self.bases,
         ).work()
         rows = self.results.runs(setting=setting.key, dataset_hash=self.subject.hash)
         grades = [row["valid"] for row in rows if row["seed"] == self.order.seed]

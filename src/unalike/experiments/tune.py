@@ -12,15 +12,20 @@ import torch
 
 from unalike.datasets import Source
 from unalike.errors import UserError
+from unalike.experiments.agenda import Subject
 from unalike.experiments.exam import Exam
+from unalike.experiments.record import records
 from unalike.experiments.result import Result
+from unalike.experiments.results import Results
 from unalike.experiments.run import Place
+from unalike.experiments.setting import Setting
+from unalike.experiments.view import unseen, view_of
 from unalike.methods.correct_and_smooth import CorrectAndSmooth, Scaling
 from unalike.methods.layers.flow import By
 from unalike.methods.layers.guess import Guess
 from unalike.methods.method import Trained
 from unalike.progress import Progress
-from unalike.task import Solution, Task
+from unalike.task import Task
 
 if TYPE_CHECKING:
     import optuna
@@ -53,16 +58,19 @@ def tune(
     splits: Sequence[int] | None = None,
     seed: int = 0,
     place: Place | None = None,
+    results: Results | None = None,
 ) -> list[Tuned]:
     """Train a base once, then search the settings around it, a study at a time.
 
-    There is a study for each way of scaling and number of hops, as in the paper.
+    There is a study for each way of scaling and number of hops, as in the paper. What
+    each finds best is stored in a database of results, where one is given.
     """
     load_optuna()
     if trials < 1:
         raise UserError(f"--trials is {trials}; at least 1 is needed.")
     place = place or Place()
     exam = Exam.of(dataset, splits, seed)
+    store = storing(results, exam)
     tasks = exam.tasks()
     start = CorrectAndSmooth() if base is None else CorrectAndSmooth(base=base)
     trained = start.base.solve_all(tasks, device=place.device, progress=place.progress)
@@ -73,8 +81,24 @@ def tune(
         place.progress.stage(f"{scaling} scaling, {hops} hops", trials, "trials")
         kind = replace(start, flow_hops=hops, scaling=scaling)
         method = search(kind, judge, trials, seed, place.progress)
-        found.append(finish(exam, method, guess, trained, place.device))
+        solutions = method.around(tasks, trained, device=place.device)
+        graded = exam.results(method, solutions, 0.0, place.device)
+        found.append(Tuned(method=method, results=graded))
+        store(found[-1])
     return found
+
+
+def storing(results: Results | None, exam: Exam) -> Callable[[Tuned], None]:
+    """What puts the best setting of a study into a database, where there is one."""
+    if results is None:
+        return lambda tuned: None
+    subject = Subject.of(exam.dataset.name, unseen(exam.dataset))
+
+    def store(tuned: Tuned) -> None:
+        setting = Setting(tuned.method, view_of(exam.dataset))
+        results.store(records(subject, setting, tuned.results))
+
+    return store
 
 
 def search(
@@ -117,22 +141,6 @@ def suggest(trial: optuna.Trial, kind: CorrectAndSmooth) -> CorrectAndSmooth:
     if kind.scaling == "fixed":
         chosen["scale"] = trial.suggest_float("scale", *SCALES, log=True)
     return replace(kind, **chosen)
-
-
-def finish(
-    exam: Exam,
-    method: CorrectAndSmooth,
-    guess: Guess,
-    trained: Sequence[Solution],
-    device: str,
-) -> Tuned:
-    """The chosen setting once more, graded on all nodes."""
-    scores = method.improve(guess).cpu()
-    solutions = [
-        replace(solution, scores=scores[:, run]) for run, solution in enumerate(trained)
-    ]
-    results = exam.results(method, solutions, 0.0, device)
-    return Tuned(method=method, results=results)
 
 
 def load_optuna() -> Any:

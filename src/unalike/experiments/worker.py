@@ -15,6 +15,7 @@ import torch
 from unalike.datasets import find
 from unalike.errors import UserError
 from unalike.experiments.agenda import Agenda, Bundle, Run
+from unalike.experiments.bases import Bases
 from unalike.experiments.interrupt import heed, noting
 from unalike.experiments.leases import SECONDS, Leases
 from unalike.experiments.machine import start_afresh
@@ -40,6 +41,7 @@ class Worker:
     place: Place
     tell: Callable[[str], None] = lambda what: None
     lease_seconds: float = SECONDS
+    bases: Bases = field(default_factory=Bases)
     stop: threading.Event = field(default_factory=threading.Event)
 
     @cached_property
@@ -104,7 +106,9 @@ class Worker:
         try:
             source = self.source(bundle)
             seed = self.agenda.seed
-            found = run_together(source, members, seed=seed, place=self.place)
+            found = run_together(
+                source, members, seed=seed, place=self.place, bases=self.bases
+            )
         except Exception as error:
             heed(self.stop)
             settings = list(dict.fromkeys(run.setting for run in runs))

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from unalike.errors import UserError
+
+Header = Literal["guess", "yes", "no"]
+"""Does the first line of a text file name its columns?"""
 
 
 @runtime_checkable
@@ -25,6 +28,10 @@ class Table(Protocol):
     @property
     def note(self) -> str | None:
         """What was guessed about the file and its owner should know."""
+
+    @property
+    def doubtful(self) -> bool:
+        """Might the names of its columns be a row?"""
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """The rows with the named columns, a batch at a time."""

@@ -38,7 +38,7 @@ def import_graph(
     """Read tables of edges, and of nodes if there are any, into a new stored graph."""
     began = time.perf_counter()
     options = options or ImportOptions()
-    tables = Tables.open(edges, nodes)
+    tables = Tables.open(edges, nodes, options.header)
     options.check(has_nodes=bool(tables.nodes))
     with drafting(Path(out)) as draft:
         built = _write(draft, tables, options, progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unalike.errors import UserError, did_you_mean
 from unalike.importing.batch import Table
+from unalike.importing.ids import IdIndex
 
 ENDS = {
     "source": "target",
@@ -55,6 +56,16 @@ def edge_ends(table: Table, source: str | None, target: str | None) -> tuple[str
         other = _partner(table, told)
         return (told, other) if target is None else (other, told)
     return require(table, source), require(table, target)
+
+
+def check_header(table: Table, columns: tuple[str, str], index: IdIndex) -> None:
+    """Refuse to lose an edge: names of columns that are ids of nodes are a row."""
+    for column in columns if table.doubtful else ():
+        if index.holds(column):
+            raise UserError(
+                f"{table.path}: the first line names a column '{column}', which is a "
+                "node too; --header no reads that line as a row, yes as names."
+            )
 
 
 def node_id(table: Table, told: str | None) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from unalike.errors import UserError
 from unalike.importing.batch import Batch, Table
-from unalike.importing.columns import edge_ends
+from unalike.importing.columns import check_header, edge_ends
 from unalike.importing.ids import IdIndex
 from unalike.importing.keys import grown
 from unalike.importing.options import ImportOptions
@@ -78,6 +78,7 @@ class EdgeReader:
                     spill.num_dropped += len(batch) - len(pairs)
                     note = f"{spill.num_pairs:,} edges"
                     progress.advance(batch.read / 1e6, note)
+                check_header(table, columns, index)
                 spill.rows.append(spill.num_pairs + spill.num_dropped - before)
         if not any(spill.rows):
             raise UserError(f"{tables[0].path} has no rows.")

@@ -36,6 +36,11 @@ class IdIndex:
             raise UserError(f"There are more than {MOST_NODES:,} different node ids.")
         return codes
 
+    def holds(self, name: str) -> bool:
+        """Is it an id? A text is none while all ids are numbers."""
+        ids = pa.array([name], pa.large_string())
+        return self.keys.read(ids) is not None and bool(self.find(ids)[0] >= 0)
+
     def names(self) -> pa.Array:
         """The ids in the order of their codes."""
         return self.keys.names()

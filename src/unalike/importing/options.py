@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from unalike.errors import UserError, lookup
+from unalike.importing.batch import Header
 from unalike.metrics import METRICS
 
 Column = str | None
@@ -37,6 +38,8 @@ class ImportOptions:
     """Keep the direction of the edges."""
     unknown: Literal["refuse", "drop"] = "refuse"
     """What becomes of an edge with an end that is not in the node table."""
+    header: Header = "guess"
+    """Does the first line of a text file name its columns? Numbers alone do not."""
     split: Column = None
     """Column that says train, valid or test; blank for none."""
     splits: int = 5

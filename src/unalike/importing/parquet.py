@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unalike.errors import UserError
-from unalike.importing.batch import Batch
+from unalike.importing.batch import Batch, Header
 
 VALUES = 1 << 21
 """Values in a batch; also bounds what is decoded at once."""
@@ -27,6 +27,7 @@ class ParquetTable:
     path: Path
     columns: list[str]
     note: ClassVar[str | None] = None
+    doubtful: ClassVar[bool] = False
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         row = 0
@@ -44,7 +45,7 @@ class ParquetTable:
         return f"{self.path}, row {row + 1}"
 
 
-def open_parquet(path: Path) -> ParquetTable:
+def open_parquet(path: Path, _header: Header) -> ParquetTable:
     """Read the schema of a Parquet file."""
     try:
         with _opened(path) as file:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from unalike.errors import UserError
-from unalike.importing.batch import Table
+from unalike.importing.batch import Header, Table
 from unalike.importing.parquet import open_parquet
 from unalike.importing.text import open_text
 
-FORMATS: dict[str, Callable[[Path], Table]] = {
+FORMATS: dict[str, Callable[[Path, Header], Table]] = {
     ".csv": open_text,
     ".csv.gz": open_text,
     ".tsv": open_text,
@@ -34,8 +34,13 @@ class Tables:
     nodes: list[Table]
 
     @classmethod
-    def open(cls, edges: Iterable[str | Path], nodes: Iterable[str | Path]) -> Tables:
-        return cls(open_tables(edges), open_tables(nodes))
+    def open(
+        cls,
+        edges: Iterable[str | Path],
+        nodes: Iterable[str | Path],
+        header: Header = "guess",
+    ) -> Tables:
+        return cls(open_tables(edges, header), open_tables(nodes, header))
 
     @property
     def notes(self) -> list[str]:
@@ -55,9 +60,9 @@ def megabytes(tables: Iterable[Table]) -> float:
     return sum(table.path.stat().st_size for table in tables) / 1e6
 
 
-def open_tables(given: Iterable[str | Path]) -> list[Table]:
+def open_tables(given: Iterable[str | Path], header: Header = "guess") -> list[Table]:
     """Every file that is meant, opened; a folder stands for the tables in it."""
-    return [_open(path) for name in given for path in find_files(str(name))]
+    return [_open(path, header) for name in given for path in find_files(str(name))]
 
 
 def find_files(name: str) -> list[Path]:
@@ -83,7 +88,7 @@ def _files(tables: list[Table], rows: list[int]) -> list[dict[str, Any]]:
     ]
 
 
-def _open(path: Path) -> Table:
+def _open(path: Path, header: Header) -> Table:
     if not path.exists():
         raise UserError(f"There is no file {path}.")
     if not os.access(path, os.R_OK):
@@ -94,7 +99,7 @@ def _open(path: Path) -> Table:
             f"{path} has no ending that tells its format; known are "
             f"{', '.join(FORMATS)}."
         )
-    table = FORMATS[kind](path)
+    table = FORMATS[kind](path, header)
     for column, count in Counter(table.columns).items():
         if count > 1:
             raise UserError(f"{path} has {count} columns called '{column}'.")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from unalike.errors import UserError
-from unalike.importing.batch import Batch
+from unalike.importing.batch import Batch, Header
 
 BLOCK = 1 << 23
 DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;| "}
@@ -35,6 +35,7 @@ class TextTable:
     skipped: int
     """Lines before the first row: comments, blank lines, the header."""
     note: str | None
+    doubtful: bool
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         before, row = 0, 0
@@ -107,7 +108,7 @@ class TextTable:
         return UserError(f"{self.path} cannot be read: {error}.")
 
 
-def open_text(path: Path) -> TextTable:
+def open_text(path: Path, header: Header) -> TextTable:
     """Look at the first line of a text file: its delimiter and its columns."""
     kind = path.with_suffix("").suffix if _packed(path) else path.suffix
     line, skipped = _first_line(path, COMMENTS.get(kind.lower(), ()))
@@ -120,11 +121,14 @@ def open_text(path: Path) -> TextTable:
         )
     fields = [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
     numbers = [str(place) for place in range(1, len(fields) + 1)]
-    if all(map(_is_number, line.rstrip(f"{delimiter} ").split(delimiter))):
+    if header == "no":
+        return TextTable(path, numbers, delimiter, skipped, None, doubtful=False)
+    guess = header == "guess"
+    if guess and all(map(_is_number, line.rstrip(f"{delimiter} ").split(delimiter))):
         note = f"{path} has no header; its columns are called {', '.join(numbers)}."
-        return TextTable(path, numbers, delimiter, skipped, note)
+        return TextTable(path, numbers, delimiter, skipped, note, doubtful=False)
     names = [field or number for field, number in zip(fields, numbers, strict=True)]
-    return TextTable(path, names, delimiter, skipped + 1, None)
+    return TextTable(path, names, delimiter, skipped + 1, None, doubtful=guess)
 
 
 def opened(path: Path) -> gzip.GzipFile | BufferedReader:

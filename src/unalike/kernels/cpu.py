@@ -70,15 +70,15 @@ def _pieces(starts: Int[Tensor, " rows_and_one"]) -> Iterator[tuple[int, int, Te
 def propagate(
     spread: Spread,
     dense: Float[Tensor, "nodes width"],
-    keep: float = 1.0,
+    keep: Float[Tensor, " width"] | None = None,
     start: Float[Tensor, "nodes width"] | None = None,
 ) -> Float[Tensor, "nodes width"]:
     """A gather along scaled entries, its loops and its start in one pass."""
     exact = torch.promote_types(dense.dtype, torch.float32)
     rows, none = spread.rows, dense.new_empty(0, dtype=exact)
-    shares = torch.tensor([keep, 1 - keep], dtype=exact)
     values = none if rows.values is None else rows.values
     begun = none.view(0, 0) if start is None else start
+    shares = none.view(0, 0) if keep is None else torch.stack([keep, 1 - keep])
     given = (values, spread.scale, spread.added, dense, begun, shares)
     out = torch.empty(dense.shape, dtype=exact)
     read = (part.detach().to(exact).contiguous().numpy() for part in given)
@@ -88,18 +88,13 @@ def propagate(
 
 @compiled(parallel=True, fastmath={"contract"})
 def _propagate(out, starts, columns, values, scale, added, dense, start, shares):
-    weighted, begun = len(values) > 0, len(start) > 0
-    keep, rest = shares[0], shares[1]
+    weighted = len(values) > 0
     for row in numba.prange(len(out)):
-        total, own = out[row], keep * scale[row]
+        total, own = out[row], scale[row]
         loop = own * scale[row] * added[row]
         source = dense[row]
         for k in range(out.shape[1]):
             total[k] = loop * source[k]
-        if begun:
-            source = start[row]
-            for k in range(out.shape[1]):
-                total[k] += rest * source[k]
         for entry in range(starts[row], starts[row + 1]):
             column = columns[entry]
             weight = own * scale[column]
@@ -108,6 +103,17 @@ def _propagate(out, starts, columns, values, scale, added, dense, start, shares)
             source = dense[column]
             for k in range(out.shape[1]):
                 total[k] += weight * source[k]
+        if len(shares) > 0:
+            _blend(total, shares, start, row)
+
+
+@compiled(fastmath={"contract"})
+def _blend(total, shares, start, row):
+    begun = len(start) > 0
+    for k in range(len(total)):
+        total[k] *= shares[0, k]
+        if begun:
+            total[k] += shares[1, k] * start[row, k]
 
 
 def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:

@@ -28,16 +28,17 @@ def _propagate(
     dense,
     scale,
     added,
+    keep,
     start,
     out,
     count,
     width,
     stride,
     start_stride,
-    keep: tl.constexpr,
     sums: tl.constexpr,
     weighted: tl.constexpr,
     scaled: tl.constexpr,
+    shared: tl.constexpr,
     begun: tl.constexpr,
     rows: tl.constexpr,
     neighbours: tl.constexpr,
@@ -74,10 +75,14 @@ def _propagate(
         loop *= factor
     own = dense + row[:, None] * stride + column[None, :]
     total += loop[:, None] * tl.load(own, mask=write, other=0).to(sums)
-    total *= keep * factor[:, None]
-    if begun:
-        first = start + row[:, None] * start_stride + column[None, :]
-        total += (1 - keep) * tl.load(first, mask=write, other=0).to(sums)
+    total *= factor[:, None]
+    if shared:
+        share = tl.load(keep + column, mask=inside, other=1)
+        total *= share.to(sums)[None, :]
+        if begun:
+            first = start + row[:, None] * start_stride + column[None, :]
+            begin_with = tl.load(first, mask=write, other=0).to(sums)
+            total += (1 - share).to(sums)[None, :] * begin_with
     here = out + row[:, None] * width + column[None, :]
     tl.store(here, total.to(out.dtype.element_ty), mask=write)
 
@@ -85,7 +90,7 @@ def _propagate(
 def propagate(
     spread: Spread,
     dense: Float[Tensor, "nodes width"],
-    keep: float = 1.0,
+    keep: Float[Tensor, " width"] | None = None,
     start: Float[Tensor, "nodes width"] | None = None,
 ) -> Float[Tensor, "nodes width"]:
     """A gather along scaled entries, its loops and its start in one pass."""
@@ -108,16 +113,17 @@ def propagate(
         source,
         spread.scale,
         spread.added,
+        spread.scale if keep is None else keep.contiguous(),
         begun,
         out,
         count,
         width,
         source.stride(0),
         begun.stride(0),
-        keep,
         tl.float64 if dense.dtype == torch.float64 else tl.float32,
         rows.values is not None,
         narrow,
+        keep is not None,
         start is not None,
         at_once,
         neighbours,

@@ -39,16 +39,18 @@ def gather(
 def propagate(
     spread: Spread,
     dense: Float[Tensor, "nodes width"],
-    keep: float = 1.0,
+    keep: Float[Tensor, " width"] | None = None,
     start: Float[Tensor, "nodes width"] | None = None,
 ) -> Float[Tensor, "nodes width"]:
-    """`keep` times the product with S (A + L) S, and the start for what is not kept."""
+    """The product with S (A + L) S; a start for the share of it that is not kept."""
     exact = torch.promote_types(dense.dtype, torch.float32)
     scale, added = (part[:, None].to(exact) for part in (spread.scale, spread.added))
     scaled = scale * dense
-    found = keep * scale * (gather(spread.rows, scaled) + added * scaled)
-    if start is not None:
-        found = found + (1 - keep) * start.to(exact)
+    found = scale * (gather(spread.rows, scaled) + added * scaled)
+    if keep is not None:
+        found = keep.to(exact) * found
+        if start is not None:
+            found = found + (1 - keep).to(exact) * start
     return found.to(dense.dtype)
 
 

@@ -18,6 +18,7 @@ class APPNP(MessagePassing):
     """Z = (1 − α) Â Z + α Z₀, a few times, with Z₀ = MLP(X)."""
 
     paper = "Klicpera et al. 2019, https://arxiv.org/abs/1810.05997"
+    may_differ = MessagePassing.may_differ | {"alpha"}
 
     hidden: int = 32
     """Width of every hidden layer of the perceptron."""
@@ -35,12 +36,15 @@ class APPNP(MessagePassing):
 
 
 class _Network(MessagePassingNetwork):
+    alpha: Float[Tensor, ""]
+
     def __init__(self, of: APPNP, graph: Graph) -> None:
         features, classes = graph.num_features, graph.num_classes
         sizes = widths(features, of.hidden, classes, of.layers)
         super().__init__(graph, Table(*sizes[:2]))
         self.rest = after_table(sizes, of.dropout)
-        self.alpha, self.hops = of.alpha, of.hops
+        self.hops = of.hops
+        self.fix(alpha=of.alpha)
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         adjacency = Normalised.of(batch.adjacency)

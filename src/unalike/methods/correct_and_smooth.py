@@ -81,6 +81,17 @@ class CorrectAndSmooth(Method):
         trained = self.base.solve_all(
             tasks, device=device, progress=progress, checkpoint=checkpoint
         )
+        return self.around(tasks, trained, device=device, progress=progress)
+
+    def around(
+        self,
+        tasks: Sequence[Task],
+        trained: Sequence[Solution],
+        *,
+        device: torch.device | str = "cpu",
+        progress: Progress = SILENT,
+    ) -> list[Solution]:
+        """Solve tasks around what the base, trained already, says of them."""
         began = time.perf_counter()
         guess = Guess.of(tasks, trained, both_ways=self.symmetrised).to(device)
         scores = self.improve(guess, progress).cpu()

@@ -36,6 +36,7 @@ class GCNII(MessagePassing):
     """u = (1 − α) Â x + α x₀, then (1 − β) u + β u W, with β = ln(θ / layer + 1)."""
 
     paper = "Chen et al. 2020, https://arxiv.org/abs/2007.02133"
+    may_differ = MessagePassing.may_differ | {"alpha", "theta"}
 
     hidden: int = 64
     """Width of every layer."""
@@ -67,6 +68,9 @@ class GCNII(MessagePassing):
 
 
 class _Network(MessagePassingNetwork):
+    alpha: Float[Tensor, ""]
+    betas: Float[Tensor, " layers"]
+
     def __init__(self, of: GCNII, graph: Graph) -> None:
         table = Table(graph.num_features, of.hidden)
         super().__init__(graph, table, of.dropout if of.drop_features else None)
@@ -79,7 +83,8 @@ class _Network(MessagePassingNetwork):
         )
         self.dropout = Dropout(of.dropout)
         self.final = nn.Linear(of.hidden, graph.num_classes)
-        self.alpha, self.theta = of.alpha, of.theta
+        betas = [math.log(of.theta / layer + 1) for layer in range(1, of.layers + 1)]
+        self.fix(alpha=of.alpha, betas=betas)
         self.sparing: bool | None = None
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
@@ -95,10 +100,10 @@ class _Network(MessagePassingNetwork):
     ) -> Float[Tensor, "nodes hidden"]:
         """All layers, with everything kept that gradients need."""
         x = self.dropout(start)
-        layers = zip(self.weights, self.bridges, strict=True)
-        for layer, (weight, bridge) in enumerate(layers):
+        layers = zip(self.weights, self.betas, self.bridges, strict=True)
+        for weight, beta, bridge in layers:
             u = adjacency.back_to(start, self.alpha, x)
-            x = bridge(u, into=self.mixed(layer, weight))
+            x = bridge(u, into=mixed(weight, beta))
         return x
 
     def pass_twice(
@@ -115,7 +120,7 @@ class _Network(MessagePassingNetwork):
                 partial(self.some_layers, adjacency, layers),
                 2 + len(learned),
                 *(x, start, *learned),
-                *(self.dropout.rate, *kept),
+                *(self.alpha, self.betas, self.dropout.rate, *kept),
             )
             for norm, seen in zip(norms, noted, strict=False):
                 follow(norm, *seen)
@@ -130,13 +135,13 @@ class _Network(MessagePassingNetwork):
         *others: Tensor,
     ) -> tuple[Float[Tensor, "nodes hidden"], Float[Tensor, "layers 2 hidden"]]:
         """Layers as a pure function, and what batch norm saw in each."""
-        *learned, rate = others[: -len(layers)]
+        *learned, alpha, betas, rate = others[: -len(layers)]
         weights, normed = learned[: len(layers)], learned[len(layers) :]
         noted = []
         for place, layer in enumerate(layers):
             into = dropped(x, others[place - len(layers)], rate)
-            u = adjacency.back_to(start, self.alpha, into)
-            x = u @ self.mixed(layer, weights[place])
+            u = adjacency.back_to(start, alpha, into)
+            x = u @ mixed(weights[place], betas[layer])
             if normed:
                 noted.append(torch.stack(torch.var_mean(x.detach(), 0)[::-1]))
                 gain, offset = normed[2 * place : 2 * place + 2]
@@ -144,20 +149,20 @@ class _Network(MessagePassingNetwork):
             x = torch.relu(x)
         return x, torch.stack(noted) if noted else x.new_zeros(0, 2, x.shape[1])
 
-    def mixed(
-        self, layer: int, weight: Float[Tensor, "hidden hidden"]
-    ) -> Float[Tensor, "hidden hidden"]:
-        """(1 − β) I + β W, of which one product takes the place of two and a sum."""
-        beta = math.log(self.theta / (layer + 1) + 1)
-        one = torch.eye(len(weight), dtype=weight.dtype, device=weight.device)
-        return torch.lerp(one, weight, beta)
-
     def is_short_of_memory(self, start: Float[Tensor, "nodes hidden"]) -> bool:
         """Would all layers take too much memory? Asked once, before they take any."""
         if self.sparing is None:
             needed = BYTES_KEPT * start.numel() * len(self.weights)
             self.sparing = needed > MEMORY_SHARE * free_memory(start.device)
         return self.sparing
+
+
+def mixed(
+    weight: Float[Tensor, "hidden hidden"], beta: Float[Tensor, ""]
+) -> Float[Tensor, "hidden hidden"]:
+    """(1 − β) I + β W, of which one product takes the place of two and a sum."""
+    one = torch.eye(len(weight), dtype=weight.dtype, device=weight.device)
+    return torch.lerp(one, weight, beta.to(weight.dtype))
 
 
 def segments(count: int) -> list[range]:

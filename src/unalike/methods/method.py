@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -132,20 +133,25 @@ def solve_together(
     *,
     device: torch.device | str = "cpu",
     progress: Progress = SILENT,
+    solve: Callable[..., list[Solution]] | None = None,
 ) -> list[Solution]:
-    """Solve tasks on one graph, each by its own method, in one stack if all train."""
+    """Solve tasks on one graph, each by its own method, in one stack if all train.
+
+    What does not train is solved by `solve`, or by itself.
+    """
     trained = [
         (method, task) for method, task in members if isinstance(method, Trained)
     ]
     if len(trained) == len(members):
-        methods, tasks = zip(*trained, strict=True)
-        return solve_stack(methods, tasks, device=device, progress=progress)
+        return solve_stack(
+            *zip(*trained, strict=True), device=device, progress=progress
+        )
     solutions: dict[int, Solution] = {}
     for method in dict.fromkeys(method for method, _ in members):
         mine = [place for place, (one, _) in enumerate(members) if one == method]
-        found = method.solve_all(
-            [members[place][1] for place in mine], device=device, progress=progress
-        )
+        tasks = [members[place][1] for place in mine]
+        how = method.solve_all if solve is None else partial(solve, method)
+        found = how(tasks, device=device, progress=progress)
         solutions.update(zip(mine, found, strict=True))
     return [solutions[place] for place in range(len(members))]
 

@@ -53,7 +53,7 @@ class Model:
         with torch.device("meta"):
             network = self.method.network(shell)
         network.load_state_dict(self.weights, assign=True)
-        return network.eval().requires_grad_(False)
+        return network.to(self.device).eval().requires_grad_(False)
 
     @cached_property
     def _shell(self) -> Graph:
@@ -161,7 +161,7 @@ class Model:
             )
         size = sum(table.shape[1] for table in self.network.tables.values())
         ids = torch.arange(prepared.num_nodes)
-        pieces = some_rows(prepared, ids, size)
+        pieces = some_rows(prepared, ids, size, self.device)
         none = torch.zeros(0, self.facts.num_classes)
         return torch.cat([none, *map(self.score_rows, pieces)])
 

@@ -15,8 +15,8 @@ import torch
 from unalike.adjacency import Adjacency
 from unalike.draft import Draft
 from unalike.errors import UserError
-from unalike.importing.batch import Batch, Table
-from unalike.importing.columns import edge_ends
+from unalike.importing.batch import Batch, Header, Table
+from unalike.importing.columns import check_header, edge_ends
 from unalike.importing.edges import ENDS, Spill
 from unalike.importing.ids import IdIndex
 from unalike.importing.placing import place_rows
@@ -38,6 +38,8 @@ class Columns:
     """Column of the edges' targets."""
     id: str | None = None
     """Column of the new nodes' ids."""
+    header: Header = "guess"
+    """Does the first line of a text file name its columns? Numbers alone do not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +103,7 @@ class NewEdges:
                     self._take(batch, columns, files)
                     note = f"{self.num_joined:,} edges"
                     progress.advance(batch.read / 1e6, note)
+                check_header(table, columns, self.index)
         if tables and not self.num_edges:
             raise UserError(f"{tables[0].path} has no rows.")
 

@@ -94,6 +94,15 @@ class Network(nn.Module, ABC):
             {name: pair[1] for name, pair in drawn.items() if pair[1] is not None}
         )
 
+    def fix(self, **numbers: float | list[float]) -> None:
+        """Hold numbers that are told and not learned, of which every run has its own.
+
+        The options tell them again, so that no file of weights holds them.
+        """
+        for name, told in numbers.items():
+            exact = torch.tensor(told, dtype=torch.float64, device="cpu")
+            self.register_buffer(name, exact, persistent=False)
+
     @abstractmethod
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:
         """The sparse matrix that multiplies each table."""

@@ -17,8 +17,11 @@ from unalike.training.state import State
 
 Kind = TypeVar("Kind", bound=Held)
 
-NUMBERS_AT_ONCE = 2**28
-"""Numbers that scoring may hold of one table at a time."""
+NUMBERS_AT_ONCE = {"cpu": 2**26, "cuda": 2**28}
+"""Numbers that scoring may hold of one table at a time.
+
+Processes that train together must cut alike, so what is free cannot decide.
+"""
 ENTRIES_AT_ONCE = 2**25
 """Entries of an adjacency that scoring may cut out at a time."""
 
@@ -51,6 +54,7 @@ def on_host(state: State) -> State:
         tables={name: _on_host(table) for name, table in stack.tables.items()},
         rest=_on_host(stack.rest),
         buffers={name: buffer.cpu() for name, buffer in stack.buffers.items()},
+        fixed={name: buffer.cpu() for name, buffer in stack.fixed.items()},
         half=False,
     )
     kept = {name: buffer.cpu() for name, buffer in state.best_buffers.items()}
@@ -65,13 +69,16 @@ def _on_host(weights: Kind) -> Kind:
 def rows_of(state: State, graph: Graph, ids: Ids) -> Iterator[Graph]:
     """Some rows, a bounded number of them and of their entries at a time."""
     width = sum(table.now[0].numel() for table in state.stack.tables.values())
-    return some_rows(graph, ids, width)
+    return some_rows(graph, ids, width, state.stack.rest.now.device)
 
 
-def some_rows(graph: Graph, ids: Ids, width: int) -> Iterator[Graph]:
-    """The same for tables of a known width."""
+def some_rows(
+    graph: Graph, ids: Ids, width: int, device: torch.device
+) -> Iterator[Graph]:
+    """The same for tables of a known width, scored on a device."""
     degrees = graph.adjacency.loads[ids.to(graph.labels.device)].cpu()
-    numbers = (width + 128) * torch.arange(1, len(ids) + 1) / NUMBERS_AT_ONCE
+    most = NUMBERS_AT_ONCE[device.type]
+    numbers = (width + 128) * torch.arange(1, len(ids) + 1) / most
     filled = torch.maximum(numbers, degrees.cumsum(0) / ENTRIES_AT_ONCE)
     sizes = filled.long().bincount()
     for part in ids.split(sizes[sizes > 0].tolist()):

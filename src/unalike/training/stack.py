@@ -53,6 +53,8 @@ class Stack:
     spans: dict[str, slice]
     """Where the offsets of tables lie in `rest`."""
     buffers: dict[str, Shaped[Tensor, "runs ..."]]
+    fixed: dict[str, Shaped[Tensor, "runs ..."]]
+    """Numbers that no training moves."""
 
     @classmethod
     def build(
@@ -73,7 +75,11 @@ class Stack:
         for network in networks:
             network.tables = nn.ParameterDict()
         rows = [nn.utils.parameters_to_vector(n.parameters()) for n in networks]
-        buffers = [dict(n.named_buffers()) for n in networks]
+        buffers = {
+            name: torch.stack([n.get_buffer(name) for n in networks]).to(device)
+            for name, _ in networks[0].named_buffers()
+        }
+        moving = networks[0].state_dict().keys() & buffers.keys()
         shapes = {name: p.shape for name, p in networks[0].named_parameters()}
         return cls(
             template=networks[0].to("meta"),
@@ -87,10 +93,8 @@ class Stack:
             divided=divided or {},
             half=half,
             spans=offset_spans(shapes),
-            buffers={
-                name: torch.stack([b[name] for b in buffers]).to(device)
-                for name in buffers[0]
-            },
+            buffers={name: b for name, b in buffers.items() if name in moving},
+            fixed={name: b for name, b in buffers.items() if name not in moving},
         )
 
     @property
@@ -140,7 +144,7 @@ class Stack:
 
         stacked = vmap(one, (0, 0, dict.fromkeys(first, 1)), randomness="different")
         with torch.autocast(rest.device.type, torch.bfloat16, enabled=self.half):
-            return stacked(rest, buffers, first).float()
+            return stacked(rest, {**buffers, **self.fixed}, first).float()
 
     def parameters(self, row: Float[Tensor, " parameters"]) -> dict[str, Tensor]:
         """The parameters of a run by name, in the same memory."""

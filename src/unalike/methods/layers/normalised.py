@@ -48,7 +48,7 @@ class Normalised:
     def __matmul__(
         self, x: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
-        return Propagation.apply(self.spread, 1.0, x, None)
+        return Propagation.apply(self.spread, None, x, None)
 
     def power(
         self, count: int, x: Float[Tensor, "nodes hidden"]
@@ -75,8 +75,9 @@ class Normalised:
     def back_to(
         self,
         start: Float[Tensor, "nodes hidden"],
-        alpha: float,
+        alpha: Float[Tensor, ""],
         x: Float[Tensor, "nodes hidden"],
     ) -> Float[Tensor, "nodes hidden"]:
         """(1 − α) of the product, and α of a start."""
-        return Propagation.apply(self.spread, 1 - alpha, x, start)
+        keep = (1 - alpha).expand(x.shape[1])
+        return Propagation.apply(self.spread, keep, x, start)
