@@ -12,6 +12,12 @@ import torch
 
 if find_spec("beartype"):
     jaxtyping.install_import_hook("unalike", "beartype.beartype").__enter__()
+if find_spec("hypothesis"):
+    from hypothesis import settings
+
+    # A busy machine is no fault, and the first example may wait for the compiler.
+    settings.register_profile("patient", deadline=None)
+    settings.load_profile("patient")
 torch.set_num_threads(1)
 
 DATA = Path(

@@ -40,7 +40,6 @@ def slopes(found, inputs):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_values_and_slopes_are_those_of_the_plain_form(case):
     rows, inputs = case
     inputs = [one.requires_grad_() for one in inputs]
@@ -51,7 +50,7 @@ def test_values_and_slopes_are_those_of_the_plain_form(case):
 
 
 @given(cases())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_log_sums_are_those_of_the_plain_form(case):
     rows, inputs = case
     found, wanted = (kernels.attend(rows, *inputs)[1] for kernels in (cpu, plain))
@@ -93,7 +92,7 @@ def test_gradcheck(name):
 
 
 @given(cases(), st.integers(0, 2), st.booleans())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_a_stack_equals_a_loop(case, place, shared):
     rows, (x, source, target) = case
     stacks = [

@@ -235,7 +235,7 @@ def marginal(joint, end):
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(graph=graphs())
 def test_measures_equal_their_definitions(convention, graph):
     found = measure(graph, conventions=convention)
@@ -249,7 +249,7 @@ def test_measures_equal_their_definitions(convention, graph):
         assert found[name] == pytest.approx(expected, abs=1e-6, nan_ok=True), name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(graph=graphs(labels=(0, 1, 2), loops=False))
 def test_adjusted_homophily_is_the_assortativity_of_networkx(graph):
     kind = networkx.DiGraph if graph.directed else networkx.Graph

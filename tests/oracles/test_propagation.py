@@ -37,7 +37,6 @@ def shares_of(dense, least=0.3):
 
 
 @given(spreads(), st.sampled_from([1.0, 0.9, 0.25]), st.booleans())
-@settings(deadline=None)
 def test_values_and_gradients(case, least, begun):
     spread, whole, dense, start = case
     keep = shares_of(dense, least)
@@ -55,7 +54,6 @@ def test_values_and_gradients(case, least, begun):
 
 
 @given(spreads(), st.sampled_from([torch.float32, torch.float64, torch.bfloat16]))
-@settings(deadline=None)
 def test_processor_cores_do_as_the_plain_kernel(case, kind):
     spread, _, dense, start = case
     dense, start = dense.to(kind), start.to(kind)
@@ -70,7 +68,7 @@ def test_processor_cores_do_as_the_plain_kernel(case, kind):
 
 
 @given(spreads())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_slopes_of_slopes(case):
     spread, _, dense, start = case
     given_both = (dense.requires_grad_(), start.requires_grad_())
@@ -83,7 +81,7 @@ def test_slopes_of_slopes(case):
 
 
 @given(spreads(), st.integers(0, 2), st.booleans(), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_stack_equals_a_loop(case, place, shared, alike):
     spread, _, dense, start = case
     stack = torch.stack([dense, 2 * dense, dense - 1], place)

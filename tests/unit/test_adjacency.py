@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -95,7 +95,6 @@ def test_a_pair_may_repeat_more_often_than_a_byte_counts():
     assert rows.to_dense().tolist() == [[1.0]]
 
 
-@settings(deadline=None)
 @given(matrices(), st.data())
 def test_rows_in_any_order_with_repeats(dense, data):
     ids = data.draw(st.lists(st.integers(0, len(dense) - 1), max_size=8))
@@ -104,7 +103,6 @@ def test_rows_in_any_order_with_repeats(dense, data):
         assert_rows(found, dense[ids])
 
 
-@settings(deadline=None)
 @given(matrices(), st.data())
 def test_slices(dense, data):
     chosen = data.draw(st.slices(len(dense)))
@@ -119,7 +117,6 @@ def test_a_slice_shares_memory():
     assert cut.columns.data_ptr() == wanted
 
 
-@settings(deadline=None)  # the first example waits for the compiler
 @given(matrices(square=True), st.data())
 def test_induced_by_ids_in_any_order(dense, data):
     every = list(range(len(dense)))
@@ -128,7 +125,6 @@ def test_induced_by_ids_in_any_order(dense, data):
     assert_rows(sparse(dense).induced(ids), dense[ids][:, ids])
 
 
-@settings(deadline=None)
 @given(matrices(square=True))
 def test_what_is_cut_from_symmetric_rows_is_symmetric(dense):
     whole = sparse(torch.maximum(dense, dense.T))

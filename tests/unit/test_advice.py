@@ -1,6 +1,7 @@
 """Advice: what it is made of, what it may look at, and graphs of every kind."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 import torch
@@ -8,7 +9,8 @@ from graphs import suiting
 
 from unalike import METHODS, Graph, Split, UserError, random_splits
 from unalike.advice import advice as advising
-from unalike.advice import advise, sample
+from unalike.advice import advise as advise_within
+from unalike.advice import sample
 from unalike.advice.cost import IN_BATCHES, cost
 from unalike.advice.deadline import Deadline, OutOfTimeError
 from unalike.advice.draws import draws
@@ -35,6 +37,8 @@ from unalike.methods.linkx import LINKX
 from unalike.methods.mlp import MLP
 from unalike.metrics import ACCURACY, METRICS, Metric
 from unalike.training.settings import Training
+
+advise = partial(advise_within, seconds=3600.0)
 
 
 @dataclass

@@ -7,7 +7,7 @@ from math import comb
 import pytest
 import torch
 from graphs import drawn, suiting
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -30,7 +30,6 @@ def layers(batch):
     return depth
 
 
-@settings(deadline=None)  # the first example waits for the compiler
 @given(
     st.booleans(),
     st.lists(st.integers(1, 6), min_size=1, max_size=3),

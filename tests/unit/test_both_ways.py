@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 from children import child
 from graphs import HAND_DRAWN, drawn, suiting
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Graph, UserError, open_graph, save_graph, verify_graph
@@ -63,7 +63,6 @@ pairs = st.integers(1, 9).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(pairs, st.sampled_from([torch.int32, torch.int64]), st.integers(1, 3))
 def test_any_rows_and_their_mirror_images(graph, kind, threads):
     nodes, ends, at_once = graph

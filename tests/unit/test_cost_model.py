@@ -38,7 +38,7 @@ times = st.floats(0.2, 5.0)
 
 
 @given(st.fixed_dictionaries(dict.fromkeys(TERMS, times)))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_rates_are_recovered_from_what_they_take(factors):
     true = SecondsModel({term: RATES[term] * factors[term] for term in TERMS})
     found = SecondsModel.fit(LOADS, [true.seconds(load) for load in LOADS])
@@ -46,7 +46,7 @@ def test_rates_are_recovered_from_what_they_take(factors):
 
 
 @given(st.floats(1.0, 30.0), st.floats(1e8, 1e9))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_memory_is_recovered_from_its_peaks(copies, program):
     true = MemoryModel(40.0, copies, program)
     peaks = [true.peak(load) for load in LOADS]

@@ -92,7 +92,6 @@ RAW = {
 @settings(
     max_examples=6,
     derandomize=True,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     database=None,
 )

@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("rows")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=ROWS, piece=st.sampled_from([1, 7, 64, 1 << 18]))
 def test_rows_come_back(folder, rows, piece):
     path = folder / "rows.sql"

@@ -132,7 +132,7 @@ def wikis(draw):
     }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(wiki=wikis(), old=st.booleans(), most=st.integers(1, 6))
 def test_any_wiki_gives_its_graph(tmp_path_factory, wiki, old, most):
     folder = tmp_path_factory.mktemp("wiki")

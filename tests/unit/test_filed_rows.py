@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import drawn, suiting
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Adjacency, Graph, UserError, open_graph, save_graph, store
@@ -43,7 +43,6 @@ def pair(request, tmp_path_factory):
     return graph, save_graph(folder, graph)
 
 
-@settings(deadline=None)
 @given(chosen=st.lists(st.integers(0, 10**6), max_size=60))
 def test_rows_are_those_of_the_graph(pair, chosen):
     graph, stored = pair

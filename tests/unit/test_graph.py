@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 import torch
 from graphs import EDGES, HAND_DRAWN, drawn, suiting
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyg import Data
 
@@ -165,7 +165,6 @@ def test_a_rectangle_is_no_adjacency():
         Graph.from_scipy(scipy.sparse.csr_array((2, 3)))
 
 
-@settings(deadline=None)  # the first example waits for the compiler
 @given(st.sampled_from(sorted(HAND_DRAWN)), st.data())
 def test_cuts_know_where_they_came_from(name, data):
     graph = HAND_DRAWN[name]

@@ -92,7 +92,7 @@ def arrays_of(stored):
     return {name: facts["sha256"] for name, facts in stored.about["arrays"].items()}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(edge_lists(), st.booleans())
 def test_any_edge_list_becomes_the_rows_that_sets_make_of_it(pairs, directed):
     options = ImportOptions(directed=directed)
@@ -119,7 +119,7 @@ def test_any_edge_list_becomes_the_rows_that_sets_make_of_it(pairs, directed):
         assert told.isolated == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.one_of(*KINDS), min_size=1), min_size=1, max_size=5))
 def test_the_index_numbers_ids_as_a_dict_does(batches):
     index, known = IdIndex(), {}

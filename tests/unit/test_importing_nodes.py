@@ -271,7 +271,7 @@ VALUES = {
 }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(1, 20).flatmap(
         lambda size: st.fixed_dictionaries(

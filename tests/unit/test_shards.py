@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 from graphs import sparse, suiting
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Adjacency, UserError, random_splits, save_graph
@@ -30,7 +30,6 @@ def drawn(rows, columns, weighted, seed):
     return sparse(dense if weighted else (dense > 0).float())
 
 
-@settings(deadline=None)
 @given(matrices, st.integers(1, 12))
 def test_shards_are_the_columns_of_the_whole(matrix, parts):
     rows = drawn(*matrix)
@@ -46,7 +45,6 @@ def test_shards_are_the_columns_of_the_whole(matrix, parts):
         assert torch.equal(some, rows.to_dense()[:, begin:end])
 
 
-@settings(deadline=None)
 @given(matrices, st.integers(1, 4), st.integers(1, 40))
 def test_sums_that_go_on_have_the_bits_of_one(matrix, parts, width):
     rows = drawn(*matrix)
@@ -58,7 +56,6 @@ def test_sums_that_go_on_have_the_bits_of_one(matrix, parts, width):
     assert torch.equal(total, cpu.gather(rows, table))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 30))
 def test_ranges_hold_evenly_many_entries(counts, parts):
     counts, parts = torch.tensor(counts), min(parts, len(counts))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unalike
@@ -32,7 +32,6 @@ def test_apportioned_numbers_add_up_and_are_rounded(weights, total):
     assert (np.abs(numbers - amounts / amounts.sum() * total) < 1 + 1e-6).all()
 
 
-@settings(deadline=None)
 @given(WEIGHTS)
 def test_an_alias_table_draws_in_proportion(weights):
     weights = np.array(weights)
@@ -70,7 +69,6 @@ def society(seed: int = 0, edges=((900, 2_100), (1_500, 2_500))) -> Society:
     )
 
 
-@settings(deadline=None)
 @given(st.integers(0, 20), st.lists(st.integers(0, 3_000), min_size=4, max_size=4))
 def test_a_deck_comes_out_even(seed, numbers):
     edges = np.reshape(numbers, (2, 2))

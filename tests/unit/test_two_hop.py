@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Adjacency
@@ -24,7 +24,6 @@ def whole(rows):
     return (once.float() @ once.float() > 0) & ~once
 
 
-@settings(deadline=None)
 @given(pairs, st.booleans(), st.sampled_from([1, 3, 10, 2**23]))
 def test_blocks_equal_the_whole_product(pairs, symmetric, paths):
     rows = rows_of(pairs, symmetric=symmetric)
@@ -39,7 +38,6 @@ def test_blocks_equal_the_whole_product(pairs, symmetric, paths):
     assert torch.equal(found.transposed.to_dense(), found.to_dense().T)
 
 
-@settings(deadline=None)
 @given(pairs, st.sampled_from([1, 3, 10]))
 def test_a_block_has_few_paths_or_one_row(pairs, paths):
     counts = blocks.paths_of(rows_of(pairs).to_scipy().astype(bool))
@@ -52,7 +50,6 @@ def test_a_block_has_few_paths_or_one_row(pairs, paths):
         assert last == first + 1 or counts[first:last].sum() <= paths
 
 
-@settings(deadline=None)
 @given(pairs)
 def test_paths_bound_the_entries(pairs):
     rows = rows_of(pairs)

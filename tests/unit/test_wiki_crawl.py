@@ -94,7 +94,7 @@ def wikis(draw):
     return FakeWiki(articles, redirects, limits=draw(sizes))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     wiki=wikis(),
     wanted=st.integers(1, 9),

@@ -118,7 +118,7 @@ def test_without_vectors_there_are_no_features(tmp_path):
     assert "--vectors" in found.remarks()[0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     views=st.lists(st.none() | st.integers(0, 9), min_size=1, max_size=30),
     classes=st.integers(2, 6),
