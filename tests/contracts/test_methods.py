@@ -22,7 +22,7 @@ from unalike.methods import METHODS
 from unalike.methods.method import Trained, solve_stack
 from unalike.metrics import ACCURACY, METRICS
 from unalike.options import choices, options_of
-from unalike.training import epoch, tables
+from unalike.training import descent, tables
 from unalike.training.settings import Training
 
 TRAINED = [name for name, kind in METHODS.items() if issubclass(kind, Trained)]
@@ -187,7 +187,7 @@ def test_a_network_that_mixes_rows_says_so(name):
 def calm(monkeypatch):
     """AdamW that does not make a whole step of a gradient that is rounding noise."""
     monkeypatch.setattr(plain, "EPSILON", 1e-3)
-    for module in (epoch, tables):
+    for module in (descent, tables):
         monkeypatch.setattr(module, "kernels_of", lambda device: plain)
 
 
