@@ -26,7 +26,7 @@ from unalike.models.names import NAMES, names_of, tensors_of
 from unalike.options import options_of, with_options
 from unalike.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 ABOUT, DIGEST, WEIGHTS = "unalike", "sha256", "weights/"
 BROKEN = (
     SafetensorError,
@@ -43,11 +43,12 @@ def save_model(model: Model, path: Path) -> int:
     """Write a model to a new file, whole or not at all; returns its bytes."""
     check_new(path)
     check_saveable(model)
-    about = json.dumps(_about(model), ensure_ascii=False)
     tensors = {WEIGHTS + name: weight for name, weight in model.weights.items()}
     tensors |= tensors_of(model.names)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
-    told = {ABOUT: about, DIGEST: _digest(about, tensors)}
+    about = _about(model)
+    # One entry: safetensors writes several in an order of its own.
+    told = {ABOUT: _told({**about, DIGEST: _digest(about, tensors)})}
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         save_file(tensors, partial, told)
@@ -76,8 +77,8 @@ def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Model
                 f"{path} has the format {about['format']}, written by unalike "
                 f"{about['unalike']}; unalike {__version__} reads {FORMAT}."
             )
-        tensors = load_file(path)
-        if _digest(metadata[ABOUT], tensors) != metadata.get(DIGEST):
+        tensors, digest = load_file(path), about.pop(DIGEST)
+        if _digest(about, tensors) != digest:
             raise UserError(f"{path} is damaged: its sha256 differs.")
         return _restored(about, tensors).to(device)
     except BROKEN as error:
@@ -140,9 +141,13 @@ def _restored(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
     return model
 
 
-def _digest(about: str, tensors: dict[str, Tensor]) -> str:
+def _told(about: dict[str, Any]) -> str:
+    return json.dumps(about, ensure_ascii=False)
+
+
+def _digest(about: dict[str, Any], tensors: dict[str, Tensor]) -> str:
     """A digest of the description and of every tensor with its name and shape."""
-    digest = sha256(about.encode())
+    digest = sha256(_told(about).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
