@@ -26,9 +26,10 @@ def spreads(draw):
         source, target, shape=(nodes, nodes), values=dense[source, target]
     )
     scale, added = torch.rand(2, nodes, generator=chance)
-    whole = scale[:, None] * (dense + added.diag()) * scale
+    exact = scale.double()
+    whole = exact[:, None] * (dense.double() + added.double().diag()) * exact
     pair = torch.randn(2, nodes, width, generator=chance, dtype=torch.float64)
-    return Spread(rows, scale, added), whole.double(), *pair
+    return Spread(rows, scale, added), whole, *pair
 
 
 def shares_of(dense, least=0.3):

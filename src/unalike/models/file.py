@@ -124,7 +124,8 @@ def _restored(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
         raise ValueError(f"{about['method']} has no weights")
     told = about["feature_columns"]
     weights = {
-        name.removeprefix(WEIGHTS): tensor
+        # Products of numbers that lie elsewhere in a cache line may differ by a bit.
+        name.removeprefix(WEIGHTS): tensor.clone()
         for name, tensor in tensors.items()
         if name.startswith(WEIGHTS)
     }
