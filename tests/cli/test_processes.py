@@ -59,6 +59,7 @@ def test_what_is_wrong_everywhere_is_said_once(stored):
     assert "gcn cannot be divided among 2 processes" in many.stderr
 
 
+@pytest.mark.slow
 def test_batches_are_shared_out_among_processes(stored):
     words = ["train", stored, "gcn", *QUICK, "--json", "--processes", "2"]
     many = ran("-m", "unalike", *words, "random-parts", "--parts", "3")

@@ -78,7 +78,7 @@ def step_curves(batching):
     return [curve.losses + curve.grades for curve in curves]
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_step_on_two_batches_is_a_step_on_both_at_once(size):
     whole = step_curves(Full())
     found = together(size, step_curves, Clusters(parts=2))
@@ -140,7 +140,7 @@ def test_gradients_are_those_of_distributed_data_parallel():
         assert max(gradient.abs().max() for gradient in found.values()) > 1e-2
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_train_nodes_with_all_their_surroundings_are_learned_as_by_one(size):
     batching = Neighbours(size=30, fan_out=(200,) * 6)
     alone = step_curves(batching)
