@@ -41,6 +41,7 @@ def scores(text):
     return {name: row[name] for name in ("train", "valid", "test", "best_epoch")}
 
 
+@pytest.mark.slow
 def test_shards_are_trained_by_as_many_processes(stored, tmp_path, capsys):
     assert main(["shard", stored, "--parts", "2", "--out", f"{tmp_path}/two"]) == 0
     assert capsys.readouterr().out.count("shard ") == 2

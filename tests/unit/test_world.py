@@ -214,6 +214,7 @@ def trained(path, saves=None, method=KEPT):
         Checkpoint.save = save
 
 
+@pytest.mark.slow
 def test_other_numbers_of_processes_go_on_from_a_checkpoint(tmp_path):
     whole, _ = trained(tmp_path / "whole")
     path = tmp_path / "state"
