@@ -6,55 +6,21 @@ from dataclasses import replace
 import pytest
 import scipy.sparse
 import torch
-from graphs import tasks_of
+from passing import CLASSES, FEATURES, NODES, entry_of, make_graph, network_of, scatter
 from torch.nn import functional as F
 
-from unalike import METHODS, Graph, Split, Task, Training, UserError, random_splits
-from unalike.adjacency import Adjacency
-from unalike.kernels.two_hop import likely_entries, most_entries
+from unalike import METHODS, Adjacency, Split, Task, random_splits
 from unalike.methods.gpr_gnn import page_rank
-from unalike.methods.h2gcn import bytes_of, far_from
 from unalike.methods.layers.jumping import JUMPS
 from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import MessagePassing, solve_stack
 from unalike.metrics import ACCURACY
-from unalike.training.room import hidden_width
 
 with warnings.catch_warnings():
     # Importing it compiles a script, which torch has come to warn of.
     warnings.simplefilter("ignore", DeprecationWarning)
     from torch_geometric import nn as pyg
 
-NODES, FEATURES, CLASSES = 23, 6, 3
-PASSING = [name for name in METHODS if issubclass(METHODS[name], MessagePassing)]
-
 close = torch.testing.assert_close
-
-
-def make_graph(*, directed, weighted=False, sparse=False):
-    """Some nodes have a loop, the last two have nothing else or nothing at all."""
-    torch.manual_seed(5)
-    source, target = torch.randint(NODES - 2, (2, 60))
-    loops = torch.tensor([0, 3, 7, NODES - 2])
-    source, target = torch.cat([source, loops]), torch.cat([target, loops])
-    rows = Adjacency.from_edges(
-        source,
-        target,
-        shape=(NODES, NODES),
-        values=torch.rand(len(source)) + 0.5 if weighted else None,
-    )
-    features = torch.randn(NODES, FEATURES)
-    if sparse:
-        features = features * (torch.rand_like(features) < 0.4)
-        features = Adjacency.from_scipy(scipy.sparse.csr_array(features.numpy()))
-    return Graph.build(
-        rows if directed else rows.symmetric(),
-        features=features,
-        labels=torch.randint(CLASSES, (NODES,)),
-        num_classes=CLASSES,
-        directed=directed,
-    )
-
 
 KINDS = [
     {"directed": False},
@@ -69,38 +35,10 @@ def graph(request):
     return make_graph(**request.param)
 
 
-def network_of(name, graph, **options):
-    """An untrained network, ready to score."""
-    torch.manual_seed(1)
-    method = METHODS[name](**options)
-    return method.network(method.prepare(graph)).eval()
-
-
-def scatter(network):
-    """Move every parameter, so that none is at a value that hides a mistake."""
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter += 0.3 * torch.randn_like(parameter)
-        for name, buffer in network.named_buffers():
-            if name.endswith("running_mean"):
-                buffer.copy_(torch.randn_like(buffer))
-            if name.endswith("running_var"):
-                buffer.copy_(torch.rand_like(buffer) + 0.5)
-    return network
-
-
 def ends_and_weights(graph):
     told = graph.to_pyg()
     weight = told.edge_weight if "edge_weight" in told else None
     return told.x, told.edge_index, weight
-
-
-def entry_of(network):
-    """The first weight and offset, from the module or from the tables."""
-    if network.entry.sparse:
-        offsets = dict(network.offsets)
-        return network.tables["features"], offsets.get("features")
-    return network.entry.weight, network.entry.offset
 
 
 def dense_normalised(adjacency, loops="all"):
@@ -358,134 +296,3 @@ def test_label_propagation_goes_both_ways_unless_told():
     assert torch.equal(method.solve(directed).scores, method.solve(both).scores)
     one_way = replace(method, symmetrised=False).solve(directed).scores
     assert not torch.equal(one_way, method.solve(both).scores)
-
-
-@pytest.mark.parametrize("name", PASSING)
-def test_gradients_are_slopes(name):
-    graph = make_graph(directed=True, weighted=True)
-    network = scatter(network_of(name, graph)).double()
-    names, values = zip(*network.named_parameters(), strict=True)
-    pull = torch.randn(NODES, CLASSES, dtype=torch.float64)
-
-    def objective(*parameters):
-        weights = dict(zip(names, parameters, strict=True))
-        found = torch.func.functional_call(network, weights, (graph, {}))
-        return (found * pull).sum()
-
-    slopes = torch.autograd.grad(objective(*values), values)
-    directions = [torch.randn_like(value) for value in values]
-    for place, (slope, direction) in enumerate(zip(slopes, directions, strict=True)):
-        moved = [
-            objective(
-                *values[:place], values[place] + step * direction, *values[place + 1 :]
-            )
-            for step in (1e-6, -1e-6)
-        ]
-        seen = (moved[0] - moved[1]).item() / 2e-6
-        assert seen == pytest.approx((slope * direction).sum().item(), rel=1e-4)
-
-
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize("name", ["gcn", "gcn-jk"])
-def test_convolutions_begin_as_glorot_says(name, sparse):
-    graph = make_graph(directed=False, sparse=sparse)
-    network = network_of(name, graph, hidden=64)
-    weight, offset = entry_of(network)
-    bound = (6 / (FEATURES + 64)) ** 0.5
-    assert 0.9 * bound < weight.abs().max() <= bound
-    assert offset is None
-    assert not network.convolutions.last.offset.any()
-
-
-@pytest.mark.parametrize("name", ["gat", "gat-jk"])
-def test_attention_begins_as_glorot_says(name):
-    network = network_of(name, make_graph(directed=False), hidden=64, heads=4)
-    parts = network.attentions
-    bound = (6 / (FEATURES + 4 * 64)) ** 0.5
-    assert 0.9 * bound < entry_of(network)[0].abs().max() <= bound
-    bound = (6 / (4 + 64)) ** 0.5
-    for vector in (parts.sources[0], parts.targets[0]):
-        assert 0.9 * bound < vector.abs().max() <= bound
-    assert not parts.last.offset.any()
-
-
-def test_room_is_made_for_every_head():
-    graph = make_graph(directed=False)
-    one, four = (
-        hidden_width(network_of("gat", graph, heads=heads)) for heads in (1, 4)
-    )
-    averaged = CLASSES
-    assert four - averaged == 4 * (one - averaged)
-
-
-def test_attention_has_heads():
-    with pytest.raises(UserError, match="0 heads"):
-        network_of("gat", make_graph(directed=False), heads=0)
-
-
-@pytest.mark.parametrize("name", ["gcn-jk", "gat-jk"])
-def test_lstms_train_in_a_stack(name):
-    graph = make_graph(directed=True)
-    splits = random_splits(graph.labels, count=2)
-    tasks = [Task.hide(graph, s, ACCURACY, i) for i, s in enumerate(splits)]
-    options = {"dropout": 0.0, "hidden": 4, "jump": "lstm"}
-    method = METHODS[name](training=Training(epochs=4), **options)
-    for task, solution in zip(tasks, solve_stack([method] * 2, tasks), strict=True):
-        wanted = plain_losses(method, task, 4)
-        assert solution.curve.losses == pytest.approx(wanted, rel=1e-3)
-
-
-def plain_losses(method, task, epochs):
-    """The losses of an ordinary loop with torch's AdamW."""
-    torch.manual_seed(task.seed)
-    graph = method.prepare(task.graph)
-    network = method.network(graph)
-    adamw = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=1e-3)
-    losses = []
-    for _ in range(epochs):
-        adamw.zero_grad()
-        scores = network.score(graph)[task.train]
-        loss = F.cross_entropy(scores, graph.labels[task.train])
-        loss.backward()
-        adamw.step()
-        losses.append(loss.item())
-    return losses
-
-
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize("name", PASSING)
-def test_a_stack_trains_as_plain_loops_do(name, sparse):
-    graph = make_graph(directed=True, sparse=sparse)
-    splits = random_splits(graph.labels, count=2)
-    tasks = [Task.hide(graph, s, ACCURACY, i) for i, s in enumerate(splits)]
-    options = {} if name == "sgc" else {"dropout": 0.0}
-    method = METHODS[name](training=Training(epochs=4), **options)
-    found = solve_stack([method] * 2, tasks)
-    for task, solution in zip(tasks, found, strict=True):
-        wanted = plain_losses(method, task, 4)
-        assert solution.curve.losses == pytest.approx(wanted, rel=1e-3)
-
-
-def test_too_large_a_two_hop_graph_is_refused(monkeypatch):
-    (task,) = tasks_of(make_graph(directed=True))
-    monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: 100)
-    with pytest.raises(UserError, match=r"needs about .* GB; .* free on the cpu"):
-        METHODS["h2gcn"]().solve(task)
-    assert "two_hop" not in vars(task.graph.adjacency)
-
-
-def test_what_fits_by_its_estimate_is_not_refused(monkeypatch):
-    graph = make_graph(directed=False)
-    once = graph.adjacency.to_scipy().astype(bool)
-    room = bytes_of(likely_entries(once))
-    assert room < bytes_of(most_entries(once))
-    monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: room)
-    assert far_from(graph.adjacency) is graph.adjacency.two_hop
-
-
-def test_too_many_features_are_not_made_dense(monkeypatch):
-    monkeypatch.setattr("unalike.methods.gcnii.MOST_DENSE_NUMBERS", 10)
-    graph = make_graph(directed=False, sparse=True)
-    with pytest.raises(UserError, match="--no-drop-features"):
-        METHODS["gcnii"]().prepare(graph)
-    assert METHODS["gcnii"](drop_features=False).prepare(graph) is graph

@@ -1,0 +1,61 @@
+"""Small graphs for message passing, and its networks before they are trained."""
+
+import scipy.sparse
+import torch
+
+from unalike import METHODS, Adjacency, Graph
+
+NODES, FEATURES, CLASSES = 23, 6, 3
+
+
+def make_graph(*, directed, weighted=False, sparse=False):
+    """Some nodes have a loop, the last two have nothing else or nothing at all."""
+    torch.manual_seed(5)
+    source, target = torch.randint(NODES - 2, (2, 60))
+    loops = torch.tensor([0, 3, 7, NODES - 2])
+    source, target = torch.cat([source, loops]), torch.cat([target, loops])
+    rows = Adjacency.from_edges(
+        source,
+        target,
+        shape=(NODES, NODES),
+        values=torch.rand(len(source)) + 0.5 if weighted else None,
+    )
+    features = torch.randn(NODES, FEATURES)
+    if sparse:
+        features = features * (torch.rand_like(features) < 0.4)
+        features = Adjacency.from_scipy(scipy.sparse.csr_array(features.numpy()))
+    return Graph.build(
+        rows if directed else rows.symmetric(),
+        features=features,
+        labels=torch.randint(CLASSES, (NODES,)),
+        num_classes=CLASSES,
+        directed=directed,
+    )
+
+
+def network_of(name, graph, **options):
+    """An untrained network, ready to score."""
+    torch.manual_seed(1)
+    method = METHODS[name](**options)
+    return method.network(method.prepare(graph)).eval()
+
+
+def scatter(network):
+    """Move every parameter, so that none is at a value that hides a mistake."""
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+        for name, buffer in network.named_buffers():
+            if name.endswith("running_mean"):
+                buffer.copy_(torch.randn_like(buffer))
+            if name.endswith("running_var"):
+                buffer.copy_(torch.rand_like(buffer) + 0.5)
+    return network
+
+
+def entry_of(network):
+    """The first weight and offset, from the module or from the tables."""
+    if network.entry.sparse:
+        offsets = dict(network.offsets)
+        return network.tables["features"], offsets.get("features")
+    return network.entry.weight, network.entry.offset
