@@ -14,7 +14,7 @@ pytestmark = [
 ]
 
 SHAPES = [(1, 1), (7, 5), (300, 200), (1000, 4000)]
-WIDTHS = [1, 2, 3, 16, 33, 128, 130, 640]
+WIDTHS = [1, 2, 3, 16, 33, 128, 130, 640, 1200]
 
 
 def random_rows(shape, *, weighted):

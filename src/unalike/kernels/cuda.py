@@ -11,6 +11,7 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
+from unalike.kernels.crowded import filled
 from unalike.kernels.cuda_propagation import propagate as propagate
 from unalike.kernels.plain import induced as induced
 from unalike.kernels.plain import take as take
@@ -245,6 +246,10 @@ def gather(
     count, width = len(rows.starts) - 1, dense.shape[1]
     if out is None:
         out = torch.empty(count, width, device=dense.device, dtype=dense.dtype)
+    if (matrix := filled(rows, dense)) is not None:
+        if offset is None:
+            return torch.mm(matrix, dense, out=out)
+        return torch.addmm(offset.to(dense.dtype), matrix, dense, out=out)
     if out.numel():
         grid, shape = _shape(count, width)
         _gather[grid](
@@ -292,7 +297,11 @@ def gather_adamw(
     """A step of AdamW whose gradient is a gather of what reaches each row."""
     count, _, run_width = weights.now.shape
     width = gradient[0].numel()
-    if weights.now.numel():
+    flat = gradient.flatten(1)
+    if (matrix := filled(rows, flat)) is not None:
+        slope = torch.mm(matrix, flat, out_dtype=torch.float32)
+        adamw(weights, slope.view_as(weights.now), step)
+    elif weights.now.numel():
         grid, shape = _shape(count, width)
         _gather_adamw[grid](
             *_read(rows),

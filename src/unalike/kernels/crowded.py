@@ -1,0 +1,48 @@
+"""Crowded: sparse rows so full that a card multiplies them faster with their zeros."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.kernels.rows import Rows
+
+SHARES = {"highest": 0.05, "high": 0.01, "medium": 0.01}
+"""Share of entries from which rows are crowded, by the precision of dense products."""
+WIDE = 1024
+"""Columns of the other factor from which it pays to write the zeros down."""
+MOST_NUMBERS = 2**28
+"""Numbers that may be written."""
+
+
+def filled(
+    rows: Rows, other: Float[Tensor, "columns width"]
+) -> Float[Tensor, "rows columns"] | None:
+    """Crowded rows with their zeros, made once; None of others.
+
+    Values are never rounded to halves.
+    """
+    numbers = (len(rows.starts) - 1) * rows.width
+    half = other.dtype == torch.bfloat16
+    precision = "medium" if half else torch.get_float32_matmul_precision()
+    crowded = len(rows.columns) > SHARES[precision] * numbers
+    rounded = half and rows.values is not None
+    if other.shape[1] < WIDE or numbers > MOST_NUMBERS or rounded or not crowded:
+        return None
+    key = ("filled", other.dtype)
+    if key not in rows.flows:
+        rows.flows[key] = fill(rows, other.dtype)
+    found: Tensor = rows.flows[key]
+    return found
+
+
+def fill(rows: Rows, dtype: torch.dtype) -> Float[Tensor, "rows columns"]:
+    """Rows with their zeros."""
+    height, device = len(rows.starts) - 1, rows.columns.device
+    row = torch.arange(height, device=device).repeat_interleave(rows.degrees)
+    whole = torch.zeros(height, rows.width, dtype=dtype, device=device)
+    ones = torch.ones(1, dtype=dtype, device=device)
+    values = ones if rows.values is None else rows.values.to(dtype)
+    whole[row, rows.columns.long()] = values
+    return whole

@@ -1,0 +1,36 @@
+"""Rows that are written with their zeros, and those that are not."""
+
+import pytest
+import torch
+
+from unalike import Adjacency
+from unalike.kernels.crowded import WIDE, filled
+
+
+def rows_of(share, *, weighted=False):
+    draw = torch.Generator().manual_seed(0)
+    source, target = (torch.rand(60, 40, generator=draw) < share).nonzero().T
+    values = torch.randn(len(source), generator=draw) if weighted else None
+    return Adjacency.from_edges(source, target, shape=(60, 40), values=values)
+
+
+def other(width=WIDE, dtype=torch.float32):
+    return torch.zeros(40, width, dtype=dtype)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_crowded_rows_are_those_with_zeros(weighted, dtype):
+    rows = rows_of(0.3, weighted=weighted)
+    found = filled(rows, other(dtype=dtype))
+    assert found.dtype == dtype
+    assert torch.equal(found, rows.to_dense().to(dtype))
+    assert filled(rows, other(dtype=dtype)) is found
+
+
+def test_sparse_rows_and_narrow_products_are_left_alone(monkeypatch):
+    assert filled(rows_of(0.02), other()) is None
+    assert filled(rows_of(0.3), other(width=WIDE - 1)) is None
+    assert filled(rows_of(0.3, weighted=True), other(dtype=torch.bfloat16)) is None
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    assert filled(rows_of(0.02), other()) is not None
