@@ -5,6 +5,7 @@ import torch
 
 from unalike import Adjacency
 from unalike.kernels import kernels_of, plain
+from unalike.kernels.crowded import WIDE
 from unalike.kernels.spread import Spread
 from unalike.kernels.update import Step, Weights
 
@@ -13,8 +14,9 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
+CARD = torch.device("cuda")
 SHAPES = [(1, 1), (7, 5), (300, 200), (1000, 4000)]
-WIDTHS = [1, 2, 3, 16, 33, 128, 130, 640, 1200]
+WIDTHS = [1, 3, 16, 33, 130, 640]
 
 
 def random_rows(shape, *, weighted):
@@ -43,16 +45,16 @@ def test_gather(shape, width, weighted):
     wanted = plain.gather(rows, dense.double())
     card = rows.to("cuda")
     for kind, bound in ((torch.float32, 1e-6), (torch.float64, 1e-12)):
-        found = kernels_of(torch.device("cuda")).gather(card, dense.to("cuda", kind))
+        found = kernels_of(CARD).gather(card, dense.to("cuda", kind))
         assert found.dtype == kind
         assert relative_error(found, wanted) < bound
     half = dense.to(torch.bfloat16)
-    found = kernels_of(torch.device("cuda")).gather(card, half.cuda())
+    found = kernels_of(CARD).gather(card, half.cuda())
     assert found.dtype == torch.bfloat16
     assert relative_error(found, plain.gather(rows, half.double())) < 3e-3
     offset = torch.randn(width)
     wanted = plain.gather(rows, dense.double(), offset.double())
-    found = kernels_of(torch.device("cuda")).gather(card, dense.cuda(), offset.cuda())
+    found = kernels_of(CARD).gather(card, dense.cuda(), offset.cuda())
     assert relative_error(found, wanted) < 1e-6
 
 
@@ -84,7 +86,7 @@ def test_propagate(nodes, width, weighted):
     rows = random_rows((nodes, nodes), weighted=weighted)
     spread = Spread(rows, torch.rand(nodes), (torch.rand(nodes) < 0.5).float())
     wide = torch.randn(2, nodes, width + 3).double()
-    card, propagate = spread_on_card(spread), kernels_of(torch.device("cuda")).propagate
+    card, propagate = spread_on_card(spread), kernels_of(CARD).propagate
     kinds = ((torch.float32, 1e-6), (torch.float64, 1e-12), (torch.bfloat16, 3e-3))
     for kind, bound in kinds:
         # A slice of a wider matrix, as layers give it.
@@ -105,7 +107,7 @@ def test_propagate_gives_the_same_bits_again(width):
     rows = random_rows((1000, 1000), weighted=False)
     spread = spread_on_card(Spread(rows, torch.rand(1000), torch.ones(1000)))
     dense = torch.randn(1000, width, device="cuda")
-    propagate = kernels_of(torch.device("cuda")).propagate
+    propagate = kernels_of(CARD).propagate
     first = propagate(spread, dense)
     assert all(torch.equal(first, propagate(spread, dense)) for _ in range(10))
 
@@ -148,7 +150,7 @@ def test_adamw(runs, width, half):
     weights, step = stacked(50, runs, width, half=half), some_step(runs)
     slope = torch.randn_like(weights.now)
     card = on_card(weights)
-    kernels_of(torch.device("cuda")).adamw(card, slope.cuda(), step_on_card(step))
+    kernels_of(CARD).adamw(card, slope.cuda(), step_on_card(step))
     plain.adamw(weights, slope, step)
     assert_same(card, weights)
 
@@ -164,11 +166,43 @@ def test_gather_adamw(runs, width, half, weighted):
     if half:
         slope = slope.to(torch.bfloat16)
     card = on_card(weights)
-    kernels_of(torch.device("cuda")).gather_adamw(
+    kernels_of(CARD).gather_adamw(
         card, rows.to("cuda"), slope.cuda(), step_on_card(step)
     )
     plain.gather_adamw(weights, rows, slope, step)
     assert_same(card, weights)
+
+
+@pytest.fixture
+def rounding():
+    usual = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    yield
+    torch.set_float32_matmul_precision(usual)
+
+
+@pytest.mark.usefixtures("rounding")
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_crowded_rows(half, weighted):
+    kind = torch.bfloat16 if half else torch.float32
+    bound = 3e-3 if half else 1e-3
+    rows, card = random_rows((300, 200), weighted=weighted), kernels_of(CARD)
+    there = rows.to("cuda")
+    dense, offset = torch.randn(200, WIDE).to(kind), torch.randn(WIDE)
+    for told in (None, offset):
+        wanted = plain.gather(
+            rows, dense.double(), None if told is None else told.double()
+        )
+        found = card.gather(there, dense.cuda(), None if told is None else told.cuda())
+        assert found.dtype == kind
+        assert relative_error(found, wanted) < bound
+    weights, step = stacked(300, 4, WIDE // 4, half=half), some_step(4)
+    stepped, slope = on_card(weights), dense.view(200, 4, -1)
+    card.gather_adamw(stepped, there, slope.cuda(), step_on_card(step))
+    plain.gather_adamw(weights, rows, slope, step)
+    assert relative_error(stepped.first, weights.first.double()) < bound
+    assert (("filled", kind) in there.flows) == (not half or not weighted)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

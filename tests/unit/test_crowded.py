@@ -18,6 +18,12 @@ def other(width=WIDE, dtype=torch.float32):
     return torch.zeros(40, width, dtype=dtype)
 
 
+@pytest.fixture
+def rounding(monkeypatch):
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+
+
+@pytest.mark.usefixtures("rounding")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_crowded_rows_are_those_with_zeros(weighted, dtype):
@@ -28,9 +34,16 @@ def test_crowded_rows_are_those_with_zeros(weighted, dtype):
     assert filled(rows, other(dtype=dtype)) is found
 
 
-def test_sparse_rows_and_narrow_products_are_left_alone(monkeypatch):
+@pytest.mark.usefixtures("rounding")
+def test_sparse_rows_and_narrow_products_are_left_alone():
     assert filled(rows_of(0.02), other()) is None
     assert filled(rows_of(0.3), other(width=WIDE - 1)) is None
+
+
+def test_exact_products_are_left_alone():
+    assert filled(rows_of(0.3), other()) is None
+
+
+def test_halves_hold_only_ones():
+    assert filled(rows_of(0.3), other(dtype=torch.bfloat16)) is not None
     assert filled(rows_of(0.3, weighted=True), other(dtype=torch.bfloat16)) is None
-    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
-    assert filled(rows_of(0.02), other()) is not None

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from unalike.kernels.rows import Rows
 
-SHARES = {"highest": 0.05, "high": 0.01, "medium": 0.01}
-"""Share of entries from which rows are crowded, by the precision of dense products."""
+SHARE = 0.08
+"""Share of entries from which rows are crowded, where matrix units take the product."""
 WIDE = 1024
 """Columns of the other factor from which it pays to write the zeros down."""
 MOST_NUMBERS = 2**28
@@ -23,12 +23,13 @@ def filled(
 
     Values are never rounded to halves.
     """
-    numbers = (len(rows.starts) - 1) * rows.width
     half = other.dtype == torch.bfloat16
-    precision = "medium" if half else torch.get_float32_matmul_precision()
-    crowded = len(rows.columns) > SHARES[precision] * numbers
-    rounded = half and rows.values is not None
-    if other.shape[1] < WIDE or numbers > MOST_NUMBERS or rounded or not crowded:
+    exact = not half and torch.get_float32_matmul_precision() == "highest"
+    if exact or (half and rows.values is not None):
+        return None
+    numbers = (len(rows.starts) - 1) * rows.width
+    crowded = len(rows.columns) > SHARE * numbers
+    if not crowded or other.shape[1] < WIDE or numbers > MOST_NUMBERS:
         return None
     key = ("filled", other.dtype)
     if key not in rows.flows:
