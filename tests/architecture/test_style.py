@@ -12,7 +12,6 @@ LINES = 250
 LONG = {
     # The kernels of a card share their constants, shapes and launch sizes.
     "kernels/bridges/programs.py": 270,
-    "kernels/cuda.py": 340,
 }
 NAMES = {*DATASETS, *TWINS, *METHODS, *METRICS}
 FORBIDDEN = ("type: ignore", "noqa", "TODO", "FIXME", "pragma: no cover")
