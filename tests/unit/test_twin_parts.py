@@ -13,9 +13,9 @@ from unalike.datasets.twins.classes import deal_classes
 from unalike.datasets.twins.edges import draw_rows
 from unalike.datasets.twins.features import Gaussian, OneHot
 from unalike.datasets.twins.society import Society, Tail, apportion, draw_society
-from unalike.datasets.twins.streams import fill_alias
 from unalike.draft import drafting
 from unalike.errors import UserError
+from unalike.kernels.streams import fill_alias
 from unalike.progress import SILENT
 from unalike.store import open_graph
 

@@ -18,6 +18,7 @@ from unalike.experiments.assessment import Assessment, assess
 from unalike.experiments.keeping import best_of
 from unalike.experiments.machine import choose_device
 from unalike.experiments.result import Result
+from unalike.experiments.result import command as again
 from unalike.experiments.run import Place, Sitting, sit
 from unalike.experiments.view import View
 from unalike.methods import METHODS
@@ -104,16 +105,23 @@ def command(
             ),
         )
     if world.leads:
-        told = document(sitting, calibrate=calibrate, figures=figures, save=save)
+        told = document(
+            sitting, dataset, calibrate=calibrate, figures=figures, save=save
+        )
         (answer if json else show)(told)
 
 
 def document(
-    sitting: Sitting, *, calibrate: bool, figures: Path | None, save: Path | None
+    sitting: Sitting,
+    dataset: str,
+    *,
+    calibrate: bool,
+    figures: Path | None,
+    save: Path | None,
 ) -> dict[str, Any]:
     """What is told: the grades, and whatever else was asked for."""
     results = sitting.results()
-    told = summary(results)
+    told = summary(results, dataset)
     if calibrate:
         told["calibration"] = calibration(assess(sitting))
     if figures is not None:
@@ -152,8 +160,8 @@ def parse_splits(told: str) -> list[int] | None:
         ) from None
 
 
-def summary(results: list[Result]) -> dict[str, Any]:
-    """The grades of all splits."""
+def summary(results: list[Result], dataset: str) -> dict[str, Any]:
+    """The grades of all splits, and how to get them again from what was told."""
     tests = [result.test for result in results]
     shared = results[0]
     return {
@@ -177,7 +185,9 @@ def summary(results: list[Result]) -> dict[str, Any]:
         "seconds": sum(r.seconds for r in results),
         "peak_memory_mb": shared.peak_memory_mb,
         "device": shared.device,
-        "command": shared.command,
+        "command": again(
+            shared, splits=",".join(str(r.split) for r in results), dataset=dataset
+        ),
     }
 
 

@@ -63,10 +63,13 @@ class Result(Displayed):
         return asdict(self)
 
 
-def command(result: Result, *, splits: str) -> str:
-    """The command line that runs what a result came from on some splits."""
+def command(result: Result, *, splits: str, dataset: str | None = None) -> str:
+    """The command line that runs what a result came from on some splits.
+
+    `dataset` is what to call the dataset, where its name alone does not find it.
+    """
     usual = lookup(METHODS, result.method, "method")()
-    words = ["unalike", "train", shlex.quote(result.dataset)]
+    words = ["unalike", "train", shlex.quote(dataset or result.dataset)]
     for name, value in result.view.items():
         words += flag(name, value, False)
     words += [result.method, *words_of(usual, result.options)]

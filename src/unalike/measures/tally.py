@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from unalike.kernels.compiled import compiled
+from unalike.kernels.streams import STEP, stirred
 from unalike.measures.blocks import over_blocks
 from unalike.measures.view import View
 from unalike.progress import SILENT, Progress
@@ -141,10 +142,8 @@ def _add(sums, seen, other, degree):
 @compiled()
 @no_type_check
 def _group(node, seed, groups, nodes):
-    """A group drawn by the node's number (the mixer of splitmix64)."""
+    """A group drawn by the node's number."""
     if groups in (1, nodes):
         return min(node, groups - 1)
-    mixed = np.uint64(node) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.int64((mixed ^ (mixed >> np.uint64(31))) % np.uint64(groups))
+    drawn = stirred(np.uint64(node) + np.uint64(seed) * STEP)
+    return np.int64(drawn % np.uint64(groups))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from unalike.datasets.twins.society import Society
-from unalike.datasets.twins.streams import STEP, pick, stream, uniform
 from unalike.kernels.compiled import compiled
+from unalike.kernels.streams import STEP, pick, stream, uniform
 
 _ROUNDS = 5
 

@@ -12,8 +12,8 @@ import torch
 
 from unalike.datasets.ranges import row_ranges
 from unalike.datasets.twins.society import Society
-from unalike.datasets.twins.streams import STEP, fill_alias, stream, uniform
 from unalike.kernels.compiled import compiled
+from unalike.kernels.streams import STEP, fill_alias, stream, uniform
 from unalike.progress import Progress
 
 _EDGES_AT_ONCE = 2_000_000
