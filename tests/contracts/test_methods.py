@@ -364,7 +364,7 @@ def assert_command(name, method, view, monkeypatch):
     monkeypatch.setattr(
         train, "find", lambda dataset, data: Stored(Path(dataset), about)
     )
-    monkeypatch.setattr(train, "document", lambda sitting, **wishes: {})
+    monkeypatch.setattr(train, "document", lambda sitting, dataset, **wishes: {})
     monkeypatch.setattr(train, "show", lambda told: None)
 
     def note(dataset, method, *, splits, seed, place):

@@ -47,7 +47,8 @@ def slopes_of(
     slope, *slopes = torch.autograd.grad(
         loss.sum(), [rest, *leaves.values()], materialize_grads=True
     )
-    products = dict(zip(leaves, slopes, strict=True))
+    # Stacks are sliced by run; what follows reads by node, more than once.
+    products = {n: s.contiguous() for n, s in zip(leaves, slopes, strict=True)}
     for name, wanted in products.items():
         if name in stack.spans:
             slope[:, stack.spans[name]] += total(wanted)
