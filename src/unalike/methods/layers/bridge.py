@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from unalike.kernels.bridges import Relu
 from unalike.methods.layers.dropout import Dropout
+from unalike.methods.layers.rectified_sum import rectified_sum
 
 Weight = Float[Tensor, "_ _"]
 
@@ -31,14 +32,35 @@ class Bridge(nn.Module):
         out_of: Weight | None = None,
     ) -> Float[Tensor, "nodes _"]:
         """Cross from the product with one weight, where given, to that with another."""
-        if x.is_cuda and self.training and isinstance(self.norm, nn.BatchNorm1d):
+        if isinstance(self.norm, nn.BatchNorm1d) and not self.training:
+            return self._settled(x, into, out_of, self.norm)
+        if isinstance(self.norm, nn.BatchNorm1d) and x.is_cuda:
             return self._on_card(x, into, out_of, self.norm)
-        x = x if into is None else x @ into.to(x.dtype)
+        x = times(x, into)
         x = torch.relu(x) if self.relu == "before" else x
         x = self.norm(x)
         x = torch.relu(x) if self.relu == "after" else x
-        x = self.dropout(x)
-        return x if out_of is None else x @ out_of.to(x.dtype)
+        return times(self.dropout(x), out_of)
+
+    def _settled(
+        self,
+        x: Float[Tensor, "nodes _"],
+        into: Weight | None,
+        out_of: Weight | None,
+        norm: nn.BatchNorm1d,
+    ) -> Float[Tensor, "nodes _"]:
+        """The same when nothing is learned: products take the norm along."""
+        gain = norm.weight * (norm.get_buffer("running_var") + norm.eps).rsqrt()
+        shift = norm.bias - norm.get_buffer("running_mean") * gain
+        if self.relu == "before":
+            x = torch.relu(times(x, into))
+            if out_of is None:
+                return torch.addcmul(shift.to(x.dtype), x, gain.to(x.dtype))
+            return times(x, gain[:, None] * out_of) + (shift @ out_of).to(x.dtype)
+        if into is not None and self.relu == "after":
+            return times(rectified_sum(shift, (x, into * gain)), out_of)
+        x = torch.addcmul(shift.to(x.dtype), times(x, into), gain.to(x.dtype))
+        return times(torch.relu(x) if self.relu == "after" else x, out_of)
 
     def _on_card(
         self,
@@ -95,6 +117,13 @@ class BridgedLinear(nn.Module):
     def forward(self, x: Float[Tensor, "nodes inputs"]) -> Float[Tensor, "nodes _"]:
         crossed = self.bridge(x, out_of=self.linear.weight.T)
         return crossed + self.linear.bias.to(crossed.dtype)
+
+
+def times(
+    x: Float[Tensor, "nodes _"], weight: Weight | None
+) -> Float[Tensor, "nodes _"]:
+    """The product with a weight, where there is one, in the precision of x."""
+    return x if weight is None else x @ weight.to(x.dtype)
 
 
 @torch.no_grad()

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd.function import Function
 
 from unalike.kernels.bridges import Norm, Relu, cuda
+from unalike.methods.layers.bridge import times
 
 
 class Crossing(Function):
@@ -29,11 +30,11 @@ class Crossing(Function):
         out_of: Float[Tensor, "runs width _"] | None,
         relu: Relu,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        raw = _times(x, into)
+        raw = times(x, into)
         mean, variance = cuda.moments(raw, relu)
         norm = Norm.of(mean, variance, gain, shift, rate, seed)
         crossed = cuda.cross(raw, norm, relu)
-        return _times(crossed, out_of), mean, variance
+        return times(crossed, out_of), mean, variance
 
     @staticmethod
     def setup_context(
@@ -49,18 +50,18 @@ class Crossing(Function):
     def backward(ctx: Any, slope: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, into, out_of, *vectors = ctx.saved_tensors
         norm = Norm(*vectors)
-        raw = _times(x, into)
+        raw = times(x, into)
         to_out_of = None
         if out_of is not None:
             crossed = cuda.cross(raw, norm, ctx.relu)
             to_out_of = (crossed.mT.to(slope.dtype) @ slope).to(out_of.dtype)
             del crossed
-            slope = _times(slope, out_of.mT)
+            slope = times(slope, out_of.mT)
         to_raw, to_gain, to_shift = cuda.cross_back(raw, slope, norm, ctx.relu)
         to_into = None
         if into is not None:
             to_into = (x.mT.to(to_raw.dtype) @ to_raw).to(into.dtype)
-        to_x = _times(to_raw, None if into is None else into.mT).to(x.dtype)
+        to_x = times(to_raw, None if into is None else into.mT).to(x.dtype)
         return to_x, to_into, to_gain, to_shift, None, None, to_out_of, None
 
     @staticmethod
@@ -81,7 +82,3 @@ class Crossing(Function):
         found = Crossing.apply(*stacked)
         shape = (info.batch_size, -1)
         return tuple(part.unflatten(0, shape) for part in found), (0, 0, 0)
-
-
-def _times(x: Tensor, weight: Tensor | None) -> Tensor:
-    return x if weight is None else x @ weight.to(x.dtype)
