@@ -120,8 +120,8 @@ class BridgedLinear(nn.Module):
 
 
 def times(
-    x: Float[Tensor, "nodes _"], weight: Weight | None
-) -> Float[Tensor, "nodes _"]:
+    x: Float[Tensor, "*runs nodes _"], weight: Float[Tensor, "*runs _ _"] | None
+) -> Float[Tensor, "*runs nodes _"]:
     """The product with a weight, where there is one, in the precision of x."""
     return x if weight is None else x @ weight.to(x.dtype)
 
