@@ -1,6 +1,7 @@
 """What every test gets: one thread, no leftovers, shapes checked at run time."""
 
 import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +20,8 @@ if find_spec("hypothesis"):
     settings.register_profile("patient", deadline=None)
     settings.load_profile("patient")
 torch.set_num_threads(1)
+# A shell lets what it runs in the background ignore Ctrl-C, and so would its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DATA = Path(
     os.environ.get("UNALIKE_DATA", Path(__file__).parents[2] / "shared" / "data")
