@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import Function
@@ -44,7 +43,7 @@ class SparseProduct(Function):
 
 
 class Propagation(Function):
-    """A spread's product; of each column some is kept, the rest is that of a start.
+    """A spread's product; of each column some is kept, and a start is added.
 
     It is linear, so that nothing of the size of its input is kept for its gradient.
     """
@@ -72,9 +71,8 @@ class Propagation(Function):
         (keep,) = ctx.saved_tensors
         if ctx.needs_input_grad[2]:
             to_dense = Propagation.apply(ctx.spread.transposed, keep, gradient, None)
-        if ctx.needs_input_grad[3] and keep is not None:
-            exact = torch.promote_types(gradient.dtype, torch.float32)
-            to_start = ((1 - keep).to(exact) * gradient).to(ctx.start_kind)
+        if ctx.needs_input_grad[3]:
+            to_start = gradient.to(ctx.start_kind)
         return None, None, to_dense, to_start
 
     @staticmethod

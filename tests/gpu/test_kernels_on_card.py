@@ -93,7 +93,7 @@ def test_propagate(nodes, width, weighted):
         given = wide.to(kind)[:, :, 1 : width + 1]
         rounded, begun = given.double()
         shares = torch.linspace(0.1, 1, width, dtype=torch.float64)
-        for keep, first in ((None, None), (shares, None), (shares, begun)):
+        for keep, first in ((None, None), (None, begun), (shares, begun)):
             wanted = plain.propagate(spread, rounded, keep, first)
             placed = None if first is None else wide[1].to("cuda", kind)[:, 1:-2]
             there = None if keep is None else keep.cuda()

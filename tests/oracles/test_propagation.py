@@ -45,7 +45,7 @@ def test_values_and_gradients(case, least, begun):
         [part.clone().requires_grad_() for part in (dense, start)] for _ in range(2)
     )
     found = Propagation.apply(spread, keep, mine[0], mine[1] if begun else None)
-    algebra = keep * (whole @ wanted[0]) + (1 - keep) * begun * wanted[1]
+    algebra = keep * (whole @ wanted[0]) + begun * wanted[1]
     torch.testing.assert_close(found, algebra, rtol=1e-6, atol=1e-7)
     slope = torch.randn_like(found)
     found.backward(slope)
@@ -60,7 +60,7 @@ def test_processor_cores_do_as_the_plain_kernel(case, kind):
     dense, start = dense.to(kind), start.to(kind)
     tolerance = {"rtol": 2**-7, "atol": 1e-5} if kind == torch.bfloat16 else {}
     keep = shares_of(dense)
-    for given_too in ((), (keep,), (keep, start)):
+    for given_too in ((), (keep,), (keep, start), (None, start)):
         found, wanted = (
             kernels.propagate(spread, dense, *given_too) for kernels in (cpu, plain)
         )

@@ -78,8 +78,8 @@ def propagate(
     rows, none = spread.rows, dense.new_empty(0, dtype=exact)
     values = none if rows.values is None else rows.values
     begun = none.view(0, 0) if start is None else start
-    shares = none.view(0, 0) if keep is None else torch.stack([keep, 1 - keep])
-    given = (values, spread.scale, spread.added, dense, begun, shares)
+    kept = none if keep is None else keep
+    given = (values, spread.scale, spread.added, dense, kept, begun)
     out = torch.empty(dense.shape, dtype=exact)
     read = (part.detach().to(exact).contiguous().numpy() for part in given)
     _propagate(out.numpy(), rows.starts.numpy(), rows.columns.numpy(), *read)
@@ -87,7 +87,7 @@ def propagate(
 
 
 @compiled(parallel=True, fastmath={"contract"})
-def _propagate(out, starts, columns, values, scale, added, dense, start, shares):
+def _propagate(out, starts, columns, values, scale, added, dense, keep, start):
     weighted = len(values) > 0
     for row in numba.prange(len(out)):
         total, own = out[row], scale[row]
@@ -103,17 +103,17 @@ def _propagate(out, starts, columns, values, scale, added, dense, start, shares)
             source = dense[column]
             for k in range(out.shape[1]):
                 total[k] += weight * source[k]
-        if len(shares) > 0:
-            _blend(total, shares, start, row)
+        _blend(total, keep, start, row)
 
 
 @compiled(fastmath={"contract"})
-def _blend(total, shares, start, row):
-    begun = len(start) > 0
+def _blend(total, keep, start, row):
+    kept, begun = len(keep) > 0, len(start) > 0
     for k in range(len(total)):
-        total[k] *= shares[0, k]
+        if kept:
+            total[k] *= keep[k]
         if begun:
-            total[k] += shares[1, k] * start[row, k]
+            total[k] += start[row, k]
 
 
 def take(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:

@@ -79,10 +79,9 @@ def _propagate(
     if shared:
         share = tl.load(keep + column, mask=inside, other=1)
         total *= share.to(sums)[None, :]
-        if begun:
-            first = start + row[:, None] * start_stride + column[None, :]
-            begin_with = tl.load(first, mask=write, other=0).to(sums)
-            total += (1 - share).to(sums)[None, :] * begin_with
+    if begun:
+        first = start + row[:, None] * start_stride + column[None, :]
+        total += tl.load(first, mask=write, other=0).to(sums)
     here = out + row[:, None] * width + column[None, :]
     tl.store(here, total.to(out.dtype.element_ty), mask=write)
 

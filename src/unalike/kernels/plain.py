@@ -42,15 +42,13 @@ def propagate(
     keep: Float[Tensor, " width"] | None = None,
     start: Float[Tensor, "nodes width"] | None = None,
 ) -> Float[Tensor, "nodes width"]:
-    """The product with S (A + L) S; a start for the share of it that is not kept."""
+    """The product with S (A + L) S; some of each column is kept, a start is added."""
     exact = torch.promote_types(dense.dtype, torch.float32)
     scale, added = (part[:, None].to(exact) for part in (spread.scale, spread.added))
     scaled = scale * dense
     found = scale * (gather(spread.rows, scaled) + added * scaled)
-    if keep is not None:
-        found = keep.to(exact) * found
-        if start is not None:
-            found = found + (1 - keep).to(exact) * start
+    found = found if keep is None else keep.to(exact) * found
+    found = found if start is None else found + start
     return found.to(dense.dtype)
 
 

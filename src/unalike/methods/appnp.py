@@ -49,7 +49,7 @@ class _Network(MessagePassingNetwork):
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         adjacency = Normalised.of(batch.adjacency)
         start = self.rest(self.enter(batch, first))
-        z = start
+        z, share = start, self.alpha.to(start.dtype) * start
         for _ in range(self.hops):
-            z = adjacency.back_to(start, self.alpha, z)
+            z = adjacency.back_to(share, self.alpha, z)
         return z

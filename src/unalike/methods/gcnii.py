@@ -99,10 +99,10 @@ class _Network(MessagePassingNetwork):
         self, adjacency: Normalised, start: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
         """All layers, with everything kept that gradients need."""
-        x = self.dropout(start)
+        x, share = self.dropout(start), self.share(start)
         layers = zip(self.weights, self.betas, self.bridges, strict=True)
         for weight, beta, bridge in layers:
-            u = adjacency.back_to(start, self.alpha, x)
+            u = adjacency.back_to(share, self.alpha, x)
             x = bridge(u, into=mixed(weight, beta))
         return x
 
@@ -110,7 +110,7 @@ class _Network(MessagePassingNetwork):
         self, adjacency: Normalised, start: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
         """All layers, a few at a time; only what goes into those few is kept."""
-        x = start
+        x, share = start, self.share(start)
         for layers in segments(len(self.weights)):
             norms: list[Any] = [self.bridges[layer].norm for layer in layers]
             learned = [self.weights[layer] for layer in layers]
@@ -119,7 +119,7 @@ class _Network(MessagePassingNetwork):
             x, noted = Recomputed.apply(
                 partial(self.some_layers, adjacency, layers),
                 2 + len(learned),
-                *(x, start, *learned),
+                *(x, share, *learned),
                 *(self.alpha, self.betas, self.dropout.rate, *kept),
             )
             for norm, seen in zip(norms, noted, strict=False):
@@ -131,7 +131,7 @@ class _Network(MessagePassingNetwork):
         adjacency: Normalised,
         layers: range,
         x: Float[Tensor, "nodes hidden"],
-        start: Float[Tensor, "nodes hidden"],
+        share: Float[Tensor, "nodes hidden"],
         *others: Tensor,
     ) -> tuple[Float[Tensor, "nodes hidden"], Float[Tensor, "layers 2 hidden"]]:
         """Layers as a pure function, and what batch norm saw in each."""
@@ -140,7 +140,7 @@ class _Network(MessagePassingNetwork):
         noted = []
         for place, layer in enumerate(layers):
             into = dropped(x, others[place - len(layers)], rate)
-            u = adjacency.back_to(start, alpha, into)
+            u = adjacency.back_to(share, alpha, into)
             x = u @ mixed(weights[place], betas[layer])
             if normed:
                 noted.append(torch.stack(torch.var_mean(x.detach(), 0)[::-1]))
@@ -148,6 +148,12 @@ class _Network(MessagePassingNetwork):
                 x = F.batch_norm(x, None, None, gain, offset, training=True)
             x = torch.relu(x)
         return x, torch.stack(noted) if noted else x.new_zeros(0, 2, x.shape[1])
+
+    def share(
+        self, start: Float[Tensor, "nodes hidden"]
+    ) -> Float[Tensor, "nodes hidden"]:
+        """α x₀, which every layer adds."""
+        return self.alpha.to(start.dtype) * start
 
     def is_short_of_memory(self, start: Float[Tensor, "nodes hidden"]) -> bool:
         """Would all layers take too much memory? Asked once, before they take any."""

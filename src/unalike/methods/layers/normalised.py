@@ -78,6 +78,6 @@ class Normalised:
         alpha: Float[Tensor, ""],
         x: Float[Tensor, "nodes hidden"],
     ) -> Float[Tensor, "nodes hidden"]:
-        """(1 − α) of the product, and α of a start."""
+        """(1 − α) of the product, and a start that was taken times α before."""
         keep = (1 - alpha).expand(x.shape[1])
         return Propagation.apply(self.spread, keep, x, start)
