@@ -64,6 +64,7 @@ def test_only_the_data_root_and_the_start_use_the_environment():
     assert set(offences(reads_environment)) == {
         "cache.py",
         "datasets/root.py",
+        "training/meeting.py",
         "training/world.py",
         "cli/main.py",
     }

@@ -15,9 +15,9 @@ import torch.distributed as dist
 from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch._C._distributed_c10d import Store
-from torch.distributed.rendezvous import rendezvous
 
 from unalike.errors import UserError
+from unalike.training.meeting import meet
 
 PATIENCE = 600.0
 """Seconds that a process waits for the others before it gives them up."""
@@ -174,7 +174,7 @@ def joined(device: str = "cpu", *, patience: float = PATIENCE) -> Iterator[World
     if not launched():
         yield World()
         return
-    store = _join(torch.device(device), timedelta(seconds=patience))
+    store = meet(torch.device(device), timedelta(seconds=patience))
     try:
         with _own_cores():
             yield World.here()
@@ -199,28 +199,6 @@ def _told_already(store: Store) -> bool:
     asking.start()
     asking.join(ASK_SECONDS)
     return any(count > 1 for count in tellers)
-
-
-def _join(device: torch.device, patience: timedelta) -> Store:
-    try:
-        store, rank, size = next(rendezvous("env://", timeout=patience))
-    except (dist.DistError, ValueError) as error:
-        where = ":".join(os.environ.get(f"MASTER_{part}", "?") for part in AT)
-        told = str(error).splitlines()[0]
-        raise UserError(
-            f"No process can meet the others at {where} ({told}); "
-            "set MASTER_ADDR and MASTER_PORT to a free port of the first host."
-        ) from None
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    dist.init_process_group(
-        backend, store=store, rank=rank, world_size=size, timeout=patience
-    )
-    return store
-
-
-AT = ("ADDR", "PORT")
 
 
 @contextmanager

@@ -1,0 +1,48 @@
+"""Processes that meet, also where others have met before."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from torch.distributed import DistStoreError, TCPStore
+
+from unalike.training.meeting import follow, lead
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def store():
+    return TCPStore("127.0.0.1", 0, is_master=True, timeout=SECOND)
+
+
+def met(server, *, late):
+    """The names that a leader and two others know a meeting by."""
+
+    def own():
+        return TCPStore("127.0.0.1", server.port, is_master=False, timeout=10 * SECOND)
+
+    def come_last():
+        time.sleep(late)
+        return lead(own(), 3)
+
+    with ThreadPoolExecutor() as pool:
+        others = [pool.submit(follow, own(), rank, 10 * SECOND) for rank in (1, 2)]
+        first = pool.submit(come_last)
+        return {one.result() for one in (first, *others)}
+
+
+@pytest.mark.parametrize("late", [0.0, 0.3])
+def test_all_know_the_same_name_and_none_of_an_earlier_meeting(store, late):
+    names = [met(store, late=late) for _ in range(3)]
+    assert all(len(one) == 1 for one in names)
+    assert len(set.union(*names)) == 3
+
+
+def test_nobody_waits_for_ever(store):
+    store.set("leader", "who left")
+    with pytest.raises(DistStoreError, match="did not come"):
+        follow(store, 1, timedelta(seconds=0.2))
+    with pytest.raises(DistStoreError, match=r"wait timeout|Timeout|timed out"):
+        lead(store, 2)
