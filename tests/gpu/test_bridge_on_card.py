@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from bridges import one_by_one
 from torch import nn
 
 from unalike.methods.layers.bridge import Bridge
@@ -10,15 +11,6 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
-
-
-def plain(bridge, x, into, out_of):
-    """The same one by one, in float64."""
-    x = x if into is None else x @ into
-    x = torch.relu(x) if bridge.relu == "before" else x
-    x = bridge.norm(x)
-    x = torch.relu(x) if bridge.relu == "after" else x
-    return x if out_of is None else x @ out_of
 
 
 @pytest.mark.parametrize("relu", ["before", "after", "none"])
@@ -39,7 +31,7 @@ def test_without_dropout(nodes, width, relu, products):
     twin.double()
     names = ("into", "out_of")
     found = bridge(leaves[0], **dict(zip(names, leaves[1:], strict=False)))
-    wanted = plain(twin, exact[0], *(exact[1:] or (None, None)))
+    wanted = one_by_one(twin, exact[0], *(exact[1:] or (None, None)))
     slope = torch.randn_like(found)
     found.backward(slope)
     wanted.backward(slope.double())

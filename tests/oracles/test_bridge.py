@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from bridges import one_by_one
 from torch import nn
 from torch.func import functional_call, vmap
 
@@ -17,14 +18,6 @@ def trained_bridge(relu):
     nn.init.normal_(bridge.norm.bias)
     bridge(3 * torch.randn(NODES, WIDTH).double() + 1)
     return bridge.eval()
-
-
-def one_by_one(bridge, x, into=None, out_of=None):
-    x = x if into is None else x @ into
-    x = torch.relu(x) if bridge.relu == "before" else x
-    x = bridge.norm(x)
-    x = torch.relu(x) if bridge.relu == "after" else x
-    return x if out_of is None else x @ out_of
 
 
 @pytest.mark.parametrize("relu", ["before", "after", "none"])

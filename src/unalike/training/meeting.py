@@ -14,6 +14,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from unalike.errors import UserError
 
+AT = ("ADDR", "PORT")
 LEADER = "leader"
 GLANCE_SECONDS = 0.02
 """Between two looks at whether the first process has come."""
@@ -25,9 +26,7 @@ def meet(device: torch.device, patience: timedelta) -> Store:
         store, rank, size = next(rendezvous("env://", timeout=patience))
         name = lead(store, size) if rank == 0 else follow(store, rank, patience)
     except (dist.DistError, ValueError) as error:
-        where = ":".join(
-            os.environ.get(name, "?") for name in ("MASTER_ADDR", "MASTER_PORT")
-        )
+        where = ":".join(os.environ.get(f"MASTER_{part}", "?") for part in AT)
         told = str(error).splitlines()[0]
         raise UserError(
             f"No process can meet the others at {where} ({told}); "
