@@ -1,11 +1,11 @@
 """Training on a card: the same curve as on a CPU, the same bits each time."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 import torch
 
-from unalike import Graph, Task, random_splits
+from unalike import Adjacency, Graph, Task, random_splits
 from unalike.methods import METHODS
 from unalike.methods.method import Trained, solve_stack
 from unalike.metrics import ACCURACY
@@ -48,6 +48,31 @@ def test_curve_is_that_of_the_cpu(name):
         assert found.curve.losses == pytest.approx(
             wanted.curve.losses, rel=1e-3, abs=1e-4
         )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("precision", "gap"), [("float32", 1e-3), ("tf32", 2e-2), ("bf16", 0.1)]
+)
+def test_a_deep_linkx_learns_as_on_the_cpu(sparse, precision, gap):
+    graph = small_graph()
+    if sparse:
+        source, target = (graph.features > 1).nonzero().T
+        rows = Adjacency.from_edges(source, target, shape=graph.features.shape)
+        graph = replace(graph, features=rows)
+    method = METHODS["linkx"](
+        hidden=20,
+        layers=3,
+        edge_layers=2,
+        feature_layers=2,
+        dropout=0.0,
+        training=Training(epochs=15, precision=precision),
+    )
+    stack, tasks = [method] * 3, tasks_of(graph, 3)
+    card = solve_stack(stack, tasks, device="cuda")
+    cpu = solve_stack(stack, tasks, device="cpu")
+    for found, wanted in zip(card, cpu, strict=True):
+        assert found.curve.losses == pytest.approx(wanted.curve.losses, abs=gap)
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])

@@ -1,14 +1,26 @@
 """Bridges that score: batch norm and ReLU as torch takes them one by one."""
 
+import itertools
+from copy import deepcopy
+from dataclasses import replace
+
 import pytest
 import torch
 from bridges import one_by_one
 from torch import nn
 from torch.func import functional_call, vmap
 
-from unalike.methods.layers.bridge import Bridge
+from unalike.methods.layers.affine import Affine
+from unalike.methods.layers.bridge import Bridge, BridgedLinear
+from unalike.methods.layers.dropout import Dropout
 
 NODES, WIDTH = 40, 6
+SHAPES = {"into": (WIDTH, WIDTH), "offset": (WIDTH,), "out_of": (WIDTH, WIDTH)}
+GIVEN = [
+    names
+    for count in range(len(SHAPES) + 1)
+    for names in itertools.combinations(SHAPES, count)
+]
 
 
 def trained_bridge(relu):
@@ -21,22 +33,22 @@ def trained_bridge(relu):
 
 
 @pytest.mark.parametrize("relu", ["before", "after", "none"])
-@pytest.mark.parametrize("names", [(), ("into",), ("out_of",), ("into", "out_of")])
+@pytest.mark.parametrize("names", GIVEN)
 def test_a_bridge_scores_as_its_parts_do(relu, names):
     torch.manual_seed(0)
     bridge = trained_bridge(relu)
-    weights = {name: torch.randn(WIDTH, WIDTH).double() for name in names}
+    weights = {name: torch.randn(SHAPES[name]).double() for name in names}
     x = torch.randn(NODES, WIDTH).double()
     wanted = one_by_one(bridge, x, **weights)
     torch.testing.assert_close(bridge(x, **weights), wanted)
 
 
 @pytest.mark.parametrize("relu", ["before", "after", "none"])
-@pytest.mark.parametrize("names", [(), ("into",), ("out_of",), ("into", "out_of")])
+@pytest.mark.parametrize("names", GIVEN)
 def test_the_runs_of_a_stack_score_apart(relu, names):
     torch.manual_seed(0)
     bridges = [trained_bridge(relu) for _ in range(3)]
-    weights = {name: torch.randn(3, WIDTH, WIDTH).double() for name in names}
+    weights = {name: torch.randn(3, *SHAPES[name]).double() for name in names}
     x = torch.randn(3, NODES, WIDTH).double()
     state = {
         name: torch.stack([bridge.state_dict()[name] for bridge in bridges])
@@ -50,3 +62,25 @@ def test_the_runs_of_a_stack_score_apart(relu, names):
     for run, bridge in enumerate(bridges):
         own = {name: stacked[run] for name, stacked in weights.items()}
         torch.testing.assert_close(found[run], one_by_one(bridge, x[run], **own))
+
+
+@pytest.mark.parametrize("relu", ["before", "after"])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_map_behind_a_bridge_may_be_taken_later(relu, training, joined):
+    torch.manual_seed(0)
+    layer = BridgedLinear(WIDTH, 4, 0.0, relu=relu).double()
+    layer.bridge = trained_bridge(relu)
+    layer.bridge.dropout = Dropout(0.0)
+    layer.joined = joined
+    layer.train(training)
+    before = Affine(*(torch.randn(size).double() for size in ((NODES, 3), (3, WIDTH))))
+    before = replace(before, offset=torch.randn(WIDTH).double())
+    further = torch.randn(4, 2).double()
+    twin = deepcopy(layer)
+    crossed = one_by_one(twin.bridge, before.rows, before.weight, before.offset)
+    wanted = twin.linear(crossed)
+    found = layer(before)
+    torch.testing.assert_close(found.value(), wanted)
+    torch.testing.assert_close(found.times(further).value(), wanted @ further)
+    assert (found.weight is None) == (not joined and (training or relu == "after"))

@@ -6,7 +6,7 @@ from graphs import suiting
 from pyg import Peer
 from torch import nn
 
-from unalike.methods.layers.entry import Affine
+from unalike.methods.layers.affine import Affine, value
 from unalike.methods.layers.mix import Mix
 from unalike.methods.link import LINK
 from unalike.methods.link_concat import LINKConcat
@@ -187,7 +187,7 @@ def test_link_concat_is_a_perceptron_on_both(features, binarised):
     assert offset is None
     hidden = inputs @ torch.cat([network.tables["edges"], weight])
     hidden = hidden + network.offsets["edges"]
-    torch.testing.assert_close(network.score(prepared), network.rest(hidden))
+    torch.testing.assert_close(network.score(prepared), value(network.rest(hidden)))
     bound = (graph.num_nodes + graph.num_features) ** -0.5
     for table in (network.tables["edges"], weight):
         assert 0.5 * bound < float(table.detach().abs().max()) <= bound

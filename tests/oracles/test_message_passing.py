@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from unalike import METHODS, Adjacency, Split, Task, random_splits
 from unalike.methods.gpr_gnn import page_rank
+from unalike.methods.layers.affine import value
 from unalike.methods.layers.jumping import JUMPS
 from unalike.methods.layers.normalised import Normalised
 from unalike.metrics import ACCURACY
@@ -177,7 +178,7 @@ def test_gat_jk_is_that_of_pyg(graph, jump):
 
 def perceptron(network, graph):
     weight, offset = entry_of(network)
-    return network.rest(graph.features.to_dense() @ weight + offset)
+    return value(network.rest(graph.features.to_dense() @ weight + offset))
 
 
 def test_appnp_is_that_of_pyg(graph):

@@ -25,7 +25,7 @@ def rounding(monkeypatch):
 
 @pytest.mark.usefixtures("rounding")
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_crowded_rows_are_those_with_zeros(weighted, dtype):
     rows = rows_of(0.3, weighted=weighted)
     found = filled(rows, other(dtype=dtype))
@@ -42,8 +42,3 @@ def test_sparse_rows_and_narrow_products_are_left_alone():
 
 def test_exact_products_are_left_alone():
     assert filled(rows_of(0.3), other()) is None
-
-
-def test_halves_hold_only_ones():
-    assert filled(rows_of(0.3), other(dtype=torch.bfloat16)) is not None
-    assert filled(rows_of(0.3, weighted=True), other(dtype=torch.bfloat16)) is None

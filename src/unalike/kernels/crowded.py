@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unalike.kernels.matrix_units import rounded
 from unalike.kernels.rows import Rows
 
 SHARE = 0.08
@@ -21,11 +22,9 @@ def filled(
 ) -> Float[Tensor, "rows columns"] | None:
     """Crowded rows with their zeros, made once; None of others.
 
-    Values are never rounded to halves.
+    They are rounded as the other factor is.
     """
-    half = other.dtype == torch.bfloat16
-    exact = not half and torch.get_float32_matmul_precision() == "highest"
-    if exact or (half and rows.values is not None):
+    if not rounded(other.dtype):
         return None
     numbers = (len(rows.starts) - 1) * rows.width
     crowded = len(rows.columns) > SHARE * numbers

@@ -21,6 +21,8 @@ from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
 TILE = 2048
 """Numbers a program holds while it sums: neighbours times columns."""
+BYTES = 512
+"""Bytes of a row that a program reads at a time: 16 for each of its 32 threads."""
 
 
 def gather(
@@ -38,7 +40,7 @@ def gather(
             return torch.mm(matrix, dense, out=out)
         return torch.addmm(offset.to(dense.dtype), matrix, dense, out=out)
     if out.numel():
-        grid, shape = _shape(count, width)
+        grid, shape = _shape(count, width, dense.dtype)
         programs.gather[grid](
             *_read(rows),
             dense.contiguous(),
@@ -58,20 +60,19 @@ def adamw(
     weights: Weights, gradient: Float[Tensor, "rows runs width"], step: Step
 ) -> None:
     """Keep the best weights, then one step of AdamW, in one pass over memory."""
-    _, runs, width = weights.now.shape
-    size = weights.now.numel()
-    if size:
-        programs.adamw[(triton.cdiv(size, TILE),)](
+    rows, runs, width = weights.now.shape
+    if weights.now.numel():
+        block = min(TILE, triton.next_power_of_2(width))
+        programs.adamw[(rows * runs, triton.cdiv(width, block))](
             gradient.contiguous(),
             *_state(weights, step),
-            size,
             runs,
             width,
             BETA1,
             BETA2,
             EPSILON,
             weights.half is not None,
-            TILE,
+            block,
         )
 
 
@@ -89,7 +90,7 @@ def gather_adamw(
         slope = torch.mm(matrix, flat, out_dtype=torch.float32)
         adamw(weights, slope.view_as(weights.now), step)
     elif weights.now.numel():
-        grid, shape = _shape(count, width)
+        grid, shape = _shape(count, width, gradient.dtype)
         programs.gather_adamw[grid](
             *_read(rows),
             gradient.contiguous(),
@@ -106,9 +107,11 @@ def gather_adamw(
         )
 
 
-def _shape(rows: int, width: int) -> tuple[tuple[int, int], tuple[int, int]]:
+def _shape(
+    rows: int, width: int, kind: torch.dtype
+) -> tuple[tuple[int, int], tuple[int, int]]:
     """The grid, and how many columns and neighbours a program takes at a time."""
-    block = min(128, max(16, triton.next_power_of_2(width)))
+    block = min(BYTES // kind.itemsize, max(16, triton.next_power_of_2(width)))
     return (rows, triton.cdiv(width, block)), (block, TILE // block)
 
 

@@ -189,9 +189,8 @@ def adamw(
     decay,
     improved,
     scales,
-    size,
     runs,
-    run_width,
+    width,
     beta1: tl.constexpr,
     beta2: tl.constexpr,
     epsilon: tl.constexpr,
@@ -199,13 +198,15 @@ def adamw(
     block: tl.constexpr,
 ):
     """A step along gradients that are there."""
-    place = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
-    inside = place < size
+    line = tl.program_id(0)
+    column = tl.program_id(1) * block + tl.arange(0, block)
+    inside = column < width
+    place = line.to(tl.int64) * width + column
     slope = tl.load(gradient + place, mask=inside).to(tl.float32)
     _move(
         place,
         inside,
-        (place // run_width) % runs,
+        line % runs + tl.zeros_like(column),
         slope,
         now,
         first,

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unalike.graph import Graph
+from unalike.methods.layers.affine import value
 from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.mlp import after_table, widths
 from unalike.methods.layers.normalised import Normalised
@@ -48,7 +49,7 @@ class _Network(MessagePassingNetwork):
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         adjacency = Normalised.of(batch.adjacency)
-        start = self.rest(self.enter(batch, first))
+        start = value(self.rest(self.entry(batch, first)))
         z, share = start, self.alpha.to(start.dtype) * start
         for _ in range(self.hops):
             z = adjacency.back_to(share, self.alpha, z)

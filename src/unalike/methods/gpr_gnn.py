@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
+from unalike.methods.layers.affine import value
 from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.mlp import after_table, widths
 from unalike.methods.layers.normalised import Normalised
@@ -46,7 +47,7 @@ class _Network(MessagePassingNetwork):
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         adjacency = Normalised.of(batch.adjacency)
-        z = self.rest(self.enter(batch, first))
+        z = value(self.rest(self.entry(batch, first)))
         total = self.gamma[0] * z
         for gamma in self.gamma[1:]:
             z = adjacency @ z

@@ -10,7 +10,8 @@ from unalike.adjacency import Adjacency
 from unalike.features import Features
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
-from unalike.methods.layers.entry import Entry, value
+from unalike.methods.layers.affine import value
+from unalike.methods.layers.entry import Entry
 from unalike.methods.layers.mlp import after_table, widths
 from unalike.methods.method import RowWise
 from unalike.training.network import First, Network, Table
@@ -60,7 +61,8 @@ class _Network(Network):
         return {"edges": batch.adjacency, **self.entry.inputs(batch)}
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        return self.rest(first["edges"] + value(self.entry(batch, first)))
+        joint = first["edges"] + value(self.entry(batch, first))
+        return value(self.rest(joint))
 
 
 def binarise(features: Features) -> Features:

@@ -8,7 +8,8 @@ from torch import Tensor
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
-from unalike.methods.layers.entry import Entry, value
+from unalike.methods.layers.affine import value
+from unalike.methods.layers.entry import Entry
 from unalike.methods.layers.mix import Mix
 from unalike.methods.layers.mlp import after_table, mlp, widths
 from unalike.methods.method import RowWise
@@ -55,8 +56,8 @@ class _Network(Network):
         table = Table(*edges[:2], held=graph.adjacency.held)
         super().__init__({"edges": table, **entry.tables})
         self.entry = entry
-        self.edges = after_table(edges, dropout=0.0)
-        self.features = after_table(features, dropout=0.0)
+        self.edges = after_table(edges, dropout=0.0, joined=True)
+        self.features = after_table(features, dropout=0.0, joined=True)
         self.mix = Mix(of.hidden, of.inner_dropout, active=of.inner_activation)
         sizes = widths(of.hidden, of.hidden, graph.num_classes, of.layers)
         self.final = mlp(sizes, of.dropout)
@@ -66,7 +67,5 @@ class _Network(Network):
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
         a = self.edges(first["edges"])
-        x = self.entry(batch, first)
-        if len(self.features):
-            x = self.features(value(x))
-        return self.final(self.mix(a, x))
+        x = self.features(self.entry(batch, first))
+        return value(self.final(self.mix(a, x)))

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
+from unalike.methods.layers.affine import value
 from unalike.methods.layers.bridge import BridgedLinear
 from unalike.methods.layers.message_passing import MessagePassingNetwork, flow_blocks
 from unalike.methods.layers.mlp import widths
@@ -53,5 +54,5 @@ class _Network(MessagePassingNetwork):
         adjacency = Normalised.of(batch.adjacency)
         x = self.enter_flown(batch, first, adjacency, self.hops)
         for layer in self.further:
-            x = flow_blocks(adjacency, layer(x), self.hops)
+            x = flow_blocks(adjacency, value(layer(x)), self.hops)
         return self.final(x)

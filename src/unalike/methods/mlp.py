@@ -8,7 +8,8 @@ from torch import Tensor
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
-from unalike.methods.layers.entry import Entry, value
+from unalike.methods.layers.affine import value
+from unalike.methods.layers.entry import Entry
 from unalike.methods.layers.mlp import after_table, widths
 from unalike.methods.method import RowWise
 from unalike.training.network import First, Network, Table
@@ -49,4 +50,4 @@ class _Network(Network):
         return self.entry.inputs(batch)
 
     def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        return self.rest(value(self.entry(batch, first)))
+        return value(self.rest(self.entry(batch, first)))

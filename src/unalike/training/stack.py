@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,9 +10,11 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+from torch.nn import functional as F
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
+from unalike.kernels.matrix_units import room_behind
 from unalike.kernels.update import Held, Weights
 from unalike.training.joint import joint_product
 from unalike.training.network import First, Network
@@ -38,7 +40,7 @@ class Stack:
     """Networks of equal shape; a table holds the runs side by side in each row.
 
     All other parameters of a run lie in one row of `rest`, so that a step is a few
-    operations whatever their number.
+    operations whatever their number. Each has a little room behind it.
     """
 
     template: Network
@@ -74,7 +76,7 @@ class Stack:
         }
         for network in networks:
             network.tables = nn.ParameterDict()
-        rows = [nn.utils.parameters_to_vector(n.parameters()) for n in networks]
+        rows = [in_a_row(n.parameters()) for n in networks]
         buffers = {
             name: torch.stack([n.get_buffer(name) for n in networks]).to(device)
             for name, _ in networks[0].named_buffers()
@@ -87,7 +89,7 @@ class Stack:
                 name: mover.fresh(table.to(device), half=half)
                 for name, table in tables.items()
             },
-            rest=Weights.fresh(torch.stack(rows)[None].detach().to(device), half=False),
+            rest=Weights.fresh(torch.stack(rows)[None].to(device), half=False),
             shapes=shapes,
             world=world or World(),
             divided=divided or {},
@@ -148,8 +150,9 @@ class Stack:
 
     def parameters(self, row: Float[Tensor, " parameters"]) -> dict[str, Tensor]:
         """The parameters of a run by name, in the same memory."""
-        sizes = [shape.numel() for shape in self.shapes.values()]
-        pieces = zip(self.shapes.items(), row.split(sizes), strict=True)
+        numbers = [shape.numel() for shape in self.shapes.values()]
+        sizes = [size for count in numbers for size in (count, room_behind(count))]
+        pieces = zip(self.shapes.items(), row.split(sizes)[::2], strict=True)
         return {name: piece.view(shape) for (name, shape), piece in pieces}
 
 
@@ -176,6 +179,15 @@ def side_by_side(
     return torch.stack(tables, 1) if len(tables) > 1 else tables[0][:, None]
 
 
+def in_a_row(
+    parameters: Iterable[Float[Tensor, ...]],
+) -> Float[Tensor, " parameters"]:
+    """Parameters one after the other, each from an aligned place on."""
+    rows = [p.detach().flatten() for p in parameters]
+    padded = [F.pad(row, (0, room_behind(row.numel()))) for row in rows]
+    return torch.cat([torch.empty(0), *padded])
+
+
 def offset_spans(shapes: dict[str, torch.Size]) -> dict[str, slice]:
     """Where the offsets of tables lie among the parameters of a run."""
     spans, begin = {}, 0
@@ -183,5 +195,5 @@ def offset_spans(shapes: dict[str, torch.Size]) -> dict[str, slice]:
         owner, _, table = name.partition(".")
         if owner == "offsets":
             spans[table] = slice(begin, begin + shape.numel())
-        begin += shape.numel()
+        begin += shape.numel() + room_behind(shape.numel())
     return spans

@@ -18,6 +18,8 @@ class Norm(NamedTuple):
     mean: Float[Tensor, "runs width"]
     spread: Float[Tensor, "runs width"]
     """One over the standard deviation."""
+    offset: Float[Tensor, "runs width"]
+    """Added to the numbers before anything else."""
     gain: Float[Tensor, "runs width"]
     shift: Float[Tensor, "runs width"]
     rate: Float[Tensor, " runs"]
@@ -30,5 +32,5 @@ class Norm(NamedTuple):
         variance: Float[Tensor, "runs width"],
         *others: Tensor,
     ) -> "Norm":
-        """The norm of columns with these moments; then gain, shift, rate and seed."""
+        """The norm of columns with these moments, and the other numbers in order."""
         return cls(mean, (variance + EPSILON).rsqrt(), *others)

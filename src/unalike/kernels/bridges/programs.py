@@ -24,7 +24,8 @@ def _kept(row, column, seed, rate):
 
 
 @triton.jit
-def _tile(x, run, row, column, count, width, run_stride, row_stride):
+def read(x, run, row, column, count, width, run_stride, row_stride):
+    """The numbers of a tile, and which of them there are."""
     place = run.to(tl.int64) * run_stride + row.to(tl.int64)[:, None] * row_stride
     there = (row < count)[:, None] & (column < width)[None, :]
     found = tl.load(x + place + column[None, :], mask=there, other=0)
@@ -34,6 +35,7 @@ def _tile(x, run, row, column, count, width, run_stride, row_stride):
 @triton.jit
 def moments(
     x,
+    offset,
     sums,
     count,
     width,
@@ -50,14 +52,16 @@ def moments(
     inside = column < width
     # Sums are taken of what differs from the first row, which loses no digits.
     at = run.to(tl.int64) * run_stride + (part * rows).to(tl.int64) * row_stride
-    usual = tl.load(x + at + column, mask=inside, other=0).to(tl.float32)
+    added = tl.load(offset + run * width + column, mask=inside, other=0)
+    usual = tl.load(x + at + column, mask=inside, other=0).to(tl.float32) + added
     if early:
         usual = tl.maximum(usual, 0)
     once = tl.zeros([block], tl.float32)
     twice = tl.zeros([block], tl.float32)
     for step in range(0, rows, tile):
         row = part * rows + step + tl.arange(0, tile)
-        value, there = _tile(x, run, row, column, count, width, run_stride, row_stride)
+        value, there = read(x, run, row, column, count, width, run_stride, row_stride)
+        value += added[None, :]
         if early:
             value = tl.maximum(value, 0)
         apart = tl.where(there, value - usual[None, :], 0)
@@ -75,6 +79,7 @@ def cross(
     out,
     mean,
     spread,
+    offset,
     gain,
     shift,
     rate,
@@ -92,10 +97,11 @@ def cross(
     run = tl.program_id(1)
     row = tl.program_id(0) * tile + tl.arange(0, tile)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    value, there = _tile(x, run, row, column, count, width, run_stride, row_stride)
+    value, there = read(x, run, row, column, count, width, run_stride, row_stride)
+    own, inside = run * width + column, column < width
+    value += tl.load(offset + own, mask=inside, other=0)[None, :]
     if early:
         value = tl.maximum(value, 0)
-    own, inside = run * width + column, column < width
     middle = tl.load(mean + own, mask=inside, other=0)
     times = tl.load(spread + own, mask=inside, other=0)
     times *= tl.load(gain + own, mask=inside, other=0)
@@ -117,6 +123,7 @@ def _slope(
     column,
     mean,
     spread,
+    offset,
     gain,
     shift,
     rate,
@@ -131,13 +138,14 @@ def _slope(
     late: tl.constexpr,
 ):
     """The slope of what the norm gave, the normed numbers, and what went into them."""
-    raw, there = _tile(x, run, row, column, count, width, run_stride, row_stride)
-    value = tl.maximum(raw, 0) if early else raw
+    raw, there = read(x, run, row, column, count, width, run_stride, row_stride)
     own, inside = run * width + column, column < width
+    raw += tl.load(offset + own, mask=inside, other=0)[None, :]
+    value = tl.maximum(raw, 0) if early else raw
     middle = tl.load(mean + own, mask=inside, other=0)
     times = tl.load(spread + own, mask=inside, other=0)
     normed = tl.where(there, (value - middle[None, :]) * times[None, :], 0)
-    change, _ = _tile(
+    change, _ = read(
         slope, run, row, column, count, width, slope_run_stride, slope_row_stride
     )
     change *= _kept(row, column, tl.load(seed + run), tl.load(rate + run))
@@ -155,6 +163,7 @@ def sums_back(
     slope,
     mean,
     spread,
+    offset,
     gain,
     shift,
     rate,
@@ -187,6 +196,7 @@ def sums_back(
             column,
             mean,
             spread,
+            offset,
             gain,
             shift,
             rate,
@@ -213,18 +223,22 @@ def cross_back(
     slope,
     mean,
     spread,
+    offset,
     gain,
     shift,
     rate,
     seed,
     averages,
     out,
+    through,
     count,
     width,
     run_stride,
     row_stride,
     slope_run_stride,
     slope_row_stride,
+    out_run_stride,
+    out_row_stride,
     early: tl.constexpr,
     late: tl.constexpr,
     tile: tl.constexpr,
@@ -242,6 +256,7 @@ def cross_back(
         column,
         mean,
         spread,
+        offset,
         gain,
         shift,
         rate,
@@ -263,5 +278,9 @@ def cross_back(
     found = times[None, :] * (change - once[None, :] - normed * twice[None, :])
     if early:
         found = tl.where(raw > 0, found, 0)
-    place = (run.to(tl.int64) * count + row)[:, None] * width + column[None, :]
+    at = run.to(tl.int64) * out_run_stride + row.to(tl.int64) * out_row_stride
+    place = at[:, None] + column[None, :]
     tl.store(out + place, found.to(out.dtype.element_ty), mask=there)
+    part = (run * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
+    total = tl.sum(tl.where(there, found, 0), 0)
+    tl.store(through + part * width + column, total, mask=inside)

@@ -7,10 +7,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.kernels.bridges import Relu
+from unalike.methods.layers.affine import Affine, Hidden, Weight, times
 from unalike.methods.layers.dropout import Dropout
 from unalike.methods.layers.rectified_sum import rectified_sum
 
-Weight = Float[Tensor, "_ _"]
+Offset = Float[Tensor, " _"]
 
 
 class Bridge(nn.Module):
@@ -29,43 +30,46 @@ class Bridge(nn.Module):
         x: Float[Tensor, "nodes _"],
         *,
         into: Weight | None = None,
+        offset: Offset | None = None,
         out_of: Weight | None = None,
     ) -> Float[Tensor, "nodes _"]:
-        """Cross from the product with one weight, where given, to that with another."""
+        """Cross from the product with one weight, where given, to that with another.
+
+        An offset is added to the first product.
+        """
         if isinstance(self.norm, nn.BatchNorm1d) and not self.training:
-            return self._settled(x, into, out_of, self.norm)
+            return self._settled(Affine(x, into, offset), out_of, self.norm)
         if isinstance(self.norm, nn.BatchNorm1d) and x.is_cuda:
-            return self._on_card(x, into, out_of, self.norm)
-        x = times(x, into)
+            return self._on_card(x, into, offset, out_of, self.norm)
+        x = Affine(x, into, offset).value()
         x = torch.relu(x) if self.relu == "before" else x
         x = self.norm(x)
         x = torch.relu(x) if self.relu == "after" else x
         return times(self.dropout(x), out_of)
 
     def _settled(
-        self,
-        x: Float[Tensor, "nodes _"],
-        into: Weight | None,
-        out_of: Weight | None,
-        norm: nn.BatchNorm1d,
+        self, x: Affine, out_of: Weight | None, norm: nn.BatchNorm1d
     ) -> Float[Tensor, "nodes _"]:
         """The same when nothing is learned: products take the norm along."""
-        gain = norm.weight * (norm.get_buffer("running_var") + norm.eps).rsqrt()
-        shift = norm.bias - norm.get_buffer("running_mean") * gain
+        gain, shift = settled(norm)
         if self.relu == "before":
-            x = torch.relu(times(x, into))
-            if out_of is None:
-                return torch.addcmul(shift.to(x.dtype), x, gain.to(x.dtype))
-            return times(x, gain[:, None] * out_of) + (shift @ out_of).to(x.dtype)
-        if into is not None and self.relu == "after":
-            return times(rectified_sum(shift, (x, into * gain)), out_of)
-        x = torch.addcmul(shift.to(x.dtype), times(x, into), gain.to(x.dtype))
-        return times(torch.relu(x) if self.relu == "after" else x, out_of)
+            rows = rectified_sum(None, x)
+            if out_of is not None:
+                return normed_map(rows, norm, out_of, None).value()
+            return torch.addcmul(shift.to(rows.dtype), rows, gain.to(rows.dtype))
+        if x.weight is not None and self.relu == "after":
+            moved = None if x.offset is None else x.offset * gain
+            normed = Affine(x.rows, x.weight * gain, moved)
+            return times(rectified_sum(shift, normed), out_of)
+        rows = x.value()
+        rows = torch.addcmul(shift.to(rows.dtype), rows, gain.to(rows.dtype))
+        return times(torch.relu(rows) if self.relu == "after" else rows, out_of)
 
     def _on_card(
         self,
         x: Float[Tensor, "nodes _"],
         into: Weight | None,
+        offset: Offset | None,
         out_of: Weight | None,
         norm: nn.BatchNorm1d,
     ) -> Float[Tensor, "nodes _"]:
@@ -75,6 +79,7 @@ class Bridge(nn.Module):
         crossed, mean, variance = Crossing.apply(
             x[None],
             None if into is None else into[None],
+            (torch.zeros_like(norm.bias) if offset is None else offset)[None],
             norm.weight[None],
             norm.bias[None],
             self.dropout.rate[None],
@@ -107,23 +112,47 @@ def batch_norm_or_shift(width: int, *, normed: bool) -> nn.Module:
 
 
 class BridgedLinear(nn.Module):
-    """A linear map of what has crossed a bridge."""
+    """A linear map of what has crossed a bridge; its offset is still to be added."""
 
     def __init__(self, inputs: int, outputs: int, dropout: float, relu: Relu) -> None:
         super().__init__()
         self.bridge = Bridge(nn.BatchNorm1d(inputs), dropout, relu=relu)
         self.linear = nn.Linear(inputs, outputs)
+        self.joined = False
+        """Is the product left untaken in training too, for others to join it?"""
 
-    def forward(self, x: Float[Tensor, "nodes inputs"]) -> Float[Tensor, "nodes _"]:
-        crossed = self.bridge(x, out_of=self.linear.weight.T)
-        return crossed + self.linear.bias.to(crossed.dtype)
+    def forward(self, x: Hidden) -> Affine:
+        before = Affine.of(x)
+        norm, weight, offset = self.bridge.norm, self.linear.weight.T, self.linear.bias
+        early = self.bridge.relu == "before"
+        if isinstance(norm, nn.BatchNorm1d) and not self.training and early:
+            return normed_map(rectified_sum(None, before), norm, weight, offset)
+        taken = before.product()
+        if self.joined:
+            return Affine(self.bridge(taken.rows, offset=taken.offset), weight, offset)
+        crossed = self.bridge(taken.rows, offset=taken.offset, out_of=weight)
+        return Affine(crossed, None, offset)
 
 
-def times(
-    x: Float[Tensor, "*runs nodes _"], weight: Float[Tensor, "*runs _ _"] | None
-) -> Float[Tensor, "*runs nodes _"]:
-    """The product with a weight, where there is one, in the precision of x."""
-    return x if weight is None else x @ weight.to(x.dtype)
+def settled(
+    norm: nn.BatchNorm1d,
+) -> tuple[Float[Tensor, " width"], Float[Tensor, " width"]]:
+    """What a batch norm that does not learn multiplies by, and what it adds."""
+    gain = norm.weight * (norm.get_buffer("running_var") + norm.eps).rsqrt()
+    return gain, norm.bias - norm.get_buffer("running_mean") * gain
+
+
+def normed_map(
+    rows: Float[Tensor, "nodes _"],
+    norm: nn.BatchNorm1d,
+    weight: Weight,
+    offset: Offset | None,
+) -> Affine:
+    """A linear map of rows that a settled batch norm has yet to see."""
+    gain, shift = settled(norm)
+    moved = shift @ weight
+    moved = moved if offset is None else moved + offset
+    return Affine(rows, gain[:, None] * weight, moved)
 
 
 @torch.no_grad()

@@ -9,11 +9,12 @@ from torch import Tensor
 from torch.autograd.function import Function
 
 from unalike.kernels.bridges import Norm, Relu, cuda
-from unalike.methods.layers.bridge import times
+from unalike.kernels.matrix_units import padded
+from unalike.methods.layers.affine import times
 
 
 class Crossing(Function):
-    """dropout(relu(norm(x W))) V on a card; only x is kept, the rest is found again.
+    """dropout(relu(norm(x W + b))) V on a card; x is kept, the rest is found again.
 
     A small product and a pass over memory cost less than the memory they spare.
     Tensors have an axis of runs in front.
@@ -23,6 +24,7 @@ class Crossing(Function):
     def forward(
         x: Float[Tensor, "runs nodes _"],
         into: Float[Tensor, "runs _ width"] | None,
+        offset: Float[Tensor, "runs width"],
         gain: Float[Tensor, "runs width"],
         shift: Float[Tensor, "runs width"],
         rate: Float[Tensor, " runs"],
@@ -31,8 +33,8 @@ class Crossing(Function):
         relu: Relu,
     ) -> tuple[Tensor, Tensor, Tensor]:
         raw = times(x, into)
-        mean, variance = cuda.moments(raw, relu)
-        norm = Norm.of(mean, variance, gain, shift, rate, seed)
+        mean, variance = cuda.moments(raw, offset, relu)
+        norm = Norm.of(mean, variance, offset, gain, shift, rate, seed)
         crossed = cuda.cross(raw, norm, relu)
         return times(crossed, out_of), mean, variance
 
@@ -40,10 +42,10 @@ class Crossing(Function):
     def setup_context(
         ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]
     ) -> None:
-        x, into, gain, shift, rate, seed, out_of, ctx.relu = inputs
+        x, into, offset, gain, shift, rate, seed, out_of, ctx.relu = inputs
         _, mean, variance = output
         ctx.mark_non_differentiable(mean, variance)
-        norm = Norm.of(mean, variance, gain, shift, rate, seed)
+        norm = Norm.of(mean, variance, offset, gain, shift, rate, seed)
         ctx.save_for_backward(x, into, out_of, *norm)
 
     @staticmethod
@@ -54,15 +56,17 @@ class Crossing(Function):
         to_out_of = None
         if out_of is not None:
             crossed = cuda.cross(raw, norm, ctx.relu)
-            to_out_of = (crossed.mT.to(slope.dtype) @ slope).to(out_of.dtype)
+            width, slope = out_of.shape[-1], padded(slope)
+            found = crossed.mT.to(slope.dtype) @ slope
+            to_out_of = found[..., :width].to(out_of.dtype)
             del crossed
-            slope = times(slope, out_of.mT)
-        to_raw, to_gain, to_shift = cuda.cross_back(raw, slope, norm, ctx.relu)
+            slope = slope @ padded(out_of.to(slope.dtype)).mT
+        to_raw, *to_vectors = cuda.cross_back(raw, slope, norm, ctx.relu)
         to_into = None
         if into is not None:
             to_into = (x.mT.to(to_raw.dtype) @ to_raw).to(into.dtype)
         to_x = times(to_raw, None if into is None else into.mT).to(x.dtype)
-        return to_x, to_into, to_gain, to_shift, None, None, to_out_of, None
+        return to_x, to_into, *to_vectors, None, None, to_out_of, None
 
     @staticmethod
     def vmap(

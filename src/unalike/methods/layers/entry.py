@@ -2,43 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
-
-import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
+from unalike.methods.layers.affine import Affine, Hidden
 from unalike.methods.layers.dropout import Dropout
 from unalike.training.network import First, Table
 
 NAME = "features"
-
-
-@dataclass(frozen=True, eq=False)
-class Affine:
-    """Rows times a weight, plus an offset: a product that is not yet taken."""
-
-    rows: Float[Tensor, "nodes inputs"]
-    weight: Float[Tensor, "inputs hidden"]
-    offset: Float[Tensor, " hidden"]
-
-    def value(self) -> Float[Tensor, "nodes hidden"]:
-        return torch.addmm(self.offset, self.rows, self.weight)
-
-    def times(self, further: Float[Tensor, "hidden wider"]) -> Affine:
-        """The product with a further matrix, taken between the small ones."""
-        return Affine(self.rows, self.weight @ further, self.offset @ further)
-
-
-Hidden: TypeAlias = Affine | Float[Tensor, "nodes hidden"]
-
-
-def value(hidden: Hidden) -> Float[Tensor, "nodes hidden"]:
-    """The numbers, whether or not their product was taken."""
-    return hidden.value() if isinstance(hidden, Affine) else hidden
 
 
 class Entry(nn.Module):
@@ -69,5 +41,4 @@ class Entry(nn.Module):
         if self.sparse:
             return first[NAME]
         rows = self.drop(batch.features.to_dense().to(self.weight.dtype))
-        none = self.weight.new_zeros(self.weight.shape[1])
-        return Affine(rows, self.weight, none if self.offset is None else self.offset)
+        return Affine(rows, self.weight, self.offset)

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
-from unalike.methods.layers.entry import Affine, Entry, value
+from unalike.methods.layers.affine import Affine, value
+from unalike.methods.layers.entry import Entry
 from unalike.methods.layers.normalised import Normalised
 from unalike.training.network import First, Network, Table
 
@@ -44,15 +45,15 @@ class MessagePassingNetwork(Network):
         that are not many are propagated once, and no epoch does it again.
         """
         hidden = self.entry(batch, first)
-        if not isinstance(hidden, Affine) or not self._flow_first(batch, hidden):
+        if not isinstance(hidden, Affine) or not self._flow_first(batch):
             return flow_blocks(adjacency, value(hidden), hops)
-        weights = hidden.weight.chunk(len(hops), 1)
+        weights = self.entry.weight.chunk(len(hops), 1)
         found = [
             adjacency.flown(batch.features.to_dense(), count).to(weight.dtype) @ weight
             for count, weight in zip(hops, weights, strict=True)
         ]
         if self.entry.offset is not None:
-            offsets = hidden.offset.chunk(len(hops))
+            offsets = self.entry.offset.chunk(len(hops))
             ones = hidden.rows.new_ones(batch.num_nodes, 1)
             found = [
                 block + adjacency.power(count, ones) * offset
@@ -60,9 +61,9 @@ class MessagePassingNetwork(Network):
             ]
         return torch.cat(found, 1)
 
-    def _flow_first(self, batch: Graph, hidden: Affine) -> bool:
+    def _flow_first(self, batch: Graph) -> bool:
         """Are features that nothing drops few enough to flow instead of the hidden?"""
-        few = batch.num_features <= MOST_FEATURES * hidden.weight.shape[1]
+        few = batch.num_features <= MOST_FEATURES * self.entry.weight.shape[1]
         return few and isinstance(self.entry.drop, nn.Identity)
 
 

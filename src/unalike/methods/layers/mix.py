@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from unalike.methods.layers.affine import Affine, Hidden, value
 from unalike.methods.layers.dropout import Dropout
-from unalike.methods.layers.entry import Affine, Hidden, value
 from unalike.methods.layers.rectified_sum import rectified_sum
 
 
@@ -18,19 +18,17 @@ class Mix(nn.Module):
         between = [Dropout(dropout)] if dropout else []
         self.inner = nn.Sequential(*between, *[nn.ReLU()] * active)
 
-    def forward(
-        self, a: Float[Tensor, "nodes hidden"], x: Hidden
-    ) -> Float[Tensor, "nodes hidden"]:
+    def forward(self, a: Hidden, x: Hidden) -> Float[Tensor, "nodes hidden"]:
         if len(self.inner):
-            x = value(x)
+            a, x = value(a), value(x)
             mixed = self.inner(self.linear(torch.cat([a, x], 1)))
             return torch.relu(mixed + a + x)
         # Without an inner step all is linear: (W_a + 1) a + (W_x + 1) x + b needs
-        # neither the concatenation nor, for dense features, x itself.
-        for_a, for_x = self.linear.weight.T.split(a.shape[1])
-        one = torch.eye(a.shape[1], device=a.device)
-        if not isinstance(x, Affine):
-            x = Affine(x, one, torch.zeros_like(self.linear.bias))
-        x = x.times(for_x + one)
-        offset = self.linear.bias + x.offset
-        return rectified_sum(offset, (a, for_a + one), (x.rows, x.weight))
+        # neither the concatenation nor a and x, where these are products themselves.
+        weights = self.linear.weight.T.chunk(2)
+        one = torch.eye(self.linear.out_features, device=self.linear.weight.device)
+        terms = [
+            Affine.of(hidden).times(weight + one)
+            for hidden, weight in zip((a, x), weights, strict=True)
+        ]
+        return rectified_sum(self.linear.bias, *terms)

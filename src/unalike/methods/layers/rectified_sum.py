@@ -9,15 +9,27 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import Function
 
+from unalike.kernels import kernels_of
+from unalike.methods.layers.affine import Affine
+
+KERNELS = "unalike.kernels.rectified"
+
 
 def rectified_sum(
-    offset: Float[Tensor, " hidden"],
-    *terms: tuple[Float[Tensor, "nodes _"], Float[Tensor, "_ hidden"]],
+    offset: Float[Tensor, " hidden"] | None, *terms: Affine
 ) -> Float[Tensor, "nodes hidden"]:
-    """relu of an offset and a sum of products, in the precision of the first factor."""
-    kind = terms[0][0].dtype
-    factors = [factor.to(kind) for term in terms for factor in term]
-    return RectifiedSum.apply(offset.to(kind), *factors)
+    """relu of an offset and a sum of products, in the precision of the first rows.
+
+    A single term may be without a weight, all others have one.
+    """
+    rows, weight = terms[0].rows, terms[0].weight
+    if weight is None:
+        return torch.relu(terms[0].value())
+    given = [offset, *(term.offset for term in terms)]
+    offsets = [one for one in given if one is not None]
+    total = torch.stack(offsets or [weight.new_zeros(weight.shape[1])]).sum(0)
+    factors = [one.to(rows.dtype) for term in terms for one in term.factors]
+    return RectifiedSum.apply(total, *factors)
 
 
 class RectifiedSum(Function):
@@ -28,12 +40,12 @@ class RectifiedSum(Function):
 
     @staticmethod
     def forward(offset: Tensor, *factors: Tensor) -> Tensor:
-        shape = (*factors[0].shape[:-1], offset.shape[-1])
-        total = offset.unsqueeze(-2).expand(shape).contiguous()
-        for x, weight in _pairs(factors):
+        first, *further = _pairs(factors)
+        total = first[0] @ first[1]
+        for x, weight in further:
             add = total.addmm_ if total.dim() == 2 else total.baddbmm_
             add(x, weight)
-        return total.relu_()
+        return kernels_of(total.device, KERNELS).rectify(total, offset)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -42,12 +54,12 @@ class RectifiedSum(Function):
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         total, *factors = ctx.saved_tensors
-        slope = torch.ops.aten.threshold_backward(slope, total, 0)
+        slope, sums = kernels_of(slope.device, KERNELS).rectify_back(slope, total)
         needed = ctx.needs_input_grad[1:]
-        found: list[Tensor | None] = [_column_sums(slope)]
+        found: list[Tensor | None] = [sums]
         for place, (x, weight) in enumerate(_pairs(factors)):
             to_x, to_weight = needed[2 * place : 2 * place + 2]
-            found.append(slope @ weight.mT if to_x else None)
+            found.append(_like(x, slope, weight.mT) if to_x else None)
             found.append(x.mT @ slope if to_weight else None)
         return tuple(found)
 
@@ -69,6 +81,7 @@ def _pairs(factors: tuple[Tensor, ...] | list[Tensor]) -> list[tuple[Tensor, Ten
     return list(zip(factors[::2], factors[1::2], strict=True))
 
 
-def _column_sums(slope: Tensor) -> Tensor:
-    """Sums over nodes, as a product, which cards take faster than a sum."""
-    return (slope.new_ones(1, slope.shape[-2]) @ slope).squeeze(-2)
+def _like(x: Tensor, one: Tensor, other: Tensor) -> Tensor:
+    """A product laid out in memory as x is: runs within rows, or rows within runs."""
+    product = torch.mm if x.dim() == 2 else torch.bmm
+    return product(one, other, out=torch.empty_like(x))

@@ -1,0 +1,66 @@
+"""Affine: products and sums that are not yet taken, because others may join them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.kernels.matrix_units import padded
+
+Weight: TypeAlias = Float[Tensor, "inputs hidden"]
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """Rows times a weight, plus an offset, where there are such."""
+
+    rows: Float[Tensor, "nodes inputs"]
+    weight: Weight | None = None
+    offset: Float[Tensor, " hidden"] | None = None
+
+    @classmethod
+    def of(cls, hidden: Hidden) -> Affine:
+        """Numbers as they are, with nothing left to do."""
+        return hidden if isinstance(hidden, Affine) else cls(hidden)
+
+    @property
+    def factors(self) -> tuple[Tensor, ...]:
+        """Rows and weight, where there is one."""
+        return (self.rows,) if self.weight is None else (self.rows, self.weight)
+
+    def product(self) -> Affine:
+        """The same with its product taken; the offset is still to be added."""
+        return Affine(times(self.rows, self.weight), None, self.offset)
+
+    def value(self) -> Float[Tensor, "nodes hidden"]:
+        found = times(self.rows, self.weight)
+        return found if self.offset is None else found + self.offset.to(found.dtype)
+
+    def times(self, further: Float[Tensor, "hidden wider"]) -> Affine:
+        """The product with a further matrix, taken between the small ones."""
+        weight = further if self.weight is None else self.weight @ further
+        return Affine(
+            self.rows, weight, None if self.offset is None else self.offset @ further
+        )
+
+
+Hidden: TypeAlias = Affine | Float[Tensor, "nodes hidden"]
+
+
+def value(hidden: Hidden) -> Float[Tensor, "nodes hidden"]:
+    """The numbers, whether or not their product was taken."""
+    return Affine.of(hidden).value()
+
+
+def times(
+    x: Float[Tensor, "*runs nodes _"], weight: Float[Tensor, "*runs _ _"] | None
+) -> Float[Tensor, "*runs nodes _"]:
+    """The product with a weight, where there is one, in the precision of x."""
+    if weight is None:
+        return x
+    wide, width = padded(weight.to(x.dtype)), weight.shape[-1]
+    product = x @ wide
+    return product if wide.shape[-1] == width else product[..., :width].contiguous()
