@@ -5,7 +5,8 @@ python benchmarks/stacks.py --datasets pubmed --precision tf32 bf16
 python benchmarks/stacks.py --datasets pubmed --profile
                                                  which kernels take the time
 
-A stack holds every learning rate and dropout of the grid, on ten splits.
+A stack holds every learning rate and dropout of the grid, on ten splits. One run at a
+time is one of ours, and one of PyTorch Geometric's LINKX, on the faster form of edges.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from itertools import product
 import torch
 
 from unalike import LINKX, Training
+from unalike.benches.peers import peer_epoch, pyg_linkx_csr, pyg_linkx_edges
 from unalike.datasets import find
 from unalike.experiments.machine import choose_device
 from unalike.metrics import ACCURACY
@@ -75,6 +77,22 @@ def grid(hidden: int, layers: int, precision: str) -> list[LINKX]:
     ]
 
 
+def theirs(name: str, method: LINKX, count: int, device: torch.device) -> float:
+    """The time of one epoch of a run of PyTorch Geometric's."""
+    dataset = find(name)
+    graph, split = dataset.prepared().to(device), dataset.splits()[0]
+    size, cuda = (method.hidden, method.layers), device.type == "cuda"
+    return min(
+        seconds(
+            peer_epoch(lambda of, make=make: make(of, *size), graph, split),
+            method,
+            count,
+            cuda,
+        )
+        for make in (pyg_linkx_csr, pyg_linkx_edges)
+    )
+
+
 def seconds(epoch: Callable[[], None], method: LINKX, count: int, cuda: bool) -> float:
     """The time of one epoch, the mean of some."""
     settle = torch.cuda.synchronize if cuda else lambda: None
@@ -124,11 +142,13 @@ def main() -> None:
         del epoch
         alone = begin(name, methods[:1], 1, device)
         one = seconds(alone, methods[0], told.epochs, cuda)
+        peer = theirs(name, methods[0], told.epochs, device)
         runs = len(methods) * SPLITS
         print(
             f"{name:10} hidden {hidden:3} {precision:8} {1e3 * together:8.2f} ms, "
             f"{runs / together:9,.0f} model-epochs/s, "
-            f"{runs * one / together:5.1f} times one at a time",
+            f"{runs * one / together:5.1f} times one of ours at a time, "
+            f"{runs * peer / together:5.1f} times one of PyG's",
             flush=True,
         )
 

@@ -39,12 +39,12 @@ def coo_linkx(graph: Graph, hidden: int) -> Made:
     return CooLINKX(graph, hidden), (_coo(graph),)
 
 
-def pyg_linkx_edges(graph: Graph, hidden: int) -> Made:
+def pyg_linkx_edges(graph: Graph, hidden: int, layers: int = 1) -> Made:
     """PyTorch Geometric's LINKX on an `edge_index`."""
-    return _pyg(graph, hidden), (_coo(graph).indices(),)
+    return _pyg(graph, hidden, layers), (_coo(graph).indices(),)
 
 
-def pyg_linkx_csr(graph: Graph, hidden: int) -> Made:
+def pyg_linkx_csr(graph: Graph, hidden: int, layers: int = 1) -> Made:
     """PyTorch Geometric's LINKX on a torch CSR matrix."""
     rows = graph.adjacency
     ones = torch.ones(rows.num_entries, device=rows.columns.device)
@@ -53,7 +53,7 @@ def pyg_linkx_csr(graph: Graph, hidden: int) -> Made:
         csr = torch.sparse_csr_tensor(
             rows.starts, rows.columns.long(), ones, rows.shape
         )
-    return _pyg(graph, hidden), (csr,)
+    return _pyg(graph, hidden, layers), (csr,)
 
 
 PEERS = {
@@ -94,7 +94,7 @@ def peer_epoch(make: Make, graph: Graph, split: Split) -> Epoch:
     return epoch
 
 
-def _pyg(graph: Graph, hidden: int) -> nn.Module:
+def _pyg(graph: Graph, hidden: int, layers: int) -> nn.Module:
     from torch_geometric.nn.models import LINKX
 
     return LINKX(
@@ -102,7 +102,7 @@ def _pyg(graph: Graph, hidden: int) -> nn.Module:
         in_channels=graph.num_features,
         hidden_channels=hidden,
         out_channels=graph.num_classes,
-        num_layers=1,
+        num_layers=layers,
     )
 
 

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from math import ceil
 from pathlib import Path
 
 import torch
@@ -84,9 +85,10 @@ class Worker:
         return True
 
     def parts(self, bundle: Bundle) -> Iterator[Sequence[Run]]:
-        """The runs of a bundle, as many at a time as the device takes."""
-        size = self.room(bundle)
-        for begin in range(0, len(bundle.runs), size):
+        """The runs of a bundle in equal parts, none larger than the device takes."""
+        count = len(bundle.runs)
+        size = ceil(count / ceil(count / self.room(bundle)))
+        for begin in range(0, count, size):
             yield bundle.runs[begin : begin + size]
 
     def room(self, bundle: Bundle) -> int:

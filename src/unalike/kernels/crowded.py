@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.kernels.matrix_units import rounded
+from unalike.kernels.matrix_units import room_behind, rounded
 from unalike.kernels.rows import Rows
 
 SHARE = 0.08
@@ -41,7 +41,8 @@ def fill(rows: Rows, dtype: torch.dtype) -> Float[Tensor, "rows columns"]:
     """Rows with their zeros."""
     height, device = len(rows.starts) - 1, rows.columns.device
     row = torch.arange(height, device=device).repeat_interleave(rows.degrees)
-    whole = torch.zeros(height, rows.width, dtype=dtype, device=device)
+    aligned = rows.width + room_behind(rows.width)
+    whole = torch.zeros(height, aligned, dtype=dtype, device=device)[:, : rows.width]
     ones = torch.ones(1, dtype=dtype, device=device)
     values = ones if rows.values is None else rows.values.to(dtype)
     whole[row, rows.columns.long()] = values

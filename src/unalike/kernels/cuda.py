@@ -23,6 +23,8 @@ TILE = 2048
 """Numbers a program holds while it sums: neighbours times columns."""
 BYTES = 512
 """Bytes of a row that a program reads at a time: 16 for each of its 32 threads."""
+WIDE = 1024
+"""Numbers in a row from which a program that only sums takes twice as much."""
 
 
 def gather(
@@ -40,7 +42,7 @@ def gather(
             return torch.mm(matrix, dense, out=out)
         return torch.addmm(offset.to(dense.dtype), matrix, dense, out=out)
     if out.numel():
-        grid, shape = _shape(count, width, dense.dtype)
+        grid, shape = _shape(count, width, dense.dtype, 2 if width >= WIDE else 1)
         programs.gather[grid](
             *_read(rows),
             dense.contiguous(),
@@ -108,11 +110,12 @@ def gather_adamw(
 
 
 def _shape(
-    rows: int, width: int, kind: torch.dtype
+    rows: int, width: int, kind: torch.dtype, times: int = 1
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """The grid, and how many columns and neighbours a program takes at a time."""
-    block = min(BYTES // kind.itemsize, max(16, triton.next_power_of_2(width)))
-    return (rows, triton.cdiv(width, block)), (block, TILE // block)
+    most = times * BYTES // kind.itemsize
+    block = min(most, max(16, triton.next_power_of_2(width)))
+    return (rows, triton.cdiv(width, block)), (block, times * TILE // block)
 
 
 def _read(rows: Rows) -> tuple[Tensor, ...]:

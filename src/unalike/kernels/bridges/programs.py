@@ -56,8 +56,8 @@ def moments(
     usual = tl.load(x + at + column, mask=inside, other=0).to(tl.float32) + added
     if early:
         usual = tl.maximum(usual, 0)
-    once = tl.zeros([block], tl.float32)
-    twice = tl.zeros([block], tl.float32)
+    once = tl.zeros([tile, block], tl.float32)
+    twice = tl.zeros([tile, block], tl.float32)
     for step in range(0, rows, tile):
         row = part * rows + step + tl.arange(0, tile)
         value, there = read(x, run, row, column, count, width, run_stride, row_stride)
@@ -65,12 +65,14 @@ def moments(
         if early:
             value = tl.maximum(value, 0)
         apart = tl.where(there, value - usual[None, :], 0)
-        once += tl.sum(apart, 0)
-        twice += tl.sum(apart * apart, 0)
+        once += apart
+        twice += apart * apart
     size = tl.minimum(rows, count - part * rows).to(tl.float32)
     place = (run * tl.num_programs(0) + part).to(tl.int64) * 2 * width + column
-    tl.store(sums + place, usual + once / size, mask=inside)
-    tl.store(sums + place + width, twice - once * once / size, mask=inside)
+    total = tl.sum(once, 0)
+    around = tl.sum(twice, 0) - total * total / size
+    tl.store(sums + place, usual + total / size, mask=inside)
+    tl.store(sums + place + width, around, mask=inside)
 
 
 @triton.jit
@@ -109,7 +111,9 @@ def cross(
     value += tl.load(shift + own, mask=inside, other=0)[None, :]
     if late:
         value = tl.maximum(value, 0)
-    value *= _kept(row, column, tl.load(seed + run), tl.load(rate + run))
+    dropped = tl.load(rate + run)
+    if dropped > 0:
+        value *= _kept(row, column, tl.load(seed + run), dropped)
     place = (run.to(tl.int64) * count + row)[:, None] * width + column[None, :]
     tl.store(out + place, value.to(out.dtype.element_ty), mask=there)
 
@@ -148,7 +152,9 @@ def _slope(
     change, _ = read(
         slope, run, row, column, count, width, slope_run_stride, slope_row_stride
     )
-    change *= _kept(row, column, tl.load(seed + run), tl.load(rate + run))
+    dropped = tl.load(rate + run)
+    if dropped > 0:
+        change *= _kept(row, column, tl.load(seed + run), dropped)
     if late:
         scale = tl.load(gain + own, mask=inside, other=0)
         offset = tl.load(shift + own, mask=inside, other=0)
@@ -184,8 +190,8 @@ def sums_back(
     """Sums over a block of rows of the slope, and of it times the normed numbers."""
     part, run = tl.program_id(0), tl.program_id(1)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    once = tl.zeros([block], tl.float32)
-    twice = tl.zeros([block], tl.float32)
+    once = tl.zeros([tile, block], tl.float32)
+    twice = tl.zeros([tile, block], tl.float32)
     for step in range(0, rows, tile):
         row = part * rows + step + tl.arange(0, tile)
         change, normed, _, _ = _slope(
@@ -210,11 +216,11 @@ def sums_back(
             early,
             late,
         )
-        once += tl.sum(change, 0)
-        twice += tl.sum(change * normed, 0)
+        once += change
+        twice += change * normed
     place = (run * tl.num_programs(0) + part).to(tl.int64) * 2 * width + column
-    tl.store(sums + place, once, mask=column < width)
-    tl.store(sums + place + width, twice, mask=column < width)
+    tl.store(sums + place, tl.sum(once, 0), mask=column < width)
+    tl.store(sums + place + width, tl.sum(twice, 0), mask=column < width)
 
 
 @triton.jit

@@ -48,7 +48,7 @@ def rectify_back(
     """The slopes of a block of rows where they were above 0, and their sums."""
     part, run = tl.program_id(0), tl.program_id(1)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    sum_ = tl.zeros([block], tl.float32)
+    total_slope = tl.zeros([tile, block], tl.float32)
     for step in range(0, rows, tile):
         row = part * rows + step + tl.arange(0, tile)
         value, there = read(
@@ -61,6 +61,6 @@ def rectify_back(
         at = run.to(tl.int64) * run_stride + row.to(tl.int64) * row_stride
         place = at[:, None] + column[None, :]
         tl.store(out + place, change.to(out.dtype.element_ty), mask=there)
-        sum_ += tl.sum(change, 0)
+        total_slope += change
     place = (run * tl.num_programs(0) + part).to(tl.int64) * width + column
-    tl.store(sums + place, sum_, mask=column < width)
+    tl.store(sums + place, tl.sum(total_slope, 0), mask=column < width)

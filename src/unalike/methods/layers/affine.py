@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -64,3 +65,13 @@ def times(
     wide, width = padded(weight.to(x.dtype)), weight.shape[-1]
     product = x @ wide
     return product if wide.shape[-1] == width else product[..., :width].contiguous()
+
+
+def product_like(
+    x: Float[Tensor, "*runs nodes _"],
+    one: Float[Tensor, "*runs nodes _"],
+    other: Float[Tensor, "*runs _ _"],
+) -> Float[Tensor, "*runs nodes _"]:
+    """A product laid out in memory as x is, so that its slope need not be copied."""
+    product = torch.mm if x.dim() == 2 else torch.bmm
+    return product(one, other, out=torch.empty_like(x))

@@ -10,7 +10,7 @@ from torch.autograd.function import Function
 
 from unalike.kernels.bridges import Norm, Relu, cuda
 from unalike.kernels.matrix_units import padded
-from unalike.methods.layers.affine import times
+from unalike.methods.layers.affine import product_like, times
 
 
 class Crossing(Function):
@@ -57,10 +57,11 @@ class Crossing(Function):
         if out_of is not None:
             crossed = cuda.cross(raw, norm, ctx.relu)
             width, slope = out_of.shape[-1], padded(slope)
-            found = crossed.mT.to(slope.dtype) @ slope
+            wide = padded(out_of.to(slope.dtype))
+            found = product_like(wide, crossed.mT.to(slope.dtype), slope)
             to_out_of = found[..., :width].to(out_of.dtype)
             del crossed
-            slope = slope @ padded(out_of.to(slope.dtype)).mT
+            slope = slope @ wide.mT
         to_raw, *to_vectors = cuda.cross_back(raw, slope, norm, ctx.relu)
         to_into = None
         if into is not None:

@@ -25,7 +25,7 @@ class Mix(nn.Module):
             return torch.relu(mixed + a + x)
         # Without an inner step all is linear: (W_a + 1) a + (W_x + 1) x + b needs
         # neither the concatenation nor a and x, where these are products themselves.
-        weights = self.linear.weight.T.chunk(2)
+        weights = [half.T for half in self.linear.weight.chunk(2, 1)]
         one = torch.eye(self.linear.out_features, device=self.linear.weight.device)
         terms = [
             Affine.of(hidden).times(weight + one)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import Function
 
 from unalike.kernels import kernels_of
-from unalike.methods.layers.affine import Affine
+from unalike.methods.layers.affine import Affine, product_like
 
 KERNELS = "unalike.kernels.rectified"
 
@@ -59,8 +59,8 @@ class RectifiedSum(Function):
         found: list[Tensor | None] = [sums]
         for place, (x, weight) in enumerate(_pairs(factors)):
             to_x, to_weight = needed[2 * place : 2 * place + 2]
-            found.append(_like(x, slope, weight.mT) if to_x else None)
-            found.append(x.mT @ slope if to_weight else None)
+            found.append(product_like(x, slope, weight.mT) if to_x else None)
+            found.append(product_like(weight, x.mT, slope) if to_weight else None)
         return tuple(found)
 
     @staticmethod
@@ -79,9 +79,3 @@ class RectifiedSum(Function):
 
 def _pairs(factors: tuple[Tensor, ...] | list[Tensor]) -> list[tuple[Tensor, Tensor]]:
     return list(zip(factors[::2], factors[1::2], strict=True))
-
-
-def _like(x: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """A product laid out in memory as x is: runs within rows, or rows within runs."""
-    product = torch.mm if x.dim() == 2 else torch.bmm
-    return product(one, other, out=torch.empty_like(x))
