@@ -157,7 +157,7 @@ def test_adamw(runs, width, half):
 
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("runs", [1, 3, 10])
-@pytest.mark.parametrize("width", [1, 5, 64, 130])
+@pytest.mark.parametrize("width", [1, 5, 64, 100])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gather_adamw(runs, width, half, weighted):
     rows = random_rows((300, 200), weighted=weighted)
@@ -202,7 +202,7 @@ def test_crowded_rows(half, weighted):
     card.gather_adamw(stepped, there, slope.cuda(), step_on_card(step))
     plain.gather_adamw(weights, rows, slope, step)
     assert relative_error(stepped.first, weights.first.double()) < bound
-    assert (("filled", kind) in there.flows) == (not half or not weighted)
+    assert ("filled", kind) in there.flows
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -13,7 +13,7 @@ import triton
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.kernels.bridges import Norm, Relu, programs
+from unalike.kernels.bridges import Norm, Relu, programs, programs_back
 
 TILE = 4096
 """Numbers a program holds at a time: rows times columns."""
@@ -77,7 +77,7 @@ def cross_back(
     sizes = (*sizes_of(x), slope.stride(0), slope.stride(1))
     parts, columns = triton.cdiv(count, ROWS), triton.cdiv(width, block)
     sums = torch.empty(runs, parts, 2, width, device=x.device)
-    programs.sums_back[(parts, runs, columns)](
+    programs_back.sums_back[(parts, runs, columns)](
         x, slope, *_vectors(norm), sums, *sizes, *flags, ROWS, tile, block
     )
     totals = sums.sum(1)
@@ -85,7 +85,7 @@ def cross_back(
     averages = totals / count
     grid = (triton.cdiv(count, tile), runs, columns)
     through = torch.empty(runs, grid[0], width, device=x.device)
-    programs.cross_back[grid](
+    programs_back.cross_back[grid](
         x,
         slope,
         *_vectors(norm),

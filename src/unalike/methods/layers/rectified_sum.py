@@ -18,7 +18,7 @@ KERNELS = "unalike.kernels.rectified"
 def rectified_sum(
     offset: Float[Tensor, " hidden"] | None, *terms: Affine
 ) -> Float[Tensor, "nodes hidden"]:
-    """relu of an offset and a sum of products, in the precision of the first rows.
+    """relu of an offset and a sum of products.
 
     A single term may be without a weight, all others have one.
     """
@@ -28,8 +28,16 @@ def rectified_sum(
     given = [offset, *(term.offset for term in terms)]
     offsets = [one for one in given if one is not None]
     total = torch.stack(offsets or [weight.new_zeros(weight.shape[1])]).sum(0)
-    factors = [one.to(rows.dtype) for term in terms for one in term.factors]
+    factors = [one.to(kind_of(rows)) for term in terms for one in term.factors]
     return RectifiedSum.apply(total, *factors)
+
+
+def kind_of(rows: Float[Tensor, "nodes _"]) -> torch.dtype:
+    """The precision of a product: that of its rows, or the one that is set for all."""
+    device = rows.device.type
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return rows.dtype
 
 
 class RectifiedSum(Function):
