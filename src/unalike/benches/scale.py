@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from unalike.benches.cost_model import MemoryModel, SecondsModel
 from unalike.benches.engine import random_graph
 from unalike.benches.member import answer_to
 from unalike.benches.workload import Workload
+from unalike.cores import num_cores
 from unalike.datasets import Source
 from unalike.errors import UserError
 from unalike.progress import SILENT, Progress
@@ -197,8 +197,3 @@ def random_source(folder: Path) -> Stored:
     """A random graph, in files."""
     graph = random_graph(**USUAL)
     return save_graph(folder, graph, splits=random_splits(graph.labels, count=1))
-
-
-def num_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0))

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from unalike.cores import num_cores
 from unalike.errors import UserError
 from unalike.experiments.agenda import Agenda, Bundle
 from unalike.experiments.leases import SECONDS, num_held
@@ -142,7 +143,7 @@ def _first_alive(workers: Sequence[BaseProcess]) -> BaseProcess:
 
 def _member(agenda: Agenda, url: str, crew: Crew) -> None:
     """The work of one process among several."""
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // crew.jobs))
+    torch.set_num_threads(max(1, num_cores() // crew.jobs))
     try:
         with Results.open(url) as results:
             place = Place(device=crew.device)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeVar
 
+from unalike.cores import num_cores
+
 Piece = TypeVar("Piece")
 Done = TypeVar("Done")
 
-WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+WORKERS = num_cores()
 
 
 def in_threads(work: Callable[[Piece], Done], pieces: Iterable[Piece]) -> list[Done]:
