@@ -8,7 +8,7 @@ import pytest
 from sources import FILES, family, imported, tree
 
 LAYERS = [
-    {"errors", "version", "progress", "cache", "memory", "display"},
+    {"errors", "version", "progress", "cache", "memory", "cores", "display"},
     {"options", "spacious"},
     {"kernels"},
     {"product"},

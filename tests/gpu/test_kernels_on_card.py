@@ -5,7 +5,7 @@ import torch
 
 from unalike import Adjacency
 from unalike.kernels import kernels_of, plain
-from unalike.kernels.crowded import WIDE
+from unalike.kernels.crowded import FLOWING, WIDE
 from unalike.kernels.spread import Spread
 from unalike.kernels.update import Step, Weights
 
@@ -202,6 +202,30 @@ def test_crowded_rows(half, weighted):
     card.gather_adamw(stepped, there, slope.cuda(), step_on_card(step))
     plain.gather_adamw(weights, rows, slope, step)
     assert relative_error(stepped.first, weights.first.double()) < bound
+    assert ("filled", kind) in there.flows
+
+
+@pytest.mark.usefixtures("rounding")
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_propagation_along_crowded_rows(half, weighted):
+    kind = torch.bfloat16 if half else torch.float32
+    rows = random_rows((300, 300), weighted=weighted)
+    scale, added = torch.rand(300), (torch.rand(300) < 0.5).float()
+    dense, start = torch.randn(2, 300, FLOWING).to(kind)
+    keep = torch.linspace(0.1, 1, FLOWING)
+    there = rows.to("cuda")
+    found = kernels_of(CARD).propagate(
+        Spread(there, scale.cuda(), added.cuda()),
+        dense.cuda(),
+        keep.cuda(),
+        start.cuda(),
+    )
+    wanted = plain.propagate(
+        Spread(rows, scale, added), dense.double(), keep, start.double()
+    )
+    assert found.dtype == kind
+    assert relative_error(found, wanted) < (5e-3 if half else 1e-3)
     assert ("filled", kind) in there.flows
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from unalike import Adjacency
+from unalike.kernels import crowded
 from unalike.kernels.crowded import WIDE, filled
 
 
@@ -41,4 +42,10 @@ def test_sparse_rows_and_narrow_products_are_left_alone():
 
 
 def test_exact_products_are_left_alone():
+    assert filled(rows_of(0.3), other()) is None
+
+
+@pytest.mark.usefixtures("rounding")
+def test_zeros_that_would_take_too_much_room_are_not_written(monkeypatch):
+    monkeypatch.setattr(crowded, "free_memory", lambda device: 1000)
     assert filled(rows_of(0.3), other()) is None

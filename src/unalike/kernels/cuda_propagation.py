@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import triton
 import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
+from unalike.kernels import plain
+from unalike.kernels.crowded import FLOWING, filled
+from unalike.kernels.rows import Rows
 from unalike.kernels.spread import Spread
 
 TILE = 2048
@@ -93,6 +98,8 @@ def propagate(
     start: Float[Tensor, "nodes width"] | None = None,
 ) -> Float[Tensor, "nodes width"]:
     """A gather along scaled entries, its loops and its start in one pass."""
+    if (matrix := filled(spread.rows, dense, FLOWING)) is not None:
+        return plain.propagate(spread, dense, keep, start, _times(matrix))
     out = torch.empty(dense.shape, device=dense.device, dtype=dense.dtype)
     if not out.numel():
         return out
@@ -130,6 +137,15 @@ def propagate(
         num_warps=1 if at_once == 1 else 4,
     )
     return out
+
+
+def _times(matrix: Float[Tensor, "nodes nodes"]) -> Callable[[Rows, Tensor], Tensor]:
+    """The product with rows that were written with their zeros."""
+
+    def product(_: Rows, dense: Tensor) -> Tensor:
+        return torch.mm(matrix, dense.to(matrix.dtype), out_dtype=torch.float32)
+
+    return product
 
 
 def _by_rows(dense: Float[Tensor, "nodes width"]) -> Float[Tensor, "nodes width"]:

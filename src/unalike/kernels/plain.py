@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -41,12 +43,13 @@ def propagate(
     dense: Float[Tensor, "nodes width"],
     keep: Float[Tensor, " width"] | None = None,
     start: Float[Tensor, "nodes width"] | None = None,
+    multiply: Callable[[Rows, Tensor], Tensor] = gather,
 ) -> Float[Tensor, "nodes width"]:
     """The product with S (A + L) S; some of each column is kept, a start is added."""
     exact = torch.promote_types(dense.dtype, torch.float32)
     scale, added = (part[:, None].to(exact) for part in (spread.scale, spread.added))
     scaled = scale * dense
-    found = scale * (gather(spread.rows, scaled) + added * scaled)
+    found = scale * (multiply(spread.rows, scaled) + added * scaled)
     found = found if keep is None else keep.to(exact) * found
     found = found if start is None else found + start
     return found.to(dense.dtype)
