@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 Scores = Float[Tensor, "*runs nodes classes"]
-Labels = Int[Tensor, " nodes"]
+Labels = Int[Tensor, "*shared nodes"]
 Weight = Float[Tensor, "*runs nodes"]
 Grades = Float[Tensor, "*runs"]
 Confusion = Float[Tensor, "*runs classes classes"]

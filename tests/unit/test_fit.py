@@ -16,6 +16,7 @@ from unalike.methods.linkx import LINKX
 from unalike.methods.method import Trained, solve_stack
 from unalike.metrics import ACCURACY, cross_entropy
 from unalike.training import fit as loop
+from unalike.training import plan as plans
 from unalike.training import scoring
 from unalike.training.network import Table
 from unalike.training.plan import Plan, show_labels
@@ -71,6 +72,41 @@ def test_weights_choose_the_nodes_of_each_run(layers):
             assert set(weight.tolist()) <= {0.0, 1.0}
             labels = task.graph.labels[rows.ids[weight > 0]]
             assert torch.equal(rows.labels[weight > 0], labels)
+
+
+def test_runs_that_share_few_rows_are_graded_on_their_own():
+    tasks = tasks_of(suiting(), 6)
+    plan = plan_of(LINK(), tasks)
+    rows = torch.arange(plan.grade.num_nodes).float()
+    mine = plan.own.of(rows[:, None, None].expand(-1, 6, 1))[:, :, 0].long()
+    for run, task in enumerate(tasks):
+        own = mine[:, run][plan.own.weight[run] > 0]
+        assert torch.equal(plan.grade.ids[own].sort()[0], task.valid.sort()[0])
+        labels = plan.own.labels[run][plan.own.weight[run] > 0]
+        assert torch.equal(labels, task.graph.labels[plan.grade.ids[own]])
+
+
+def test_runs_that_share_rows_or_read_the_batch_are_graded_together():
+    tasks = tasks_of(suiting(), 6)
+    assert plan_of(LINK(), tasks[:1] * 6).own is None
+    assert plan_of(LINKX(), tasks).own is None
+    graph = show_labels(tasks)
+    assert Plan.of(LINK().network(graph), tasks, graph, every_row=True).own is None
+
+
+@pytest.mark.parametrize("name", ["link", "linkx", "mlp", "link-concat"])
+def test_own_rows_give_the_grades_of_shared_ones(name, monkeypatch):
+    tasks = tasks_of(suiting(features="sparse"), 6)
+    drops = {} if name == "link" else {"dropout": 0.0}
+    method = METHODS[name](training=Training(epochs=8), **drops)
+    assert plan_of(method, tasks).own
+    own = solve_stack([method] * 6, tasks)
+    monkeypatch.setattr(plans, "WORTH", float("inf"))
+    assert plan_of(method, tasks).own is None
+    shared = solve_stack([method] * 6, tasks)
+    for found, wanted in zip(own, shared, strict=True):
+        assert found.curve.grades == pytest.approx(wanted.curve.grades)
+        assert torch.equal(found.scores, wanted.scores)
 
 
 def test_learning_and_grading_rows_are_views_of_the_same():

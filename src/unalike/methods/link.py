@@ -29,6 +29,8 @@ class LINK(RowWise):
 
 
 class _Network(Network):
+    only_tables = True
+
     def __init__(self, rows: Adjacency, classes: int) -> None:
         table = Table(rows.num_columns, classes, held=rows.held)
         super().__init__({"edges": table})

@@ -55,6 +55,7 @@ class _Network(Network):
         edges = Table(columns, sizes[1], fan_in=inputs, held=held)
         super().__init__({"edges": edges, **entry.tables})
         self.entry = entry
+        self.only_tables = entry.sparse
         self.rest = after_table(sizes, of.dropout)
 
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:

@@ -56,6 +56,7 @@ class _Network(Network):
         table = Table(*edges[:2], held=graph.adjacency.held)
         super().__init__({"edges": table, **entry.tables})
         self.entry = entry
+        self.only_tables = entry.sparse
         self.edges = after_table(edges, dropout=0.0, joined=True)
         self.features = after_table(features, dropout=0.0, joined=True)
         self.mix = Mix(of.hidden, of.inner_dropout, active=of.inner_activation)

@@ -44,6 +44,7 @@ class _Network(Network):
         entry = Entry(graph, Table(sizes[0], sizes[1]))
         super().__init__(entry.tables)
         self.entry = entry
+        self.only_tables = entry.sparse
         self.rest = after_table(sizes, dropout)
 
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:

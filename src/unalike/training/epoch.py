@@ -97,7 +97,11 @@ def grade(state: State, plan: Plan, first: Stacked, metric: Metric) -> None:
         name: product[len(product) - plan.grade.num_nodes :]
         for name, product in first.items()
     }
+    labels, weight = plan.grade.labels, plan.grade_weight
+    if plan.own is not None:
+        trailing = {name: plan.own.of(product) for name, product in trailing.items()}
+        labels, weight = plan.own.labels, plan.own.weight
     scores = stack.scores(
         plan.grade, trailing, stack.rest.now[0], stack.buffers, training=False
     )
-    state.note_grade(metric.grade(scores, plan.grade.labels, plan.grade_weight))
+    state.note_grade(metric.grade(scores, labels, weight))

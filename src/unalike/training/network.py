@@ -85,6 +85,8 @@ class Network(nn.Module, ABC):
 
     row_wise: ClassVar[bool] = True
     """Do scores of a node depend on its own row alone, when not training?"""
+    only_tables: bool = False
+    """Do they depend on the products of its tables alone, whatever else a batch has?"""
 
     def __init__(self, tables: dict[str, Table]) -> None:
         super().__init__()

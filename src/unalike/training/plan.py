@@ -6,13 +6,47 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unalike.adjacency import Ids
 from unalike.graph import Graph
+from unalike.metrics import Labels
 from unalike.task import Task
 from unalike.training.network import Network
+
+WORTH = 1.5
+"""Times as many rows as a run is graded on, from which each run picks its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """The rows that each run is graded on, out of those of all runs."""
+
+    places: Int[Tensor, "rows runs"]
+    """Where they lie among the rows of all runs, one run after the other."""
+    labels: Int[Tensor, "runs rows"]
+    weight: Float[Tensor, "runs rows"]
+    """Nothing where a run has fewer rows than another."""
+
+    @classmethod
+    def among(cls, weight: Float[Tensor, "runs grade"], labels: Labels) -> Own:
+        """The rows to which each run gives a weight."""
+        runs, most = len(weight), int((weight > 0).sum(1).max())
+        rows = weight.argsort(dim=1, descending=True, stable=True)[:, :most]
+        places = rows * runs + torch.arange(runs)[:, None]
+        return cls(places.T.contiguous(), labels[rows], weight.gather(1, rows))
+
+    def of(
+        self, product: Float[Tensor, "grade runs hidden"]
+    ) -> Float[Tensor, "rows runs hidden"]:
+        """The products of these rows."""
+        picked = product.flatten(0, 1).index_select(0, self.places.flatten())
+        return picked.unflatten(0, self.places.shape)
+
+    def to(self, device: torch.device) -> Own:
+        """The same on another device."""
+        return Own(*(part.to(device) for part in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +58,8 @@ class Plan:
     learn_weight: Float[Tensor, "runs learn"]
     grade: Graph
     grade_weight: Float[Tensor, "runs grade"]
+    own: Own | None = None
+    """What each run picks of the rows to grade, where that spares it many."""
 
     @classmethod
     def of(
@@ -37,7 +73,8 @@ class Plan:
         """The rows that a network needs for these tasks, or all to be scored."""
         if network.row_wise:
             mixes = network.mixes_rows
-            return cls.of_rows(tasks, graph, mixes=mixes, every_row=every_row)
+            plan = cls.of_rows(tasks, graph, mixes=mixes, every_row=every_row)
+            return plan.sparing() if network.only_tables and not every_row else plan
         return cls.of_whole(tasks, graph)
 
     @classmethod
@@ -78,6 +115,13 @@ class Plan:
         weights = _weights(tasks, graph, train)
         return cls(graph, graph, weights, graph, valid.float())
 
+    def sparing(self) -> Plan:
+        """The same plan, where runs that share few rows pick their own."""
+        rows = (self.grade_weight > 0).sum(1).max()
+        if WORTH * rows > self.grade.num_nodes:
+            return self
+        return replace(self, own=Own.among(self.grade_weight, self.grade.labels))
+
     def to(self, device: torch.device) -> Plan:
         """The same plan on another device; learn and grade remain views of rows."""
         rows = self.rows.to(device)
@@ -87,6 +131,7 @@ class Plan:
             learn_weight=self.learn_weight.to(device),
             grade=rows.trailing(self.grade.num_nodes),
             grade_weight=self.grade_weight.to(device),
+            own=None if self.own is None else self.own.to(device),
         )
 
 
