@@ -62,11 +62,15 @@ def versions() -> dict[str, str]:
 
 @cache
 def commit() -> str:
-    """The commit of the source tree this runs from; empty for an installed package."""
+    """The commit of the source tree this runs from; empty for an installed package.
+
+    Where files differ from those of the commit, it says so.
+    """
     root = Path(__file__).parents[3]
     if not (root / ".git").exists():
         return ""
-    asked = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    form = ["--always", "--exclude=*", "--abbrev=40", "--dirty=+changes"]
+    asked = ["git", "-C", str(root), "describe", *form]
     try:
         found = subprocess.run(asked, capture_output=True, text=True, check=False)
     except OSError:
