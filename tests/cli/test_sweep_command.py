@@ -50,6 +50,8 @@ def test_a_plan_says_what_is_left(folder, capsys):
     assert (before["runs"], before["left"], before["seconds"]) == (24, 24, None)
     assert [bundle["runs"] for bundle in before["bundles"]] == [12, 12]
     assert not list(folder.glob("*.db"))
+    shorter = told(capsys, "sweep", "mine.toml", "--dry-run", "--set", "hidden=4")
+    assert shorter["runs"] == 12
     assert main(["sweep", "mine.toml", "--dry-run", "--only", "hidden=4"]) == 0
     out = capsys.readouterr().out
     assert "12 of 12 runs in 1 stacks are left; time: unknown." in out
@@ -184,6 +186,7 @@ def test_no_process_works_on_when_its_sweep_was_killed(working):
         (["sweep", "mine.tom"], "No recipe 'mine.tom'"),
         (["sweep", "mine.toml", "--jobs", "0"], "--jobs is 0; at least 1"),
         (["sweep", "mine.toml", "--only", "linkx"], "--only is 'linkx'"),
+        (["sweep", "mine.toml", "--set", "epochs"], "--set is 'epochs'"),
         (["sweep", "mine.toml", "--only", "datset=small"], "Nothing fits --only"),
         (["sweep", "mine.toml", "--search", "optun"], "Did you mean 'optuna'?"),
         (["sweep", "mine.toml", "--results", "x.db"], "'x.db' names no database"),

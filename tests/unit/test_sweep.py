@@ -23,7 +23,7 @@ from unalike.experiments import sweep as sweeps
 from unalike.experiments import worker as workers
 from unalike.experiments.agenda import Order, plan
 from unalike.experiments.leases import Holder, Leases, num_held
-from unalike.experiments.only import only
+from unalike.experiments.only import only, options_set
 from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
 from unalike.experiments.sweep import Crew, forecasts, sweep
@@ -327,6 +327,21 @@ def test_only_what_is_asked_for(tmp_path):
     assert kept("method=link") == 0
     with pytest.raises(UserError, match="--only is 'linkx'; write NAME=VALUE"):
         only(["linkx"])
+
+
+def test_options_that_are_set_are_those_of_every_setting(tmp_path):
+    (recipe,) = small_order(stored(tmp_path)).recipes
+    told = options_set(["epochs=2", "lr=0.5", "precision=bf16", "dropout=0"])
+    agenda = plan(Order(recipes=[recipe.setting_all(told)]))
+    assert len(agenda.keys) == 12
+    for bundle in agenda.bundles:
+        for run in bundle.runs:
+            training = run.setting.method.training
+            assert (training.epochs, training.lr) == (2, 0.5)
+            assert training.precision == "bf16"
+            assert run.setting.method.dropout == 0
+    with pytest.raises(UserError, match="--set is 'epochs'; write NAME=VALUE"):
+        options_set(["epochs"])
 
 
 def test_cells_that_cannot_be_run_are_named(tmp_path):

@@ -15,6 +15,7 @@ from unalike.experiments.agenda import Agenda, Order, plan
 from unalike.experiments.cookbook import find_recipes
 from unalike.experiments.machine import choose_device
 from unalike.experiments.only import only as chosen_by
+from unalike.experiments.only import options_set
 from unalike.experiments.results import Results
 from unalike.experiments.search import Hunt, search_all
 from unalike.experiments.sweep import Crew, forecasts, sweep
@@ -29,6 +30,7 @@ def command(
     *,
     only: tuple[str, ...] = (),
     on: tuple[str, ...] = (),
+    options: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
     variant: str = "",
     quoted: bool = False,
     search: str | None = None,
@@ -51,6 +53,7 @@ def command(
         recipes: Tables, rows of tables (`unalike list recipes`), or files of recipes.
         only: Which cells and settings, as in method=linkx dataset=texas hidden=64.
         on: Run the grids on these datasets instead of those of the recipes.
+        options: Options for all settings, as in epochs=100 precision=bf16.
         variant: The grid of this name where a recipe has one, as in appendix.
         quoted: Also run cells whose numbers the paper took from elsewhere.
         search: Try settings that this searcher proposes, not the grid: optuna.
@@ -67,7 +70,8 @@ def command(
     """
     if jobs < 1:
         raise UserError(f"--jobs is {jobs}; at least 1 is needed.")
-    found = find_recipes(recipes)
+    told = options_set(options)
+    found = [recipe.setting_all(told) for recipe in find_recipes(recipes)]
     order = Order(
         recipes=[recipe.on(on) for recipe in found] if on else found,
         chosen=chosen_by(only),

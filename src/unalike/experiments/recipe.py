@@ -86,6 +86,18 @@ class Recipe:
         cut = {"batching": self.batching} if self.batching != WHOLE else {}
         return Setting(build(str(self.method), {**cut, **chosen}), cell.view)
 
+    def setting_all(self, options: Grid) -> Recipe:
+        """The same row with some options as told, whatever its grid says of them."""
+        return replace(
+            self,
+            grids=[{**grid, **options} for grid in self.grids],
+            variants={n: {**grid, **options} for n, grid in self.variants.items()},
+            cells={
+                key: replace(cell, grid={**cell.grid, **options})
+                for key, cell in self.cells.items()
+            },
+        )
+
     def on(self, datasets: Sequence[str]) -> Recipe:
         """The same row with the grid of its first cell on other datasets."""
         first = next(iter(self.cells.values()))
