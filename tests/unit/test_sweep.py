@@ -333,7 +333,7 @@ def test_options_that_are_set_are_those_of_every_setting(tmp_path):
     (recipe,) = small_order(stored(tmp_path)).recipes
     told = options_set(["epochs=2", "lr=0.5", "precision=bf16", "dropout=0"])
     agenda = plan(Order(recipes=[recipe.setting_all(told)]))
-    assert len(agenda.keys) == 12
+    assert len(agenda.keys) == 9
     for bundle in agenda.bundles:
         for run in bundle.runs:
             training = run.setting.method.training
