@@ -10,9 +10,10 @@ from bridges import one_by_one
 from torch import nn
 from torch.func import functional_call, vmap
 
-from unalike.methods.layers.affine import Affine
+from unalike.methods.layers.affine import Affine, value
 from unalike.methods.layers.bridge import Bridge, BridgedLinear
 from unalike.methods.layers.dropout import Dropout
+from unalike.methods.layers.mlp import after_table
 
 NODES, WIDTH = 40, 6
 SHAPES = {"into": (WIDTH, WIDTH), "offset": (WIDTH,), "out_of": (WIDTH, WIDTH)}
@@ -84,3 +85,11 @@ def test_a_map_behind_a_bridge_may_be_taken_later(relu, training, joined):
     torch.testing.assert_close(found.value(), wanted)
     torch.testing.assert_close(found.times(further).value(), wanted @ further)
     assert (found.weight is None) == (not joined and (training or relu == "after"))
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_only_a_perceptron_that_is_joined_leaves_its_last_product(joined):
+    perceptron = after_table([9, WIDTH, WIDTH, 4], 0.0, joined=joined)
+    found = perceptron(torch.randn(NODES, WIDTH))
+    assert (found.weight is not None) == joined
+    assert value(found).shape == (NODES, 4)

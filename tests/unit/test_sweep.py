@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 from children import child
@@ -26,7 +27,9 @@ from unalike.experiments.leases import Holder, Leases, num_held
 from unalike.experiments.only import only, options_set
 from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
+from unalike.experiments.run import Place
 from unalike.experiments.sweep import Crew, forecasts, sweep
+from unalike.experiments.worker import Worker
 from unalike.methods.linkx import LINKX
 
 
@@ -315,6 +318,16 @@ def test_the_lease_of_a_process_that_is_gone_is_free_at_once(results):
     assert Leases(results.engine, 60.0).take("bundle")
 
 
+def test_a_bundle_that_does_not_fit_is_cut_into_equal_parts(tmp_path, monkeypatch):
+    agenda = plan(small_order(stored(tmp_path)))
+    bundle = agenda.bundles[0]
+    monkeypatch.setattr(Worker, "room", lambda *_: len(bundle.runs) - 1)
+    with Results.open(f"sqlite:///{tmp_path / 'r.db'}") as results:
+        parts = list(Worker(agenda, results, Place()).parts(bundle))
+    assert [len(part) for part in parts] == [len(bundle.runs) // 2] * 2
+    assert sum(parts, ()) == bundle.runs
+
+
 def test_only_what_is_asked_for(tmp_path):
     (recipe,) = small_order(stored(tmp_path)).recipes
 
@@ -340,6 +353,10 @@ def test_options_that_are_set_are_those_of_every_setting(tmp_path):
             assert (training.epochs, training.lr) == (2, 0.5)
             assert training.precision == "bf16"
             assert run.setting.method.dropout == 0
+    cells = {k: replace(c, grid={"lr": [0.1, 0.2]}) for k, c in recipe.cells.items()}
+    own = replace(recipe, cells=cells).setting_all(told)
+    (cell,) = own.cells.values()
+    assert {one.method.training.lr for one in own.settings(cell)} == {0.5}
     with pytest.raises(UserError, match="--set is 'epochs'; write NAME=VALUE"):
         options_set(["epochs"])
 
