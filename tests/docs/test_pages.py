@@ -15,10 +15,18 @@ KINDS = {"python", "sh", "console", "text", "toml", "csv"}
 """Python and sh are run, the commands of consoles are parsed; the rest is to read."""
 
 
+LONG = {"distributed"}
+"""Pages that run for more than a minute."""
+
+
 def having(language):
     """The pages with a block of a language, as parameters of a test."""
-    found = [page for page in PAGES if blocks(page, language)]
-    return pytest.mark.parametrize("page", found, ids=lambda page: page.stem)
+    found = [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page.stem in LONG))
+        for page in PAGES
+        if blocks(page, language)
+    ]
+    return pytest.mark.parametrize("page", found)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
