@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 
-GROUPS = Path("/sys/fs/cgroup")
-OWN_GROUPS = Path("/proc/self/cgroup")
+from unalike.control_groups import ROOT, around, own_groups
 
 
 def num_cores() -> int:
@@ -26,12 +25,9 @@ def num_cores() -> int:
 
 def quotas() -> Iterator[float]:
     """The cores that control groups of both versions leave to this process."""
-    told = OWN_GROUPS.read_text().splitlines() if OWN_GROUPS.exists() else []
-    for line in told:
-        _, controllers, group = line.split(":", 2)
-        root = GROUPS / "cpu" if "cpu" in controllers.split(",") else GROUPS
-        inner = root / group.strip("/")
-        for folder in (inner, *inner.parents):
+    for controllers, group in own_groups():
+        root = ROOT / "cpu" if "cpu" in controllers.split(",") else ROOT
+        for folder in around(root, group):
             yield from _quota(folder)
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import torch
 
+from unalike.control_groups import ROOT, around, own_groups
+
 MACHINE = Path("/proc/meminfo")
-OWN_GROUPS = Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,7 @@ class Ledger:
 
     def left(self, group: str) -> Iterator[int]:
         """What the limits of a group, and of those around it, leave."""
-        inner = self.root / group.strip("/")
-        for folder in (inner, *inner.parents):
+        for folder in around(self.root, group):
             limit = folder / self.limit
             if limit.exists() and (most := limit.read_text().strip()).isdigit():
                 used = int((folder / self.used).read_text())
@@ -34,9 +34,9 @@ class Ledger:
 
 
 LEDGERS = {
-    "": Ledger(Path("/sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file"),
+    "": Ledger(ROOT, "memory.max", "memory.current", "inactive_file"),
     "memory": Ledger(
-        Path("/sys/fs/cgroup/memory"),
+        ROOT / "memory",
         "memory.limit_in_bytes",
         "memory.usage_in_bytes",
         "total_inactive_file",
@@ -60,11 +60,9 @@ def machine_memory() -> Iterator[int]:
         yield 1024 * _number(MACHINE, "MemAvailable:")
     else:
         yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if OWN_GROUPS.exists():
-        for line in OWN_GROUPS.read_text().splitlines():
-            _, controllers, group = line.split(":", 2)
-            if controllers in LEDGERS:
-                yield from LEDGERS[controllers].left(group)
+    for controllers, group in own_groups():
+        if controllers in LEDGERS:
+            yield from LEDGERS[controllers].left(group)
 
 
 def _number(file: Path, name: str) -> int:

@@ -8,7 +8,8 @@ import pytest
 from sources import FILES, family, imported, tree
 
 LAYERS = [
-    {"errors", "version", "progress", "cache", "memory", "cores", "display"},
+    {"errors", "version", "progress", "cache", "control_groups", "display"},
+    {"memory", "cores"},
     {"options", "spacious"},
     {"kernels"},
     {"product"},

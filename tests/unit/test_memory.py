@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from unalike import memory
+from unalike import control_groups, memory
 from unalike.memory import LEDGERS, Ledger, free_memory
 
 GIB = 2**30
@@ -13,7 +13,7 @@ GIB = 2**30
 def machine(tmp_path, monkeypatch):
     (tmp_path / "meminfo").write_text(f"MemAvailable: {8 * GIB // 1024} kB\n")
     monkeypatch.setattr(memory, "MACHINE", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "OWN_GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(control_groups, "OWN", tmp_path / "cgroup")
     return tmp_path
 
 

@@ -90,7 +90,6 @@ class Recipe:
         """The same row with some options as told, whatever its grid says of them."""
         return replace(
             self,
-            grids=[{**grid, **options} for grid in self.grids],
             variants={n: {**grid, **options} for n, grid in self.variants.items()},
             cells={
                 key: replace(cell, grid={**cell.grid, **options})

@@ -23,7 +23,7 @@ TILE = 2048
 """Numbers a program holds while it sums: neighbours times columns."""
 BYTES = 512
 """Bytes of a row that a program reads at a time: 16 for each of its 32 threads."""
-WIDE = 1024
+MANY_COLUMNS = 1024
 """Numbers in a row from which a program that only sums takes twice as much."""
 
 
@@ -42,7 +42,9 @@ def gather(
             return torch.mm(matrix, dense, out=out)
         return torch.addmm(offset.to(dense.dtype), matrix, dense, out=out)
     if out.numel():
-        grid, shape = _shape(count, width, dense.dtype, 2 if width >= WIDE else 1)
+        grid, shape = _shape(
+            count, width, dense.dtype, 2 if width >= MANY_COLUMNS else 1
+        )
         programs.gather[grid](
             *_read(rows),
             dense.contiguous(),
