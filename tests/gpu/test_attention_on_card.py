@@ -12,7 +12,7 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
-SHAPES = [(1, 1), (1, 5), (2, 8), (3, 33), (8, 32), (40, 8), (1, 300)]
+SHAPES = [(1, 1), (1, 5), (2, 8), (9, 12), (3, 33), (8, 32), (40, 8), (1, 300)]
 BOUNDS = {torch.float64: 1e-9, torch.float32: 5e-5, torch.bfloat16: 5e-2}
 
 
@@ -56,6 +56,15 @@ def test_attention_is_that_of_the_plain_path(shape, nodes, kind):
         assert mine.dtype == kind
         error = (mine.double().cpu() - theirs).norm()
         assert float(error) <= BOUNDS[kind] * max(float(theirs.norm()), 0.01 * scale)
+
+
+def test_scoring_gives_what_training_does():
+    rows = random_rows(300).to("cuda")
+    shapes = [(300, 3, 12), (300, 3), (300, 3)]
+    inputs = [torch.randn(shape, device="cuda") for shape in shapes]
+    trained = attended_sum(rows, *(one.clone().requires_grad_() for one in inputs))
+    with torch.no_grad():
+        torch.testing.assert_close(attended_sum(rows, *inputs), trained)
 
 
 def test_scores_far_apart_stay_finite():

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.kernels.attention import LEAK
+from unalike.kernels.attention import LEAK, Attended
 from unalike.kernels.compiled import compiled
 from unalike.kernels.rows import Rows
 
@@ -21,12 +21,16 @@ def attend(
     x: Float[Tensor, "nodes heads width"],
     source: Float[Tensor, "nodes heads"],
     target: Float[Tensor, "nodes heads"],
-) -> tuple[Float[Tensor, "nodes heads width"], Float[Tensor, "nodes heads"]]:
-    """What nodes gather along edges that enter them, and the logs of weights' sums."""
+    *,
+    learning: bool,
+) -> Attended:
+    """What nodes gather along edges that enter them."""
     read = _arrays(x, source, target)
     out, log_sums = np.empty_like(read[0]), np.empty_like(read[1])
-    _attend(_edges(rows.transposed), read, out, log_sums, _leak(out))
-    return torch.from_numpy(out).to(x.dtype), torch.from_numpy(log_sums)
+    lean = np.empty_like(out if learning else out[..., :0])
+    _attend(_edges(rows.transposed), read, out, log_sums, lean, _leak(out))
+    found, leaning = (torch.from_numpy(one).to(x.dtype) for one in (out, lean))
+    return found, torch.from_numpy(log_sums), leaning
 
 
 def attend_back(
@@ -36,6 +40,7 @@ def attend_back(
     target: Float[Tensor, "nodes heads"],
     out: Float[Tensor, "nodes heads width"],
     log_sums: Float[Tensor, "nodes heads"],
+    lean: Float[Tensor, "nodes heads width"],
     slope: Float[Tensor, "nodes heads width"],
 ) -> tuple[
     Float[Tensor, "nodes heads width"],
@@ -43,16 +48,15 @@ def attend_back(
     Float[Tensor, "nodes heads"],
 ]:
     """The slopes of x, source and target, from that of what was gathered."""
-    mean = (slope.to(log_sums.dtype) * out).sum(2)
+    exact = slope.to(log_sums.dtype)
+    mean, to_target = (exact * out).sum(2), (exact * lean).sum(2)
     read = _arrays(x, source, target, log_sums, slope, mean)
     to_x, to_source = np.empty_like(read[0]), np.empty_like(read[1])
-    to_target, leak = np.empty_like(read[2]), _leak(to_x)
-    _to_target(_edges(rows.transposed), read, to_target, leak)
-    _to_source(_edges(rows), read, to_x, to_source, leak)
+    _to_source(_edges(rows), read, to_x, to_source, _leak(to_x))
     return (
         torch.from_numpy(to_x).to(x.dtype),
         torch.from_numpy(to_source).to(source.dtype),
-        torch.from_numpy(to_target).to(target.dtype),
+        to_target.to(target.dtype),
     )
 
 
@@ -88,66 +92,48 @@ def _node(columns, entry, last, row):
     return node if node != row else np.int64(-1)
 
 
-@compiled(fastmath=FAST)
-def _change(score, weight, x, at, slope, by, head, mean, leak):
-    """The slope of the score that node `by` gives to node `at`."""
-    pull = x.dtype.type(0)
-    for k in range(x.shape[2]):
-        pull += x[at, head, k] * slope[by, head, k]
-    change = weight * (pull - mean[by, head])
-    return change if score > 0 else leak * change
+@compiled()
+def _highest(row, head, edges, source):
+    starts, columns = edges
+    highest = source[row, head]
+    for entry in range(starts[row], starts[row + 1]):
+        highest = max(highest, source[columns[entry], head])
+    return highest
 
 
 @compiled(parallel=True)
-def _attend(edges, read, out, log_sums, leak):
+def _attend(edges, read, out, log_sums, lean, leak):
     for row in numba.prange(len(out)):
         for head in range(out.shape[1]):
-            _attend_head(np.int64(row), head, edges, read, out, log_sums, leak)
+            _attend_head(np.int64(row), head, edges, read, out, log_sums, lean, leak)
 
 
 @compiled(fastmath=FAST)
-def _attend_head(row, head, edges, read, out, log_sums, leak):
+def _attend_head(row, head, edges, read, out, log_sums, lean, leak):
     (starts, columns), (x, source, target) = edges, read
-    begin, last = starts[row], starts[row + 1]
-    highest, shift = source[row, head], target[row, head]
-    for entry in range(begin, last):
-        highest = max(highest, source[columns[entry], head])
+    begin, last, shift = starts[row], starts[row + 1], target[row, head]
     # Bending keeps the order, so that the highest source has the highest score.
-    highest = _bent(highest + shift, leak)
-    total = x.dtype.type(0)
-    for k in range(x.shape[2]):
-        out[row, head, k] = 0
+    highest = _bent(_highest(row, head, edges, source) + shift, leak)
+    total, positive = x.dtype.type(0), x.dtype.type(0)
+    out[row, head], lean[row, head] = 0, 0
     for entry in range(begin, last + 1):
         node = _node(columns, entry, last, row)
         if node >= 0:
-            weight = np.exp(_bent(source[node, head] + shift, leak) - highest)
+            score = source[node, head] + shift
+            weight = np.exp(_bent(score, leak) - highest)
             total += weight
             for k in range(x.shape[2]):
                 out[row, head, k] += weight * x[node, head, k]
+            if score > 0:
+                positive += weight
+                for k in range(lean.shape[2]):
+                    lean[row, head, k] += weight * x[node, head, k]
     for k in range(x.shape[2]):
         out[row, head, k] /= total
+    steep = (1 - leak) / total
+    for k in range(lean.shape[2]):
+        lean[row, head, k] = steep * (lean[row, head, k] - positive * out[row, head, k])
     log_sums[row, head] = highest + np.log(total)
-
-
-@compiled(parallel=True)
-def _to_target(edges, read, to_target, leak):
-    for row in numba.prange(len(to_target)):
-        for head in range(to_target.shape[1]):
-            _to_target_head(np.int64(row), head, edges, read, to_target, leak)
-
-
-@compiled(fastmath=FAST)
-def _to_target_head(row, head, edges, read, to_target, leak):
-    (starts, columns), (x, source, target, log_sums, slope, mean) = edges, read
-    last = starts[row + 1]
-    total = x.dtype.type(0)
-    for entry in range(starts[row], last + 1):
-        node = _node(columns, entry, last, row)
-        if node >= 0:
-            score = source[node, head] + target[row, head]
-            weight = np.exp(_bent(score, leak) - log_sums[row, head])
-            total += _change(score, weight, x, node, slope, row, head, mean, leak)
-    to_target[row, head] = total
 
 
 @compiled(parallel=True)
@@ -162,14 +148,16 @@ def _to_source_head(row, head, edges, read, to_x, to_source, leak):
     (starts, columns), (x, source, target, log_sums, slope, mean) = edges, read
     last = starts[row + 1]
     total = x.dtype.type(0)
-    for k in range(x.shape[2]):
-        to_x[row, head, k] = 0
+    to_x[row, head] = 0
     for entry in range(starts[row], last + 1):
         node = _node(columns, entry, last, row)
         if node >= 0:
             score = source[row, head] + target[node, head]
             weight = np.exp(_bent(score, leak) - log_sums[node, head])
-            total += _change(score, weight, x, row, slope, node, head, mean, leak)
+            pull = -mean[node, head]
             for k in range(x.shape[2]):
+                pull += x[row, head, k] * slope[node, head, k]
                 to_x[row, head, k] += weight * slope[node, head, k]
+            change = weight * pull
+            total += change if score > 0 else leak * change
     to_source[row, head] = total

@@ -13,13 +13,15 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.kernels.attention import LEAK, programs
+from unalike.kernels.attention import LEAK, Attended, programs
 from unalike.kernels.rows import Rows
 
-TILE = 1024
-"""Numbers a program holds while it sums: neighbours times heads times columns."""
+TILE = 512
+"""Numbers a program reads at once: neighbours times heads times columns."""
 COLUMNS = 128
 """Columns that the heads of a program have together, where one head has fewer."""
+HEADS = 16
+"""Heads of a program that reads their scores alone."""
 
 
 def attend(
@@ -27,14 +29,34 @@ def attend(
     x: Float[Tensor, "nodes heads width"],
     source: Float[Tensor, "nodes heads"],
     target: Float[Tensor, "nodes heads"],
-) -> tuple[Float[Tensor, "nodes heads width"], Float[Tensor, "nodes heads"]]:
-    """What nodes gather along edges that enter them, and the logs of weights' sums."""
-    read = [one.contiguous() for one in (x, source, target)]
-    kind = torch.promote_types(x.dtype, torch.float32)
-    out = torch.empty_like(read[0])
-    log_sums = torch.empty_like(read[1], dtype=kind)
-    _launch(programs.attend, rows.transposed, *read, out, log_sums)
-    return out, log_sums
+    *,
+    learning: bool,
+) -> Attended:
+    """What nodes gather along edges that enter them."""
+    x, source, target = (one.contiguous() for one in (x, source, target))
+    entering, kind = rows.transposed, torch.promote_types(x.dtype, torch.float32)
+    log_sums, share = (torch.empty_like(source, dtype=kind) for _ in range(2))
+    out = torch.empty_like(x)
+    lean = torch.empty_like(x if learning else x[..., :0])
+    if x.numel():
+        heads = source.shape[1]
+        many = min(triton.next_power_of_2(heads), HEADS)
+        programs.weigh[len(x), triton.cdiv(heads, many)](
+            *_edges(entering),
+            source,
+            target,
+            log_sums,
+            share,
+            heads,
+            LEAK,
+            _sums(x),
+            many,
+            TILE // HEADS,
+            num_warps=1,
+        )
+        given = (x, source, target, log_sums, share, out, lean)
+        _gather(programs.attend, entering, *given, learning=learning)
+    return out, log_sums, lean
 
 
 def attend_back(
@@ -44,6 +66,7 @@ def attend_back(
     target: Float[Tensor, "nodes heads"],
     out: Float[Tensor, "nodes heads width"],
     log_sums: Float[Tensor, "nodes heads"],
+    lean: Float[Tensor, "nodes heads width"],
     slope: Float[Tensor, "nodes heads width"],
 ) -> tuple[
     Float[Tensor, "nodes heads width"],
@@ -51,41 +74,56 @@ def attend_back(
     Float[Tensor, "nodes heads"],
 ]:
     """The slopes of x, source and target, from that of what was gathered."""
-    read = [one.contiguous() for one in (x, source, target)]
-    slope, mean = slope.contiguous(), torch.empty_like(log_sums)
-    to_x, to_source, to_target = (torch.empty_like(one) for one in read)
-    _launch(
-        programs.to_target,
-        rows.transposed,
-        *read,
-        out,
-        log_sums,
-        slope,
-        mean,
-        to_target,
-    )
-    _launch(programs.to_source, rows, *read, log_sums, slope, mean, to_x, to_source)
+    x, source, target, slope = (one.contiguous() for one in (x, source, target, slope))
+    to_x, to_source, to_target = (torch.empty_like(one) for one in (x, source, target))
+    mean = torch.empty_like(log_sums)
+    if x.numel():
+        pairs, width = log_sums.numel(), x.shape[2]
+        span = triton.next_power_of_2(width)
+        many = max(1, TILE // span)
+        programs.to_target[(triton.cdiv(pairs, many),)](
+            out,
+            lean,
+            slope,
+            mean,
+            to_target,
+            pairs,
+            width,
+            _sums(x),
+            many,
+            span,
+            num_warps=1,
+        )
+        given = (x, source, target, log_sums, slope, mean, to_x, to_source)
+        _gather(programs.to_source, rows, *given)
     return to_x, to_source, to_target
 
 
-def _launch(kernel: Any, rows: Rows, x: Tensor, *others: Tensor) -> None:
-    """Run a kernel over all rows and heads, if there are any."""
+def _gather(kernel: Any, rows: Rows, x: Tensor, *others: Tensor, **flags: bool) -> None:
+    """Run a kernel over all rows and heads."""
     nodes, heads, width = x.shape
-    block = triton.next_power_of_2(width)
-    many = min(triton.next_power_of_2(heads), max(1, COLUMNS // block))
-    if x.numel():
-        kernel[nodes, triton.cdiv(heads, many)](
-            rows.starts,
-            rows.columns,
-            rows.longest_first,
-            x,
-            *others,
-            heads,
-            width,
-            LEAK,
-            tl.float64 if x.dtype == torch.float64 else tl.float32,
-            many,
-            block,
-            max(1, TILE // (many * block)),
-            num_warps=1,
-        )
+    span = triton.next_power_of_2(width)
+    many = min(triton.next_power_of_2(heads), max(1, COLUMNS // span))
+    kernel[nodes, triton.cdiv(heads, many)](
+        *_edges(rows),
+        x,
+        *others,
+        heads,
+        width,
+        LEAK,
+        _sums(x),
+        **flags,
+        many=many,
+        span=span,
+        neighbours=max(1, TILE // (many * span)),
+        num_warps=1,
+    )
+
+
+def _edges(rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
+    return rows.starts, rows.columns, rows.longest_first
+
+
+def _sums(x: Tensor) -> Any:
+    """The precision in which x is summed."""
+    return tl.float64 if x.dtype == torch.float64 else tl.float32

@@ -1,7 +1,9 @@
 """The programs of attention on NVIDIA cards: each takes a row and some of its heads.
 
 Every row has one loop more than it lists, after its last entry; loops it lists do not
-count.
+count. LeakyReLU's slope is `leak` plus 1 - `leak` where a score is above 0. So what
+neighbours above 0 weigh is summed beside what all of them do, and no product is summed
+over the columns of a head before all neighbours were seen.
 """
 
 import triton
@@ -22,16 +24,17 @@ def _nodes(columns, entry, end, row, neighbours: tl.constexpr):
 
 
 @triton.jit
-def _pick(array, node, head, heads, sums: tl.constexpr):
+def _pick(array, node, head, heads, there, sums: tl.constexpr):
     place = node[:, None] * heads + head[None, :]
-    return tl.load(array + place, mask=(head < heads)[None, :], other=0).to(sums)
+    return tl.load(array + place, mask=there, other=0).to(sums)
 
 
 @triton.jit
-def _pick_wide(array, node, real, head, heads, column, width, sums: tl.constexpr):
-    beside = node[:, None] * heads + head[None, :]
-    place = beside[:, :, None] * width + column[None, None, :]
-    there = real & (head < heads)[None, :]
+def _pick_wide(
+    array, node, there, head, heads, column, width: tl.constexpr, sums: tl.constexpr
+):
+    beside = (head * width)[:, None] + column[None, :]
+    place = (node * (heads * width))[:, None, None] + beside[None, :, :]
     there = there[:, :, None] & (column < width)[None, None, :]
     return tl.load(array + place, mask=there, other=0).to(sums)
 
@@ -42,8 +45,8 @@ def _own(array, row, head, heads, sums: tl.constexpr):
 
 
 @triton.jit
-def _own_wide(array, row, head, heads, column, width, sums: tl.constexpr):
-    place = (row * heads + head)[:, None] * width + column[None, :]
+def _own_wide(array, row, head, heads, column, width: tl.constexpr, sums: tl.constexpr):
+    place = row * (heads * width) + (head * width)[:, None] + column[None, :]
     there = (head < heads)[:, None] & (column < width)[None, :]
     return tl.load(array + place, mask=there, other=0).to(sums)
 
@@ -55,10 +58,55 @@ def _keep(array, found, row, head, heads):
 
 
 @triton.jit
-def _keep_wide(array, found, row, head, heads, column, width):
-    place = (row * heads + head)[:, None] * width + column[None, :]
+def _keep_wide(array, found, row, head, heads, column, width: tl.constexpr):
+    place = row * (heads * width) + (head * width)[:, None] + column[None, :]
     there = (head < heads)[:, None] & (column < width)[None, :]
     tl.store(array + place, found.to(array.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def weigh(
+    starts,
+    columns,
+    order,
+    source,
+    target,
+    log_sums,
+    share,
+    heads,
+    leak: tl.constexpr,
+    sums: tl.constexpr,
+    many: tl.constexpr,
+    neighbours: tl.constexpr,
+):
+    """The log of the sum of a node's weights; the share of those of scores above 0."""
+    row = tl.load(order + tl.program_id(0)).to(tl.int64)
+    head = tl.program_id(1) * many + tl.arange(0, many)
+    begin = tl.load(starts + row)
+    end = tl.load(starts + row + 1)
+    shift = _own(target, row, head, heads, sums)
+    own = _own(source, row, head, heads, sums) + shift
+    highest = _bent(own, own, leak)[None, :] + tl.zeros([neighbours, many], sums)
+    total = tl.zeros([neighbours, many], sums)
+    positive = tl.zeros([neighbours, many], sums)
+    for entry in range(begin, end + 1, neighbours):
+        node, real = _nodes(columns, entry, end, row, neighbours)
+        there = real & (head < heads)[None, :]
+        score = _pick(source, node, head, heads, there, sums) + shift[None, :]
+        score = tl.where(real, score, float("-inf"))
+        level = _bent(score, score, leak)
+        higher = tl.maximum(highest, level)
+        fade = tl.exp(highest - higher)
+        weight = tl.exp(level - higher)
+        total = total * fade + weight
+        positive = positive * fade + tl.where(score > 0, weight, 0)
+        highest = higher
+    top = tl.max(highest, 0)
+    fade = tl.exp(highest - top[None, :])
+    total = tl.sum(total * fade, 0)
+    positive = tl.sum(positive * fade, 0)
+    _keep(log_sums, top + tl.log(total), row, head, heads)
+    _keep(share, positive / total, row, head, heads)
 
 
 @triton.jit
@@ -69,87 +117,73 @@ def attend(
     x,
     source,
     target,
-    out,
     log_sums,
+    share,
+    out,
+    lean,
     heads,
-    width,
+    width: tl.constexpr,
     leak: tl.constexpr,
     sums: tl.constexpr,
+    learning: tl.constexpr,
     many: tl.constexpr,
-    block: tl.constexpr,
+    span: tl.constexpr,
     neighbours: tl.constexpr,
 ):
     """What a node gathers along the edges that enter it."""
     row = tl.load(order + tl.program_id(0)).to(tl.int64)
     head = tl.program_id(1) * many + tl.arange(0, many)
-    column = tl.arange(0, block)
-    begin = tl.load(starts + row)
-    end = tl.load(starts + row + 1)
-    shift = _own(target, row, head, heads, sums)
-    highest = _own(source, row, head, heads, sums)
-    for entry in range(begin, end, neighbours):
-        node, _ = _nodes(columns, entry, end, row, neighbours)
-        score = _pick(source, node, head, heads, sums)
-        highest = tl.maximum(highest, tl.max(score, 0))
-    # Bending keeps the order, so that the highest source has the highest score.
-    highest += shift
-    highest = _bent(highest, highest, leak)
-    total = tl.zeros([many], sums)
-    gathered = tl.zeros([many, block], sums)
-    for entry in range(begin, end + 1, neighbours):
-        node, real = _nodes(columns, entry, end, row, neighbours)
-        score = _pick(source, node, head, heads, sums) + shift[None, :]
-        weight = tl.exp(_bent(score, score, leak) - highest[None, :])
-        weight = tl.where(real, weight, 0)
-        picked = _pick_wide(x, node, real, head, heads, column, width, sums)
-        total += tl.sum(weight, 0)
-        gathered += tl.sum(weight[:, :, None] * picked, 0)
-    _keep(log_sums, highest + tl.log(total), row, head, heads)
-    _keep_wide(out, gathered / total[:, None], row, head, heads, column, width)
-
-
-@triton.jit
-def to_target(
-    starts,
-    columns,
-    order,
-    x,
-    source,
-    target,
-    out,
-    log_sums,
-    slope,
-    mean,
-    to_target,
-    heads,
-    width,
-    leak: tl.constexpr,
-    sums: tl.constexpr,
-    many: tl.constexpr,
-    block: tl.constexpr,
-    neighbours: tl.constexpr,
-):
-    """The slope of a node's target, along the edges that enter it."""
-    row = tl.load(order + tl.program_id(0)).to(tl.int64)
-    head = tl.program_id(1) * many + tl.arange(0, many)
-    column = tl.arange(0, block)
+    column = tl.arange(0, span)
     begin = tl.load(starts + row)
     end = tl.load(starts + row + 1)
     shift = _own(target, row, head, heads, sums)
     log_sum = _own(log_sums, row, head, heads, sums)
-    own = _own_wide(slope, row, head, heads, column, width, sums)
-    gathered = _own_wide(out, row, head, heads, column, width, sums)
-    middle = tl.sum(own * gathered, 1)
-    total = tl.zeros([many], sums)
+    gathered = tl.zeros([neighbours, many, span], sums)
+    positive = tl.zeros([neighbours, many, span], sums)
     for entry in range(begin, end + 1, neighbours):
         node, real = _nodes(columns, entry, end, row, neighbours)
-        score = _pick(source, node, head, heads, sums) + shift[None, :]
+        there = real & (head < heads)[None, :]
+        score = _pick(source, node, head, heads, there, sums) + shift[None, :]
         weight = tl.exp(_bent(score, score, leak) - log_sum[None, :])
-        picked = _pick_wide(x, node, real, head, heads, column, width, sums)
-        pull = tl.sum(own[None, :, :] * picked, 2) - middle[None, :]
-        total += tl.sum(tl.where(real, _bent(score, weight * pull, leak), 0), 0)
-    _keep(mean, middle, row, head, heads)
-    _keep(to_target, total, row, head, heads)
+        picked = _pick_wide(x, node, there, head, heads, column, width, sums)
+        if learning:
+            signed = tl.where(score > 0, weight, -weight)[:, :, None]
+            gathered += tl.abs(signed) * picked
+            positive += tl.maximum(signed, 0) * picked
+        else:
+            gathered += weight[:, :, None] * picked
+    found = tl.sum(gathered, 0)
+    _keep_wide(out, found, row, head, heads, column, width)
+    if learning:
+        part = _own(share, row, head, heads, sums)
+        leaning = (1 - leak) * (tl.sum(positive, 0) - part[:, None] * found)
+        _keep_wide(lean, leaning, row, head, heads, column, width)
+
+
+@triton.jit
+def to_target(
+    out,
+    lean,
+    slope,
+    mean,
+    to_target,
+    pairs,
+    width: tl.constexpr,
+    sums: tl.constexpr,
+    many: tl.constexpr,
+    span: tl.constexpr,
+):
+    """The slopes of targets, and what the slopes of weights have in common."""
+    pair = tl.program_id(0).to(tl.int64) * many + tl.arange(0, many)
+    column = tl.arange(0, span)
+    place = pair[:, None] * width + column[None, :]
+    there = (pair < pairs)[:, None] & (column < width)[None, :]
+    pull = tl.load(slope + place, mask=there, other=0).to(sums)
+    gathered = tl.load(out + place, mask=there, other=0).to(sums)
+    leaning = tl.load(lean + place, mask=there, other=0).to(sums)
+    tl.store(mean + pair, tl.sum(pull * gathered, 1), mask=pair < pairs)
+    total = tl.sum(pull * leaning, 1).to(to_target.dtype.element_ty)
+    tl.store(to_target + pair, total, mask=pair < pairs)
 
 
 @triton.jit
@@ -166,33 +200,37 @@ def to_source(
     to_x,
     to_source,
     heads,
-    width,
+    width: tl.constexpr,
     leak: tl.constexpr,
     sums: tl.constexpr,
     many: tl.constexpr,
-    block: tl.constexpr,
+    span: tl.constexpr,
     neighbours: tl.constexpr,
 ):
     """The slopes of a node's x and source, along the edges that leave it."""
     row = tl.load(order + tl.program_id(0)).to(tl.int64)
     head = tl.program_id(1) * many + tl.arange(0, many)
-    column = tl.arange(0, block)
+    column = tl.arange(0, span)
     begin = tl.load(starts + row)
     end = tl.load(starts + row + 1)
     shift = _own(source, row, head, heads, sums)
-    own = _own_wide(x, row, head, heads, column, width, sums)
-    total = tl.zeros([many], sums)
-    gathered = tl.zeros([many, block], sums)
+    missed = tl.zeros([neighbours, many], sums)
+    gathered = tl.zeros([neighbours, many, span], sums)
+    positive = tl.zeros([neighbours, many, span], sums)
     for entry in range(begin, end + 1, neighbours):
         node, real = _nodes(columns, entry, end, row, neighbours)
-        score = _pick(target, node, head, heads, sums) + shift[None, :]
-        log_sum = _pick(log_sums, node, head, heads, sums)
+        there = real & (head < heads)[None, :]
+        score = _pick(target, node, head, heads, there, sums) + shift[None, :]
+        log_sum = _pick(log_sums, node, head, heads, there, sums)
         weight = tl.exp(_bent(score, score, leak) - log_sum)
-        weight = tl.where(real, weight, 0)
-        picked = _pick_wide(slope, node, real, head, heads, column, width, sums)
-        pull = tl.sum(own[None, :, :] * picked, 2)
-        pull -= _pick(mean, node, head, heads, sums)
-        total += tl.sum(_bent(score, weight * pull, leak), 0)
-        gathered += tl.sum(weight[:, :, None] * picked, 0)
-    _keep(to_source, total, row, head, heads)
-    _keep_wide(to_x, gathered, row, head, heads, column, width)
+        middle = _pick(mean, node, head, heads, there, sums)
+        missed += _bent(score, weight, leak) * middle
+        picked = _pick_wide(slope, node, there, head, heads, column, width, sums)
+        signed = tl.where(score > 0, weight, -weight)[:, :, None]
+        gathered += tl.abs(signed) * picked
+        positive += tl.maximum(signed, 0) * picked
+    found = tl.sum(gathered, 0)
+    _keep_wide(to_x, found, row, head, heads, column, width)
+    own = _own_wide(x, row, head, heads, column, width, sums)
+    bent = leak * found + (1 - leak) * tl.sum(positive, 0)
+    _keep(to_source, tl.sum(own * bent, 1) - tl.sum(missed, 0), row, head, heads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
@@ -22,49 +23,52 @@ def attended_sum(
 
     The weight of j is exp(LeakyReLU(source_j + target_i)), over the sum of all of i's.
     """
-    return AttendedSum.apply(rows, x, source, target)[0]
+    return AttendedSum.apply(rows, torch.is_grad_enabled(), x, source, target)[0]
 
 
 class AttendedSum(Function):
     """Weights are never stored: backward finds them again from the logs of their sums.
 
-    Forward gathers along edges that enter a node. So does the slope of its target; the
-    slopes of x and source gather along edges that leave it.
+    Forward gathers along edges that enter a node, and what the slope of its target
+    needs with it; the slopes of x and source gather along edges that leave it.
     """
 
     @staticmethod
     def forward(
-        rows: Rows, x: Tensor, source: Tensor, target: Tensor
-    ) -> tuple[Tensor, Tensor]:
+        rows: Rows, learning: bool, x: Tensor, source: Tensor, target: Tensor
+    ) -> attention.Attended:
         kernels = kernels_of(x.device, attention.__name__)
-        return kernels.attend(rows, x, source, target)
+        return kernels.attend(rows, x, source, target, learning=learning)
 
     @staticmethod
     def setup_context(
-        ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
+        ctx: Any, inputs: tuple[Any, ...], output: attention.Attended
     ) -> None:
         ctx.rows = inputs[0]
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(*inputs[1:], *output)
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*inputs[2:], *output)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, slope: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, slope: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         kernels = kernels_of(slope.device, attention.__name__)
-        return None, *kernels.attend_back(ctx.rows, *ctx.saved_tensors, slope)
+        return None, None, *kernels.attend_back(ctx.rows, *ctx.saved_tensors, slope)
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], rows: Rows, *inputs: Tensor
-    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        rows: Rows,
+        learning: bool,
+        *inputs: Tensor,
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         """A stack of runs is more heads."""
         runs = info.batch_size
         heads = [
             one[:, None].expand(-1, runs, *one.shape[1:])
             if dim is None
             else one.movedim(dim, 1)
-            for one, dim in zip(inputs, in_dims[1:], strict=True)
+            for one, dim in zip(inputs, in_dims[2:], strict=True)
         ]
-        found = AttendedSum.apply(rows, *(one.flatten(1, 2) for one in heads))
-        out, log_sums = (one.unflatten(1, (runs, -1)) for one in found)
-        return (out, log_sums), (1, 1)
+        found = AttendedSum.apply(rows, learning, *(one.flatten(1, 2) for one in heads))
+        return tuple(one.unflatten(1, (runs, -1)) for one in found), (1, 1, 1)
