@@ -169,9 +169,9 @@ class Adjacency(Rows):
         values = None if self.values is None else self.values[entries]
         return Adjacency(starts - starts[0], self.columns[entries], self.width, values)
 
-    def induced(self, ids: Ids) -> Adjacency:
-        """The entries between distinct `ids`, renumbered by their place in `ids`."""
-        cut = kernels_of(self.columns.device).induced(self, ids)
+    def induced(self, ids: Ids, part: Ids | None = None) -> Adjacency:
+        """The entries between distinct `ids`, or of like parts of them, renumbered."""
+        cut = kernels_of(self.columns.device).induced(self, ids, part)
         return Adjacency(*cut)._known_symmetric(self._is_known_symmetric)
 
     def symmetric(self) -> Adjacency:

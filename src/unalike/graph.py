@@ -195,9 +195,9 @@ class Graph(Counted):
         """Some nodes with all their edges, to known and unknown ends alike."""
         return self._cut(ids, self.adjacency.rows(ids))
 
-    def induced(self, ids: Ids) -> Graph:
-        """Some nodes with the edges among them."""
-        return self._cut(ids, self.adjacency.induced(ids))
+    def induced(self, ids: Ids, part: Ids | None = None) -> Graph:
+        """Some nodes with the edges among them, or among those of like parts."""
+        return self._cut(ids, self.adjacency.induced(ids, part))
 
     def leading(self, count: int) -> Graph:
         """The first nodes with all their edges, in the same memory."""

@@ -17,6 +17,9 @@ Weight = Float[Tensor, "*runs nodes"]
 Grades = Float[Tensor, "*runs"]
 Confusion = Float[Tensor, "*runs classes classes"]
 
+TINY = 1e-30
+"""Less than any weight that counts."""
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -98,7 +101,7 @@ def cross_entropy(scores: Scores, labels: Labels, weight: Weight) -> Grades:
     """Minus the log of the share that a softmax gives to the right class."""
     chosen = labels.clamp(min=0).expand(scores.shape[:-1])
     told = F.cross_entropy(scores.flatten(0, -2), chosen.flatten(), reduction="none")
-    return _mean(told.view(chosen.shape), weight)
+    return _loss(told.view(chosen.shape), weight)
 
 
 def two_column_cross_entropy(scores: Scores, labels: Labels, weight: Weight) -> Grades:
@@ -107,11 +110,16 @@ def two_column_cross_entropy(scores: Scores, labels: Labels, weight: Weight) -> 
     told = F.binary_cross_entropy_with_logits(
         scores, target.expand_as(scores), reduction="none"
     )
-    return _mean(told.mean(-1), weight)
+    return _loss(told.mean(-1), weight)
 
 
 def _mean(value: Weight, weight: Weight) -> Grades:
     return (value * weight).sum(-1) / weight.sum(-1)
+
+
+def _loss(value: Weight, weight: Weight) -> Grades:
+    """The mean; nothing where no node counts, so that nothing is learned from it."""
+    return (value * weight).sum(-1) / weight.sum(-1).clamp(min=TINY)
 
 
 def _from(part: Weight, place: Int[Tensor, "*runs nodes"]) -> Weight:

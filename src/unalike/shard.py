@@ -24,7 +24,7 @@ class RowsAlone(Adjacency):
     def to_scipy(self) -> NoReturn:
         self._refuse()
 
-    def induced(self, ids: Ids) -> NoReturn:
+    def induced(self, ids: Ids, part: Ids | None = None) -> NoReturn:
         self._refuse()
 
     def __matmul__(

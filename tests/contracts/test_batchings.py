@@ -11,6 +11,7 @@ from sources import modules
 
 from unalike import UserError
 from unalike.batchings import BATCHINGS
+from unalike.batchings import batching as batching_module
 from unalike.batchings.batching import Batching
 
 SMALL = {
@@ -150,12 +151,22 @@ def test_no_other_chance_is_used(name):
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
+@pytest.fixture
+def one_by_one(monkeypatch):
+    """Pieces are scored each by itself, as those of large graphs are."""
+    monkeypatch.setattr(batching_module, "ENTRIES_AT_ONCE", 0)
+
+
+def covering(name, scoring, graph):
+    batching = small(name) if scoring is None else small(name, scoring=scoring)
+    return list(batching.cover(graph, seeded()))
+
+
 @pytest.mark.parametrize("kind", GRAPHS)
 @pytest.mark.parametrize(("name", "scoring"), SCORINGS)
-def test_a_cover_holds_every_node_once(name, scoring, kind):
+def test_a_cover_holds_every_node_once(name, scoring, kind, one_by_one):
     graph = GRAPHS[kind]
-    batching = small(name) if scoring is None else small(name, scoring=scoring)
-    pieces = list(batching.cover(graph, seeded()))
+    pieces = covering(name, scoring, graph)
     found = torch.cat([piece.ids for piece in pieces])
     assert found.sort().values.tolist() == list(range(graph.num_nodes))
     dense = graph.adjacency.to_dense()
@@ -163,13 +174,44 @@ def test_a_cover_holds_every_node_once(name, scoring, kind):
         assert torch.equal(piece.adjacency.to_dense(), dense[piece.ids][:, piece.ids])
 
 
+def as_one(pieces, nodes):
+    """The edges of all pieces, between the nodes of the graph."""
+    dense = torch.zeros(nodes, nodes)
+    for piece in pieces:
+        dense[piece.ids[:, None], piece.ids] = piece.adjacency.to_dense()
+    return dense
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
 @pytest.mark.parametrize(("name", "scoring"), SCORINGS)
-def test_the_cover_is_the_graph_unless_told(name, scoring):
+def test_small_pieces_are_scored_side_by_side(name, scoring, kind, monkeypatch):
+    graph = GRAPHS[kind]
+    (joined,) = covering(name, scoring, graph)
+    assert graph.directed or joined.adjacency.is_symmetric
+    monkeypatch.setattr(batching_module, "ENTRIES_AT_ONCE", 0)
+    alone = covering(name, scoring, graph)
+    assert torch.equal(joined.ids, torch.arange(graph.num_nodes))
+    assert torch.equal(joined.features.to_dense(), graph.features.to_dense())
+    assert torch.equal(joined.labels, graph.labels)
+    nodes = graph.num_nodes
+    assert torch.equal(as_one([joined], nodes), as_one(alone, nodes))
+
+
+@pytest.mark.parametrize(("name", "scoring"), SCORINGS)
+def test_the_cover_is_the_graph_unless_told(name, scoring, one_by_one):
     graph = suiting(nodes=100)
-    batching = small(name) if scoring is None else small(name, scoring=scoring)
     assert next(small(name).cover(graph, seeded())) is graph
     counts = {"parts": 10, "batches": {"clusters": 2}.get(name, 4)}
-    assert len(list(batching.cover(graph, seeded()))) == counts.get(scoring, 1)
+    assert len(covering(name, scoring, graph)) == counts.get(scoring, 1)
+
+
+def test_as_many_pieces_side_by_side_as_have_so_many_entries(monkeypatch):
+    graph = suiting(nodes=100)
+    monkeypatch.setattr(batching_module, "ENTRIES_AT_ONCE", 400)
+    pieces = covering("random-parts", "parts", graph)
+    loads = [int(graph.adjacency.degrees[piece.ids].sum()) for piece in pieces]
+    assert 1 < len(pieces) < 10
+    assert max(loads) <= 400
 
 
 @pytest.mark.parametrize(("name", "scoring"), [one for one in SCORINGS if one[1]])

@@ -237,3 +237,7 @@ def test_induced(weighted):
     cut = rows.to("cuda").induced(ids.cuda())
     assert cut.columns.is_cuda
     assert torch.equal(cut.to_dense(), rows.to_dense()[ids][:, ids])
+    part = ids % 3
+    cut = rows.to("cuda").induced(ids.cuda(), part.cuda())
+    apart = rows.to_dense()[ids][:, ids] * (part[:, None] == part)
+    assert torch.equal(cut.to_dense(), apart)

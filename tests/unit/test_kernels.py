@@ -164,17 +164,22 @@ def test_steps_are_those_of_torch(kernels):
             torch.testing.assert_close(weights.now[:, place], run.detach())
 
 
+@pytest.mark.parametrize("parts", [None, 1, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("ids", [[], [3], [0, 4, 9], [9, 0, 4, 8, 2], range(10)])
-def test_induced(ids, wide, weighted):
+def test_induced(ids, wide, weighted, parts):
     rows = random_rows((10, 10), weighted=weighted)
     if wide:
         rows = Adjacency(rows.starts, rows.columns.long(), 10, rows.values)
     ids = torch.tensor(ids, dtype=torch.int64)
+    part = None if parts is None else ids % parts
+    wanted = rows.to_dense()[ids][:, ids]
+    if part is not None:
+        wanted *= part[:, None] == part
     for kernels in (cpu, plain):
-        cut = kernels.induced(rows, ids)
-        assert torch.equal(Adjacency(*cut).to_dense(), rows.to_dense()[ids][:, ids])
+        cut = kernels.induced(rows, ids, part)
+        assert torch.equal(Adjacency(*cut).to_dense(), wanted)
         assert cut.columns.dtype == rows.columns.dtype
         inside = cut.starts[:-1].repeat_interleave(cut.starts.diff())
         rises = cut.columns.diff() > 0

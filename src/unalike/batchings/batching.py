@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.adjacency import Ids
+from unalike.adjacency import Adjacency, Ids
 from unalike.graph import Graph
 
 
@@ -31,6 +31,9 @@ class Batch:
 Cut = Callable[[], Batch]
 """A batch that is drawn, and cut out of the graph when it is called for."""
 
+ENTRIES_AT_ONCE = 2**22
+"""Entries of the rows of pieces that are scored side by side."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Batching(ABC):
@@ -38,6 +41,14 @@ class Batching(ABC):
 
     cuts_anywhere: ClassVar[bool] = False
     """Can it cut a graph that lies on a card? Otherwise batches are carried there."""
+
+    @property
+    def looks_at_train(self) -> bool:
+        """Do train nodes decide which nodes a batch has, and not only their weights?
+
+        Runs on different splits have the same batches where they do not.
+        """
+        return False
 
     @property
     def mover(self) -> str:
@@ -67,7 +78,7 @@ class Batching(ABC):
         return (cut() for cut in self.drawn(graph, train, chance))
 
     def cover(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
-        """Pieces to score: every node is in exactly one of them."""
+        """Graphs to score: every node is in exactly one of them."""
         yield graph
 
 
@@ -79,11 +90,33 @@ def weight_of_train(graph: Graph, train: Ids) -> Float[Tensor, " nodes"]:
 
 
 def induced_graphs(graph: Graph, pieces: Iterable[Ids]) -> Iterator[Graph]:
-    """The subgraphs that pieces induce; empty pieces are left out."""
+    """The subgraphs that pieces induce, as many side by side as fit into one graph.
+
+    No edge leads from one to another, so each is scored as if it were alone.
+    """
     learn_symmetry(graph)
+    for group in _groups(graph.adjacency, pieces):
+        ids, order = torch.cat(group).sort()
+        sizes = torch.tensor([len(piece) for piece in group], device=ids.device)
+        numbers = torch.arange(len(group), device=ids.device)
+        yield graph.induced(ids, numbers.repeat_interleave(sizes)[order])
+
+
+def _groups(rows: Adjacency, pieces: Iterable[Ids]) -> Iterator[list[Ids]]:
+    """Pieces that have so many entries together; empty pieces are left out."""
+    group: list[Ids] = []
+    held = 0
     for ids in pieces:
-        if len(ids):
-            yield graph.induced(ids)
+        if not len(ids):
+            continue
+        entries = int(rows.loads[ids].sum())
+        if group and held + entries > ENTRIES_AT_ONCE:
+            yield group
+            group, held = [], 0
+        group.append(ids)
+        held += entries
+    if group:
+        yield group
 
 
 def induced_batches(

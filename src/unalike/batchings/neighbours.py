@@ -39,6 +39,10 @@ class Neighbours(Batching):
             told = ", ".join(map(str, self.fan_out)) or "empty"
             raise UserError(f"fan_out is {told}; it needs numbers of at least 1.")
 
+    @property
+    def looks_at_train(self) -> bool:
+        return True
+
     def share(self, processes: int) -> Neighbours:
         return replace(self, size=ceil(self.size / processes))
 

@@ -41,6 +41,10 @@ class Rows(Batching):
         at_least_one(self, "size", "parts")
 
     @property
+    def looks_at_train(self) -> bool:
+        return self.style == "shuffled"
+
+    @property
     def mover(self) -> str:
         return self.tables
 

@@ -197,14 +197,17 @@ def gather_adamw(
     adamw(weights, gathered.view_as(weights.now), step)
 
 
-def induced(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:
-    """The entries between distinct `ids`, renumbered by their place in `ids`."""
+def induced(
+    rows: Rows, ids: Int[Tensor, " ids"], part: Int[Tensor, " ids"] | None = None
+) -> Parts:
+    """The entries between distinct `ids`, or of like parts of them, renumbered."""
     columns, chosen, size = rows.columns.numpy(), ids.numpy(), len(ids)
     place = np.full(rows.width, -1, columns.dtype)
     place[chosen] = np.arange(size, dtype=columns.dtype)
     weights = np.empty(0, np.float32) if rows.values is None else rows.values.numpy()
     bounds = (rows.starts[ids].numpy(), rows.starts[ids + 1].numpy())
-    starts, found, kept = _cut(*bounds, columns, weights, place)
+    apart = np.empty(0, np.int64) if part is None else part.numpy()
+    starts, found, kept = _cut(*bounds, columns, weights, place, apart)
     if (chosen[1:] < chosen[:-1]).any():
         _sort(starts, found, kept)
     values = None if rows.values is None else torch.from_numpy(kept)
@@ -212,7 +215,7 @@ def induced(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:
 
 
 @compiled()
-def _cut(first, last, columns, weights, place):
+def _cut(first, last, columns, weights, place, part):
     """One thread, so that many small batches do not wait for others to wake up."""
     room = (last - first).sum() + 1
     starts = np.zeros(len(first) + 1, np.int64)
@@ -226,7 +229,10 @@ def _cut(first, last, columns, weights, place):
             found[end] = column
             if len(weights):
                 kept[end] = weights[entry]
-            end += column >= 0
+            inside = column >= 0
+            if len(part):
+                inside = inside and part[column] == part[row]
+            end += inside
         starts[row + 1] = end
     return starts, found[:end].copy(), kept[:end].copy()
 

@@ -92,8 +92,10 @@ def gather_adamw(
     adamw(weights, gathered.view_as(weights.now), step)
 
 
-def induced(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:
-    """The entries between distinct `ids`, renumbered by their place in `ids`."""
+def induced(
+    rows: Rows, ids: Int[Tensor, " ids"], part: Int[Tensor, " ids"] | None = None
+) -> Parts:
+    """The entries between distinct `ids`, or of like parts of them, renumbered."""
     size, device = len(ids), ids.device
     place = torch.full((rows.width,), -1, dtype=torch.int64, device=device)
     place[ids] = torch.arange(size, device=device)
@@ -103,6 +105,8 @@ def induced(rows: Rows, ids: Int[Tensor, " ids"]) -> Parts:
     entry = shift[row] + torch.arange(len(row), device=device)
     column = place[rows.columns[entry].long()]
     inside = column >= 0
+    if part is not None:
+        inside &= part[row] == part[column]
     row, column, entry = row[inside], column[inside], entry[inside]
     order = (row * size + column).argsort()
     starts = torch.zeros(size + 1, dtype=torch.int64, device=device)

@@ -200,11 +200,11 @@ def solve_stack(
 
 
 def stacks(runs: Sequence[Run], size: int) -> Iterator[list[int]]:
-    """Runs that train at once; those that learn from batches share a split."""
+    """Runs that train at once; they share a split where that decides on batches."""
     together: dict[bytes, list[int]] = defaultdict(list)
     for number, run in enumerate(runs):
-        whole = isinstance(run.batching, Full)
-        together[b"" if whole else run.task.train.numpy().tobytes()].append(number)
+        split = run.task.train.numpy().tobytes()
+        together[split if run.batching.looks_at_train else b""].append(number)
     for members in together.values():
         for begin in range(0, len(members), size):
             yield members[begin : begin + size]

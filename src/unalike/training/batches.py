@@ -15,9 +15,11 @@ from unalike.adjacency import Ids
 from unalike.batchings.batching import Batch, Batching
 from unalike.batchings.prefetch import Prefetch
 from unalike.graph import Graph
+from unalike.metrics import TINY
 from unalike.task import Task
 from unalike.training.carry import carried
 from unalike.training.descent import Slopes, descend, slopes_of
+from unalike.training.roles import Roles
 from unalike.training.scoring import on_host, rows_of, score
 from unalike.training.state import State
 from unalike.training.turns import average, mean_slopes, own_batches
@@ -26,15 +28,18 @@ from unalike.training.world import World
 
 @dataclass(eq=False)
 class BatchEpochs:
-    """Epochs over batches, of runs that share a split.
+    """Epochs over batches, which all runs of a stack learn from.
 
-    The batches of an epoch depend on the seed and the number of the epoch alone, so
-    that training goes on from a checkpoint as if it had not been stopped.
+    The batches of an epoch depend on the seed of the first run and the number of the
+    epoch alone, so that training goes on from a checkpoint as if it had not been
+    stopped. A run that has no train node in a batch moves on without a slope.
     """
 
     state: State
     graph: Graph
     task: Task
+    """That of the first run."""
+    roles: Roles
     batching: Batching
     device: torch.device
     world: World = field(default_factory=World)
@@ -59,9 +64,9 @@ class BatchEpochs:
         average(self.state.stack.buffers.values(), self.world)
         for table in self.state.stack.tables.values():
             table.settle(self.state.last_step())
-        scores = self._score(self.task.valid, chance, best=False)
-        labels = self.graph.labels[self.task.valid.to(self.graph.labels.device)]
-        weight = torch.ones(scores.shape[:2], device=self.device)
+        valid, weight = self.roles.valid, self.roles.grade[self.roles.split]
+        scores = self._score(valid, chance, best=False)
+        labels = self.graph.labels[valid.to(self.graph.labels.device)]
         grade = self.task.metric.grade(scores, labels.to(self.device), weight)
         self.world.follow_first(grade)
         self.state.note_grade(grade)
@@ -87,25 +92,26 @@ class BatchEpochs:
         losses: list[Tensor] = []
         counts: list[Tensor] = []
         shared = self.batching.share(self.world.size)
-        drawn = shared.drawn(self.graph, self.task.train, chance)
+        drawn = shared.drawn(self.graph, self.roles.train, chance)
         own = own_batches(drawn, self.world)
         batches = Prefetch(carried(own, self.device))
         for batch in batches:
             slopes = mean_slopes(self._slopes(batch), self.world, counts=batch.counts)
             descend(self.state, slopes)
             losses.append(slopes.loss)
-            counts.append(slopes.weight[0])
+            counts.append(slopes.weight)
             self.entries += batch.graph.adjacency.num_entries
         self.waited += batches.waited
         self.learned += time.perf_counter() - began
         if losses:
-            shares = torch.stack(counts) / torch.stack(counts).sum()
-            self.state.note_loss(shares @ torch.stack(losses))
+            weight = torch.stack(counts)
+            self.state.note_loss(
+                (weight * torch.stack(losses)).sum(0) / weight.sum(0).clamp(min=TINY)
+            )
 
     def _slopes(self, batch: Batch) -> Slopes:
         stack, graph = self.state.stack, batch.graph
-        weight = batch.weight * self.task.weights_of(graph.labels)
-        weight = weight.expand(stack.num_runs, -1)
+        weight = self.roles.weight(graph.ids, batch.weight)
         metric = self.task.metric
         return slopes_of(stack, graph, weight, stack.products(graph), metric)
 

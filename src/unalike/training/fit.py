@@ -21,6 +21,7 @@ from unalike.training.checkpoint import Checkpoint, Saver
 from unalike.training.epoch import Epochs
 from unalike.training.network import Network
 from unalike.training.plan import Plan, show_labels
+from unalike.training.roles import Roles
 from unalike.training.settings import Training
 from unalike.training.stack import Share, Stack
 from unalike.training.state import State
@@ -135,7 +136,8 @@ def begin(
     # Processes that divide columns work on the same batch, each on its own of them.
     divides = state.stack.template.row_wise
     world = World() if divides else state.stack.world
-    return BatchEpochs(state, source, task, batching, device, world)
+    roles = Roles.of([run.task for run in runs], graph, device)
+    return BatchEpochs(state, source, task, roles, batching, device, world)
 
 
 def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:

@@ -87,7 +87,7 @@ class Plan:
         every_row: bool = False,
     ) -> Plan:
         """Train and valid rows; all rows, where those of a batch mix."""
-        train, valid = _members(tasks, "train"), _members(tasks, "valid")
+        train, valid = members(tasks, "train"), members(tasks, "valid")
         learns = torch.ones_like(train[0]) if mixes else train.any(0)
         grades = torch.ones_like(valid[0]) if every_row else valid.any(0)
         order = torch.cat(
@@ -103,7 +103,7 @@ class Plan:
         return cls(
             rows=rows,
             learn=learn,
-            learn_weight=_weights(tasks, graph, train)[:, learn.ids],
+            learn_weight=train_weights(tasks, graph, train)[:, learn.ids],
             grade=grade,
             grade_weight=valid[:, grade.ids].float(),
         )
@@ -111,8 +111,8 @@ class Plan:
     @classmethod
     def of_whole(cls, tasks: Sequence[Task], graph: Graph) -> Plan:
         """The whole graph for every purpose."""
-        train, valid = _members(tasks, "train"), _members(tasks, "valid")
-        weights = _weights(tasks, graph, train)
+        train, valid = members(tasks, "train"), members(tasks, "valid")
+        weights = train_weights(tasks, graph, train)
         return cls(graph, graph, weights, graph, valid.float())
 
     def sparing(self) -> Plan:
@@ -141,15 +141,17 @@ def show_labels(tasks: Sequence[Task]) -> Graph:
     return replace(tasks[0].graph, labels=labels)
 
 
-def _weights(
+def train_weights(
     tasks: Sequence[Task], graph: Graph, train: Bool[Tensor, "runs nodes"]
 ) -> Float[Tensor, "runs nodes"]:
+    """What each run learns from the nodes."""
     return train * torch.stack([task.weights_of(graph.labels) for task in tasks])
 
 
-def _members(tasks: Sequence[Task], part: str) -> Bool[Tensor, "runs nodes"]:
-    members = torch.zeros(len(tasks), tasks[0].graph.num_nodes, dtype=torch.bool)
+def members(tasks: Sequence[Task], part: str) -> Bool[Tensor, "runs nodes"]:
+    """Which nodes are in the train or valid part of each run."""
+    found = torch.zeros(len(tasks), tasks[0].graph.num_nodes, dtype=torch.bool)
     for run, task in enumerate(tasks):
         ids: Ids = getattr(task, part)
-        members[run, ids] = True
-    return members
+        found[run, ids] = True
+    return found

@@ -21,6 +21,7 @@ from torch import Tensor
 from unalike.adjacency import Adjacency
 from unalike.batchings.batching import Batch, Cut
 from unalike.kernels import kernels_of
+from unalike.metrics import TINY
 from unalike.training.descent import Slopes
 from unalike.training.world import World
 
@@ -50,7 +51,7 @@ def mean_slopes(own: Slopes, world: World, *, counts: bool) -> Slopes:
     weight = counts * own.weight[:, None]
     means = [own.loss[:, None], own.rest, *gradients]
     weighed, *sums = sum_of([weight, *(weight * mean for mean in means)], world)
-    loss, rest, *tables = (part / weighed for part in sums)
+    loss, rest, *tables = (part / weighed.clamp(min=TINY) for part in sums)
     return Slopes(
         loss=loss[:, 0],
         weight=weighed[:, 0],

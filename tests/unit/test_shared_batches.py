@@ -1,0 +1,118 @@
+"""Batches that runs on several splits learn from together."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from graphs import suiting, tasks_of
+
+from unalike import GCN, LINKX, Training
+from unalike.batchings import BATCHINGS
+from unalike.methods.method import solve_stack, stacks
+from unalike.metrics import ROC_AUC
+from unalike.training.fit import Run
+
+QUICK = Training(epochs=5)
+SHARED = {
+    "clusters": {"parts": 6, "at_once": 2, "scoring": "batches"},
+    "random-parts": {"parts": 4},
+    "saint-nodes": {"budget": 80, "scoring": "parts"},
+    "saint-walks": {"roots": 40},
+    "saint-edges": {"budget": 60, "normalised": True},
+}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Partitions are kept away from real data."""
+    monkeypatch.setenv("UNALIKE_DATA", str(tmp_path))
+
+
+def gcn(name):
+    batching = BATCHINGS[name](**SHARED[name])
+    return GCN(hidden=8, dropout=0.0, batching=batching, training=QUICK)
+
+
+def linkx(**settings):
+    batching = BATCHINGS["rows"](size=50, parts=3, **settings)
+    return LINKX(hidden=4, batching=batching, training=QUICK)
+
+
+METHODS = {name: gcn(name) for name in SHARED} | {"rows": linkx(style="paper")}
+
+
+def alike(count=2, **settings):
+    """Tasks on several splits, whose chance begins alike."""
+    return [replace(task, seed=3) for task in tasks_of(suiting(), count, **settings)]
+
+
+def together(method, tasks):
+    """Which of the tasks train in one stack."""
+    runs = [Run(method.network, task, QUICK, method.batching) for task in tasks]
+    return list(stacks(runs, 10))
+
+
+def assert_alike(found, wanted):
+    torch.testing.assert_close(
+        torch.tensor(found.curve.losses), torch.tensor(wanted.curve.losses)
+    )
+    assert found.curve.grades == pytest.approx(wanted.curve.grades)
+    assert found.curve.best_epoch == wanted.curve.best_epoch
+    torch.testing.assert_close(found.scores, wanted.scores, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_run_beside_other_splits_is_that_run_alone(name):
+    method, tasks = METHODS[name], alike(3)
+    assert together(method, tasks) == [[0, 1, 2]]
+    solutions = solve_stack([method] * 3, tasks)
+    for task, solution in zip(tasks, solutions, strict=True):
+        assert_alike(solution, method.solve(task))
+
+
+@pytest.mark.parametrize("name", ["random-parts", "rows"])
+def test_settings_and_splits_share_a_stack(name):
+    faster = replace(METHODS[name], training=Training(epochs=5, lr=0.03))
+    pairs = [(one, task) for task in alike() for one in (METHODS[name], faster)]
+    solutions = solve_stack(*zip(*pairs, strict=True))
+    for (method, task), solution in zip(pairs, solutions, strict=True):
+        assert_alike(solution, method.solve(task))
+
+
+LOOKING = {
+    "rows": linkx(),
+    "neighbours": GCN(batching=BATCHINGS["neighbours"]()),
+}
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_splits_whose_train_nodes_decide_on_batches_are_apart(name):
+    assert together(LOOKING[name], alike()) == [[0], [1]]
+
+
+def test_classes_weigh_what_they_do_on_each_split():
+    tasks = [
+        replace(task, class_weights=torch.tensor(weights))
+        for task, weights in zip(alike(), ([1.0, 5.0], [3.0, 1.0]), strict=True)
+    ]
+    method = METHODS["random-parts"]
+    for task, solution in zip(tasks, solve_stack([method] * 2, tasks), strict=True):
+        assert_alike(solution, method.solve(task))
+
+
+def test_another_metric():
+    tasks = alike(metric=ROC_AUC)
+    method = METHODS["clusters"]
+    for task, solution in zip(tasks, solve_stack([method] * 2, tasks), strict=True):
+        assert_alike(solution, method.solve(task))
+
+
+def test_a_run_may_have_nothing_to_learn_from_a_batch():
+    usual, poor = alike()
+    poor = replace(poor, train=poor.train[:1])
+    method = METHODS["random-parts"]
+    rich, found = solve_stack([method] * 2, [usual, poor])
+    assert_alike(rich, method.solve(usual))
+    assert torch.tensor(found.curve.losses).isfinite().all()
+    assert found.scores.isfinite().all()
+    assert found.curve.losses[-1] < found.curve.losses[0]
