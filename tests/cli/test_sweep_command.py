@@ -1,5 +1,6 @@
 """`unalike sweep`, `unalike table` and `unalike results`, from recipe to table."""
 
+import gzip
 import json
 import signal
 import subprocess
@@ -129,6 +130,23 @@ def test_results_go_out_and_come_in(folder, swept, capsys):
     assert main(["results", "import", "all.gz", *other]) == 0
     assert capsys.readouterr().out == "24 runs, 0 new.\n"
     assert told(capsys, "sweep", "mine.toml", "--dry-run", *other)["left"] == 0
+
+
+def test_what_is_bulky_may_be_left_out(folder, swept, capsys):
+    def lines(*words):
+        assert told(capsys, "results", "export", "some.gz", *words) == {"runs": 24}
+        with gzip.open("some.gz", "rt") as file:
+            return [json.loads(line) for line in file.readlines()[1:]]
+
+    whole = lines()
+    assert all(run["curve"] and run["answers"] for run in whole)
+    bare = lines("--no-curves", "--no-answers")
+    dropped = {"curve", "answers"}
+    for run, other in zip(bare, whole, strict=True):
+        assert not (run["curve"] or run.get("answers"))
+        assert {key: run[key] for key in run.keys() - dropped} == {
+            key: other[key] for key in other.keys() - dropped
+        }
 
 
 def test_a_search_instead_of_the_grid(folder, capsys):

@@ -21,6 +21,7 @@ def command(
     *,
     results: str = RESULTS,
     no_curves: bool = False,
+    no_answers: bool = False,
     json: bool = False,
 ) -> None:
     """Write all results into a file, or merge those of a file; nothing is doubled.
@@ -32,30 +33,32 @@ def command(
         file: Compressed lines of JSON, a run each.
         results: The database: sqlite:///FILE or postgresql://USER@HOST/NAME.
         no_curves: Leave out how training went epoch by epoch, most of the file.
+        no_answers: Leave out which classes were taken for which, and how sure answers
+            were, most of the rest; reports draw these.
         json: Print one JSON document instead of words.
     """
     act = lookup(ACTS, do, "thing to do with results")
-    told = act(results, file, not no_curves)
+    told = act(results, file, {"curves": not no_curves, "answers": not no_answers})
     if json:
         answer(told)
     else:
         OUT.print(", ".join(f"{count} {what}" for what, count in told.items()) + ".")
 
 
-def export_to(url: str, file: Path, curves: bool) -> dict[str, Any]:
+def export_to(url: str, file: Path, kept: dict[str, bool]) -> dict[str, Any]:
     """Write the runs of a database."""
     with Results.read(url) as results:
-        return {"runs": write_runs(results, file, curves=curves)}
+        return {"runs": write_runs(results, file, **kept)}
 
 
-def import_from(url: str, file: Path, curves: bool) -> dict[str, Any]:
+def import_from(url: str, file: Path, kept: dict[str, bool]) -> dict[str, Any]:
     """Merge the runs of a file into a database."""
     with Results.open(url) as results:
         total, added = read_runs(results, file)
     return {"runs": total, "new": added}
 
 
-ACTS: dict[str, Callable[[str, Path, bool], dict[str, Any]]] = {
+ACTS: dict[str, Callable[[str, Path, dict[str, bool]], dict[str, Any]]] = {
     "export": export_to,
     "import": import_from,
 }

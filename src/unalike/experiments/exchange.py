@@ -22,14 +22,16 @@ AT_ONCE = 500
 """Runs that are merged in one transaction."""
 
 
-def write_runs(results: Results, path: Path, *, curves: bool = True) -> int:
+def write_runs(
+    results: Results, path: Path, *, curves: bool = True, answers: bool = True
+) -> int:
     """Write every run as a line of compressed JSON; how many there are."""
     partial = path.with_name(f".{path.name}.partial")
     count = 0
     # No time of writing inside: the same runs give the same file.
     with partial.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as file:
         file.write(f"{json.dumps(FORMAT)}\n".encode())
-        for row in results.runs(curves=curves, answers=True):
+        for row in results.runs(curves=curves, answers=answers):
             file.write(f"{json.dumps(_plain(row))}\n".encode())
             count += 1
     partial.replace(path)
@@ -50,7 +52,7 @@ def read_runs(results: Results, path: Path) -> tuple[int, int]:
 
 def _plain(row: Row) -> dict[str, Any]:
     curve = row.get("curve")
-    unknown = KEYS if row["answers"] else KEYS | {"answers"}
+    unknown = KEYS if row.get("answers") else KEYS | {"answers"}
     told = {name: value for name, value in row.items() if name not in unknown}
     return {**told, "curve": curve and b64encode(curve).decode()}
 
