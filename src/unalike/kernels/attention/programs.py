@@ -145,6 +145,7 @@ def attend(
         there = real & (head < heads)[None, :]
         score = _pick(source, node, head, heads, there, sums) + shift[None, :]
         weight = tl.exp(_bent(score, score, leak) - log_sum[None, :])
+        weight = tl.where(there, weight, 0)
         picked = _pick_wide(x, node, there, head, heads, column, width, sums)
         if learning:
             signed = tl.where(score > 0, weight, -weight)[:, :, None]
@@ -223,6 +224,7 @@ def to_source(
         score = _pick(target, node, head, heads, there, sums) + shift[None, :]
         log_sum = _pick(log_sums, node, head, heads, there, sums)
         weight = tl.exp(_bent(score, score, leak) - log_sum)
+        weight = tl.where(there, weight, 0)
         middle = _pick(mean, node, head, heads, there, sums)
         missed += _bent(score, weight, leak) * middle
         picked = _pick_wide(slope, node, there, head, heads, column, width, sums)
