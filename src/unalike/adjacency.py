@@ -14,6 +14,7 @@ from torch import Tensor
 
 from unalike.errors import UserError
 from unalike.kernels import kernels_of
+from unalike.kernels.loops import loops
 from unalike.kernels.rows import Rows
 from unalike.kernels.transpose import transpose
 from unalike.kernels.two_hop import two_hop
@@ -107,8 +108,7 @@ class Adjacency(Rows):
     @cached_property
     def weight_of_loops(self) -> Float[Tensor, " rows"]:
         """The value of each node's edge to itself, 0 where there is none."""
-        loops = self.to_scipy().diagonal().astype(np.float32)
-        return torch.from_numpy(loops).to(self.columns.device)
+        return loops(self)
 
     @cached_property
     def two_hop(self) -> Adjacency:

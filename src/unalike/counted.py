@@ -34,7 +34,7 @@ class Counted(Displayed):
     @cached_property
     def num_loops(self) -> int:
         """Nodes that point at themselves."""
-        return int(self.adjacency.to_scipy().diagonal().astype(bool).sum())
+        return int(self.adjacency.weight_of_loops.count_nonzero())
 
     @property
     def num_edges(self) -> int:

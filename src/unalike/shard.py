@@ -27,6 +27,10 @@ class RowsAlone(Adjacency):
     def induced(self, ids: Ids, part: Ids | None = None) -> NoReturn:
         self._refuse()
 
+    @property
+    def weight_of_loops(self) -> NoReturn:
+        self._refuse()
+
     def __matmul__(
         self, dense: Float[Tensor, "width columns"]
     ) -> Float[Tensor, "rows columns"]:

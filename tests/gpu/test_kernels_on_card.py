@@ -230,6 +230,13 @@ def test_propagation_along_crowded_rows(half, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
+def test_loops(weighted):
+    rows = random_rows((300, 300), weighted=weighted)
+    assert rows.weight_of_loops.any()
+    assert torch.equal(rows.to("cuda").weight_of_loops.cpu(), rows.weight_of_loops)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
 def test_induced(weighted):
     rows = random_rows((300, 300), weighted=weighted)
     assert rows.symmetric().to("cuda").is_symmetric

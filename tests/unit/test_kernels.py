@@ -8,6 +8,7 @@ import torch
 
 from unalike import Adjacency
 from unalike.kernels import cpu, plain
+from unalike.kernels.loops import loops
 from unalike.kernels.update import Step, Weights
 
 PARTS = ("now", "first", "second", "best")
@@ -162,6 +163,18 @@ def test_steps_are_those_of_torch(kernels):
             run.grad = slope[:, place].clone()
             optimiser.step()
             torch.testing.assert_close(weights.now[:, place], run.detach())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 30])
+def test_loops(size, weighted):
+    dense = torch.randn(size, size) * (torch.rand(size, size) < 0.4)
+    dense.fill_diagonal_(0)
+    dense[::2, ::2] += torch.diag(torch.full((len(dense[::2]),), -1.5))
+    source, target = dense.nonzero().T
+    values = dense[source, target] if weighted else None
+    rows = Adjacency.from_edges(source, target, shape=(size, size), values=values)
+    assert torch.equal(loops(rows), rows.to_dense().diagonal())
 
 
 @pytest.mark.parametrize("parts", [None, 1, 3])

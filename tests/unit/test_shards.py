@@ -132,6 +132,7 @@ def test_a_shard_alone_cannot_be_looked_at_from_the_other_side(stored, tmp_path)
         lambda: made.adjacency.symmetric(),
         lambda: made.induced(torch.arange(3)),
         lambda: made.adjacency @ torch.ones(90, 2),
+        lambda: made.num_loops,
         lambda: own_columns(made, World(1, 2)).adjacency.transposed,
         lambda: LINK(directions="both").prepare(made),
     ):
