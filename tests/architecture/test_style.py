@@ -81,3 +81,27 @@ def test_nothing_is_decided_by_the_name_of_a_method_or_dataset():
     assert not offences(
         lambda file: NAMES & {one for one in compared(file) if isinstance(one, str)}
     )
+
+
+def is_compiled(function):
+    return any(
+        isinstance(mark, ast.Call) and getattr(mark.func, "id", "") == "compiled"
+        for mark in function.decorator_list
+    )
+
+
+def sorts(file):
+    """Sorts of numba's in compiled loops, which may be taken for one another."""
+    return [
+        (function.name, node.func.attr)
+        for function in ast.walk(tree(file))
+        if isinstance(function, ast.FunctionDef) and is_compiled(function)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"sort", "argsort", "median", "partition", "unique"}
+    ]
+
+
+def test_compiled_loops_sort_by_our_own_sort():
+    assert not offences(sorts)

@@ -13,6 +13,7 @@ from unalike.draft import Draft
 from unalike.importing.edges import Spill
 from unalike.importing.threads import WORKERS, ahead, in_threads, slices
 from unalike.kernels.compiled import compiled
+from unalike.kernels.sorting import sort_run
 from unalike.progress import Progress
 
 BLOCK = 1 << 30
@@ -152,7 +153,7 @@ def merge_rows(
         begin = length
         own = entries[starts[row] : starts[row + 1]]
         if len(own) < LONG:
-            own.sort()
+            sort_run(own, own[:0], 0, len(own))
         for i in range(len(own)):
             if i == 0 or own[i] != own[i - 1]:
                 loops += own[i] == first + row

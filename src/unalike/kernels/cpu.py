@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from unalike.kernels.compiled import compiled
 from unalike.kernels.copying import copy_run
 from unalike.kernels.rows import Parts, Rows, bounds_of
+from unalike.kernels.sorting import sort_run
 from unalike.kernels.spread import Spread
 from unalike.kernels.update import BETA1, BETA2, EPSILON, Step, Weights
 
@@ -240,8 +241,4 @@ def _cut(first, last, columns, weights, place, part):
 @compiled()
 def _sort(starts, columns, weights):
     for row in range(len(starts) - 1):
-        begin, end = starts[row], starts[row + 1]
-        order = np.argsort(columns[begin:end])
-        columns[begin:end] = columns[begin:end][order]
-        if len(weights):
-            weights[begin:end] = weights[begin:end][order]
+        sort_run(columns, weights, starts[row], starts[row + 1])

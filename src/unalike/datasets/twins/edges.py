@@ -13,6 +13,7 @@ import torch
 from unalike.datasets.ranges import row_ranges
 from unalike.datasets.twins.society import Society
 from unalike.kernels.compiled import compiled
+from unalike.kernels.sorting import sort_run
 from unalike.kernels.streams import STEP, fill_alias, stream, uniform
 from unalike.progress import Progress
 
@@ -125,7 +126,7 @@ def fill_rows(
                 mark[target] = row
                 columns[end] = target
                 end += 1
-        columns[starts[row] : end].sort()
+        sort_run(columns, columns[:0], starts[row], end)
 
 
 @compiled()

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from unalike.errors import UserError, did_you_mean
 from unalike.kernels.compiled import compiled
+from unalike.kernels.sorting import sort_run
 from unalike.wiki.dumps.titles import readable
 
 
@@ -73,7 +74,7 @@ def walk(
         reached[article] = True
         count += 1
         ranks = rank[columns[starts[article] : starts[article + 1]]]
-        ranks.sort()
+        sort_run(ranks, ranks[:0], 0, len(ranks))
         for place in ranks:
             if not placed[order[place]]:
                 placed[order[place]] = True

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from unalike.errors import UserError
 from unalike.importing.threads import ahead
 from unalike.kernels.compiled import compiled
+from unalike.kernels.sorting import sort_run
 from unalike.progress import Progress
 from unalike.wiki.collection import TABLES, Writer
 from unalike.wiki.dumps.ball import ball, number_of
@@ -169,10 +170,10 @@ def resolve(
             if article >= 0 and article != first + row and kept[article]:
                 own[length] = article
                 length += 1
-        targets = np.sort(own[:length])
+        sort_run(own, own[:0], 0, length)
         for i in range(length):
-            if i == 0 or targets[i] != targets[i - 1]:
+            if i == 0 or own[i] != own[i - 1]:
                 pairs[count, 0] = first + row
-                pairs[count, 1] = targets[i]
+                pairs[count, 1] = own[i]
                 count += 1
     return pairs[:count]
