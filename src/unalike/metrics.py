@@ -18,7 +18,7 @@ Grades = Float[Tensor, "*runs"]
 Confusion = Float[Tensor, "*runs classes classes"]
 
 TINY = 1e-30
-"""Less than any weight that counts."""
+"""Less than any weight that counts; where no node does, nothing is learned."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def cross_entropy(scores: Scores, labels: Labels, weight: Weight) -> Grades:
     """Minus the log of the share that a softmax gives to the right class."""
     chosen = labels.clamp(min=0).expand(scores.shape[:-1])
     told = F.cross_entropy(scores.flatten(0, -2), chosen.flatten(), reduction="none")
-    return _loss(told.view(chosen.shape), weight)
+    return _mean(told.view(chosen.shape), weight, least=TINY)
 
 
 def two_column_cross_entropy(scores: Scores, labels: Labels, weight: Weight) -> Grades:
@@ -110,16 +110,12 @@ def two_column_cross_entropy(scores: Scores, labels: Labels, weight: Weight) -> 
     told = F.binary_cross_entropy_with_logits(
         scores, target.expand_as(scores), reduction="none"
     )
-    return _loss(told.mean(-1), weight)
+    return _mean(told.mean(-1), weight, least=TINY)
 
 
-def _mean(value: Weight, weight: Weight) -> Grades:
-    return (value * weight).sum(-1) / weight.sum(-1)
-
-
-def _loss(value: Weight, weight: Weight) -> Grades:
-    """The mean; nothing where no node counts, so that nothing is learned from it."""
-    return (value * weight).sum(-1) / weight.sum(-1).clamp(min=TINY)
+def _mean(value: Weight, weight: Weight, least: float = 0.0) -> Grades:
+    """The mean by weight; where all weigh less than `least`, next to nothing."""
+    return (value * weight).sum(-1) / weight.sum(-1).clamp(min=least)
 
 
 def _from(part: Weight, place: Int[Tensor, "*runs nodes"]) -> Weight:

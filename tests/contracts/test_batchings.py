@@ -154,7 +154,7 @@ def test_no_other_chance_is_used(name):
 @pytest.fixture
 def one_by_one(monkeypatch):
     """Pieces are scored each by itself, as those of large graphs are."""
-    monkeypatch.setattr(batching_module, "ENTRIES_AT_ONCE", 0)
+    monkeypatch.setattr(batching_module, "SIDE_BY_SIDE", 0)
 
 
 def covering(name, scoring, graph):
@@ -188,7 +188,7 @@ def test_small_pieces_are_scored_side_by_side(name, scoring, kind, monkeypatch):
     graph = GRAPHS[kind]
     (joined,) = covering(name, scoring, graph)
     assert graph.directed or joined.adjacency.is_symmetric
-    monkeypatch.setattr(batching_module, "ENTRIES_AT_ONCE", 0)
+    monkeypatch.setattr(batching_module, "SIDE_BY_SIDE", 0)
     alone = covering(name, scoring, graph)
     assert torch.equal(joined.ids, torch.arange(graph.num_nodes))
     assert torch.equal(joined.features.to_dense(), graph.features.to_dense())
@@ -207,7 +207,7 @@ def test_the_cover_is_the_graph_unless_told(name, scoring, one_by_one):
 
 def test_as_many_pieces_side_by_side_as_have_so_many_entries(monkeypatch):
     graph = suiting(nodes=100)
-    monkeypatch.setattr(batching_module, "ENTRIES_AT_ONCE", 400)
+    monkeypatch.setattr(batching_module, "SIDE_BY_SIDE", 400)
     pieces = covering("random-parts", "parts", graph)
     loads = [int(graph.adjacency.degrees[piece.ids].sum()) for piece in pieces]
     assert 1 < len(pieces) < 10

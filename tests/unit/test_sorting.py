@@ -1,11 +1,11 @@
-"""Runs of numbers sorted in place."""
+"""Runs of numbers sorted in place, and searched."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unalike.kernels.sorting import sort_run
+from unalike.kernels.sorting import place_of, sort_run
 
 NONE = np.empty(0, np.float32)
 
@@ -24,6 +24,15 @@ def test_a_run_is_sorted_and_the_rest_stays(numbers, kind, data):
     wanted = given.copy()
     wanted[begin:end].sort()
     np.testing.assert_array_equal(found, wanted)
+
+
+@given(st.sets(st.integers(-50, 50)), st.integers(-60, 60), st.data())
+def test_a_number_is_found_where_it_stands(numbers, wanted, data):
+    run = np.array(sorted(numbers), np.int32)
+    begin = data.draw(st.integers(0, len(run)))
+    end = data.draw(st.integers(begin, len(run)))
+    places = begin + (run[begin:end] == wanted).nonzero()[0]
+    assert place_of(run, begin, end, wanted) == (places[0] if len(places) else -1)
 
 
 SHAPES = {

@@ -31,8 +31,8 @@ class Batch:
 Cut = Callable[[], Batch]
 """A batch that is drawn, and cut out of the graph when it is called for."""
 
-ENTRIES_AT_ONCE = 2**22
-"""Entries of the rows of pieces that are scored side by side."""
+SIDE_BY_SIDE = 2**22
+"""Entries that the rows of pieces which are scored at once may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +106,9 @@ def _groups(rows: Adjacency, pieces: Iterable[Ids]) -> Iterator[list[Ids]]:
     """Pieces that have so many entries together; empty pieces are left out."""
     group: list[Ids] = []
     held = 0
-    for ids in pieces:
-        if not len(ids):
-            continue
+    for ids in filter(len, pieces):
         entries = int(rows.loads[ids].sum())
-        if group and held + entries > ENTRIES_AT_ONCE:
+        if group and held + entries > SIDE_BY_SIDE:
             yield group
             group, held = [], 0
         group.append(ids)

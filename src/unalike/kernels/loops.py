@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unalike.kernels.compiled import compiled
 from unalike.kernels.rows import Rows
+from unalike.kernels.sorting import place_of
 
 
 def loops(rows: Rows) -> Float[Tensor, " rows"]:
@@ -27,17 +28,10 @@ def _on_cores(rows: Rows) -> Float[Tensor, " rows"]:
 
 @compiled(parallel=True)
 def _find(starts, columns, values, found):
-    """Columns ascend, so that a few of a row tell."""
     for row in numba.prange(len(found)):
-        low, high = starts[row], starts[row + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if columns[middle] < row:
-                low = middle + 1
-            else:
-                high = middle
-        if low < starts[row + 1] and columns[low] == row:
-            found[row] = values[low] if len(values) else 1
+        place = place_of(columns, starts[row], starts[row + 1], row)
+        if place >= 0:
+            found[row] = values[place] if len(values) else 1
 
 
 def _on_card(rows: Rows) -> Float[Tensor, " rows"]:

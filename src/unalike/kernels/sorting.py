@@ -1,4 +1,4 @@
-"""Sorting: a run of numbers in place, for compiled loops.
+"""Sorting: a run of numbers put in order, and searched in it, for compiled loops.
 
 numba's own sorts are closures that share a name. What one process compiled and kept may
 meet what another did under that name, and a sort then does the work of an argsort
@@ -26,6 +26,19 @@ def sort_run(numbers, along, begin, end):
         while place > begin and numbers[place - 1] > numbers[place]:
             _swap(numbers, along, place - 1, place)
             place -= 1
+
+
+@compiled()
+def place_of(numbers, begin, end, wanted):
+    """Where a number stands in the sorted numbers[begin:end]; -1 where it does not."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and numbers[low] == wanted else -1
 
 
 @compiled()

@@ -13,7 +13,7 @@ import torch
 from unalike.datasets.ranges import row_ranges
 from unalike.datasets.twins.society import Society
 from unalike.kernels.compiled import compiled
-from unalike.kernels.sorting import sort_run
+from unalike.kernels.sorting import place_of, sort_run
 from unalike.kernels.streams import STEP, fill_alias, stream, uniform
 from unalike.progress import Progress
 
@@ -143,11 +143,4 @@ def taken(
         return True
     if not pairs or target > row:
         return False
-    low, high = starts[target], starts[target + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if columns[middle] < row:
-            low = middle + 1
-        else:
-            high = middle
-    return low < starts[target + 1] and columns[low] == row
+    return place_of(columns, starts[target], starts[target + 1], row) >= 0

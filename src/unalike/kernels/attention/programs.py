@@ -147,12 +147,9 @@ def attend(
         weight = tl.exp(_bent(score, score, leak) - log_sum[None, :])
         weight = tl.where(there, weight, 0)
         picked = _pick_wide(x, node, there, head, heads, column, width, sums)
-        if learning:
-            signed = tl.where(score > 0, weight, -weight)[:, :, None]
-            gathered += tl.abs(signed) * picked
-            positive += tl.maximum(signed, 0) * picked
-        else:
-            gathered += weight[:, :, None] * picked
+        signed = tl.where(score > 0, weight, -weight)[:, :, None]
+        gathered += tl.abs(signed) * picked
+        positive += tl.maximum(signed, 0) * picked
     found = tl.sum(gathered, 0)
     _keep_wide(out, found, row, head, heads, column, width)
     if learning:
