@@ -1,5 +1,6 @@
 """Batches of rows: which rows, which steps, and the same answers as without them."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -101,10 +102,12 @@ def test_impossible_settings_are_refused(settings):
         Rows(**settings)
 
 
+@pytest.mark.parametrize("weights", [None, torch.tensor([1.0, 4.0])])
 @pytest.mark.parametrize("method", [LINK, LINKX, MLP])
-def test_one_batch_of_all_rows_is_the_full_batch(method):
+def test_one_batch_of_all_rows_is_the_full_batch(method, weights):
     """Where no batch norm and no dropout looks at the order of rows."""
     (task,) = tasks_of(suiting())
+    task = replace(task, class_weights=weights)
     training = Training(epochs=8)
     plain = {} if method is LINK else {"layers": 1}
     full = method(training=training, **plain).solve(task)
@@ -114,6 +117,18 @@ def test_one_batch_of_all_rows_is_the_full_batch(method):
     )
     assert rows.curve.best_epoch == full.curve.best_epoch
     torch.testing.assert_close(rows.scores, full.scores, atol=1e-4, rtol=1e-4)
+
+
+def test_the_loss_of_an_epoch_is_that_of_all_its_nodes():
+    """However many nodes its last batch has; nothing moves on the way."""
+    (task,) = tasks_of(suiting())
+    still = Training(epochs=1, lr=1e-30, weight_decay=0.0)
+    size = len(task.train) - 3
+    losses = [
+        LINK(training=still, batching=batching).solve(task).curve.losses
+        for batching in (Full(), Rows(size=size))
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("tables", TABLES)

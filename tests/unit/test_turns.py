@@ -24,6 +24,7 @@ from unalike.datasets import find
 from unalike.experiments.run import run
 from unalike.methods.gcn import GCN
 from unalike.methods.gcn_jk import GCNJK
+from unalike.methods.method import solve_stack
 from unalike.metrics import ACCURACY
 from unalike.training.descent import slopes_of
 from unalike.training.settings import Training
@@ -198,6 +199,21 @@ def test_all_processes_end_with_the_same_weights():
     first, second = together(2, answers)
     assert len(first) == 2 * len(SUBGRAPHS)
     assert first == second
+
+
+def unlike_runs():
+    """What runs come to that learn from many nodes and from one, in one stack."""
+    torch.set_num_threads(1)
+    usual, poor = tasks_of(suiting(), 2)
+    poor = replace(poor, train=poor.train[:1])
+    method = GCN(hidden=8, training=SHORT, batching=RandomParts(parts=7))
+    return [one.scores.tolist() for one in solve_stack([method] * 2, [usual, poor])]
+
+
+def test_a_run_that_no_process_has_a_train_node_of_goes_on():
+    first, second = together(2, unlike_runs)
+    assert first == second
+    assert torch.tensor(first).isfinite().all()
 
 
 def averaged():
