@@ -10,6 +10,7 @@ import time
 import pytest
 from sweeps import recipe_text, stored
 
+from unalike.cli import console
 from unalike.cli.main import main
 from unalike.experiments import cookbook
 from unalike.experiments.leases import num_held
@@ -44,6 +45,25 @@ def ours(folder, monkeypatch):
     monkeypatch.setattr(cookbook.Printed, "recipes", lambda _: [recipe])
     monkeypatch.setattr("unalike.cli.table.printed_tables", lambda: {"ours": table})
     return recipe
+
+
+def test_a_log_tells_how_far_a_sweep_is(folder, capsys, monkeypatch):
+    monkeypatch.setattr(console, "LINE_SECONDS", 0.0)
+    assert main(["sweep", "mine.toml", "--device", "cpu"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("sweep: 0 of 24 runs; 1 running, 0 failed; now small")
+    assert any(line.endswith("now small linkx, 3 of 3 epochs") for line in lines)
+    assert lines[-1].startswith("sweep: 24 of 24 runs, about 0 min left; 0 running")
+
+
+def test_a_log_that_nobody_reads_spoils_no_run(folder, capsys, monkeypatch):
+    def closed(*words, **options):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(console, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(console.ERR, "print", closed)
+    found = told(capsys, "sweep", "mine.toml", "--device", "cpu")
+    assert (found["done"], found["failed"]) == (24, 0)
 
 
 def test_a_plan_says_what_is_left(folder, capsys):

@@ -5,6 +5,7 @@ import random
 import signal
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from children import child
@@ -31,6 +32,7 @@ from unalike.experiments.run import Place
 from unalike.experiments.sweep import Crew, forecasts, sweep
 from unalike.experiments.worker import Worker
 from unalike.methods.linkx import LINKX
+from unalike.progress import SILENT
 
 
 @pytest.fixture
@@ -205,6 +207,28 @@ def test_progress_tells_what_is_done_and_the_best(agenda, url):
     assert told[0] == ("sweep", 36, "runs")
     assert sum(amount for amount, _ in told[1:]) == 36
     assert "0 failed, best small linkx" in told[-1][1]
+
+
+def test_looks_at_a_slow_database_are_few(agenda, url, monkeypatch):
+    looks = []
+    best_so_far = Results.best_so_far
+
+    def slow(results):
+        looks.append(time.monotonic())
+        time.sleep(0.05)
+        return best_so_far(results)
+
+    monkeypatch.setattr(Results, "best_so_far", slow)
+    monkeypatch.setattr(sweeps, "WATCH_SECONDS", 0.0)
+    with Results.open(url) as results:
+        watch = sweeps.Watch(agenda, results, SILENT)
+        watch.begin()
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            watch.glance("something")
+    pauses = [after - before for before, after in pairwise(looks)]
+    assert looks
+    assert all(pause > 0.05 * sweeps.PAUSE for pause in pauses)
 
 
 def kill_at_random(agenda, url, times, lease, chance):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console
@@ -18,12 +19,16 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from unalike.progress import SILENT
+from unalike.progress import Progress as Listener
 from unalike.reports.layout import Column, laid_out
 
 RESULTS = "sqlite:///results.db"
 """Where results are kept, unless somebody says otherwise."""
 WIDE = 132
 """Columns of a table that goes to no terminal, unless $COLUMNS says otherwise."""
+LINE_SECONDS = 60.0
+"""Between two lines about progress that go to no terminal."""
 
 
 class Voice(Console):
@@ -79,9 +84,44 @@ class Bar:
         self.bars.update(self.task, note=f"{done:,.0f} {self.unit} {note}")
 
 
+class Lines:
+    """A listener that writes to a file or pipe how far long work is, now and then."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.told = time.monotonic()
+
+    def stage(self, what: str, total: int | float | None, unit: str) -> None:
+        self.what, self.total, self.unit = what, total, unit
+        self.done = 0.0
+        self.began = time.monotonic()
+
+    def advance(self, amount: int | float, note: str = "") -> None:
+        self.done += amount
+        now = time.monotonic()
+        if now - self.told >= self.seconds:
+            self.told = now
+            # Nobody may read any more, which is no reason to end the work.
+            with suppress(OSError):
+                ERR.print(self.line(note), soft_wrap=True, markup=False)
+
+    def line(self, note: str) -> str:
+        """What is done, of how much, and how long the rest will take."""
+        of = "" if self.total is None else f" of {self.total:,.0f}"
+        line = f"{self.what}: {self.done:,.0f}{of} {self.unit}"
+        if self.total and self.done:
+            spent = time.monotonic() - self.began
+            left = spent * max(0.0, self.total / self.done - 1)
+            line += f", about {left / 60:,.0f} min left"
+        return f"{line}; {note}" if note else line
+
+
 @contextmanager
-def progress_bar(*, silent: bool = False) -> Iterator[Bar]:
-    """Draw progress while the block runs; only on a terminal."""
+def progress_bar(*, silent: bool = False) -> Iterator[Listener]:
+    """Show progress while the block runs: a bar on a terminal, lines elsewhere."""
+    if silent or not ERR.is_terminal:
+        yield SILENT if silent else Lines(LINE_SECONDS)
+        return
     columns = (
         TextColumn("{task.description:<18}"),
         BarColumn(),
@@ -89,6 +129,5 @@ def progress_bar(*, silent: bool = False) -> Iterator[Bar]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    hidden = silent or not ERR.is_terminal
-    with Progress(*columns, console=ERR, disable=hidden) as bars:
+    with Progress(*columns, console=ERR) as bars:
         yield Bar(bars)

@@ -27,7 +27,9 @@ from unalike.training.room import bytes_of_run
 GRACE_SECONDS = 5.0
 """For workers that are asked to stop."""
 WATCH_SECONDS = 1.0
-"""Between two looks at the workers."""
+"""Between two looks at the workers, or at the database."""
+PAUSE = 20
+"""Times as long as a look at the database took: then comes the next."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,9 @@ class Watch:
     results: Results
     progress: Progress
     told: int = field(default=0, init=False)
-    seen: float = field(default=0.0, init=False)
+    note: str = field(default="", init=False)
+    now: str = field(default="", init=False)
+    next_look: float = field(default=0.0, init=False)
 
     def begin(self) -> None:
         """Say how much there is to do."""
@@ -55,21 +59,48 @@ class Watch:
         left = len(self.agenda.keys) - self.told
         self.progress.stage("sweep", left, "runs")
 
-    def glance(self, now: str) -> None:
-        """Look again, unless that was done a moment ago."""
-        if time.monotonic() - self.seen > WATCH_SECONDS:
-            self.look(now)
+    def glance(self, now: str = "") -> None:
+        """Say what is done now; look again, unless that was done a moment ago."""
+        self.now = now
+        if time.monotonic() > self.next_look:
+            self.look()
+        else:
+            self.mention()
 
-    def look(self, now: str = "") -> None:
+    def look(self) -> None:
         """Say what is done, running and failed, and the best grade of what runs."""
-        self.seen = time.monotonic()
+        began = time.monotonic()
         failed = len(self.results.failed(self.agenda.keys))
         settled = len(self.results.done(self.agenda.keys)) + failed
-        note = f"{num_held(self.results.engine)} running, {failed} failed"
+        self.note = f"{num_held(self.results.engine)} running, {failed} failed"
         if best := self.results.best_so_far():
-            note += f", best {best}"
-        self.progress.advance(settled - self.told, f"{note} {now}".rstrip())
-        self.told = settled
+            self.note += f", best {best}"
+        new, self.told = settled - self.told, settled
+        self.mention(new=new)
+        ended = time.monotonic()
+        self.next_look = ended + max(WATCH_SECONDS, PAUSE * (ended - began))
+
+    def mention(self, how_far: str = "", new: int = 0) -> None:
+        """Say again what was seen last, and how far what is done now is."""
+        at_work = ", ".join(word for word in (self.now, how_far) if word)
+        self.progress.advance(new, "; now ".join(filter(None, (self.note, at_work))))
+
+
+@dataclass
+class Within:
+    """A listener that tells of the stack at work in the words of a watch."""
+
+    watch: Watch
+    done: float = field(default=0.0, init=False)
+    whole: str = field(default="", init=False)
+
+    def stage(self, what: str, total: int | float | None, unit: str) -> None:
+        self.done = 0.0
+        self.whole = unit if total is None else f"of {total:,.0f} {unit}"
+
+    def advance(self, amount: int | float, note: str = "") -> None:
+        self.done += amount
+        self.watch.mention(f"{self.done:,.0f} {self.whole}")
 
 
 def sweep(
@@ -89,10 +120,11 @@ def sweep(
         watch = Watch(agenda, results, progress)
         watch.begin()
         if crew.jobs == 1:
-            place = Place(device=crew.device)
+            place = Place(device=crew.device, progress=Within(watch))
             Worker(agenda, results, place, watch.glance, crew.lease_seconds).work()
         else:
             _together(agenda, url, crew, watch)
+        watch.now = ""
         watch.look()
         return tally(agenda, results)
 
@@ -117,7 +149,7 @@ def _together(agenda: Agenda, url: str, crew: Crew, watch: Watch) -> None:
     try:
         while any(worker.is_alive() for worker in workers):
             _first_alive(workers).join(WATCH_SECONDS)
-            watch.look()
+            watch.glance()
     except BaseException:
         dismiss(workers)
         raise

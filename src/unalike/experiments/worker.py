@@ -76,8 +76,8 @@ class Worker:
                 settled = self.results.settled(run.key for run in runs)
                 left = [run for run in runs if run.key not in settled]
                 if left:
-                    self.attempt(bundle, left)
                     self.tell(describe(bundle))
+                    self.attempt(bundle, left)
         except BaseException:
             self.leases.let_go(bundle.key)
             raise
