@@ -54,7 +54,13 @@ def test_rows_cut_there_or_carried_there(style, tables, room, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "batching", [RandomParts(parts=4), SaintWalks(roots=50), Clusters(parts=4)]
+    "batching",
+    [
+        RandomParts(parts=4),
+        SaintWalks(roots=50),
+        Clusters(parts=4),
+        Clusters(parts=4, at_once=2),
+    ],
 )
 def test_subgraphs_are_carried_there(batching):
     if isinstance(batching, Clusters):

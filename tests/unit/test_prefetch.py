@@ -36,14 +36,14 @@ class Source:
             self.closed = True
 
 
-@given(st.lists(st.one_of(st.none(), st.integers())), st.integers(1, 3))
+@given(st.lists(st.one_of(st.none(), st.integers())), st.integers(0, 3))
 def test_the_same_items_in_the_same_order(items, depth):
     ahead = Prefetch(items, depth)
     assert list(ahead) == items
     assert list(ahead) == items
 
 
-@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("depth", [0, 1, 2])
 def test_no_more_is_made_than_the_depth_allows(depth):
     source = Source()
     for item in Prefetch(source, depth):

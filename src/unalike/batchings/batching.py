@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -71,6 +71,10 @@ class Batching(ABC):
         whichever of them are called for.
         """
 
+    def standing(self, graph: Graph, train: Ids) -> list[Cut] | None:
+        """The batches, where every epoch has the same in another order."""
+        return None
+
     def epoch(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[Batch]:
@@ -80,6 +84,12 @@ class Batching(ABC):
     def cover(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
         """Graphs to score: every node is in exactly one of them."""
         yield graph
+
+
+def shuffled(cuts: Sequence[Cut], chance: torch.Generator) -> Iterator[Cut]:
+    """The same batches in an order of chance."""
+    order = torch.randperm(len(cuts), generator=chance)
+    return (cuts[place] for place in order.tolist())
 
 
 def weight_of_train(graph: Graph, train: Ids) -> Float[Tensor, " nodes"]:

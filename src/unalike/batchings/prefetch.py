@@ -23,11 +23,14 @@ class Prefetch(Generic[Item]):
 
     items: Iterable[Item]
     depth: int = 1
-    """Items that are made ahead."""
+    """Items that are made ahead; 0: none, and there is no thread."""
     waited: float = 0.0
     """Seconds in which the user had to wait for an item, over all passes."""
 
     def __iter__(self) -> Iterator[Item]:
+        return self._ahead() if self.depth else iter(self.items)
+
+    def _ahead(self) -> Iterator[Item]:
         source = iter(self.items)
         pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
         coming: deque[Future[list[Item]]] = deque()

@@ -22,6 +22,7 @@ from unalike.training.descent import Slopes, descend, slopes_of
 from unalike.training.roles import Roles
 from unalike.training.scoring import on_host, rows_of, score
 from unalike.training.state import State
+from unalike.training.stock import Stock
 from unalike.training.turns import average, mean_slopes, own_batches
 from unalike.training.world import World
 
@@ -91,10 +92,7 @@ class BatchEpochs:
         began = time.perf_counter()
         losses: list[Tensor] = []
         counts: list[Tensor] = []
-        shared = self.batching.share(self.world.size)
-        drawn = shared.drawn(self.graph, self.roles.train, chance)
-        own = own_batches(drawn, self.world)
-        batches = Prefetch(carried(own, self.device))
+        batches = self._batches(chance)
         for batch in batches:
             slopes = mean_slopes(self._slopes(batch), self.world, counts=batch.counts)
             descend(self.state, slopes)
@@ -108,6 +106,21 @@ class BatchEpochs:
             self.state.note_loss(
                 (weight * torch.stack(losses)).sum(0) / weight.sum(0).clamp(min=TINY)
             )
+
+    def _batches(self, chance: torch.Generator) -> Prefetch[Batch]:
+        """The batches of an epoch, at hand on the device or made while others learn."""
+        if self._stock is not None:
+            return Prefetch(own_batches(self._stock.drawn(chance), self.world), depth=0)
+        drawn = self._shared.drawn(self.graph, self.roles.train, chance)
+        return Prefetch(carried(own_batches(drawn, self.world), self.device))
+
+    @property
+    def _shared(self) -> Batching:
+        return self.batching.share(self.world.size)
+
+    @cached_property
+    def _stock(self) -> Stock | None:
+        return Stock.of(self._shared, self.graph, self.roles.train, self.device)
 
     def _slopes(self, batch: Batch) -> Slopes:
         stack, graph = self.state.stack, batch.graph

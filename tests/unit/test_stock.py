@@ -1,0 +1,71 @@
+"""Batches that come again in every epoch are cut once, and nothing else changes."""
+
+import pytest
+import torch
+from graphs import suiting, tasks_of
+
+from unalike import GCN, H2GCN, Graph, Training
+from unalike.batchings.clusters import Clusters
+from unalike.training import stock
+
+EPOCHS, PARTS = 4, 6
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Partitions are kept away from real data."""
+    monkeypatch.setenv("UNALIKE_DATA", str(tmp_path))
+
+
+@pytest.fixture
+def cuts(monkeypatch):
+    """The subgraphs that are cut out, as they are."""
+    made = []
+    induced = Graph.induced
+
+    def noted(graph, ids, part=None):
+        made.append(ids)
+        return induced(graph, ids, part)
+
+    monkeypatch.setattr(Graph, "induced", noted)
+    return made
+
+
+def solved(kind, at_once=1):
+    batching = Clusters(parts=PARTS, at_once=at_once)
+    method = kind(hidden=8, batching=batching, training=Training(epochs=EPOCHS))
+    (task,) = tasks_of(suiting(), 1)
+    return method.solve(task)
+
+
+@pytest.mark.parametrize("kind", [GCN, H2GCN])
+@pytest.mark.parametrize(
+    ("share", "number"), [("GRAPH_SHARE", 0.0), ("LEAST_SHARE", 9.0)]
+)
+def test_without_room_the_same_is_cut_in_every_epoch(
+    kind, share, number, cuts, monkeypatch
+):
+    found = solved(kind)
+    assert len(cuts) == PARTS
+    monkeypatch.setattr(stock, share, number)
+    wanted = solved(kind)
+    assert len(cuts) == PARTS + PARTS * EPOCHS
+    assert found.curve.losses == wanted.curve.losses
+    assert torch.equal(found.scores, wanted.scores)
+
+
+def test_groups_of_clusters_are_cut_anew(cuts):
+    solved(GCN, at_once=2)
+    assert len(cuts) == EPOCHS * PARTS / 2
+    assert len({tuple(ids.tolist()) for ids in cuts}) > PARTS / 2
+
+
+def test_every_epoch_has_its_own_order(cuts, monkeypatch):
+    monkeypatch.setattr(stock, "GRAPH_SHARE", 0.0)
+    solved(GCN)
+    orders = {
+        tuple(int(ids[0]) for ids in cuts[begin : begin + PARTS])
+        for begin in range(0, len(cuts), PARTS)
+    }
+    assert len(orders) > 1
+    assert len({frozenset(order) for order in orders}) == 1
