@@ -8,6 +8,7 @@ import pytest
 from graphs import suiting
 
 from unalike import METRICS, random_splits, save_graph
+from unalike.cli import console
 from unalike.cli.main import main
 from unalike.methods import METHODS
 from unalike.options import options_of
@@ -112,6 +113,15 @@ def test_the_table_shows_splits_and_their_mean(stored, capsys, monkeypatch):
     assert out.split()[:6] == ["split", "train", "valid", "test", "best", "epoch"]
     assert "likes link: accuracy" in out
     assert "±" in out
+
+
+def test_a_sentence_in_a_file_is_one_line(stored, capsys, monkeypatch):
+    monkeypatch.setattr(console.OUT, "width", 30)
+    assert main(["train", stored, "link", *QUICK]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (told,) = (line for line in lines if "on the test nodes" in line)
+    assert told.startswith("likes link: accuracy ")
+    assert " MB, " in told
 
 
 def test_another_metric(tmp_path, capsys):

@@ -32,7 +32,15 @@ LINE_SECONDS = 60.0
 
 
 class Voice(Console):
-    """A console that leaves a pipe closed at the other end to the whole program."""
+    """A console that breaks lines of words on a terminal only.
+
+    A pipe that is closed at the other end is left to the whole program.
+    """
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        if not self.is_terminal and all(isinstance(one, str) for one in objects):
+            how.setdefault("soft_wrap", True)
+        super().print(*objects, **how)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

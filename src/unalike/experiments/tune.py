@@ -78,7 +78,7 @@ def tune(
     judge = judge_of(guess, tasks)
     found = []
     for hops, scaling in product(HOPS, get_args(Scaling)):
-        place.progress.stage(f"{scaling} scaling, {hops} hops", trials, "trials")
+        place.progress.stage(f"{scaling} scaling, {hops}-hop", trials, "trials")
         kind = replace(start, flow_hops=hops, scaling=scaling)
         method = search(kind, judge, trials, seed, place.progress)
         solutions = method.around(tasks, trained, device=place.device)
