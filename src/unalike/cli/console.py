@@ -111,7 +111,7 @@ class Lines:
             self.told = now
             # Nobody may read any more, which is no reason to end the work.
             with suppress(OSError):
-                ERR.print(self.line(note), soft_wrap=True, markup=False)
+                ERR.print(self.line(note), markup=False)
 
     def line(self, note: str) -> str:
         """What is done, of how much, and how long the rest will take."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -144,7 +144,8 @@ class Stack:
                 self.template, (self.parameters(row), buffers), (batch, first)
             )
 
-        stacked = vmap(one, (0, 0, dict.fromkeys(first, 1)), randomness="different")
+        many = vmap(one, (0, 0, dict.fromkeys(first, 1)), randomness="different")
+        stacked = alone(one) if self.num_runs == 1 else many
         with torch.autocast(rest.device.type, torch.bfloat16, enabled=self.half):
             return stacked(rest, {**buffers, **self.fixed}, first).float()
 
@@ -154,6 +155,20 @@ class Stack:
         sizes = [size for count in numbers for size in (count, room_behind(count))]
         pieces = zip(self.shapes.items(), row.split(sizes)[::2], strict=True)
         return {name: piece.view(shape) for (name, shape), piece in pieces}
+
+
+Outcome = Callable[[Tensor, dict[str, Tensor], First], Tensor]
+"""What comes out of parameters, buffers and first layers, of one run or of many."""
+
+
+def alone(one: Outcome) -> Outcome:
+    """The stack of a single run: that run, without the price of a stack."""
+
+    def stacked(rest: Tensor, buffers: dict[str, Tensor], first: Stacked) -> Tensor:
+        own = {name: buffer[0] for name, buffer in buffers.items()}
+        return one(rest[0], own, {name: x[:, 0] for name, x in first.items()})[None]
+
+    return stacked
 
 
 def multiply(
