@@ -8,12 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from unalike.adjacency import Ids
-from unalike.batchings.batching import (
-    Cut,
-    induced_batches,
-    shuffled,
-    weight_of_train,
-)
+from unalike.batchings.batching import Cut, shuffled
 from unalike.batchings.checks import at_least_one
 from unalike.batchings.dealing import members
 from unalike.batchings.partition import partition
@@ -48,8 +43,7 @@ class Clusters(Pieces):
     def standing(self, graph: Graph, train: Ids) -> list[Cut] | None:
         if self.at_once > 1:
             return None
-        weight = weight_of_train(graph, train)
-        return list(induced_batches(graph, self.clusters(graph), weight))
+        return list(self.cuts(graph, train, self.clusters(graph)))
 
     def pieces(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
         clusters = self.clusters(graph)

@@ -37,8 +37,11 @@ class Pieces(Batching):
         """Distinct nodes of each piece; all pieces together hold every node once."""
 
     def drawn(self, graph: Graph, train: Ids, chance: torch.Generator) -> Iterator[Cut]:
-        weight = weight_of_train(graph, train)
-        yield from induced_batches(graph, self.pieces(graph, chance), weight)
+        return self.cuts(graph, train, self.pieces(graph, chance))
+
+    def cuts(self, graph: Graph, train: Ids, pieces: Iterable[Ids]) -> Iterator[Cut]:
+        """The batches that pieces are, where there is something to learn."""
+        return induced_batches(graph, pieces, weight_of_train(graph, train))
 
     def cover(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
         yield from self._covers[self.scoring](graph, chance)

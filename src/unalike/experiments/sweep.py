@@ -61,15 +61,16 @@ class Watch:
 
     def glance(self, now: str = "") -> None:
         """Say what is done now; look again, unless that was done a moment ago."""
-        self.now = now
         if time.monotonic() > self.next_look:
-            self.look()
+            self.look(now)
         else:
+            self.now = now
             self.mention()
 
-    def look(self) -> None:
+    def look(self, now: str = "") -> None:
         """Say what is done, running and failed, and the best grade of what runs."""
         began = time.monotonic()
+        self.now = now
         failed = len(self.results.failed(self.agenda.keys))
         settled = len(self.results.done(self.agenda.keys)) + failed
         self.note = f"{num_held(self.results.engine)} running, {failed} failed"
@@ -124,7 +125,6 @@ def sweep(
             Worker(agenda, results, place, watch.glance, crew.lease_seconds).work()
         else:
             _together(agenda, url, crew, watch)
-        watch.now = ""
         watch.look()
         return tally(agenda, results)
 
