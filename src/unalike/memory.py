@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,15 @@ from pathlib import Path
 import torch
 
 from unalike.control_groups import ROOT, around, own_groups
+from unalike.progress import Progress
 
 MACHINE = Path("/proc/meminfo")
+MUCH = 0.05
+"""Share of a card's memory that is worth waiting for."""
+GLANCE_SECONDS = 1.0
+"""Between two looks at what others hold."""
+PATIENCE_SECONDS = 600.0
+"""How long others may hold what is waited for."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,40 @@ def free_memory(device: torch.device) -> int:
         return min(machine_memory())
     free, _ = torch.cuda.mem_get_info(device)
     reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return free + reserve
+    return min(free, allowance(device)) + reserve
+
+
+def allowance(device: torch.device) -> int:
+    """Bytes of a card that this process may still take, if nobody else has them."""
+    _, total = torch.cuda.mem_get_info(device)
+    share = torch.cuda.get_per_process_memory_fraction(device)
+    return int(share * total) - torch.cuda.memory_reserved(device)
+
+
+def held_by_others(device: torch.device) -> int:
+    """Bytes of a card that this process might take, were they not taken."""
+    if device.type != "cuda":
+        return 0
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(0, allowance(device) - free)
+
+
+def outlast_others(device: torch.device, progress: Progress) -> bool:
+    """Wait for memory that others hold; have they let go of some?"""
+    held = held_by_others(device)
+    if not held:
+        return False
+    _, total = torch.cuda.mem_get_info(device)
+    if held < MUCH * total:
+        return False
+    progress.stage("waiting for memory that other programs hold", None, "s")
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        time.sleep(GLANCE_SECONDS)
+        progress.advance(GLANCE_SECONDS)
+        if held_by_others(device) < held - MUCH * total:
+            return True
+    return False
 
 
 def machine_memory() -> Iterator[int]:

@@ -16,6 +16,7 @@ from unalike.experiments import cookbook
 from unalike.experiments.leases import num_held
 from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
+from unalike.methods.linkx import LINKX
 
 
 @pytest.fixture
@@ -64,6 +65,22 @@ def test_a_log_that_nobody_reads_spoils_no_run(folder, capsys, monkeypatch):
     monkeypatch.setattr(console.ERR, "print", closed)
     found = told(capsys, "sweep", "mine.toml", "--device", "cpu")
     assert (found["done"], found["failed"]) == (24, 0)
+
+
+def test_a_plan_says_what_failed(folder, capsys, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LINKX, "network", broken)
+        assert main(["sweep", "mine.toml", "--device", "cpu"]) == 0
+    assert "note: 24 runs failed: RuntimeError: broken" in capsys.readouterr().err
+    assert main(["sweep", "mine.toml", "--dry-run"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "note: 24 runs failed before; --retry tries them again.\n"
+    assert out.startswith("0 of 24 runs")
+    again = told(capsys, "sweep", "mine.toml", "--dry-run", "--retry")
+    assert (again["left"], again["failed"]) == (24, 24)
 
 
 def test_a_plan_says_what_is_left(folder, capsys):

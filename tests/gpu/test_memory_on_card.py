@@ -1,17 +1,60 @@
 """What saves memory gives the same on a card."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from graphs import suiting, tasks_of
 
-from unalike import GCNII, H2GCN, MLP, CorrectAndSmooth, Training
+from unalike import GCNII, H2GCN, LINK, MLP, CorrectAndSmooth, Training
+from unalike.memory import free_memory, held_by_others
 from unalike.methods import gcnii
 from unalike.methods.method import solve_stack
+from unalike.training import fit as loop
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
+
+CARD = torch.device("cuda", 0)
+HOLD = """
+import time, torch
+free, _ = torch.cuda.mem_get_info()
+held = torch.empty(int(0.8 * free), dtype=torch.uint8, device="cuda")
+print("held", flush=True)
+time.sleep(3)
+"""
+
+
+def test_a_run_waits_for_memory_that_another_process_holds(monkeypatch):
+    (task,) = tasks_of(suiting())
+    method = LINK(training=Training(epochs=2))
+    wanted = method.solve(task, device="cuda")
+    needed, whole = int(0.5 * free_memory(CARD)), loop._fit
+
+    def greedy(*given):
+        torch.empty(needed, dtype=torch.uint8, device=CARD)
+        return whole(*given)
+
+    monkeypatch.setattr(loop, "_fit", greedy)
+    torch.cuda.empty_cache()
+    holds = [sys.executable, "-c", HOLD]
+    with subprocess.Popen(holds, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        assert held_by_others(CARD) > needed
+        found = method.solve(task, device="cuda")
+    torch.testing.assert_close(found.scores, wanted.scores)
+
+
+def test_a_process_plans_with_its_share_of_a_card():
+    whole = free_memory(CARD)
+    torch.cuda.set_per_process_memory_fraction(0.01, CARD)
+    try:
+        assert free_memory(CARD) < 0.02 * whole
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, CARD)
 
 
 def test_recomputed_layers_train_the_same(monkeypatch):

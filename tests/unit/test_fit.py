@@ -229,13 +229,35 @@ def test_a_stack_that_does_not_fit_is_halved(monkeypatch):
         torch.testing.assert_close(mine.scores, other.scores)
 
 
-def test_one_run_that_does_not_fit_is_told(monkeypatch):
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [(0, "run; choose"), (97_300_000_000, "beside other programs, which hold 97 GB;")],
+)
+def test_one_run_that_does_not_fit_is_told(held, words, monkeypatch):
     def full(*_):
         raise torch.OutOfMemoryError
 
     monkeypatch.setattr(loop, "_fit", full)
-    with pytest.raises(UserError, match="too little memory for one run"):
+    monkeypatch.setattr(loop, "held_by_others", lambda device: held)
+    with pytest.raises(UserError, match=f"too little memory for one.*{words}"):
         LINK().solve(tasks_of(suiting())[0])
+
+
+def test_one_run_goes_on_when_others_let_go_of_memory(monkeypatch):
+    whole, tries = loop._fit, []
+
+    def full_at_first(*given):
+        tries.append(given)
+        if len(tries) < 3:
+            raise torch.OutOfMemoryError
+        return whole(*given)
+
+    (task,) = tasks_of(suiting())
+    method = LINK(training=Training(epochs=2))
+    wanted = method.solve(task)
+    monkeypatch.setattr(loop, "_fit", full_at_first)
+    monkeypatch.setattr(loop, "outlast_others", lambda *_: True)
+    torch.testing.assert_close(method.solve(task).scores, wanted.scores)
 
 
 @pytest.mark.parametrize(

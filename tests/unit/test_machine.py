@@ -40,3 +40,43 @@ def test_files_that_differ_from_the_commit_are_told(tree):
     machine.commit.cache_clear()
     (tree / "src" / "unalike" / "experiments" / "machine.py").write_text("changed")
     assert machine.commit() == f"{first}+changes"
+
+
+@pytest.fixture
+def cards(monkeypatch):
+    """Two cards; what a process takes of them is noted."""
+    taken = []
+    for name, answer in {
+        "is_available": lambda: True,
+        "device_count": lambda: 2,
+        "set_device": lambda device: taken.append(device),
+        "set_per_process_memory_fraction": lambda share, device: taken.append(share),
+    }.items():
+        monkeypatch.setattr(machine.torch.cuda, name, answer)
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("device", "job", "jobs", "own", "share"),
+    [
+        ("cuda", 0, 1, "cuda:0", 1),
+        ("cuda", 1, 2, "cuda:1", 1),
+        ("cuda", 2, 3, "cuda:0", 1 / 2),
+        ("cuda:1", 2, 3, "cuda:1", 1 / 3),
+    ],
+)
+def test_processes_share_cards(device, job, jobs, own, share, cards):
+    assert machine.share_device(device, job, jobs) == own
+    assert cards == [own, pytest.approx(share * machine.COUNTED)]
+
+
+def test_processes_share_no_memory_of_a_processor(cards):
+    assert machine.share_device("cpu", 1, 2) == "cpu"
+    assert not cards
+
+
+def test_programs_are_loaded_for_the_card_that_was_chosen(cards):
+    assert machine.choose_device("cuda") == "cuda"
+    assert not cards
+    assert machine.choose_device("cuda:1") == "cuda:1"
+    assert cards == ["cuda:1"]

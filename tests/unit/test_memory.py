@@ -4,7 +4,14 @@ import pytest
 import torch
 
 from unalike import control_groups, memory
-from unalike.memory import LEDGERS, Ledger, free_memory
+from unalike.memory import (
+    LEDGERS,
+    Ledger,
+    free_memory,
+    held_by_others,
+    outlast_others,
+)
+from unalike.progress import SILENT
 
 GIB = 2**30
 
@@ -47,3 +54,60 @@ def test_a_job_inside_a_container(controllers, machine, monkeypatch):
     assert left() == 4 * GIB
     keep_ledger(ledger, machine / "groups", limit=4 * GIB, used=3 * GIB, idle=2 * GIB)
     assert left() == 3 * GIB
+
+
+CARD = torch.device("cuda")
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """A card of 100 GiB whose books a test writes itself."""
+    books = {"free": 100 * GIB, "reserved": 0, "allocated": 0, "share": 1.0}
+    answers = {
+        "mem_get_info": lambda device: (books["free"], 100 * GIB),
+        "memory_reserved": lambda device: books["reserved"],
+        "memory_allocated": lambda device: books["allocated"],
+        "get_per_process_memory_fraction": lambda device: books["share"],
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(torch.cuda, name, answer)
+    return books
+
+
+def test_a_process_has_what_is_free_and_what_it_holds_in_reserve(card):
+    card.update(free=60 * GIB, reserved=30 * GIB, allocated=10 * GIB)
+    assert free_memory(CARD) == 80 * GIB
+    assert held_by_others(CARD) == 10 * GIB
+
+
+def test_a_process_has_no_more_than_its_share(card):
+    card.update(free=60 * GIB, reserved=20 * GIB, allocated=20 * GIB, share=0.5)
+    assert free_memory(CARD) == 30 * GIB
+    assert held_by_others(CARD) == 0
+
+
+@pytest.mark.parametrize(
+    ("frees", "waits"),
+    [
+        ([96], False),
+        ([40, 44, 46], True),
+        ([40, 44, 30], False),
+    ],
+)
+def test_memory_is_waited_for_while_others_hold_much_of_it(
+    frees, waits, card, monkeypatch
+):
+    first, *later = frees
+    card["free"] = first * GIB
+
+    def pass_time(_):
+        card["free"] = (later.pop(0) if later else 0) * GIB
+
+    monkeypatch.setattr(memory, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(memory.time, "sleep", pass_time)
+    assert outlast_others(CARD, SILENT) == waits
+    assert not later
+
+
+def test_nobody_else_holds_the_memory_of_a_processor():
+    assert held_by_others(torch.device("cpu")) == 0

@@ -150,12 +150,19 @@ def failing(options):
 def test_a_setting_that_fails_spoils_no_other(agenda, url, results, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(LINKX, "network", failing({"dropout": 0.5}))
-        assert sweep(agenda, url) == {"runs": 36, "done": 18, "failed": 18}
+        told = []
+        found = sweep(agenda, url, remark=told.append)
+    assert found == {"runs": 36, "done": 18, "failed": 18}
+    assert told == ["A run failed: RuntimeError: this setting is bad"]
     errors = set(results.failed(agenda.keys).values())
     (error,) = errors
     assert error.endswith("RuntimeError: this setting is bad")
     assert {row["options"]["dropout"] for row in results.runs()} == {0.0}
-    assert sweep(agenda, url)["failed"] == 18
+    assert sweep(agenda, url, remark=told.append)["failed"] == 18
+    assert told[1:] == ["18 runs failed before; --retry tries them again."]
+    assert [row["left"] for row in forecasts(agenda, results, "cpu")] == [0] * 3
+    again = forecasts(agenda, results, "cpu", retry=True)
+    assert [row["left"] for row in again] == [6] * 3
     assert sweep(agenda, url, retry=True) == {"runs": 36, "done": 36, "failed": 0}
     assert not results.failures()
 

@@ -68,7 +68,13 @@ def show(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> None:
 def note(remarks: Iterable[str]) -> None:
     """Tell on standard error what somebody should know, a line each."""
     for remark in remarks:
-        ERR.print(f"note: {remark}", soft_wrap=True, markup=False)
+        mention(f"note: {remark}")
+
+
+def mention(line: str) -> None:
+    """Write a line to standard error; if nobody reads it any more, work goes on."""
+    with suppress(OSError):
+        ERR.print(line, soft_wrap=True, markup=False)
 
 
 class Bar:
@@ -109,9 +115,7 @@ class Lines:
         now = time.monotonic()
         if now - self.told >= self.seconds:
             self.told = now
-            # Nobody may read any more, which is no reason to end the work.
-            with suppress(OSError):
-                ERR.print(self.line(note), markup=False)
+            mention(self.line(note))
 
     def line(self, note: str) -> str:
         """What is done, of how much, and how long the rest will take."""

@@ -18,7 +18,7 @@ from unalike.experiments.only import only as chosen_by
 from unalike.experiments.only import options_set
 from unalike.experiments.results import Results
 from unalike.experiments.search import Hunt, search_all
-from unalike.experiments.sweep import Crew, forecasts, sweep
+from unalike.experiments.sweep import Crew, failed_before, forecasts, sweep
 from unalike.reports.layout import Column
 
 
@@ -58,7 +58,8 @@ def command(
         quoted: Also run cells whose numbers the paper took from elsewhere.
         search: Try settings that this searcher proposes, not the grid: optuna.
         trials: How many settings of a cell a search tries, past ones included.
-        jobs: Processes that share the work; others may join on the same results.
+        jobs: Processes that share the work, and the memory of a card; others may join
+            on the same results.
         retry: Run again what failed before.
         dry_run: Show what would be run, with its memory and time as far as known.
         seed: Where chance begins; split i of a run begins at seed + i.
@@ -90,7 +91,7 @@ def command(
     if not agenda.keys and not agenda.missing:
         raise UserError("Nothing fits --only; quoted cells need --quoted besides.")
     if dry_run:
-        tell_plan(agenda, results, crew.device, json=json)
+        tell_plan(agenda, results, crew.device, retry=retry, json=json)
         return
     with progress_bar() as bar:
         sweep(agenda, results, crew=crew, retry=retry, progress=bar, remark=one_note)
@@ -127,19 +128,25 @@ def tell(agenda: Agenda, url: str, *, json: bool) -> None:
     OUT.print(f"{told['done']} of {told['runs']} runs done, {told['failed']} failed.")
 
 
-def tell_plan(agenda: Agenda, url: str, device: str, *, json: bool) -> None:
+def tell_plan(
+    agenda: Agenda, url: str, device: str, *, retry: bool, json: bool
+) -> None:
     """Show what would be run."""
     with Results.read(url) as results:
-        rows = forecasts(agenda, results, device)
+        rows = forecasts(agenda, results, device, retry=retry)
+        failed = results.failed(agenda.keys)
     left = [row for row in rows if row["left"]]
     total = {
         "runs": sum(row["runs"] for row in rows),
         "left": sum(row["left"] for row in rows),
+        "failed": len(failed),
         "seconds": total_seconds(left),
     }
     if json:
         answer({**total, "missing": agenda.missing, "bundles": rows})
         return
+    if failed and not retry:
+        note([failed_before(len(failed))])
     if left:
         headings = ("bundle", "shape", "settings", "left", "memory_mb", "seconds")
         show([column(heading, left) for heading in headings])

@@ -4,12 +4,16 @@ import platform
 import resource
 import subprocess
 from functools import cache
+from math import ceil
 from pathlib import Path
 
 import torch
 
 from unalike.errors import lookup
 from unalike.version import __version__
+
+COUNTED = 0.95
+"""Share of a card's memory for what torch counts; programs take some besides."""
 
 
 def best_device() -> str:
@@ -18,11 +22,31 @@ def best_device() -> str:
 
 
 def choose_device(told: str) -> str:
-    """The device that is meant, out of those that are there."""
+    """The device that is meant, out of those that are there.
+
+    One card of several becomes that for which programs are loaded.
+    """
     cards = ["cuda", *(f"cuda:{card}" for card in range(torch.cuda.device_count()))]
     there = ["cpu", *(cards if torch.cuda.is_available() else [])]
     known = {"auto": best_device(), **{name: name for name in there}}
-    return lookup(known, told, "device")
+    found = lookup(known, told, "device")
+    if found in cards[1:]:
+        torch.cuda.set_device(found)
+    return found
+
+
+def share_device(device: str, job: int, jobs: int) -> str:
+    """The device of one of some processes, and its part of a card's memory.
+
+    `cuda` stands for all cards, one after the other.
+    """
+    if torch.device(device).type != "cuda":
+        return device
+    cards = torch.cuda.device_count() if device == "cuda" else 1
+    own = f"cuda:{job % cards}" if device == "cuda" else device
+    torch.cuda.set_device(own)
+    torch.cuda.set_per_process_memory_fraction(COUNTED / ceil(jobs / cards), own)
+    return own
 
 
 def device_name(device: str) -> str:

@@ -17,7 +17,7 @@ from unalike.cores import num_cores
 from unalike.errors import UserError
 from unalike.experiments.agenda import Agenda, Bundle
 from unalike.experiments.leases import SECONDS, num_held
-from unalike.experiments.machine import device_name
+from unalike.experiments.machine import device_name, share_device
 from unalike.experiments.results import Results
 from unalike.experiments.run import Place
 from unalike.experiments.worker import Worker, describe, sketched
@@ -48,14 +48,21 @@ class Watch:
     agenda: Agenda
     results: Results
     progress: Progress
+    remark: Callable[[str], None] = lambda what: None
     told: int = field(default=0, init=False)
+    errors: set[str] = field(default_factory=set, init=False)
+    """Why runs failed, as far as that has been told."""
     note: str = field(default="", init=False)
     now: str = field(default="", init=False)
     next_look: float = field(default=0.0, init=False)
 
     def begin(self) -> None:
         """Say how much there is to do."""
-        self.told = len(self.results.settled(self.agenda.keys))
+        failed = self.results.failed(self.agenda.keys)
+        if failed:
+            self.remark(failed_before(len(failed)))
+        self.errors.update(failed.values())
+        self.told = len(self.results.done(self.agenda.keys)) + len(failed)
         left = len(self.agenda.keys) - self.told
         self.progress.stage("sweep", left, "runs")
 
@@ -71,9 +78,12 @@ class Watch:
         """Say what is done, running and failed, and the best grade of what runs."""
         began = time.monotonic()
         self.now = now
-        failed = len(self.results.failed(self.agenda.keys))
-        settled = len(self.results.done(self.agenda.keys)) + failed
-        self.note = f"{num_held(self.results.engine)} running, {failed} failed"
+        failed = self.results.failed(self.agenda.keys)
+        for error in set(failed.values()) - self.errors:
+            self.remark(f"A run failed: {error.splitlines()[-1]}")
+        self.errors.update(failed.values())
+        settled = len(self.results.done(self.agenda.keys)) + len(failed)
+        self.note = f"{num_held(self.results.engine)} running, {len(failed)} failed"
         if best := self.results.best_so_far():
             self.note += f", best {best}"
         new, self.told = settled - self.told, settled
@@ -97,7 +107,7 @@ class Within:
 
     def stage(self, what: str, total: int | float | None, unit: str) -> None:
         self.done = 0.0
-        self.whole = unit if total is None else f"of {total:,.0f} {unit}"
+        self.whole = f"{unit} {what}" if total is None else f"of {total:,.0f} {unit}"
 
     def advance(self, amount: int | float, note: str = "") -> None:
         self.done += amount
@@ -118,7 +128,7 @@ def sweep(
     with Results.open(url, remark) as results:
         if retry:
             results.forget_failures(agenda.keys)
-        watch = Watch(agenda, results, progress)
+        watch = Watch(agenda, results, progress, remark)
         watch.begin()
         if crew.jobs == 1:
             place = Place(device=crew.device, progress=Within(watch))
@@ -127,6 +137,11 @@ def sweep(
             _together(agenda, url, crew, watch)
         watch.look()
         return tally(agenda, results)
+
+
+def failed_before(runs: int) -> str:
+    """What somebody should know who has not asked for another try."""
+    return f"{runs} runs failed before; --retry tries them again."
 
 
 def tally(agenda: Agenda, results: Results) -> dict[str, int]:
@@ -141,8 +156,8 @@ def _together(agenda: Agenda, url: str, crew: Crew, watch: Watch) -> None:
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     workers = [
-        context.Process(target=_member, args=(agenda, url, crew), daemon=True)
-        for _ in range(crew.jobs)
+        context.Process(target=_member, args=(agenda, url, crew, job), daemon=True)
+        for job in range(crew.jobs)
     ]
     for worker in workers:
         worker.start()
@@ -173,21 +188,23 @@ def _first_alive(workers: Sequence[BaseProcess]) -> BaseProcess:
     return next((worker for worker in workers if worker.is_alive()), workers[0])
 
 
-def _member(agenda: Agenda, url: str, crew: Crew) -> None:
+def _member(agenda: Agenda, url: str, crew: Crew, job: int) -> None:
     """The work of one process among several."""
     torch.set_num_threads(max(1, num_cores() // crew.jobs))
     try:
         with Results.open(url) as results:
-            place = Place(device=crew.device)
+            place = Place(device=share_device(crew.device, job, crew.jobs))
             Worker(agenda, results, place, lease_seconds=crew.lease_seconds).work()
     except KeyboardInterrupt:
         raise SystemExit(1) from None
 
 
-def forecasts(agenda: Agenda, results: Results, device: str) -> list[dict[str, Any]]:
+def forecasts(
+    agenda: Agenda, results: Results, device: str, *, retry: bool = False
+) -> list[dict[str, Any]]:
     """What is known of each bundle beforehand: its size, its memory, its time."""
     known = results.seconds(device_name(device))
-    settled = results.settled(agenda.keys)
+    settled = (results.done if retry else results.settled)(agenda.keys)
     return [
         {
             "bundle": describe(bundle),

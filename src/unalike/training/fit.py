@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import torch
@@ -13,6 +13,7 @@ from unalike.batchings.batching import Batching
 from unalike.batchings.full import Full
 from unalike.errors import UserError
 from unalike.graph import Graph
+from unalike.memory import held_by_others, outlast_others
 from unalike.progress import SILENT, Progress
 from unalike.task import Curve, Solution, Task
 from unalike.training.batches import BatchEpochs
@@ -51,18 +52,19 @@ def fit(
 ) -> list[Solution]:
     """Train runs that share a graph, shapes and epochs; a solution for each.
 
-    Where the device runs out of memory the stack is halved.
+    Where the device runs out of memory the stack is halved. One run waits for memory
+    that other programs hold.
     """
-    try:
-        with precise(runs[0].training), torch.random.fork_rng():
-            return _fit(runs, torch.device(device), progress, checkpoint)
-    except torch.OutOfMemoryError:
-        if len(runs) == 1 or World.here().size > 1:
-            raise UserError(
-                "The device has too little memory for one run; "
-                "choose a smaller width or batches of rows."
-            ) from None
+    device = torch.device(device)
+    exact = precise(runs[0].training)
+    with suppress(torch.OutOfMemoryError), exact, torch.random.fork_rng():
+        return _fit(runs, device, progress, checkpoint)
     torch.cuda.empty_cache()
+    alone = World.here().size == 1
+    if alone and len(runs) == 1 and outlast_others(device, progress):
+        return fit(runs, device=device, progress=progress, checkpoint=checkpoint)
+    if len(runs) == 1 or not alone:
+        raise UserError(too_little(device))
     middle = (len(runs) + 1) // 2
     progress.stage(f"out of memory: {middle} runs at a time", None, "")
     solutions: list[Solution] = []
@@ -72,6 +74,16 @@ def fit(
         if part is not None:
             part.remove()
     return solutions
+
+
+def too_little(device: torch.device) -> str:
+    """What to say where not even one run fits."""
+    held = held_by_others(device)
+    others = f" beside other programs, which hold {held / 1e9:,.0f} GB" if held else ""
+    return (
+        f"The device has too little memory for one run{others}; "
+        "choose a smaller width or batches of rows."
+    )
 
 
 def _fit(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from unalike.graph import Graph
+from unalike.memory import free_memory
 from unalike.training.network import Network
 
 CPU_WORK = 2**26
@@ -20,8 +21,8 @@ ACTIVATION_COPIES = 10
 def runs_at_once(network: Network, graph: Graph, device: torch.device) -> int:
     """A stack that keeps the device busy and fits into its memory."""
     if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return max(1, int(CUDA_SHARE * free / bytes_of_run(network, graph)))
+        room = CUDA_SHARE * free_memory(device)
+        return max(1, int(room / bytes_of_run(network, graph)))
     matrices = list(network.inputs(graph).values())
     if not network.row_wise:
         matrices.append(graph.adjacency)
