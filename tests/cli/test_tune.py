@@ -11,6 +11,8 @@ from graphs import suiting
 from unalike import random_splits, save_graph
 from unalike.cli.main import main
 from unalike.experiments.results import Results
+from unalike.methods.correct_and_smooth import CorrectAndSmooth
+from unalike.training.epoch import Epochs
 
 QUICK = ["--trials", "6", "mlp", "--hidden", "8", "--epochs", "5"]
 KEPT = ["--results", "sqlite:///kept.db"]
@@ -125,6 +127,48 @@ def test_a_table_shows_what_is_stored(stored, capsys):
     assert one["command"] == told["chosen"][0]["command"].replace("all", "0,1,2,3,4")
 
 
+@pytest.mark.parametrize("settings", [0, 3, 13])
+def test_a_search_that_was_stopped_goes_on_to_the_same_end(
+    settings, stored, tmp_path, capsys, monkeypatch
+):
+    wanted = told_by(capsys, "tune", stored, *QUICK)
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "base.csv").write_text("somebody's own")
+    improve, judged = CorrectAndSmooth.improve, []
+
+    def stopped(self, *given):
+        judged.append(self)
+        if len(judged) > settings:
+            raise KeyboardInterrupt
+        return improve(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CorrectAndSmooth, "improve", stopped)
+        assert main(["tune", stored, "--checkpoint", "state", *QUICK]) == 130
+    with (state / "judged.jsonl").open("a") as lines:
+        lines.write('["half a li')
+    monkeypatch.setattr(Epochs, "advance", lambda epochs: pytest.fail("trained again"))
+    capsys.readouterr()
+    assert told_by(capsys, "tune", stored, "--checkpoint", "state", *QUICK) == wanted
+    assert [file.name for file in state.iterdir()] == ["base.csv"]
+
+
+def test_the_state_of_another_search_is_refused(stored, capsys, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    words = ["tune", stored, "--checkpoint", "state", *QUICK]
+    with monkeypatch.context() as patch:
+        patch.setattr(CorrectAndSmooth, "improve", stopped)
+        assert main(words) == 130
+    capsys.readouterr()
+    assert main([*words, "--lr", "0.1"]) == 1
+    assert capsys.readouterr().err == (
+        "error: state/base.0 belongs to other runs; remove it.\n"
+    )
+
+
 def test_another_metric_is_a_view_of_its_own(stored, capsys):
     told = told_by(capsys, "tune", stored, *KEPT, "--metric", "roc-auc", *QUICK)
     assert told["metric"] == "roc-auc"
@@ -138,6 +182,9 @@ def test_mistakes_are_told_in_one_line(stored, capsys):
     assert capsys.readouterr().err == "error: --trials is 0; at least 1 is needed.\n"
     assert main(["tune", stored, "--results", "results.db"]) == 1
     assert "'results.db' names no database" in capsys.readouterr().err
+    assert main(["tune", stored, "--checkpoint", "likes/graph.json", *QUICK]) == 1
+    told = "error: likes/graph.json/base.0 cannot be written (Not a directory).\n"
+    assert capsys.readouterr().err == told
 
 
 def test_what_is_missing_is_named(stored, capsys, monkeypatch):

@@ -36,6 +36,7 @@ def command(
     seed: int = 0,
     metric: str | None = None,
     results: str | None = None,
+    checkpoint: Path | None = None,
     device: str = "auto",
     data: Path | None = None,
     json: bool = False,
@@ -57,6 +58,8 @@ def command(
         metric: Learn for and grade by this metric instead of the dataset's own.
         results: Store the best of each study here, as sweeps do: sqlite:///FILE or
             postgresql://USER@HOST/NAME.
+        checkpoint: Keep the trained base and what settings are worth in this folder;
+            go on from there if it is there.
         device: cpu, cuda, or auto: a GPU where there is one.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
@@ -69,7 +72,9 @@ def command(
             trials=trials,
             splits=parse_splits(splits),
             seed=seed,
-            place=Place(device=choose_device(device), progress=bar),
+            place=Place(
+                device=choose_device(device), progress=bar, checkpoint=checkpoint
+            ),
             results=database,
         )
     (answer if json else show)({**summary(found, splits), "results": results})

@@ -75,6 +75,10 @@ class Exam:
             "versions": versions(),
         }
 
+    def identity(self, method: Method, device: str) -> dict[str, Any]:
+        """What tells which runs these are."""
+        return {**self.facts(method, device), "splits": list(self.splits)}
+
     def digest(self) -> str:
         """A hash of the graph and its splits."""
         return fingerprint(unseen(self.dataset))

@@ -96,7 +96,7 @@ def sit(
     check_divides(method, world)
     with one_first(world):
         exam = Exam.of(dataset, splits, seed, place.progress)
-    facts = {**exam.facts(method, place.device), "splits": list(exam.splits)}
+    facts = exam.identity(method, place.device)
     if world.size > 1:
         world.agree({**facts, "data": exam.digest(), "processor": processor()})
     key = json.dumps(facts, sort_keys=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -14,6 +17,7 @@ from unalike.datasets import Source
 from unalike.errors import UserError
 from unalike.experiments.agenda import Subject
 from unalike.experiments.exam import Exam
+from unalike.experiments.judged import Judged
 from unalike.experiments.record import records
 from unalike.experiments.result import Result
 from unalike.experiments.results import Results
@@ -26,6 +30,7 @@ from unalike.methods.layers.guess import Guess
 from unalike.methods.method import Trained
 from unalike.progress import Progress
 from unalike.task import Task
+from unalike.training.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     import optuna
@@ -35,6 +40,7 @@ Judge = Callable[[CorrectAndSmooth], float]
 HOPS = (1, 2)
 SCALES = (0.1, 10.0)
 """The factors that are tried, as many below 1 as above."""
+BASE, JUDGED = "base", "judged.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +69,8 @@ def tune(
     """Train a base once, then search the settings around it, a study at a time.
 
     There is a study for each way of scaling and number of hops, as in the paper. What
-    each finds best is stored in a database of results, where one is given.
+    each finds best is stored in a database of results, where one is given. From the
+    checkpoint of the place a search that was stopped goes on to the same end.
     """
     load_optuna()
     if trials < 1:
@@ -73,9 +80,16 @@ def tune(
     store = storing(results, exam)
     tasks = exam.tasks()
     start = CorrectAndSmooth() if base is None else CorrectAndSmooth(base=base)
-    trained = start.base.solve_all(tasks, device=place.device, progress=place.progress)
+    trained = start.base.solve_all(
+        tasks,
+        device=place.device,
+        progress=place.progress,
+        checkpoint=base_kept(place, exam, start.base),
+    )
     guess = Guess.of(tasks, trained, both_ways=start.symmetrised).to(place.device)
     judge = judge_of(guess, tasks)
+    if place.checkpoint is not None:
+        judge = Judged(judge, place.checkpoint / JUDGED)
     found = []
     for hops, scaling in product(HOPS, get_args(Scaling)):
         place.progress.stage(f"{scaling} scaling, {hops}-hop", trials, "trials")
@@ -85,7 +99,27 @@ def tune(
         graded = exam.results(method, solutions, 0.0, place.device)
         found.append(Tuned(method=method, results=graded))
         store(found[-1])
+    if place.checkpoint is not None:
+        forget(place.checkpoint)
     return found
+
+
+def base_kept(place: Place, exam: Exam, base: Trained) -> Checkpoint | None:
+    """Where the trained base stays until the search is over."""
+    if place.checkpoint is None:
+        return None
+    key = json.dumps(exam.identity(base, place.device), sort_keys=True)
+    return Checkpoint(place.checkpoint / BASE, key, lasting=True)
+
+
+def forget(folder: Path) -> None:
+    """Remove what was kept of a search, and the folder if nothing else is in it."""
+    (folder / JUDGED).unlink()
+    for part in folder.glob(f"{BASE}.*"):
+        if part.suffix[1:].isdigit():
+            shutil.rmtree(part)
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def storing(results: Results | None, exam: Exam) -> Callable[[Tuned], None]:

@@ -32,6 +32,8 @@ class Checkpoint:
     """Says which runs these are; the state of other runs is refused."""
     every: float = 30.0
     """Seconds between two saves, or more where saving takes long; 0: every epoch."""
+    lasting: bool = False
+    """Does it stay when the runs are done, for what comes after them?"""
 
     def part(self, begin: int) -> Checkpoint:
         """The checkpoint of the stack that begins with this run."""
@@ -40,7 +42,7 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Remove every save, and what writers that were killed left of theirs."""
-        if World.here().leads:
+        if World.here().leads and not self.lasting:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def save(self, state: State) -> None:
@@ -49,9 +51,7 @@ class Checkpoint:
         if world.follow((folder / WHOLE).exists()):
             return
         if world.leads:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            (folder / KEY).write_text(self.key, "utf-8")
+            self._make(folder)
         world.follow(None)
         # Torch takes seconds to get its checkpoints ready, which few runs need.
         from unalike.training.saving import save
@@ -61,6 +61,17 @@ class Checkpoint:
             for other in self._saves():
                 if other != folder:
                     shutil.rmtree(other, ignore_errors=True)
+
+    def _make(self, folder: Path) -> None:
+        """Make the folder of a save; what is left there by a killed writer goes."""
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            (folder / KEY).write_text(self.key, "utf-8")
+        except OSError as error:
+            raise UserError(
+                f"{self.path} cannot be written ({error.strerror})."
+            ) from None
 
     def restore(self, state: State) -> None:
         """Fill the state from the last whole save, where there is one."""
