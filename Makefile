@@ -23,7 +23,7 @@ demo: env            ## Show what unalike does, on a generated graph.
 	@$(BIN)/unalike demo
 
 test: env            ## Run the tests.
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 slow-test: env       ## Run the tests that take minutes.
 	@$(BIN)/python -m pytest -m slow

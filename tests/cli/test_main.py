@@ -104,7 +104,7 @@ def test_an_interrupted_training_ends_in_130_and_keeps_its_state(stored, tmp_pat
     kept = tmp_path / "state.0"
     code = (
         "from unalike.training import checkpoint as c; import sys; "
-        "c.Checkpoint.__init__.__defaults__ = (0.0,); "
+        "c.Checkpoint.__init__.__defaults__ = (0.0, False); "
         "from unalike.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     process = subprocess.Popen(
