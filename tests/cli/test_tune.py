@@ -127,30 +127,37 @@ def test_a_table_shows_what_is_stored(stored, capsys):
     assert one["command"] == told["chosen"][0]["command"].replace("all", "0,1,2,3,4")
 
 
-@pytest.mark.parametrize("settings", [0, 3, 13])
+@pytest.mark.parametrize("stops", [[0], [3, 4], [13]])
 def test_a_search_that_was_stopped_goes_on_to_the_same_end(
-    settings, stored, tmp_path, capsys, monkeypatch
+    stops, stored, tmp_path, capsys, monkeypatch
 ):
-    wanted = told_by(capsys, "tune", stored, *QUICK)
     state = tmp_path / "state"
     state.mkdir()
     (state / "base.csv").write_text("somebody's own")
-    improve, judged = CorrectAndSmooth.improve, []
+    improve, tried = CorrectAndSmooth.improve, []
 
-    def stopped(self, *given):
-        judged.append(self)
-        if len(judged) > settings:
+    def counted(self, *given):
+        tried.append(self)
+        if stops and len(tried) > stops[0]:
             raise KeyboardInterrupt
         return improve(self, *given)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(CorrectAndSmooth, "improve", stopped)
-        assert main(["tune", stored, "--checkpoint", "state", *QUICK]) == 130
-    with (state / "judged.jsonl").open("a") as lines:
-        lines.write('["half a li')
+    wanted = told_by(capsys, "tune", stored, *QUICK)
+    monkeypatch.setattr(CorrectAndSmooth, "improve", counted)
+    words = ["tune", stored, "--checkpoint", "state", *QUICK]
+    while stops:
+        assert main(words) == 130
+        with (state / "judged.jsonl").open("a+") as lines:
+            lines.seek(0)
+            judged = len(lines.readlines())
+            lines.write('["half a li')
+        tried.clear()
+        stops.pop(0)
     monkeypatch.setattr(Epochs, "advance", lambda epochs: pytest.fail("trained again"))
     capsys.readouterr()
-    assert told_by(capsys, "tune", stored, "--checkpoint", "state", *QUICK) == wanted
+    assert told_by(capsys, *words) == wanted
+    # Each of four studies tries six settings, and the best of them once more.
+    assert len(tried) == 4 * 7 - judged
     assert [file.name for file in state.iterdir()] == ["base.csv"]
 
 

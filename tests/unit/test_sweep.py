@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+import torch
 from children import child
 from postgres import server, why_not
 from sweeps import (
@@ -216,6 +217,22 @@ def test_progress_tells_what_is_done_and_the_best(agenda, url):
     assert "0 failed, best small linkx" in told[-1][1]
 
 
+def test_what_a_stack_waits_for_is_told(agenda, results):
+    told = []
+
+    class Listener:
+        def stage(self, what, total, unit):
+            pass
+
+        def advance(self, amount, note=""):
+            told.append(note)
+
+    within = sweeps.Within(sweeps.Watch(agenda, results, Listener()))
+    within.stage("waiting for memory", None, "s")
+    within.advance(60.0)
+    assert told == ["60 s waiting for memory"]
+
+
 def test_looks_at_a_slow_database_are_few(agenda, url, monkeypatch):
     looks = []
     best_so_far = Results.best_so_far
@@ -293,6 +310,20 @@ def test_four_workers_of_which_some_are_killed(tmp_path, shared_url):
 
 def test_processes_of_one_sweep(agenda, url):
     assert sweep(agenda, url, crew=Crew(jobs=2))["done"] == 36
+    assert len(outcome(url)) == 36
+
+
+def test_each_process_takes_its_share_of_the_device(agenda, url, monkeypatch):
+    asked, threads = [], torch.get_num_threads()
+
+    def shared(*given):
+        asked.append(given)
+        return "cpu"
+
+    monkeypatch.setattr(sweeps, "share_device", shared)
+    sweeps._member(agenda, url, Crew(jobs=3, device="cuda"), 1)
+    torch.set_num_threads(threads)
+    assert asked == [("cuda", 1, 3)]
     assert len(outcome(url)) == 36
 
 
