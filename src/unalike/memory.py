@@ -15,7 +15,7 @@ from unalike.progress import Progress
 
 MACHINE = Path("/proc/meminfo")
 MUCH = 0.05
-"""Share of a card's memory that is worth waiting for."""
+"""Share of a card's memory that is worth waiting for; programs take less besides."""
 GLANCE_SECONDS = 1.0
 """Between two looks at what others hold."""
 PATIENCE_SECONDS = 600.0
@@ -70,11 +70,12 @@ def allowance(device: torch.device) -> int:
 
 
 def held_by_others(device: torch.device) -> int:
-    """Bytes of a card that this process might take, were they not taken."""
+    """Bytes of a card that this process might take, were they not taken; 0 if few."""
     if device.type != "cuda":
         return 0
-    free, _ = torch.cuda.mem_get_info(device)
-    return max(0, allowance(device) - free)
+    free, total = torch.cuda.mem_get_info(device)
+    held = allowance(device) - free
+    return held if held > MUCH * total else 0
 
 
 def outlast_others(device: torch.device, progress: Progress) -> bool:
@@ -83,8 +84,6 @@ def outlast_others(device: torch.device, progress: Progress) -> bool:
     if not held:
         return False
     _, total = torch.cuda.mem_get_info(device)
-    if held < MUCH * total:
-        return False
     progress.stage("waiting for memory that other programs hold", None, "s")
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:

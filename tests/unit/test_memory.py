@@ -106,6 +106,7 @@ def test_memory_is_waited_for_while_others_hold_much_of_it(
 
 def test_little_that_others_hold_is_not_waited_for(card, monkeypatch):
     card["free"] = 96 * GIB
+    assert held_by_others(CARD) == 0
     monkeypatch.setattr(memory.time, "sleep", lambda _: pytest.fail("waited"))
     assert not outlast_others(CARD, SILENT)
 
