@@ -18,12 +18,6 @@ from unalike.experiments.setting import Setting, build, revived
 from unalike.experiments.view import View
 
 
-@pytest.fixture
-def results(tmp_path):
-    with Results.open(f"sqlite:///{tmp_path / 'results.db'}") as kept:
-        yield kept
-
-
 def test_a_result_comes_back_as_it_was(results):
     results.store([row := row_of()])
     (found,) = results.runs(curves=True)

@@ -6,7 +6,6 @@ from rows import SUBJECT, row_of
 from unalike.experiments.agenda import Subject
 from unalike.experiments.cookbook import Printed, printed_tables
 from unalike.experiments.recipe import parse
-from unalike.experiments.results import Results
 from unalike.experiments.standing import Query
 from unalike.reports.scores import scores
 
@@ -20,12 +19,6 @@ hidden = {hidden}
 [cells]
 texas = {{ mean = {mean}, std = 2.0 }}
 """
-
-
-@pytest.fixture
-def results(tmp_path):
-    with Results.open(f"sqlite:///{tmp_path / 'results.db'}") as kept:
-        yield kept
 
 
 def row(name="LINKX", method="linkx", hidden="[4, 8]", mean=70.0):

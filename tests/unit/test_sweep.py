@@ -4,8 +4,6 @@ import os
 import random
 import signal
 import time
-from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 import torch
@@ -13,7 +11,6 @@ from children import child
 from postgres import server, why_not
 from sweeps import (
     outcome,
-    recipe_text,
     small_agenda,
     small_order,
     stored,
@@ -24,33 +21,13 @@ from sweeps import (
 from unalike import UserError
 from unalike.experiments import sweep as sweeps
 from unalike.experiments import worker as workers
-from unalike.experiments.agenda import Order, plan
+from unalike.experiments.agenda import plan
 from unalike.experiments.leases import Holder, Leases, num_held
-from unalike.experiments.only import only, options_set
-from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
 from unalike.experiments.run import Place
 from unalike.experiments.sweep import Crew, forecasts, sweep
 from unalike.experiments.worker import Worker
 from unalike.methods.linkx import LINKX
-from unalike.progress import SILENT
-
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path / 'results.db'}"
-
-
-@pytest.fixture
-def results(url):
-    kept = Results.open(url)
-    yield kept
-    kept.close()
-
-
-@pytest.fixture
-def agenda(tmp_path):
-    return small_agenda(stored(tmp_path))
 
 
 @pytest.fixture(scope="session")
@@ -80,28 +57,6 @@ def shared_url(request, url):
             connection.exec_driver_sql(f"delete from {table}")
     results.close()
     return address
-
-
-def test_splits_and_settings_of_one_shape_share_a_stack(agenda):
-    assert len(agenda.bundles) == 3
-    assert [len(bundle.runs) for bundle in agenda.bundles] == [12, 12, 12]
-    for bundle in agenda.bundles:
-        assert len({run.setting.method.hidden for run in bundle.runs}) == 1
-        assert {run.setting.method.training.lr for run in bundle.runs} == {0.01, 0.05}
-    assert len(set(agenda.keys)) == len(agenda.keys) == 36
-
-
-def test_recipes_that_overlap_ask_for_a_run_once(tmp_path, agenda):
-    recipes = small_order(stored(tmp_path, name="other")).recipes
-    again = Order(recipes=[*recipes, *recipes])
-    assert len(plan(again).keys) == 36
-
-
-def test_other_data_of_the_same_name_is_another_run(tmp_path, agenda):
-    (tmp_path / "more").mkdir()
-    other = small_agenda(stored(tmp_path / "more", nodes=70))
-    assert other.bundles[0].subject.name == agenda.bundles[0].subject.name
-    assert not set(other.keys) & set(agenda.keys)
 
 
 def test_everything_is_run_and_nothing_twice(agenda, url, monkeypatch):
@@ -199,60 +154,6 @@ def test_an_interruption_that_became_another_error_still_stops(
     assert not results.failures()
     assert num_held(results.engine) == 0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_progress_tells_what_is_done_and_the_best(agenda, url):
-    told = []
-
-    class Listener:
-        def stage(self, what, total, unit):
-            told.append((what, total, unit))
-
-        def advance(self, amount, note=""):
-            told.append((amount, note))
-
-    sweep(agenda, url, progress=Listener())
-    assert told[0] == ("sweep", 36, "runs")
-    assert sum(amount for amount, _ in told[1:]) == 36
-    assert "0 failed, best small linkx" in told[-1][1]
-
-
-def test_what_a_stack_waits_for_is_told(agenda, results):
-    told = []
-
-    class Listener:
-        def stage(self, what, total, unit):
-            pass
-
-        def advance(self, amount, note=""):
-            told.append(note)
-
-    within = sweeps.Within(sweeps.Watch(agenda, results, Listener()))
-    within.stage("waiting for memory", None, "s")
-    within.advance(60.0)
-    assert told == ["60 s waiting for memory"]
-
-
-def test_looks_at_a_slow_database_are_few(agenda, url, monkeypatch):
-    looks = []
-    best_so_far = Results.best_so_far
-
-    def slow(results):
-        looks.append(time.monotonic())
-        time.sleep(0.05)
-        return best_so_far(results)
-
-    monkeypatch.setattr(Results, "best_so_far", slow)
-    monkeypatch.setattr(sweeps, "WATCH_SECONDS", 0.0)
-    with Results.open(url) as results:
-        watch = sweeps.Watch(agenda, results, SILENT)
-        watch.begin()
-        until = time.monotonic() + 1.5
-        while time.monotonic() < until:
-            watch.glance("something")
-    pauses = [after - before for before, after in pairwise(looks)]
-    assert looks
-    assert all(pause > 0.05 * sweeps.PAUSE for pause in pauses)
 
 
 def kill_at_random(agenda, url, times, lease, chance):
@@ -388,59 +289,3 @@ def test_a_bundle_that_does_not_fit_is_cut_into_equal_parts(tmp_path, monkeypatc
         parts = list(Worker(agenda, results, Place()).parts(bundle))
     assert [len(part) for part in parts] == [len(bundle.runs) // 2] * 2
     assert sum(parts, ()) == bundle.runs
-
-
-def test_only_what_is_asked_for(tmp_path):
-    (recipe,) = small_order(stored(tmp_path)).recipes
-
-    def kept(*words):
-        return len(plan(Order(recipes=[recipe], chosen=only(words))).keys)
-
-    assert kept("hidden=4") == 12
-    assert kept("hidden=4", "hidden=8", "lr=0.01") == 12
-    assert kept("method=linkx") == 36
-    assert kept("method=link") == 0
-    with pytest.raises(UserError, match="--only is 'linkx'; write NAME=VALUE"):
-        only(["linkx"])
-
-
-def test_options_that_are_set_are_those_of_every_setting(tmp_path):
-    (recipe,) = small_order(stored(tmp_path)).recipes
-    told = options_set(["epochs=2", "lr=0.5", "precision=bf16", "dropout=0"])
-    agenda = plan(Order(recipes=[recipe.setting_all(told)]))
-    assert len(agenda.keys) == 9
-    for bundle in agenda.bundles:
-        for run in bundle.runs:
-            training = run.setting.method.training
-            assert (training.epochs, training.lr) == (2, 0.5)
-            assert training.precision == "bf16"
-            assert run.setting.method.dropout == 0
-    cells = {k: replace(c, grid={"lr": [0.1, 0.2]}) for k, c in recipe.cells.items()}
-    own = replace(recipe, cells=cells).setting_all(told)
-    (cell,) = own.cells.values()
-    assert {one.method.training.lr for one in own.settings(cell)} == {0.5}
-    with pytest.raises(UserError, match="--set is 'epochs'; write NAME=VALUE"):
-        options_set(["epochs"])
-
-
-def test_cells_that_cannot_be_run_are_named(tmp_path):
-    text = recipe_text(str(tmp_path / "nothing"))
-    agenda = plan(Order(recipes=[parse(text, "mine")]))
-    assert not agenda.bundles
-    (why,) = agenda.missing.values()
-    assert "is not a stored graph" in why
-
-
-def test_quoted_cells_are_run_when_asked_for(tmp_path):
-    text = recipe_text(stored(tmp_path)).replace("mean", 'quoted = "them", mean')
-    recipes = [parse(text, "mine")]
-    assert not plan(Order(recipes=recipes)).keys
-    assert len(plan(Order(recipes=recipes, quoted=True)).keys) == 36
-
-
-def test_a_recipe_on_another_dataset(tmp_path):
-    (recipe,) = small_order(stored(tmp_path)).recipes
-    other = stored(tmp_path, nodes=70, name="other")
-    agenda = plan(Order(recipes=[recipe.on([other])]))
-    assert {bundle.subject.name for bundle in agenda.bundles} == {"other"}
-    assert len(agenda.keys) == 36

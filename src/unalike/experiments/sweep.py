@@ -62,7 +62,7 @@ class Watch:
         if failed:
             self.remark(failed_before(len(failed)))
         self.errors.update(failed.values())
-        self.told = len(self.results.done(self.agenda.keys)) + len(failed)
+        self.told = len(self.results.settled(self.agenda.keys))
         left = len(self.agenda.keys) - self.told
         self.progress.stage("sweep", left, "runs")
 

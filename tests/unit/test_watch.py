@@ -1,0 +1,63 @@
+"""Whoever watches a sweep is told how far it is, and what it waits for."""
+
+import time
+from itertools import pairwise
+
+from unalike.experiments import sweep as sweeps
+from unalike.experiments.results import Results
+from unalike.experiments.sweep import sweep
+from unalike.progress import SILENT
+
+
+def test_progress_tells_what_is_done_and_the_best(agenda, url):
+    told = []
+
+    class Listener:
+        def stage(self, what, total, unit):
+            told.append((what, total, unit))
+
+        def advance(self, amount, note=""):
+            told.append((amount, note))
+
+    sweep(agenda, url, progress=Listener())
+    assert told[0] == ("sweep", 36, "runs")
+    assert sum(amount for amount, _ in told[1:]) == 36
+    assert "0 failed, best small linkx" in told[-1][1]
+
+
+def test_what_a_stack_waits_for_is_told(agenda, results):
+    told = []
+
+    class Listener:
+        def stage(self, what, total, unit):
+            pass
+
+        def advance(self, amount, note=""):
+            told.append(note)
+
+    within = sweeps.Within(sweeps.Watch(agenda, results, Listener()))
+    within.stage("waiting for memory", None, "s")
+    within.advance(60.0)
+    assert told == ["60 s waiting for memory"]
+
+
+def test_looks_at_a_slow_database_are_few(agenda, url, monkeypatch):
+    looks = []
+    best_so_far = Results.best_so_far
+
+    def slow(results):
+        looks.append(time.monotonic())
+        time.sleep(0.05)
+        return best_so_far(results)
+
+    monkeypatch.setattr(Results, "best_so_far", slow)
+    monkeypatch.setattr(sweeps, "WATCH_SECONDS", 0.0)
+    with Results.open(url) as results:
+        watch = sweeps.Watch(agenda, results, SILENT)
+        watch.begin()
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            watch.glance("something")
+    pauses = [after - before for before, after in pairwise(looks)]
+    assert looks
+    assert all(pause > 0.05 * sweeps.PAUSE for pause in pauses)
