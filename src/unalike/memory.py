@@ -65,7 +65,8 @@ def free_memory(device: torch.device) -> int:
 def allowance(device: torch.device) -> int:
     """Bytes of a card that this process may still take, if nobody else has them."""
     _, total = torch.cuda.mem_get_info(device)
-    share = torch.cuda.get_per_process_memory_fraction(device)
+    card = torch.cuda.current_device() if device.index is None else device.index
+    share = torch.cuda.get_per_process_memory_fraction(card)
     return int(share * total) - torch.cuda.memory_reserved(device)
 
 

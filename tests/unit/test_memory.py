@@ -67,7 +67,9 @@ def card(monkeypatch):
         "mem_get_info": lambda device: (books["free"], 100 * GIB),
         "memory_reserved": lambda device: books["reserved"],
         "memory_allocated": lambda device: books["allocated"],
-        "get_per_process_memory_fraction": lambda device: books["share"],
+        "current_device": lambda: 0,
+        # The one of these that does not know a card without its number.
+        "get_per_process_memory_fraction": lambda card: {0: books["share"]}[card],
     }
     for name, answer in answers.items():
         monkeypatch.setattr(torch.cuda, name, answer)

@@ -143,9 +143,12 @@ class _Network(MessagePassingNetwork):
             u = adjacency.back_to(share, alpha, into)
             x = u @ mixed(weights[place], betas[layer])
             if normed:
-                noted.append(torch.stack(torch.var_mean(x.detach(), 0)[::-1]))
+                # A stack's batch norm in bf16 has no gradient on a card.
+                exact = x.to(torch.promote_types(x.dtype, torch.float32))
+                noted.append(torch.stack(torch.var_mean(exact.detach(), 0)[::-1]))
                 gain, offset = normed[2 * place : 2 * place + 2]
-                x = F.batch_norm(x, None, None, gain, offset, training=True)
+                exact = F.batch_norm(exact, None, None, gain, offset, training=True)
+                x = exact.to(x.dtype)
             x = torch.relu(x)
         return x, torch.stack(noted) if noted else x.new_zeros(0, 2, x.shape[1])
 
