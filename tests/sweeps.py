@@ -1,5 +1,7 @@
 """A small sweep on a generated graph, and the databases to keep it in."""
 
+import os
+
 import torch
 from graphs import suiting
 
@@ -55,16 +57,22 @@ def swept(agenda, url, lease=60.0):
     return sweep(agenda, url, crew=Crew(lease_seconds=lease))
 
 
-def swept_openly(agenda, url, log):
-    """The same, with a line in a file for each run that is computed."""
+def swept_openly(agenda, url, log, room=None):
+    """The same, with a line in a file for each run and who computes it.
+
+    The device may be told to have room for a few runs alone.
+    """
     run_together = workers.run_together
 
     def told(dataset, members, **how):
+        lines = [f"{os.getpid()}: {method} {split}\n" for method, split in members]
         with log.open("a") as file:
-            file.writelines(f"{method} {split}\n" for method, split in members)
+            file.writelines(lines)
         return run_together(dataset, members, **how)
 
     workers.run_together = told
+    if room is not None:
+        workers.runs_at_once = lambda *_: room
     return swept(agenda, url)
 
 

@@ -13,7 +13,7 @@ from sweeps import recipe_text, stored
 from unalike.cli import console
 from unalike.cli.main import main
 from unalike.experiments import cookbook
-from unalike.experiments.leases import num_held
+from unalike.experiments.leases import held, num_held
 from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
 from unalike.methods.linkx import LINKX
@@ -52,7 +52,7 @@ def test_a_log_tells_how_far_a_sweep_is(folder, capsys, monkeypatch):
     monkeypatch.setattr(console, "LINE_SECONDS", 0.0)
     assert main(["sweep", "mine.toml", "--device", "cpu"]) == 0
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("sweep: 0 of 24 runs; 1 running, 0 failed; now small")
+    assert lines[0].startswith("sweep: 0 of 24 runs; 12 running, 0 failed; now small")
     assert any(line.endswith("now small linkx, 3 of 3 epochs") for line in lines)
     assert lines[-1].startswith("sweep: 24 of 24 runs, about 0 min left; 0 running")
 
@@ -197,6 +197,12 @@ def test_a_search_instead_of_the_grid(folder, capsys):
     assert "after 4 trials" in capsys.readouterr().out
 
 
+def num_workers(results):
+    """How many processes hold runs."""
+    with results.engine.connect() as connection:
+        return len(set(held(connection).values()))
+
+
 @pytest.fixture
 def working(folder):
     """Two processes that work on something long, and their results."""
@@ -208,7 +214,7 @@ def working(folder):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with Results.open("sqlite:///results.db") as results:
         process = subprocess.Popen([sys.executable, "-m", "unalike", *words], **quiet)
-        while num_held(results.engine) < 2:
+        while num_workers(results) < 2:
             assert process.poll() is None
             time.sleep(0.1)
         yield process, results

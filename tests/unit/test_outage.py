@@ -51,14 +51,14 @@ def leases(server):
     """Leases of an empty database."""
     with Results.open(server.url) as results:
         with results.engine.begin() as connection:
-            connection.exec_driver_sql("delete from leases")
+            connection.exec_driver_sql("delete from run_leases")
         yield Leases(results.engine)
 
 
 def test_a_lease_whose_taking_was_not_confirmed_is_still_ours(leases):
-    assert leases.take("bundle")
-    assert leases.take("bundle")
-    assert not Leases(leases.engine, holder=Holder("far", 1, "away")).take("bundle")
+    assert leases.take(["run"])
+    assert leases.take(["run"])
+    assert not Leases(leases.engine, holder=Holder("far", 1, "away")).take(["run"])
     assert num_held(leases.engine) == 1
 
 
@@ -68,22 +68,22 @@ def test_a_server_that_stays_away_is_given_up_in_one_line(server, leases, monkey
     server.stop()
     try:
         with pytest.raises(UserError, match="The database is still away") as caught:
-            leases.take("bundle")
+            leases.take(["run"])
         assert "\n" not in str(caught.value)
     finally:
         server.start()
-    assert leases.take("bundle")
+    assert leases.take(["run"])
 
 
 def test_who_is_stopped_does_not_wait_for_a_server(server, leases):
-    leases.take("bundle")
+    leases.take(["run"])
     server.stop()
     try:
-        leases.let_go("bundle")
+        leases.let_go()
     finally:
         server.start()
     assert num_held(leases.engine) == 1
-    leases.let_go("bundle")
+    leases.let_go()
     assert num_held(leases.engine) == 0
 
 

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -53,7 +54,7 @@ def shared_url(request, url):
     address = request.getfixturevalue("postgres")
     results = Results.open(address)
     with results.engine.begin() as connection:
-        for table in ("runs", "curves", "failures", "leases"):
+        for table in ("runs", "curves", "failures", "run_leases"):
             connection.exec_driver_sql(f"delete from {table}")
     results.close()
     return address
@@ -181,6 +182,11 @@ def test_kills_change_nothing(tmp_path, url, times):
     assert outcome(url) == outcome(other)
 
 
+def told_in(log):
+    """Who computed which run."""
+    return [line.split(": ", 1) for line in log.read_text().splitlines()]
+
+
 def test_four_workers_share_the_work(tmp_path, shared_url):
     agenda = small_agenda(stored(tmp_path), hidden=str(list(range(2, 8))))
     log = tmp_path / "log"
@@ -190,8 +196,23 @@ def test_four_workers_share_the_work(tmp_path, shared_url):
     assert [process.exitcode for process in together] == [0] * 4
     keys = [row[0] for row in outcome(shared_url)]
     assert sorted(keys) == sorted(agenda.keys)
-    computed = log.read_text().splitlines()
+    computed = [run for _, run in told_in(log)]
     assert len(computed) == len(set(computed)) == len(keys) == 72
+
+
+def test_workers_share_a_bundle_and_what_two_agendas_ask_for(tmp_path, shared_url):
+    whole = small_agenda(stored(tmp_path), hidden="[4]", epochs=200)
+    (bundle,) = whole.bundles
+    some = replace(whole, bundles=[replace(bundle, runs=bundle.runs[3:9])])
+    log = tmp_path / "log"
+    given = [(whole, shared_url, log, 2), (some, shared_url, log, 3)]
+    together = [child(swept_openly, *one) for one in given]
+    for process in together:
+        process.join()
+    assert [process.exitcode for process in together] == [0] * 2
+    who, computed = zip(*told_in(log), strict=True)
+    assert len(computed) == len(set(computed)) == 12
+    assert len(set(who)) == 2
 
 
 def test_four_workers_of_which_some_are_killed(tmp_path, shared_url):
@@ -237,35 +258,47 @@ def test_workers_that_all_die_are_reported(agenda, url, monkeypatch):
 def test_a_lease_is_held_by_one_until_it_ends(shared):
     ours = Leases(shared.engine, 60.0)
     theirs = Leases(shared.engine, 60.0, Holder("elsewhere", 1, "x"))
-    assert ours.take("bundle")
-    assert not theirs.take("bundle")
-    theirs.give_back("bundle")
-    assert not theirs.take("bundle")
-    ours.give_back("bundle")
-    assert theirs.take("bundle")
+    assert ours.take(["run"])
+    assert not theirs.take(["run"])
+    theirs.give_back()
+    assert not theirs.take(["run"])
+    ours.give_back()
+    assert theirs.take(["run"])
     assert num_held(shared.engine) == 1
+
+
+def test_runs_are_taken_together_or_not_at_all(shared):
+    ours = Leases(shared.engine, 60.0)
+    theirs = Leases(shared.engine, 60.0, Holder("elsewhere", 1, "x"))
+    assert ours.take(["first", "second"])
+    assert not theirs.take(["second", "third"])
+    assert theirs.of_others() == {"first", "second"}
+    assert theirs.take(["third"])
+    assert num_held(shared.engine) == 3
+    ours.give_back()
+    assert ours.of_others() == {"third"}
 
 
 def test_a_lease_that_nobody_renews_runs_out(shared):
     silent = Leases(shared.engine, 0.05, Holder("elsewhere", 1, "x"))
     ours = Leases(shared.engine, 60.0)
-    assert silent.take("bundle")
+    assert silent.take(["run"])
     time.sleep(0.1)
-    assert ours.take("bundle")
+    assert ours.take(["run"])
     silent.renew()
-    silent.give_back("bundle")
+    silent.give_back()
     assert num_held(shared.engine) == 1
 
 
 def test_a_lease_is_renewed_while_its_holder_lives(results):
     alive = Leases(results.engine, 0.3, Holder("elsewhere", 1, "x"))
     ours = Leases(results.engine, 60.0)
-    assert alive.take("bundle")
+    assert alive.take(["run"])
     with alive.kept():
         time.sleep(1.0)
-        assert not ours.take("bundle")
+        assert not ours.take(["run"])
     time.sleep(0.4)
-    assert ours.take("bundle")
+    assert ours.take(["run"])
 
 
 def nothing():
@@ -277,8 +310,8 @@ def test_the_lease_of_a_process_that_is_gone_is_free_at_once(results):
     gone.join()
     here = Holder.here()
     dead = Leases(results.engine, 600.0, Holder(here.host, gone.pid, "x"))
-    assert dead.take("bundle")
-    assert Leases(results.engine, 60.0).take("bundle")
+    assert dead.take(["run"])
+    assert Leases(results.engine, 60.0).take(["run"])
 
 
 def test_a_bundle_that_does_not_fit_is_cut_into_equal_parts(tmp_path, monkeypatch):

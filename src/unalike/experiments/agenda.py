@@ -60,11 +60,6 @@ class Bundle:
     def first(self) -> Setting:
         return self.runs[0].setting
 
-    @cached_property
-    def key(self) -> str:
-        """A digest of which runs these are."""
-        return digest({"runs": [run.key for run in self.runs]})
-
     @property
     def view(self) -> View:
         return self.first.view

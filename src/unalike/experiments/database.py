@@ -20,7 +20,7 @@ from unalike.experiments.schema import METADATA
 BUSY_SECONDS = 60
 """How long a process waits for another to finish writing."""
 LOCK = 0x756E616C
-"""The number under which PostgreSQL knows that somebody makes the tables."""
+"""The number under which PostgreSQL knows that somebody writes alone."""
 WRITES = "writes"
 AWAY_SECONDS = 600.0
 """How long to wait for a server that went away."""
@@ -70,8 +70,7 @@ def connect(url: str, remark: Callable[[str], None] = lambda what: None) -> Engi
         else:
             sql.event.listen(engine, "begin", _hurry)
         with writing(engine) as connection:
-            if engine.dialect.name == "postgresql":
-                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
+            queue(connection)
             METADATA.create_all(connection)
     except DatabaseError as error:
         raise UserError(f"{url} cannot be opened: {error.orig}.") from None
@@ -153,6 +152,12 @@ def _first_line(error: DBAPIError) -> str:
 def writing(engine: Engine) -> Any:
     """A transaction that writes, whole or not at all."""
     return engine.execution_options(**{WRITES: True}).begin()
+
+
+def queue(connection: Connection) -> None:
+    """Wait for all others who write alone; SQLite lets nobody else write anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
 
 
 def insert_new(

@@ -6,7 +6,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import parent_process
@@ -14,10 +14,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import sqlalchemy as sql
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from unalike.experiments.database import clock, insert_new, patient, writing
+from unalike.experiments.database import clock, patient, queue, writing
 from unalike.experiments.schema import LEASES
 
 ZOMBIE = ("Z", "X")
@@ -73,11 +73,18 @@ def is_zombie(process: int) -> bool:
 
 @patient
 def num_held(engine: Engine) -> int:
-    """How many bundles somebody works on who is, as far as can be seen, alive."""
+    """How many runs somebody works on who is, as far as can be seen, alive."""
     with engine.connect() as connection:
-        asked = sql.select(LEASES).where(LEASES.c.expires > clock(connection))
-        rows = connection.execute(asked).mappings().all()
-    return sum(not Holder.named(row["worker"]).gone for row in rows)
+        return len(held(connection))
+
+
+def held(connection: Connection) -> dict[str, str]:
+    """The runs that somebody works on, and who."""
+    asked = sql.select(LEASES).where(LEASES.c.expires > clock(connection))
+    rows = connection.execute(asked).mappings()
+    workers = {row["key"]: row["worker"] for row in rows}
+    gone = {name for name in set(workers.values()) if Holder.named(name).gone}
+    return {run: worker for run, worker in workers.items() if worker not in gone}
 
 
 @dataclass
@@ -88,46 +95,58 @@ class Leases:
     seconds: float = SECONDS
     holder: Holder = field(default_factory=Holder.here)
 
+    @property
+    def _mine(self) -> sql.ColumnElement[bool]:
+        return LEASES.c.worker == str(self.holder)
+
     @patient
-    def take(self, bundle: str) -> bool:
-        """Take a bundle that is free, or whose worker is gone."""
+    def of_others(self) -> set[str]:
+        """The runs that others hold."""
+        with self.engine.connect() as connection:
+            return set(self._of_others(connection))
+
+    def _of_others(self, connection: Connection) -> dict[str, str]:
+        """Who else holds which runs."""
+        own = str(self.holder)
+        leases = held(connection).items()
+        return {run: worker for run, worker in leases if worker != own}
+
+    @patient
+    def take(self, runs: Sequence[str]) -> bool:
+        """Take all of some runs, or none where another holds one of them."""
         with writing(self.engine) as connection:
-            now = clock(connection)
-            lease = {"worker": str(self.holder), "expires": now + self.seconds}
-            if insert_new(connection, LEASES, [{"bundle": bundle, **lease}]):
-                return True
-            held = sql.select(LEASES).where(LEASES.c.bundle == bundle)
-            row = connection.execute(held.with_for_update()).mappings().one_or_none()
-            if row is None:
+            queue(connection)
+            others = self._of_others(connection)
+            if not others.keys().isdisjoint(runs):
                 return False
-            other = Holder.named(row["worker"])
-            if other != self.holder and row["expires"] > now and not other.gone:
-                return False
-            again = sql.update(LEASES).where(LEASES.c.bundle == bundle)
-            connection.execute(again.values(**lease))
+            past = LEASES.c.worker.not_in(set(others.values()))
+            connection.execute(sql.delete(LEASES).where(past))
+            until = clock(connection) + self.seconds
+            lease = {"worker": str(self.holder), "expires": until}
+            rows = [{"key": run, **lease} for run in runs]
+            connection.execute(sql.insert(LEASES), rows)
             return True
 
     @patient
-    def give_back(self, bundle: str) -> None:
-        """Let others take a bundle."""
-        self._remove(bundle)
+    def give_back(self) -> None:
+        """Let others take what this worker has."""
+        self._remove()
 
-    def let_go(self, bundle: str) -> None:
+    def let_go(self) -> None:
         """The same in a hurry; a lease that stays behind runs out by itself."""
         with suppress(DBAPIError):
-            self._remove(bundle)
+            self._remove()
 
-    def _remove(self, bundle: str) -> None:
-        mine = (LEASES.c.bundle == bundle) & (LEASES.c.worker == str(self.holder))
+    def _remove(self) -> None:
         with writing(self.engine) as connection:
-            connection.execute(sql.delete(LEASES).where(mine))
+            connection.execute(sql.delete(LEASES).where(self._mine))
 
     def renew(self) -> None:
         """Hold what this worker has for longer."""
-        mine = LEASES.c.worker == str(self.holder)
         with writing(self.engine) as connection:
             until = clock(connection) + self.seconds
-            connection.execute(sql.update(LEASES).where(mine).values(expires=until))
+            held_on = sql.update(LEASES).where(self._mine).values(expires=until)
+            connection.execute(held_on)
 
     @contextmanager
     def kept(self) -> Iterator[None]:

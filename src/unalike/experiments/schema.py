@@ -68,9 +68,9 @@ FAILURES = sql.Table(
 """Runs that ended in an error; a sweep leaves them alone until told to retry."""
 
 LEASES = sql.Table(
-    "leases",
+    "run_leases",
     METADATA,
-    sql.Column("bundle", DIGEST, primary_key=True),
+    sql.Column("key", DIGEST, primary_key=True),
     sql.Column("worker", sql.Text, nullable=False),
     sql.Column("expires", sql.Double, nullable=False),
 )

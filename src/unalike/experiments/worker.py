@@ -1,4 +1,4 @@
-"""Worker: takes bundles nobody else has, runs them, and keeps what came out."""
+"""Worker: takes runs nobody else has, trains them together, keeps what came out."""
 
 from __future__ import annotations
 
@@ -67,22 +67,33 @@ class Worker:
         ]
 
     def attend(self, bundle: Bundle) -> bool:
-        """Run a bundle, unless somebody else is at it."""
-        if not self.leases.take(bundle.key):
+        """Run the parts of a bundle that nobody else is at; was there one?"""
+        keys = {run.key for run in bundle.runs}
+        # Who looks for parts must prepare the graph: not before something is free.
+        if not keys - self.results.settled(keys) - self.leases.of_others():
+            return False
+        return sum(self.take(bundle, runs) for runs in self.parts(bundle)) > 0
+
+    def take(self, bundle: Bundle, runs: Sequence[Run]) -> bool:
+        """Run what is left of a part, unless somebody else is at some of it."""
+        heed(self.stop)
+        if not self.left(runs) or not self.leases.take([run.key for run in runs]):
             return False
         try:
-            for runs in self.parts(bundle):
-                heed(self.stop)
-                settled = self.results.settled(run.key for run in runs)
-                left = [run for run in runs if run.key not in settled]
-                if left:
-                    self.tell(describe(bundle))
-                    self.attempt(bundle, left)
+            # Somebody may have stored some of it, and let go, a moment ago.
+            if left := self.left(runs):
+                self.tell(describe(bundle))
+                self.attempt(bundle, left)
         except BaseException:
-            self.leases.let_go(bundle.key)
+            self.leases.let_go()
             raise
-        self.leases.give_back(bundle.key)
-        return True
+        self.leases.give_back()
+        return bool(left)
+
+    def left(self, runs: Sequence[Run]) -> list[Run]:
+        """Those of some runs that are neither done nor failed."""
+        settled = self.results.settled(run.key for run in runs)
+        return [run for run in runs if run.key not in settled]
 
     def parts(self, bundle: Bundle) -> Iterator[Sequence[Run]]:
         """The runs of a bundle in equal parts, none larger than the device takes."""

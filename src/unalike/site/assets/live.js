@@ -8,7 +8,7 @@ const live = (() => {
   function tell(state) {
     box.hidden = false;
     box.textContent = state
-      ? `live, ${words.count(state.running, "stack")} running`
+      ? `live, ${words.count(state.running, "run")} running`
       : "the server has gone";
     box.classList.toggle("gone", !state);
   }
