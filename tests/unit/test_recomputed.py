@@ -89,21 +89,31 @@ def test_scores_without_gradients_need_no_second_pass(method, scarce):
     assert not told
 
 
+def kept(method, *, half=False):
+    """Bytes that a deep network keeps for its gradients."""
+    graph = suiting(nodes=600)
+    network = method(layers=64).network(graph).train()
+    sizes = {}
+
+    def note(tensor):
+        sizes[tensor.untyped_storage().data_ptr()] = tensor.nbytes
+        return tensor
+
+    with (
+        torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor),
+        torch.autocast("cpu", torch.bfloat16, enabled=half),
+    ):
+        scores = network.score(graph)
+    assert scores.requires_grad
+    return sum(sizes.values())
+
+
 def test_less_is_kept(method, scarce):
-    def kept():
-        graph = suiting(nodes=60)
-        network = method(layers=64).network(graph).train()
-        sizes = {}
-
-        def note(tensor):
-            sizes[tensor.untyped_storage().data_ptr()] = tensor.nbytes
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-            scores = network.score(graph)
-        assert scores.requires_grad
-        return sum(sizes.values())
-
-    stored = kept()
+    stored = kept(method)
     scarce()
-    assert kept() < stored / 3
+    assert kept(method) < stored / 3
+
+
+def test_halves_are_kept_as_halves(method, scarce):
+    scarce()
+    assert kept(method, half=True) < 0.8 * kept(method)

@@ -314,6 +314,14 @@ def test_the_lease_of_a_process_that_is_gone_is_free_at_once(results):
     assert Leases(results.engine, 60.0).take(["run"])
 
 
+def test_no_graph_is_prepared_for_runs_that_others_have(agenda, results, monkeypatch):
+    bundle = agenda.bundles[0]
+    theirs = Leases(results.engine, 60.0, Holder("elsewhere", 1, "x"))
+    assert theirs.take([run.key for run in bundle.runs])
+    monkeypatch.setattr(Worker, "room", lambda *_: pytest.fail("looked for room"))
+    assert not Worker(agenda, results, Place()).attend(bundle)
+
+
 def test_a_bundle_that_does_not_fit_is_cut_into_equal_parts(tmp_path, monkeypatch):
     agenda = plan(small_order(stored(tmp_path)))
     bundle = agenda.bundles[0]
