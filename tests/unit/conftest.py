@@ -1,6 +1,7 @@
 """What tests of sweeps and results share: a small agenda, and where results go."""
 
 import pytest
+from postgres import server, why_not
 from sweeps import small_agenda, stored
 
 from unalike.experiments.results import Results
@@ -21,3 +22,25 @@ def results(url):
 @pytest.fixture
 def agenda(tmp_path):
     return small_agenda(stored(tmp_path))
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    if reason := why_not():
+        pytest.skip(reason)
+    with server() as address:
+        yield address
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def shared_url(request, url):
+    """A database that is empty, of either kind."""
+    if request.param == "sqlite":
+        return url
+    address = request.getfixturevalue("postgres")
+    results = Results.open(address)
+    with results.engine.begin() as connection:
+        for table in ("runs", "curves", "failures", "run_leases"):
+            connection.exec_driver_sql(f"delete from {table}")
+    results.close()
+    return address

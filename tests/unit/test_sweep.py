@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 import torch
 from children import child
-from postgres import server, why_not
 from sweeps import (
     outcome,
     small_agenda,
@@ -29,35 +28,6 @@ from unalike.experiments.run import Place
 from unalike.experiments.sweep import Crew, forecasts, sweep
 from unalike.experiments.worker import Worker
 from unalike.methods.linkx import LINKX
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    if reason := why_not():
-        pytest.skip(reason)
-    with server() as address:
-        yield address
-
-
-@pytest.fixture
-def shared(shared_url):
-    kept = Results.open(shared_url)
-    yield kept
-    kept.close()
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def shared_url(request, url):
-    """A database that is empty, of either kind."""
-    if request.param == "sqlite":
-        return url
-    address = request.getfixturevalue("postgres")
-    results = Results.open(address)
-    with results.engine.begin() as connection:
-        for table in ("runs", "curves", "failures", "run_leases"):
-            connection.exec_driver_sql(f"delete from {table}")
-    results.close()
-    return address
 
 
 def test_everything_is_run_and_nothing_twice(agenda, url, monkeypatch):
@@ -253,65 +223,6 @@ def test_workers_that_all_die_are_reported(agenda, url, monkeypatch):
     monkeypatch.setattr(sweeps, "_member", os._exit)
     with pytest.raises(UserError, match="All 2 workers died"):
         sweep(agenda, url, crew=Crew(jobs=2))
-
-
-def test_a_lease_is_held_by_one_until_it_ends(shared):
-    ours = Leases(shared.engine, 60.0)
-    theirs = Leases(shared.engine, 60.0, Holder("elsewhere", 1, "x"))
-    assert ours.take(["run"])
-    assert not theirs.take(["run"])
-    theirs.give_back()
-    assert not theirs.take(["run"])
-    ours.give_back()
-    assert theirs.take(["run"])
-    assert num_held(shared.engine) == 1
-
-
-def test_runs_are_taken_together_or_not_at_all(shared):
-    ours = Leases(shared.engine, 60.0)
-    theirs = Leases(shared.engine, 60.0, Holder("elsewhere", 1, "x"))
-    assert ours.take(["first", "second"])
-    assert not theirs.take(["second", "third"])
-    assert theirs.of_others() == {"first", "second"}
-    assert theirs.take(["third"])
-    assert num_held(shared.engine) == 3
-    ours.give_back()
-    assert ours.of_others() == {"third"}
-
-
-def test_a_lease_that_nobody_renews_runs_out(shared):
-    silent = Leases(shared.engine, 0.05, Holder("elsewhere", 1, "x"))
-    ours = Leases(shared.engine, 60.0)
-    assert silent.take(["run"])
-    time.sleep(0.1)
-    assert ours.take(["run"])
-    silent.renew()
-    silent.give_back()
-    assert num_held(shared.engine) == 1
-
-
-def test_a_lease_is_renewed_while_its_holder_lives(results):
-    alive = Leases(results.engine, 0.3, Holder("elsewhere", 1, "x"))
-    ours = Leases(results.engine, 60.0)
-    assert alive.take(["run"])
-    with alive.kept():
-        time.sleep(1.0)
-        assert not ours.take(["run"])
-    time.sleep(0.4)
-    assert ours.take(["run"])
-
-
-def nothing():
-    """What a process does that is soon gone."""
-
-
-def test_the_lease_of_a_process_that_is_gone_is_free_at_once(results):
-    gone = child(nothing)
-    gone.join()
-    here = Holder.here()
-    dead = Leases(results.engine, 600.0, Holder(here.host, gone.pid, "x"))
-    assert dead.take(["run"])
-    assert Leases(results.engine, 60.0).take(["run"])
 
 
 def test_no_graph_is_prepared_for_runs_that_others_have(agenda, results, monkeypatch):
