@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+# Many commands start in the tests: what they import is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help env demo test slow-test gpu-test wiki-test hosts-test check format tree docs pictures bench clean
 
