@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 HOMES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 PROGRAMS = HOMES[-1] if HOMES else None
 
@@ -77,7 +79,9 @@ class Server:
 
 @contextmanager
 def serving(**where: Any) -> Iterator[Server]:
-    """A server that lives as long as the block."""
+    """A server that lives as long as the block; skips where there can be none."""
+    if reason := why_not():
+        pytest.skip(reason)
     folder = Path(tempfile.mkdtemp(prefix="unalike-pg-"))
     if os.getuid() == 0:
         os.chown(folder, _user().pw_uid, _user().pw_gid)
@@ -92,10 +96,3 @@ def serving(**where: Any) -> Iterator[Server]:
                 one.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """The address of a server that lives as long as the block."""
-    with serving() as one:
-        yield one.url

@@ -146,8 +146,6 @@ def num_done(url):
 
 
 def test_a_sweep_outlives_workers_and_cables(network, tmp_path):
-    if reason := postgres.why_not():
-        pytest.skip(reason)
     keeper, second, third = network(3)
     graph = stored(tmp_path)
     agenda, expected = small_agenda(graph, **HOW), f"sqlite:///{tmp_path / 'alone.db'}"

@@ -1,7 +1,7 @@
 """What tests of sweeps and results share: a small agenda, and where results go."""
 
 import pytest
-from postgres import server, why_not
+from postgres import serving
 from sweeps import small_agenda, stored
 
 from unalike.experiments.results import Results
@@ -26,10 +26,8 @@ def agenda(tmp_path):
 
 @pytest.fixture(scope="session")
 def postgres():
-    if reason := why_not():
-        pytest.skip(reason)
-    with server() as address:
-        yield address
+    with serving() as one:
+        yield one.url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

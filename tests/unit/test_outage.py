@@ -1,7 +1,7 @@
 """A database that goes away: workers wait for it, and nothing is lost."""
 
 import pytest
-from postgres import serving, why_not
+from postgres import serving
 from sweeps import outcome, small_agenda, stored, swept
 
 from unalike import UserError
@@ -14,8 +14,6 @@ from unalike.experiments.sweep import sweep
 
 @pytest.fixture(scope="module")
 def server():
-    if reason := why_not():
-        pytest.skip(reason)
     with serving() as one:
         yield one
 

@@ -145,8 +145,8 @@ class Leases:
         """Hold what this worker has for longer."""
         with writing(self.engine) as connection:
             until = clock(connection) + self.seconds
-            held_on = sql.update(LEASES).where(self._mine).values(expires=until)
-            connection.execute(held_on)
+            longer = sql.update(LEASES).where(self._mine).values(expires=until)
+            connection.execute(longer)
 
     @contextmanager
     def kept(self) -> Iterator[None]:

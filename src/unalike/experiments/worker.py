@@ -68,9 +68,8 @@ class Worker:
 
     def attend(self, bundle: Bundle) -> bool:
         """Run the parts of a bundle that nobody else is at; was there one?"""
-        keys = {run.key for run in bundle.runs}
         # Who looks for parts must prepare the graph: not before something is free.
-        if not keys - self.results.settled(keys) - self.leases.of_others():
+        if {run.key for run in self.left(bundle.runs)} <= self.leases.of_others():
             return False
         return sum(self.take(bundle, runs) for runs in self.parts(bundle)) > 0
 
