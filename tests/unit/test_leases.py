@@ -1,6 +1,8 @@
 """A run is held by one worker at a time, for as long as that one lives."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 from children import child
@@ -38,6 +40,23 @@ def test_runs_are_taken_together_or_not_at_all(shared):
     assert num_held(shared.engine) == 3
     ours.give_back()
     assert ours.of_others() == {"third"}
+
+
+def test_of_many_who_ask_at_once_one_gets_the_runs(shared):
+    asking = [
+        Leases(shared.engine, 60.0, Holder("elsewhere", i, "x")) for i in range(4)
+    ]
+    ready = Barrier(len(asking))
+
+    def ask(leases):
+        ready.wait()
+        return leases.take(["first", "second"])
+
+    with ThreadPoolExecutor(len(asking)) as pool:
+        for _ in range(10):
+            assert sum(pool.map(ask, asking)) == 1
+            for leases in asking:
+                leases.give_back()
 
 
 def test_a_lease_that_nobody_renews_runs_out(shared):
