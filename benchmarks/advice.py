@@ -19,7 +19,7 @@ from statistics import mean
 
 from unalike.advice import advise
 from unalike.datasets import find
-from unalike.experiments.run import Place, run
+from unalike.experiments.run import RunOptions, run
 from unalike.methods import METHODS
 
 HELD_OUT = (
@@ -76,7 +76,7 @@ def solve(graph: str, method: str, limit: float, device: str) -> dict:
     began = time.perf_counter()
     try:
         results = run(
-            dataset, METHODS[method](), splits=splits, place=Place(device=device)
+            dataset, METHODS[method](), splits=splits, place=RunOptions(device=device)
         )
     except TooLongError:
         return {**told, "test": None, "limit": limit}

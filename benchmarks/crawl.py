@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import mediawiki
 
+from unalike.wiki.api_client import CrawlPolicy
 from unalike.wiki.crawl import crawl
-from unalike.wiki.manners import Manners
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def written(pages: int, links: int) -> dict[str, str]:
 def figures(address: str, out: Path, pages: int, at_once: int) -> tuple[object, ...]:
     """Crawl once; tells what was found and how fast."""
     began, own = time.perf_counter(), time.process_time()
-    manners = Manners(rate=0.0, at_once=at_once)
+    manners = CrawlPolicy(rate=0.0, at_once=at_once)
     counts = crawl(address, "Article 0", pages, out, manners=manners).about["counts"]
     seconds, own = time.perf_counter() - began, time.process_time() - own
     speed = f"{counts['pages'] / seconds:.0f}"

@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import dump_files
 
 from unalike.wiki.dumps import collect
+from unalike.wiki.dumps.files import decompressed_blocks
 from unalike.wiki.dumps.sql import SqlTable
-from unalike.wiki.dumps.unpacking import unpacked
 
 PREFIX = "benchwiki-20240101"
 HEADER = f"{'stage':<24}  seconds    CPU s  peak GB"
@@ -142,7 +142,7 @@ def time_links(path: Path) -> None:
     clock = Clock()
     table = SqlTable.open(path, "pagelinks")
     for what, work in {
-        "Unpacking pagelinks": unpacked(path),
+        "Unpacking pagelinks": decompressed_blocks(path),
         "and scanning it": table.rows(["pl_from", "pl_target_id"]),
     }.items():
         clock.stage(what, None, "")

@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 
 from unalike import LINKX, Task, Training, find
-from unalike.batchings.rows import Rows
-from unalike.methods.directions import look
-from unalike.training import fit
-from unalike.training.plan import show_labels
+from unalike.methods.base import with_directions
+from unalike.samplers.rows import RowSampler
+from unalike.training import loop
+from unalike.training.masks import merged_labels
 
 
 def resident_gb() -> dict[str, float]:
@@ -44,15 +44,15 @@ def main() -> None:
     print(f"{options.graph}: {graph.num_nodes:,} nodes, ", end="")
     print(f"{graph.adjacency.num_entries:,} entries, {graph.num_features} features, ")
     print(f"there after {time.perf_counter() - began:.1f} s")
-    batching = Rows(size=options.size, tables=options.tables)
+    batching = RowSampler(size=options.size, tables=options.tables)
     training = Training(epochs=options.epochs)
     method = LINKX(hidden=options.hidden, batching=batching, training=training)
     task = Task.hide(graph, source.splits()[0], source.metric, 0)
-    task = Task(**{**vars(task), "graph": look(graph, method.directions)})
-    run = fit.Run(method.network, task, training, batching)
+    task = Task(**{**vars(task), "graph": with_directions(graph, method.directions)})
+    run = loop.FitSpec(method.network, task, training, batching)
     device = torch.device(options.device)
-    state = fit.start([run], show_labels([task]), device)
-    epochs = fit.begin([run], state, show_labels([task]), fit.SILENT)
+    state = loop.init_state([run], merged_labels([task]), device)
+    epochs = loop.make_epochs([run], state, merged_labels([task]), loop.NO_PROGRESS)
     for _ in range(options.epochs):
         began, seen = time.perf_counter(), epochs.entries
         learned, waited = epochs.learned, epochs.waited

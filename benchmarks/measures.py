@@ -19,11 +19,11 @@ import torch
 from numba import njit
 
 from unalike import Graph, measure, open_graph
-from unalike.adjacency import Adjacency
-from unalike.draft import drafting
-from unalike.measures.table import MATRICES, OF_TALLY
+from unalike.data.adjacency import Adjacency
+from unalike.data.store import atomic_graph_writer
+from unalike.measures.registry import MATRIX_MEASURES, ONE_PASS_MEASURES
 
-ONE_PASS = [*OF_TALLY, *MATRICES]
+ONE_PASS = [*ONE_PASS_MEASURES, *MATRIX_MEASURES]
 NEIGHBOURS, CLASSES, BLOCK = 150, 5, 20_000
 
 
@@ -44,7 +44,7 @@ def fill(columns, first, nodes, neighbours):
 def store(folder: Path, edges: int) -> None:
     """A directed random graph, written block by block."""
     nodes = edges // NEIGHBOURS
-    with drafting(folder) as draft:
+    with atomic_graph_writer(folder) as draft:
         draft.add("starts", np.arange(nodes + 1) * NEIGHBOURS)
         columns = draft.reserve("columns", np.int32, (nodes * NEIGHBOURS,))
         for first in range(0, nodes, BLOCK):

@@ -18,7 +18,7 @@ import pyarrow.parquet
 import torch
 
 from unalike import LINKX, Adjacency, Graph, Model
-from unalike.models.facts import Facts
+from unalike.inference.new_nodes import TrainingGraph
 
 KNOWN, DEGREE, HIDDEN, FEATURES, CLASSES, TRIES = 1_000_000, 30, 64, 16, 5, 5
 
@@ -33,7 +33,7 @@ def untrained() -> Model:
     return Model(
         method=method,
         weights=dict(method.network(graph).state_dict()),
-        facts=Facts.of(graph),
+        facts=TrainingGraph.of(graph),
         classes=list(range(CLASSES)),
     )
 

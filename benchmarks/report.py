@@ -17,13 +17,11 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from unalike.experiments.agenda import run_key
-from unalike.experiments.record import pack
-from unalike.experiments.results import Results
-from unalike.experiments.schema import CURVES, RUNS
-from unalike.experiments.setting import Setting, build
-from unalike.site.page import write
-from unalike.site.survey import Survey
+from unalike.experiments.config import Config, build_method
+from unalike.experiments.database import CURVES, RUNS, ResultsDatabase, compress_curves
+from unalike.experiments.plan import run_key
+from unalike.reports.site.site_data import SiteData
+from unalike.reports.site.writer import write_site
 
 DATASETS = ("texas", "cornell", "wisconsin", "actor", "squirrel", "chameleon")
 METHODS = ("linkx", "mlp", "gcn", "gat", "mixhop", "h2gcn", "gcnii", "gpr-gnn")
@@ -31,11 +29,11 @@ SPLITS = 10
 CURVE = 200
 
 
-def settings(count: int) -> Iterator[Setting]:
+def settings(count: int) -> Iterator[Config]:
     """So many settings for each method."""
     rates = [round(0.001 * 1.1**place, 6) for place in range(count)]
     for method, rate in product(METHODS, rates):
-        yield Setting(build(method, {"lr": rate}))
+        yield Config(build_method(method, {"lr": rate}))
 
 
 def rows(count: int) -> Iterator[dict[str, Any]]:
@@ -67,14 +65,14 @@ def rows(count: int) -> Iterator[dict[str, Any]]:
             "versions": {},
             "commit": "made-up",
             "finished": float(number),
-            "curve": pack(curve) if split < 2 else None,
+            "curve": compress_curves(curve) if split < 2 else None,
         }
 
 
 def fill(url: str, count: int) -> None:
     """Store made-up runs, quicker than one by one."""
     made = list(rows(count))
-    with Results.open(url) as results, results.engine.begin() as connection:
+    with ResultsDatabase.open(url) as results, results.engine.begin() as connection:
         for table in (RUNS, CURVES):
             names = {column.name for column in table.c}
             chosen = [row for row in made if table is RUNS or row["curve"]]
@@ -111,8 +109,8 @@ def main(count: int = 50_000) -> None:
         url = f"sqlite:///{folder / 'results.db'}"
         fill(url, count)
         begin = time.perf_counter()
-        with Results.open(url) as results:
-            told = write(folder / "site", Survey(results), None)
+        with ResultsDatabase.open(url) as results:
+            told = write_site(folder / "site", SiteData(results), None)
         spent = time.perf_counter() - begin
         files = [one for one in (folder / "site").rglob("*") if one.is_file()]
         whole = sum(one.stat().st_size for one in files)

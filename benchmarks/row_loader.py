@@ -17,9 +17,8 @@ import scipy.sparse
 import torch
 
 from unalike import Adjacency, open_graph
-from unalike import store as store_module
-from unalike.draft import drafting
-from unalike.store import Stored
+from unalike.data import store as store_module
+from unalike.data.store import StoredGraph, atomic_graph_writer
 
 Work: TypeAlias = Callable[[torch.Tensor], object]
 
@@ -33,7 +32,7 @@ def store(folder: Path, edges: int, width: int) -> None:
     lengths = random.pareto(2.5, nodes) + 1
     lengths = (lengths * MEAN_DEGREE / lengths.mean()).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    with drafting(folder) as draft:
+    with atomic_graph_writer(folder) as draft:
         draft.add("starts", starts)
         with draft.appending("columns", np.int32) as append:
             for first in range(0, nodes, 10_000):
@@ -61,16 +60,16 @@ def seconds(works: dict[str, Work], nodes: int, size: int) -> dict[str, float]:
     return {name: median(times) for name, times in spent.items()}
 
 
-def filed(stored: Stored) -> Adjacency:
+def filed(stored: StoredGraph) -> Adjacency:
     """The rows of a stored graph, as those of a large one are read."""
-    usual, store_module.FILED_BYTES = store_module.FILED_BYTES, 0
+    usual, store_module.FILE_BACKED_BYTES = store_module.FILE_BACKED_BYTES, 0
     try:
         return stored.graph.adjacency
     finally:
-        store_module.FILED_BYTES = usual
+        store_module.FILE_BACKED_BYTES = usual
 
 
-def table(stored: Stored, size: int) -> None:
+def table(stored: StoredGraph, size: int) -> None:
     """Print the speed of each way to the same kind of rows."""
     graph = stored.graph
     rows, features = graph.adjacency, graph.features

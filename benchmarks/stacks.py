@@ -18,14 +18,14 @@ from itertools import product
 import torch
 
 from unalike import LINKX, Training
-from unalike.benches.peers import peer_epoch, pyg_linkx_csr, pyg_linkx_edges
+from unalike.bench.baselines import pyg_linkx_csr, pyg_linkx_edges, reference_epoch
+from unalike.data.metrics import ACCURACY
+from unalike.data.task import Task
 from unalike.datasets import find
-from unalike.experiments.machine import choose_device
-from unalike.metrics import ACCURACY
-from unalike.task import Task
-from unalike.training.epoch import Epochs
-from unalike.training.fit import Run, precise, start
-from unalike.training.plan import Plan, show_labels
+from unalike.device import choose_device
+from unalike.training.full_batch import FullBatchEpochs
+from unalike.training.loop import FitSpec, init_state, matmul_precision
+from unalike.training.masks import RowPlan, merged_labels
 
 DATASETS = (
     "texas",
@@ -55,14 +55,14 @@ def begin(
     graph, known = methods[0].prepare(dataset.prepared()), dataset.splits()[:splits]
     pairs = list(product(methods, enumerate(known)))
     tasks = [Task.hide(graph, split, ACCURACY, seed) for _, (seed, split) in pairs]
-    shown = show_labels(tasks)
+    shown = merged_labels(tasks)
     runs = [
-        Run(method.network, task, method.training)
+        FitSpec(method.network, task, method.training)
         for (method, _), task in zip(pairs, tasks, strict=True)
     ]
-    state = start(runs, shown, device)
-    plan = Plan.of(state.stack.template, tasks, shown, every_row=False).to(device)
-    return Epochs(state, plan, ACCURACY, plan.rows).advance
+    state = init_state(runs, shown, device)
+    plan = RowPlan.of(state.stack.template, tasks, shown, every_row=False).to(device)
+    return FullBatchEpochs(state, plan, ACCURACY, plan.rows).advance
 
 
 def grid(hidden: int, layers: int, precision: str) -> list[LINKX]:
@@ -87,7 +87,7 @@ def theirs(name: str, method: LINKX, count: int, device: torch.device) -> float:
     size, cuda = (method.hidden, method.layers), device.type == "cuda"
     return min(
         seconds(
-            peer_epoch(lambda of, make=make: make(of, *size), graph, split),
+            reference_epoch(lambda of, make=make: make(of, *size), graph, split),
             method,
             count,
             cuda,
@@ -99,7 +99,7 @@ def theirs(name: str, method: LINKX, count: int, device: torch.device) -> float:
 def seconds(epoch: Callable[[], None], method: LINKX, count: int, cuda: bool) -> float:
     """The time of one epoch, the mean of some."""
     settle = torch.cuda.synchronize if cuda else lambda: None
-    with precise(method.training):
+    with matmul_precision(method.training):
         for _ in range(WARM):
             epoch()
         settle()
@@ -113,7 +113,10 @@ def seconds(epoch: Callable[[], None], method: LINKX, count: int, cuda: bool) ->
 def profile(epoch: Callable[[], None], method: LINKX, count: int) -> None:
     """The kernels that take most of an epoch."""
     kinds = [torch.profiler.ProfilerActivity.CUDA]
-    with precise(method.training), torch.profiler.profile(activities=kinds) as found:
+    with (
+        matmul_precision(method.training),
+        torch.profiler.profile(activities=kinds) as found,
+    ):
         for _ in range(count):
             epoch()
         torch.cuda.synchronize()

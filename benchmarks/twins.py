@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from unalike.data.graph import Graph
 from unalike.datasets.twins import TWINS
-from unalike.graph import Graph
 
 ROWS_AT_ONCE = 100_000
 HEADINGS = ("nodes", "edges", "edge_homophily", "class_homophily")

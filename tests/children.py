@@ -8,7 +8,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
         "unalike.datasets",
-        "unalike.datasets.fetching",
+        "unalike.datasets.fetch",
         "unalike.experiments.sweep",
         "unalike.wiki.crawl",
         "unalike.wiki.dumps",

@@ -3,7 +3,7 @@
 import torch
 
 from unalike import Adjacency, Graph, Task, random_splits
-from unalike.metrics import ACCURACY
+from unalike.data.metrics import ACCURACY
 
 
 def drawn(pairs, num_nodes, *, labels=None, directed=False, features=2):

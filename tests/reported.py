@@ -2,18 +2,17 @@
 
 from rows import row_of
 
-from unalike.calibration import Reliability
-from unalike.datasets.dataset import Published
-from unalike.experiments.agenda import Subject
-from unalike.experiments.answers import Answers
-from unalike.experiments.cookbook import Printed
-from unalike.experiments.recipe import parse
-from unalike.experiments.results import Results
-from unalike.experiments.setting import Setting, build
-from unalike.site.measures import described
+from unalike.data.calibration import Reliability
+from unalike.datasets.base import Published
+from unalike.experiments.config import Config, build_method
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.evaluation import PredictionSummary
+from unalike.experiments.plan import DatasetRef
+from unalike.experiments.recipe import PaperTable, parse
+from unalike.reports.site.datasets import measure_document
 
 HARM = "<script>document.title='harm'</script>"
-TABLE = Printed("ours", "Our table", "best", [])
+TABLE = PaperTable("ours", "Our table", "best", [])
 ROW = """
 row = "{row}"
 method = "{method}"
@@ -24,7 +23,7 @@ hidden = [4, 8]
 texas = {{ mean = {mean}, std = 2.0 }}
 cornell = {{ mean = 60.0, std = 1.0 }}
 """
-ANSWERS = Answers(
+ANSWERS = PredictionSummary(
     confusion=[[20, 5, 0], [3, 9, 0], [0, 0, 0]],
     reliability=Reliability([0, 12, 25], [0.0, 0.6, 0.9], [0.0, 0.5, 0.92]),
     classes=["student", HARM, "a class of a long name"],
@@ -39,15 +38,15 @@ RECIPES = [
 
 def only_our_table(monkeypatch):
     """Let reports have one small table of the paper."""
-    monkeypatch.setattr(Printed, "recipes", lambda _: RECIPES)
+    monkeypatch.setattr(PaperTable, "recipes", lambda _: RECIPES)
     tables = {"ours": TABLE}
-    monkeypatch.setattr("unalike.site.standings.printed_tables", lambda: tables)
+    monkeypatch.setattr("unalike.reports.site.site_data.paper_tables", lambda: tables)
 
 
 def runs(dataset, method, valid, test, answers=None, **options):
     """Three runs of a setting, whose tests are one apart."""
-    subject = Subject(dataset, dataset, "abc", 3)
-    setting = Setting(build(method, options))
+    subject = DatasetRef(dataset, dataset, "abc", 3)
+    setting = Config(build_method(method, options))
     return [
         row_of(
             split,
@@ -63,7 +62,7 @@ def runs(dataset, method, valid, test, answers=None, **options):
 
 def store_some(url):
     """LINKX wins on texas and MLP on cornell; GCN fails; one dataset means harm."""
-    with Results.open(url) as results:
+    with ResultsDatabase.open(url) as results:
         results.store(
             [
                 *runs("texas", "linkx", 80.0, 74.0, answers=ANSWERS, hidden=4),
@@ -80,4 +79,4 @@ def store_some(url):
 
 def measures_of(graph):
     """The document of the measures of one graph, which has a harmful name."""
-    return {"datasets": [described(HARM, graph, Published())], "left_out": {}}
+    return {"datasets": [measure_document(HARM, graph, Published())], "left_out": {}}

@@ -1,11 +1,11 @@
 """Rows of the database of results, made up."""
 
-from unalike.experiments.agenda import Bundle, Run, Subject, run_key
-from unalike.experiments.record import record
+from unalike.experiments.config import Config, build_method
+from unalike.experiments.database import to_row
+from unalike.experiments.plan import DatasetRef, PlannedRun, RunGroup, run_key
 from unalike.experiments.result import Result
-from unalike.experiments.setting import Setting, build
 
-SUBJECT = Subject("texas", "texas", "abc", 3)
+SUBJECT = DatasetRef("texas", "texas", "abc", 3)
 
 
 def row_of(
@@ -20,9 +20,9 @@ def row_of(
     **options,
 ):
     """A run as a sweep would keep it, of LINKX where no setting is given."""
-    setting = setting or Setting(build("linkx", options))
+    setting = setting or Config(build_method("linkx", options))
     key = run_key(setting.facts, subject.name, subject.hash, split, seed)
-    run = Run(setting, split, key)
+    run = PlannedRun(setting, split, key)
     told = Result(
         dataset=subject.name,
         method=setting.facts["method"],
@@ -43,4 +43,4 @@ def row_of(
         view=setting.view.changes,
         answers=answers,
     )
-    return record(told, run, Bundle(subject, setting.shape, (run,)))
+    return to_row(told, run, RunGroup(subject, setting.shape, (run,)))

@@ -41,7 +41,7 @@ def origins(node):
         yield node.module
         return
     for alias in node.names:
-        home = unalike.HOMES.get(alias.name, alias.name)
+        home = unalike.EXPORTS.get(alias.name, alias.name)
         yield f"unalike.{home}"
 
 

@@ -7,11 +7,11 @@ from graphs import suiting
 
 from unalike import random_splits, save_graph
 from unalike.experiments import worker as workers
-from unalike.experiments.agenda import Order, plan
-from unalike.experiments.leases import num_held
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.leases import count_active
+from unalike.experiments.plan import SweepRequest, plan_sweep
 from unalike.experiments.recipe import parse
-from unalike.experiments.results import Results
-from unalike.experiments.sweep import Crew, sweep
+from unalike.experiments.sweep import WorkerOptions, sweep
 
 SPLITS = 3
 RECIPE = """
@@ -44,17 +44,17 @@ def recipe_text(dataset, *, hidden="[4, 8, 12]", epochs=5):
 
 
 def small_order(dataset, **how):
-    return Order(recipes=[parse(recipe_text(dataset, **how), "small")])
+    return SweepRequest(recipes=[parse(recipe_text(dataset, **how), "small")])
 
 
 def small_agenda(dataset, **how):
-    return plan(small_order(dataset, **how))
+    return plan_sweep(small_order(dataset, **how))
 
 
 def swept(agenda, url, lease=60.0):
     """Run an agenda; a function of a module, so that a process can do it."""
     torch.set_num_threads(1)  # as here: the order of sums follows their number
-    return sweep(agenda, url, crew=Crew(lease_seconds=lease))
+    return sweep(agenda, url, crew=WorkerOptions(lease_seconds=lease))
 
 
 def swept_openly(agenda, url, log, room=None):
@@ -62,7 +62,7 @@ def swept_openly(agenda, url, log, room=None):
 
     The device may be told to have room for a few runs alone.
     """
-    run_together = workers.run_together
+    run_together = workers.run_stack
 
     def told(dataset, members, **how):
         lines = [f"{os.getpid()}: {method} {split}\n" for method, split in members]
@@ -70,16 +70,16 @@ def swept_openly(agenda, url, log, room=None):
             file.writelines(lines)
         return run_together(dataset, members, **how)
 
-    workers.run_together = told
+    workers.run_stack = told
     if room is not None:
-        workers.runs_at_once = lambda *_: room
+        workers.max_stacked_runs = lambda *_: room
     return swept(agenda, url)
 
 
 def outcome(url):
     """What a database holds, without what differs from time to time."""
-    results = Results.open(url)
+    results = ResultsDatabase.open(url)
     rows = [tuple(row[name] for name in TOLD) for row in results.runs()]
-    assert num_held(results.engine) == 0
+    assert count_active(results.engine) == 0
     results.close()
     return rows

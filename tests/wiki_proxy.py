@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
 
-from unalike.wiki.connection import LIMIT
+from unalike.wiki.api_client import MAX_RESPONSE_BYTES
 
 Form = dict[str, str]
 Backend = Callable[[Form], dict[str, Any]]
@@ -136,7 +136,7 @@ REFUSALS: dict[str, Callable[[Handler, Form], None]] = {
     "forbidden": lambda handler, _: handler.give(b"Who are you?", 403),
     "page": lambda handler, _: handler.give(b"<html>", Content_Type="text/html"),
     "bomb": lambda handler, _: handler.give(
-        gzip.compress(b" " * (LIMIT + 1)), Content_Encoding="gzip"
+        gzip.compress(b" " * (MAX_RESPONSE_BYTES + 1)), Content_Encoding="gzip"
     ),
 }
 """What it does not."""

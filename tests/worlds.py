@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from children import child
 
-from unalike.training.world import joined
+from unalike.training.distributed import init_distributed
 
 SECONDS = 120
 
@@ -45,7 +45,7 @@ def join_and_work(rank, size, port, answer, work, *arguments):
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
-    with joined():
+    with init_distributed():
         found = work(*arguments)
     answer.write_bytes(pickle.dumps(found))
 

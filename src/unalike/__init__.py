@@ -7,19 +7,19 @@ The public names are imported when first used, so that the command line starts a
 from importlib import import_module
 from typing import Any
 
-HOMES = {
+EXPORTS = {
     "APPNP": "methods.appnp",
-    "Adjacency": "adjacency",
+    "Adjacency": "data.adjacency",
     "Advice": "advice",
     "CorrectAndSmooth": "methods.correct_and_smooth",
     "DATASETS": "datasets",
     "GAT": "methods.gat",
-    "GATJK": "methods.gat_jk",
+    "GATJK": "methods.gat",
     "GCN": "methods.gcn",
     "GCNII": "methods.gcnii",
-    "GCNJK": "methods.gcn_jk",
+    "GCNJK": "methods.gcn",
     "GPRGNN": "methods.gpr_gnn",
-    "Graph": "graph",
+    "Graph": "data.graph",
     "H2GCN": "methods.h2gcn",
     "ImportOptions": "importing.options",
     "LINK": "methods.link",
@@ -28,48 +28,48 @@ HOMES = {
     "LabelPropagation": "methods.label_propagation",
     "MEASURES": "measures",
     "METHODS": "methods",
-    "METRICS": "metrics",
+    "METRICS": "data.metrics",
     "MLP": "methods.mlp",
-    "Metric": "metrics",
+    "Metric": "data.metrics",
     "MixHop": "methods.mixhop",
-    "Model": "models.model",
-    "NodeClassifier": "models.classifier",
-    "Place": "experiments.run",
+    "Model": "inference.model",
+    "NodeClassifier": "inference.classifier",
     "Result": "experiments.result",
-    "Runs": "experiments.runs",
+    "RunOptions": "experiments.run",
+    "Runs": "experiments.result",
     "SGC": "methods.sgc",
-    "Solution": "task",
-    "Split": "split",
-    "Stored": "store",
-    "Task": "task",
+    "Solution": "data.task",
+    "Split": "data.split",
+    "StoredGraph": "data.store",
+    "Task": "data.task",
     "Training": "training.settings",
-    "Twin": "datasets.twins.model",
+    "Twin": "datasets.twins.twin",
     "UserError": "errors",
     "advise": "advice",
-    "expected_calibration_error": "calibration",
+    "expected_calibration_error": "data.calibration",
     "find": "datasets",
-    "import_graph": "importing.build",
+    "import_graph": "importing.api",
     "load": "datasets",
-    "load_model": "models.file",
+    "load_model": "inference.model_file",
     "measure": "measures",
-    "open_graph": "store",
-    "random_splits": "split",
+    "open_graph": "data.store",
+    "random_splits": "data.split",
     "run": "experiments.run",
-    "save_graph": "store",
-    "temperature": "calibration",
-    "tune": "experiments.tune",
+    "save_graph": "data.store",
+    "temperature": "data.calibration",
+    "tune": "experiments.tuning",
     "twin": "datasets.twins",
-    "verify_graph": "store",
+    "verify_graph": "data.store",
     "__version__": "version",
 }
 
-__all__ = list(HOMES)
+__all__ = list(EXPORTS)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in HOMES:
+    if name not in EXPORTS:
         raise AttributeError(f"module 'unalike' has no attribute '{name}'")
-    return getattr(import_module(f"unalike.{HOMES[name]}"), name)
+    return getattr(import_module(f"unalike.{EXPORTS[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,6 @@
-"""`python -m unalike` is the command `unalike`."""
+"""`python -m unalike`."""
+
+from __future__ import annotations
 
 import sys
 

@@ -11,36 +11,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Group
 
-SMALL = 12
+
+MAX_CLASSES_SHOWN = 12
 """Of up to so many classes each is shown."""
 
 
 @dataclass(frozen=True)
-class Sheet:
+class SummaryTable:
     """A small table of text with a title, and others that belong below it."""
 
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
-    below: Sequence[Sheet] = ()
+    below: Sequence[SummaryTable] = ()
 
 
-class Displayed(ABC):
+class Displayable(ABC):
     """Something that rich and notebooks show as a sheet."""
 
     @abstractmethod
-    def sheet(self) -> Sheet:
+    def sheet(self) -> SummaryTable:
         """What is shown."""
 
     def __rich__(self) -> Group:
-        return rich_sheet(self.sheet())
+        return to_rich(self.sheet())
 
     def _repr_html_(self) -> str:
-        return html_sheet(self.sheet())
+        return to_html(self.sheet())
 
 
-def rich_sheet(sheet: Sheet) -> Group:
+def to_rich(sheet: SummaryTable) -> Group:
     """A sheet for `rich.print`; text in it is never taken for markup."""
     from rich.console import Group
     from rich.table import Table
@@ -53,10 +54,10 @@ def rich_sheet(sheet: Sheet) -> Group:
         table.add_row(*map(Text, row))
     title = [Text(sheet.title, style="bold")] if sheet.title else []
     note = [Text(sheet.note, style="italic")] if sheet.note else []
-    return Group(*title, table, *note, *map(rich_sheet, sheet.below))
+    return Group(*title, table, *note, *map(to_rich, sheet.below))
 
 
-def html_sheet(sheet: Sheet) -> str:
+def to_html(sheet: SummaryTable) -> str:
     """A sheet as HTML; whatever the text says, it stays text."""
     head = "".join(f"<th>{escape(heading)}</th>" for heading in sheet.headings)
     lines = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in sheet.rows)
@@ -64,4 +65,4 @@ def html_sheet(sheet: Sheet) -> str:
     title = f"<p><b>{escape(sheet.title)}</b></p>" if sheet.title else ""
     note = f"<p><i>{escape(sheet.note)}</i></p>" if sheet.note else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return title + table + note + "".join(map(html_sheet, sheet.below))
+    return title + table + note + "".join(map(to_html, sheet.below))

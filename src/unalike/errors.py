@@ -1,8 +1,13 @@
-"""The one error a user meets, and the look-up that suggests the right name."""
+"""`UserError`, look-up with "did you mean", validation of positive settings."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import Any, TypeVar
+
+# The one error a user meets, and the look-up that suggests the right name.
+
 
 Entry = TypeVar("Entry")
 
@@ -27,3 +32,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question that names the nearest of the known names; empty if none is near."""
     near = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{near[0]}'?" if near else ""
+
+
+# Checks: settings of a batching that must be at least 1.
+
+
+def require_positive(settings: Any, *names: str) -> None:
+    """Refuse settings below 1 by their names."""
+    for name in names:
+        if (value := getattr(settings, name)) < 1:
+            raise UserError(f"{name} is {value}; it must be at least 1.")

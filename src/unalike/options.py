@@ -1,4 +1,4 @@
-"""Options: the hyperparameters of a method, flat and named as its flags."""
+"""Hyperparameter dataclasses to flat options and command-line subcommands, and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
-class Choice:
+class SubcommandChoice:
     """The mark of a kind that a field may hold: what it is called."""
 
     name: str
@@ -28,7 +28,7 @@ def one_of(table: Mapping[str, type]) -> Any:
     return reduce(
         or_,
         (
-            Annotated[(kind, Choice(name), *_subcommand(name, kind))]
+            Annotated[(kind, SubcommandChoice(name), *_subcommand(name, kind))]
             for name, kind in table.items()
         ),
     )
@@ -61,7 +61,7 @@ def _kinds(hint: Any) -> dict[str, type]:
         mark.name: kind.__origin__
         for kind in get_args(hint)
         for mark in getattr(kind, "__metadata__", ())
-        if isinstance(mark, Choice)
+        if isinstance(mark, SubcommandChoice)
     }
 
 

@@ -1,4 +1,6 @@
-"""Progress: how long work tells whoever watches how far it is."""
+"""Progress listener protocol."""
+
+from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
@@ -14,7 +16,7 @@ class Progress(Protocol):
         """So many more units are done; `note` says what is worth seeing beside them."""
 
 
-class Silent:
+class NoProgress:
     """A listener that says nothing."""
 
     def stage(self, what: str, total: int | float | None, unit: str) -> None:
@@ -24,4 +26,4 @@ class Silent:
         pass
 
 
-SILENT = Silent()
+NO_PROGRESS = NoProgress()

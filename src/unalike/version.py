@@ -1,3 +1,5 @@
-"""The version of unalike, as released and as written into every stored file."""
+"""The package version."""
+
+from __future__ import annotations
 
 __version__ = "0.1.0"

@@ -2,7 +2,7 @@
 
 import re
 
-from unalike.site.page import assets
+from unalike.reports.site.writer import assets
 
 SCRIPTS = {
     path: asset.read_text("utf-8")

@@ -10,13 +10,17 @@ from sources import ROOT, modules
 import unalike
 from unalike import DATASETS, MEASURES, METRICS
 from unalike.cli.main import COMMANDS
-from unalike.datasets.dataset import Dataset
+from unalike.data.metrics import Metric
+from unalike.datasets.base import Dataset
 from unalike.datasets.twins import TWINS
-from unalike.datasets.twins.model import Twin
-from unalike.measures.table import MATRICES, OF_TALLY, OF_VIEW
+from unalike.datasets.twins.twin import Twin
+from unalike.measures.registry import (
+    MATRIX_MEASURES,
+    ONE_PASS_MEASURES,
+    OWN_PASS_MEASURES,
+)
 from unalike.methods import METHODS
-from unalike.methods.method import Method
-from unalike.metrics import Metric
+from unalike.methods.base import Method
 
 PUBLIC = {
     "APPNP",
@@ -88,7 +92,7 @@ def test_type_checkers_are_told_the_same_names_from_the_same_homes():
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert told == {name: f"unalike.{home}" for name, home in unalike.HOMES.items()}
+    assert told == {name: f"unalike.{home}" for name, home in unalike.EXPORTS.items()}
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))
@@ -135,11 +139,11 @@ def test_every_measure_is_in_the_table():
     named = {name for name in modules("measures") if name.endswith("homophily")}
     assert named
     assert named <= set(MEASURES)
-    assert set(MEASURES) == {*OF_TALLY, *MATRICES, *OF_VIEW}
+    assert set(MEASURES) == {*ONE_PASS_MEASURES, *MATRIX_MEASURES, *OWN_PASS_MEASURES}
 
 
 def test_every_metric_is_in_the_table():
-    module = import_module("unalike.metrics")
+    module = import_module("unalike.data.metrics")
     found = [one for one in vars(module).values() if isinstance(one, Metric)]
     assert found == list(METRICS.values())
 

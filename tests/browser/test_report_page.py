@@ -10,12 +10,11 @@ from graphs import suiting
 from reported import HARM, measures_of, only_our_table, store_some
 from sweeps import small_agenda, stored, swept
 
-from unalike.experiments.results import Results
-from unalike.experiments.standing import Query
-from unalike.site.live import Live
-from unalike.site.page import write
-from unalike.site.serve import server
-from unalike.site.survey import Survey
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.selection import SelectionOptions
+from unalike.reports.site.server import LiveSite, make_server
+from unalike.reports.site.site_data import SiteData
+from unalike.reports.site.writer import write_site
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright here")
 CHROMIUM = shutil.which("chromium")
@@ -50,10 +49,13 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     url = f"sqlite:///{folder / 'results.db'}"
     store_some(url)
-    with pytest.MonkeyPatch.context() as monkeypatch, Results.open(url) as results:
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        ResultsDatabase.open(url) as results,
+    ):
         only_our_table(monkeypatch)
-        survey = Survey(results, Query(data=folder))
-        write(folder / "site", survey, measures_of(suiting(nodes=60)))
+        survey = SiteData(results, SelectionOptions(data=folder))
+        write_site(folder / "site", survey, measures_of(suiting(nodes=60)))
     return folder / "site"
 
 
@@ -314,7 +316,10 @@ def test_a_running_sweep_is_followed(browser, tmp_path, monkeypatch):
     only_our_table(monkeypatch)
     url = f"sqlite:///{tmp_path / 'results.db'}"
     agenda = small_agenda(stored(tmp_path), hidden="[4]")
-    with Results.open(url) as results, server(Live(Survey(results)), "::1", 0) as site:
+    with (
+        ResultsDatabase.open(url) as results,
+        make_server(LiveSite(SiteData(results)), "::1", 0) as site,
+    ):
         threading.Thread(target=site.serve_forever, daemon=True).start()
         page = browser.new_page()
         page.set_default_timeout(PATIENCE)

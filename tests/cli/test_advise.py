@@ -7,18 +7,18 @@ import pytest
 from graphs import suiting
 
 from unalike import random_splits, save_graph
-from unalike.advice import advice as advising
-from unalike.advice.effort import EFFORTS
+from unalike.advice import recommend as advising
+from unalike.advice.trials import EFFORTS
 from unalike.cli.main import main
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Few epochs and draws, and the questions alone."""
-    monkeypatch.setattr(advising, "SHORT", 10)
+    monkeypatch.setattr(advising, "SHORT_EPOCHS", 10)
     monkeypatch.setitem(EFFORTS, "cpu", replace(EFFORTS["cpu"], draws=2))
-    monkeypatch.setattr(advising, "APART", [])
-    monkeypatch.setattr(advising, "BLENDED", [])
+    monkeypatch.setattr(advising, "SEPARATE_EGO", [])
+    monkeypatch.setattr(advising, "MIXED_EGO", [])
     monkeypatch.setattr(advising, "FINALISTS", 0)
 
 

@@ -8,7 +8,7 @@ import torch
 from graphs import suiting
 
 from unalike import random_splits, save_graph
-from unalike.benches.bench import Bench, Contender
+from unalike.bench.epochs import BenchmarkCase, EpochBenchmark
 from unalike.cli import bench as command
 from unalike.cli.main import main
 
@@ -55,7 +55,7 @@ def test_the_engine_is_timed_and_drawn(stored, capsys, tmp_path):
     assert "an epoch of linkx, hidden 8" in plot.read_text()
 
 
-class Greedy(Bench):
+class Greedy(EpochBenchmark):
     """Two contenders, one of whom wants more memory than there is."""
 
     usual_hidden = 1
@@ -68,8 +68,8 @@ class Greedy(Bench):
             return (lambda: None), None
 
         return [
-            Contender("gcn", hidden, "theirs", too_large, ours=False),
-            Contender("gcn", hidden, "mine", quick, ours=True),
+            BenchmarkCase("gcn", hidden, "theirs", too_large, ours=False),
+            BenchmarkCase("gcn", hidden, "mine", quick, ours=True),
         ]
 
 

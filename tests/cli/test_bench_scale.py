@@ -14,10 +14,16 @@ from worlds import together
 
 from unalike import random_splits, save_graph
 from unalike.cli.main import main
-from unalike.reports.canvas import keep
-from unalike.reports.scale import duration, memory_table, predicted_lines, time_table
-from unalike.reports.scale_plot import draw_scale, short
-from unalike.training.world import World
+from unalike.reports.benchmarks import (
+    format_count,
+    format_seconds,
+    memory_table,
+    plot_scaling,
+    predicted_lines,
+    time_table,
+)
+from unalike.reports.plotting import save_figure
+from unalike.training.distributed import World
 
 HIDDEN, BATCH = 8, 20
 
@@ -79,7 +85,7 @@ def test_what_is_measured_and_what_is_not_is_told(found):
 
 
 def test_both_are_drawn(found, tmp_path):
-    keep(draw_scale(found), tmp_path / "scale.svg")
+    save_figure(plot_scaling(found), tmp_path / "scale.svg")
     drawn = (tmp_path / "scale.svg").read_text()
     assert "hidden 8, batch 20" in drawn
     assert drawn.count("measured:") == drawn.count("extrapolated:") == 2
@@ -126,11 +132,11 @@ def test_mistakes_are_told_in_one_line(stored, capsys, words, told):
     ("seconds", "told"), [(0.5, "0.5 seconds"), (90, "1.5 minutes"), (7200, "2 hours")]
 )
 def test_times_are_told_in_their_unit(seconds, told):
-    assert duration(float(seconds)) == told
+    assert format_seconds(float(seconds)) == told
 
 
 @pytest.mark.parametrize(
     ("count", "told"), [(10**11, "100 billion"), (2_500_000, "2.5 million"), (7, "7")]
 )
 def test_counts_are_told_in_words(count, told):
-    assert short(count) == told
+    assert format_count(count) == told

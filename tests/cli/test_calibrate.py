@@ -8,7 +8,7 @@ from graphs import suiting
 from unalike import load_model, random_splits, save_graph
 from unalike.cli.main import main
 from unalike.datasets import find
-from unalike.experiments.view import View, class_names
+from unalike.experiments.config import DatasetOptions, class_names
 
 
 @pytest.fixture
@@ -72,5 +72,5 @@ def test_a_saved_model_keeps_the_temperature_of_its_split(stored, tmp_path, caps
 
 
 def test_figures_name_classes_also_when_they_are_weighed(stored):
-    seen = View(class_weights="balanced").of(find(stored))
+    seen = DatasetOptions(class_weights="balanced").of(find(stored))
     assert class_names(seen) == ["low", "middle", "high"]

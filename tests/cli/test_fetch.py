@@ -15,8 +15,8 @@ from loopback import Site, serving
 
 from unalike import DATASETS, verify_graph
 from unalike.cli.main import main
-from unalike.datasets.fetching import fetch_file
-from unalike.datasets.remote import Remote
+from unalike.datasets.fetch import fetch_file
+from unalike.datasets.remote import RemoteFile
 
 PATH = "heterophilous/questions.npz"
 
@@ -46,7 +46,7 @@ def questions(monkeypatch, site: Site):
     """The dataset `questions`, at the server here."""
 
     def serve(body: bytes, **how: object) -> None:
-        file = Remote(PATH, (site.put("/questions.npz", body, **how),))
+        file = RemoteFile(PATH, (site.put("/questions.npz", body, **how),))
         dataset = replace(DATASETS["questions"], files=(file,), counts=None)
         monkeypatch.setitem(DATASETS, "questions", dataset)
 
@@ -133,7 +133,7 @@ def test_real_files_that_are_there_are_checked(data: Path, tmp_path: Path, capsy
 
 def test_killed_downloads_never_leave_a_wrong_file(tmp_path: Path, site: Site):
     body = graph_file(20_000)
-    file = Remote(PATH, (site.put("/file", body, pause=0.002),))
+    file = RemoteFile(PATH, (site.put("/file", body, pause=0.002),))
     draw = np.random.default_rng(0)
     target = tmp_path / PATH
     resumed = 0

@@ -8,7 +8,7 @@ import torch
 
 from unalike import DATASETS, MEASURES, Graph, datasets, save_graph
 from unalike.cli.main import main
-from unalike.datasets.dataset import Counts, Published
+from unalike.datasets.base import Counts, Published
 
 
 @pytest.fixture

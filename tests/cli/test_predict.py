@@ -11,7 +11,7 @@ import torch
 
 from unalike import load_model
 from unalike.cli.main import main
-from unalike.models import new_tables, pieces
+from unalike.inference import new_node_tables, predict
 
 QUICK = ["--epochs", "20", "--splits", "0"]
 COUNTS = (
@@ -107,7 +107,7 @@ def test_direction_counts_where_it_did_in_training(shop, capsys):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_scores_are_written_whole(shop, capsys, tmp_path, ending, monkeypatch):
-    monkeypatch.setattr(pieces, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(predict, "ROWS_AT_ONCE", 7)
     out = tmp_path / f"scores.{ending}"
     told = predict(shop, capsys, "linkx", "--graph", shop / "people", "--out", out)
     assert told["nodes"] == 80
@@ -124,7 +124,7 @@ def test_batches_of_new_nodes_give_what_one_gives(shop, capsys, tmp_path, monkey
     assert not run("train", shop / "people", "link", *QUICK, "--save", tmp_path / "m")
     text = "".join(f"n{i},p{i % 80}\np{i % 7},n{i}\n" for i in range(50))
     (tmp_path / "edges.csv").write_text("source,target\n" + text)
-    monkeypatch.setattr(new_tables, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(new_node_tables, "ROWS_AT_ONCE", 7)
     words = ["--edges", tmp_path / "edges.csv"]
     few = tmp_path / "few.csv"
     few.write_text("id\n" + "".join(f"n{i}\n" for i in range(50)))

@@ -98,11 +98,11 @@ import torch
 from pathlib import Path
 from graphs import suiting, tasks_of
 from unalike.methods.linkx import LINKX
-from unalike.methods.method import solve_stack
+from unalike.methods.base import solve_stack
 from unalike.training.checkpoint import Checkpoint
-from unalike.training.epoch import Epochs
+from unalike.training.full_batch import Epochs
 from unalike.training.settings import Training
-from unalike.training.world import joined
+from unalike.training.distributed import joined
 
 folder, rank, epoch = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 advance = Epochs.advance

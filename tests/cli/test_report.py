@@ -45,7 +45,7 @@ def test_datasets_at_hand_are_measured_once(folder, data, capsys, monkeypatch):
     assert main(words) == 0
     count = json.loads(capsys.readouterr().out)["datasets"]
     assert count >= 4
-    monkeypatch.setattr("unalike.site.measures.taken", None)
+    monkeypatch.setattr("unalike.reports.site.datasets.compute_document", None)
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["datasets"] == count
 
@@ -72,7 +72,7 @@ def test_a_served_site_ends_with_control_c(folder, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unalike.site.serve.Server.serve_forever", interrupted)
+    monkeypatch.setattr("unalike.reports.site.server.Server.serve_forever", interrupted)
     words = ["report", "--no-measures", "--serve", "--port", "0"]
     assert main([*words, "--json"]) == 0
     out, err = capsys.readouterr()

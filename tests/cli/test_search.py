@@ -6,9 +6,9 @@ import pytest
 from sweeps import stored
 
 from unalike.cli.main import main
-from unalike.experiments import bases
-from unalike.experiments.results import Results
-from unalike.methods import method as methods
+from unalike.experiments import run
+from unalike.experiments.database import ResultsDatabase
+from unalike.methods import base as methods
 
 RECIPE = """
 method = "correct-and-smooth"
@@ -55,7 +55,7 @@ def search(tmp_path, monkeypatch, capsys):
         words = ["sweep", "mine.toml", "--search", "optuna", "--results", url]
         assert main([*words, "--trials", str(trials), "--json"]) == 0
         (told,) = json.loads(capsys.readouterr().out)
-        with Results.read(url) as results:
+        with ResultsDatabase.read(url) as results:
             return told, list(results.runs())
 
     return found
@@ -81,7 +81,7 @@ def graded(rows):
 
 def test_what_is_not_kept_is_trained_again_to_the_same(search, trained, monkeypatch):
     _, kept = search()
-    monkeypatch.setattr(bases, "MOST_BYTES", 0)
+    monkeypatch.setattr(run, "MAX_CACHE_BYTES", 0)
     _, forgotten = search(database="other")
     assert trained == [3] * 6
     assert graded(kept) == graded(forgotten)

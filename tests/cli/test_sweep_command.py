@@ -12,10 +12,10 @@ from sweeps import recipe_text, stored
 
 from unalike.cli import console
 from unalike.cli.main import main
-from unalike.experiments import cookbook
-from unalike.experiments.leases import held, num_held
+from unalike.experiments import recipe as recipes
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.leases import active_leases, count_active
 from unalike.experiments.recipe import parse
-from unalike.experiments.results import Results
 from unalike.methods.linkx import LINKX
 
 
@@ -41,10 +41,10 @@ def swept(folder, capsys):
 @pytest.fixture
 def ours(folder, monkeypatch):
     """A results table with the small recipe as its only row."""
-    table = cookbook.Printed("ours", "Our table", "best", ["mine"])
+    table = recipes.PaperTable("ours", "Our table", "best", ["mine"])
     recipe = parse((folder / "mine.toml").read_text(), "ours/mine")
-    monkeypatch.setattr(cookbook.Printed, "recipes", lambda _: [recipe])
-    monkeypatch.setattr("unalike.cli.table.printed_tables", lambda: {"ours": table})
+    monkeypatch.setattr(recipes.PaperTable, "recipes", lambda _: [recipe])
+    monkeypatch.setattr("unalike.cli.table.paper_tables", lambda: {"ours": table})
     return recipe
 
 
@@ -112,7 +112,7 @@ def test_the_table_is_made_of_the_results(folder, swept, ours, capsys):
     (choice,) = told(capsys, "table", "ours", "--explain", "linkx", *ours.cells)
     assert choice["test"] == cell["mean"]
     assert (choice["settings"], choice["of"]) == (8, 8)
-    results = Results.open("sqlite:///results.db")
+    results = ResultsDatabase.open("sqlite:///results.db")
     means = {}
     for run in results.runs():
         means.setdefault(run["setting"], []).append(run["valid"])
@@ -200,7 +200,7 @@ def test_a_search_instead_of_the_grid(folder, capsys):
 def num_workers(results):
     """How many processes hold runs."""
     with results.engine.connect() as connection:
-        return len(set(held(connection).values()))
+        return len(set(active_leases(connection).values()))
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def working(folder):
     )
     words = ["sweep", "long.toml", "--jobs", "2", "--device", "cpu"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with Results.open("sqlite:///results.db") as results:
+    with ResultsDatabase.open("sqlite:///results.db") as results:
         process = subprocess.Popen([sys.executable, "-m", "unalike", *words], **quiet)
         while num_workers(results) < 2:
             assert process.poll() is None
@@ -226,7 +226,7 @@ def test_all_processes_stop_when_one_is_told_to(working):
     process, results = working
     process.send_signal(signal.SIGINT)
     assert process.wait() == 130
-    assert num_held(results.engine) == 0
+    assert count_active(results.engine) == 0
 
 
 def test_no_process_works_on_when_its_sweep_was_killed(working):
@@ -234,10 +234,10 @@ def test_no_process_works_on_when_its_sweep_was_killed(working):
     process.kill()
     process.wait()
     for _ in range(600):
-        if not num_held(results.engine):
+        if not count_active(results.engine):
             break
         time.sleep(0.1)
-    assert num_held(results.engine) == 0
+    assert count_active(results.engine) == 0
     assert not list(results.runs())
 
 

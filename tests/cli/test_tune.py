@@ -10,9 +10,9 @@ from graphs import suiting
 
 from unalike import random_splits, save_graph
 from unalike.cli.main import main
-from unalike.experiments.results import Results
+from unalike.experiments.database import ResultsDatabase
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
-from unalike.training.epoch import Epochs
+from unalike.training.full_batch import FullBatchEpochs
 
 QUICK = ["--trials", "6", "mlp", "--hidden", "8", "--epochs", "5"]
 KEPT = ["--results", "sqlite:///kept.db"]
@@ -88,7 +88,7 @@ def test_the_best_of_each_study_is_stored_once(stored, tmp_path, capsys):
     told = told_by(capsys, "tune", stored, *KEPT, *QUICK)
     assert told["results"] == KEPT[1]
     for _ in range(2):
-        with Results.read(KEPT[1]) as results:
+        with ResultsDatabase.read(KEPT[1]) as results:
             rows = list(results.runs(answers=True))
         assert sorted(row["split"] for row in rows) == sorted([*range(5)] * 4)
         for study in told["studies"]:
@@ -151,7 +151,9 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_end(
             lines.write('["half a li')
         tried.clear()
         stops.pop(0)
-    monkeypatch.setattr(Epochs, "advance", lambda epochs: pytest.fail("trained again"))
+    monkeypatch.setattr(
+        FullBatchEpochs, "advance", lambda epochs: pytest.fail("trained again")
+    )
     capsys.readouterr()
     assert told_by(capsys, *words) == wanted
     # Each of four studies tries six settings, and the best of them once more.
@@ -178,7 +180,7 @@ def test_another_metric_is_a_view_of_its_own(stored, capsys):
     told = told_by(capsys, "tune", stored, *KEPT, "--metric", "roc-auc", *QUICK)
     assert told["metric"] == "roc-auc"
     assert all("--metric roc-auc" in one["command"] for one in told["studies"])
-    with Results.read(KEPT[1]) as results:
+    with ResultsDatabase.read(KEPT[1]) as results:
         assert all(row["view"] == {"metric": "roc-auc"} for row in results.runs())
 
 

@@ -10,9 +10,9 @@ from graphs import HAND_DRAWN, suiting
 from sources import modules
 
 from unalike import UserError
-from unalike.batchings import BATCHINGS
-from unalike.batchings import batching as batching_module
-from unalike.batchings.batching import Batching
+from unalike.samplers import SAMPLERS
+from unalike.samplers import base as batching_module
+from unalike.samplers.base import Sampler
 
 SMALL = {
     "size": 3,
@@ -27,7 +27,7 @@ SMALL = {
 
 SCORINGS = [
     (name, scoring)
-    for name, kind in BATCHINGS.items()
+    for name, kind in SAMPLERS.items()
     for scoring in ("graph", "batches", "parts", None)
     if (scoring is None) != any(field.name == "scoring" for field in fields(kind))
     and not (scoring == "batches" and name.startswith("saint"))
@@ -36,7 +36,7 @@ SCORINGS = [
 
 def small(name, **settings):
     """A batching of a kind with small settings, where it has them."""
-    kind = BATCHINGS[name]
+    kind = SAMPLERS[name]
     known = {field.name for field in fields(kind)}
     wanted = {key: value for key, value in SMALL.items() if key in known}
     return kind(**wanted | settings)
@@ -68,7 +68,7 @@ def may_draw(name, graph):
 
 
 @pytest.mark.parametrize("kind", GRAPHS)
-@pytest.mark.parametrize("name", BATCHINGS)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_a_batch_is_part_of_the_graph(name, kind):
     graph = GRAPHS[kind]
     if not may_draw(name, graph):
@@ -90,7 +90,7 @@ def test_a_batch_is_part_of_the_graph(name, kind):
         assert batch.weight.any()
 
 
-@pytest.mark.parametrize("name", sorted(set(BATCHINGS) - {"neighbours", "rows"}))
+@pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"neighbours", "rows"}))
 def test_a_batch_of_pieces_is_induced_and_learns_from_all_train_nodes(name):
     graph = suiting(nodes=40)
     train = torch.arange(0, 40, 3)
@@ -111,13 +111,13 @@ def test_every_train_node_is_learned_from_once_an_epoch(name):
     assert found.sort().values.tolist() == train.sort().values.tolist()
 
 
-@pytest.mark.parametrize("name", BATCHINGS)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_without_train_nodes_there_is_nothing_to_learn(name):
     assert learned(small(name), suiting(nodes=20), torch.arange(0)) == []
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("name", BATCHINGS)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_same_seed_same_batches(name, directed):
     graph = suiting(nodes=60, directed=directed)
     train, batching = torch.arange(0, 60, 2), small(name)
@@ -132,7 +132,7 @@ def test_same_seed_same_batches(name, directed):
     assert (once == other) == (name == "full")
 
 
-@pytest.mark.parametrize("name", sorted(set(BATCHINGS) - {"full"}))
+@pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"full"}))
 def test_epochs_differ(name):
     graph, chance = suiting(nodes=60), seeded()
     train = torch.arange(60)
@@ -143,7 +143,7 @@ def test_epochs_differ(name):
     assert first != second
 
 
-@pytest.mark.parametrize("name", BATCHINGS)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_no_other_chance_is_used(name):
     graph, before = suiting(nodes=40), torch.random.get_rng_state()
     learned(small(name), graph, torch.arange(40))
@@ -154,7 +154,7 @@ def test_no_other_chance_is_used(name):
 @pytest.fixture
 def one_by_one(monkeypatch):
     """Pieces are scored each by itself, as those of large graphs are."""
-    monkeypatch.setattr(batching_module, "SIDE_BY_SIDE", 0)
+    monkeypatch.setattr(batching_module, "MAX_GROUPED_NNZ", 0)
 
 
 def covering(name, scoring, graph):
@@ -188,7 +188,7 @@ def test_small_pieces_are_scored_side_by_side(name, scoring, kind, monkeypatch):
     graph = GRAPHS[kind]
     (joined,) = covering(name, scoring, graph)
     assert graph.directed or joined.adjacency.is_symmetric
-    monkeypatch.setattr(batching_module, "SIDE_BY_SIDE", 0)
+    monkeypatch.setattr(batching_module, "MAX_GROUPED_NNZ", 0)
     alone = covering(name, scoring, graph)
     assert torch.equal(joined.ids, torch.arange(graph.num_nodes))
     assert torch.equal(joined.features.to_dense(), graph.features.to_dense())
@@ -207,7 +207,7 @@ def test_the_cover_is_the_graph_unless_told(name, scoring, one_by_one):
 
 def test_as_many_pieces_side_by_side_as_have_so_many_entries(monkeypatch):
     graph = suiting(nodes=100)
-    monkeypatch.setattr(batching_module, "SIDE_BY_SIDE", 400)
+    monkeypatch.setattr(batching_module, "MAX_GROUPED_NNZ", 400)
     pieces = covering("random-parts", "parts", graph)
     loads = [int(graph.adjacency.degrees[piece.ids].sum()) for piece in pieces]
     assert 1 < len(pieces) < 10
@@ -230,7 +230,7 @@ def test_edges_cannot_be_drawn_where_there_are_none(name):
     ("name", "setting", "value"),
     [
         (name, field.name, 0)
-        for name, kind in BATCHINGS.items()
+        for name, kind in SAMPLERS.items()
         for field in fields(kind)
         if field.type == "int"
     ]
@@ -238,22 +238,22 @@ def test_edges_cannot_be_drawn_where_there_are_none(name):
 )
 def test_settings_out_of_range_are_refused(name, setting, value):
     with pytest.raises(UserError, match=f"{setting} is .*at least 1"):
-        BATCHINGS[name](**{setting: value})
+        SAMPLERS[name](**{setting: value})
 
 
 def test_every_batching_is_in_the_table():
     found = {
         one
         for name in modules("batchings")
-        for one in vars(import_module(f"unalike.batchings.{name}")).values()
+        for one in vars(import_module(f"unalike.samplers.{name}")).values()
         if inspect.isclass(one)
-        and issubclass(one, Batching)
+        and issubclass(one, Sampler)
         and not inspect.isabstract(one)
     }
-    assert found == set(BATCHINGS.values())
+    assert found == set(SAMPLERS.values())
 
 
-@pytest.mark.parametrize("name", BATCHINGS)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_settings_are_compared_by_value(name):
     assert small(name) == replace(small(name))
     assert hash(small(name)) == hash(replace(small(name)))

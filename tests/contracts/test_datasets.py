@@ -8,8 +8,8 @@ import torch
 
 from unalike import DATASETS, Graph
 from unalike.datasets import find
-from unalike.datasets.dataset import Dataset
-from unalike.datasets.schools import SCHOOLS
+from unalike.datasets.base import Dataset
+from unalike.datasets.facebook100 import SCHOOLS
 from unalike.datasets.splits import read_shipped
 
 COUNTS = {

@@ -8,11 +8,11 @@ import torch
 
 from unalike import MEASURES, Adjacency, Graph, measure
 from unalike.measures import Convention
-from unalike.measures.table import OF_TALLY, OF_VIEW
-from unalike.measures.words import WORDS, in_words
-from unalike.reports.imbalance import experiment
+from unalike.measures.interpretation import INTERPRETATIONS, interpret
+from unalike.measures.registry import ONE_PASS_MEASURES, OWN_PASS_MEASURES
+from unalike.reports.paper_figures import simulate_imbalance
 
-SCALARS = [*OF_TALLY, *OF_VIEW]
+SCALARS = [*ONE_PASS_MEASURES, *OWN_PASS_MEASURES]
 LOWEST = {
     "adjusted_homophily": -1,
     "unbiased_homophily": -1,
@@ -94,7 +94,7 @@ def test_a_class_that_no_node_has_does_not_matter():
 
 
 def test_the_number_of_threads_does_not_matter(monkeypatch):
-    monkeypatch.setattr("unalike.measures.blocks.EDGES", 20)
+    monkeypatch.setattr("unalike.measures.edge_statistics.BLOCK_EDGES", 20)
     graph = random_graph(5, directed=True)
     alone = measure(graph)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
@@ -144,8 +144,8 @@ def test_every_measure_states_its_source_and_has_words(name):
     assert "arXiv:" in (MEASURES[name].__doc__ or "")
     for value in (-1.0, 0.0, 0.01, 0.1, 0.4, 1.0, math.nan):
         found = {name: value, "node_homophily": 0.3, "num_classes": 3} | {name: value}
-        assert 10 < len(in_words(name, found)) < 70
-    assert name in WORDS
+        assert 10 < len(interpret(name, found)) < 70
+    assert name in INTERPRETATIONS
 
 
 def test_two_cliques_are_perfectly_homophilous():
@@ -153,13 +153,13 @@ def test_two_cliques_are_perfectly_homophilous():
     rows, columns = block.nonzero().T
     labels = torch.tensor([0] * 4 + [1] * 4)
     found = measure(Graph.from_edges(rows, columns, num_nodes=8, labels=labels))
-    for name in list(OF_TALLY)[:7]:
+    for name in list(ONE_PASS_MEASURES)[:7]:
         assert found[name] == pytest.approx(1), name
     assert found["compatibility"] == [[1, 0], [0, 1]]
 
 
 def test_random_edges_have_no_class_homophily_however_uneven_the_classes():
-    found = experiment()
+    found = simulate_imbalance()
     sizes = np.array([50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 99])
     by_chance = (sizes * (sizes - 1) + (100 - sizes) * (99 - sizes)) / 9900
     np.testing.assert_allclose(found["edge_homophily"].mean(1), by_chance, atol=0.006)

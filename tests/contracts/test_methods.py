@@ -11,21 +11,20 @@ import pytest
 import torch
 from graphs import FEATURES, drawn, suiting, tasks_of
 
-from unalike import Graph, Stored, Task, random_splits
+from unalike import Graph, StoredGraph, Task, random_splits
 from unalike.cli import train
 from unalike.cli.main import main
+from unalike.data.metrics import ACCURACY, METRICS
+from unalike.experiments.config import Config, options_of_dataset
 from unalike.experiments.result import Result
-from unalike.experiments.setting import Setting
-from unalike.experiments.view import view_of
-from unalike.kernels import plain
 from unalike.methods import METHODS
-from unalike.methods.method import Trained, solve_stack
-from unalike.metrics import ACCURACY, METRICS
+from unalike.methods.base import TrainedMethod, solve_stack
+from unalike.nn import optim, reference
 from unalike.options import choices, options_of
-from unalike.training import descent, tables
+from unalike.training import step
 from unalike.training.settings import Training
 
-TRAINED = [name for name, kind in METHODS.items() if issubclass(kind, Trained)]
+TRAINED = [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
 
 
 def has(name, option):
@@ -39,7 +38,7 @@ every_trained = pytest.mark.parametrize("name", TRAINED)
 def some(name, *, epochs=6, lr=0.01, weight_decay=0.001, **options):
     """A method with those of the options that it has, quickly trained."""
     known = {key: value for key, value in options.items() if has(name, key)}
-    if issubclass(METHODS[name], Trained):
+    if issubclass(METHODS[name], TrainedMethod):
         known["training"] = Training(epochs=epochs, lr=lr, weight_decay=weight_decay)
     if has(name, "base"):
         known["base"] = some("mlp", epochs=epochs, hidden=16)
@@ -186,9 +185,9 @@ def test_a_network_that_mixes_rows_says_so(name):
 @pytest.fixture
 def calm(monkeypatch):
     """AdamW that does not make a whole step of a gradient that is rounding noise."""
-    monkeypatch.setattr(plain, "EPSILON", 1e-3)
-    for module in (descent, tables):
-        monkeypatch.setattr(module, "kernels_of", lambda device: plain)
+    monkeypatch.setattr(reference, "ADAM_EPS", 1e-3)
+    for module in (step, optim):
+        monkeypatch.setattr(module, "kernels_of", lambda device: reference)
 
 
 def assert_same(found, wanted):
@@ -258,7 +257,7 @@ def test_other_options_that_may_differ_in_a_stack(option, calm):
     for name in names:
         rest = {"dropout": 0.0, "layers": 3}
         methods = [some(name, **rest, **{option: told}) for told in (0.1, 0.7)]
-        assert len({Setting(method).shape for method in methods}) == 1
+        assert len({Config(method).shape for method in methods}) == 1
         pairs = zip(methods, tasks, solve_stack(methods, tasks), strict=True)
         for method, task, found in pairs:
             assert_same(found, method.solve(task))
@@ -362,16 +361,16 @@ def assert_command(name, method, view, monkeypatch):
     seen = {}
     about = {"name": "a graph/with spaces", "metric": "accuracy"}
     monkeypatch.setattr(
-        train, "find", lambda dataset, data: Stored(Path(dataset), about)
+        train, "find", lambda dataset, data: StoredGraph(Path(dataset), about)
     )
-    monkeypatch.setattr(train, "document", lambda sitting, dataset, **wishes: {})
+    monkeypatch.setattr(train, "to_json", lambda sitting, dataset, **wishes: {})
     monkeypatch.setattr(train, "show", lambda told: None)
 
     def note(dataset, method, *, splits, seed, place):
-        assert view_of(dataset).changes == view
+        assert options_of_dataset(dataset).changes == view
         seen.update(dataset=dataset.name, method=method, splits=splits, seed=seed)
 
-    monkeypatch.setattr(train, "sit", note)
+    monkeypatch.setattr(train, "train_splits", note)
     program, *words = shlex.split(result_of(name, method, view).command)
     assert program == "unalike"
     assert main(words) == 0

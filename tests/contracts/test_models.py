@@ -9,13 +9,13 @@ from graphs import suiting, tasks_of
 from scipy.sparse import block_array, csr_array, hstack
 
 from unalike import METHODS, Adjacency, Graph, UserError, load_model
-from unalike.methods.method import RowWise, Trained
-from unalike.models.explanation import explain
-from unalike.models.learning import learn
+from unalike.inference.explain import explain
+from unalike.inference.model import fit_model
+from unalike.methods.base import RowWiseMethod, TrainedMethod
 from unalike.options import options_of, with_options
 
-TRAINED = [name for name, kind in METHODS.items() if issubclass(kind, Trained)]
-ROW_WISE = [name for name in TRAINED if issubclass(METHODS[name], RowWise)]
+TRAINED = [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
+ROW_WISE = [name for name in TRAINED if issubclass(METHODS[name], RowWiseMethod)]
 DIRECTED = [
     (name, directions)
     for name in ROW_WISE
@@ -36,7 +36,7 @@ def some(name, **options):
 @pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_a_file_gives_the_same_scores(name, features, tmp_path):
     (task,) = tasks_of(suiting(nodes=60, features=features, directed=True))
-    model, solution = learn(some(name), task)
+    model, solution = fit_model(some(name), task)
     size = model.save(tmp_path / "a.safetensors")
     loaded = load_model(tmp_path / "a.safetensors")
     assert size == (tmp_path / "a.safetensors").stat().st_size
@@ -50,7 +50,7 @@ def test_a_file_gives_the_same_scores(name, features, tmp_path):
 )
 def test_what_options_tell_is_not_among_the_weights(name, option):
     (task,) = tasks_of(suiting(nodes=60))
-    model, _ = learn(some(name), task)
+    model, _ = fit_model(some(name), task)
     other = replace(model, method=replace(model.method, **{option: 0.9}))
     parts = dict(model.network.named_parameters())
     norms = ("rate", "running_mean", "running_var", "num_batches_tracked")
@@ -62,7 +62,7 @@ def test_what_options_tell_is_not_among_the_weights(name, option):
 def test_what_learns_nothing_leaves_no_model(name):
     (task,) = tasks_of(suiting(nodes=60))
     with pytest.raises(UserError, match=f"{name} leaves no model to save.*linkx"):
-        learn(METHODS[name](), task)
+        fit_model(METHODS[name](), task)
 
 
 def apart(graph):
@@ -99,7 +99,7 @@ def test_new_nodes_score_as_if_their_rows_had_been_there(
     whole = suiting(nodes=60, features=features, directed=directed)
     graph, (out, into) = apart(whole)
     (task,) = tasks_of(graph)
-    model, _ = learn(some(name, directions=directions, binarised=False), task)
+    model, _ = fit_model(some(name, directions=directions, binarised=False), task)
     own = whole.features[LEFT_OUT]
     found = model.predict(out, own, entering=into if directed else None)
     prepared = model.method.prepare(
@@ -120,7 +120,7 @@ def test_new_nodes_score_as_if_their_rows_had_been_there(
 @pytest.mark.parametrize("name", sorted(set(TRAINED) - set(ROW_WISE)))
 def test_others_say_why_they_cannot_score_new_nodes(name):
     (task,) = tasks_of(suiting(nodes=60))
-    model, _ = learn(some(name), task)
+    model, _ = fit_model(some(name), task)
     with pytest.raises(UserError, match=f"{name} cannot score new nodes.*linkx"):
         model.predict([(0, 1)], torch.zeros(1, 2))
 
@@ -129,7 +129,7 @@ def test_others_say_why_they_cannot_score_new_nodes(name):
 @pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_shares_add_up_and_changes_are_what_would_change(name, features):
     (task,) = tasks_of(suiting(nodes=60, features=features))
-    model, _ = learn(some(name, epochs=30, edge_layers=2, binarised=False), task)
+    model, _ = fit_model(some(name, epochs=30, edge_layers=2, binarised=False), task)
     rows = model.method.prepare(task.graph).rows(torch.tensor([3]))
     (why,) = explain(model, rows)
     scores = model.score_rows(rows)[0].double()

@@ -6,14 +6,18 @@ from pathlib import Path
 import pytest
 
 from unalike import UserError
-from unalike.experiments.cookbook import find_recipes, printed_tables
-from unalike.experiments.recipe import parse
-from unalike.experiments.space import Space, num_settings
-from unalike.reports.score import Score
-from unalike.reports.scores import shaded
+from unalike.experiments.recipe import (
+    SearchSpace,
+    find_recipes,
+    grid_size,
+    paper_tables,
+    parse,
+)
+from unalike.reports.result_tables import highlight_best
+from unalike.reports.tables import ScoreCell
 
 PRINTED = Path(__file__).parents[1] / "printed"
-TABLES = printed_tables()
+TABLES = paper_tables()
 NAMES = {
     "full-batch": "results_fullbatch",
     "minibatch": "minibatch",
@@ -86,14 +90,14 @@ def test_the_rule_of_shading_is_that_of_the_paper(table):
         }
     rows = {
         recipe.row: {
-            column: Score(printed_mean=cell.mean, printed_std=cell.std)
+            column: ScoreCell(printed_mean=cell.mean, printed_std=cell.std)
             for column, cell in recipe.cells.items()
         }
         for recipe in TABLES[table].recipes()
     }
     found = {
         (table, row, column)
-        for row, cells in shaded(rows, TABLES[table].shaded).items()
+        for row, cells in highlight_best(rows, TABLES[table].shaded).items()
         for column, cell in cells.items()
         if cell.shaded
     }
@@ -118,7 +122,7 @@ def test_every_option_is_one_of_the_method(name):
     assert recipe.known
     for variant in ("", *recipe.variants):
         for cell in recipe.cells.values():
-            space = Space.of(recipe, cell, variant)
+            space = SearchSpace.of(recipe, cell, variant)
             if space.open:
                 assert recipe.setting(cell, {**space.fixed, **lowest(space)}).key
                 continue
@@ -147,7 +151,7 @@ def test_the_grids_have_as_many_settings_as_the_paper_says():
         "minibatch/mixhop-saint-walks": 4,
         "minibatch/gcn-jk-clusters": 4,
     }
-    assert {name: num_settings(RECIPES[name]) for name in sizes} == sizes
+    assert {name: grid_size(RECIPES[name]) for name in sizes} == sizes
 
 
 def test_large_graphs_have_smaller_grids():

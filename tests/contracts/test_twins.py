@@ -10,10 +10,10 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import unalike
-from unalike.adjacency import Adjacency
+from unalike.data.adjacency import Adjacency
+from unalike.data.store import verify_graph
 from unalike.datasets.twins import TWINS
-from unalike.datasets.twins.model import Twin
-from unalike.store import verify_graph
+from unalike.datasets.twins.twin import Twin
 
 PRINTED = {
     "penn94-twin": (0.470, 0.046),

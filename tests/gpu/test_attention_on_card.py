@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from unalike import Adjacency
-from unalike.kernels.attention import plain
-from unalike.methods.layers.attended_sum import attended_sum
+from unalike.nn import reference
+from unalike.nn.attention import gat_aggregate
 
 pytestmark = [
     pytest.mark.gpu,
@@ -42,12 +42,12 @@ def test_attention_is_that_of_the_plain_path(shape, nodes, kind):
     sizes = [(nodes, *shape), (nodes, shape[0]), (nodes, shape[0]), (nodes, *shape)]
     *inputs, pull = (torch.randn(size).to(kind) for size in sizes)
     wanted = both_ways(
-        lambda *given: plain.attend(rows, *given)[0],
+        lambda *given: reference.gat_forward(rows, *given)[0],
         [one.double() for one in inputs],
         pull.double(),
     )
     found = both_ways(
-        lambda *given: attended_sum(card, *given),
+        lambda *given: gat_aggregate(card, *given),
         [one.cuda() for one in inputs],
         pull.cuda(),
     )
@@ -62,9 +62,9 @@ def test_scoring_gives_what_training_does():
     rows = random_rows(300).to("cuda")
     shapes = [(300, 3, 12), (300, 3), (300, 3)]
     inputs = [torch.randn(shape, device="cuda") for shape in shapes]
-    trained = attended_sum(rows, *(one.clone().requires_grad_() for one in inputs))
+    trained = gat_aggregate(rows, *(one.clone().requires_grad_() for one in inputs))
     with torch.no_grad():
-        torch.testing.assert_close(attended_sum(rows, *inputs), trained)
+        torch.testing.assert_close(gat_aggregate(rows, *inputs), trained)
 
 
 def test_scores_far_apart_stay_finite():
@@ -73,7 +73,7 @@ def test_scores_far_apart_stay_finite():
     source, target = (1000 * torch.randn(50, 2, device="cuda") for _ in range(2))
     source[:25] -= 20_000
     source, target = (one.requires_grad_() for one in (source, target))
-    found = attended_sum(rows, x, source, target)
+    found = gat_aggregate(rows, x, source, target)
     assert torch.isfinite(found).all()
     for slope in torch.autograd.grad(found.sum(), (x, source, target)):
         assert torch.isfinite(slope).all()
@@ -86,7 +86,7 @@ def test_the_same_bits_again():
     pull = torch.randn(shapes[0], device="cuda")
 
     def once():
-        return both_ways(lambda *given: attended_sum(rows, *given), inputs, pull)
+        return both_ways(lambda *given: gat_aggregate(rows, *given), inputs, pull)
 
     first = once()
     for _ in range(5):

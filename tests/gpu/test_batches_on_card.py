@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from unalike import Adjacency, Graph, Task, random_splits
-from unalike.batchings.clusters import Clusters
-from unalike.batchings.random_parts import RandomParts
-from unalike.batchings.rows import Rows
-from unalike.batchings.saint_walks import SaintWalks
-from unalike.kernels.transpose import transpose
+from unalike.data.csr import transpose
+from unalike.data.metrics import ACCURACY
 from unalike.methods.gcn import GCN
 from unalike.methods.linkx import LINKX
-from unalike.metrics import ACCURACY
-from unalike.training import batches, carry
+from unalike.samplers.clusters import ClusterSampler
+from unalike.samplers.graphsaint import GraphSAINTRandomWalkSampler
+from unalike.samplers.random_parts import RandomPartSampler
+from unalike.samplers.rows import RowSampler
+from unalike.training import memory, minibatch
 from unalike.training.settings import Training
 
 pytestmark = [
@@ -43,12 +43,12 @@ def assert_like_on_cores(method, task):
     assert (card.scores - cores.scores).abs().mean() < 0.1
 
 
-@pytest.mark.parametrize("room", [carry.RESIDENT_SHARE, 0.0])
+@pytest.mark.parametrize("room", [memory.MAX_GRAPH_SHARE, 0.0])
 @pytest.mark.parametrize("tables", ["adamw", "lazy", "adagrad"])
 @pytest.mark.parametrize("style", ["shuffled", "paper"])
 def test_rows_cut_there_or_carried_there(style, tables, room, monkeypatch):
-    monkeypatch.setattr(carry, "RESIDENT_SHARE", room)
-    batching = Rows(size=60, style=style, tables=tables)
+    monkeypatch.setattr(memory, "MAX_GRAPH_SHARE", room)
+    batching = RowSampler(size=60, style=style, tables=tables)
     method = LINKX(batching=batching, training=Training(epochs=8))
     assert_like_on_cores(method, some_task())
 
@@ -56,14 +56,14 @@ def test_rows_cut_there_or_carried_there(style, tables, room, monkeypatch):
 @pytest.mark.parametrize(
     "batching",
     [
-        RandomParts(parts=4),
-        SaintWalks(roots=50),
-        Clusters(parts=4),
-        Clusters(parts=4, at_once=2),
+        RandomPartSampler(parts=4),
+        GraphSAINTRandomWalkSampler(roots=50),
+        ClusterSampler(parts=4),
+        ClusterSampler(parts=4, at_once=2),
     ],
 )
 def test_subgraphs_are_carried_there(batching):
-    if isinstance(batching, Clusters):
+    if isinstance(batching, ClusterSampler):
         pytest.importorskip("pymetis")
     method = GCN(dropout=0.0, batching=batching, training=Training(epochs=8))
     assert_like_on_cores(method, some_task())
@@ -85,16 +85,16 @@ def test_transposition(weighted):
 
 
 def test_what_a_card_cannot_score_is_scored_in_main_memory(monkeypatch):
-    task, scored = some_task(), batches.score
+    task, scored = some_task(), minibatch.predict_into
 
     def short_of_memory(state, pieces, scores, *, best):
         if state.stack.rest.now.is_cuda:
             raise torch.OutOfMemoryError
         return scored(state, pieces, scores, best=best)
 
-    method = GCN(batching=RandomParts(parts=4), training=Training(epochs=8))
+    method = GCN(batching=RandomPartSampler(parts=4), training=Training(epochs=8))
     calm = method.solve(task, device="cuda")
-    monkeypatch.setattr(batches, "score", short_of_memory)
+    monkeypatch.setattr(minibatch, "predict_into", short_of_memory)
     crowded = method.solve(task, device="cuda")
     assert crowded.curve.losses == calm.curve.losses
     assert (crowded.scores - calm.scores).abs().max() < 1e-3

@@ -5,9 +5,9 @@ import torch
 from bridges import one_by_one
 from torch import nn
 
-from unalike.kernels import kernels_of
-from unalike.kernels.rectified import cpu
-from unalike.methods.layers.bridge import Bridge
+from unalike.nn import cpu
+from unalike.nn.norm import NormActDrop
+from unalike.nn.sparse import backend
 
 pytestmark = [
     pytest.mark.gpu,
@@ -20,7 +20,7 @@ pytestmark = [
 @pytest.mark.parametrize("products", [False, True])
 def test_without_dropout(nodes, width, relu, products):
     torch.manual_seed(0)
-    bridge = Bridge(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
+    bridge = NormActDrop(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
     nn.init.normal_(bridge.norm.weight)
     nn.init.normal_(bridge.norm.bias)
     x = torch.randn(nodes, width, device="cuda") * 3 + 10 * torch.rand(width).cuda()
@@ -29,7 +29,7 @@ def test_without_dropout(nodes, width, relu, products):
     given = [x, *(torch.randn(sizes[name]).cuda() / 10 for name in names)]
     leaves = [tensor.detach().requires_grad_() for tensor in given]
     exact = [tensor.detach().double().requires_grad_() for tensor in given]
-    twin = Bridge(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
+    twin = NormActDrop(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
     twin.load_state_dict(bridge.state_dict())
     twin.double()
     found = bridge(leaves[0], **dict(zip(names, leaves[1:], strict=True)))
@@ -52,7 +52,7 @@ def test_without_dropout(nodes, width, relu, products):
 
 def test_dropout_drops_its_share_and_the_same_in_both_directions():
     torch.manual_seed(0)
-    bridge = Bridge(nn.BatchNorm1d(64), 0.3, relu="none").cuda()
+    bridge = NormActDrop(nn.BatchNorm1d(64), 0.3, relu="none").cuda()
     x = torch.randn(4000, 64, device="cuda", requires_grad=True)
     out = bridge(x)
     kept = out != 0
@@ -70,7 +70,7 @@ def test_dropout_drops_its_share_and_the_same_in_both_directions():
 
 def test_runs_of_a_stack_are_apart():
     torch.manual_seed(0)
-    bridge = Bridge(nn.BatchNorm1d(16), 0.5).cuda()
+    bridge = NormActDrop(nn.BatchNorm1d(16), 0.5).cuda()
     x = torch.randn(900, 3, 16, device="cuda")
     buffers = {n: torch.stack([b] * 3) for n, b in bridge.named_buffers()}
     params = dict(bridge.named_parameters())
@@ -92,17 +92,17 @@ def test_runs_of_a_stack_are_apart():
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(7, 3), (3, 1500, 64), (2, 40, 200)])
 def test_sums_are_cut_as_on_processor_cores(shape, kind):
-    cuda = kernels_of(torch.device("cuda"), "unalike.kernels.rectified")
+    cuda = backend(torch.device("cuda"))
     torch.manual_seed(0)
     total, slope = (torch.randn(shape).to(kind) for _ in range(2))
     offset = torch.randn(*shape[:-2], shape[-1])
-    wanted = cpu.rectify(total.clone(), offset)
+    wanted = cpu.bias_relu_(total.clone(), offset)
     found = cuda.rectify(total.cuda(), offset.cuda())
     torch.testing.assert_close(found.cpu(), wanted)
     sides = [slope.movedim(0, -1).contiguous().movedim(-1, 0), slope]
     for given in sides:
         change, sums = cuda.rectify_back(given.cuda(), wanted.cuda())
-        other, total_of = cpu.rectify_back(slope, wanted)
+        other, total_of = cpu.bias_relu_backward(slope, wanted)
         assert torch.equal(change.cpu(), other)
         close = {"rtol": 1e-2, "atol": 1e-2} if kind == torch.bfloat16 else {}
         torch.testing.assert_close(sums.cpu(), total_of.float(), **close)

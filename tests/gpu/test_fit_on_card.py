@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from unalike import Adjacency, Graph, Task, random_splits
+from unalike.data.metrics import ACCURACY
 from unalike.methods import METHODS
-from unalike.methods.method import Trained, solve_stack
-from unalike.metrics import ACCURACY
+from unalike.methods.base import TrainedMethod, solve_stack
 from unalike.training.settings import Training
 
 pytestmark = [
@@ -34,7 +34,7 @@ def tasks_of(graph, count):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, kind in METHODS.items() if issubclass(kind, Trained)]
+    "name", [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
 )
 def test_curve_is_that_of_the_cpu(name):
     graph = small_graph()
@@ -87,7 +87,7 @@ def test_same_seed_gives_the_same_bits(precision):
 
 
 def test_too_large_a_stack_is_halved(monkeypatch):
-    from unalike.training import fit as loop
+    from unalike.training import loop as loop
 
     whole = loop._fit
     sizes = []

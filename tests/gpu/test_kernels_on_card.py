@@ -4,10 +4,14 @@ import pytest
 import torch
 
 from unalike import Adjacency
-from unalike.kernels import kernels_of, plain
-from unalike.kernels.crowded import FLOWING, WIDE
-from unalike.kernels.spread import Spread
-from unalike.kernels.update import Step, Weights
+from unalike.nn import reference
+from unalike.nn.optim import AdamWState, AdamWStep
+from unalike.nn.sparse import (
+    MIN_COLUMNS,
+    MIN_COLUMNS_PROPAGATION,
+    NormalizedCSR,
+    backend,
+)
 
 pytestmark = [
     pytest.mark.gpu,
@@ -42,19 +46,19 @@ def relative_error(found, wanted):
 def test_gather(shape, width, weighted):
     rows = random_rows(shape, weighted=weighted)
     dense = torch.randn(shape[1], width)
-    wanted = plain.gather(rows, dense.double())
+    wanted = reference.spmm(rows, dense.double())
     card = rows.to("cuda")
     for kind, bound in ((torch.float32, 1e-6), (torch.float64, 1e-12)):
-        found = kernels_of(CARD).gather(card, dense.to("cuda", kind))
+        found = backend(CARD).gather(card, dense.to("cuda", kind))
         assert found.dtype == kind
         assert relative_error(found, wanted) < bound
     half = dense.to(torch.bfloat16)
-    found = kernels_of(CARD).gather(card, half.cuda())
+    found = backend(CARD).gather(card, half.cuda())
     assert found.dtype == torch.bfloat16
-    assert relative_error(found, plain.gather(rows, half.double())) < 3e-3
+    assert relative_error(found, reference.spmm(rows, half.double())) < 3e-3
     offset = torch.randn(width)
-    wanted = plain.gather(rows, dense.double(), offset.double())
-    found = kernels_of(CARD).gather(card, dense.cuda(), offset.cuda())
+    wanted = reference.spmm(rows, dense.double(), offset.double())
+    found = backend(CARD).gather(card, dense.cuda(), offset.cuda())
     assert relative_error(found, wanted) < 1e-6
 
 
@@ -76,7 +80,7 @@ def test_gather_gives_the_same_bits_again():
 
 def spread_on_card(spread):
     ends = (spread.scale.cuda(), spread.added.cuda())
-    return Spread(spread.rows.to("cuda"), *ends)
+    return NormalizedCSR(spread.rows.to("cuda"), *ends)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -84,9 +88,9 @@ def spread_on_card(spread):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_propagate(nodes, width, weighted):
     rows = random_rows((nodes, nodes), weighted=weighted)
-    spread = Spread(rows, torch.rand(nodes), (torch.rand(nodes) < 0.5).float())
+    spread = NormalizedCSR(rows, torch.rand(nodes), (torch.rand(nodes) < 0.5).float())
     wide = torch.randn(2, nodes, width + 3).double()
-    card, propagate = spread_on_card(spread), kernels_of(CARD).propagate
+    card, propagate = spread_on_card(spread), backend(CARD).propagate
     kinds = ((torch.float32, 1e-6), (torch.float64, 1e-12), (torch.bfloat16, 4e-3))
     for kind, bound in kinds:
         # A slice of a wider matrix, as layers give it.
@@ -94,7 +98,7 @@ def test_propagate(nodes, width, weighted):
         rounded, begun = given.double()
         shares = torch.linspace(0.1, 1, width, dtype=torch.float64)
         for keep, first in ((None, None), (None, begun), (shares, begun)):
-            wanted = plain.propagate(spread, rounded, keep, first)
+            wanted = reference.normalized_spmm(spread, rounded, keep, first)
             placed = None if first is None else wide[1].to("cuda", kind)[:, 1:-2]
             there = None if keep is None else keep.cuda()
             found = propagate(card, wide[0].to("cuda", kind)[:, 1:-2], there, placed)
@@ -105,16 +109,16 @@ def test_propagate(nodes, width, weighted):
 @pytest.mark.parametrize("width", [2, 64])
 def test_propagate_gives_the_same_bits_again(width):
     rows = random_rows((1000, 1000), weighted=False)
-    spread = spread_on_card(Spread(rows, torch.rand(1000), torch.ones(1000)))
+    spread = spread_on_card(NormalizedCSR(rows, torch.rand(1000), torch.ones(1000)))
     dense = torch.randn(1000, width, device="cuda")
-    propagate = kernels_of(CARD).propagate
+    propagate = backend(CARD).propagate
     first = propagate(spread, dense)
     assert all(torch.equal(first, propagate(spread, dense)) for _ in range(10))
 
 
 def stacked(rows, runs, width, *, half):
     now = torch.randn(rows, runs, width)
-    fresh = Weights.fresh(now, half=half)
+    fresh = AdamWState.fresh(now, half=half)
     fresh.first.normal_()
     fresh.second.uniform_(0.1, 1)
     return fresh
@@ -122,17 +126,17 @@ def stacked(rows, runs, width, *, half):
 
 def on_card(weights):
     parts = vars(weights).items()
-    return Weights(**{name: None if t is None else t.cuda() for name, t in parts})
+    return AdamWState(**{name: None if t is None else t.cuda() for name, t in parts})
 
 
 def some_step(runs):
     count = torch.tensor([3.0], dtype=torch.float64)
     rates = (torch.rand(runs) / 10, torch.rand(runs), torch.rand(runs) < 0.5)
-    return Step(count, *rates)
+    return AdamWStep(count, *rates)
 
 
 def step_on_card(step):
-    return Step(*(tensor.cuda() for tensor in vars(step).values()))
+    return AdamWStep(*(tensor.cuda() for tensor in vars(step).values()))
 
 
 def assert_same(card, wanted):
@@ -150,8 +154,8 @@ def test_adamw(runs, width, half):
     weights, step = stacked(50, runs, width, half=half), some_step(runs)
     slope = torch.randn_like(weights.now)
     card = on_card(weights)
-    kernels_of(CARD).adamw(card, slope.cuda(), step_on_card(step))
-    plain.adamw(weights, slope, step)
+    backend(CARD).adamw(card, slope.cuda(), step_on_card(step))
+    reference.adamw(weights, slope, step)
     assert_same(card, weights)
 
 
@@ -166,10 +170,8 @@ def test_gather_adamw(runs, width, half, weighted):
     if half:
         slope = slope.to(torch.bfloat16)
     card = on_card(weights)
-    kernels_of(CARD).gather_adamw(
-        card, rows.to("cuda"), slope.cuda(), step_on_card(step)
-    )
-    plain.gather_adamw(weights, rows, slope, step)
+    backend(CARD).gather_adamw(card, rows.to("cuda"), slope.cuda(), step_on_card(step))
+    reference.spmm_adamw(weights, rows, slope, step)
     assert_same(card, weights)
 
 
@@ -187,20 +189,20 @@ def rounding():
 def test_crowded_rows(half, weighted):
     kind = torch.bfloat16 if half else torch.float32
     bound = 3e-3 if half else 1e-3
-    rows, card = random_rows((300, 200), weighted=weighted), kernels_of(CARD)
+    rows, card = random_rows((300, 200), weighted=weighted), backend(CARD)
     there = rows.to("cuda")
-    dense, offset = torch.randn(200, WIDE).to(kind), torch.randn(WIDE)
+    dense, offset = torch.randn(200, MIN_COLUMNS).to(kind), torch.randn(MIN_COLUMNS)
     for told in (None, offset):
-        wanted = plain.gather(
+        wanted = reference.spmm(
             rows, dense.double(), None if told is None else told.double()
         )
         found = card.gather(there, dense.cuda(), None if told is None else told.cuda())
         assert found.dtype == kind
         assert relative_error(found, wanted) < bound
-    weights, step = stacked(300, 4, WIDE // 4, half=half), some_step(4)
+    weights, step = stacked(300, 4, MIN_COLUMNS // 4, half=half), some_step(4)
     stepped, slope = on_card(weights), dense.view(200, 4, -1)
     card.gather_adamw(stepped, there, slope.cuda(), step_on_card(step))
-    plain.gather_adamw(weights, rows, slope, step)
+    reference.spmm_adamw(weights, rows, slope, step)
     assert relative_error(stepped.first, weights.first.double()) < bound
     assert ("filled", kind) in there.flows
 
@@ -212,17 +214,17 @@ def test_propagation_along_crowded_rows(half, weighted):
     kind = torch.bfloat16 if half else torch.float32
     rows = random_rows((300, 300), weighted=weighted)
     scale, added = torch.rand(300), (torch.rand(300) < 0.5).float()
-    dense, start = torch.randn(2, 300, FLOWING).to(kind)
-    keep = torch.linspace(0.1, 1, FLOWING)
+    dense, start = torch.randn(2, 300, MIN_COLUMNS_PROPAGATION).to(kind)
+    keep = torch.linspace(0.1, 1, MIN_COLUMNS_PROPAGATION)
     there = rows.to("cuda")
-    found = kernels_of(CARD).propagate(
-        Spread(there, scale.cuda(), added.cuda()),
+    found = backend(CARD).propagate(
+        NormalizedCSR(there, scale.cuda(), added.cuda()),
         dense.cuda(),
         keep.cuda(),
         start.cuda(),
     )
-    wanted = plain.propagate(
-        Spread(rows, scale, added), dense.double(), keep, start.double()
+    wanted = reference.normalized_spmm(
+        NormalizedCSR(rows, scale, added), dense.double(), keep, start.double()
     )
     assert found.dtype == kind
     assert relative_error(found, wanted) < (5e-3 if half else 1e-3)

@@ -8,10 +8,10 @@ import torch
 from graphs import suiting, tasks_of
 
 from unalike import GCNII, H2GCN, LINK, MLP, CorrectAndSmooth, Training
-from unalike.memory import free_memory, held_by_others
 from unalike.methods import gcnii
-from unalike.methods.method import solve_stack
-from unalike.training import fit as loop
+from unalike.methods.base import solve_stack
+from unalike.system import free_memory, memory_used_by_others
+from unalike.training import loop
 
 pytestmark = [
     pytest.mark.gpu,
@@ -43,7 +43,7 @@ def test_a_run_waits_for_memory_that_another_process_holds(monkeypatch):
     holds = [sys.executable, "-c", HOLD]
     with subprocess.Popen(holds, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
-        assert held_by_others(CARD) > needed
+        assert memory_used_by_others(CARD) > needed
         found = method.solve(task, device="cuda")
     torch.testing.assert_close(found.scores, wanted.scores)
 

@@ -13,12 +13,12 @@ import torch
 from graphs import suiting, tasks_of
 
 from unalike.errors import UserError
+from unalike.methods.base import solve_stack
 from unalike.methods.linkx import LINKX
-from unalike.methods.method import solve_stack
 from unalike.training.checkpoint import Checkpoint
-from unalike.training.epoch import Epochs
+from unalike.training.distributed import init_distributed
+from unalike.training.full_batch import FullBatchEpochs
 from unalike.training.settings import Training
-from unalike.training.world import joined
 
 GATE = 7
 METHOD = LINKX(hidden=8, layers=2, training=Training(epochs=12))
@@ -27,7 +27,7 @@ PATIENCE = 5.0
 
 def gate(folder, rank):
     """Advance as ever, but wait at the gate the first time."""
-    advance, epochs = Epochs.advance, []
+    advance, epochs = FullBatchEpochs.advance, []
     open_gate = folder / "open"
 
     def waiting(self):
@@ -38,13 +38,13 @@ def gate(folder, rank):
                 time.sleep(0.05)
         advance(self)
 
-    Epochs.advance = waiting
+    FullBatchEpochs.advance = waiting
     return epochs
 
 
 def main(folder):
     torch.set_num_threads(1)
-    with joined(patience=PATIENCE) as world:
+    with init_distributed(patience=PATIENCE) as world:
         epochs = gate(folder, world.rank)
         keep = Checkpoint(folder / "state", "key", every=0.0)
         (one,) = solve_stack([METHOD], tasks_of(suiting()), checkpoint=keep)

@@ -16,7 +16,7 @@ import postgres
 import pytest
 from sweeps import outcome, recipe_text, small_agenda, stored, swept
 
-from unalike.experiments.results import Results
+from unalike.experiments.database import ResultsDatabase
 
 pytestmark = pytest.mark.hosts
 
@@ -141,7 +141,7 @@ def worker(host, log, recipe, url):
 
 
 def num_done(url):
-    with Results.open(url) as results:
+    with ResultsDatabase.open(url) as results:
         return len(list(results.runs()))
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch.func import vmap
 
 from unalike import Adjacency
-from unalike.kernels.attention import cpu, plain
-from unalike.methods.layers.attended_sum import attended_sum
+from unalike.nn import cpu, reference
+from unalike.nn.attention import gat_aggregate
 
 
 def drawn_inputs(nodes, heads, width, chance, *, spread=1.0):
@@ -43,7 +43,10 @@ def slopes(found, inputs):
 def test_values_and_slopes_are_those_of_the_plain_form(case):
     rows, inputs = case
     inputs = [one.requires_grad_() for one in inputs]
-    found, wanted = attended_sum(rows, *inputs), plain.attend(rows, *inputs)[0]
+    found, wanted = (
+        gat_aggregate(rows, *inputs),
+        reference.gat_forward(rows, *inputs)[0],
+    )
     torch.testing.assert_close(found, wanted)
     for mine, theirs in zip(slopes(found, inputs), slopes(wanted, inputs), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-7, atol=1e-9)
@@ -53,16 +56,16 @@ def test_values_and_slopes_are_those_of_the_plain_form(case):
 @settings(max_examples=30)
 def test_log_sums_are_those_of_the_plain_form(case):
     rows, inputs = case
-    found = cpu.attend(rows, *inputs, learning=False)[1]
-    torch.testing.assert_close(found, plain.attend(rows, *inputs)[1])
+    found = cpu.gat_forward(rows, *inputs, learning=False)[1]
+    torch.testing.assert_close(found, reference.gat_forward(rows, *inputs)[1])
 
 
 def test_scoring_gives_the_bits_of_training():
     rows = HAND_DRAWN["directed"].adjacency
     inputs = drawn_inputs(4, 2, 3, torch.Generator().manual_seed(0))
-    trained = attended_sum(rows, *(one.requires_grad_() for one in inputs))
+    trained = gat_aggregate(rows, *(one.requires_grad_() for one in inputs))
     with torch.no_grad():
-        assert torch.equal(attended_sum(rows, *inputs), trained)
+        assert torch.equal(gat_aggregate(rows, *inputs), trained)
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
@@ -71,9 +74,9 @@ def test_lower_precision(kind):
     inputs = [one.to(kind) for one in drawn_inputs(4, 3, 5, chance)]
     inputs = [one.requires_grad_() for one in inputs]
     rows = HAND_DRAWN["directed"].adjacency
-    found = attended_sum(rows, *inputs)
+    found = gat_aggregate(rows, *inputs)
     exact = [one.detach().double().requires_grad_() for one in inputs]
-    wanted = plain.attend(rows, *exact)[0]
+    wanted = reference.gat_forward(rows, *exact)[0]
     bounds = {"rtol": 0.02, "atol": 0.02} if kind == torch.bfloat16 else {}
     torch.testing.assert_close(found, wanted.to(kind), **bounds)
     for mine, theirs in zip(slopes(found, inputs), slopes(wanted, exact), strict=True):
@@ -86,7 +89,7 @@ def test_weights_of_edges_count_for_nothing():
     values = torch.arange(rows.num_entries) + 0.5
     other = Adjacency(rows.starts, rows.columns, rows.width, values)
     inputs = drawn_inputs(4, 2, 3, torch.Generator().manual_seed(0))
-    assert torch.equal(attended_sum(rows, *inputs), attended_sum(other, *inputs))
+    assert torch.equal(gat_aggregate(rows, *inputs), gat_aggregate(other, *inputs))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,7 @@ def test_gradcheck(name):
     rows = HAND_DRAWN[name].adjacency
     inputs = drawn_inputs(rows.width, 2, 3, torch.Generator().manual_seed(1))
     inputs = [one.requires_grad_() for one in inputs]
-    assert torch.autograd.gradcheck(lambda *given: attended_sum(rows, *given), inputs)
+    assert torch.autograd.gradcheck(lambda *given: gat_aggregate(rows, *given), inputs)
 
 
 @given(cases(), st.integers(0, 2), st.booleans())
@@ -110,7 +113,7 @@ def test_a_stack_equals_a_loop(case, place, shared):
     targets = target if shared else torch.stack([target, -target, 0 * target])
     given_stacks = [one.requires_grad_() for one in (*stacks, targets)]
     dims = (*(min(place, one.dim()) for one in (x, source)), None if shared else 0)
-    found = vmap(lambda *one: attended_sum(rows, *one), dims)(*given_stacks)
+    found = vmap(lambda *one: gat_aggregate(rows, *one), dims)(*given_stacks)
     runs = [
         [
             one if dim is None else one.select(dim, run)
@@ -118,7 +121,7 @@ def test_a_stack_equals_a_loop(case, place, shared):
         ]
         for run in range(3)
     ]
-    wanted = torch.stack([attended_sum(rows, *run) for run in runs])
+    wanted = torch.stack([gat_aggregate(rows, *run) for run in runs])
     torch.testing.assert_close(found, wanted)
     for mine, theirs in zip(
         slopes(found, given_stacks), slopes(wanted, given_stacks), strict=True

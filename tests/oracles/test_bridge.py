@@ -10,10 +10,10 @@ from bridges import one_by_one
 from torch import nn
 from torch.func import functional_call, vmap
 
-from unalike.methods.layers.affine import Affine, value
-from unalike.methods.layers.bridge import Bridge, BridgedLinear
-from unalike.methods.layers.dropout import Dropout
-from unalike.methods.layers.mlp import after_table
+from unalike.nn.dropout import Dropout
+from unalike.nn.linear import DeferredLinear, value
+from unalike.nn.mlp import NormActDropLinear, mlp_after_first_layer
+from unalike.nn.norm import NormActDrop
 
 NODES, WIDTH = 40, 6
 SHAPES = {"into": (WIDTH, WIDTH), "offset": (WIDTH,), "out_of": (WIDTH, WIDTH)}
@@ -26,7 +26,7 @@ GIVEN = [
 
 def trained_bridge(relu):
     """A bridge whose batch norm has seen other numbers before."""
-    bridge = Bridge(nn.BatchNorm1d(WIDTH), 0.5, relu=relu).double()
+    bridge = NormActDrop(nn.BatchNorm1d(WIDTH), 0.5, relu=relu).double()
     nn.init.normal_(bridge.norm.weight)
     nn.init.normal_(bridge.norm.bias)
     bridge(3 * torch.randn(NODES, WIDTH).double() + 1)
@@ -70,12 +70,14 @@ def test_the_runs_of_a_stack_score_apart(relu, names):
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_map_behind_a_bridge_may_be_taken_later(relu, training, joined):
     torch.manual_seed(0)
-    layer = BridgedLinear(WIDTH, 4, 0.0, relu=relu).double()
+    layer = NormActDropLinear(WIDTH, 4, 0.0, relu=relu).double()
     layer.bridge = trained_bridge(relu)
     layer.bridge.dropout = Dropout(0.0)
     layer.joined = joined
     layer.train(training)
-    before = Affine(*(torch.randn(size).double() for size in ((NODES, 3), (3, WIDTH))))
+    before = DeferredLinear(
+        *(torch.randn(size).double() for size in ((NODES, 3), (3, WIDTH)))
+    )
     before = replace(before, offset=torch.randn(WIDTH).double())
     further = torch.randn(4, 2).double()
     twin = deepcopy(layer)
@@ -89,7 +91,7 @@ def test_a_map_behind_a_bridge_may_be_taken_later(relu, training, joined):
 
 @pytest.mark.parametrize("joined", [False, True])
 def test_only_a_perceptron_that_is_joined_leaves_its_last_product(joined):
-    perceptron = after_table([9, WIDTH, WIDTH, 4], 0.0, joined=joined)
+    perceptron = mlp_after_first_layer([9, WIDTH, WIDTH, 4], 0.0, joined=joined)
     found = perceptron(torch.randn(NODES, WIDTH))
     assert (found.weight is not None) == joined
     assert value(found).shape == (NODES, 4)

@@ -8,8 +8,8 @@ import torch
 from graphs import drawn, suiting, tasks_of
 
 from unalike import MLP, CorrectAndSmooth, Graph, Training
-from unalike.methods.layers.flow import Flow
-from unalike.methods.layers.guess import Guess
+from unalike.methods.correct_and_smooth import SmoothingInputs
+from unalike.nn.normalized_adjacency import NormalizedAdjacency
 
 with warnings.catch_warnings():
     # Importing it compiles a script, which torch has come to warn of.
@@ -130,7 +130,7 @@ def test_it_is_that_of_pyg(scaling):
 @pytest.mark.parametrize("by", SCALES)
 def test_no_loops_are_added_and_those_there_stay(by):
     graph = drawn([(0, 0), (0, 1), (1, 2)], 4, directed=True)
-    found = Flow.of(graph.adjacency, by) @ torch.eye(4)
+    found = NormalizedAdjacency.of(graph.adjacency, by) @ torch.eye(4)
     close(found, written_out(graph.adjacency, by).float())
     assert float(found[0, 0]) > 0
     assert not found[3].any()
@@ -143,7 +143,9 @@ def test_valid_labels_are_not_looked_at():
     labels[task.valid] = 1 - labels[task.valid]
     other = replace(task, graph=replace(task.graph, labels=labels))
     once, again = (
-        CorrectAndSmooth().improve(Guess.of([one], [solution], both_ways=True))
+        CorrectAndSmooth().improve(
+            SmoothingInputs.of([one], [solution], both_ways=True)
+        )
         for one in (task, other)
     )
     assert torch.equal(once, again)

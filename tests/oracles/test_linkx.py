@@ -6,11 +6,10 @@ from graphs import suiting
 from pyg import Peer
 from torch import nn
 
-from unalike.methods.layers.affine import Affine, value
-from unalike.methods.layers.mix import Mix
 from unalike.methods.link import LINK
 from unalike.methods.link_concat import LINKConcat
 from unalike.methods.linkx import LINKX
+from unalike.nn.linear import ConcatResidual, DeferredLinear, value
 
 FEATURES = ("dense", "sparse", "one-hot", "half")
 
@@ -118,7 +117,7 @@ def written_out(mix, a, x):
 
 @pytest.mark.parametrize("taken", [False, True])
 def test_the_shortcut_of_the_mixture_is_the_formula(taken):
-    mix, rows = Mix(5, 0.0, active=False), torch.randn(7, 3)
+    mix, rows = ConcatResidual(5, 0.0, active=False), torch.randn(7, 3)
     given = [torch.randn(7, 5), torch.randn(3, 5), torch.randn(5)]
     slope = torch.randn(7, 5)
 
@@ -131,7 +130,7 @@ def test_the_shortcut_of_the_mixture_is_the_formula(taken):
     answers = []
     for way in (shortcut, formula):
         a, weight, offset = (one.clone().requires_grad_() for one in given)
-        found = way(a, Affine(rows, weight, offset))
+        found = way(a, DeferredLinear(rows, weight, offset))
         sources = [a, weight, offset, *mix.parameters()]
         answers.append([found.detach(), *torch.autograd.grad(found, sources, slope)])
     for mine, wanted in zip(*answers, strict=True):
@@ -139,7 +138,7 @@ def test_the_shortcut_of_the_mixture_is_the_formula(taken):
 
 
 def test_the_inner_activation_is_where_it_is_said_to_be():
-    mix = Mix(5, 0.9, active=True).eval()
+    mix = ConcatResidual(5, 0.9, active=True).eval()
     a, x = torch.randn(2, 7, 5)
     product = torch.relu(mix.linear(torch.cat([a, x], 1)))
     torch.testing.assert_close(mix(a, x), torch.relu(product + a + x))

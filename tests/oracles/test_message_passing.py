@@ -10,11 +10,11 @@ from passing import CLASSES, FEATURES, NODES, entry_of, make_graph, network_of, 
 from torch.nn import functional as F
 
 from unalike import METHODS, Adjacency, Split, Task, random_splits
-from unalike.methods.gpr_gnn import page_rank
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.jumping import JUMPS
-from unalike.methods.layers.normalised import Normalised
-from unalike.metrics import ACCURACY
+from unalike.data.metrics import ACCURACY
+from unalike.methods.gpr_gnn import ppr_coefficients
+from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE
+from unalike.nn.linear import value
+from unalike.nn.normalized_adjacency import GCNNorm
 
 with warnings.catch_warnings():
     # Importing it compiles a script, which torch has come to warn of.
@@ -58,7 +58,7 @@ def dense_normalised(adjacency, loops="all"):
 @pytest.mark.parametrize("loops", ["all", "kept", "none"])
 def test_normalised_is_its_formula(graph, loops):
     x = torch.randn(NODES, 4)
-    found = Normalised.of(graph.adjacency, loops=loops) @ x
+    found = GCNNorm.of(graph.adjacency, loops=loops) @ x
     close(found, dense_normalised(graph.adjacency, loops) @ x)
 
 
@@ -67,7 +67,7 @@ def test_normalised_is_that_of_pyg(graph):
     x = torch.randn(NODES, 4)
     plain = pyg.SGConv(4, 4, bias=False)
     plain.lin.weight.data = torch.eye(4)
-    close(Normalised.of(graph.adjacency) @ x, plain(x, ends, weight))
+    close(GCNNorm.of(graph.adjacency) @ x, plain(x, ends, weight))
 
 
 @pytest.mark.parametrize("hops", [1, 2])
@@ -161,14 +161,14 @@ def joined_by_pyg(network, jump, outputs):
     return oracle(outputs)
 
 
-@pytest.mark.parametrize("jump", JUMPS)
+@pytest.mark.parametrize("jump", JUMPING_KNOWLEDGE)
 def test_gcn_jk_is_that_of_pyg(graph, jump):
     network = scatter(network_of("gcn-jk", graph, hidden=5, layers=3, jump=jump))
     joined = joined_by_pyg(network, jump, convolve(network, graph))
     close(network.score(graph), network.final(joined))
 
 
-@pytest.mark.parametrize("jump", JUMPS)
+@pytest.mark.parametrize("jump", JUMPING_KNOWLEDGE)
 def test_gat_jk_is_that_of_pyg(graph, jump):
     options = {"hidden": 3, "layers": 3, "heads": 2, "jump": jump}
     network = scatter(network_of("gat-jk", graph, **options))
@@ -202,7 +202,7 @@ def test_gpr_gnn_begins_as_appnp(graph):
     ours, theirs = (
         network_of(name, graph, hidden=5, alpha=0.3) for name in ("gpr-gnn", "appnp")
     )
-    close(page_rank(0.3, 10).sum(), torch.tensor(1.0))
+    close(ppr_coefficients(0.3, 10).sum(), torch.tensor(1.0))
     close(ours.score(graph), theirs.score(graph))
 
 
@@ -212,7 +212,7 @@ def test_mixhop_is_that_of_pyg(graph):
     weight, offset = entry_of(network)
     linears = [(weight.T, offset)]
     linears += [(it.linear.weight, it.linear.bias) for it in network.further]
-    ones = Normalised.of(graph.adjacency)
+    ones = GCNNorm.of(graph.adjacency)
     for layer, (weight, offset) in enumerate(linears):
         if layer:
             x = network.further[layer - 1].bridge(x)

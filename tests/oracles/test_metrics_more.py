@@ -16,10 +16,10 @@ from sklearn.metrics import (
     f1_score,
 )
 
-from unalike import METRICS, Place, UserError, random_splits, run, save_graph
-from unalike.experiments.view import View
+from unalike import METRICS, RunOptions, UserError, random_splits, run, save_graph
+from unalike.data.metrics import confusion
+from unalike.experiments.config import DatasetOptions
 from unalike.methods.link import LINK
-from unalike.metrics import confusion
 from unalike.training.settings import Training
 
 
@@ -99,7 +99,9 @@ def test_training_takes_every_metric(name, tmp_path):
     splits = random_splits(graph.labels, count=2)
     source = save_graph(tmp_path / "graph", graph, splits=splits)
     method = LINK(training=Training(epochs=30))
-    for result in run(View(metric=name).of(source), method, place=Place()):
+    for result in run(
+        DatasetOptions(metric=name).of(source), method, place=RunOptions()
+    ):
         assert result.metric == name
         assert 50 < result.test <= 100
 
@@ -109,4 +111,4 @@ def test_a_metric_of_two_classes_refuses_three(tmp_path):
     splits = random_splits(graph.labels, count=1)
     source = save_graph(tmp_path / "graph", graph, splits=splits)
     with pytest.raises(UserError, match="f1 is for 2 classes; split 0 of graph has 3"):
-        run(View(metric="f1").of(source), LINK(training=Training(epochs=1)))
+        run(DatasetOptions(metric="f1").of(source), LINK(training=Training(epochs=1)))

@@ -7,13 +7,13 @@ from passing import CLASSES, FEATURES, NODES, entry_of, make_graph, network_of, 
 from torch.nn import functional as F
 
 from unalike import METHODS, Task, Training, UserError, random_splits
-from unalike.kernels.two_hop import likely_entries, most_entries
-from unalike.methods.h2gcn import bytes_of, far_from
-from unalike.methods.method import MessagePassing, solve_stack
-from unalike.metrics import ACCURACY
-from unalike.training.room import hidden_width
+from unalike.data.csr import estimate_two_hop_nnz, two_hop_nnz_bound
+from unalike.data.metrics import ACCURACY
+from unalike.methods.base import MessagePassingMethod, solve_stack
+from unalike.methods.h2gcn import csr_bytes, two_hop_adjacency
+from unalike.training.stack import hidden_width
 
-PASSING = [name for name in METHODS if issubclass(METHODS[name], MessagePassing)]
+PASSING = [name for name in METHODS if issubclass(METHODS[name], MessagePassingMethod)]
 
 
 @pytest.mark.parametrize("name", PASSING)
@@ -128,10 +128,10 @@ def test_too_large_a_two_hop_graph_is_refused(monkeypatch):
 def test_what_fits_by_its_estimate_is_not_refused(monkeypatch):
     graph = make_graph(directed=False)
     once = graph.adjacency.to_scipy().astype(bool)
-    room = bytes_of(likely_entries(once))
-    assert room < bytes_of(most_entries(once))
+    room = csr_bytes(estimate_two_hop_nnz(once))
+    assert room < csr_bytes(two_hop_nnz_bound(once))
     monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: room)
-    assert far_from(graph.adjacency) is graph.adjacency.two_hop
+    assert two_hop_adjacency(graph.adjacency) is graph.adjacency.two_hop
 
 
 def test_too_many_features_are_not_made_dense(monkeypatch):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch.func import vmap
 
 from unalike import Adjacency
-from unalike.kernels import cpu
-from unalike.product import SparseProduct
+from unalike.nn import cpu
+from unalike.nn.sparse import SpMM
 
 
 @st.composite
@@ -74,7 +74,7 @@ def test_a_stack_equals_a_loop(case, place):
     stack = torch.stack([right, 2 * right, right - 1], place)
 
     def product(dense):
-        return SparseProduct.apply(sparse, dense)
+        return SpMM.apply(sparse, dense)
 
     found = vmap(product, place)(stack)
     wanted = torch.stack([product(one) for one in stack.unbind(place)])
@@ -87,5 +87,5 @@ def test_more_entries_than_fit_into_one_call(case, limit):
     sparse, dense, right = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "ENTRIES_AT_ONCE", limit)
-        found = cpu.gather(sparse, right.double())
+        found = cpu.spmm(sparse, right.double())
     assert torch.allclose(found, dense @ right.double(), atol=1e-12)

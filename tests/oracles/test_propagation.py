@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from torch.func import vmap
 
 from unalike import Adjacency
-from unalike.kernels import cpu, plain
-from unalike.kernels.spread import Spread
-from unalike.product import Propagation
+from unalike.nn import cpu, reference
+from unalike.nn.normalized_adjacency import NormalizedSpMM
+from unalike.nn.sparse import NormalizedCSR
 
 
 @st.composite
@@ -29,7 +29,7 @@ def spreads(draw):
     exact = scale.double()
     whole = exact[:, None] * (dense.double() + added.double().diag()) * exact
     pair = torch.randn(2, nodes, width, generator=chance, dtype=torch.float64)
-    return Spread(rows, scale, added), whole, *pair
+    return NormalizedCSR(rows, scale, added), whole, *pair
 
 
 def shares_of(dense, least=0.3):
@@ -44,7 +44,7 @@ def test_values_and_gradients(case, least, begun):
     mine, wanted = (
         [part.clone().requires_grad_() for part in (dense, start)] for _ in range(2)
     )
-    found = Propagation.apply(spread, keep, mine[0], mine[1] if begun else None)
+    found = NormalizedSpMM.apply(spread, keep, mine[0], mine[1] if begun else None)
     algebra = keep * (whole @ wanted[0]) + begun * wanted[1]
     torch.testing.assert_close(found, algebra, rtol=1e-6, atol=1e-7)
     slope = torch.randn_like(found)
@@ -62,7 +62,7 @@ def test_processor_cores_do_as_the_plain_kernel(case, kind):
     keep = shares_of(dense)
     for given_too in ((), (keep,), (keep, start), (None, start)):
         found, wanted = (
-            kernels.propagate(spread, dense, *given_too) for kernels in (cpu, plain)
+            kernels.propagate(spread, dense, *given_too) for kernels in (cpu, reference)
         )
         assert found.dtype == wanted.dtype == kind
         torch.testing.assert_close(found, wanted, **tolerance)
@@ -75,7 +75,7 @@ def test_slopes_of_slopes(case):
     given_both = (dense.requires_grad_(), start.requires_grad_())
 
     def propagate(*both):
-        return Propagation.apply(spread, shares_of(dense), *both)
+        return NormalizedSpMM.apply(spread, shares_of(dense), *both)
 
     assert torch.autograd.gradcheck(propagate, given_both)
     assert torch.autograd.gradgradcheck(propagate, given_both)
@@ -92,7 +92,7 @@ def test_a_stack_equals_a_loop(case, place, shared, alike):
     keeps = keeps[0] if alike else keeps
 
     def propagate(keep, one, begun):
-        return Propagation.apply(spread, keep, one, begun)
+        return NormalizedSpMM.apply(spread, keep, one, begun)
 
     places = (None if alike else 0, place, None if shared else place)
     found = vmap(propagate, places)(keeps, stack, starts)
@@ -108,7 +108,7 @@ def test_nothing_of_the_size_of_the_nodes_is_kept():
     rows = Adjacency.from_edges(
         torch.tensor([0, 1]), torch.tensor([1, 2]), shape=(3, 3)
     )
-    spread = Spread(rows, torch.rand(3), torch.ones(3))
+    spread = NormalizedCSR(rows, torch.rand(3), torch.ones(3))
     dense = torch.randn(3, 4, requires_grad=True)
     keep = torch.full((4,), 0.9)
 
@@ -117,15 +117,15 @@ def test_nothing_of_the_size_of_the_nodes_is_kept():
         return one
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda one: one):
-        once = Propagation.apply(spread, None, dense, None)
-        Propagation.apply(spread, keep, once, dense)
+        once = NormalizedSpMM.apply(spread, None, dense, None)
+        NormalizedSpMM.apply(spread, keep, once, dense)
     assert sizes == [keep.numel()]
 
 
-@pytest.mark.parametrize("kernels", [cpu, plain])
+@pytest.mark.parametrize("kernels", [cpu, reference])
 def test_slices_of_wider_matrices(kernels):
     rows = Adjacency.from_edges(torch.arange(4), torch.arange(4).flip(0), shape=(4, 4))
-    spread = Spread(rows, torch.rand(4), torch.zeros(4))
+    spread = NormalizedCSR(rows, torch.rand(4), torch.zeros(4))
     wide = torch.randn(4, 9)
     keep = torch.full((4,), 0.5)
     found = kernels.propagate(spread, wide[:, 3:7], keep, wide[:, 5:])

@@ -7,9 +7,8 @@ from graphs import suiting
 from torch.nn import functional as F
 
 from unalike import random_splits
-from unalike.benches.methods import MethodsBench
-from unalike.benches.ours import Ours
-from unalike.benches.rivals import RIVALS
+from unalike.bench.baselines import METHOD_BASELINES
+from unalike.bench.epochs import EngineEpoch, MethodsBenchmark
 from unalike.methods import METHODS
 
 assert pyg.Data  # imported with its warnings silenced
@@ -17,7 +16,7 @@ assert pyg.Data  # imported with its warnings silenced
 CPU = torch.device("cpu")
 FORMS = [
     (name, form)
-    for name, rival in RIVALS.items()
+    for name, rival in METHOD_BASELINES.items()
     if name in METHODS
     for form in rival.forms
 ]
@@ -27,8 +26,8 @@ every_form = pytest.mark.parametrize(("name", "form"), FORMS)
 def pair(name, form, graph, *, layers=None):
     """A method of ours and the network of others, with its edges."""
     torch.manual_seed(0)
-    rival = RIVALS[name]
-    method = MethodsBench(layers=layers, device=CPU).method(name, rival, 16)
+    rival = METHOD_BASELINES[name]
+    method = MethodsBenchmark(layers=layers, device=CPU).method(name, rival, 16)
     return method, rival.make(rival.forms[form], method, graph)
 
 
@@ -51,7 +50,7 @@ def test_both_learn(name, form, directed):
     graph = suiting(directed=directed)
     (split,) = random_splits(graph.labels, count=1)
     method, (theirs, edges) = pair(name, form, graph)
-    ours = Ours.begin(graph, [split], method, device=CPU)
+    ours = EngineEpoch.begin(graph, [split], method, device=CPU)
     advance = ours.epoch()
     optimiser = torch.optim.AdamW(theirs.parameters(), lr=0.01)
     losses = []
@@ -71,7 +70,7 @@ def test_both_learn(name, form, directed):
 def test_both_forms_are_one_network(name):
     graph = suiting(directed=True)
     scores = []
-    for form in RIVALS[name].forms:
+    for form in METHOD_BASELINES[name].forms:
         _, (theirs, edges) = pair(name, form, graph)
         scores.append(theirs.eval()(graph.features, *edges))
     for other in scores[1:]:

@@ -6,10 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 from wiki_texts import LINKS, TEXTS
 
-from unalike.wiki.collection import TABLES
+from unalike.wiki.api_client import CrawlPolicy
+from unalike.wiki.collection import SCHEMAS
 from unalike.wiki.crawl import crawl
 from unalike.wiki.dumps import collect
-from unalike.wiki.manners import Manners
 
 pytestmark = [
     pytest.mark.wiki,
@@ -31,7 +31,7 @@ def wiki(home):
 def tables(collection):
     """All tables, without the texts that dumps do not have."""
     found = {
-        name: pq.read_table(collection.folder / f"{name}.parquet") for name in TABLES
+        name: pq.read_table(collection.folder / f"{name}.parquet") for name in SCHEMAS
     }
     found["pages"] = found["pages"].drop_columns(["intro"])
     return {name: table.to_pylist() for name, table in found.items()}
@@ -42,7 +42,7 @@ def tables(collection):
     ("start", "pages"), [("Start", 10_000), ("Start", 30), ("Triple", 5)]
 )
 def test_dumps_and_crawl_agree(wiki, home, tmp_path, start, pages, old):
-    manners = Manners(rate=0.0, at_once=4)
+    manners = CrawlPolicy(rate=0.0, at_once=4)
     crawled = crawl(wiki, start, pages, tmp_path / "crawled", manners=manners)
     database = home / "database" / "wiki.sqlite"
     dumps = dump_files.write_database(database, tmp_path / "dumps", old=old)

@@ -6,10 +6,10 @@ import pytest
 from wiki_proxy import FAULTS, WithViews, fronting, total_views
 from wiki_texts import ALIASES, LINKS, LONG, MISSING, TEXTS
 
-from unalike.store import verify_graph
+from unalike.data.store import verify_graph
+from unalike.wiki.api_client import CrawlPolicy
 from unalike.wiki.build import build_graph
 from unalike.wiki.crawl import crawl
-from unalike.wiki.manners import Manners
 
 pytestmark = [
     pytest.mark.wiki,
@@ -51,7 +51,7 @@ def check(found):
 
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_the_wiki_itself_is_read_exactly(wiki, tmp_path, at_once):
-    manners = Manners(rate=0.0, at_once=at_once)
+    manners = CrawlPolicy(rate=0.0, at_once=at_once)
     heard = []
     collection = crawl(
         *(wiki, "start", 10_000, tmp_path / "c"), manners=manners, tell=heard.append
@@ -73,12 +73,12 @@ def test_the_wiki_itself_is_read_exactly(wiki, tmp_path, at_once):
 def test_faults_change_nothing(wiki, tmp_path):
     with fronting(WithViews(wiki)) as front:
         front.faults = ["", "", "", *(f for name in sorted(FAULTS) for f in (name, ""))]
-        manners = Manners(rate=0.0, at_once=3, longest_wait=0.01)
+        manners = CrawlPolicy(rate=0.0, at_once=3, longest_wait=0.01)
         whole = crawl(
             front.address, "Start", 10_000, tmp_path / "whole", manners=manners
         )
         front.faults = [name for name in FAULTS for _ in range(2)]
-        one = Manners(rate=0.0, longest_wait=0.01, tries=30)
+        one = CrawlPolicy(rate=0.0, longest_wait=0.01, tries=30)
         part = crawl(front.address, "Start", 30, tmp_path / "part", manners=one)
     found = tables(whole)
     check(found)
@@ -92,7 +92,7 @@ def test_faults_change_nothing(wiki, tmp_path):
 
 def test_the_graph_is_the_wiki(wiki, tmp_path):
     with fronting(WithViews(wiki)) as front:
-        manners = Manners(rate=0.0, at_once=4)
+        manners = CrawlPolicy(rate=0.0, at_once=4)
         collection = crawl(front.address, "Start", 600, tmp_path / "c", manners=manners)
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("small 1 0\npage 0 1\nstart 2 2\n")

@@ -4,7 +4,7 @@ import pytest
 from postgres import serving
 from sweeps import small_agenda, stored
 
-from unalike.experiments.results import Results
+from unalike.experiments.database import ResultsDatabase
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def results(url):
-    kept = Results.open(url)
+    kept = ResultsDatabase.open(url)
     yield kept
     kept.close()
 
@@ -36,7 +36,7 @@ def shared_url(request, url):
     if request.param == "sqlite":
         return url
     address = request.getfixturevalue("postgres")
-    results = Results.open(address)
+    results = ResultsDatabase.open(address)
     with results.engine.begin() as connection:
         for table in ("runs", "curves", "failures", "run_leases"):
             connection.exec_driver_sql(f"delete from {table}")

@@ -8,34 +8,36 @@ import torch
 from graphs import suiting
 
 from unalike import METHODS, Graph, Split, UserError, random_splits
-from unalike.advice import advice as advising
 from unalike.advice import advise as advise_within
-from unalike.advice import sample
+from unalike.advice import recommend as advising
+from unalike.advice import trials
+from unalike.advice.candidates import (
+    BASELINES,
+    DIRECTED,
+    GCN_CANDIDATE,
+    LINKX_CANDIDATE,
+    MIXED_EGO,
+    SEPARATE_EGO,
+    Candidate,
+)
+from unalike.advice.candidates import applicable as fitting
 from unalike.advice.cost import IN_BATCHES, cost
-from unalike.advice.deadline import Deadline, OutOfTimeError
-from unalike.advice.draws import draws
-from unalike.advice.effort import EFFORTS
-from unalike.advice.probes import (
-    APART,
-    AVERAGED,
-    BLENDED,
-    MIXED,
-    OF_DIRECTED,
-    QUESTIONS,
-    Probe,
+from unalike.advice.recommend import DESCRIPTIONS, graph_findings
+from unalike.advice.trials import (
+    EFFORTS,
+    Deadline,
+    OutOfTimeError,
+    Trial,
+    make_folds,
+    run_trial,
 )
-from unalike.advice.probes import (
-    suiting as fitting,
-)
-from unalike.advice.reasons import WHAT, verdicts
-from unalike.advice.trial import Trial, attempt
-from unalike.batchings import BATCHINGS
+from unalike.data.metrics import ACCURACY, METRICS, Metric
 from unalike.methods.gcn import GCN
 from unalike.methods.label_propagation import LabelPropagation
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.methods.mlp import MLP
-from unalike.metrics import ACCURACY, METRICS, Metric
+from unalike.samplers import SAMPLERS
 from unalike.training.settings import Training
 
 advise = partial(advise_within, seconds=3600.0)
@@ -66,11 +68,11 @@ class Given:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Few epochs and draws, and the questions alone."""
-    monkeypatch.setattr(advising, "SHORT", 20)
+    monkeypatch.setattr(advising, "SHORT_EPOCHS", 20)
     monkeypatch.setitem(EFFORTS, "cpu", replace(EFFORTS["cpu"], draws=2))
-    monkeypatch.setattr(advising, "APART", [])
-    monkeypatch.setattr(advising, "BLENDED", [])
-    monkeypatch.setattr(advising, "OF_DIRECTED", [Probe(LINKX(directions="both"))])
+    monkeypatch.setattr(advising, "SEPARATE_EGO", [])
+    monkeypatch.setattr(advising, "MIXED_EGO", [])
+    monkeypatch.setattr(advising, "DIRECTED", [Candidate(LINKX(directions="both"))])
     monkeypatch.setattr(advising, "FINALISTS", 0)
 
 
@@ -96,47 +98,53 @@ def shuffled_edges(graph, seed=0):
 
 
 def test_every_method_is_tried_and_told_in_words():
-    tried = {type(probe.method) for probe in [*QUESTIONS, *APART, *BLENDED]}
+    tried = {type(probe.method) for probe in [*BASELINES, *SEPARATE_EGO, *MIXED_EGO]}
     assert tried == set(METHODS.values())
-    assert set(WHAT) == set(METHODS)
-    assert set(IN_BATCHES.values()) <= set(BATCHINGS)
+    assert set(DESCRIPTIONS) == set(METHODS)
+    assert set(IN_BATCHES.values()) <= set(SAMPLERS)
 
 
 def test_probes_are_named_as_the_command_line_has_them():
-    assert Probe(LINKX()).words == "linkx"
-    assert Probe(LabelPropagation(hops=2)).words == "label-propagation --hops 2"
-    assert [probe.words for probe in OF_DIRECTED] == [
+    assert Candidate(LINKX()).words == "linkx"
+    assert Candidate(LabelPropagation(hops=2)).words == "label-propagation --hops 2"
+    assert [probe.words for probe in DIRECTED] == [
         "linkx --directions both",
         "link --directions both",
     ]
 
 
 def test_two_standard_errors_are_in_doubt():
-    assert Trial(Probe(MLP()), (50.0, 52.0, 54.0, 56.0), 1.0, 30).doubt == (
+    assert Trial(Candidate(MLP()), (50.0, 52.0, 54.0, 56.0), 1.0, 30).doubt == (
         pytest.approx(2 * 2.5819889 / 2)
     )
-    assert Trial(Probe(MLP()), (50.0,), 1.0, 30).doubt is None
+    assert Trial(Candidate(MLP()), (50.0,), 1.0, 30).doubt is None
 
 
 def test_contenders_akin_to_what_did_well_come_first(monkeypatch):
-    monkeypatch.setattr(advising, "APART", APART)
-    monkeypatch.setattr(advising, "BLENDED", BLENDED)
+    monkeypatch.setattr(advising, "SEPARATE_EGO", SEPARATE_EGO)
+    monkeypatch.setattr(advising, "MIXED_EGO", MIXED_EGO)
     found = {
-        AVERAGED: Trial(AVERAGED, (60.0,), 1.0, 30),
-        MIXED: Trial(MIXED, (70.0,), 1.0, 30),
+        GCN_CANDIDATE: Trial(GCN_CANDIDATE, (60.0,), 1.0, 30),
+        LINKX_CANDIDATE: Trial(LINKX_CANDIDATE, (70.0,), 1.0, 30),
     }
-    assert advising.in_order(found, directed=False) == [*APART, *BLENDED]
-    found[AVERAGED] = Trial(AVERAGED, (80.0,), 1.0, 30)
-    assert advising.in_order(found, directed=False) == [*BLENDED, *APART]
+    assert advising.order_candidates(found, directed=False) == [
+        *SEPARATE_EGO,
+        *MIXED_EGO,
+    ]
+    found[GCN_CANDIDATE] = Trial(GCN_CANDIDATE, (80.0,), 1.0, 30)
+    assert advising.order_candidates(found, directed=False) == [
+        *MIXED_EGO,
+        *SEPARATE_EGO,
+    ]
 
 
 def test_neighbours_of_neighbours_are_left_alone_where_they_are_too_many(monkeypatch):
     graph = suiting()
-    assert fitting(APART, graph) == APART
-    monkeypatch.setattr("unalike.advice.probes.MOST_PATHS", 10)
-    assert {p.words for p in APART} - {p.words for p in fitting(APART, graph)} == {
-        "h2gcn"
-    }
+    assert fitting(SEPARATE_EGO, graph) == SEPARATE_EGO
+    monkeypatch.setattr("unalike.advice.candidates.MAX_TWO_HOP_PATHS", 10)
+    assert {p.words for p in SEPARATE_EGO} - {
+        p.words for p in fitting(SEPARATE_EGO, graph)
+    } == {"h2gcn"}
 
 
 def test_test_labels_play_no_part():
@@ -156,8 +164,8 @@ def test_test_labels_play_no_part():
 def test_judges_neither_teach_nor_choose(monkeypatch):
     most = replace(EFFORTS["cpu"], draws=6)
     graph = suiting()
-    whole = sample.sample(graph, random_splits(graph.labels, count=1)[0], 0, most)
-    dealt = draws(whole, ACCURACY, 0, most)
+    whole = trials.sample_graph(graph, random_splits(graph.labels, count=1)[0], 0, most)
+    dealt = make_folds(whole, ACCURACY, 0, most)
     assert len(dealt) == 6
     for draw in dealt:
         task = draw.task
@@ -184,18 +192,18 @@ def test_edges_alone_suffice():
 
 def test_edges_and_features_are_not_judged_apart():
     apart = [
-        Trial(Probe(MLP()), (60.0, 62.0), 1.0, 30),
-        Trial(Probe(LabelPropagation()), (61.0, 61.0), 1.0, 30),
+        Trial(Candidate(MLP()), (60.0, 62.0), 1.0, 30),
+        Trial(Candidate(LabelPropagation()), (61.0, 61.0), 1.0, 30),
     ]
-    assert not verdicts(apart, 50.0)
-    both = Trial(Probe(LINKX()), (61.0, 61.0), 1.0, 30)
-    assert "The edges add nothing" in verdicts([*apart, both], 50.0)[0]
+    assert not graph_findings(apart, 50.0)
+    both = Trial(Candidate(LINKX()), (61.0, 61.0), 1.0, 30)
+    assert "The edges add nothing" in graph_findings([*apart, both], 50.0)[0]
 
 
 def test_nothing_suffices():
     graph = replace(shuffled_edges(suiting()), features=noise())
-    constant = Trial(Probe(MLP()), (52.0, 50.0), 1.0, 30)
-    assert "Nothing that was tried beats" in verdicts([constant], 51.0)[0]
+    constant = Trial(Candidate(MLP()), (52.0, 50.0), 1.0, 30)
+    assert "Nothing that was tried beats" in graph_findings([constant], 51.0)[0]
     found = advise(source(graph))
     assert found.ranking[0].trial.expected < found.constant + 10
 
@@ -268,7 +276,7 @@ def test_a_large_graph_is_sampled(monkeypatch):
     split = random_splits(graph.labels, count=1)[0]
     most = replace(EFFORTS["cpu"], entries=8000)
     monkeypatch.setitem(EFFORTS, "cpu", most)
-    part = sample.sample(graph, split, 0, most)
+    part = trials.sample_graph(graph, split, 0, most)
     assert not part.whole
     assert part.graph.adjacency.num_entries <= 8000
     assert part.graph.parent_ids is None
@@ -282,9 +290,9 @@ def test_a_large_graph_is_sampled(monkeypatch):
         row = tuple(part.graph.features[node].tolist())
         assert row in features
         assert part.graph.adjacency.degrees[node] == degrees[row]
-    trial = attempt(
-        Probe(LINK()),
-        draws(part, ACCURACY, 0, most)[:1],
+    trial = run_trial(
+        Candidate(LINK()),
+        make_folds(part, ACCURACY, 0, most)[:1],
         epochs=2,
         deadline=Deadline.within(60.0),
     )
@@ -312,9 +320,11 @@ def test_work_ends_when_its_time_is_over():
     with pytest.raises(OutOfTimeError):
         Deadline.within(-1.0).advance(1)
     split, most = random_splits(suiting().labels, count=1)[0], EFFORTS["cpu"]
-    dealt = draws(sample.sample(suiting(), split, 0, most), ACCURACY, 0, most)
+    dealt = make_folds(
+        trials.sample_graph(suiting(), split, 0, most), ACCURACY, 0, most
+    )
     over = Deadline.within(-1.0)
-    assert attempt(Probe(GCN()), dealt, epochs=2, deadline=over) is None
+    assert run_trial(Candidate(GCN()), dealt, epochs=2, deadline=over) is None
     with pytest.raises(UserError, match="too short to try anything"):
         advise(source(suiting()), seconds=1e-9)
 
@@ -322,7 +332,7 @@ def test_work_ends_when_its_time_is_over():
 def test_finalists_are_trained_to_the_end(monkeypatch):
     monkeypatch.setattr(advising, "FINALISTS", 1)
     longer = LINK(training=Training(epochs=25))
-    monkeypatch.setattr(advising, "QUESTIONS", [Probe(longer)])
+    monkeypatch.setattr(advising, "BASELINES", [Candidate(longer)])
     found = advise(source(suiting(nodes=60)))
     assert found.ranking[0].trial.epochs == 25
 

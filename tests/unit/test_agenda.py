@@ -6,8 +6,12 @@ import pytest
 from sweeps import recipe_text, small_agenda, small_order, stored
 
 from unalike import UserError
-from unalike.experiments.agenda import Order, plan
-from unalike.experiments.only import only, options_set
+from unalike.experiments.plan import (
+    SweepRequest,
+    parse_filter,
+    parse_overrides,
+    plan_sweep,
+)
 from unalike.experiments.recipe import parse
 
 
@@ -22,8 +26,8 @@ def test_splits_and_settings_of_one_shape_share_a_stack(agenda):
 
 def test_recipes_that_overlap_ask_for_a_run_once(tmp_path, agenda):
     recipes = small_order(stored(tmp_path, name="other")).recipes
-    again = Order(recipes=[*recipes, *recipes])
-    assert len(plan(again).keys) == 36
+    again = SweepRequest(recipes=[*recipes, *recipes])
+    assert len(plan_sweep(again).keys) == 36
 
 
 def test_other_data_of_the_same_name_is_another_run(tmp_path, agenda):
@@ -37,20 +41,22 @@ def test_only_what_is_asked_for(tmp_path):
     (recipe,) = small_order(stored(tmp_path)).recipes
 
     def kept(*words):
-        return len(plan(Order(recipes=[recipe], chosen=only(words))).keys)
+        return len(
+            plan_sweep(SweepRequest(recipes=[recipe], chosen=parse_filter(words))).keys
+        )
 
     assert kept("hidden=4") == 12
     assert kept("hidden=4", "hidden=8", "lr=0.01") == 12
     assert kept("method=linkx") == 36
     assert kept("method=link") == 0
     with pytest.raises(UserError, match="--only is 'linkx'; write NAME=VALUE"):
-        only(["linkx"])
+        parse_filter(["linkx"])
 
 
 def test_options_that_are_set_are_those_of_every_setting(tmp_path):
     (recipe,) = small_order(stored(tmp_path)).recipes
-    told = options_set(["epochs=2", "lr=0.5", "precision=bf16", "dropout=0"])
-    agenda = plan(Order(recipes=[recipe.setting_all(told)]))
+    told = parse_overrides(["epochs=2", "lr=0.5", "precision=bf16", "dropout=0"])
+    agenda = plan_sweep(SweepRequest(recipes=[recipe.setting_all(told)]))
     assert len(agenda.keys) == 9
     for bundle in agenda.bundles:
         for run in bundle.runs:
@@ -63,12 +69,12 @@ def test_options_that_are_set_are_those_of_every_setting(tmp_path):
     (cell,) = own.cells.values()
     assert {one.method.training.lr for one in own.settings(cell)} == {0.5}
     with pytest.raises(UserError, match="--set is 'epochs'; write NAME=VALUE"):
-        options_set(["epochs"])
+        parse_overrides(["epochs"])
 
 
 def test_cells_that_cannot_be_run_are_named(tmp_path):
     text = recipe_text(str(tmp_path / "nothing"))
-    agenda = plan(Order(recipes=[parse(text, "mine")]))
+    agenda = plan_sweep(SweepRequest(recipes=[parse(text, "mine")]))
     assert not agenda.bundles
     (why,) = agenda.missing.values()
     assert "is not a stored graph" in why
@@ -77,13 +83,13 @@ def test_cells_that_cannot_be_run_are_named(tmp_path):
 def test_quoted_cells_are_run_when_asked_for(tmp_path):
     text = recipe_text(stored(tmp_path)).replace("mean", 'quoted = "them", mean')
     recipes = [parse(text, "mine")]
-    assert not plan(Order(recipes=recipes)).keys
-    assert len(plan(Order(recipes=recipes, quoted=True)).keys) == 36
+    assert not plan_sweep(SweepRequest(recipes=recipes)).keys
+    assert len(plan_sweep(SweepRequest(recipes=recipes, quoted=True)).keys) == 36
 
 
 def test_a_recipe_on_another_dataset(tmp_path):
     (recipe,) = small_order(stored(tmp_path)).recipes
     other = stored(tmp_path, nodes=70, name="other")
-    agenda = plan(Order(recipes=[recipe.on([other])]))
+    agenda = plan_sweep(SweepRequest(recipes=[recipe.on([other])]))
     assert {bundle.subject.name for bundle in agenda.bundles} == {"other"}
     assert len(agenda.keys) == 36

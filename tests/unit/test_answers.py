@@ -16,14 +16,24 @@ from sklearn.metrics import confusion_matrix
 
 import unalike
 from unalike import UserError, random_splits, save_graph
-from unalike.calibration import BINS, Reliability, merged
-from unalike.experiments.answers import MOST_CLASSES, Answers, together
-from unalike.experiments.exchange import FORMAT, read_runs, write_runs
-from unalike.experiments.record import result_of
-from unalike.experiments.results import Results
-from unalike.experiments.schema import ANSWERS, CURVES, FAILURES, LEASES, RUNS
-from unalike.experiments.view import Seen, View
-from unalike.site.answered import answered
+from unalike.data.calibration import BINS, Reliability, merge_reliability
+from unalike.experiments.config import DatasetOptions, DatasetWithOptions
+from unalike.experiments.database import (
+    ANSWERS,
+    CURVES,
+    FAILURES,
+    LEASES,
+    RUNS,
+    ResultsDatabase,
+    result_from_row,
+)
+from unalike.experiments.evaluation import (
+    MAX_CLASSES,
+    PredictionSummary,
+    merge_summaries,
+)
+from unalike.experiments.export import FORMAT, export_runs, import_runs
+from unalike.reports.site.predictions import predictions_by_config
 
 CARRIED = Path(__file__).parents[2] / "results" / "runs.jsonl.gz"
 SOME = {
@@ -42,20 +52,20 @@ def examined(nodes=400, classes=4, seed=0):
 
 
 def opened(folder, name="results"):
-    return Results.open(f"sqlite:///{folder / name}.db")
+    return ResultsDatabase.open(f"sqlite:///{folder / name}.db")
 
 
 def test_the_matrix_is_that_of_scikit_learn():
     scores, labels = examined()
     expected = confusion_matrix(labels, scores.argmax(1), labels=range(4))
-    assert Answers.of(scores, labels).confusion == expected.tolist()
+    assert PredictionSummary.of(scores, labels).confusion == expected.tolist()
 
 
 def test_the_bins_are_those_of_scikit_learn():
     scores, labels = examined()
     shares, answer = scores.softmax(1).max(1)
     right, sure = calibration_curve(answer == labels, shares, n_bins=BINS)
-    found = Answers.of(scores, labels).reliability
+    found = PredictionSummary.of(scores, labels).reliability
     there = np.array(found.counts) > 0
     np.testing.assert_allclose(np.array(found.accuracy)[there], right, atol=1e-6)
     np.testing.assert_allclose(np.array(found.confidence)[there], sure, atol=1e-6)
@@ -65,9 +75,9 @@ def test_the_bins_are_those_of_scikit_learn():
 
 def test_splits_together_are_as_one():
     exams = [examined(seed=seed, nodes=100 + seed) for seed in range(3)]
-    found = together([Answers.of(*one) for one in exams])
+    found = merge_summaries([PredictionSummary.of(*one) for one in exams])
     scores, labels = (torch.cat(parts) for parts in zip(*exams, strict=True))
-    whole = Answers.of(scores, labels)
+    whole = PredictionSummary.of(scores, labels)
     assert found.confusion == whole.confusion
     assert found.reliability.counts == whole.reliability.counts
     assert found.reliability.error == pytest.approx(whole.reliability.error, abs=1e-5)
@@ -75,17 +85,22 @@ def test_splits_together_are_as_one():
 
 def test_bins_without_nodes_stay_at_nothing():
     empty = Reliability([0, 1], [0.0, 1.0], [0.0, 1.0])
-    assert merged([empty, empty]) == Reliability([0, 2], [0.0, 1.0], [0.0, 1.0])
+    assert merge_reliability([empty, empty]) == Reliability(
+        [0, 2], [0.0, 1.0], [0.0, 1.0]
+    )
 
 
 def test_what_means_nothing_is_left_out():
-    scores, labels = examined(classes=MOST_CLASSES + 1)
-    found = Answers.of(scores, labels, classes=["a"] * (MOST_CLASSES + 1))
+    scores, labels = examined(classes=MAX_CLASSES + 1)
+    found = PredictionSummary.of(scores, labels, classes=["a"] * (MAX_CLASSES + 1))
     assert (found.confusion, found.classes) == (None, None)
     assert found.reliability is not None
     scores[0, 0] = torch.nan
-    assert Answers.of(scores, labels).reliability is None
-    assert together([found, Answers.of(scores, labels)]).reliability is None
+    assert PredictionSummary.of(scores, labels).reliability is None
+    assert (
+        merge_summaries([found, PredictionSummary.of(scores, labels)]).reliability
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,7 +115,9 @@ def test_a_run_keeps_its_answers(tmp_path, method, sure):
     splits = random_splits(graph.labels, count=2)
     names = {"class_names": ["low", "middle", "high"]}
     stored = save_graph(tmp_path / "graph", graph, splits=splits, about=names)
-    for told in unalike.run(Seen(stored, View(metric="accuracy")), method):
+    for told in unalike.run(
+        DatasetWithOptions(stored, DatasetOptions(metric="accuracy")), method
+    ):
         found = told.answers
         assert sum(map(sum, found.confusion)) == len(splits[told.split].test)
         right = sum(found.confusion[place][place] for place in range(3))
@@ -124,16 +141,16 @@ def test_an_older_database_is_opened_and_filled_on(tmp_path):
         results.store([{**row_of(1), "answers": SOME}])
         old, new = results.runs(answers=True)
     assert (old["answers"], new["answers"]) == (None, SOME)
-    assert result_of(old).answers is None
-    assert result_of(new).answers == Answers.revived(SOME)
+    assert result_from_row(old).answers is None
+    assert result_from_row(new).answers == PredictionSummary.revived(SOME)
 
 
 def test_answers_are_carried_with_their_runs(tmp_path):
     file = tmp_path / "some.jsonl.gz"
     with opened(tmp_path) as results, opened(tmp_path, "other") as other:
         results.store([row_of(0), {**row_of(1), "answers": SOME}])
-        write_runs(results, file, curves=False)
-        assert read_runs(other, file) == (2, 2)
+        export_runs(results, file, curves=False)
+        assert import_runs(other, file) == (2, 2)
         assert [row["answers"] for row in other.runs(answers=True)] == [None, SOME]
     with gzip.open(file, "rt") as lines:
         first, second = map(json.loads, lines.readlines()[1:])
@@ -150,7 +167,7 @@ def test_results_that_were_carried_before_are_read(tmp_path):
     with gzip.open(file, "wt") as head:
         head.writelines(f"{json.dumps(line)}\n" for line in [title, *runs])
     with opened(tmp_path) as results:
-        assert read_runs(results, file) == (20, 20)
+        assert import_runs(results, file) == (20, 20)
         assert {row["answers"] for row in results.runs(answers=True)} == {None}
 
 
@@ -170,20 +187,20 @@ def test_results_that_were_carried_before_are_read(tmp_path):
 def test_answers_that_are_none_are_refused(tmp_path, broken):
     with opened(tmp_path) as results:
         results.store([{**row_of(), "answers": SOME}])
-        write_runs(results, tmp_path / "whole.gz")
+        export_runs(results, tmp_path / "whole.gz")
     with gzip.open(tmp_path / "whole.gz", "rt") as file:
         told = json.loads(file.readlines()[1])
     with gzip.open(tmp_path / "broken.gz", "wt") as file:
         file.write(f"{json.dumps(FORMAT)}\n{json.dumps({**told, 'answers': broken})}\n")
     with opened(tmp_path, "other") as other:
         with pytest.raises(UserError, match=r"broken\.gz holds no results: answers"):
-            read_runs(other, tmp_path / "broken.gz")
+            import_runs(other, tmp_path / "broken.gz")
         assert not list(other.runs())
 
 
 def test_the_page_is_told_the_sum_over_splits():
     rows = [{**row_of(split), "answers": SOME} for split in range(2)]
-    (found,) = answered([*rows, row_of(2)]).values()
+    (found,) = predictions_by_config([*rows, row_of(2)]).values()
     assert found == {
         "splits": 2,
         "classes": ["no", "yes"],

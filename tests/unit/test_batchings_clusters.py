@@ -9,9 +9,8 @@ import torch
 from graphs import drawn, suiting
 
 from unalike import Adjacency, Graph, UserError
-from unalike.batchings import partition as partitions
-from unalike.batchings.clusters import Clusters
-from unalike.batchings.partition import partition
+from unalike.samplers import clusters as partitions
+from unalike.samplers.clusters import ClusterSampler, partition
 
 
 @pytest.fixture(autouse=True)
@@ -137,7 +136,7 @@ def test_a_partition_is_forgotten_with_its_graph():
 def test_a_batch_is_a_group_of_clusters(at_once, sizes):
     graph = grid(20)
     part = partition(graph.adjacency, 7)
-    batching = Clusters(parts=7, at_once=at_once)
+    batching = ClusterSampler(parts=7, at_once=at_once)
     chance = torch.Generator().manual_seed(0)
     batches = list(batching.epoch(graph, torch.arange(400), chance))
     groups = [part[batch.graph.ids].unique().tolist() for batch in batches]

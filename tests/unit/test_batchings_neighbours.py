@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from unalike import Adjacency, Graph
-from unalike.batchings.neighbours import Neighbours
+from unalike.samplers.neighbours import NeighbourSampler
 
 
 def sampled(batching, graph, train=None, seed=0):
@@ -39,7 +39,7 @@ def layers(batch):
 def test_fan_out_is_kept_at_every_layer(directed, fan_out, size, seed):
     graph = suiting(nodes=30, directed=directed)
     dense = graph.adjacency.to_dense()
-    batching = Neighbours(size=size, fan_out=tuple(fan_out))
+    batching = NeighbourSampler(size=size, fan_out=tuple(fan_out))
     for batch in sampled(batching, graph, seed=seed):
         ids, depth = batch.graph.ids, layers(batch)
         found, whole = batch.graph.adjacency.to_dense(), dense[:, ids].sum(0)
@@ -55,16 +55,16 @@ def test_fan_out_is_kept_at_every_layer(directed, fan_out, size, seed):
 
 def test_edges_are_followed_against_their_direction():
     graph = drawn([(0, 1), (1, 2), (3, 2), (2, 4)], 5, directed=True)
-    [batch] = sampled(Neighbours(fan_out=(9, 9)), graph, [2])
+    [batch] = sampled(NeighbourSampler(fan_out=(9, 9)), graph, [2])
     assert sorted(batch.graph.ids.tolist()) == [0, 1, 2, 3]
-    [batch] = sampled(Neighbours(fan_out=(9,)), graph, [2])
+    [batch] = sampled(NeighbourSampler(fan_out=(9,)), graph, [2])
     assert sorted(batch.graph.ids.tolist()) == [1, 2, 3]
     assert batch.graph.ids[batch.weight > 0].tolist() == [2]
 
 
 def test_all_neighbours_are_kept_where_they_are_few():
     graph = suiting(nodes=40)
-    [batch] = sampled(Neighbours(fan_out=(40,)), graph)
+    [batch] = sampled(NeighbourSampler(fan_out=(40,)), graph)
     ids = batch.graph.ids
     dense = graph.adjacency.to_dense()
     assert torch.equal(batch.graph.adjacency.to_dense(), dense[ids][:, ids])
@@ -78,7 +78,9 @@ def test_every_set_of_neighbours_is_as_likely(count):
     graph = Graph.from_edges(
         leaves.flatten(), hubs.repeat_interleave(7), num_nodes=8 * stars, directed=True
     )
-    [batch] = sampled(Neighbours(size=stars, fan_out=(count,)), graph, hubs.tolist())
+    [batch] = sampled(
+        NeighbourSampler(size=stars, fan_out=(count,)), graph, hubs.tolist()
+    )
     ids = batch.graph.ids
     reached = ids[batch.weight == 0].sort().values.view(stars, count)
     seen = Counter(tuple(some) for some in (reached % 8).tolist())
@@ -87,7 +89,7 @@ def test_every_set_of_neighbours_is_as_likely(count):
 
 
 def test_lonely_nodes_are_learned_from_alone():
-    [batch] = sampled(Neighbours(), drawn([(0, 1)], 4), [2, 3])
+    [batch] = sampled(NeighbourSampler(), drawn([(0, 1)], 4), [2, 3])
     assert sorted(batch.graph.ids.tolist()) == [2, 3]
     assert batch.graph.adjacency.num_entries == 0
 
@@ -98,7 +100,7 @@ def test_edges_keep_their_weights():
         torch.tensor([0, 1, 2]), torch.tensor([1, 2, 0]), shape=(3, 3), values=values
     )
     graph = Graph.build(rows, directed=True)
-    [batch] = sampled(Neighbours(), graph)
+    [batch] = sampled(NeighbourSampler(), graph)
     ids = batch.graph.ids
     found = batch.graph.adjacency.to_dense()
     assert torch.equal(found, rows.to_dense()[ids][:, ids])
@@ -107,7 +109,7 @@ def test_edges_keep_their_weights():
 def test_seeds_fill_batches_in_a_new_order():
     graph = suiting(nodes=50)
     train = list(range(10, 45))
-    batches = sampled(Neighbours(size=8), graph, train)
+    batches = sampled(NeighbourSampler(size=8), graph, train)
     seeds = [batch.graph.ids[batch.weight > 0].tolist() for batch in batches]
     assert [len(some) for some in seeds] == [8, 8, 8, 8, 3]
     assert list(chain(*seeds)) != train

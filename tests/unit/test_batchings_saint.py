@@ -7,9 +7,11 @@ from graphs import drawn, suiting
 from scipy import stats
 
 from unalike import Adjacency, Graph
-from unalike.batchings.saint_edges import SaintEdges
-from unalike.batchings.saint_nodes import SaintNodes
-from unalike.batchings.saint_walks import SaintWalks
+from unalike.samplers.graphsaint import (
+    GraphSAINTEdgeSampler,
+    GraphSAINTNodeSampler,
+    GraphSAINTRandomWalkSampler,
+)
 
 ROUNDS = 1200
 DIRECTED = [(0, 1), (0, 2), (0, 3), (1, 2), (2, 0), (3, 0), (3, 3), (5, 1)]
@@ -55,7 +57,7 @@ def test_nodes_are_drawn_by_degree(kind, budget):
     graph = GRAPHS[kind]
     degrees = graph.adjacency.degrees.double()
     wanted = 1 - (1 - degrees / degrees.sum()) ** budget
-    batching = SaintNodes(budget=budget, steps=ROUNDS)
+    batching = GraphSAINTNodeSampler(budget=budget, steps=ROUNDS)
     assert_frequencies(batching, graph, wanted)
 
 
@@ -70,13 +72,13 @@ def test_edges_are_drawn_by_inverse_degrees(kind, budget):
         chance[u, v] = 1 / leave[u] + 1 / enter[v]
     chance /= chance.sum()
     held = chance.sum(0) + chance.sum(1) - chance.diagonal()
-    batching = SaintEdges(budget=budget, steps=ROUNDS)
+    batching = GraphSAINTEdgeSampler(budget=budget, steps=ROUNDS)
     assert_frequencies(batching, graph, 1 - (1 - held) ** budget)
 
 
 def test_an_edge_brings_both_its_ends():
     graph = GRAPHS["directed"]
-    for batch in sampled(SaintEdges(budget=1, steps=50), graph):
+    for batch in sampled(GraphSAINTEdgeSampler(budget=1, steps=50), graph):
         assert batch.graph.num_nodes in (1, 2)
         assert batch.graph.adjacency.num_entries
 
@@ -92,17 +94,19 @@ def test_walks_follow_edges_and_stay_where_none_leaves(kind, roots, length):
     for root in range(7):
         for walk, chance in walks_from(step, root, length):
             visits[sorted(set(walk))] += chance / 7
-    batching = SaintWalks(roots=roots, length=length, steps=ROUNDS)
+    batching = GraphSAINTRandomWalkSampler(roots=roots, length=length, steps=ROUNDS)
     assert_frequencies(batching, graph, 1 - (1 - visits) ** roots)
 
 
 @pytest.mark.parametrize(
-    "batching", [SaintNodes(), SaintEdges(), SaintWalks()], ids=lambda one: str(one)
+    "batching",
+    [GraphSAINTNodeSampler(), GraphSAINTEdgeSampler(), GraphSAINTRandomWalkSampler()],
+    ids=lambda one: str(one),
 )
 def test_a_budget_may_exceed_the_graph(batching):
     graph = suiting(nodes=50)
     reachable = graph.adjacency.degrees > 0
-    reachable |= torch.tensor(isinstance(batching, SaintWalks))
+    reachable |= torch.tensor(isinstance(batching, GraphSAINTRandomWalkSampler))
     batches = list(sampled(batching, graph))
     assert len(batches) == 5
     for batch in batches:
@@ -110,9 +114,9 @@ def test_a_budget_may_exceed_the_graph(batching):
 
 
 NORMALISED = [
-    SaintNodes(budget=4, steps=ROUNDS, normalised=True),
-    SaintEdges(budget=2, steps=ROUNDS, normalised=True),
-    SaintWalks(roots=2, steps=ROUNDS, normalised=True),
+    GraphSAINTNodeSampler(budget=4, steps=ROUNDS, normalised=True),
+    GraphSAINTEdgeSampler(budget=2, steps=ROUNDS, normalised=True),
+    GraphSAINTRandomWalkSampler(roots=2, steps=ROUNDS, normalised=True),
 ]
 
 
@@ -130,7 +134,7 @@ def weighted():
 
 @pytest.mark.parametrize("batching", NORMALISED, ids=lambda one: type(one).__name__)
 def test_weights_make_the_average_that_of_the_graph(batching, monkeypatch):
-    monkeypatch.setattr("unalike.batchings.inclusion.COVERAGE", 600)
+    monkeypatch.setattr("unalike.samplers.graphsaint.MIN_DRAWS_PER_NODE", 600)
     graph = weighted()
     dense = graph.adjacency.to_dense()
     loss, gathered, seen = torch.zeros(8), torch.zeros(8, 8), torch.zeros(8)
@@ -144,7 +148,10 @@ def test_weights_make_the_average_that_of_the_graph(batching, monkeypatch):
 
 
 def test_frequencies_do_not_depend_on_the_seed_or_the_order():
-    graph, batching = suiting(nodes=50), SaintNodes(budget=9, normalised=True)
+    graph, batching = (
+        suiting(nodes=50),
+        GraphSAINTNodeSampler(budget=9, normalised=True),
+    )
     once = [batch.weight.tolist() for batch in sampled(batching, graph, 1)]
     list(sampled(batching, graph, 2))
     again = [batch.weight.tolist() for batch in sampled(batching, suiting(nodes=50), 1)]
@@ -152,6 +159,6 @@ def test_frequencies_do_not_depend_on_the_seed_or_the_order():
 
 
 def test_without_normalisation_nothing_is_weighted():
-    for batch in sampled(SaintNodes(budget=9), suiting(nodes=50)):
+    for batch in sampled(GraphSAINTNodeSampler(budget=9), suiting(nodes=50)):
         assert batch.graph.adjacency.values is None
         assert (batch.weight == 1).all()

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Graph, UserError, open_graph, save_graph, verify_graph
-from unalike.datasets import both_ways as forms
-from unalike.datasets import find, mirror
-from unalike.datasets.both_ways import both_ways, symmetric_graph
+from unalike.data.store import atomic_graph_writer
+from unalike.datasets import find
+from unalike.datasets import undirected as undirected_copies
 from unalike.datasets.twins import TWINS
-from unalike.draft import drafting
-from unalike.progress import SILENT
+from unalike.datasets.undirected import cached_undirected, undirected_graph
+from unalike.progress import NO_PROGRESS
 
 ARRAYS = ("features", "labels", "splits")
 
@@ -28,8 +28,8 @@ ARRAYS = ("features", "labels", "splits")
 @pytest.fixture(autouse=True)
 def small(tmp_path, monkeypatch):
     """Every graph is large, and taken in several pieces; the cache is empty."""
-    monkeypatch.setattr(forms, "LARGE", 0)
-    monkeypatch.setattr(mirror, "AT_ONCE", 7)
+    monkeypatch.setattr(undirected_copies, "MAX_IN_MEMORY_EDGES", 0)
+    monkeypatch.setattr(undirected_copies, "MAX_BLOCK_NNZ", 7)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -47,7 +47,7 @@ def assert_same(found: Graph, wanted: Graph):
 @pytest.mark.parametrize("features", ["half", "none"])
 def test_the_form_is_the_symmetric_graph_and_a_whole_folder(tmp_path, features):
     graph = suiting(nodes=60, directed=True, features=features)
-    found = both_ways(save_graph(tmp_path / "graph", graph), "graph", tmp_path)
+    found = cached_undirected(save_graph(tmp_path / "graph", graph), "graph", tmp_path)
     assert found.folder == tmp_path / "stored" / "graph-both-ways"
     assert_same(verify_graph(found.folder).graph, graph.symmetric())
     told, wanted = found.about, graph.symmetric()
@@ -69,10 +69,12 @@ def test_any_rows_and_their_mirror_images(graph, kind, threads):
     rows = drawn(ends, nodes, directed=True).adjacency
     rows = type(rows)(rows.starts, rows.columns.to(kind), nodes)
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(mirror, "AT_ONCE", at_once)
+        patch.setattr(undirected_copies, "MAX_BLOCK_NNZ", at_once)
         patch.setattr(torch, "get_num_threads", lambda: threads)
-        with drafting(Path(folder) / "rows") as draft:
-            entries, loops = mirror.write_mirrored(draft, rows, SILENT)
+        with atomic_graph_writer(Path(folder) / "rows") as draft:
+            entries, loops = undirected_copies.write_undirected(
+                draft, rows, NO_PROGRESS
+            )
             found = [
                 np.load(draft.folder / f"{name}.npy") for name in ("starts", "columns")
             ]
@@ -86,15 +88,15 @@ def test_any_rows_and_their_mirror_images(graph, kind, threads):
 def test_twins_and_datasets_give_the_same_both_ways(tmp_path, monkeypatch):
     twin = TWINS["genius-twin"].scaled(500).at(tmp_path)
     streamed = twin.prepared()
-    monkeypatch.setattr(forms, "LARGE", 10**9)
+    monkeypatch.setattr(undirected_copies, "MAX_IN_MEMORY_EDGES", 10**9)
     assert_same(streamed, twin.prepared())
     assert len(list((tmp_path / "stored").glob("*-both-ways"))) == 1
 
 
 def test_real_graphs_give_the_same_both_ways(data, monkeypatch):
-    monkeypatch.setattr(mirror, "AT_ONCE", 50_000)
+    monkeypatch.setattr(undirected_copies, "MAX_BLOCK_NNZ", 50_000)
     streamed = find("deezer-europe", data).prepared()
-    monkeypatch.setattr(forms, "LARGE", 10**9)
+    monkeypatch.setattr(undirected_copies, "MAX_IN_MEMORY_EDGES", 10**9)
     wanted = find("deezer-europe", data).prepared()
     assert torch.equal(streamed.adjacency.columns, wanted.adjacency.columns)
     assert torch.equal(streamed.adjacency.starts, wanted.adjacency.starts)
@@ -102,19 +104,19 @@ def test_real_graphs_give_the_same_both_ways(data, monkeypatch):
 
 def test_what_is_small_undirected_or_weighted_is_done_in_memory(tmp_path, monkeypatch):
     undirected = save_graph(tmp_path / "undirected", HAND_DRAWN["star"])
-    assert symmetric_graph(undirected, "undirected", tmp_path) is undirected.graph
+    assert undirected_graph(undirected, "undirected", tmp_path) is undirected.graph
     weights = scipy.sparse.csr_array(np.array([[0, 2.5], [0, 0]]))
     weighted = save_graph(tmp_path / "weighted", Graph.from_scipy(weights))
-    assert not symmetric_graph(weighted, "weighted", tmp_path).directed
-    monkeypatch.setattr(forms, "LARGE", 4)
+    assert not undirected_graph(weighted, "weighted", tmp_path).directed
+    monkeypatch.setattr(undirected_copies, "MAX_IN_MEMORY_EDGES", 4)
     small = save_graph(tmp_path / "small", HAND_DRAWN["directed"])
-    assert not symmetric_graph(small, "small", tmp_path).directed
+    assert not undirected_graph(small, "small", tmp_path).directed
     assert not (tmp_path / "stored").exists()
 
 
 def test_features_and_labels_are_those_of_the_directed_graph(tmp_path):
     stored = save_graph(tmp_path / "graph", suiting(nodes=40, directed=True))
-    found = both_ways(stored, "graph", tmp_path)
+    found = cached_undirected(stored, "graph", tmp_path)
     for name in ARRAYS:
         one, other = (each.folder / f"{name}.npy" for each in (stored, found))
         assert one.samefile(other)
@@ -126,7 +128,7 @@ def test_features_may_lie_on_another_disk(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "hardlink_to", refuse)
     graph = suiting(nodes=40, directed=True)
-    found = both_ways(save_graph(tmp_path / "graph", graph), "graph", tmp_path)
+    found = cached_undirected(save_graph(tmp_path / "graph", graph), "graph", tmp_path)
     assert (found.folder / "features.npy").is_symlink()
     assert_same(verify_graph(found.folder).graph, graph.symmetric())
 
@@ -135,7 +137,7 @@ def test_features_and_columns_are_mapped_not_read(tmp_path):
     stored = save_graph(
         tmp_path / "graph", suiting(nodes=40, directed=True, features="half")
     )
-    graph = symmetric_graph(stored, "graph", tmp_path)
+    graph = undirected_graph(stored, "graph", tmp_path)
     folder = tmp_path / "stored" / "graph-both-ways"
     for name, tensor in {
         "features": graph.features.view(torch.int16),
@@ -152,7 +154,9 @@ def test_a_form_is_made_once_and_again_for_other_edges(tmp_path):
         folder = tmp_path / f"graph-{seed}"
         if not folder.exists():
             save_graph(folder, graph)
-        return both_ways(open_graph(folder), "graph", tmp_path), graph.symmetric()
+        return cached_undirected(
+            open_graph(folder), "graph", tmp_path
+        ), graph.symmetric()
 
     def made(stored):
         return (stored.folder / "graph.json").stat().st_ino
@@ -168,8 +172,8 @@ def test_a_form_is_made_once_and_again_for_other_edges(tmp_path):
 def test_a_damaged_form_is_made_again(tmp_path):
     graph = suiting(nodes=40, directed=True)
     stored = save_graph(tmp_path / "graph", graph)
-    (both_ways(stored, "graph", tmp_path).folder / "graph.json").write_text("{")
-    assert_same(both_ways(stored, "graph", tmp_path).graph, graph.symmetric())
+    (cached_undirected(stored, "graph", tmp_path).folder / "graph.json").write_text("{")
+    assert_same(cached_undirected(stored, "graph", tmp_path).graph, graph.symmetric())
 
 
 class Failing:
@@ -185,14 +189,14 @@ class Failing:
 def test_a_full_disk_leaves_nothing(tmp_path):
     stored = save_graph(tmp_path / "graph", suiting(nodes=40, directed=True))
     with pytest.raises(UserError, match="No space left"):
-        both_ways(stored, "graph", tmp_path, progress=Failing())
+        cached_undirected(stored, "graph", tmp_path, progress=Failing())
     left = [path.name for path in (tmp_path / "stored").iterdir()]
     assert left == [".graph-both-ways.lock"]
 
 
 def make_slowly(folder: Path, root: Path) -> None:
-    mirror.AT_ONCE = 20_000
-    both_ways(open_graph(folder), "graph", root)
+    undirected_copies.MAX_BLOCK_NNZ = 20_000
+    cached_undirected(open_graph(folder), "graph", root)
 
 
 def test_a_killed_making_leaves_nothing(tmp_path, monkeypatch):
@@ -207,8 +211,8 @@ def test_a_killed_making_leaves_nothing(tmp_path, monkeypatch):
     os.kill(process.pid, 9)
     process.join()
     assert not place.exists()
-    monkeypatch.setattr(mirror, "AT_ONCE", 1 << 20)
-    assert_same(both_ways(stored, "graph", tmp_path).graph, graph.symmetric())
+    monkeypatch.setattr(undirected_copies, "MAX_BLOCK_NNZ", 1 << 20)
+    assert_same(cached_undirected(stored, "graph", tmp_path).graph, graph.symmetric())
     hidden = [path for path in place.parent.glob(".*") if path.is_dir()]
     assert hidden == []
 

@@ -18,16 +18,15 @@ from unalike import (
     random_splits,
     save_graph,
 )
-from unalike.calibration import (
-    FLATTEST,
-    SHARPEST,
+from unalike.data.calibration import (
+    MAX_INVERSE_TEMPERATURE,
+    MIN_INVERSE_TEMPERATURE,
     Reliability,
     expected_calibration_error,
-    logits_of,
+    probabilities_to_logits,
     temperature,
 )
-from unalike.experiments.assessment import assess
-from unalike.experiments.run import sit
+from unalike.experiments.run import calibrate_splits, train_splits
 
 QUICK = Training(epochs=5)
 
@@ -58,8 +57,10 @@ def test_the_temperature_finds_what_scores_were_multiplied_by():
 
 def test_scores_that_are_all_right_or_all_wrong_stay_within_bounds():
     scores, labels = torch.eye(2)[[0, 1, 0]], torch.tensor([0, 1, 0])
-    assert 1 / SHARPEST <= temperature(scores, labels) < 0.1
-    assert temperature(-scores, labels) == pytest.approx(1 / FLATTEST, rel=0.01)
+    assert 1 / MAX_INVERSE_TEMPERATURE <= temperature(scores, labels) < 0.1
+    assert temperature(-scores, labels) == pytest.approx(
+        1 / MIN_INVERSE_TEMPERATURE, rel=0.01
+    )
     assert math.isfinite(temperature(torch.zeros(3, 2), labels))
 
 
@@ -88,7 +89,7 @@ def test_no_node_no_error():
 
 def test_shares_become_logits_and_back():
     shares = torch.tensor([[0.3, 0.1, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
-    found = logits_of(shares)
+    found = probabilities_to_logits(shares)
     wanted = torch.tensor([[0.75, 0.25, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0, 1]])
     torch.testing.assert_close(found.softmax(1), wanted.double(), atol=3e-6, rtol=0)
     assert found.isfinite().all()
@@ -119,8 +120,10 @@ def test_methods_that_are_trained_give_logits():
 def test_a_sitting_is_assessed_by_shares(tmp_path):
     graph = suiting(nodes=120)
     splits = random_splits(graph.labels, count=1)
-    sitting = sit(save_graph(tmp_path / "g", graph, splits=splits), LabelPropagation())
-    (found,) = assess(sitting)
+    sitting = train_splits(
+        save_graph(tmp_path / "g", graph, splits=splits), LabelPropagation()
+    )
+    (found,) = calibrate_splits(sitting)
     scores = sitting.solutions[0].scores[splits[0].test].double()
     reached = scores.sum(1) > 0
     sure = (scores / scores.sum(1, keepdim=True)).max(1).values.where(reached, 0.5)

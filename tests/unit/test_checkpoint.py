@@ -12,11 +12,11 @@ from graphs import suiting, tasks_of
 from torch.distributed.checkpoint import FileSystemWriter
 
 from unalike import UserError
-from unalike.methods import method as methods
+from unalike.methods import base as methods
+from unalike.methods.base import solve_stack
 from unalike.methods.linkx import LINKX
-from unalike.methods.method import solve_stack
 from unalike.training.checkpoint import Checkpoint
-from unalike.training.epoch import Epochs
+from unalike.training.full_batch import FullBatchEpochs
 from unalike.training.settings import Training
 
 METHOD = LINKX(
@@ -63,7 +63,7 @@ def killed_after_a_save(path: Path, count: int) -> None:
 
 
 def killed_before_a_save(path: Path, count: int) -> None:
-    Epochs.advance = after(count, Epochs.advance, die)
+    FullBatchEpochs.advance = after(count, FullBatchEpochs.advance, die)
     solve(path)
 
 
@@ -124,9 +124,9 @@ def interrupted(path, monkeypatch, saves):
 def test_interrupted_training_goes_on_where_it_was(tmp_path, monkeypatch, saves):
     interrupted(tmp_path / "state", monkeypatch, saves)
     advanced = []
-    advance = Epochs.advance
+    advance = FullBatchEpochs.advance
     monkeypatch.setattr(
-        Epochs, "advance", lambda self: (advanced.append(1), advance(self))
+        FullBatchEpochs, "advance", lambda self: (advanced.append(1), advance(self))
     )
     assert told(solve(tmp_path / "state")) == told(solve(None))
     assert len(advanced) == 9 - min(saves, 9) + 9
@@ -138,14 +138,14 @@ def test_a_checkpoint_changes_nothing(tmp_path):
 
 
 def test_finished_stacks_are_not_trained_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(methods, "runs_at_once", lambda *_: 1)
+    monkeypatch.setattr(methods, "max_stacked_runs", lambda *_: 1)
     interrupted(tmp_path / "state", monkeypatch, 9 + 1 + 4)
     assert len(list(tmp_path.iterdir())) == 2
-    advance = Epochs.advance
+    advance = FullBatchEpochs.advance
     advanced = []
     with monkeypatch.context() as patch:
         patch.setattr(
-            Epochs, "advance", lambda self: (advanced.append(1), advance(self))
+            FullBatchEpochs, "advance", lambda self: (advanced.append(1), advance(self))
         )
         found = told(solve(tmp_path / "state"))
     assert len(advanced) == 9 - 4

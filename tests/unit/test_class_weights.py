@@ -6,12 +6,12 @@ import pytest
 import torch
 from graphs import suiting, tasks_of
 
-from unalike import Place, UserError, random_splits, run, save_graph
-from unalike.batchings.rows import Rows
-from unalike.class_weights import balanced
-from unalike.experiments.view import View
+from unalike import RunOptions, UserError, random_splits, run, save_graph
+from unalike.data.task import balanced_class_weights
+from unalike.experiments.config import DatasetOptions
+from unalike.methods.base import solve_stack
 from unalike.methods.link import LINK
-from unalike.methods.method import solve_stack
+from unalike.samplers.rows import RowSampler
 from unalike.training.settings import Training
 
 ONE = Training(epochs=1)
@@ -19,13 +19,15 @@ ONE = Training(epochs=1)
 
 def test_balanced_classes_count_alike():
     labels = torch.tensor([0, 0, 0, 2, -1])
-    weights = balanced(labels, 4)
+    weights = balanced_class_weights(labels, 4)
     assert torch.allclose(weights, torch.tensor([4 / 6, 0.0, 2.0, 0.0]))
     assert float(weights[labels[:4]].mean()) == pytest.approx(1)
-    assert balanced(torch.tensor([-1]), 2).tolist() == [0, 0]
+    assert balanced_class_weights(torch.tensor([-1]), 2).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("batching", [None, Rows(size=10_000)], ids=["full", "rows"])
+@pytest.mark.parametrize(
+    "batching", [None, RowSampler(size=10_000)], ids=["full", "rows"]
+)
 def test_the_loss_is_weighed_by_class(batching):
     (task,) = tasks_of(suiting())
     classes = task.graph.num_classes
@@ -57,11 +59,11 @@ def test_a_view_weighs_and_a_result_repeats_it(tmp_path):
     graph = suiting(nodes=60)
     splits = random_splits(graph.labels, count=1)
     source = save_graph(tmp_path / "graph", graph, splits=splits)
-    seen = View(class_weights="balanced").of(source)
-    (usual,) = run(source, LINK(training=ONE), place=Place())
-    (other,) = run(seen, LINK(training=ONE), place=Place())
+    seen = DatasetOptions(class_weights="balanced").of(source)
+    (usual,) = run(source, LINK(training=ONE), place=RunOptions())
+    (other,) = run(seen, LINK(training=ONE), place=RunOptions())
     assert usual.losses != other.losses
     assert other.view == {"class_weights": "balanced"}
     assert "--class-weights balanced link" in other.command
     with pytest.raises(UserError, match="No class weights 'balance'"):
-        View(class_weights="balance")
+        DatasetOptions(class_weights="balance")

@@ -8,14 +8,7 @@ import torch
 from graphs import suiting
 from pyg import Data
 
-from unalike import (
-    GCN,
-    LINKX,
-    LabelPropagation,
-    NodeClassifier,
-    Training,
-    UserError,
-)
+from unalike import GCN, LINKX, LabelPropagation, NodeClassifier, Training, UserError
 
 QUICK = Training(epochs=30, lr=0.05)
 LINKX_QUICK = LINKX(hidden=8, training=QUICK)

@@ -4,14 +4,14 @@ import os
 
 import pytest
 
-from unalike import control_groups, cores
-from unalike.cores import num_cores
+from unalike import system
+from unalike.system import num_cores
 
 
 @pytest.fixture
 def groups(tmp_path, monkeypatch):
-    monkeypatch.setattr(cores, "ROOT", tmp_path / "groups")
-    monkeypatch.setattr(control_groups, "OWN", tmp_path / "own")
+    monkeypatch.setattr(system, "CGROUP_ROOT", tmp_path / "groups")
+    monkeypatch.setattr(system, "PROC_CGROUP", tmp_path / "own")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
     return tmp_path
 

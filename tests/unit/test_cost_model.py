@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unalike import UserError
-from unalike.benches.cluster import Cluster
-from unalike.benches.cost_model import TERMS, MemoryModel, SecondsModel
-from unalike.benches.workload import Workload
+from unalike.bench.cost_model import TERMS, Cluster, MemoryModel, TimeModel, Workload
 
 BASE = Workload(
     nodes=60_000,
@@ -40,8 +38,8 @@ times = st.floats(0.2, 5.0)
 @given(st.fixed_dictionaries(dict.fromkeys(TERMS, times)))
 @settings(max_examples=50)
 def test_rates_are_recovered_from_what_they_take(factors):
-    true = SecondsModel({term: RATES[term] * factors[term] for term in TERMS})
-    found = SecondsModel.fit(LOADS, [true.seconds(load) for load in LOADS])
+    true = TimeModel({term: RATES[term] * factors[term] for term in TERMS})
+    found = TimeModel.fit(LOADS, [true.seconds(load) for load in LOADS])
     assert found.rates == pytest.approx(true.rates, rel=1e-3)
 
 
@@ -87,7 +85,7 @@ def test_a_piece_at_a_time_is_waited_for_by_all():
 
 
 def test_hosts_share_the_table_but_not_what_is_known_of_nodes():
-    seconds, memory = SecondsModel(RATES), MemoryModel(40.0, 10.0, 5e8)
+    seconds, memory = TimeModel(RATES), MemoryModel(40.0, 10.0, 5e8)
     told = Cluster(hosts=64).predict(seconds, memory, LOADS[-1])
     rows = {row["hosts"]: row for row in told["by_hosts"]}
     assert [*rows] == [4, 8, 16, 32, 64, 128, 256]
@@ -99,7 +97,7 @@ def test_hosts_share_the_table_but_not_what_is_known_of_nodes():
 
 
 def test_a_faster_network_shortens_what_is_sent_alone():
-    seconds, memory = SecondsModel(RATES), MemoryModel(40.0, 10.0, 5e8)
+    seconds, memory = TimeModel(RATES), MemoryModel(40.0, 10.0, 5e8)
     slow, fast = (
         Cluster(bandwidth=told).predict(seconds, memory, LOADS[-1])["by_hosts"][-1]
         for told in (10.0, 100.0)

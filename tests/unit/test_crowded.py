@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from unalike import Adjacency
-from unalike.kernels import crowded
-from unalike.kernels.crowded import WIDE, filled
+from unalike.nn import sparse
+from unalike.nn.sparse import MIN_COLUMNS, dense_if_faster
 
 
 def rows_of(share, *, weighted=False):
@@ -15,7 +15,7 @@ def rows_of(share, *, weighted=False):
     return Adjacency.from_edges(source, target, shape=(60, 40), values=values)
 
 
-def other(width=WIDE, dtype=torch.float32):
+def other(width=MIN_COLUMNS, dtype=torch.float32):
     return torch.zeros(40, width, dtype=dtype)
 
 
@@ -29,23 +29,23 @@ def rounding(monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_crowded_rows_are_those_with_zeros(weighted, dtype):
     rows = rows_of(0.3, weighted=weighted)
-    found = filled(rows, other(dtype=dtype))
+    found = dense_if_faster(rows, other(dtype=dtype))
     assert found.dtype == dtype
     assert torch.equal(found, rows.to_dense().to(dtype))
-    assert filled(rows, other(dtype=dtype)) is found
+    assert dense_if_faster(rows, other(dtype=dtype)) is found
 
 
 @pytest.mark.usefixtures("rounding")
 def test_sparse_rows_and_narrow_products_are_left_alone():
-    assert filled(rows_of(0.02), other()) is None
-    assert filled(rows_of(0.3), other(width=WIDE - 1)) is None
+    assert dense_if_faster(rows_of(0.02), other()) is None
+    assert dense_if_faster(rows_of(0.3), other(width=MIN_COLUMNS - 1)) is None
 
 
 def test_exact_products_are_left_alone():
-    assert filled(rows_of(0.3), other()) is None
+    assert dense_if_faster(rows_of(0.3), other()) is None
 
 
 @pytest.mark.usefixtures("rounding")
 def test_zeros_that_would_take_too_much_room_are_not_written(monkeypatch):
-    monkeypatch.setattr(crowded, "free_memory", lambda device: 1000)
-    assert filled(rows_of(0.3), other()) is None
+    monkeypatch.setattr(sparse, "free_memory", lambda device: 1000)
+    assert dense_if_faster(rows_of(0.3), other()) is None

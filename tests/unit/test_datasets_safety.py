@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from unalike import UserError
 from unalike.datasets import find, load
-from unalike.datasets.unpickle import read_object_array, read_pickle
+from unalike.datasets.safe_pickle import read_object_array, read_pickle
 
 
 class Evil:

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from unalike import Graph, UserError
-from unalike.datasets.chain import CHAIN, permutations
-from unalike.datasets.quantiles import quantile_labels
-from unalike.datasets.splits import chained, read_shipped
+from unalike.data.labels import quantile_labels
+from unalike.datasets.splits import (
+    PAPER_LABELLED_COUNTS,
+    paper_permutations,
+    paper_splits,
+    read_shipped,
+)
 
 PERMUTATIONS = {
     "penn94": "ddb27f360d47f0a4 49471b8d86b4b7c4 9a8f9f657a8c4417 "
@@ -35,14 +39,14 @@ PERMUTATIONS = {
 
 
 def test_the_chain_names_the_same_datasets():
-    assert list(PERMUTATIONS) == list(CHAIN)
+    assert list(PERMUTATIONS) == list(PAPER_LABELLED_COUNTS)
 
 
 @pytest.mark.parametrize("name", PERMUTATIONS)
 def test_permutations_are_those_of_the_paper(name: str):
     found = [
         sha256(order.astype("<i8").tobytes()).hexdigest()[:16]
-        for order in permutations(name)
+        for order in paper_permutations(name)
     ]
     assert found == PERMUTATIONS[name].split()
 
@@ -57,9 +61,9 @@ def unlabelled(labels: torch.Tensor) -> Graph:
 def test_penn94_deals_out_labelled_nodes_only(tmp_path: Path):
     labels = torch.zeros(41_554, dtype=torch.int64)
     labels[:2_739] = -1
-    told = chained("penn94")(tmp_path, unlabelled(labels))
+    told = paper_splits("penn94")(tmp_path, unlabelled(labels))
     assert "paper" in told.origin
-    order = permutations("penn94")[4] + 2_739
+    order = paper_permutations("penn94")[4] + 2_739
     last = told.splits[4]
     assert last.train.tolist() == order[:19_407].tolist()
     assert last.valid.tolist() == order[19_407:29_110].tolist()
@@ -67,7 +71,9 @@ def test_penn94_deals_out_labelled_nodes_only(tmp_path: Path):
 
 
 def test_another_graph_under_the_same_name_gets_random_splits(tmp_path: Path):
-    told = chained("penn94")(tmp_path, unlabelled(torch.zeros(8, dtype=torch.int64)))
+    told = paper_splits("penn94")(
+        tmp_path, unlabelled(torch.zeros(8, dtype=torch.int64))
+    )
     assert told.origin.startswith("random")
     assert "38815" in told.origin
     assert [len(split.train) for split in told.splits] == [4] * 5
@@ -87,7 +93,7 @@ def test_the_chain_gives_what_the_authors_ship(data: Path, name: str, file: str)
     labelled = np.sort(
         np.concatenate([shipped[0].train, shipped[0].valid, shipped[0].test])
     )
-    for split, order in zip(shipped, permutations(name), strict=True):
+    for split, order in zip(shipped, paper_permutations(name), strict=True):
         dealt = torch.cat([split.train, split.valid, split.test]).numpy()
         assert np.array_equal(dealt, labelled[order])
 

@@ -12,9 +12,9 @@ import torch
 from children import child
 
 from unalike import UserError, verify_graph
+from unalike.datasets import base as raw_form
 from unalike.datasets import find, load
-from unalike.datasets import raw as raw_form
-from unalike.datasets.root import data_root
+from unalike.datasets.paths import data_root
 
 
 def write_graph(root: Path, nodes: int = 3) -> Path:
@@ -61,11 +61,11 @@ def test_other_raw_bytes_are_read_anew(tmp_path: Path):
 def test_an_older_reader_is_not_trusted(tmp_path: Path, monkeypatch):
     write_graph(tmp_path)
     folder = find("tolokers", tmp_path).stored().folder
-    monkeypatch.setattr(raw_form, "READER", raw_form.READER + 1)
+    monkeypatch.setattr(raw_form, "READER_VERSION", raw_form.READER_VERSION + 1)
     assert find("tolokers", tmp_path).ready() is None
     find("tolokers", tmp_path).load()
     told = json.loads((folder / "graph.json").read_text())
-    assert told["provenance"]["reader"] == raw_form.READER
+    assert told["provenance"]["reader"] == raw_form.READER_VERSION
 
 
 def test_the_stored_form_is_enough(tmp_path: Path):
@@ -116,7 +116,7 @@ def test_a_reader_that_fails_leaves_nothing(tmp_path: Path):
 
 
 def test_dense_features_are_written_in_pieces(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(raw_form, "CHUNK", 16)
+    monkeypatch.setattr(raw_form, "WRITE_BYTES", 16)
     write_graph(tmp_path, nodes=11)
     graph = find("tolokers", tmp_path).load()
     assert torch.equal(graph.features, torch.ones(11, 2))

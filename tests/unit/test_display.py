@@ -12,8 +12,7 @@ from rich.console import Console
 
 import unalike
 from unalike.options import options_of
-from unalike.reports.cell import Cell
-from unalike.reports.report import Report
+from unalike.reports.tables import ResultTable, StatisticCell
 
 WICKED = "<script>alert('x')</script>[bold]&"
 
@@ -65,7 +64,7 @@ def result(**changed):
 
 
 def report():
-    return Report(WICKED, {WICKED: {"edges": Cell(1, "1")}}, {})
+    return ResultTable(WICKED, {WICKED: {"edges": StatisticCell(1, "1")}}, {})
 
 
 def solution():

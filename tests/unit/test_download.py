@@ -10,9 +10,8 @@ import pytest
 from loopback import Site, serving
 
 from unalike import UserError
-from unalike.datasets.checksum import Checksum
-from unalike.datasets.fetching import clear_archives, fetch_file
-from unalike.datasets.remote import Remote
+from unalike.datasets.fetch import fetch_file, remove_archives
+from unalike.datasets.remote import Checksum, RemoteFile
 
 BODY = bytes(range(256)) * 4000
 NOW = (0.0, 0.0)
@@ -25,7 +24,7 @@ def site():
 
 
 def fetch(root: Path, *mirrors: str, path: str = "folder/file.bin"):
-    return fetch_file(Remote(path, mirrors), root, waits=NOW)
+    return fetch_file(RemoteFile(path, mirrors), root, waits=NOW)
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def known(monkeypatch):
     def know(body: bytes, path: str = "folder/file.bin") -> None:
         told = {path: Checksum(len(body), sha256(body).hexdigest())}
         monkeypatch.setattr(
-            "unalike.datasets.remote.known_checksums", lambda: told, raising=True
+            "unalike.datasets.remote.shipped_checksums", lambda: told, raising=True
         )
 
     return know
@@ -251,13 +250,13 @@ def test_a_file_inside_an_archive(tmp_path: Path, site: Site):
         archive.writestr("inner/two.csv", "2\n")
     address = site.put("/all.zip", packed.getvalue())
     files = [
-        Remote(f"{name}.csv", (f"{address}#inner/{name}.csv",))
+        RemoteFile(f"{name}.csv", (f"{address}#inner/{name}.csv",))
         for name in ("one", "two")
     ]
     got = [fetch_file(file, tmp_path, waits=NOW) for file in files]
     assert [file.place.read_text() for file in got] == ["1\n", "2\n"]
     assert len(site.asked) == 1
-    clear_archives(files, tmp_path)
+    remove_archives(files, tmp_path)
     assert left_over(tmp_path) == ["hashes.json", "one.csv", "two.csv"]
 
 
@@ -273,6 +272,6 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, site: Site, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unalike.datasets.fetching.fetch.pull", full)
+    monkeypatch.setattr("unalike.datasets.fetch.download", full)
     with pytest.raises(UserError, match=r"Cannot write .*No space left"):
         fetch(tmp_path, site.put("/file", BODY))

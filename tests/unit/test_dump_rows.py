@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unalike.wiki.dumps import unpacking
+from unalike.wiki.dumps import files
 from unalike.wiki.dumps.sql import SqlTable
 
 COLUMNS = {
@@ -54,8 +54,8 @@ def test_rows_come_back(folder, rows, piece):
     path = folder / "rows.sql"
     dump_files.pack(path, dump_files.table("things", COLUMNS, rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unpacking, "BLOCK", piece)
-        patch.setattr(unpacking, "PIECE", piece)
+        patch.setattr(files, "BLOCK_BYTES", piece)
+        patch.setattr(files, "READ_BYTES", piece)
         numbers, texts = read(path, text="title", length="note")
     assert texts == [as_bytes(row[3]) for row in rows]
     assert numbers == [
@@ -69,8 +69,8 @@ def written(rows):
 
 
 def test_long_texts_take_more_than_a_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacking, "BLOCK", 1 << 12)
-    monkeypatch.setattr(unpacking, "PIECE", 1 << 10)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(files, "READ_BYTES", 1 << 10)
     long = "'\\é" * (1 << 12)
     rows = [(1, 0, None, "short", None), (2, 0, None, long, long), (3, 0, 0.5, "", "")]
     path = dump_files.pack(tmp_path / "rows.sql.gz", written(rows))

@@ -7,7 +7,7 @@ import dump_files
 import pytest
 from children import child
 
-from unalike.wiki.collection import TABLES
+from unalike.wiki.collection import SCHEMAS
 from unalike.wiki.dumps import collect
 
 WIKI = {"A": ["B", "C", "Gone"], "B": ["A"], "C": "B", "D": ["C", "A"]}
@@ -46,7 +46,7 @@ def collect_and_die(dumps, out, stage):
 
 
 def content(folder):
-    return {name: (folder / f"{name}.parquet").read_bytes() for name in TABLES}
+    return {name: (folder / f"{name}.parquet").read_bytes() for name in SCHEMAS}
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wiki_proxy import fronting
 
-from unalike.wiki.collection import TABLES
+from unalike.wiki.api_client import CrawlPolicy
+from unalike.wiki.collection import SCHEMAS
 from unalike.wiki.crawl import crawl
 from unalike.wiki.dumps import collect
-from unalike.wiki.manners import Manners
 
-EAGER = Manners(rate=0.0, longest_wait=0.001)
+EAGER = CrawlPolicy(rate=0.0, longest_wait=0.001)
 WIKI = {
     "Hilbert space": ["Banach space", "Vector", "Hilbert space", "No such page"],
     "Banach space": ["Hilbert space", "Complete", "Talk:Vector", "Stefan's \\ lemma"],
@@ -86,8 +86,8 @@ def expected(wiki, ids, kept, start=None):
 
 
 def tables(folder):
-    found = {name: pq.read_table(folder / f"{name}.parquet") for name in TABLES}
-    assert all(found[name].schema == TABLES[name] for name in TABLES)
+    found = {name: pq.read_table(folder / f"{name}.parquet") for name in SCHEMAS}
+    assert all(found[name].schema == SCHEMAS[name] for name in SCHEMAS)
     rows = {
         name: [tuple(row.values()) for row in t.to_pylist()]
         for name, t in found.items()

@@ -9,13 +9,14 @@ from graphs import drawn, suiting
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unalike import Adjacency, Graph, UserError, open_graph, save_graph, store
-from unalike.filed_rows import FiledRows
+from unalike import Adjacency, Graph, UserError, open_graph, save_graph
+from unalike.data import store
+from unalike.data.memmap import FileBackedAdjacency
 
 
 @pytest.fixture(autouse=True)
 def every_graph_is_large(monkeypatch):
-    monkeypatch.setattr(store, "FILED_BYTES", 0)
+    monkeypatch.setattr(store, "FILE_BACKED_BYTES", 0)
 
 
 def weighted():
@@ -47,7 +48,7 @@ def pair(request, tmp_path_factory):
 def test_rows_are_those_of_the_graph(pair, chosen):
     graph, stored = pair
     ids = torch.tensor(chosen, dtype=torch.int64) % graph.num_nodes
-    assert isinstance(stored.graph.adjacency, FiledRows)
+    assert isinstance(stored.graph.adjacency, FileBackedAdjacency)
     found, wanted = stored.graph.rows(ids), graph.rows(ids)
     for part in ("adjacency", "features"):
         one, other = getattr(found, part), getattr(wanted, part)

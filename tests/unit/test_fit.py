@@ -9,17 +9,16 @@ import torch
 from graphs import HAND_DRAWN, suiting, tasks_of
 
 from unalike import Metric, UserError
+from unalike.data.metrics import ACCURACY, cross_entropy
 from unalike.methods import METHODS
-from unalike.methods.layers.dropout import Dropout
+from unalike.methods.base import TrainedMethod, solve_stack
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
-from unalike.methods.method import Trained, solve_stack
-from unalike.metrics import ACCURACY, cross_entropy
-from unalike.training import fit as loop
-from unalike.training import plan as plans
-from unalike.training import scoring
-from unalike.training.network import Table
-from unalike.training.plan import Plan, show_labels
+from unalike.nn.dropout import Dropout
+from unalike.nn.module import SparseWeightSpec
+from unalike.training import loop, step
+from unalike.training import masks as plans
+from unalike.training.masks import RowPlan, merged_labels
 from unalike.training.settings import Training
 from unalike.training.stack import Stack
 
@@ -38,8 +37,8 @@ class Listener:
 
 
 def plan_of(method, tasks):
-    graph = show_labels(tasks)
-    return Plan.of(method.network(graph), tasks, graph)
+    graph = merged_labels(tasks)
+    return RowPlan.of(method.network(graph), tasks, graph)
 
 
 def test_only_train_and_valid_rows_are_needed():
@@ -90,8 +89,8 @@ def test_runs_that_share_rows_or_read_the_batch_are_graded_together():
     tasks = tasks_of(suiting(), 6)
     assert plan_of(LINK(), tasks[:1] * 6).own is None
     assert plan_of(LINKX(), tasks).own is None
-    graph = show_labels(tasks)
-    assert Plan.of(LINK().network(graph), tasks, graph, every_row=True).own is None
+    graph = merged_labels(tasks)
+    assert RowPlan.of(LINK().network(graph), tasks, graph, every_row=True).own is None
 
 
 @pytest.mark.parametrize("name", ["link", "linkx", "mlp", "link-concat"])
@@ -101,7 +100,7 @@ def test_own_rows_give_the_grades_of_shared_ones(name, monkeypatch):
     method = METHODS[name](training=Training(epochs=8), **drops)
     assert plan_of(method, tasks).own
     own = solve_stack([method] * 6, tasks)
-    monkeypatch.setattr(plans, "WORTH", float("inf"))
+    monkeypatch.setattr(plans, "MIN_SAVING", float("inf"))
     assert plan_of(method, tasks).own is None
     shared = solve_stack([method] * 6, tasks)
     for found, wanted in zip(own, shared, strict=True):
@@ -121,8 +120,8 @@ def test_learning_and_grading_rows_are_views_of_the_same():
 
 def test_every_row_on_demand():
     tasks = tasks_of(suiting())
-    graph = show_labels(tasks)
-    plan = Plan.of(LINK().network(graph), tasks, graph, every_row=True)
+    graph = merged_labels(tasks)
+    plan = RowPlan.of(LINK().network(graph), tasks, graph, every_row=True)
     assert plan.grade.num_nodes == 300
     assert int(plan.grade_weight.sum()) == len(tasks[0].valid)
 
@@ -172,7 +171,7 @@ def test_scoring_piece_by_piece_changes_nothing(monkeypatch):
     (task,) = tasks_of(suiting())
     method = LINKX(layers=2, training=Training(epochs=3))
     whole = method.solve(task).scores
-    monkeypatch.setitem(scoring.NUMBERS_AT_ONCE, "cpu", 160 * 7)
+    monkeypatch.setitem(step.MAX_NUMEL, "cpu", 160 * 7)
     torch.testing.assert_close(method.solve(task).scores, whole)
 
 
@@ -195,8 +194,8 @@ THREADS = """
 import torch
 torch.set_num_threads(1)
 torch.rand(9).sum()
-from unalike.kernels import cpu
-from unalike.kernels.update import Step, Weights
+from unalike.nn.sparse import cpu
+from unalike.nn.optim import Step, Weights
 weights = Weights.fresh(torch.zeros(2, 1, 2), half=False)
 step = Step(torch.ones(1), *torch.ones(2, 1), torch.ones(1) > 0)
 cpu.adamw(weights, torch.ones(2, 1, 2), step)
@@ -238,7 +237,7 @@ def test_one_run_that_does_not_fit_is_told(held, words, monkeypatch):
         raise torch.OutOfMemoryError
 
     monkeypatch.setattr(loop, "_fit", full)
-    monkeypatch.setattr(loop, "held_by_others", lambda device: held)
+    monkeypatch.setattr(loop, "memory_used_by_others", lambda device: held)
     with pytest.raises(UserError, match=f"too little memory for one.*{words}"):
         LINK().solve(tasks_of(suiting())[0])
 
@@ -256,7 +255,7 @@ def test_one_run_goes_on_when_others_let_go_of_memory(monkeypatch):
     method = LINK(training=Training(epochs=2))
     wanted = method.solve(task)
     monkeypatch.setattr(loop, "_fit", full_at_first)
-    monkeypatch.setattr(loop, "outlast_others", lambda *_: True)
+    monkeypatch.setattr(loop, "wait_for_memory", lambda *_: True)
     torch.testing.assert_close(method.solve(task).scores, wanted.scores)
 
 
@@ -285,16 +284,19 @@ def test_dropout_keeps_the_mean_and_rests_outside_training():
 
 def test_tables_are_drawn_like_linear_maps():
     torch.manual_seed(0)
-    for table, inputs in ((Table(400, 30), 400), (Table(100, 30, fan_in=900), 900)):
+    for table, inputs in (
+        (SparseWeightSpec(400, 30), 400),
+        (SparseWeightSpec(100, 30, fan_in=900), 900),
+    ):
         weight, offset = (part.detach() for part in table.draw())
         assert weight.shape == (table.inputs, 30)
         for part in (weight, offset):
             assert 0.8 / inputs**0.5 < float(part.abs().max()) <= 1 / inputs**0.5
-    assert Table(0, 3).draw()[0].shape == (0, 3)
+    assert SparseWeightSpec(0, 3).draw()[0].shape == (0, 3)
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, kind in METHODS.items() if issubclass(kind, Trained)]
+    "name", [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
 )
 def test_networks_lie_side_by_side_unchanged(name):
     graph = HAND_DRAWN["star"]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unalike import ImportOptions, import_graph, open_graph, verify_graph
-from unalike.importing import edges, parquet, placing, text
+from unalike.importing import csr, readers
 from unalike.importing.ids import IdIndex
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -33,11 +33,11 @@ def edge_lists():
 def small_pieces():
     """Cut the work so small that a few edges meet every border between pieces."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(edges, "CHUNK", 3)
-        patch.setattr(placing, "BLOCK", 4)
-        patch.setattr(parquet, "VALUES", 8)
-        patch.setattr(parquet, "FEWEST", 4)
-        patch.setattr(text, "BLOCK", 64)
+        patch.setattr(csr, "READ_PAIRS", 3)
+        patch.setattr(csr, "MAX_BLOCK_NNZ", 4)
+        patch.setattr(readers, "PARQUET_BATCH_VALUES", 8)
+        patch.setattr(readers, "PARQUET_MIN_ROWS", 4)
+        patch.setattr(readers, "CSV_BLOCK_BYTES", 64)
         yield
 
 

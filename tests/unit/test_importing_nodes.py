@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unalike import ImportOptions, UserError, import_graph, open_graph
-from unalike.adjacency import Adjacency
-from unalike.importing import parquet, text
-from unalike.importing.encoding import Encoder
-from unalike.importing.tables import open_tables
+from unalike.data.adjacency import Adjacency
+from unalike.importing import readers
+from unalike.importing.api import FeatureEncoder
+from unalike.importing.readers import open_tables
 
 DAY = datetime.date(1970, 1, 11)
 
@@ -173,7 +173,7 @@ def test_every_kind_of_column_becomes_features(tmp_path, edges, ending):
 
 def test_the_encoder_of_a_graph_encodes_nodes_that_come_later(tmp_path, edges):
     stored, _ = load(tmp_path, edges, COLUMNS, "csv")
-    encoder = Encoder.from_about(stored.about["feature_columns"])
+    encoder = FeatureEncoder.from_about(stored.about["feature_columns"])
     later = write(
         tmp_path / "later.parquet", {**COLUMNS, "town": ["Rome", "Oslo", None]}
     )
@@ -219,7 +219,7 @@ def test_features_are_sparse_where_that_is_smaller(tmp_path, edges):
 
 
 def test_a_column_may_show_its_kind_late(tmp_path, edges, monkeypatch):
-    monkeypatch.setattr(text, "BLOCK", 48)
+    monkeypatch.setattr(readers, "CSV_BLOCK_BYTES", 48)
     ids = ["a", "b", "c", *(f"node-{place}" for place in range(40))]
     late = ["true"] * 10 + ["7"] * 20 + ["word"] * 13
     numbers = ["1"] * 42 + ["2.5"]
@@ -286,9 +286,9 @@ def test_any_node_table_is_the_same_from_csv_and_parquet(columns):
     size = len(columns["word"])
     columns = {"id": list(range(size)), **{name: columns[name] for name in VALUES}}
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "BLOCK", 128)
-        patch.setattr(parquet, "FEWEST", 3)
-        patch.setattr(parquet, "VALUES", 1)
+        patch.setattr(readers, "CSV_BLOCK_BYTES", 128)
+        patch.setattr(readers, "PARQUET_MIN_ROWS", 3)
+        patch.setattr(readers, "PARQUET_BATCH_VALUES", 1)
         folder = Path(name)
         edges = write(folder / "edges.csv", {"u": [0], "v": [0]})
         stored, _ = load(folder, edges, columns, "csv")

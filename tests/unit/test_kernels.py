@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from unalike import Adjacency
-from unalike.kernels import cpu, plain
-from unalike.kernels.loops import loops
-from unalike.kernels.update import Step, Weights
+from unalike.data.csr import diagonal
+from unalike.nn import cpu, reference
+from unalike.nn.optim import AdamWState, AdamWStep
 
 PARTS = ("now", "first", "second", "best")
 
@@ -39,12 +39,14 @@ def test_gather(width, kind, weighted):
     dense, offset = torch.randn(14, width).to(kind), torch.randn(width).to(kind)
     tolerance = {"rtol": 2**-7, "atol": 1e-5} if kind == torch.bfloat16 else {}
     for given in ((), (offset,)):
-        found, wanted = (kernel.gather(rows, dense, *given) for kernel in (cpu, plain))
+        found, wanted = (
+            kernel.gather(rows, dense, *given) for kernel in (cpu, reference)
+        )
         assert found.dtype == kind
         torch.testing.assert_close(found, wanted, **tolerance)
 
 
-@pytest.mark.parametrize("kernels", [cpu, plain])
+@pytest.mark.parametrize("kernels", [cpu, reference])
 def test_gather_writes_where_it_is_told(kernels):
     rows, dense = random_rows((9, 14), weighted=True), torch.randn(14, 4)
     out = torch.full((9, 4), torch.nan)
@@ -60,7 +62,7 @@ def test_take(ids, kind, weighted):
     rows = random_rows((9, 14), weighted=weighted)
     rows = replace(rows, columns=rows.columns.to(kind))
     ids = torch.tensor(list(ids), dtype=torch.int64)
-    for kernels in (cpu, plain):
+    for kernels in (cpu, reference):
         starts, columns, width, values = kernels.take(rows, ids)
         assert width == rows.width
         assert columns.dtype == kind
@@ -68,7 +70,7 @@ def test_take(ids, kind, weighted):
         assert torch.equal(taken.to_dense(), rows.to_dense()[ids])
 
 
-@pytest.mark.parametrize("kernels", [cpu, plain])
+@pytest.mark.parametrize("kernels", [cpu, reference])
 @pytest.mark.parametrize("wrong", [9, -10])
 def test_take_refuses_rows_that_are_not_there(kernels, wrong):
     with pytest.raises(IndexError):
@@ -89,7 +91,7 @@ def test_rows_are_taken_in_several_threads_at_once():
 
 
 def stacked(rows, runs, width, *, half):
-    weights = Weights.fresh(torch.randn(rows, runs, width), half=half)
+    weights = AdamWState.fresh(torch.randn(rows, runs, width), half=half)
     weights.first.normal_()
     weights.second.uniform_(0.1, 1)
     weights.best.normal_()
@@ -98,7 +100,7 @@ def stacked(rows, runs, width, *, half):
 
 def copied(weights):
     parts = vars(weights).items()
-    return Weights(
+    return AdamWState(
         **{name: None if part is None else part.clone() for name, part in parts}
     )
 
@@ -106,7 +108,7 @@ def copied(weights):
 def some_step(runs):
     count = torch.tensor([3.0], dtype=torch.float64)
     improved = torch.arange(runs) % 2 == 0
-    return Step(count, torch.rand(runs) / 10, torch.rand(runs), improved)
+    return AdamWStep(count, torch.rand(runs) / 10, torch.rand(runs), improved)
 
 
 def assert_same(found, wanted):
@@ -126,7 +128,7 @@ def test_adamw(width, runs, half):
     before = weights.now.clone()
     kept = weights.best.clone()
     cpu.adamw(weights, slope, step)
-    plain.adamw(same, slope, step)
+    reference.adamw(same, slope, step)
     assert_same(weights, same)
     better = step.improved
     assert torch.equal(weights.best[:, better], before[:, better])
@@ -140,15 +142,15 @@ def test_gather_adamw(runs, half, weighted):
     rows = random_rows((12, 20), weighted=weighted)
     weights, step = stacked(12, runs, 5, half=half), some_step(runs)
     slope, same = torch.randn(20, runs, 5), copied(weights)
-    cpu.gather_adamw(weights, rows, slope, step)
-    plain.gather_adamw(same, rows, slope, step)
+    cpu.spmm_adamw(weights, rows, slope, step)
+    reference.spmm_adamw(same, rows, slope, step)
     assert_same(weights, same)
 
 
-@pytest.mark.parametrize("kernels", [cpu, plain])
+@pytest.mark.parametrize("kernels", [cpu, reference])
 def test_steps_are_those_of_torch(kernels):
     rates, decays = torch.tensor([0.1, 0.003]), torch.tensor([0.0, 0.5])
-    weights = Weights.fresh(torch.randn(6, 2, 4), half=False)
+    weights = AdamWState.fresh(torch.randn(6, 2, 4), half=False)
     runs = [weights.now[:, run].clone().requires_grad_() for run in range(2)]
     optimisers = [
         torch.optim.AdamW([run], lr=float(rate), weight_decay=float(decay))
@@ -157,7 +159,7 @@ def test_steps_are_those_of_torch(kernels):
     for count in range(1, 8):
         slope = torch.randn(6, 2, 4)
         improved = torch.tensor([count == 3, False])
-        step = Step(torch.tensor([count]), rates, decays, improved)
+        step = AdamWStep(torch.tensor([count]), rates, decays, improved)
         kernels.adamw(weights, slope, step)
         for place, (run, optimiser) in enumerate(zip(runs, optimisers, strict=True)):
             run.grad = slope[:, place].clone()
@@ -174,7 +176,7 @@ def test_loops(size, weighted):
     source, target = dense.nonzero().T
     values = dense[source, target] if weighted else None
     rows = Adjacency.from_edges(source, target, shape=(size, size), values=values)
-    assert torch.equal(loops(rows), rows.to_dense().diagonal())
+    assert torch.equal(diagonal(rows), rows.to_dense().diagonal())
 
 
 @pytest.mark.parametrize("parts", [None, 1, 3])
@@ -190,7 +192,7 @@ def test_induced(ids, wide, weighted, parts):
     wanted = rows.to_dense()[ids][:, ids]
     if part is not None:
         wanted *= part[:, None] == part
-    for kernels in (cpu, plain):
+    for kernels in (cpu, reference):
         cut = kernels.induced(rows, ids, part)
         assert torch.equal(Adjacency(*cut).to_dense(), wanted)
         assert cut.columns.dtype == rows.columns.dtype

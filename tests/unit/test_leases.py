@@ -7,44 +7,44 @@ from threading import Barrier
 import pytest
 from children import child
 
-from unalike.experiments.leases import Holder, Leases, num_held
-from unalike.experiments.results import Results
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.leases import Leases, WorkerId, count_active
 
 
 @pytest.fixture
 def shared(shared_url):
-    kept = Results.open(shared_url)
+    kept = ResultsDatabase.open(shared_url)
     yield kept
     kept.close()
 
 
 def test_a_lease_is_held_by_one_until_it_ends(shared):
     ours = Leases(shared.engine, 60.0)
-    theirs = Leases(shared.engine, 60.0, Holder("elsewhere", 1, "x"))
+    theirs = Leases(shared.engine, 60.0, WorkerId("elsewhere", 1, "x"))
     assert ours.take(["run"])
     assert not theirs.take(["run"])
     theirs.give_back()
     assert not theirs.take(["run"])
     ours.give_back()
     assert theirs.take(["run"])
-    assert num_held(shared.engine) == 1
+    assert count_active(shared.engine) == 1
 
 
 def test_runs_are_taken_together_or_not_at_all(shared):
     ours = Leases(shared.engine, 60.0)
-    theirs = Leases(shared.engine, 60.0, Holder("elsewhere", 1, "x"))
+    theirs = Leases(shared.engine, 60.0, WorkerId("elsewhere", 1, "x"))
     assert ours.take(["first", "second"])
     assert not theirs.take(["second", "third"])
     assert theirs.of_others() == {"first", "second"}
     assert theirs.take(["third"])
-    assert num_held(shared.engine) == 3
+    assert count_active(shared.engine) == 3
     ours.give_back()
     assert ours.of_others() == {"third"}
 
 
 def test_of_many_who_ask_at_once_one_gets_the_runs(shared):
     asking = [
-        Leases(shared.engine, 60.0, Holder("elsewhere", i, "x")) for i in range(4)
+        Leases(shared.engine, 60.0, WorkerId("elsewhere", i, "x")) for i in range(4)
     ]
     ready = Barrier(len(asking))
 
@@ -60,18 +60,18 @@ def test_of_many_who_ask_at_once_one_gets_the_runs(shared):
 
 
 def test_a_lease_that_nobody_renews_runs_out(shared):
-    silent = Leases(shared.engine, 0.05, Holder("elsewhere", 1, "x"))
+    silent = Leases(shared.engine, 0.05, WorkerId("elsewhere", 1, "x"))
     ours = Leases(shared.engine, 60.0)
     assert silent.take(["run"])
     time.sleep(0.1)
     assert ours.take(["run"])
     silent.renew()
     silent.give_back()
-    assert num_held(shared.engine) == 1
+    assert count_active(shared.engine) == 1
 
 
 def test_a_lease_is_renewed_while_its_holder_lives(results):
-    alive = Leases(results.engine, 0.3, Holder("elsewhere", 1, "x"))
+    alive = Leases(results.engine, 0.3, WorkerId("elsewhere", 1, "x"))
     ours = Leases(results.engine, 60.0)
     assert alive.take(["run"])
     with alive.kept():
@@ -88,7 +88,7 @@ def nothing():
 def test_the_lease_of_a_process_that_is_gone_is_free_at_once(results):
     gone = child(nothing)
     gone.join()
-    here = Holder.here()
-    dead = Leases(results.engine, 600.0, Holder(here.host, gone.pid, "x"))
+    here = WorkerId.here()
+    dead = Leases(results.engine, 600.0, WorkerId(here.host, gone.pid, "x"))
     assert dead.take(["run"])
     assert Leases(results.engine, 60.0).take(["run"])

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from unalike.experiments import machine
+from unalike import device as devices
 
 AUTHOR = ["-c", "user.name=a", "-c", "user.email=a@b"]
 
@@ -14,10 +14,10 @@ def tree(tmp_path, monkeypatch):
     place = tmp_path / "src" / "unalike" / "experiments" / "machine.py"
     place.parent.mkdir(parents=True)
     place.write_text("")
-    monkeypatch.setattr(machine, "__file__", str(place))
-    machine.commit.cache_clear()
+    monkeypatch.setattr(devices, "__file__", str(place))
+    devices.commit.cache_clear()
     yield tmp_path
-    machine.commit.cache_clear()
+    devices.commit.cache_clear()
 
 
 def git(tree, *words):
@@ -27,7 +27,7 @@ def git(tree, *words):
 
 
 def test_an_installed_package_has_no_commit(tree):
-    assert machine.commit() == ""
+    assert devices.commit() == ""
 
 
 def test_files_that_differ_from_the_commit_are_told(tree):
@@ -36,10 +36,10 @@ def test_files_that_differ_from_the_commit_are_told(tree):
     git(tree, "commit", "-m", "first")
     git(tree, "tag", "-a", "v1", "-m", "one")
     first = git(tree, "rev-parse", "HEAD")
-    assert machine.commit() == first
-    machine.commit.cache_clear()
+    assert devices.commit() == first
+    devices.commit.cache_clear()
     (tree / "src" / "unalike" / "experiments" / "machine.py").write_text("changed")
-    assert machine.commit() == f"{first}+changes"
+    assert devices.commit() == f"{first}+changes"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def cards(monkeypatch):
         "set_device": lambda device: taken.append(device),
         "set_per_process_memory_fraction": lambda share, device: taken.append(share),
     }.items():
-        monkeypatch.setattr(machine.torch.cuda, name, answer)
+        monkeypatch.setattr(devices.torch.cuda, name, answer)
     return taken
 
 
@@ -66,17 +66,17 @@ def cards(monkeypatch):
     ],
 )
 def test_processes_share_cards(device, job, jobs, own, share, cards):
-    assert machine.share_device(device, job, jobs) == own
-    assert cards == [own, pytest.approx(share * machine.COUNTED)]
+    assert devices.device_of_worker(device, job, jobs) == own
+    assert cards == [own, pytest.approx(share * devices.TORCH_MEMORY_SHARE)]
 
 
 def test_processes_share_no_memory_of_a_processor(cards):
-    assert machine.share_device("cpu", 1, 2) == "cpu"
+    assert devices.device_of_worker("cpu", 1, 2) == "cpu"
     assert not cards
 
 
 def test_programs_are_loaded_for_the_card_that_was_chosen(cards):
-    assert machine.choose_device("cuda") == "cuda"
+    assert devices.choose_device("cuda") == "cuda"
     assert not cards
-    assert machine.choose_device("cuda:1") == "cuda:1"
+    assert devices.choose_device("cuda:1") == "cuda:1"
     assert cards == ["cuda:1"]

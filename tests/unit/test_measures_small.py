@@ -7,9 +7,8 @@ import torch
 
 from unalike import Graph, UserError, measure, open_graph, save_graph
 from unalike.measures import Convention, paper_conventions
-from unalike.measures.convention import BOTH_WAYS
-from unalike.measures.degrees import degree_counts
-from unalike.measures.view import View
+from unalike.measures.conventions import UNDIRECTED
+from unalike.measures.edge_statistics import GraphView, degree_histogram
 
 
 def small(pairs, labels, *, directed=False):
@@ -82,14 +81,14 @@ def test_two_hop_neighbours_are_exactly_two_steps_away():
 
 
 def test_large_graphs_are_sampled_with_a_standard_error(monkeypatch):
-    monkeypatch.setattr("unalike.measures.two_hop.EXACT", 100)
-    monkeypatch.setattr("unalike.measures.two_hop.SAMPLE", 200)
+    monkeypatch.setattr("unalike.measures.two_hop.MAX_EXACT_NODES", 100)
+    monkeypatch.setattr("unalike.measures.two_hop.SAMPLE_SIZE", 200)
     draw = torch.Generator().manual_seed(0)
     ends = torch.randint(400, (2, 1200), generator=draw)
     labels = torch.randint(2, (400,), generator=draw)
     graph = Graph.from_edges(*ends, num_nodes=400, labels=labels)
     sampled = measure(graph, only=["two_hop_node_homophily"])
-    monkeypatch.setattr("unalike.measures.two_hop.EXACT", 1000)
+    monkeypatch.setattr("unalike.measures.two_hop.MAX_EXACT_NODES", 1000)
     exact = measure(graph, only=["two_hop_node_homophily"])
     error = sampled["two_hop_node_homophily_standard_error"]
     assert 0 < error < 0.02
@@ -128,7 +127,7 @@ def test_a_mapped_graph_gives_the_same_numbers(tmp_path):
 
 def test_the_degree_is_the_length_of_a_row():
     graph = small([(0, 1), (0, 2)], [0, 0, 0, 0], directed=True)
-    degrees, counts = degree_counts(View.of(graph, BOTH_WAYS))
+    degrees, counts = degree_histogram(GraphView.of(graph, UNDIRECTED))
     assert degrees.tolist() == [0, 1, 2]
     assert counts.tolist() == [1, 2, 1]
 

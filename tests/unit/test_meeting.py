@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from torch.distributed import DistStoreError, TCPStore
 
-from unalike.training.meeting import follow, lead
+from unalike.training.distributed import announce, wait_for_leader
 
 SECOND = timedelta(seconds=1)
 
@@ -25,10 +25,12 @@ def met(server, *, late):
 
     def come_last():
         time.sleep(late)
-        return lead(own(), 3)
+        return announce(own(), 3)
 
     with ThreadPoolExecutor() as pool:
-        others = [pool.submit(follow, own(), rank, 10 * SECOND) for rank in (1, 2)]
+        others = [
+            pool.submit(wait_for_leader, own(), rank, 10 * SECOND) for rank in (1, 2)
+        ]
         first = pool.submit(come_last)
         return {one.result() for one in (first, *others)}
 
@@ -43,6 +45,6 @@ def test_all_know_the_same_name_and_none_of_an_earlier_meeting(store, late):
 def test_nobody_waits_for_ever(store):
     store.set("leader", "who left")
     with pytest.raises(DistStoreError, match="did not come"):
-        follow(store, 1, timedelta(seconds=0.2))
+        wait_for_leader(store, 1, timedelta(seconds=0.2))
     with pytest.raises(DistStoreError, match=r"wait timeout|Timeout|timed out"):
-        lead(store, 2)
+        announce(store, 2)

@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from unalike import control_groups, memory
-from unalike.memory import (
-    LEDGERS,
-    Ledger,
+from unalike import system
+from unalike.progress import NO_PROGRESS
+from unalike.system import (
+    CGROUP_MEMORY,
+    CgroupMemory,
     free_memory,
-    held_by_others,
-    outlast_others,
+    memory_used_by_others,
+    wait_for_memory,
 )
-from unalike.progress import SILENT
 
 GIB = 2**30
 
@@ -19,8 +19,8 @@ GIB = 2**30
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     (tmp_path / "meminfo").write_text(f"MemAvailable: {8 * GIB // 1024} kB\n")
-    monkeypatch.setattr(memory, "MACHINE", tmp_path / "meminfo")
-    monkeypatch.setattr(control_groups, "OWN", tmp_path / "cgroup")
+    monkeypatch.setattr(system, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(system, "PROC_CGROUP", tmp_path / "cgroup")
     return tmp_path
 
 
@@ -39,11 +39,11 @@ def test_a_machine_without_groups(machine):
     assert left() == 8 * GIB
 
 
-@pytest.mark.parametrize("controllers", sorted(LEDGERS))
+@pytest.mark.parametrize("controllers", sorted(CGROUP_MEMORY))
 def test_a_job_inside_a_container(controllers, machine, monkeypatch):
-    names = LEDGERS[controllers]
-    ledger = Ledger(machine / "groups", names.limit, names.used, names.idle)
-    monkeypatch.setattr(memory, "LEDGERS", {controllers: ledger})
+    names = CGROUP_MEMORY[controllers]
+    ledger = CgroupMemory(machine / "groups", names.limit, names.used, names.idle)
+    monkeypatch.setattr(system, "CGROUP_MEMORY", {controllers: ledger})
     (machine / "cgroup").write_text(f"7:{controllers}:/job/step\n3:cpu:/\n")
     assert left() == 8 * GIB
     keep_ledger(
@@ -79,13 +79,13 @@ def card(monkeypatch):
 def test_a_process_has_what_is_free_and_what_it_holds_in_reserve(card):
     card.update(free=60 * GIB, reserved=30 * GIB, allocated=10 * GIB)
     assert free_memory(CARD) == 80 * GIB
-    assert held_by_others(CARD) == 10 * GIB
+    assert memory_used_by_others(CARD) == 10 * GIB
 
 
 def test_a_process_has_no_more_than_its_share(card):
     card.update(free=60 * GIB, reserved=20 * GIB, allocated=20 * GIB, share=0.5)
     assert free_memory(CARD) == 30 * GIB
-    assert held_by_others(CARD) == 0
+    assert memory_used_by_others(CARD) == 0
 
 
 @pytest.mark.parametrize(
@@ -100,18 +100,18 @@ def test_memory_is_waited_for_while_others_hold_much_of_it(
     def pass_time(_):
         card["free"] = (later.pop(0) if later else 0) * GIB
 
-    monkeypatch.setattr(memory, "PATIENCE_SECONDS", 0.05)
-    monkeypatch.setattr(memory.time, "sleep", pass_time)
-    assert outlast_others(CARD, SILENT) == succeeds
+    monkeypatch.setattr(system, "TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(system.time, "sleep", pass_time)
+    assert wait_for_memory(CARD, NO_PROGRESS) == succeeds
     assert not later
 
 
 def test_little_that_others_hold_is_not_waited_for(card, monkeypatch):
     card["free"] = 96 * GIB
-    assert held_by_others(CARD) == 0
-    monkeypatch.setattr(memory.time, "sleep", lambda _: pytest.fail("waited"))
-    assert not outlast_others(CARD, SILENT)
+    assert memory_used_by_others(CARD) == 0
+    monkeypatch.setattr(system.time, "sleep", lambda _: pytest.fail("waited"))
+    assert not wait_for_memory(CARD, NO_PROGRESS)
 
 
 def test_nobody_else_holds_the_memory_of_a_processor():
-    assert held_by_others(torch.device("cpu")) == 0
+    assert memory_used_by_others(torch.device("cpu")) == 0

@@ -16,10 +16,10 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from unalike import LINKX, MLP, Model, Training, UserError, load_model
-from unalike.models import file
-from unalike.models.explanation import explain
-from unalike.models.learning import learn
-from unalike.models.names import names_of, own_names, tensors_of
+from unalike.inference import model_file
+from unalike.inference.explain import explain
+from unalike.inference.model import custom_ids, fit_model
+from unalike.inference.model_file import ids_from_tensors, ids_to_tensors
 
 QUICK = Training(epochs=4)
 
@@ -27,7 +27,7 @@ QUICK = Training(epochs=4)
 def trained(method=None, **graph):
     (task,) = tasks_of(suiting(nodes=60, **graph))
     method = method or LINKX(hidden=4, training=QUICK)
-    return learn(method, task)[0]
+    return fit_model(method, task)[0]
 
 
 @pytest.fixture
@@ -97,12 +97,12 @@ def test_a_header_that_promises_much_is_refused(tmp_path):
 def rewritten(path, change):
     """The file with a changed description, its digest made right again."""
     with safe_open(path, "pt") as opened:
-        about = json.loads(opened.metadata()[file.ABOUT])
+        about = json.loads(opened.metadata()[model_file.ABOUT])
     tensors = load_file(path)
-    del about[file.DIGEST]
+    del about[model_file.DIGEST]
     change(about, tensors)
-    about[file.DIGEST] = file._digest(about, tensors)
-    save_file(tensors, path, {file.ABOUT: json.dumps(about)})
+    about[model_file.DIGEST] = model_file._checksum(about, tensors)
+    save_file(tensors, path, {model_file.ABOUT: json.dumps(about)})
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_a_method_of_ones_own_is_not_saved(tmp_path):
     ],
 )
 def test_names_come_back(names):
-    assert names_of(tensors_of(names)).to_pylist() == names.to_pylist()
-    assert own_names(names) is names
-    assert own_names(pa.array(range(3))) is None
+    assert ids_from_tensors(ids_to_tensors(names)).to_pylist() == names.to_pylist()
+    assert custom_ids(names) is names
+    assert custom_ids(pa.array(range(3))) is None
 
 
 def test_neighbours_are_found_by_the_users_own_ids():

@@ -7,8 +7,8 @@ from sweeps import outcome, small_agenda, stored, swept
 from unalike import UserError
 from unalike.experiments import database
 from unalike.experiments import worker as workers
-from unalike.experiments.leases import Holder, Leases, num_held
-from unalike.experiments.results import Results
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.leases import Leases, WorkerId, count_active
 from unalike.experiments.sweep import sweep
 
 
@@ -22,7 +22,7 @@ def test_a_sweep_waits_for_a_server_that_went_away(server, tmp_path, monkeypatch
     agenda = small_agenda(stored(tmp_path))
     expected = f"sqlite:///{tmp_path / 'expected.db'}"
     swept(agenda, expected)
-    run_together, said = workers.run_together, []
+    run_together, said = workers.run_stack, []
 
     def then_gone(*told, **how):
         found = run_together(*told, **how)
@@ -34,7 +34,7 @@ def test_a_sweep_waits_for_a_server_that_went_away(server, tmp_path, monkeypatch
         said.append(what)
         server.start()
 
-    monkeypatch.setattr(workers, "run_together", then_gone)
+    monkeypatch.setattr(workers, "run_stack", then_gone)
     told = sweep(agenda, server.url, remark=back)
     assert (told["done"], told["failed"]) == (len(agenda.keys), 0)
     assert outcome(server.url) == outcome(expected)
@@ -47,7 +47,7 @@ def test_a_sweep_waits_for_a_server_that_went_away(server, tmp_path, monkeypatch
 @pytest.fixture
 def leases(server):
     """Leases of an empty database."""
-    with Results.open(server.url) as results:
+    with ResultsDatabase.open(server.url) as results:
         with results.engine.begin() as connection:
             connection.exec_driver_sql("delete from run_leases")
         yield Leases(results.engine)
@@ -56,13 +56,13 @@ def leases(server):
 def test_a_lease_whose_taking_was_not_confirmed_is_still_ours(leases):
     assert leases.take(["run"])
     assert leases.take(["run"])
-    assert not Leases(leases.engine, holder=Holder("far", 1, "away")).take(["run"])
-    assert num_held(leases.engine) == 1
+    assert not Leases(leases.engine, holder=WorkerId("far", 1, "away")).take(["run"])
+    assert count_active(leases.engine) == 1
 
 
 def test_a_server_that_stays_away_is_given_up_in_one_line(server, leases, monkeypatch):
-    monkeypatch.setattr(database, "AWAY_SECONDS", 0.0)
-    monkeypatch.setattr(database, "TRY_SECONDS", 0.0)
+    monkeypatch.setattr(database, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(database, "RETRY_INTERVAL", 0.0)
     server.stop()
     try:
         with pytest.raises(UserError, match="The database is still away") as caught:
@@ -80,11 +80,11 @@ def test_who_is_stopped_does_not_wait_for_a_server(server, leases):
         leases.let_go()
     finally:
         server.start()
-    assert num_held(leases.engine) == 1
+    assert count_active(leases.engine) == 1
     leases.let_go()
-    assert num_held(leases.engine) == 0
+    assert count_active(leases.engine) == 0
 
 
 def test_a_mistake_is_no_outage(server):
     with pytest.raises(UserError, match="cannot be opened"):
-        Results.open(server.url.replace("/postgres?", "/no-such-database?"))
+        ResultsDatabase.open(server.url.replace("/postgres?", "/no-such-database?"))

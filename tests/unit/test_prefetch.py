@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unalike.batchings.prefetch import Prefetch
+from unalike.parallel import Prefetch
 
 
 @pytest.fixture(autouse=True)
@@ -123,8 +123,8 @@ def test_waiting_is_counted_and_work_is_not():
 
     waiting = Prefetch(slow())
     assert list(waiting) == [0, 1, 2]
-    assert waiting.waited > 0.04
+    assert waiting.wait_seconds > 0.04
     working = Prefetch(range(3))
     for _ in working:
         time.sleep(0.02)
-    assert working.waited < waiting.waited
+    assert working.wait_seconds < waiting.wait_seconds

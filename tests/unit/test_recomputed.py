@@ -7,9 +7,9 @@ import torch
 from graphs import suiting, tasks_of
 
 from unalike import GCNII, Training
+from unalike.data.metrics import ACCURACY
 from unalike.methods import gcnii
-from unalike.methods.method import solve_stack
-from unalike.metrics import ACCURACY
+from unalike.methods.base import solve_stack
 
 close = torch.testing.assert_close
 

@@ -8,13 +8,12 @@ import pytest
 import torch
 
 from unalike import Graph, UserError, datasets, save_graph
-from unalike.measures.words import in_words
-from unalike.reports.canvas import check_path, keep
-from unalike.reports.cell import Cell
-from unalike.reports.figures import FIGURES
-from unalike.reports.plain import plain
-from unalike.reports.report import FORMATS, Report
-from unalike.reports.statistics import TABLES, published
+from unalike.formatting import json_safe
+from unalike.measures.interpretation import interpret
+from unalike.reports.dataset_tables import TABLES, read_published
+from unalike.reports.paper_figures import FIGURES
+from unalike.reports.plotting import check_figure_path, save_figure
+from unalike.reports.tables import FORMATS, ResultTable, StatisticCell
 
 GRAPH = Graph.from_edges(
     torch.tensor([0, 0, 1, 2]),
@@ -28,15 +27,15 @@ GRAPH = Graph.from_edges(
 @pytest.mark.parametrize(
     ("cell", "deviates", "text"),
     [
-        (Cell(0.2312, ".23"), False, "0.23 (0.23)"),
-        (Cell(0.236, ".23"), True, "0.24* (0.23)"),
-        (Cell(932, "931"), True, "932* (931)"),
-        (Cell(1362229, "1362229"), False, "1,362,229 (1,362,229)"),
-        (Cell(None, ".470"), False, "no data (0.470)"),
-        (Cell(0.336, ".341", error=0.01), False, "0.336 (0.341)"),
-        (Cell(0.310, ".341", error=0.01), True, "0.310* (0.341)"),
-        (Cell(math.nan, ".341"), True, "nan* (0.341)"),
-        (Cell(7, ""), False, "7"),
+        (StatisticCell(0.2312, ".23"), False, "0.23 (0.23)"),
+        (StatisticCell(0.236, ".23"), True, "0.24* (0.23)"),
+        (StatisticCell(932, "931"), True, "932* (931)"),
+        (StatisticCell(1362229, "1362229"), False, "1,362,229 (1,362,229)"),
+        (StatisticCell(None, ".470"), False, "no data (0.470)"),
+        (StatisticCell(0.336, ".341", error=0.01), False, "0.336 (0.341)"),
+        (StatisticCell(0.310, ".341", error=0.01), True, "0.310* (0.341)"),
+        (StatisticCell(math.nan, ".341"), True, "nan* (0.341)"),
+        (StatisticCell(7, ""), False, "7"),
     ],
 )
 def test_a_cell_marks_what_the_printed_digits_cannot_explain(cell, deviates, text):
@@ -45,8 +44,8 @@ def test_a_cell_marks_what_the_printed_digits_cannot_explain(cell, deviates, tex
 
 
 def test_every_format_holds_every_cell():
-    rows = {"texas": {"edge_homophily": Cell(0.1119, ".12")}}
-    report = Report("A title", rows, {})
+    rows = {"texas": {"edge_homophily": StatisticCell(0.1119, ".12")}}
+    report = ResultTable("A title", rows, {})
     assert "| texas | 0.11* (0.12) |" in FORMATS["markdown"](report)
     assert r"texas & 0.11* (0.12) \\" in FORMATS["latex"](report)
     (line,) = csv.DictReader(FORMATS["csv"](report).splitlines())
@@ -61,7 +60,7 @@ def test_every_format_holds_every_cell():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_has_its_printed_numbers(name):
-    for line in published(name):
+    for line in read_published(name):
         assert line["dataset"]
         assert all(float(line[key]) >= 0 for key in line if key != "dataset")
 
@@ -76,37 +75,37 @@ def test_a_table_compares_what_is_there_and_names_what_is_not(tmp_path, monkeypa
 
     monkeypatch.setattr(datasets, "find", find)
     report = TABLES["statistics-geom-gcn"]()
-    assert report.rows["texas"]["num_edges"] == Cell(3, "309")
+    assert report.rows["texas"]["num_edges"] == StatisticCell(3, "309")
     assert report.rows["texas"]["edge_homophily"].ours == pytest.approx(3 / 4)
-    assert report.rows["cornell"]["num_nodes"] == Cell(None, "183")
+    assert report.rows["cornell"]["num_nodes"] == StatisticCell(None, "183")
     assert report.missing["cornell"] == "No files of cornell."
     assert "texas" not in report.missing
 
 
 def test_nan_is_null():
-    assert plain({"a": [1.0, math.nan], "b": "x"}) == {"a": [1.0, None], "b": "x"}
+    assert json_safe({"a": [1.0, math.nan], "b": "x"}) == {"a": [1.0, None], "b": "x"}
 
 
 def test_words_compare_two_hops_with_one():
     found = {"two_hop_node_homophily": 0.5, "node_homophily": 0.3}
-    assert "try LINKX" in in_words("two_hop_node_homophily", found)
+    assert "try LINKX" in interpret("two_hop_node_homophily", found)
     found["node_homophily"] = 0.6
-    assert "less than" in in_words("two_hop_node_homophily", found)
+    assert "less than" in interpret("two_hop_node_homophily", found)
     del found["node_homophily"]
-    assert "50%" in in_words("two_hop_node_homophily", found)
+    assert "50%" in interpret("two_hop_node_homophily", found)
 
 
 def test_words_say_that_edges_are_independent_of_labels():
-    assert "independent" in in_words("adjusted_homophily", {"adjusted_homophily": 0.0})
+    assert "independent" in interpret("adjusted_homophily", {"adjusted_homophily": 0.0})
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_are_written_and_always_the_same(name, suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr("unalike.reports.imbalance.GRAPHS", 2)
+    monkeypatch.setattr("unalike.reports.paper_figures.GRAPHS", 2)
     for place in ("one", "two"):
         figure = FIGURES[name].draw(dict.fromkeys("abcd", GRAPH))
-        keep(figure, tmp_path / f"{place}.{suffix}")
+        save_figure(figure, tmp_path / f"{place}.{suffix}")
     one, two = (
         (tmp_path / f"{place}.{suffix}").read_bytes() for place in ("one", "two")
     )
@@ -117,9 +116,9 @@ def test_figures_are_written_and_always_the_same(name, suffix, tmp_path, monkeyp
 
 def test_a_figure_of_another_kind_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"\.png, \.svg, \.pdf; 'figure.gif' does not"):
-        check_path(tmp_path / "figure.gif")
+        check_figure_path(tmp_path / "figure.gif")
     with pytest.raises(UserError, match="no folder"):
-        check_path(tmp_path / "nowhere" / "figure.png")
+        check_figure_path(tmp_path / "nowhere" / "figure.png")
 
 
 def test_without_matplotlib_one_line_says_what_to_install(monkeypatch):
@@ -130,7 +129,7 @@ def test_without_matplotlib_one_line_says_what_to_install(monkeypatch):
 
 def test_the_example_graphs_have_the_printed_homophily():
     from unalike.measures import measure
-    from unalike.reports.example_graphs import EXAMPLES
+    from unalike.reports.paper_figures import EXAMPLES
 
     printed = [(1, 1), (0, 0), (0.5, 0), (0.33, 0), (0.53, 0.07), (0.66, 0.04)]
     for make, (edge, class_) in zip(EXAMPLES, printed, strict=True):

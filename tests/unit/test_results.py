@@ -9,23 +9,36 @@ from hypothesis import strategies as some
 from rows import row_of
 
 from unalike import UserError
-from unalike.experiments.agenda import Subject
-from unalike.experiments.exchange import read_runs, write_runs
-from unalike.experiments.record import pack, renewed, result_of, unpack
-from unalike.experiments.results import Results
-from unalike.experiments.select import complete, select, tried
-from unalike.experiments.setting import Setting, build, revived
-from unalike.experiments.view import View
+from unalike.experiments.config import (
+    Config,
+    DatasetOptions,
+    build_method,
+    config_from_dict,
+)
+from unalike.experiments.database import (
+    ResultsDatabase,
+    compress_curves,
+    decompress_curves,
+    rekey,
+    result_from_row,
+)
+from unalike.experiments.export import export_runs, import_runs
+from unalike.experiments.plan import DatasetRef
+from unalike.experiments.selection import (
+    best_by_validation,
+    group_by_config,
+    with_all_splits,
+)
 
 
 def test_a_result_comes_back_as_it_was(results):
     results.store([row := row_of()])
     (found,) = results.runs(curves=True)
-    assert result_of(found) == result_of(row)
-    assert result_of(found).losses == [1.0, 0.5]
-    assert "--hidden 32" in result_of(found).command
+    assert result_from_row(found) == result_from_row(row)
+    assert result_from_row(found).losses == [1.0, 0.5]
+    assert "--hidden 32" in result_from_row(found).command
     (short,) = results.runs()
-    assert result_of(short).losses == []
+    assert result_from_row(short).losses == []
 
 
 def test_a_run_is_kept_once_and_as_it_was_first(results):
@@ -68,34 +81,34 @@ def test_settings_are_chosen_by_validation_alone(results):
             ]
         )
     results.store([row_of(0, valid=99.0, test=99.0, hidden=16)])
-    found = tried(results.runs())
-    whole = complete(found, 3)
+    found = group_by_config(results.runs())
+    whole = with_all_splits(found, 3)
     assert (len(found), len(whole)) == (3, 2)
-    chosen = select(whole)
+    chosen = best_by_validation(whole)
     assert chosen.runs[0]["options"]["hidden"] == 4
     assert (chosen.valid, chosen.test, chosen.std) == (61.0, 30.0, 0.0)
-    assert select([]) is None
+    assert best_by_validation([]) is None
 
 
 def test_runs_on_other_data_or_seeds_are_not_mixed(results):
-    other = Subject("texas", "texas", "def", 3)
+    other = DatasetRef("texas", "texas", "def", 3)
     rows = [row_of(0), row_of(1, subject=other), row_of(2, seed=7)]
     results.store(rows)
-    assert len(tried(results.runs())) == 3
-    assert not complete(tried(results.runs()), 3)
+    assert len(group_by_config(results.runs())) == 3
+    assert not with_all_splits(group_by_config(results.runs()), 3)
 
 
 def test_results_are_carried_to_another_database(results, tmp_path):
     results.store([row_of(0), row_of(1)])
     file = tmp_path / "some.jsonl.gz"
-    assert write_runs(results, file) == 2
+    assert export_runs(results, file) == 2
     first = file.read_bytes()
-    assert write_runs(results, file) == 2
+    assert export_runs(results, file) == 2
     assert file.read_bytes() == first
-    other = Results.open(f"sqlite:///{tmp_path / 'other.db'}")
+    other = ResultsDatabase.open(f"sqlite:///{tmp_path / 'other.db'}")
     other.store([row_of(1)])
-    assert read_runs(other, file) == (2, 1)
-    assert read_runs(other, file) == (2, 0)
+    assert import_runs(other, file) == (2, 1)
+    assert import_runs(other, file) == (2, 0)
     assert [row["key"] for row in other.runs()] == [
         row["key"] for row in results.runs()
     ]
@@ -106,14 +119,16 @@ def test_results_are_carried_to_another_database(results, tmp_path):
 def test_results_of_a_version_with_fewer_options_keep_their_place():
     row = row_of(hidden=8)
     old = {**row, "options": {"hidden": 8, "epochs": 500}, "key": "0", "setting": "0"}
-    assert renewed(old) == row
+    assert rekey(old) == row
 
 
 def test_a_setting_is_told_and_told_again():
-    setting = Setting(build("gcn", {"hidden": 8, "lr": 0.5}), View(metric="accuracy"))
+    setting = Config(
+        build_method("gcn", {"hidden": 8, "lr": 0.5}), DatasetOptions(metric="accuracy")
+    )
     told = json.loads(json.dumps(setting.facts))
-    assert revived(told) == setting
-    assert revived(told).key == setting.key
+    assert config_from_dict(told) == setting
+    assert config_from_dict(told).key == setting.key
     assert setting.words() == "lr=0.5 hidden=8 metric=accuracy"
 
 
@@ -130,23 +145,23 @@ def test_files_that_hold_no_results(results, tmp_path, lines, packed):
     file = tmp_path / "broken.gz"
     file.write_bytes(packed(lines))
     with pytest.raises(UserError, match=r"broken\.gz holds no results"):
-        read_runs(results, file)
+        import_runs(results, file)
     assert not list(results.runs())
 
 
 def test_a_file_that_was_cut(results, tmp_path):
     results.store([row_of(split) for split in range(3)])
     file = tmp_path / "cut.gz"
-    write_runs(results, file)
+    export_runs(results, file)
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(UserError, match=r"cut\.gz holds no results"):
-        read_runs(results, file)
+        import_runs(results, file)
 
 
 @given(some.lists(some.tuples(*[some.floats(width=32, allow_nan=False)] * 2)))
 def test_curves_are_packed_and_unpacked(pairs):
     curves = [list(curve) for curve in zip(*pairs, strict=True)] or [[], []]
-    assert unpack(pack(curves)) == curves
+    assert decompress_curves(compress_curves(curves)) == curves
 
 
 @pytest.mark.parametrize(
@@ -159,12 +174,12 @@ def test_curves_are_packed_and_unpacked(pairs):
 )
 def test_databases_that_are_none(url, told):
     with pytest.raises(UserError, match=told):
-        Results.open(url)
+        ResultsDatabase.open(url)
 
 
 def test_looking_makes_no_file(tmp_path):
     file = tmp_path / "none.db"
-    kept = Results.read(f"sqlite:///{file}")
+    kept = ResultsDatabase.read(f"sqlite:///{file}")
     assert not list(kept.runs())
     assert not file.exists()
     kept.close()

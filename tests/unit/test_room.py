@@ -5,13 +5,13 @@ import torch
 from graphs import suiting
 
 from unalike import LINKX
-from unalike.training import room
+from unalike.training import stack
 
 
 @pytest.mark.parametrize(("fits", "runs"), [(0.1, 1), (1.5, 1), (10.1, 7), (100.1, 70)])
 def test_a_stack_leaves_some_memory_of_a_card_free(fits, runs, monkeypatch):
     graph = suiting()
     network = LINKX().network(graph)
-    free = int(fits * room.bytes_of_run(network, graph))
-    monkeypatch.setattr(room, "free_memory", lambda device: free)
-    assert room.runs_at_once(network, graph, torch.device("cuda")) == runs
+    free = int(fits * stack.memory_per_run(network, graph))
+    monkeypatch.setattr(stack, "free_memory", lambda device: free)
+    assert stack.max_stacked_runs(network, graph, torch.device("cuda")) == runs

@@ -8,23 +8,32 @@ import torch
 from graphs import HAND_DRAWN, suiting, tasks_of
 from scipy.sparse import csr_array
 
-from unalike import Adjacency, Metric, UserError, spacious
-from unalike.batchings.full import Full
-from unalike.batchings.random_parts import RandomParts
-from unalike.batchings.rows import Rows, even_ranges
-from unalike.kernels.update import BETA1, BETA2, EPSILON, Step
+from unalike import Adjacency, Metric, UserError
+from unalike.data import memmap
+from unalike.data.memmap import empty_in_file, empty_weights
+from unalike.data.metrics import cross_entropy
+from unalike.methods.base import solve_stack
 from unalike.methods.gcn import GCN
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
-from unalike.methods.method import solve_stack
 from unalike.methods.mlp import MLP
-from unalike.metrics import cross_entropy
-from unalike.spacious import room, room_in_file
-from unalike.training import batches
+from unalike.nn.optim import (
+    ADAM_EPS,
+    BETA1,
+    BETA2,
+    SPARSE_OPTIMIZERS,
+    AdamW,
+    AdamWStep,
+    LazyAdamW,
+    RowwiseAdagrad,
+)
+from unalike.samplers.base import FullBatch
+from unalike.samplers.random_parts import RandomPartSampler
+from unalike.samplers.rows import RowSampler, paper_ranges
+from unalike.training import minibatch
 from unalike.training.checkpoint import Checkpoint
-from unalike.training.scoring import on_host
 from unalike.training.settings import Training
-from unalike.training.tables import TABLES, Adagrad, Exact, Lazy
+from unalike.training.step import copy_to_cpu
 
 
 def chance(seed=0):
@@ -33,7 +42,7 @@ def chance(seed=0):
 
 def test_every_train_row_comes_once_an_epoch():
     (task,) = tasks_of(suiting())
-    batches = list(Rows(size=40).epoch(task.graph, task.train, chance()))
+    batches = list(RowSampler(size=40).epoch(task.graph, task.train, chance()))
     assert [len(batch.weight) for batch in batches[:-1]] == [40] * (len(batches) - 1)
     seen = torch.cat([batch.graph.ids for batch in batches])
     assert torch.equal(seen.sort()[0], task.train.sort()[0])
@@ -49,7 +58,7 @@ def test_other_seeds_give_other_batches():
     (task,) = tasks_of(suiting())
 
     def ids(seed):
-        batches = Rows(size=40).epoch(task.graph, task.train, chance(seed))
+        batches = RowSampler(size=40).epoch(task.graph, task.train, chance(seed))
         return torch.cat([batch.graph.ids for batch in batches])
 
     assert torch.equal(ids(1), ids(1))
@@ -79,13 +88,13 @@ def test_ranges_of_the_paper(degrees, parts, wanted):
         adjacency = Adjacency(torch.zeros(4).long(), torch.zeros(0).int(), 3)
     else:
         adjacency = rows_with(degrees)
-    assert even_ranges(adjacency, parts) == wanted
+    assert paper_ranges(adjacency, parts) == wanted
 
 
 def test_an_epoch_of_the_paper_is_one_range_that_holds_other_rows_too():
     (task,) = tasks_of(suiting())
-    rows = Rows(style="paper", parts=5)
-    bounds = even_ranges(task.graph.adjacency, 5)
+    rows = RowSampler(style="paper", parts=5)
+    bounds = paper_ranges(task.graph.adjacency, 5)
     found = set()
     for seed in range(40):
         (batch,) = rows.epoch(task.graph, task.train, chance(seed))
@@ -99,7 +108,7 @@ def test_an_epoch_of_the_paper_is_one_range_that_holds_other_rows_too():
 @pytest.mark.parametrize("settings", [{"size": 0}, {"parts": 0}])
 def test_impossible_settings_are_refused(settings):
     with pytest.raises(UserError):
-        Rows(**settings)
+        RowSampler(**settings)
 
 
 @pytest.mark.parametrize("weights", [None, torch.tensor([1.0, 4.0])])
@@ -111,7 +120,9 @@ def test_one_batch_of_all_rows_is_the_full_batch(method, weights):
     training = Training(epochs=8)
     plain = {} if method is LINK else {"layers": 1}
     full = method(training=training, **plain).solve(task)
-    rows = method(training=training, batching=Rows(size=10_000), **plain).solve(task)
+    rows = method(training=training, batching=RowSampler(size=10_000), **plain).solve(
+        task
+    )
     torch.testing.assert_close(
         torch.tensor(rows.curve.losses), torch.tensor(full.curve.losses)
     )
@@ -126,16 +137,16 @@ def test_the_loss_of_an_epoch_is_that_of_all_its_nodes():
     size = len(task.train) - 3
     losses = [
         LINK(training=still, batching=batching).solve(task).curve.losses
-        for batching in (Full(), Rows(size=size))
+        for batching in (FullBatch(), RowSampler(size=size))
     ]
     assert losses[1] == pytest.approx(losses[0], rel=1e-6)
 
 
-@pytest.mark.parametrize("tables", TABLES)
+@pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
 @pytest.mark.parametrize("style", ["shuffled", "paper"])
 def test_all_ways_learn(style, tables):
     (task,) = tasks_of(suiting())
-    batching = Rows(size=30, style=style, tables=tables)
+    batching = RowSampler(size=30, style=style, tables=tables)
     method = LINKX(hidden=8, batching=batching, training=Training(epochs=60))
     solution = method.solve(task)
     assert solution.curve.losses[-1] < 0.8 * solution.curve.losses[0]
@@ -145,14 +156,16 @@ def test_all_ways_learn(style, tables):
 @pytest.mark.parametrize("graph", ["first node alone", "loops", "no edges"])
 def test_odd_graphs_train_by_rows(graph):
     (task,) = tasks_of(HAND_DRAWN[graph])
-    method = LINKX(hidden=4, batching=Rows(size=2), training=Training(epochs=2))
+    method = LINKX(hidden=4, batching=RowSampler(size=2), training=Training(epochs=2))
     assert method.solve(task).scores.isfinite().all()
 
 
 def test_runs_of_several_splits_are_those_of_single_ones():
     tasks = tasks_of(suiting(), 2)
     methods = [
-        LINKX(hidden=4, batching=Rows(size=50), training=Training(epochs=4, lr=lr))
+        LINKX(
+            hidden=4, batching=RowSampler(size=50), training=Training(epochs=4, lr=lr)
+        )
         for lr in (0.01, 0.02)
     ]
     told = [(method, task) for task in tasks for method in methods]
@@ -165,7 +178,7 @@ def test_runs_of_several_splits_are_those_of_single_ones():
 
 def test_training_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     (task,) = tasks_of(suiting())
-    method = LINKX(hidden=4, batching=Rows(size=50), training=Training(epochs=9))
+    method = LINKX(hidden=4, batching=RowSampler(size=50), training=Training(epochs=9))
     whole = method.solve(task)
     kept = Checkpoint(tmp_path / "state", "key", every=0.0)
     steps = iter(range(4))
@@ -175,11 +188,11 @@ def test_training_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         advance(self)
 
-    advance = batches.BatchEpochs.advance
-    monkeypatch.setattr(batches.BatchEpochs, "advance", interrupted)
+    advance = minibatch.MiniBatchEpochs.advance
+    monkeypatch.setattr(minibatch.MiniBatchEpochs, "advance", interrupted)
     with pytest.raises(KeyboardInterrupt):
         solve_stack([method], [task], checkpoint=kept)
-    monkeypatch.setattr(batches.BatchEpochs, "advance", advance)
+    monkeypatch.setattr(minibatch.MiniBatchEpochs, "advance", advance)
     (resumed,) = solve_stack([method], [task], checkpoint=kept)
     assert resumed.curve.losses == whole.curve.losses
     assert torch.equal(resumed.scores, whole.scores)
@@ -190,13 +203,13 @@ def nearness(scores, labels, weight):
     return 1 - (cross_entropy(scores, labels, weight).double() - 0.3).abs()
 
 
-@pytest.mark.parametrize("tables", TABLES)
+@pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
 def test_scores_are_those_of_the_best_epoch(tables):
     metric = Metric("nearness", nearness, cross_entropy)
     (task,) = tasks_of(suiting(), metric=metric)
 
     def solved(epochs):
-        batching = Rows(size=40, tables=tables)
+        batching = RowSampler(size=40, tables=tables)
         training = Training(epochs=epochs, lr=0.003)
         return LINKX(hidden=8, batching=batching, training=training).solve(task)
 
@@ -206,23 +219,23 @@ def test_scores_are_those_of_the_best_epoch(tables):
     assert torch.equal(whole.scores, solved(best).scores)
 
 
-@pytest.mark.parametrize("tables", TABLES)
+@pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
 def test_weights_that_lie_in_files_learn_the_same(tables, monkeypatch, tmp_path):
     (task,) = tasks_of(suiting())
     training = Training(epochs=4)
-    batching = Rows(size=40, tables=tables)
+    batching = RowSampler(size=40, tables=tables)
     method = LINKX(hidden=8, batching=batching, training=training)
     inside = method.solve(task)
     rooms = []
 
     def counted(shape):
         rooms.append(shape)
-        return room_in_file(shape)
+        return empty_in_file(shape)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(spacious, "LITTLE", 0)
-    monkeypatch.setattr(spacious, "SHARE", 0.0)
-    monkeypatch.setattr(spacious, "room_in_file", counted)
+    monkeypatch.setattr(memmap, "MIN_FILE_BYTES", 0)
+    monkeypatch.setattr(memmap, "MAX_MEMORY_SHARE", 0.0)
+    monkeypatch.setattr(memmap, "empty_in_file", counted)
     outside = method.solve(task)
     assert torch.equal(inside.scores, outside.scores)
     assert inside.curve.losses == outside.curve.losses
@@ -235,15 +248,15 @@ def test_weights_that_lie_in_files_learn_the_same(tables, monkeypatch, tmp_path)
 def test_weights_that_fit_nowhere_are_said_to(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(UserError, match=r"Weights of 3725290\.3 GiB fit neither"):
-        room((10**12, 1000))
+        empty_weights((10**12, 1000))
 
 
 def test_what_a_card_cannot_score_is_scored_in_main_memory(monkeypatch):
     (task,) = tasks_of(suiting())
-    batching = RandomParts(parts=3)
+    batching = RandomPartSampler(parts=3)
     method = GCN(hidden=8, batching=batching, training=Training(epochs=4))
     calm = method.solve(task)
-    scored = batches.score
+    scored = minibatch.predict_into
 
     def short_of_memory(state, pieces, scores, *, best):
         if state is not copies[-1]:
@@ -254,11 +267,11 @@ def test_what_a_card_cannot_score_is_scored_in_main_memory(monkeypatch):
     copies = [None]
 
     def copied(state):
-        copies.append(on_host(state))
+        copies.append(copy_to_cpu(state))
         return copies[-1]
 
-    monkeypatch.setattr(batches, "on_host", copied)
-    monkeypatch.setattr(batches, "score", short_of_memory)
+    monkeypatch.setattr(minibatch, "copy_to_cpu", copied)
+    monkeypatch.setattr(minibatch, "predict_into", short_of_memory)
     crowded = method.solve(task)
     assert len(copies) == 1 + 5
     assert torch.equal(calm.scores, crowded.scores)
@@ -272,13 +285,13 @@ def some_matrix(rows, columns, share):
 
 def step_at(count, rate=0.1, decay=0.5):
     rates = torch.tensor([rate]), torch.tensor([decay])
-    return Step(torch.tensor([count]), *rates, torch.tensor([False]))
+    return AdamWStep(torch.tensor([count]), *rates, torch.tensor([False]))
 
 
 def test_lazy_is_exact_where_every_batch_meets_every_row():
     torch.manual_seed(0)
     now = torch.randn(6, 1, 3)
-    lazy, exact = (kind.fresh(now.clone(), half=False) for kind in (Lazy, Exact))
+    lazy, exact = (kind.fresh(now.clone(), half=False) for kind in (LazyAdamW, AdamW))
     everything = some_matrix(4, 6, 2.0)
     for count in range(1, 6):
         slope = torch.randn(4, 1, 3)
@@ -290,7 +303,7 @@ def test_lazy_is_exact_where_every_batch_meets_every_row():
 
 def test_a_row_that_was_away_is_decayed_as_often():
     torch.manual_seed(0)
-    table = Lazy.fresh(torch.randn(2, 1, 3), half=True)
+    table = LazyAdamW.fresh(torch.randn(2, 1, 3), half=True)
     first = Adjacency.from_edges(torch.tensor([0]), torch.tensor([0]), shape=(1, 2))
     other = Adjacency.from_edges(torch.tensor([0]), torch.tensor([1]), shape=(1, 2))
     slope = torch.randn(1, 1, 3)
@@ -310,7 +323,7 @@ def test_a_row_that_was_away_is_decayed_as_often():
 def test_adagrad_divides_by_the_size_of_past_gradients():
     torch.manual_seed(0)
     now = torch.randn(5, 1, 3)
-    table = Adagrad.fresh(now.clone(), half=False)
+    table = RowwiseAdagrad.fresh(now.clone(), half=False)
     squares = torch.zeros(5, 1, 1)
     for count in range(1, 4):
         matrix = some_matrix(4, 5, 0.3)
@@ -319,14 +332,14 @@ def test_adagrad_divides_by_the_size_of_past_gradients():
         gradient = (matrix.to_dense().T @ slope[:, 0])[:, None]
         met = matrix.to_dense().any(0)
         squares = squares + gradient.square().mean(-1, keepdim=True)
-        moved = now * (1 - 0.05) - 0.1 * gradient / (squares.sqrt() + EPSILON)
+        moved = now * (1 - 0.05) - 0.1 * gradient / (squares.sqrt() + ADAM_EPS)
         now = torch.where(met[:, None, None], moved, now)
     torch.testing.assert_close(table.now, now)
 
 
 def test_full_is_the_default_and_a_batching_like_any_other():
     (task,) = tasks_of(suiting())
-    (batch,) = Full().epoch(task.graph, task.train, chance())
+    (batch,) = FullBatch().epoch(task.graph, task.train, chance())
     assert batch.graph is task.graph
     assert batch.weight.nonzero()[:, 0].tolist() == task.train.sort()[0].tolist()
-    assert LINK().batching == Full()
+    assert LINK().batching == FullBatch()

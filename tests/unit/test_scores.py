@@ -3,13 +3,12 @@
 import pytest
 from rows import SUBJECT, row_of
 
-from unalike.experiments.agenda import Subject
-from unalike.experiments.cookbook import Printed, printed_tables
-from unalike.experiments.recipe import parse
-from unalike.experiments.standing import Query
-from unalike.reports.scores import scores
+from unalike.experiments.plan import DatasetRef
+from unalike.experiments.recipe import PaperTable, paper_tables, parse
+from unalike.experiments.selection import SelectionOptions
+from unalike.reports.result_tables import results_table
 
-TABLE = Printed("ours", "Our table", "best", [])
+TABLE = PaperTable("ours", "Our table", "best", [])
 ROWS = """
 row = "{row}"
 method = "{method}"
@@ -44,7 +43,9 @@ def test_ours_stands_beside_the_printed(results):
     store(results, [(60.0, 73.0), (60.0, 75.0)], hidden=4)
     store(results, [(50.0, 90.0), (50.0, 90.0)], hidden=8)
     store(results, [(99.0, 99.0)], hidden=16)
-    report = scores(TABLE, [row(), row("MLP", "mlp", mean=73.0)], results, Query())
+    report = results_table(
+        TABLE, [row(), row("MLP", "mlp", mean=73.0)], results, SelectionOptions()
+    )
     cells = cells_of(report)
     assert cells["LINKX"].mean == 74.0
     assert cells["LINKX"].std == pytest.approx(2**0.5)
@@ -60,7 +61,9 @@ def test_only_settings_of_the_grid_count_unless_any_do(results):
     store(results, [(60.0, 73.0), (60.0, 75.0)], hidden=4)
     store(results, [(80.0, 80.0), (80.0, 80.0)], hidden=64)
     found = [
-        cells_of(scores(TABLE, [row()], results, Query(settings=which)))["LINKX"].mean
+        cells_of(
+            results_table(TABLE, [row()], results, SelectionOptions(settings=which))
+        )["LINKX"].mean
         for which in ("grid", "any")
     ]
     assert found == [74.0, 80.0]
@@ -68,19 +71,21 @@ def test_only_settings_of_the_grid_count_unless_any_do(results):
 
 def test_what_the_recipe_fixes_holds_for_any_setting(results):
     store(results, [(80.0, 80.0), (80.0, 80.0)], hidden=64)
-    report = scores(TABLE, [row(hidden="4")], results, Query(settings="any"))
+    report = results_table(
+        TABLE, [row(hidden="4")], results, SelectionOptions(settings="any")
+    )
     assert cells_of(report)["LINKX"].mean is None
 
 
 def test_settings_that_lack_a_split_do_not_count(results):
     store(results, [(60.0, 73.0)], hidden=4)
-    (why,) = scores(TABLE, [row()], results, Query()).missing.values()
+    (why,) = results_table(TABLE, [row()], results, SelectionOptions()).missing.values()
     assert why == "no setting has all 2 splits yet"
 
 
 def test_errors_are_told(results):
     results.note_failures([row_of(0, hidden=4)], "Traceback\nMemoryError: too large")
-    (why,) = scores(TABLE, [row()], results, Query()).missing.values()
+    (why,) = results_table(TABLE, [row()], results, SelectionOptions()).missing.values()
     assert why == "failed: MemoryError: too large"
 
 
@@ -89,20 +94,20 @@ def test_runs_of_another_view_do_not_count(results):
     seen = parse(text.replace("mean =", "both_ways = true, mean ="), "ours/seen")
     store(results, [(60.0, 73.0), (60.0, 75.0)], hidden=4)
     for which in ("grid", "any"):
-        report = scores(TABLE, [seen], results, Query(settings=which))
+        report = results_table(TABLE, [seen], results, SelectionOptions(settings=which))
         assert cells_of(report)["LINKX"].mean is None
 
 
 def test_minibatches_are_compared_with_the_full_batch(results):
-    table = printed_tables()["arxiv-coarse-fine"]
+    table = paper_tables()["arxiv-coarse-fine"]
     recipes = [recipe for recipe in table.recipes() if recipe.method == "gcn-jk"]
-    subject = Subject("ogbn-arxiv", "ogbn-arxiv", "abc", 1)
+    subject = DatasetRef("ogbn-arxiv", "ogbn-arxiv", "abc", 1)
     column = "ogbn-arxiv coarse"
     for recipe, test in zip(recipes, (80.0, 60.0), strict=False):
         (setting,) = recipe.settings(recipe.cells[column])
         told = row_of(0, test=test, subject=subject, setting=setting)
         results.store([told])
-    report = scores(table, recipes, results, Query())
+    report = results_table(table, recipes, results, SelectionOptions())
     full, clusters, *_ = (cells[column] for cells in report.rows.values())
     assert (full.mean, full.relative_error) == (80.0, None)
     assert clusters.relative_error == pytest.approx(25.0)
@@ -110,8 +115,8 @@ def test_minibatches_are_compared_with_the_full_batch(results):
 
 
 def test_methods_the_paper_only_quotes(results):
-    table = printed_tables()["prior-datasets"]
-    report = scores(table, table.recipes(), results, Query())
+    table = paper_tables()["prior-datasets"]
+    report = results_table(table, table.recipes(), results, SelectionOptions())
     assert report.missing["Geom-GCN-I texas"].startswith("quoted from Pei et al.")
     assert report.missing["H2GCN-1 texas"].startswith("quoted from Zhu et al.")
     assert SUBJECT.name in report.columns

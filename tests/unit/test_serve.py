@@ -8,24 +8,23 @@ import pytest
 from reported import only_our_table, runs, store_some
 
 from unalike.errors import UserError
-from unalike.experiments.results import Results
-from unalike.site.live import Live
-from unalike.site.serve import is_loopback, server
-from unalike.site.survey import Survey
+from unalike.experiments.database import ResultsDatabase
+from unalike.reports.site.server import LiveSite, is_loopback, make_server
+from unalike.reports.site.site_data import SiteData
 
 
 @pytest.fixture
 def results(tmp_path):
     url = f"sqlite:///{tmp_path / 'results.db'}"
     store_some(url)
-    with Results.open(url) as kept:
+    with ResultsDatabase.open(url) as kept:
         yield kept
 
 
 @pytest.fixture
 def site(results, monkeypatch):
     only_our_table(monkeypatch)
-    with server(Live(Survey(results)), "127.0.0.1", 0) as found:
+    with make_server(LiveSite(SiteData(results)), "127.0.0.1", 0) as found:
         thread = threading.Thread(target=found.serve_forever, args=(0.05,))
         thread.start()
         yield found
@@ -84,7 +83,7 @@ def test_what_has_not_changed_is_not_sent_again(site):
 
 def test_a_port_that_is_taken_is_a_users_mistake(site, results):
     with pytest.raises(UserError, match=r"Nothing can be served at 127.0.0.1:\d+: "):
-        server(Live(Survey(results)), *site.server_address)
+        make_server(LiveSite(SiteData(results)), *site.server_address)
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Adjacency, UserError, random_splits, save_graph
-from unalike import shard as shards
-from unalike.kernels import cpu
-from unalike.kernels.onto import gather_onto
+from unalike.data import sharding as shards
+from unalike.data.csr import balanced_bounds
+from unalike.data.shard_writer import shard_graph
+from unalike.data.sharding import column_nnz, row_blocks, take_columns
+from unalike.data.store import verify_graph
 from unalike.methods.link import LINK
-from unalike.shard import column_counts, cut, even_bounds, row_blocks
-from unalike.sharding import shard_graph
-from unalike.store import verify_graph
-from unalike.training.joint import own_columns
-from unalike.training.world import World
+from unalike.nn import cpu
+from unalike.nn.cpu import spmm_accumulate_
+from unalike.training.distributed import World, shard_columns
 
 matrices = st.tuples(
     st.integers(1, 12), st.integers(1, 12), st.booleans(), st.integers(0, 99)
@@ -33,12 +33,12 @@ def drawn(rows, columns, weighted, seed):
 @given(matrices, st.integers(1, 12))
 def test_shards_are_the_columns_of_the_whole(matrix, parts):
     rows = drawn(*matrix)
-    bounds = even_bounds(column_counts(rows), min(parts, rows.width))
+    bounds = balanced_bounds(column_nnz(rows), min(parts, rows.width))
     assert bounds[0] == 0
     assert bounds[-1] == rows.width
     for begin, end in pairwise(bounds):
         assert begin < end
-        shard = cut(rows, range(begin, end))
+        shard = take_columns(rows, range(begin, end))
         assert (shard.held, shard.num_columns) == (range(begin, end), rows.width)
         assert torch.equal(shard.loads, rows.degrees)
         some = shard.rows(torch.arange(rows.num_rows)).to_dense()
@@ -50,16 +50,18 @@ def test_sums_that_go_on_have_the_bits_of_one(matrix, parts, width):
     rows = drawn(*matrix)
     table = torch.randn(rows.width, width, generator=torch.Generator().manual_seed(1))
     total = torch.zeros(rows.num_rows, width)
-    bounds = even_bounds(column_counts(rows), min(parts, rows.width))
+    bounds = balanced_bounds(column_nnz(rows), min(parts, rows.width))
     for begin, end in pairwise(bounds):
-        gather_onto(cut(rows, range(begin, end)).local, table[begin:end], total)
-    assert torch.equal(total, cpu.gather(rows, table))
+        spmm_accumulate_(
+            take_columns(rows, range(begin, end)).local, table[begin:end], total
+        )
+    assert torch.equal(total, cpu.spmm(rows, table))
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 30))
 def test_ranges_hold_evenly_many_entries(counts, parts):
     counts, parts = torch.tensor(counts), min(parts, len(counts))
-    bounds = even_bounds(counts, parts)
+    bounds = balanced_bounds(counts, parts)
     assert len(bounds) == parts + 1
     assert all(begin < end for begin, end in pairwise(bounds))
     if bool((counts > 0).all()):
@@ -68,13 +70,13 @@ def test_ranges_hold_evenly_many_entries(counts, parts):
 
 
 def test_a_busy_column_does_not_share():
-    assert even_bounds(torch.tensor([90, 1, 1, 1, 1, 6]), 2) == [0, 1, 6]
+    assert balanced_bounds(torch.tensor([90, 1, 1, 1, 1, 6]), 2) == [0, 1, 6]
 
 
 @pytest.mark.parametrize("parts", [0, 4])
 def test_impossible_numbers_of_shards_are_refused(parts):
     with pytest.raises(UserError, match="3 columns cannot be divided among"):
-        even_bounds(torch.ones(3).long(), parts)
+        balanced_bounds(torch.ones(3).long(), parts)
 
 
 def test_rows_come_in_blocks_of_bounded_entries(monkeypatch):
@@ -108,7 +110,7 @@ def test_a_divided_graph_is_the_same_graph(stored, tmp_path, monkeypatch):
     for mine, other in zip(made.splits(), stored.splits(), strict=True):
         assert torch.equal(mine.train, other.train)
     for rank in range(4):
-        local = own_columns(made.graph, World(rank, 4)).adjacency
+        local = shard_columns(made.graph, World(rank, 4)).adjacency
         held = local.held
         wanted = whole.to_dense()[:, held.start : held.stop]
         found = local.rows(torch.arange(90)).to_dense()
@@ -133,7 +135,7 @@ def test_a_shard_alone_cannot_be_looked_at_from_the_other_side(stored, tmp_path)
         lambda: made.induced(torch.arange(3)),
         lambda: made.adjacency @ torch.ones(90, 2),
         lambda: made.num_loops,
-        lambda: own_columns(made, World(1, 2)).adjacency.transposed,
+        lambda: shard_columns(made, World(1, 2)).adjacency.transposed,
         lambda: LINK(directions="both").prepare(made),
     ):
         with pytest.raises(UserError, match="columns of this graph are divided"):
@@ -143,11 +145,11 @@ def test_a_shard_alone_cannot_be_looked_at_from_the_other_side(stored, tmp_path)
 def test_another_number_of_processes_needs_other_shards(stored, tmp_path):
     made = shard_graph(stored, 2, tmp_path / "two").graph
     with pytest.raises(UserError, match="2 shards and there are 3 processes"):
-        own_columns(made, World(0, 3))
+        shard_columns(made, World(0, 3))
 
 
 def test_a_shard_moves_with_what_it_knows():
-    rows = cut(suiting(nodes=40).adjacency, range(5, 20))
+    rows = take_columns(suiting(nodes=40).adjacency, range(5, 20))
     moved = rows.to("cpu")
     assert (moved.held, moved.num_columns) == (range(5, 20), 40)
     assert torch.equal(moved.loads, rows.loads)

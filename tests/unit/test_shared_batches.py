@@ -7,10 +7,10 @@ import torch
 from graphs import suiting, tasks_of
 
 from unalike import GCN, LINKX, Training
-from unalike.batchings import BATCHINGS
-from unalike.methods.method import solve_stack, stacks
-from unalike.metrics import ROC_AUC
-from unalike.training.fit import Run
+from unalike.data.metrics import ROC_AUC
+from unalike.methods.base import group_runs, solve_stack
+from unalike.samplers import SAMPLERS
+from unalike.training.loop import FitSpec
 
 QUICK = Training(epochs=5)
 SHARED = {
@@ -29,12 +29,12 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def gcn(name):
-    batching = BATCHINGS[name](**SHARED[name])
+    batching = SAMPLERS[name](**SHARED[name])
     return GCN(hidden=8, dropout=0.0, batching=batching, training=QUICK)
 
 
 def linkx(**settings):
-    batching = BATCHINGS["rows"](size=50, parts=3, **settings)
+    batching = SAMPLERS["rows"](size=50, parts=3, **settings)
     return LINKX(hidden=4, batching=batching, training=QUICK)
 
 
@@ -48,8 +48,8 @@ def alike(count=2, **settings):
 
 def together(method, tasks):
     """Which of the tasks train in one stack."""
-    runs = [Run(method.network, task, QUICK, method.batching) for task in tasks]
-    return list(stacks(runs, 10))
+    runs = [FitSpec(method.network, task, QUICK, method.batching) for task in tasks]
+    return list(group_runs(runs, 10))
 
 
 def assert_alike(found, wanted):
@@ -81,7 +81,7 @@ def test_settings_and_splits_share_a_stack(name):
 
 LOOKING = {
     "rows": linkx(),
-    "neighbours": GCN(batching=BATCHINGS["neighbours"]()),
+    "neighbours": GCN(batching=SAMPLERS["neighbours"]()),
 }
 
 

@@ -9,18 +9,21 @@ from graphs import suiting
 from reported import HARM, measures_of, only_our_table, runs, store_some
 
 from unalike.errors import UserError
-from unalike.experiments.results import Results
-from unalike.experiments.select import tried
-from unalike.experiments.standing import Query
-from unalike.reports.score import Score
-from unalike.site.curves import POINTS, curve
-from unalike.site.everything import everything, picks
-from unalike.site.page import check, write
-from unalike.site.ranking import ranking
-from unalike.site.script import script
-from unalike.site.sensitivity import sensitivity, varied
-from unalike.site.shelf import columns, shelf
-from unalike.site.survey import Survey
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.selection import SelectionOptions, group_by_config
+from unalike.reports.site.documents import as_script
+from unalike.reports.site.leaderboard import all_runs_table, best_by_group, ranking
+from unalike.reports.site.method_runs import (
+    MAX_POINTS,
+    curve,
+    method_runs,
+    sensitivity,
+    to_columns,
+    varying_options,
+)
+from unalike.reports.site.site_data import SiteData
+from unalike.reports.site.writer import check_output_dir, write_site
+from unalike.reports.tables import ScoreCell
 
 
 @pytest.fixture
@@ -28,8 +31,8 @@ def survey(tmp_path, monkeypatch):
     only_our_table(monkeypatch)
     url = f"sqlite:///{tmp_path / 'results.db'}"
     store_some(url)
-    with Results.open(url) as results:
-        yield Survey(results, Query(data=tmp_path))
+    with ResultsDatabase.open(url) as results:
+        yield SiteData(results, SelectionOptions(data=tmp_path))
 
 
 def cells_of(table):
@@ -56,7 +59,13 @@ def test_the_printed_number_is_ranked_where_there_is_none_of_ours(survey):
 
 
 def test_equals_are_ranked_as_they_stand():
-    scores = [Score(mean=1.0), None, Score(printed_mean=2.0), Score(), Score(mean=1.0)]
+    scores = [
+        ScoreCell(mean=1.0),
+        None,
+        ScoreCell(printed_mean=2.0),
+        ScoreCell(),
+        ScoreCell(mean=1.0),
+    ]
     assert ranking(scores) == [2, 0, 4]
 
 
@@ -70,12 +79,12 @@ def test_everything_that_was_run_is_in_a_table_of_its_own(survey):
 def test_a_setting_with_fewer_splits_is_not_chosen():
     rows = runs("texas", "linkx", 50.0, 40.0, hidden=4)
     rows += runs("texas", "linkx", 99.0, 99.0, hidden=8)[:2]
-    (found,) = picks(rows).values()
+    (found,) = best_by_group(rows).values()
     assert (found.chosen.valid, found.num_settings) == (50.0, 1)
 
 
 def test_nothing_run_is_an_empty_table():
-    assert everything({})["cells"] == []
+    assert all_runs_table({})["cells"] == []
 
 
 def test_what_is_missing_says_why(survey):
@@ -91,7 +100,7 @@ def test_what_is_missing_says_why(survey):
 def test_a_shelf_holds_the_runs_and_the_command_of_each_setting():
     rows = runs("texas", "linkx", 60.0, 40.0, hidden=4)
     rows += runs("texas", "linkx", 80.0, 50.0, hidden=8)
-    told = shelf(rows)
+    told = method_runs(rows)
     assert told["options"] == {"hidden": [8, 4]}
     assert told["settings"]["valid"] == [80.0, 60.0]
     assert told["settings"]["count"] == {"all": 3}
@@ -104,11 +113,11 @@ def test_a_shelf_holds_the_runs_and_the_command_of_each_setting():
 
 def test_runs_of_a_method_that_is_gone_have_no_command():
     rows = [{**row, "method": "gone"} for row in runs("texas", "mlp", 1.0, 1.0)]
-    assert shelf(rows)["settings"]["command"] == {"all": None}
+    assert method_runs(rows)["settings"]["command"] == {"all": None}
 
 
 def test_columns_tell_once_what_all_share():
-    assert columns([{"a": 1, "b": 2}, {"a": 1, "b": 3}]) == {
+    assert to_columns([{"a": 1, "b": 2}, {"a": 1, "b": 3}]) == {
         "length": 2,
         "a": {"all": 1},
         "b": [2, 3],
@@ -121,8 +130,8 @@ def test_sensitivity_follows_the_best_setting_with_each_value():
         for hidden, lr, valid in [(4, 0.1, 50.0), (4, 0.01, 60.0), (16, 0.1, 55.0)]
         for row in runs("texas", "linkx", valid, 1.0, hidden=hidden, lr=lr)
     ]
-    settings = tried(rows)
-    assert varied(settings) == {"hidden": [4, 16], "lr": [0.01, 0.1]}
+    settings = group_by_config(rows)
+    assert varying_options(settings) == {"hidden": [4, 16], "lr": [0.01, 0.1]}
     found = sensitivity(settings)
     assert [one["valid"] for one in found["hidden"]] == [60.0, 55.0]
     assert [one["valid"] for one in found["lr"]] == [60.0, 55.0]
@@ -134,13 +143,13 @@ def test_values_of_several_kinds_are_put_in_order():
         for value in (8, "auto", True, 2)
         for row in runs("texas", "linkx", 1.0, 1.0)
     ]
-    assert varied(tried(rows))["hidden"] == [2, 8, "auto", True]
+    assert varying_options(group_by_config(rows))["hidden"] == [2, 8, "auto", True]
 
 
 def test_curves_are_thinned_but_keep_their_end():
     numbers = np.stack([np.arange(1000.0), np.full(1000, np.nan)], 1).astype("<f4")
     told = curve({"curve": zlib.compress(numbers.tobytes())})
-    assert len(told["epochs"]) <= POINTS + 1
+    assert len(told["epochs"]) <= MAX_POINTS + 1
     assert (told["epochs"][-1], told["losses"][-1], told["grades"][-1]) == (
         999,
         999.0,
@@ -149,7 +158,7 @@ def test_curves_are_thinned_but_keep_their_end():
 
 
 def test_a_script_cannot_leave_its_page():
-    told = script("site", {"name": "</script><!--\u2028"})
+    told = as_script("site", {"name": "</script><!--\u2028"})
     assert "<" not in told
     assert "\u2028" not in told
     inside = told.removeprefix("receive(...").removesuffix(");\n")
@@ -159,9 +168,9 @@ def test_a_script_cannot_leave_its_page():
 def test_only_what_changed_is_read_again(survey, monkeypatch):
     survey.look()
     asked = []
-    read = Results.runs
+    read = ResultsDatabase.runs
     monkeypatch.setattr(
-        Results,
+        ResultsDatabase,
         "runs",
         lambda self, **facts: asked.append(facts) or read(self, **facts),
     )
@@ -177,16 +186,16 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, survey):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(UserError, match="holds no report"):
-        check(tmp_path / "mine")
+        check_output_dir(tmp_path / "mine")
     with pytest.raises(UserError, match="is a file"):
-        check(tmp_path / "mine" / "thesis.txt")
+        check_output_dir(tmp_path / "mine" / "thesis.txt")
 
 
 def test_an_older_report_is_replaced(tmp_path, survey):
     place = tmp_path / "site"
-    write(place, survey, None)
+    write_site(place, survey, None)
     (place / "data" / "stale.js").write_text("")
-    told = write(place, survey, measures_of(suiting(nodes=40)))
+    told = write_site(place, survey, measures_of(suiting(nodes=40)))
     assert (told["runs"], told["failures"], told["datasets"]) == (18, 3, 1)
     assert not (place / "data" / "stale.js").exists()
     assert (place / "index.html").is_file()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unalike.kernels.sorting import place_of, sort_run
+from unalike.data.numba_utils import binary_search, sort_range
 
 NONE = np.empty(0, np.float32)
 
@@ -20,7 +20,7 @@ def test_a_run_is_sorted_and_the_rest_stays(numbers, kind, data):
     begin = data.draw(st.integers(0, len(given)))
     end = data.draw(st.integers(begin, len(given)))
     found = given.copy()
-    sort_run(found, NONE, begin, end)
+    sort_range(found, NONE, begin, end)
     wanted = given.copy()
     wanted[begin:end].sort()
     np.testing.assert_array_equal(found, wanted)
@@ -32,7 +32,7 @@ def test_a_number_is_found_where_it_stands(numbers, wanted, data):
     begin = data.draw(st.integers(0, len(run)))
     end = data.draw(st.integers(begin, len(run)))
     places = begin + (run[begin:end] == wanted).nonzero()[0]
-    assert place_of(run, begin, end, wanted) == (places[0] if len(places) else -1)
+    assert binary_search(run, begin, end, wanted) == (places[0] if len(places) else -1)
 
 
 SHAPES = {
@@ -49,7 +49,7 @@ SHAPES = {
 def test_what_lies_along_moves_too(shape, size):
     given = SHAPES[shape](size).astype(np.int32)
     found, along = given.copy(), np.arange(size).astype(np.float32)
-    sort_run(found, along, 0, size)
+    sort_range(found, along, 0, size)
     np.testing.assert_array_equal(found, np.sort(given))
     np.testing.assert_array_equal(given[along.astype(np.int64)], found)
     assert len(np.unique(along)) == size

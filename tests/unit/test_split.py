@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Split, UserError, random_splits
-from unalike.split import to_matrix
+from unalike.data.split import stack_codes
 
 PENN94 = ["ddb27f360d47f0a4", "49471b8d86b4b7c4", "9a8f9f657a8c4417"]
 """The first digits of the sha256 of the orders in which its labelled nodes are dealt.
@@ -67,8 +67,8 @@ def test_codes_and_back(codes):
 
 def test_all_splits_as_one_array():
     splits = random_splits(torch.zeros(8).long(), count=3)
-    rows = torch.from_numpy(to_matrix(splits, 9))
+    rows = torch.from_numpy(stack_codes(splits, 9))
     assert rows.shape == (3, 9)
     for split, row in zip(splits, rows, strict=True):
         assert torch.equal(Split.from_codes(row).train, split.train.sort()[0])
-    assert to_matrix([], 9).shape == (0, 9)
+    assert stack_codes([], 9).shape == (0, 9)

@@ -5,8 +5,8 @@ import torch
 from graphs import suiting, tasks_of
 
 from unalike import GCN, H2GCN, Graph, Training
-from unalike.batchings.clusters import Clusters
-from unalike.training import stock
+from unalike.samplers.clusters import ClusterSampler
+from unalike.training import minibatch
 
 EPOCHS, PARTS = 4, 6
 
@@ -32,7 +32,7 @@ def cuts(monkeypatch):
 
 
 def solved(kind, at_once=1):
-    batching = Clusters(parts=PARTS, at_once=at_once)
+    batching = ClusterSampler(parts=PARTS, at_once=at_once)
     method = kind(hidden=8, batching=batching, training=Training(epochs=EPOCHS))
     (task,) = tasks_of(suiting(), 1)
     return method.solve(task)
@@ -47,7 +47,7 @@ def test_without_room_the_same_is_cut_in_every_epoch(
 ):
     found = solved(kind)
     assert len(cuts) == PARTS
-    monkeypatch.setattr(stock, share, number)
+    monkeypatch.setattr(minibatch, share, number)
     wanted = solved(kind)
     assert len(cuts) == PARTS + PARTS * EPOCHS
     assert found.curve.losses == wanted.curve.losses
@@ -61,7 +61,7 @@ def test_groups_of_clusters_are_cut_anew(cuts):
 
 
 def test_every_epoch_has_its_own_order(cuts, monkeypatch):
-    monkeypatch.setattr(stock, "GRAPH_SHARE", 0.0)
+    monkeypatch.setattr(minibatch, "MAX_GRAPH_SHARE", 0.0)
     solved(GCN)
     orders = {
         tuple(int(ids[0]) for ids in cuts[begin : begin + PARTS])

@@ -22,7 +22,7 @@ from unalike import (
     save_graph,
     verify_graph,
 )
-from unalike.draft import drafting
+from unalike.data.store import atomic_graph_writer
 
 ARRAYS = ("starts", "columns", "features", "labels", "splits", "names")
 
@@ -226,7 +226,7 @@ def test_an_existing_folder_is_not_touched(stored):
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
 def test_what_goes_wrong_leaves_nothing(tmp_path, error):
-    with pytest.raises(error), drafting(tmp_path / "new" / "graph") as draft:
+    with pytest.raises(error), atomic_graph_writer(tmp_path / "new" / "graph") as draft:
         draft.add("labels", np.arange(3))
         draft.scratch("notes").write_text("half")
         raise error
@@ -236,7 +236,7 @@ def test_what_goes_wrong_leaves_nothing(tmp_path, error):
 def test_a_full_disk_is_told(tmp_path):
     with (
         pytest.raises(UserError, match=r"Cannot write .*graph: No space left"),
-        drafting(tmp_path / "graph"),
+        atomic_graph_writer(tmp_path / "graph"),
     ):
         raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []
@@ -246,7 +246,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from unalike.draft import drafting
+from unalike.data.store import drafting
 
 with drafting(Path(sys.argv[1])) as draft:
     draft.add("labels", np.arange(1000))
@@ -265,7 +265,7 @@ def test_a_killed_draft_is_no_graph_and_is_swept_away(tmp_path):
 
 
 def test_a_draft_that_is_being_written_is_left_alone(tmp_path):
-    with drafting(tmp_path / "graph") as draft:
+    with atomic_graph_writer(tmp_path / "graph") as draft:
         draft.add("labels", np.arange(3))
         other = draft.folder.with_name(f".graph.{os.getppid()}.draft")
         shutil.copytree(draft.folder, other)

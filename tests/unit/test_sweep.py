@@ -21,11 +21,11 @@ from sweeps import (
 from unalike import UserError
 from unalike.experiments import sweep as sweeps
 from unalike.experiments import worker as workers
-from unalike.experiments.agenda import plan
-from unalike.experiments.leases import Holder, Leases, num_held
-from unalike.experiments.results import Results
-from unalike.experiments.run import Place
-from unalike.experiments.sweep import Crew, forecasts, sweep
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.leases import Leases, WorkerId, count_active
+from unalike.experiments.plan import plan_sweep
+from unalike.experiments.run import RunOptions
+from unalike.experiments.sweep import WorkerOptions, estimate, sweep
 from unalike.experiments.worker import Worker
 from unalike.methods.linkx import LINKX
 
@@ -38,19 +38,19 @@ def test_everything_is_run_and_nothing_twice(agenda, url, monkeypatch):
     def never(*_, **__):
         raise AssertionError("nothing was left to do")
 
-    monkeypatch.setattr(workers, "run_together", never)
+    monkeypatch.setattr(workers, "run_stack", never)
     assert sweep(agenda, url)["done"] == 36
     assert outcome(url) == first
 
 
 def test_the_forecast_knows_the_time_of_shapes_that_were_run(agenda, url, results):
-    before = forecasts(agenda, results, "cpu")[0]
+    before = estimate(agenda, results, "cpu")[0]
     assert (before["left"], before["seconds"]) == (12, None)
     assert before["memory_mb"] > 0
     assert before["shape"] == "epochs=5 hidden=4 layers=2"
     sweep(plan_of(agenda, agenda.bundles[:1]), url)
     rows = list(results.runs())
-    after, other, _ = forecasts(agenda, results, "cpu")
+    after, other, _ = estimate(agenda, results, "cpu")
     assert (after["left"], after["seconds"]) == (0, 0)
     assert (other["left"], other["seconds"]) == (12, None)
     assert results.seconds(rows[0]["device"])[agenda.bundles[0].shape] == pytest.approx(
@@ -87,15 +87,15 @@ def test_a_setting_that_fails_spoils_no_other(agenda, url, results, monkeypatch)
     assert {row["options"]["dropout"] for row in results.runs()} == {0.0}
     assert sweep(agenda, url, remark=told.append)["failed"] == 18
     assert told[1:] == ["18 runs failed before; --retry tries them again."]
-    assert [row["left"] for row in forecasts(agenda, results, "cpu")] == [0] * 3
-    again = forecasts(agenda, results, "cpu", retry=True)
+    assert [row["left"] for row in estimate(agenda, results, "cpu")] == [0] * 3
+    again = estimate(agenda, results, "cpu", retry=True)
     assert [row["left"] for row in again] == [6] * 3
     assert sweep(agenda, url, retry=True) == {"runs": 36, "done": 36, "failed": 0}
     assert not results.failures()
 
 
 def test_an_interruption_costs_the_running_stack_alone(agenda, url, monkeypatch):
-    run_together, calls = workers.run_together, []
+    run_together, calls = workers.run_stack, []
 
     def interrupted(*arguments, **options):
         calls.append(1)
@@ -103,7 +103,7 @@ def test_an_interruption_costs_the_running_stack_alone(agenda, url, monkeypatch)
             raise KeyboardInterrupt
         return run_together(*arguments, **options)
 
-    monkeypatch.setattr(workers, "run_together", interrupted)
+    monkeypatch.setattr(workers, "run_stack", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sweep(agenda, url)
     assert len(outcome(url)) == 12
@@ -119,11 +119,11 @@ def test_an_interruption_that_became_another_error_still_stops(
         except KeyboardInterrupt:
             raise RuntimeError("something in compiled code") from None
 
-    monkeypatch.setattr(workers, "run_together", turned)
+    monkeypatch.setattr(workers, "run_stack", turned)
     with pytest.raises(KeyboardInterrupt):
         sweep(agenda, url)
     assert not results.failures()
-    assert num_held(results.engine) == 0
+    assert count_active(results.engine) == 0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -201,7 +201,7 @@ def test_four_workers_of_which_some_are_killed(tmp_path, shared_url):
 
 
 def test_processes_of_one_sweep(agenda, url):
-    assert sweep(agenda, url, crew=Crew(jobs=2))["done"] == 36
+    assert sweep(agenda, url, crew=WorkerOptions(jobs=2))["done"] == 36
     assert len(outcome(url)) == 36
 
 
@@ -212,32 +212,32 @@ def test_each_process_takes_its_share_of_the_device(agenda, url, monkeypatch):
         asked.append(given)
         return "cpu"
 
-    monkeypatch.setattr(sweeps, "share_device", shared)
-    sweeps._member(agenda, url, Crew(jobs=3, device="cuda"), 1)
+    monkeypatch.setattr(sweeps, "device_of_worker", shared)
+    sweeps._worker_main(agenda, url, WorkerOptions(jobs=3, device="cuda"), 1)
     torch.set_num_threads(threads)
     assert asked == [("cuda", 1, 3)]
     assert len(outcome(url)) == 36
 
 
 def test_workers_that_all_die_are_reported(agenda, url, monkeypatch):
-    monkeypatch.setattr(sweeps, "_member", os._exit)
+    monkeypatch.setattr(sweeps, "_worker_main", os._exit)
     with pytest.raises(UserError, match="All 2 workers died"):
-        sweep(agenda, url, crew=Crew(jobs=2))
+        sweep(agenda, url, crew=WorkerOptions(jobs=2))
 
 
 def test_no_graph_is_prepared_for_runs_that_others_have(agenda, results, monkeypatch):
     bundle = agenda.bundles[0]
-    theirs = Leases(results.engine, 60.0, Holder("elsewhere", 1, "x"))
+    theirs = Leases(results.engine, 60.0, WorkerId("elsewhere", 1, "x"))
     assert theirs.take([run.key for run in bundle.runs])
     monkeypatch.setattr(Worker, "room", lambda *_: pytest.fail("looked for room"))
-    assert not Worker(agenda, results, Place()).attend(bundle)
+    assert not Worker(agenda, results, RunOptions()).attend(bundle)
 
 
 def test_a_bundle_that_does_not_fit_is_cut_into_equal_parts(tmp_path, monkeypatch):
-    agenda = plan(small_order(stored(tmp_path)))
+    agenda = plan_sweep(small_order(stored(tmp_path)))
     bundle = agenda.bundles[0]
     monkeypatch.setattr(Worker, "room", lambda *_: len(bundle.runs) - 1)
-    with Results.open(f"sqlite:///{tmp_path / 'r.db'}") as results:
-        parts = list(Worker(agenda, results, Place()).parts(bundle))
+    with ResultsDatabase.open(f"sqlite:///{tmp_path / 'r.db'}") as results:
+        parts = list(Worker(agenda, results, RunOptions()).parts(bundle))
     assert [len(part) for part in parts] == [len(bundle.runs) // 2] * 2
     assert sum(parts, ()) == bundle.runs

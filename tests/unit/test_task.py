@@ -4,7 +4,7 @@ import torch
 from graphs import suiting, tasks_of
 
 from unalike import Task, random_splits
-from unalike.metrics import ACCURACY
+from unalike.data.metrics import ACCURACY
 
 
 def test_only_train_and_valid_labels_are_shown():

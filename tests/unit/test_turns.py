@@ -13,32 +13,37 @@ from torch.nn.parallel import DistributedDataParallel
 from worlds import together
 
 from unalike import Graph, Split, Task
-from unalike.batchings import BATCHINGS
-from unalike.batchings.clusters import Clusters
-from unalike.batchings.full import Full
-from unalike.batchings.neighbours import Neighbours
-from unalike.batchings.random_parts import RandomParts
-from unalike.batchings.saint_nodes import SaintNodes
-from unalike.batchings.saint_walks import SaintWalks
+from unalike.data.metrics import ACCURACY
 from unalike.datasets import find
 from unalike.experiments.run import run
-from unalike.methods.gcn import GCN
-from unalike.methods.gcn_jk import GCNJK
-from unalike.methods.method import solve_stack
-from unalike.metrics import ACCURACY
-from unalike.training.descent import slopes_of
+from unalike.methods.base import solve_stack
+from unalike.methods.gcn import GCN, GCNJK
+from unalike.samplers import SAMPLERS
+from unalike.samplers.base import FullBatch
+from unalike.samplers.clusters import ClusterSampler
+from unalike.samplers.graphsaint import (
+    GraphSAINTNodeSampler,
+    GraphSAINTRandomWalkSampler,
+)
+from unalike.samplers.neighbours import NeighbourSampler
+from unalike.samplers.random_parts import RandomPartSampler
+from unalike.training.data_parallel import (
+    all_reduce_gradients,
+    average_buffers,
+    local_batches,
+)
+from unalike.training.distributed import World
 from unalike.training.settings import Training
 from unalike.training.stack import Stack
-from unalike.training.turns import average, mean_slopes, own_batches
-from unalike.training.world import World
+from unalike.training.step import compute_gradients
 
 SHORT = Training(epochs=4)
 SUBGRAPHS = [
-    Clusters(parts=5, at_once=1),
-    RandomParts(parts=5),
-    SaintNodes(budget=60, steps=5),
-    SaintWalks(roots=40, steps=5),
-    Neighbours(size=30, fan_out=(3, 3)),
+    ClusterSampler(parts=5, at_once=1),
+    RandomPartSampler(parts=5),
+    GraphSAINTNodeSampler(budget=60, steps=5),
+    GraphSAINTRandomWalkSampler(roots=40, steps=5),
+    NeighbourSampler(size=30, fan_out=(3, 3)),
 ]
 
 
@@ -81,13 +86,13 @@ def step_curves(batching):
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_step_on_two_batches_is_a_step_on_both_at_once(size):
-    whole = step_curves(Full())
-    found = together(size, step_curves, Clusters(parts=2))
+    whole = step_curves(FullBatch())
+    found = together(size, step_curves, ClusterSampler(parts=2))
     for curves in found:
         assert curves == found[0]
         for curve, at_once in zip(curves, whole, strict=True):
             assert curve == pytest.approx(at_once, rel=1e-5)
-    for curve, at_once in zip(step_curves(Clusters(parts=2)), whole, strict=True):
+    for curve, at_once in zip(step_curves(ClusterSampler(parts=2)), whole, strict=True):
         assert curve != pytest.approx(at_once, rel=1e-3)
 
 
@@ -105,8 +110,8 @@ class Scores(nn.Module):
 def both_gradients(features):
     """Gradients of two unequal batches: DistributedDataParallel's, and ours."""
     task, world, chance = islands(features), World.here(), torch.Generator()
-    drawn = Clusters(parts=2).drawn(task.graph, task.train, chance)
-    (batch,) = own_batches(drawn, world)
+    drawn = ClusterSampler(parts=2).drawn(task.graph, task.train, chance)
+    (batch,) = local_batches(drawn, world)
     weight = batch.weight[None]
     network, twin = network_of(task.graph), network_of(task.graph)
     wrapped = DistributedDataParallel(Scores(network))
@@ -117,8 +122,8 @@ def both_gradients(features):
 
     stack = Stack.build([twin], device=torch.device("cpu"), half=False)
     first = stack.products(batch.graph)
-    own = slopes_of(stack, batch.graph, weight, first, ACCURACY)
-    slopes = mean_slopes(own, world, counts=True)
+    own = compute_gradients(stack, batch.graph, weight, first, ACCURACY)
+    slopes = all_reduce_gradients(own, world, counts=True)
     tables = {f"tables.{name}": one[:, 0] for name, one in slopes.products.items()}
     return wanted, tables | stack.parameters(slopes.rest[0])
 
@@ -143,7 +148,7 @@ def test_gradients_are_those_of_distributed_data_parallel():
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_train_nodes_with_all_their_surroundings_are_learned_as_by_one(size):
-    batching = Neighbours(size=30, fan_out=(200,) * 6)
+    batching = NeighbourSampler(size=30, fan_out=(200,) * 6)
     alone = step_curves(batching)
     for curves in together(size, step_curves, batching):
         for curve, wanted in zip(curves, alone, strict=True):
@@ -164,7 +169,7 @@ def test_processes_share_out_the_batches_of_one(batching, size):
     def taken(rank):
         chance = torch.Generator().manual_seed(5)
         drawn = batching.drawn(task.graph, task.train, chance)
-        return list(own_batches(drawn, World(rank, size)))
+        return list(local_batches(drawn, World(rank, size)))
 
     chance = torch.Generator().manual_seed(5)
     alone = [seen(one) for one in batching.epoch(task.graph, task.train, chance)]
@@ -206,7 +211,7 @@ def unlike_runs():
     torch.set_num_threads(1)
     usual, poor = tasks_of(suiting(), 2)
     poor = replace(poor, train=poor.train[:1])
-    method = GCN(hidden=8, training=SHORT, batching=RandomParts(parts=7))
+    method = GCN(hidden=8, training=SHORT, batching=RandomPartSampler(parts=7))
     return [one.scores.tolist() for one in solve_stack([method] * 2, [usual, poor])]
 
 
@@ -220,7 +225,7 @@ def averaged():
     """A running mean of every process, a rate and a count, once they are averaged."""
     world = World.here()
     buffers = [torch.tensor([1.0 + world.rank]), torch.tensor([0.7]), torch.tensor([9])]
-    average(buffers, world)
+    average_buffers(buffers, world)
     return [buffer.item() for buffer in buffers]
 
 
@@ -228,16 +233,16 @@ def test_running_statistics_are_averaged_and_nothing_else_moves():
     assert together(3, averaged) == [[2.0, torch.tensor(0.7).item(), 9]] * 3
 
 
-@pytest.mark.parametrize("name", sorted(BATCHINGS))
+@pytest.mark.parametrize("name", sorted(SAMPLERS))
 def test_only_parts_of_a_graph_can_be_shared_out(name):
     if name != "rows":
-        assert GCN(batching=BATCHINGS[name]()).takes_turns == (name != "full")
+        assert GCN(batching=SAMPLERS[name]()).takes_turns == (name != "full")
 
 
 REAL = [
-    Clusters(parts=20),
-    SaintNodes(budget=4000, steps=10),
-    Neighbours(size=1000, fan_out=(10, 5)),
+    ClusterSampler(parts=20),
+    GraphSAINTNodeSampler(budget=4000, steps=10),
+    NeighbourSampler(size=1000, fan_out=(10, 5)),
 ]
 
 

@@ -7,17 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unalike
-from unalike.datasets.ranges import row_ranges
-from unalike.datasets.twins import edges as twin_edges
-from unalike.datasets.twins.classes import deal_classes
-from unalike.datasets.twins.edges import draw_rows
+from unalike.data.csr import blocks_of_nnz
+from unalike.data.numba_utils import build_alias_table
+from unalike.data.store import atomic_graph_writer, open_graph
+from unalike.datasets.twins import generator as twin_edges
 from unalike.datasets.twins.features import Gaussian, OneHot
-from unalike.datasets.twins.society import Society, Tail, apportion, draw_society
-from unalike.draft import drafting
+from unalike.datasets.twins.generator import (
+    DegreeDistribution,
+    NodeParameters,
+    apportion,
+    sample_edges,
+    sample_nodes,
+    sample_target_classes,
+)
 from unalike.errors import UserError
-from unalike.kernels.streams import fill_alias
-from unalike.progress import SILENT
-from unalike.store import open_graph
+from unalike.progress import NO_PROGRESS
 
 WEIGHTS = st.lists(st.floats(0, 100), min_size=1, max_size=30).filter(
     lambda weights: sum(weights) > 1e-6
@@ -37,7 +41,7 @@ def test_an_alias_table_draws_in_proportion(weights):
     weights = np.array(weights)
     ids = np.arange(len(weights))[::-1].copy()
     keep, other = np.empty(len(ids)), np.empty(len(ids), np.int64)
-    fill_alias(weights, ids, keep, other)
+    build_alias_table(weights, ids, keep, other)
     drawn = np.zeros(len(ids))
     np.add.at(drawn, ids, keep / len(ids))
     np.add.at(drawn, other, (1 - keep) / len(ids))
@@ -47,7 +51,7 @@ def test_an_alias_table_draws_in_proportion(weights):
 @given(st.floats(1.5, 6), st.floats(0, 2), st.integers(0, 5))
 def test_a_tail_adds_up_within_its_limit(exponent, spread, seed):
     random = np.random.default_rng(seed)
-    amounts = Tail(exponent, spread).draw(random, 500, 4_000, limit=30)
+    amounts = DegreeDistribution(exponent, spread).draw(random, 500, 4_000, limit=30)
     assert amounts.sum() == pytest.approx(4_000)
     assert amounts.min() >= 0
     assert amounts.max() <= 30 + 1e-9
@@ -55,15 +59,15 @@ def test_a_tail_adds_up_within_its_limit(exponent, spread, seed):
 
 def test_too_many_edges_are_refused():
     with pytest.raises(UserError, match="900 edges are too many for 10 nodes"):
-        Tail(2.5).draw(np.random.default_rng(0), 10, 900, limit=100)
+        DegreeDistribution(2.5).draw(np.random.default_rng(0), 10, 900, limit=100)
 
 
-def society(seed: int = 0, edges=((900, 2_100), (1_500, 2_500))) -> Society:
-    return draw_society(
+def society(seed: int = 0, edges=((900, 2_100), (1_500, 2_500))) -> NodeParameters:
+    return sample_nodes(
         np.array([300, 500]),
         np.array(edges),
-        leaving=Tail(2.5),
-        arriving=Tail(2.5),
+        leaving=DegreeDistribution(2.5),
+        arriving=DegreeDistribution(2.5),
         monophily=0.3,
         random=np.random.default_rng(seed),
     )
@@ -73,16 +77,18 @@ def society(seed: int = 0, edges=((900, 2_100), (1_500, 2_500))) -> Society:
 def test_a_deck_comes_out_even(seed, numbers):
     edges = np.reshape(numbers, (2, 2))
     nodes = society(seed, edges)
-    counts = deal_classes(nodes, edges, seed)
+    counts = sample_target_classes(nodes, edges, seed)
     np.testing.assert_array_equal(counts.sum(1), nodes.degrees)
     dealt = [counts[nodes.members(group)].sum(0) for group in range(2)]
     np.testing.assert_array_equal(dealt, edges)
 
 
-def drawn(nodes: Society, edges, **options) -> tuple[np.ndarray, np.ndarray]:
-    counts = deal_classes(nodes, np.array(edges), 0)
+def drawn(nodes: NodeParameters, edges, **options) -> tuple[np.ndarray, np.ndarray]:
+    counts = sample_target_classes(nodes, np.array(edges), 0)
     columns = np.zeros(np.sum(edges), np.int32)
-    starts = draw_rows(nodes, counts, columns, seed=1, progress=SILENT, **options)
+    starts = sample_edges(
+        nodes, counts, columns, seed=1, progress=NO_PROGRESS, **options
+    )
     return starts, columns
 
 
@@ -111,7 +117,7 @@ def test_a_crowded_graph_still_has_distinct_targets(pairs):
 @given(st.lists(st.integers(0, 5_000_000), min_size=1, max_size=40))
 def test_ranges_cover_every_row_with_edges_once(degrees):
     starts = np.concatenate([[0], np.cumsum(degrees)])
-    ranges = row_ranges(starts, 2_000_000)
+    ranges = blocks_of_nnz(starts, 2_000_000)
     covered = [row for first, last in ranges for row in range(first, last)]
     assert covered == sorted(set(covered))
     assert set(np.flatnonzero(degrees)) <= set(covered)
@@ -146,8 +152,8 @@ def test_attributes_differ_between_classes_as_much_as_said(tmp_path, informative
 
 def written(folder, given, classes) -> np.ndarray:
     nodes = {"num_nodes": len(classes), "num_features": given.width}
-    with drafting(folder / "drawn") as draft:
-        given.write(draft, classes, 0, SILENT)
+    with atomic_graph_writer(folder / "drawn") as draft:
+        given.write(draft, classes, 0, NO_PROGRESS)
         draft.add("starts", np.zeros(len(classes) + 1, np.int64))
         draft.add("columns", np.zeros(0, np.int32))
         draft.add("labels", classes)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Adjacency
-from unalike.kernels import two_hop as blocks
+from unalike.data import csr as blocks
 
 NODES = 9
 pairs = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)))
@@ -40,10 +40,10 @@ def test_blocks_equal_the_whole_product(pairs, symmetric, paths):
 
 @given(pairs, st.sampled_from([1, 3, 10]))
 def test_a_block_has_few_paths_or_one_row(pairs, paths):
-    counts = blocks.paths_of(rows_of(pairs).to_scipy().astype(bool))
+    counts = blocks.path_counts(rows_of(pairs).to_scipy().astype(bool))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "PATHS_AT_ONCE", paths)
-        found = list(blocks.blocks(counts))
+        found = list(blocks.two_hop_row_blocks(counts))
     assert [first for first, _ in found] == [0, *(last for _, last in found)][:-1]
     assert found[-1][1] == NODES
     for first, last in found:
@@ -54,7 +54,7 @@ def test_a_block_has_few_paths_or_one_row(pairs, paths):
 def test_paths_bound_the_entries(pairs):
     rows = rows_of(pairs)
     once = rows.to_dense()
-    most = blocks.most_entries(rows.to_scipy().astype(bool))
+    most = blocks.two_hop_nnz_bound(rows.to_scipy().astype(bool))
     assert most == (once @ once).sum(1).clamp(max=NODES).sum()
     assert rows.two_hop.num_entries <= most
 
@@ -67,9 +67,9 @@ def test_the_estimate_is_near_and_not_below():
     rows = Adjacency.from_edges(source, target, shape=(2000, 2000)).symmetric()
     once = rows.to_scipy().astype(bool)
     truth = rows.two_hop.num_entries
-    assert truth <= blocks.likely_entries(once) <= 1.5 * truth
-    assert blocks.most_entries(once) > 1.5 * truth
-    assert blocks.likely_entries(rows_of([]).to_scipy().astype(bool)) == 0
+    assert truth <= blocks.estimate_two_hop_nnz(once) <= 1.5 * truth
+    assert blocks.two_hop_nnz_bound(once) > 1.5 * truth
+    assert blocks.estimate_two_hop_nnz(rows_of([]).to_scipy().astype(bool)) == 0
 
 
 def test_an_empty_graph_has_no_two_hops():

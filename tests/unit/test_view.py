@@ -3,9 +3,8 @@
 import pytest
 from graphs import suiting
 
-from unalike import Place, UserError, random_splits, run, save_graph
-from unalike.experiments.fingerprint import fingerprint
-from unalike.experiments.view import View, view_of
+from unalike import RunOptions, UserError, random_splits, run, save_graph
+from unalike.experiments.config import DatasetOptions, dataset_hash, options_of_dataset
 from unalike.methods.link import LINK
 from unalike.training.settings import Training
 
@@ -18,12 +17,12 @@ def source(tmp_path):
 
 
 def test_nothing_differs_by_default(source):
-    assert View().of(source) is source
-    assert view_of(source).changes == {}
+    assert DatasetOptions().of(source) is source
+    assert options_of_dataset(source).changes == {}
 
 
 def test_edges_both_ways(source):
-    seen = View(both_ways=True).of(source)
+    seen = DatasetOptions(both_ways=True).of(source)
     rows = seen.prepared().adjacency.to_dense()
     assert (rows == rows.T).all()
     assert not (source.prepared().adjacency.to_dense() == rows).all()
@@ -34,19 +33,19 @@ def test_edges_both_ways(source):
 
 def test_another_metric(source):
     method = LINK(training=Training(epochs=3))
-    seen = View(metric="roc-auc").of(source)
-    (usual,) = run(source, method, splits=[0], place=Place())
-    (other,) = run(seen, method, splits=[0], place=Place())
+    seen = DatasetOptions(metric="roc-auc").of(source)
+    (usual,) = run(source, method, splits=[0], place=RunOptions())
+    (other,) = run(seen, method, splits=[0], place=RunOptions())
     assert (usual.metric, usual.view) == ("accuracy", {})
     assert (other.metric, other.view) == ("roc-auc", {"metric": "roc-auc"})
     assert usual.losses != other.losses
     with pytest.raises(UserError, match="No metric 'auc'"):
-        View(metric="auc")
+        DatasetOptions(metric="auc")
 
 
 def test_the_fingerprint_is_that_of_the_arrays(source, tmp_path):
     same = save_graph(tmp_path / "same", source.load(), splits=source.splits())
     fewer = save_graph(tmp_path / "fewer", source.load(), splits=source.splits()[:1])
-    assert fingerprint(source) == fingerprint(same) != fingerprint(fewer)
+    assert dataset_hash(source) == dataset_hash(same) != dataset_hash(fewer)
     with pytest.raises(UserError, match="graph is not a stored graph; save it first"):
-        fingerprint(View(both_ways=True).of(source))
+        dataset_hash(DatasetOptions(both_ways=True).of(source))

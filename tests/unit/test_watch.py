@@ -4,9 +4,9 @@ import time
 from itertools import pairwise
 
 from unalike.experiments import sweep as sweeps
-from unalike.experiments.results import Results
+from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.sweep import sweep
-from unalike.progress import SILENT
+from unalike.progress import NO_PROGRESS
 
 
 def test_progress_tells_what_is_done_and_the_best(agenda, url):
@@ -35,7 +35,7 @@ def test_what_a_stack_waits_for_is_told(agenda, results):
         def advance(self, amount, note=""):
             told.append(note)
 
-    within = sweeps.Within(sweeps.Watch(agenda, results, Listener()))
+    within = sweeps.NestedProgress(sweeps.SweepProgress(agenda, results, Listener()))
     within.stage("waiting for memory", None, "s")
     within.advance(60.0)
     assert told == ["60 s waiting for memory"]
@@ -43,21 +43,21 @@ def test_what_a_stack_waits_for_is_told(agenda, results):
 
 def test_looks_at_a_slow_database_are_few(agenda, url, monkeypatch):
     looks = []
-    best_so_far = Results.best_so_far
+    best_so_far = ResultsDatabase.best_so_far
 
     def slow(results):
         looks.append(time.monotonic())
         time.sleep(0.05)
         return best_so_far(results)
 
-    monkeypatch.setattr(Results, "best_so_far", slow)
+    monkeypatch.setattr(ResultsDatabase, "best_so_far", slow)
     monkeypatch.setattr(sweeps, "WATCH_SECONDS", 0.0)
-    with Results.open(url) as results:
-        watch = sweeps.Watch(agenda, results, SILENT)
+    with ResultsDatabase.open(url) as results:
+        watch = sweeps.SweepProgress(agenda, results, NO_PROGRESS)
         watch.begin()
         until = time.monotonic() + 1.5
         while time.monotonic() < until:
             watch.glance("something")
     pauses = [after - before for before, after in pairwise(looks)]
     assert looks
-    assert all(pause > 0.05 * sweeps.PAUSE for pause in pauses)
+    assert all(pause > 0.05 * sweeps.POLL_FACTOR for pause in pauses)

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from wiki_proxy import DAYS, FAULTS, fronting
 
 from unalike.errors import UserError
-from unalike.wiki.api import asked_rest
-from unalike.wiki.collection import TABLES, Collection
+from unalike.wiki.api_client import CrawlPolicy, parse_retry_after
+from unalike.wiki.collection import SCHEMAS, Collection
 from unalike.wiki.crawl import crawl
-from unalike.wiki.manners import Manners
 
-EAGER = Manners(rate=0.0, longest_wait=0.001, timeout=20.0)
+EAGER = CrawlPolicy(rate=0.0, longest_wait=0.001, timeout=20.0)
 
 SMALL = FakeWiki(
     {
@@ -56,13 +55,13 @@ def rows(collection: Collection) -> dict[str, list[tuple]]:
             tuple(row.values())
             for row in pq.read_table(collection.folder / f"{name}.parquet").to_pylist()
         ]
-        for name in TABLES
+        for name in SCHEMAS
     }
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_a_crawl_finds_the_whole_wiki(tmp_path, at_once):
-    manners = Manners(rate=0.0, at_once=at_once, contact="me@example.org")
+    manners = CrawlPolicy(rate=0.0, at_once=at_once, contact="me@example.org")
     with fronting(SMALL) as front:
         found = crawl(front.address, "start", 1000, tmp_path / "c", manners=manners)
         assert rows(found) == SMALL.expected("start", 1000)
@@ -103,7 +102,7 @@ def wikis(draw):
     start=st.sampled_from(["A", "b", "Dé", "F_g"]),
 )
 def test_any_wiki_is_found_as_it_is(wiki, wanted, at_once, faults, start):
-    manners = Manners(rate=0.0, at_once=at_once, tries=14, longest_wait=0.001)
+    manners = CrawlPolicy(rate=0.0, at_once=at_once, tries=14, longest_wait=0.001)
     with TemporaryDirectory() as folder, fronting(wiki) as front:
         front.faults = list(faults)
         out = Path(folder) / "c"
@@ -147,7 +146,7 @@ def test_a_wiki_may_ask_for_a_rest(tmp_path):
 def test_the_rate_is_kept(tmp_path):
     with fronting(SMALL) as front:
         began = time.monotonic()
-        manners = Manners(rate=20.0, at_once=4)
+        manners = CrawlPolicy(rate=20.0, at_once=4)
         crawl(front.address, "Start", 60, tmp_path / "c", manners=manners)
         assert time.monotonic() - began >= (len(front.asked) - 1) / 20.0
 
@@ -155,7 +154,7 @@ def test_the_rate_is_kept(tmp_path):
 def test_a_wiki_that_stays_broken_ends_the_crawl_but_not_its_state(tmp_path):
     with fronting(SMALL) as front:
         front.faults = [""] * 5 + ["503"] * 3
-        manners = Manners(rate=0.0, longest_wait=0.001, tries=3)
+        manners = CrawlPolicy(rate=0.0, longest_wait=0.001, tries=3)
         with pytest.raises(UserError, match=r"3 tries \(status 503\).*goes on later"):
             crawl(front.address, "Start", 60, tmp_path / "c", manners=manners)
         asked = len(front.asked)
@@ -186,7 +185,7 @@ def test_a_wiki_may_lack_extensions(tmp_path, extras, told):
 
 
 def crawl_slowly(address, out, at_once):
-    manners = Manners(rate=0.0, at_once=at_once)
+    manners = CrawlPolicy(rate=0.0, at_once=at_once)
     crawl(address, "Start", 60, out, manners=manners)
 
 
@@ -225,7 +224,7 @@ def test_another_crawl_needs_another_folder(tmp_path, given, message):
     asked = {"start": "Start", "pages": 60, "out": tmp_path / "c", "manners": EAGER}
     with fronting(SMALL) as front:
         front.faults = [""] * 4 + ["503"]
-        once = Manners(rate=0.0, tries=1)
+        once = CrawlPolicy(rate=0.0, tries=1)
         with pytest.raises(UserError, match="goes on later"):
             crawl(front.address, **asked | {"manners": once})
         with pytest.raises(UserError, match=message):
@@ -258,7 +257,7 @@ def test_only_web_addresses_are_asked(tmp_path, address, message):
         ({"start": " "}, "cannot be the title"),
         ({"start": "A|B"}, "cannot be the title"),
         ({"start": "ü" * 200}, "cannot be the title"),
-        ({"manners": Manners(contact="me\nHost: you")}, "printable"),
+        ({"manners": CrawlPolicy(contact="me\nHost: you")}, "printable"),
     ],
     ids=["pages", "empty", "two", "long", "contact"],
 )
@@ -316,7 +315,7 @@ def test_refusals_end_the_crawl_at_once(tmp_path, refusal, message):
     ],
 )
 def test_a_rest_is_a_number_or_a_date_and_has_an_end(header, least, most):
-    assert least <= asked_rest(header) <= most
+    assert least <= parse_retry_after(header) <= most
 
 
 def test_an_answer_that_never_ends_is_noticed(tmp_path):

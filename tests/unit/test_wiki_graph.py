@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unalike.datasets.quantiles import quantile_labels
+from unalike.data.labels import quantile_labels
+from unalike.data.store import verify_graph
 from unalike.errors import UserError
-from unalike.store import verify_graph
 from unalike.wiki.build import build_graph
-from unalike.wiki.collection import TABLES, Collection, collecting
-from unalike.wiki.style import STYLES
+from unalike.wiki.collection import SCHEMAS, Collection, writing_collection
+from unalike.wiki.text_features import TOKENIZERS
 
 VECTORS = {
     "graph": [1.0, 2.0, 3.0],
@@ -37,8 +37,8 @@ LINKS = [(3, 5), (3, 12), (9, 3), (12, 3), (12, 9)]
 
 def collect(folder: Path, pages=PAGES, links=LINKS, **about) -> Collection:
     rows = {"pages": pages, "links": links, "aliases": [("T", 3)], "missing": [("X",)]}
-    with collecting(folder) as writer:
-        for name, schema in TABLES.items():
+    with writing_collection(folder) as writer:
+        for name, schema in SCHEMAS.items():
             with writer.table(name) as table:
                 dicts = [
                     dict(zip(schema.names, row, strict=True)) for row in rows[name]
@@ -136,7 +136,7 @@ def test_labels_are_even_quantiles_of_views(views, classes):
 
 @given(st.text())
 def test_plain_words_are_lower_case_letters_and_digits(text):
-    words = STYLES["plain"].words(text)
+    words = TOKENIZERS["plain"].words(text)
     assert all(word == word.lower() and not re.search(r"[\W_]", word) for word in words)
     assert "".join(words) == "".join(re.findall(r"[^\W_]", text.lower()))
 
@@ -151,7 +151,7 @@ def test_plain_words_are_lower_case_letters_and_digits(text):
     ],
 )
 def test_the_paper_cleans_in_its_own_way(text, words):
-    style = STYLES["paper"]
+    style = TOKENIZERS["paper"]
     assert style.words(style.clean(text)) == words
 
 
@@ -189,7 +189,7 @@ def test_mistakes_are_told(tmp_path):
         build_graph(stray, tmp_path / "g")
 
 
-@pytest.mark.parametrize("table", [*TABLES])
+@pytest.mark.parametrize("table", [*SCHEMAS])
 def test_a_changed_table_is_noticed(tmp_path, table):
     collection = collect(tmp_path / "c")
     path = collection.folder / f"{table}.parquet"
@@ -202,9 +202,9 @@ def test_a_changed_table_is_noticed(tmp_path, table):
 
 
 def test_a_collection_appears_whole_or_not_at_all(tmp_path):
-    with pytest.raises(ZeroDivisionError), collecting(tmp_path / "c") as writer:
+    with pytest.raises(ZeroDivisionError), writing_collection(tmp_path / "c") as writer:
         with writer.table("missing") as table:
-            table.write_table(TABLES["missing"].empty_table())
+            table.write_table(SCHEMAS["missing"].empty_table())
         raise ZeroDivisionError
     assert not list(tmp_path.iterdir())
     collect(tmp_path / "c")

@@ -12,23 +12,23 @@ from graphs import HAND_DRAWN, suiting, tasks_of
 from worlds import free_port, join_and_work, together
 
 from unalike import Task, UserError
-from unalike.batchings.full import Full
-from unalike.batchings.random_parts import RandomParts
-from unalike.batchings.rows import Rows
+from unalike.data.metrics import ACCURACY
 from unalike.datasets import find
-from unalike.experiments.run import check_divides, run
+from unalike.experiments.run import check_can_distribute, run
+from unalike.methods.base import solve_stack
 from unalike.methods.gcn import GCN
 from unalike.methods.label_propagation import LabelPropagation
 from unalike.methods.link import LINK
 from unalike.methods.link_concat import LINKConcat
 from unalike.methods.linkx import LINKX
-from unalike.methods.method import solve_stack
 from unalike.methods.mlp import MLP
-from unalike.metrics import ACCURACY
+from unalike.nn.module import uniform, uniform_shard
+from unalike.samplers.base import FullBatch
+from unalike.samplers.random_parts import RandomPartSampler
+from unalike.samplers.rows import RowSampler
 from unalike.training.checkpoint import Checkpoint
-from unalike.training.network import uniform, uniform_rows
+from unalike.training.distributed import World
 from unalike.training.settings import Training
-from unalike.training.world import World
 
 SHORT = Training(epochs=4)
 METHODS = [
@@ -37,10 +37,10 @@ METHODS = [
     LINKX(hidden=8, directions="both", training=SHORT),
     LINKConcat(hidden=8, training=SHORT),
     MLP(hidden=8, training=SHORT),
-    LINKX(hidden=8, training=SHORT, batching=Rows(size=50)),
-    LINKX(hidden=8, training=SHORT, batching=Rows(size=50, tables="lazy")),
-    LINK(training=SHORT, batching=Rows(size=50, tables="adagrad")),
-    LINKX(hidden=8, training=SHORT, batching=Rows(style="paper", parts=3)),
+    LINKX(hidden=8, training=SHORT, batching=RowSampler(size=50)),
+    LINKX(hidden=8, training=SHORT, batching=RowSampler(size=50, tables="lazy")),
+    LINK(training=SHORT, batching=RowSampler(size=50, tables="adagrad")),
+    LINKX(hidden=8, training=SHORT, batching=RowSampler(style="paper", parts=3)),
 ]
 
 
@@ -67,7 +67,7 @@ def test_two_processes_give_the_same_bits_as_one():
         assert found == alone
 
 
-BATCHINGS = [Full(), Rows(size=1000)]
+BATCHINGS = [FullBatch(), RowSampler(size=1000)]
 LONG = Training(epochs=50)
 
 
@@ -104,11 +104,11 @@ def test_one_process_talks_to_nobody():
 
 @pytest.mark.parametrize("held", [range(0, 7), range(3, 11), range(6, 13)])
 def test_some_rows_are_those_of_the_whole(monkeypatch, held):
-    monkeypatch.setattr("unalike.training.network.NUMBERS_AT_ONCE", 9)
+    monkeypatch.setattr("unalike.nn.module.RNG_CHUNK", 9)
     torch.manual_seed(5)
     whole, after = uniform(0.5, 13, 4), torch.rand(3)
     torch.manual_seed(5)
-    some = uniform_rows(0.5, 13, 4, held)
+    some = uniform_shard(0.5, 13, 4, held)
     assert torch.equal(some, whole[held.start : held.stop])
     assert torch.equal(torch.rand(3), after)
 
@@ -144,12 +144,12 @@ def test_more_processes_than_columns_are_refused():
 
 def test_a_method_that_needs_the_whole_graph_is_refused():
     with pytest.raises(UserError, match=r"gcn .* among 3 processes: .*, neighbours"):
-        check_divides(GCN(), World(0, 3))
+        check_can_distribute(GCN(), World(0, 3))
     with pytest.raises(UserError, match="label-propagation cannot be divided"):
-        check_divides(LabelPropagation(), World(0, 3))
-    check_divides(GCN(), World())
-    check_divides(GCN(batching=RandomParts()), World(1, 3))
-    check_divides(LINKX(batching=Full()), World(2, 3))
+        check_can_distribute(LabelPropagation(), World(0, 3))
+    check_can_distribute(GCN(), World())
+    check_can_distribute(GCN(batching=RandomPartSampler()), World(1, 3))
+    check_can_distribute(LINKX(batching=FullBatch()), World(2, 3))
 
 
 def lost():
@@ -185,11 +185,11 @@ KEPT = LINKX(
     hidden=8,
     layers=2,
     training=Training(epochs=8),
-    batching=Rows(size=50, tables="lazy"),
+    batching=RowSampler(size=50, tables="lazy"),
 )
 
 
-DEALT = GCN(hidden=8, training=Training(epochs=8), batching=RandomParts(parts=3))
+DEALT = GCN(hidden=8, training=Training(epochs=8), batching=RandomPartSampler(parts=3))
 
 
 def trained(path, saves=None, method=KEPT):

@@ -1,5 +1,7 @@
 """Advice: which method to try on a graph, and why."""
 
-from unalike.advice.advice import Advice, advise
+from __future__ import annotations
+
+from unalike.advice.recommend import Advice, advise
 
 __all__ = ["Advice", "advise"]

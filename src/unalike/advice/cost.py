@@ -1,4 +1,4 @@
-"""Cost: what training a method on the whole graph takes on this machine, about."""
+"""Estimate time and memory of training on the whole graph."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import torch
 
-from unalike.advice.trial import Trial
-from unalike.graph import Graph
-from unalike.memory import free_memory
+from unalike.advice.trials import Trial
+from unalike.data.graph import Graph
+from unalike.methods.base import Method, TrainedMethod
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
-from unalike.methods.method import Method, Trained
 from unalike.options import options_of
-from unalike.training.carry import size_of
-from unalike.training.room import bytes_of_run
+from unalike.system import free_memory
+from unalike.training.memory import graph_nbytes
+from unalike.training.stack import memory_per_run
 
 NUMBERS_PER_CLASS = 4
 """Copies of the scores that spreading labels holds at the same time."""
@@ -39,8 +39,8 @@ def cost(trial: Trial, sample: Graph, whole: Graph, device: str = "cpu") -> Cost
     usual = options_of(method).get("epochs")
     times = usual / trial.epochs if usual and trial.epochs else 1.0
     more_nodes = whole.num_nodes / max(1, sample.num_nodes)
-    larger = times_as_large(whole, sample) if trial.probe.sees_edges else more_nodes
-    bytes_ = size_of(whole) + held(method, sample) * more_nodes
+    larger = size_ratio(whole, sample) if trial.probe.sees_edges else more_nodes
+    bytes_ = graph_nbytes(whole) + working_bytes(method, sample) * more_nodes
     fits = bytes_ < free_memory(torch.device(device))
     return Cost(
         trial.seconds * times * larger,
@@ -49,18 +49,18 @@ def cost(trial: Trial, sample: Graph, whole: Graph, device: str = "cpu") -> Cost
     )
 
 
-def held(method: Method, graph: Graph) -> int:
+def working_bytes(method: Method, graph: Graph) -> int:
     """Bytes that a method holds beside the graph."""
     if isinstance(method, CorrectAndSmooth):
-        return held(method.base, graph)
-    if not isinstance(method, Trained):
+        return working_bytes(method.base, graph)
+    if not isinstance(method, TrainedMethod):
         return 4 * NUMBERS_PER_CLASS * graph.num_nodes * max(1, graph.num_classes)
     prepared = method.prepare(graph)
     with torch.random.fork_rng():
-        return bytes_of_run(method.network(prepared), prepared)
+        return memory_per_run(method.network(prepared), prepared)
 
 
-def times_as_large(whole: Graph, sample: Graph) -> float:
+def size_ratio(whole: Graph, sample: Graph) -> float:
     """By how much the whole graph exceeds the sample in nodes and entries."""
     sizes = [graph.num_nodes + graph.adjacency.num_entries for graph in (whole, sample)]
     return sizes[0] / max(1, sizes[1])

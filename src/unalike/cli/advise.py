@@ -1,26 +1,63 @@
-"""`unalike advise`: which method to try on a graph, and why."""
+"""Ranking: the methods of an advice as columns of a table."""
 
 from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
 from unalike.advice import Advice, advise
-from unalike.advice.advice import MEASURES
-from unalike.cli.console import OUT, answer, note, progress_bar, show
-from unalike.datasets import Source, find
+from unalike.advice.recommend import MEASURES, Recommendation
+from unalike.cli.console import (
+    OUT,
+    print_columns,
+    print_json,
+    print_notes,
+    progress_bar,
+)
+from unalike.datasets import GraphSource, find
+from unalike.device import choose_device
 from unalike.errors import UserError
-from unalike.experiments.machine import choose_device
-from unalike.experiments.view import View
-from unalike.measures.words import in_words
-from unalike.reports.plain import plain
-from unalike.reports.ranking import ranking
+from unalike.experiments.config import DatasetOptions
+from unalike.formatting import format_duration, format_memory, json_safe
+from unalike.measures.interpretation import interpret
+from unalike.reports.text_table import Column
 
-SHOWN = 5
+# Ranking: the methods of an advice as columns of a table.
+
+
+def recommendation_columns(ranked: Sequence[Recommendation]) -> list[Column]:
+    """Each method with what to expect of it, what it costs, and why."""
+    return [
+        Column("", [str(place) for place in range(1, len(ranked) + 1)], right=True),
+        Column("method", [each.words for each in ranked]),
+        Column("expected", [expected(each) for each in ranked]),
+        Column(
+            "time", [format_duration(each.cost.seconds) for each in ranked], right=True
+        ),
+        Column(
+            "memory",
+            [format_memory(each.cost.megabytes) for each in ranked],
+            right=True,
+        ),
+        Column("why", [each.reason for each in ranked], wraps=True),
+    ]
+
+
+def expected(each: Recommendation) -> str:
+    """The grade to expect, and how far draws were apart."""
+    spread = each.trial.spread
+    return f"{each.trial.expected:.1f}" + ("" if spread is None else f" ± {spread:.1f}")
+
+
+# `unalike advise`: which method to try on a graph, and why.
+
+
+MAX_SHOWN = 5
 """Methods that are shown unless all are asked for."""
 
 
@@ -58,7 +95,7 @@ def command(
     """
     if not seconds > 0:
         raise UserError(f"--seconds is {seconds:g}; it must be above 0.")
-    view = View(metric=metric, both_ways=both_ways)
+    view = DatasetOptions(metric=metric, both_ways=both_ways)
     source = view.of(find(graph, data))
     with progress_bar() as bar:
         advice = advise(
@@ -69,7 +106,7 @@ def command(
             device=choose_device(device),
             progress=bar,
         )
-    note(source.remarks())
+    print_notes(source.remarks())
     flags = shlex.join(
         word
         for name, value in view.changes.items()
@@ -77,20 +114,25 @@ def command(
     )
     lead = " ".join(filter(None, ["unalike train", shlex.quote(graph), flags]))
     if json:
-        answer(plain(document(source, advice, lead)))
+        print_json(json_safe(document(source, advice, lead)))
         return
-    tell(source, advice, lead, every=every)
+    print_advice(source, advice, lead, every=every)
 
 
-def tell(source: Source, advice: Advice, lead: str, *, every: bool) -> None:
+def print_advice(
+    source: GraphSource, advice: Advice, lead: str, *, every: bool
+) -> None:
     """The advice as text."""
     OUT.print(headline(source, advice), soft_wrap=True, markup=False)
     OUT.print("\n[bold]What the graph is like[/]")
     for line in [*measured(advice), *advice.verdicts]:
         OUT.print(f"  • {line}", soft_wrap=True, markup=False)
     OUT.print(f"\n[bold]What to try[/] ({source.metric.name}, in percent)")
-    show(ranking(advice.ranking[: None if every else SHOWN]), spare=("memory", "time"))
-    hidden = len(advice.ranking) - SHOWN
+    print_columns(
+        recommendation_columns(advice.ranking[: None if every else MAX_SHOWN]),
+        spare=("memory", "time"),
+    )
+    hidden = len(advice.ranking) - MAX_SHOWN
     if hidden > 0 and not every:
         OUT.print(f"and {hidden} more; `--every` shows them.")
     if doubt := advice.ranking[0].trial.doubt:
@@ -101,11 +143,11 @@ def tell(source: Source, advice: Advice, lead: str, *, every: bool) -> None:
     if advice.sampled is not None:
         OUT.print("A sample has less to learn from: expect more of the whole graph.")
     if not source.splits():
-        note(["the graph is stored without splits, which training needs."])
+        print_notes(["the graph is stored without splits, which training needs."])
     OUT.print(f"\n[bold]Run[/] {lead} {advice.ranking[0].words}", soft_wrap=True)
 
 
-def headline(source: Source, advice: Advice) -> str:
+def headline(source: GraphSource, advice: Advice) -> str:
     """The graph in one line, and how it was judged."""
     graph = source.prepared()
     kind = "directed" if graph.directed else "undirected"
@@ -123,12 +165,12 @@ def headline(source: Source, advice: Advice) -> str:
 def measured(advice: Advice) -> list[str]:
     """What the measures mean, and what no method should stay below."""
     found = advice.measures
-    told = [in_words(name, found) for name in MEASURES if not math.isnan(found[name])]
+    told = [interpret(name, found) for name in MEASURES if not math.isnan(found[name])]
     usual = f"Always giving the most frequent answer scores {advice.constant:.1f}."
     return [*(f"{line[0].upper()}{line[1:]}." for line in told), usual]
 
 
-def document(source: Source, advice: Advice, lead: str) -> dict[str, Any]:
+def document(source: GraphSource, advice: Advice, lead: str) -> dict[str, Any]:
     """The document of `--json`."""
     return {
         "graph": source.name,

@@ -11,24 +11,37 @@ import torch
 import tyro
 from rich.console import RenderableType
 
-from unalike.benches.bench import Bench
-from unalike.benches.cluster import Cluster
-from unalike.benches.engine import POKEC_SIZED, EngineBench, random_graph
-from unalike.benches.methods import MethodsBench
-from unalike.benches.scale import ScaleBench
-from unalike.cli.console import OUT, answer, progress_bar
+from unalike.bench.cost_model import Cluster
+from unalike.bench.epochs import (
+    POKEC_SIZED,
+    EpochBenchmark,
+    LinkxBenchmark,
+    MethodsBenchmark,
+    random_graph,
+)
+from unalike.bench.scaling import ScalingBenchmark
+from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.data.graph import Graph
+from unalike.data.split import Split, random_splits
 from unalike.datasets import find
+from unalike.device import best_device, device_name
 from unalike.errors import lookup
-from unalike.experiments.machine import best_device, device_name
-from unalike.graph import Graph
 from unalike.progress import Progress
-from unalike.reports.canvas import check_path, keep, require_matplotlib
-from unalike.reports.scale import memory_table, predicted_lines, time_table
-from unalike.reports.scale_plot import draw_scale
-from unalike.reports.speed import draw_speed, epoch_table, stack_table
-from unalike.split import Split, random_splits
+from unalike.reports.benchmarks import (
+    epoch_table,
+    memory_table,
+    plot_epoch_times,
+    plot_scaling,
+    predicted_lines,
+    stack_table,
+    time_table,
+)
+from unalike.reports.plotting import check_figure_path, require_matplotlib, save_figure
 
-BENCHES: dict[str, type[Bench]] = {"engine": EngineBench, "methods": MethodsBench}
+BENCHES: dict[str, type[EpochBenchmark]] = {
+    "engine": LinkxBenchmark,
+    "methods": MethodsBenchmark,
+}
 
 
 USUAL_REPEATS, SCALE_REPEATS = 10, 4
@@ -36,7 +49,7 @@ SCALE_HIDDEN = (32, 128)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class BenchRequest:
     """What to measure, and whom to tell how far it is."""
 
     what: str
@@ -47,7 +60,7 @@ class Wish:
     progress: Progress
 
 
-class Told(NamedTuple):
+class BenchReport(NamedTuple):
     """What was found, and how it is shown."""
 
     found: dict[str, Any]
@@ -56,7 +69,7 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Peers:
+class EpochOptions:
     """How bench engine and bench methods are timed."""
 
     layers: int | None = None
@@ -70,7 +83,7 @@ class Peers:
     device: str = "auto"
     """cpu, cuda, or auto: a GPU where there is one."""
 
-    def answer(self, wish: Wish) -> Told:
+    def answer(self, wish: BenchRequest) -> BenchReport:
         """Time epochs, ours beside those of others."""
         chosen = best_device() if self.device == "auto" else self.device
         bench = BENCHES[wish.what](
@@ -82,18 +95,18 @@ class Peers:
             device=torch.device(chosen),
             progress=wish.progress,
         )
-        large, splits = subject(wish.graph, bench, wish.data)
+        large, splits = load_graph(wish.graph, bench, wish.data)
         found = {"device": device_name(chosen), **bench.epochs(large, splits[0])}
         shown: list[RenderableType] = [epoch_table(found)]
         if bench.stackable and self.stacks:
             small = find(self.stacked_graph, wish.data)
             found["stacks"] = bench.stacked(small.prepared(), small.splits())
             shown += ["", stack_table(found)]
-        return Told(found, shown, draw_speed)
+        return BenchReport(found, shown, plot_epoch_times)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale:
+class ScalingOptions:
     """How bench scale trains here, and the hosts that it predicts for."""
 
     processes: tuple[int, ...] = (1, 2, 4)
@@ -102,9 +115,9 @@ class Scale:
     """Train nodes in a batch."""
     cluster: Cluster = field(default_factory=Cluster)
 
-    def answer(self, wish: Wish) -> Told:
+    def answer(self, wish: BenchRequest) -> BenchReport:
         """Measure, fit and predict."""
-        bench = ScaleBench(
+        bench = ScalingBenchmark(
             processes=self.processes,
             hidden=wish.hidden or SCALE_HIDDEN,
             rows=self.rows,
@@ -114,10 +127,10 @@ class Scale:
         )
         found = bench.run(None if wish.graph is None else find(wish.graph, wish.data))
         tables = (time_table(found), "", memory_table(found))
-        return Told(found, (*tables, *predicted_lines(found)), draw_scale)
+        return BenchReport(found, (*tables, *predicted_lines(found)), plot_scaling)
 
 
-PEERS, SCALE = Peers(), Scale()
+PEERS, SCALE = EpochOptions(), ScalingOptions()
 
 
 def command(
@@ -128,8 +141,8 @@ def command(
     graph: str | None = None,
     hidden: tuple[int, ...] = (),
     repeats: int | None = None,
-    peers: Peers = PEERS,
-    scale: Scale = SCALE,
+    peers: EpochOptions = PEERS,
+    scale: ScalingOptions = SCALE,
     data: Path | None = None,
     plot: Path | None = None,
     json: bool = False,
@@ -160,13 +173,13 @@ def command(
         json: Print one JSON document instead of tables.
     """
     if plot is not None:
-        check_path(plot)
+        check_figure_path(plot)
         require_matplotlib()
-    kinds: dict[str, Peers | Scale] = dict.fromkeys(BENCHES, peers)
+    kinds: dict[str, EpochOptions | ScalingOptions] = dict.fromkeys(BENCHES, peers)
     asked = lookup({**kinds, "scale": scale}, what, "bench")
     with progress_bar() as bar:
         told = asked.answer(
-            Wish(
+            BenchRequest(
                 what=what,
                 graph=graph,
                 hidden=hidden,
@@ -176,16 +189,16 @@ def command(
             )
         )
     if plot is not None:
-        keep(told.draw(told.found), plot)
+        save_figure(told.draw(told.found), plot)
     if json:
-        answer(told.found)
+        print_json(told.found)
         return
     for part in told.shown:
         OUT.print(part)
 
 
-def subject(
-    name: str | None, bench: Bench, data: Path | None
+def load_graph(
+    name: str | None, bench: EpochBenchmark, data: Path | None
 ) -> tuple[Graph, list[Split]]:
     """The graph to run on."""
     if name is None and bench.device.type == "cuda":

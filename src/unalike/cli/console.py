@@ -19,19 +19,19 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from unalike.progress import SILENT
+from unalike.progress import NO_PROGRESS
 from unalike.progress import Progress as Listener
-from unalike.reports.layout import Column, laid_out
+from unalike.reports.text_table import Column, fit_to_width
 
-RESULTS = "sqlite:///results.db"
+DEFAULT_DATABASE = "sqlite:///results.db"
 """Where results are kept, unless somebody says otherwise."""
-WIDE = 132
+DEFAULT_WIDTH = 132
 """Columns of a table that goes to no terminal, unless $COLUMNS says otherwise."""
 LINE_SECONDS = 60.0
 """Between two lines about progress that go to no terminal."""
 
 
-class Voice(Console):
+class PipeSafeConsole(Console):
     """A console that breaks lines of words on a terminal only.
 
     A pipe that is closed at the other end is left to the whole program.
@@ -46,38 +46,38 @@ class Voice(Console):
         raise BrokenPipeError
 
 
-OUT = Voice(highlight=False)
-ERR = Voice(stderr=True, highlight=False)
+OUT = PipeSafeConsole(highlight=False)
+ERR = PipeSafeConsole(stderr=True, highlight=False)
 
 
-def answer(document: Any) -> None:
+def print_json(document: Any) -> None:
     """Print the one JSON document that `--json` promises."""
     print(json.dumps(document, indent=1, ensure_ascii=False))
 
 
-def show(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> None:
+def print_columns(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> None:
     """Print columns as a table, or as several where the terminal is narrow."""
-    width = shutil.get_terminal_size((WIDE, 0)).columns
-    console = Voice(highlight=False, width=width)
-    for place, table in enumerate(laid_out(columns, width, spare=spare)):
+    width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+    console = PipeSafeConsole(highlight=False, width=width)
+    for place, table in enumerate(fit_to_width(columns, width, spare=spare)):
         if place:
             console.print()
         console.print(table)
 
 
-def note(remarks: Iterable[str]) -> None:
+def print_notes(remarks: Iterable[str]) -> None:
     """Tell on standard error what somebody should know, a line each."""
     for remark in remarks:
-        mention(f"note: {remark}")
+        print_stderr(f"note: {remark}")
 
 
-def mention(line: str) -> None:
+def print_stderr(line: str) -> None:
     """Write a line to standard error; if nobody reads it any more, work goes on."""
     with suppress(OSError):
         ERR.print(line, soft_wrap=True, markup=False)
 
 
-class Bar:
+class ProgressBar:
     """A listener that draws the current stage as a bar on standard error."""
 
     def __init__(self, bars: Progress) -> None:
@@ -98,7 +98,7 @@ class Bar:
         self.bars.update(self.task, note=f"{done:,.0f} {self.unit} {note}")
 
 
-class Lines:
+class ProgressLines:
     """A listener that writes to a file or pipe how far long work is, now and then."""
 
     def __init__(self, seconds: float) -> None:
@@ -115,7 +115,7 @@ class Lines:
         now = time.monotonic()
         if now - self.told >= self.seconds:
             self.told = now
-            mention(self.line(note))
+            print_stderr(self.line(note))
 
     def line(self, note: str) -> str:
         """What is done, of how much, and how long the rest will take."""
@@ -132,7 +132,7 @@ class Lines:
 def progress_bar(*, silent: bool = False) -> Iterator[Listener]:
     """Show progress while the block runs: a bar on a terminal, lines elsewhere."""
     if silent or not ERR.is_terminal:
-        yield SILENT if silent else Lines(LINE_SECONDS)
+        yield NO_PROGRESS if silent else ProgressLines(LINE_SECONDS)
         return
     columns = (
         TextColumn("{task.description:<18}"),
@@ -142,4 +142,4 @@ def progress_bar(*, silent: bool = False) -> Iterator[Listener]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=ERR) as bars:
-        yield Bar(bars)
+        yield ProgressBar(bars)

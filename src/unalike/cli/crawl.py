@@ -7,18 +7,18 @@ from typing import Annotated, Any
 
 import tyro
 
-from unalike.cli.console import OUT, answer, note, progress_bar
+from unalike.cli.console import OUT, print_json, print_notes, progress_bar
+from unalike.data.store import StoredGraph
 from unalike.errors import UserError
 from unalike.progress import Progress
-from unalike.store import Stored
+from unalike.wiki.api_client import CrawlPolicy
 from unalike.wiki.build import CLASSES, build_graph, check_build
 from unalike.wiki.collection import Collection
 from unalike.wiki.crawl import crawl
 from unalike.wiki.dumps import collect
-from unalike.wiki.manners import Manners
 
 Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
-USUAL = Manners()
+USUAL = CrawlPolicy()
 
 
 def command(
@@ -72,7 +72,7 @@ def command(
         if api is not None and dumps is not None:
             raise UserError("A wiki is read by --api or from --dumps, not both.")
         if api is not None:
-            manners = Manners(contact=contact, rate=rate, at_once=at_once)
+            manners = CrawlPolicy(contact=contact, rate=rate, at_once=at_once)
             found = read_api(api, start, pages, place, manners, bar, heard)
         elif dumps is not None:
             found = collect(dumps, place, start=start, pages=pages, progress=bar)
@@ -85,10 +85,10 @@ def command(
         )
     told = summary(place, found, stored)
     if json:
-        answer(told)
+        print_json(told)
     else:
-        say(told)
-    note(remark for remark in stored.remarks() if remark not in heard)
+        print_summary(told)
+    print_notes(remark for remark in stored.remarks() if remark not in heard)
 
 
 def read_api(
@@ -96,7 +96,7 @@ def read_api(
     start: str | None,
     pages: int | None,
     place: Path,
-    manners: Manners,
+    manners: CrawlPolicy,
     progress: Progress,
     heard: list[str],
 ) -> Collection:
@@ -105,18 +105,20 @@ def read_api(
         missing = "the first title (--start)" if start is None else "a number (--pages)"
         raise UserError(f"A crawl needs {missing}.")
     if not manners.contact:
-        note(["no --contact was given; Wikipedia and others may refuse to answer."])
+        print_notes(
+            ["no --contact was given; Wikipedia and others may refuse to answer."]
+        )
 
     def tell(remark: str) -> None:
         heard.append(remark)
-        note([remark])
+        print_notes([remark])
 
     return crawl(
         api, start, pages, place, manners=manners, progress=progress, tell=tell
     )
 
 
-def summary(place: Path, collection: Collection, stored: Stored) -> dict[str, Any]:
+def summary(place: Path, collection: Collection, stored: StoredGraph) -> dict[str, Any]:
     """What was made, as the JSON document tells it."""
     keys = ("num_nodes", "num_edges", "num_features", "num_classes", "class_names")
     return {
@@ -129,7 +131,7 @@ def summary(place: Path, collection: Collection, stored: Stored) -> dict[str, An
     }
 
 
-def say(told: dict[str, Any]) -> None:
+def print_summary(told: dict[str, Any]) -> None:
     """A line about the graph, and one about what it was made of."""
     counts = told["counts"]
     lines = (

@@ -11,23 +11,22 @@ import pyarrow as pa
 import pyarrow.csv
 from rich.table import Table
 
-from unalike.cli.console import OUT, answer, progress_bar
+from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.data.graph import Graph
+from unalike.data.store import StoredGraph, open_graph
 from unalike.datasets.twins import twin
-from unalike.experiments.machine import best_device
-from unalike.experiments.run import Place, run
-from unalike.graph import Graph
-from unalike.importing.build import import_graph
+from unalike.device import best_device
+from unalike.experiments.run import RunOptions, run
+from unalike.importing.api import import_graph
 from unalike.importing.options import ImportOptions
 from unalike.measures import measure
+from unalike.methods.base import Method
 from unalike.methods.gcn import GCN
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
-from unalike.methods.method import Method
 from unalike.methods.mlp import MLP
 from unalike.progress import Progress
-from unalike.reports.bars import draw_bars
-from unalike.reports.canvas import keep
-from unalike.store import Stored, open_graph
+from unalike.reports.plotting import plot_scores, save_figure
 from unalike.training.settings import Training
 
 NODES = 4000
@@ -52,7 +51,7 @@ def command(*, out: Path = Path("demo"), json: bool = False) -> None:
         files = write_tables(twin("pokec", num_nodes=NODES).load(), out)
         say("[bold]1. Two tables[/]: who follows whom, and what is known of each user.")
         say(f"   {files[0]}, {files[1]}\n")
-        stored = bring_in(files, out / "graph", bar)
+        stored = import_tables(files, out / "graph", bar)
         say("[bold]2. Import[/]: a stored graph, opened by mapping its arrays.")
         say(f"   unalike import {files[0]} --nodes {files[1]} --label kind --out …")
         say(f"   {_count(stored)}\n")
@@ -63,10 +62,12 @@ def command(*, out: Path = Path("demo"), json: bool = False) -> None:
     say("\n[bold]4. Train[/]: five splits each, the best validation epoch counts.")
     say(_results(results))
     picture = out / "demo.png"
-    keep(draw_bars({name: row["tests"] for name, row in results.items()}), picture)
+    save_figure(
+        plot_scores({name: row["tests"] for name, row in results.items()}), picture
+    )
     say(f"\n   {picture} shows it. LINKX joins what its parents LINK and MLP know.")
     if json:
-        answer({"graph": str(stored.folder), "picture": str(picture)} | results)
+        print_json({"graph": str(stored.folder), "picture": str(picture)} | results)
 
 
 def write_tables(graph: Graph, out: Path) -> tuple[Path, Path]:
@@ -90,7 +91,9 @@ def write_tables(graph: Graph, out: Path) -> tuple[Path, Path]:
     return files
 
 
-def bring_in(files: tuple[Path, Path], folder: Path, progress: Progress) -> Stored:
+def import_tables(
+    files: tuple[Path, Path], folder: Path, progress: Progress
+) -> StoredGraph:
     """Import the tables, in place of an earlier demo."""
     if (folder / "graph.json").is_file():
         shutil.rmtree(folder)
@@ -100,9 +103,9 @@ def bring_in(files: tuple[Path, Path], folder: Path, progress: Progress) -> Stor
     return open_graph(folder)
 
 
-def compare(stored: Stored, progress: Progress) -> dict[str, dict[str, Any]]:
+def compare(stored: StoredGraph, progress: Progress) -> dict[str, dict[str, Any]]:
     """LINKX, its two parents and a GCN with their defaults, on all splits."""
-    place = Place(device=best_device(), progress=progress)
+    place = RunOptions(device=best_device(), progress=progress)
     short = Training(epochs=EPOCHS)
     methods: dict[str, Method] = {
         "mlp": MLP(training=short),
@@ -119,7 +122,7 @@ def compare(stored: Stored, progress: Progress) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def _count(stored: Stored) -> str:
+def _count(stored: StoredGraph) -> str:
     told = stored.about
     return (
         f"{told['num_nodes']:,} nodes, {told['num_edges']:,} edges, "

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from unalike.cli.console import OUT, answer, note, progress_bar
+from unalike.cli.console import OUT, print_json, print_notes, progress_bar
+from unalike.data.store import StoredGraph
 from unalike.datasets import find
-from unalike.datasets.dataset import Dataset
-from unalike.datasets.fetching import Fetched, clear_archives, fetch_file
+from unalike.datasets.base import Dataset
+from unalike.datasets.fetch import Fetched, fetch_file, remove_archives
 from unalike.errors import UserError
 from unalike.progress import Progress
-from unalike.store import Stored
 
 
 def command(
@@ -42,9 +42,9 @@ def command(
         for dataset in datasets:
             told.append(fetch(dataset, half or None, progress))
             if not json:
-                say(told[-1])
+                print_summary(told[-1])
     if json:
-        answer(told)
+        print_json(told)
 
 
 def fetchable(name: str, data: Path | None) -> Dataset:
@@ -59,7 +59,7 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
     """Fetch and convert one dataset; tell what came."""
     root = dataset.root
     files = [fetch_file(file, root, progress=progress) for file in dataset.files]
-    clear_archives(dataset.files, root)
+    remove_archives(dataset.files, root)
     stored = dataset.stored(half=half, progress=progress)
     check(dataset, stored)
     return {
@@ -75,7 +75,7 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
     }
 
 
-def check(dataset: Dataset, stored: Stored) -> None:
+def check(dataset: Dataset, stored: StoredGraph) -> None:
     """Compare a converted graph with what its files are known to hold."""
     if differences := dataset.differences(stored.about):
         raise UserError(
@@ -95,7 +95,7 @@ def describe(file: Fetched) -> dict[str, Any]:
     }
 
 
-def say(told: dict[str, Any]) -> None:
+def print_summary(told: dict[str, Any]) -> None:
     """One line about a dataset, and one for everything that is worth knowing."""
     files = told["files"]
     came = sum(file["downloaded"] for file in files)
@@ -109,5 +109,7 @@ def say(told: dict[str, Any]) -> None:
     )
     new = [file["path"] for file in files if not file["known"]]
     if new:
-        note([f"no checksum of {', '.join(new)} was known; hashes.json keeps it now."])
-    note(told["remarks"])
+        print_notes(
+            [f"no checksum of {', '.join(new)} was known; hashes.json keeps it now."]
+        )
+    print_notes(told["remarks"])

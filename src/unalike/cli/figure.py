@@ -8,11 +8,11 @@ from typing import Annotated
 import tyro
 
 from unalike import datasets
-from unalike.cli.console import OUT, answer, note
+from unalike.cli.console import OUT, print_json, print_notes
+from unalike.data.graph import Graph
 from unalike.errors import UserError, lookup
-from unalike.graph import Graph
-from unalike.reports.canvas import check_path, keep
-from unalike.reports.figures import FIGURES
+from unalike.reports.paper_figures import FIGURES
+from unalike.reports.plotting import check_figure_path, save_figure
 
 
 def command(
@@ -36,22 +36,22 @@ def command(
         json: Print one JSON document that says what was drawn.
     """
     drawing = lookup(FIGURES, figure, "figure")
-    check_path(out)
+    check_figure_path(out)
     if names and not drawing.datasets:
         raise UserError(f"The figure '{figure}' is drawn without datasets; name none.")
-    graphs, missing, remarks = loaded(names, drawing.datasets, data)
-    note(remarks)
-    keep(drawing.draw(graphs), out)
+    graphs, missing, remarks = load_graphs(names, drawing.datasets, data)
+    print_notes(remarks)
+    save_figure(drawing.draw(graphs), out)
     if json:
         drawn = {"datasets": list(graphs), "missing": missing}
-        answer({"figure": figure, "file": str(out), **drawn})
+        print_json({"figure": figure, "file": str(out), **drawn})
         return
     if missing:
-        note([f"left out, no data: {', '.join(missing)}"])
+        print_notes([f"left out, no data: {', '.join(missing)}"])
     OUT.print(f"wrote {out}", soft_wrap=True, markup=False)
 
 
-def loaded(
+def load_graphs(
     names: tuple[str, ...], usual: tuple[str, ...], data: Path | None
 ) -> tuple[dict[str, Graph], list[str], list[str]]:
     """The graphs that are there, those that are not, and what is to be remarked.

@@ -11,12 +11,11 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from unalike.cli.console import OUT, answer, progress_bar
+from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.data.store import verify_graph
 from unalike.errors import UserError
-from unalike.importing.build import import_graph
-from unalike.importing.options import Column, Columns, ImportOptions
-from unalike.importing.summary import Summary
-from unalike.store import verify_graph
+from unalike.importing.api import import_graph
+from unalike.importing.options import Column, Columns, ImportOptions, ImportSummary
 
 SHOWN = 10
 """Classes that are shown one by one."""
@@ -24,7 +23,7 @@ SHOWN = 10
 Names = tuple[str, ...]
 
 DIRECTION = tyro.conf.create_mutex_group(required=False)
-MARKS = {
+TYRO_ARGS = {
     Column: tyro.conf.arg(metavar="COLUMN"),
     Columns: tyro.conf.arg(metavar="COLUMN..."),
     Columns | None: tyro.conf.arg(metavar="COLUMN..."),
@@ -36,9 +35,9 @@ TYPES = get_type_hints(ImportOptions)
 FLAGS = make_dataclass(
     "Flags",
     [
-        (field.name, Annotated[TYPES[field.name], MARKS[TYPES[field.name]]], field)
+        (field.name, Annotated[TYPES[field.name], TYRO_ARGS[TYPES[field.name]]], field)
         for field in fields(ImportOptions)
-        if TYPES[field.name] in MARKS
+        if TYPES[field.name] in TYRO_ARGS
     ],
     bases=(ImportOptions,),
     frozen=True,
@@ -85,7 +84,7 @@ def command(
         json: Print one JSON document instead of a table.
     """
     if verify is not None:
-        check(verify, json=json)
+        verify_import(verify, json=json)
         return
     if not edges or out is None:
         missing = "the tables of edges" if not edges else "the folder to write (--out)"
@@ -93,22 +92,22 @@ def command(
     with progress_bar() as bar:
         summary = import_graph(edges, nodes, out=out, options=options, progress=bar)
     if json:
-        answer(summary.about())
+        print_json(summary.about())
         return
     for note in summary.notes:
         OUT.print(f"note: {note}", markup=False)
     table = Table(box=None, show_header=False, pad_edge=False)
-    for row in rows(summary):
+    for row in summary_rows(summary):
         table.add_row(*map(escape, row))
     OUT.print(table)
 
 
-def check(folder: Path, *, json: bool) -> None:
+def verify_import(folder: Path, *, json: bool) -> None:
     """Verify a stored graph and say so."""
     about = verify_graph(folder).about
     counts = {"folder": str(folder), "arrays": len(about["arrays"]), "intact": True}
     if json:
-        answer(counts)
+        print_json(counts)
     else:
         OUT.print(
             f"{folder} is intact: {counts['arrays']} arrays, "
@@ -117,7 +116,7 @@ def check(folder: Path, *, json: bool) -> None:
         )
 
 
-def rows(told: Summary) -> Iterator[tuple[str, str]]:
+def summary_rows(told: ImportSummary) -> Iterator[tuple[str, str]]:
     """The summary, a line of the table at a time."""
     kind = "directed" if told.directed else "undirected"
     layout = "sparse" if told.sparse else "dense"

@@ -10,26 +10,26 @@ from typing import Annotated, Any
 
 import tyro
 
-from unalike.cli.console import OUT, answer, show
+from unalike.cli.console import OUT, print_columns, print_json
 from unalike.errors import lookup
-from unalike.reports.layout import Column
+from unalike.reports.text_table import Column
 
 Rows = list[dict[str, Any]]
 
 
 def datasets(data: Path | None) -> Rows:
     """Every dataset with its size, and what of it is at hand."""
-    from unalike.datasets.catalogue import catalogue, entry
+    from unalike.datasets.registry import describe_dataset, list_datasets
 
-    return [entry(dataset) for dataset in catalogue(data)]
+    return [describe_dataset(dataset) for dataset in list_datasets(data)]
 
 
 def twins(data: Path | None) -> Rows:
     """Every generated stand-in with its size."""
-    from unalike.datasets.catalogue import twin_entry
+    from unalike.datasets.registry import describe_twin
     from unalike.datasets.twins import TWINS
 
-    return [twin_entry(twin.at(data)) for twin in TWINS.values()]
+    return [describe_twin(twin.at(data)) for twin in TWINS.values()]
 
 
 def methods(data: Path | None) -> Rows:
@@ -69,9 +69,9 @@ def _in_short(names: list[str]) -> str:
 
 def recipes(data: Path | None) -> Rows:
     """Every row of the results tables with its method and settings."""
-    from unalike.experiments.cookbook import recipe_entries
+    from unalike.experiments.recipe import list_recipes
 
-    return recipe_entries()
+    return list_recipes()
 
 
 def measures(data: Path | None) -> Rows:
@@ -86,18 +86,18 @@ def measures(data: Path | None) -> Rows:
 
 def batchings(data: Path | None) -> Rows:
     """Every way to cut a graph into batches."""
-    from unalike.batchings import BATCHINGS
     from unalike.options import options_of
+    from unalike.samplers import SAMPLERS
 
     return [
         {"name": name, "what": first_line(kind), "settings": options_of(kind())}
-        for name, kind in BATCHINGS.items()
+        for name, kind in SAMPLERS.items()
     ]
 
 
 def metrics(data: Path | None) -> Rows:
     """Every metric with what it grades."""
-    from unalike.metrics import METRICS
+    from unalike.data.metrics import METRICS
 
     return [
         {"name": name, "what": first_line(metric.grade)}
@@ -106,7 +106,7 @@ def metrics(data: Path | None) -> Rows:
 
 
 @dataclass(frozen=True)
-class Kind:
+class Listing:
     """Something to list: its rows, and how a table shows them."""
 
     rows: Callable[[Path | None], Rows]
@@ -119,8 +119,8 @@ class Kind:
 SIZES = {"num_nodes": "nodes", "num_edges": "edges", "num_classes": "classes"}
 WHAT = {"name": "name", "what": "what"}
 
-KINDS = {
-    "datasets": Kind(
+LISTINGS = {
+    "datasets": Listing(
         datasets,
         {
             "name": "name",
@@ -134,7 +134,7 @@ KINDS = {
         },
         spare=("licence", "metric", "stored", "class h"),
     ),
-    "twins": Kind(
+    "twins": Listing(
         twins,
         {
             "name": "name",
@@ -146,7 +146,7 @@ KINDS = {
         },
         spare=("stored", "metric"),
     ),
-    "methods": Kind(
+    "methods": Listing(
         methods,
         {
             "name": "name",
@@ -157,8 +157,8 @@ KINDS = {
         },
         spare=("paper", "batching"),
     ),
-    "batchings": Kind(batchings, {**WHAT, "settings": "settings"}),
-    "recipes": Kind(
+    "batchings": Listing(batchings, {**WHAT, "settings": "settings"}),
+    "recipes": Listing(
         recipes,
         {
             "name": "name",
@@ -170,8 +170,8 @@ KINDS = {
         },
         spare=("variants", "batching"),
     ),
-    "measures": Kind(measures, WHAT),
-    "metrics": Kind(metrics, WHAT),
+    "measures": Listing(measures, WHAT),
+    "metrics": Listing(metrics, WHAT),
 }
 
 PROSE = ("what", "licence", "settings", "hyperparameters", "paper", "datasets")
@@ -199,25 +199,25 @@ def command(
     """
     if not kind:
         rows = [
-            {"name": name, "what": first_line(of.rows)} for name, of in KINDS.items()
+            {"name": name, "what": first_line(of.rows)} for name, of in LISTINGS.items()
         ]
-        tell(rows, WHAT, json=json)
+        print_rows(rows, WHAT, json=json)
         return
-    listed = lookup(KINDS, kind, "kind of thing to list")
+    listed = lookup(LISTINGS, kind, "kind of thing to list")
     rows = listed.rows(data)
     short = [row for row in rows if all or not row.get("minor")]
-    tell(short, listed.columns, spare=listed.spare, json=json)
+    print_rows(short, listed.columns, spare=listed.spare, json=json)
     if len(short) < len(rows) and not json:
         left = len(rows) - len(short)
         OUT.print(f"and {left} more schools of Facebook100; `--all` names them.")
 
 
-def tell(
+def print_rows(
     rows: Rows, columns: dict[str, str], *, spare: tuple[str, ...] = (), json: bool
 ) -> None:
     """Print rows as a table, or whole as a JSON document."""
     if json:
-        answer(rows)
+        print_json(rows)
         return
     shown = []
     for key, heading in columns.items():
@@ -225,7 +225,7 @@ def tell(
         right = not any(isinstance(value, str | dict) for value in values)
         cells = [cell(value) for value in values]
         shown.append(Column(heading, cells, right=right, wraps=key in PROSE))
-    show(shown, spare=spare)
+    print_columns(shown, spare=spare)
 
 
 def cell(value: Any) -> str:

@@ -31,17 +31,17 @@ COMMANDS = {
     "demo": "See unalike at work on a generated graph.",
 }
 
-WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS")
+COMMAND_LINE: ContextVar[Sequence[str]] = ContextVar("WORDS")
 """The command that runs and its arguments, for one that runs itself again."""
 
-DONE, MISTAKE, USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0] in ("-h", "--help", "help"):
-        print(overview())
+        print(help_text())
         return DONE if given else USAGE
     if given[0] == "--version":
         print(f"unalike {version('unalike')}")
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         lookup(COMMANDS, given[0], "command")
     except UserError as error:
-        return complain(str(error), USAGE)
+        return print_error(str(error), USAGE)
     return run(given[0], given[1:])
 
 
@@ -57,7 +57,7 @@ def run(name: str, arguments: list[str]) -> int:
     """Run a command of the table with the rest of the command line."""
     # Threads that spin while they wait are twenty times slower on busy cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    WORDS.set([name, *arguments])
+    COMMAND_LINE.set([name, *arguments])
     try:
         import tyro
 
@@ -77,9 +77,9 @@ def run(name: str, arguments: list[str]) -> int:
         )
         sys.stdout.flush()
     except UserError as error:
-        return complain(str(error), MISTAKE)
+        return print_error(str(error), ERROR)
     except KeyboardInterrupt:
-        return complain("interrupted; what was finished is kept.", INTERRUPTED)
+        return print_error("interrupted; what was finished is kept.", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SystemExit as exit_:
@@ -87,7 +87,7 @@ def run(name: str, arguments: list[str]) -> int:
     return DONE
 
 
-def overview() -> str:
+def help_text() -> str:
     """The help of the whole program."""
     lines = [f"  {name:<10}{summary}" for name, summary in COMMANDS.items()]
     return "\n".join(
@@ -105,7 +105,7 @@ def overview() -> str:
     )
 
 
-def complain(what: str, status: int) -> int:
+def print_error(what: str, status: int) -> int:
     """Say in one line what went wrong."""
     print(f"error: {' '.join(what.split())}", file=sys.stderr)
     return status

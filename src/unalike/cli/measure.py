@@ -8,14 +8,24 @@ from typing import Annotated, Any
 import tyro
 
 from unalike import datasets
-from unalike.cli.console import OUT, answer, note, progress_bar, show
-from unalike.datasets.dataset import Dataset, Published
-from unalike.display import SMALL
+from unalike.cli.console import (
+    OUT,
+    print_columns,
+    print_json,
+    print_notes,
+    progress_bar,
+)
+from unalike.datasets.base import Dataset, Published
+from unalike.display import MAX_CLASSES_SHOWN
 from unalike.errors import UserError, lookup
+from unalike.formatting import json_safe
 from unalike.measures import CONVENTIONS, measure
-from unalike.measures.found import headline
-from unalike.reports.findings import compatibility_columns, many_datasets, one_dataset
-from unalike.reports.plain import plain
+from unalike.measures.interpretation import headline
+from unalike.reports.dataset_tables import (
+    comparison_columns,
+    compatibility_columns,
+    measure_columns,
+)
 
 
 def command(
@@ -65,31 +75,31 @@ def command(
                 source.load(), **asked, conventions=told, progress=progress
             )
     for source in sources:
-        note(source.remarks())
-    published = {source.name: printed_of(source) for source in sources}
+        print_notes(source.remarks())
+    published = {source.name: published_of(source) for source in sources}
     if json:
-        answer(plain(found if len(found) > 1 else next(iter(found.values()))))
+        print_json(json_safe(found if len(found) > 1 else next(iter(found.values()))))
         return
     for name, values in found.items():
         OUT.print(headline(name, values), soft_wrap=True, markup=False)
     OUT.print()
     if len(found) > 1:
-        show(many_datasets(found, published))
+        print_columns(comparison_columns(found, published))
         return
     show_one(next(iter(found.values())), next(iter(published.values())))
 
 
-def printed_of(source: datasets.Source) -> Published | None:
+def published_of(source: datasets.GraphSource) -> Published | None:
     """The paper's numbers, if it prints any of this source."""
     return source.published if isinstance(source, Dataset) else None
 
 
 def show_one(found: dict[str, Any], published: Published | None) -> None:
     """Print the measures of one dataset, and its compatibility matrix if small."""
-    show(one_dataset(found, published), spare=("difference", "meaning"))
+    print_columns(measure_columns(found, published), spare=("difference", "meaning"))
     matrix = found.get("compatibility", [])
-    if matrix and len(matrix) <= SMALL:
+    if matrix and len(matrix) <= MAX_CLASSES_SHOWN:
         OUT.print("\ncompatibility: where the edges of each class end")
-        show(compatibility_columns(matrix))
+        print_columns(compatibility_columns(matrix))
     elif matrix:
         OUT.print(f"\nThe {len(matrix)} x {len(matrix)} compatibility: see --json.")

@@ -14,27 +14,32 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from unalike.cli.console import OUT, answer, note, progress_bar
+from unalike.cli.console import OUT, print_json, print_notes, progress_bar
 from unalike.datasets import find
+from unalike.device import choose_device
 from unalike.errors import UserError
-from unalike.experiments.machine import choose_device
-from unalike.importing.tables import Tables
-from unalike.models.explanation import explain as explained
-from unalike.models.file import load_model
-from unalike.models.model import Model
-from unalike.models.new_edges import Columns
-from unalike.models.new_tables import NewTables
-from unalike.models.pieces import Piece, known_pieces, new_pieces
-from unalike.models.score_file import check_scores, score_file, score_rows
+from unalike.importing.readers import InputTables
+from unalike.inference.explain import explain as explained
+from unalike.inference.model import Model
+from unalike.inference.model_file import load_model
+from unalike.inference.new_node_tables import NewNodeTables, TableColumns
+from unalike.inference.predict import (
+    ScoredBatch,
+    check_output_path,
+    open_score_file,
+    score_known_nodes,
+    score_new_nodes,
+    to_record_batch,
+)
 
 Names = tuple[str, ...]
-GUESS = Columns()
+GUESS = TableColumns()
 SHOWN = 20
 """Nodes that are printed or explained, where nobody names them."""
 
 
 @dataclass
-class Answer:
+class Collected:
     """What is told of the nodes that were scored."""
 
     top: int
@@ -42,11 +47,11 @@ class Answer:
     rows: list[dict[str, Any]] = field(default_factory=list)
     reasons: list[dict[str, Any]] = field(default_factory=list)
 
-    def take(self, piece: Piece, model: Model | None, most: int) -> None:
+    def take(self, piece: ScoredBatch, model: Model | None, most: int) -> None:
         """Note a piece: its first nodes and, given the model, why they score so."""
         self.nodes += len(piece.names)
         room = max(0, most - len(self.rows))
-        self.rows += score_rows(piece.names, piece.found)[:room].to_pylist()
+        self.rows += to_record_batch(piece.names, piece.found)[:room].to_pylist()
         if model is None or not room:
             return
         model.check_row_wise("be explained")
@@ -64,7 +69,7 @@ def command(
     *,
     edges: Annotated[Names, tyro.conf.arg(metavar="EDGES...")] = (),
     nodes: Annotated[Names, tyro.conf.arg(metavar="NODES...")] = (),
-    columns: Annotated[Columns, tyro.conf.arg(name="", prefix_name=False)] = GUESS,
+    columns: Annotated[TableColumns, tyro.conf.arg(name="", prefix_name=False)] = GUESS,
     graph: str | None = None,
     ids: Annotated[Names, tyro.conf.arg(metavar="ID...")] = (),
     out: Path | None = None,
@@ -98,30 +103,32 @@ def command(
     if (graph is None) == (not edges and not nodes):
         raise UserError("Name tables of new nodes (--edges, --nodes), or a --graph.")
     if out is not None:
-        check_scores(out)
+        check_output_path(out)
     began = time.perf_counter()
     loaded = load_model(model, device=choose_device(device))
-    told, counts = Answer(top), dict[str, Any]()
+    told, counts = Collected(top), dict[str, Any]()
     with progress_bar() as bar, ExitStack() as open_files:
         if graph is not None:
-            pieces = known_pieces(loaded, find(graph, data), ids, bar)
+            pieces = score_known_nodes(loaded, find(graph, data), ids, bar)
         else:
             beside = None if out is None else out.absolute().parent
             folder = Path(open_files.enter_context(TemporaryDirectory(dir=beside)))
-            tables = Tables.open(edges, nodes, columns.header)
-            new = NewTables.read(loaded, tables, columns, folder, bar)
+            tables = InputTables.open(edges, nodes, columns.header)
+            new = NewNodeTables.read(loaded, tables, columns, folder, bar)
             counts = counts_of(new)
-            pieces = new_pieces(new, ids, bar)
-        add = open_files.enter_context(score_file(out)) if out is not None else None
+            pieces = score_new_nodes(new, ids, bar)
+        add = (
+            open_files.enter_context(open_score_file(out)) if out is not None else None
+        )
         for piece in pieces:
             told.take(piece, loaded if explain else None, len(ids) or SHOWN)
             if add is not None:
-                add(score_rows(piece.names, piece.found))
+                add(to_record_batch(piece.names, piece.found))
     counts = {"nodes": told.nodes, **counts, "seconds": time.perf_counter() - began}
     show(told, counts, out, json=json)
 
 
-def counts_of(new: NewTables) -> dict[str, Any]:
+def counts_of(new: NewNodeTables) -> dict[str, Any]:
     """What the tables of new nodes held."""
     edges = new.edges
     return {
@@ -132,20 +139,22 @@ def counts_of(new: NewTables) -> dict[str, Any]:
     }
 
 
-def show(told: Answer, counts: dict[str, Any], out: Path | None, *, json: bool) -> None:
+def show(
+    told: Collected, counts: dict[str, Any], out: Path | None, *, json: bool
+) -> None:
     """Print the answer, or where it was written."""
     size = None if out is None else out.stat().st_size
     if json:
         written = {} if out is None else {"file": str(out), "bytes": size}
         rows = told.rows if out is None else []
-        answer({**counts, **written, "scores": rows, "explanations": told.reasons})
+        print_json({**counts, **written, "scores": rows, "explanations": told.reasons})
         return
-    note(remarks(counts))
+    print_notes(remarks(counts))
     for reason in told.reasons:
         OUT.print(headline(reason), soft_wrap=True, markup=False)
-        OUT.print(tabled(reason))
+        OUT.print(attribution_table(reason))
     if not told.reasons and out is None:
-        OUT.print(listed(told.rows))
+        OUT.print(score_table(told.rows))
     where = "" if size is None else f" in {out}, {size:,} bytes"
     nodes, seconds = counts["nodes"], counts["seconds"]
     speed = f", {nodes / seconds:,.0f} nodes/s" if nodes > SHOWN else ""
@@ -165,7 +174,7 @@ def remarks(counts: dict[str, Any]) -> Iterator[str]:
             yield f"{what}: {counts[name]:,}"
 
 
-def listed(rows: list[dict[str, Any]]) -> Table:
+def score_table(rows: list[dict[str, Any]]) -> Table:
     """The first nodes with their probabilities."""
     table = Table(box=None, pad_edge=False)
     for heading in rows[0] if rows else ():
@@ -185,7 +194,7 @@ def headline(reason: dict[str, Any]) -> str:
     )
 
 
-def tabled(reason: dict[str, Any]) -> Table:
+def attribution_table(reason: dict[str, Any]) -> Table:
     """Why one node was given its class."""
     table = Table(box=None, pad_edge=False)
     for heading in ("share", "without it", "", "", "value"):

@@ -6,21 +6,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from unalike.cli.console import OUT, RESULTS, answer, note, progress_bar
+from unalike.cli.console import (
+    DEFAULT_DATABASE,
+    OUT,
+    print_json,
+    print_notes,
+    progress_bar,
+)
 from unalike.errors import UserError
-from unalike.experiments.database import is_there
-from unalike.experiments.results import Results
-from unalike.experiments.standing import Query
-from unalike.site.live import Live
-from unalike.site.measures import measures
-from unalike.site.page import check, write
-from unalike.site.serve import Server, is_loopback, server
-from unalike.site.survey import Survey
+from unalike.experiments.database import ResultsDatabase, database_exists
+from unalike.experiments.selection import SelectionOptions
+from unalike.reports.site.datasets import dataset_documents
+from unalike.reports.site.server import LiveSite, Server, is_loopback, make_server
+from unalike.reports.site.site_data import SiteData
+from unalike.reports.site.writer import check_output_dir, write_site
 
 
 def command(
     *,
-    results: str = RESULTS,
+    results: str = DEFAULT_DATABASE,
     out: Path = Path("site"),
     settings: str = "grid",
     variant: str = "",
@@ -52,34 +56,34 @@ def command(
         data: Folder of the raw files of datasets.
         json: Print one JSON document instead of words.
     """
-    if not is_there(results):
+    if not database_exists(results):
         raise UserError(
             f"There is no results database at {results}; `unalike sweep` makes one."
         )
-    query = Query(settings=settings, variant=variant, data=data)
+    query = SelectionOptions(settings=settings, variant=variant, data=data)
     if not serve:
-        check(out)
-    with Results.open(results) as kept:
-        survey = Survey(kept, query)
+        check_output_dir(out)
+    with ResultsDatabase.open(results) as kept:
+        survey = SiteData(kept, query)
         with progress_bar() as bar:
-            told = None if no_measures else measures(data, bar)
+            told = None if no_measures else dataset_documents(data, bar)
             if not serve:
-                found = write(out, survey, told, bar)
+                found = write_site(out, survey, told, bar)
         if serve:
-            with server(Live(survey, told), host, port) as site:
-                show(site, host, json=json)
+            with make_server(LiveSite(survey, told), host, port) as site:
+                serve_site(site, host, json=json)
         else:
-            tell(out / "index.html", found, json=json)
+            print_summary(out / "index.html", found, json=json)
 
 
-def show(site: Server, host: str, *, json: bool) -> None:
+def serve_site(site: Server, host: str, *, json: bool) -> None:
     """Serve the site until somebody presses Ctrl-C."""
     with progress_bar() as bar:
         site.live.refresh(bar)
     if not is_loopback(host):
-        note([f"whoever can reach {host} can see these results"])
+        print_notes([f"whoever can reach {host} can see these results"])
     if json:
-        answer({"address": site.address})
+        print_json({"address": site.address})
     else:
         OUT.print(f"{site.address} follows the results; Ctrl-C ends it.")
     OUT.file.flush()
@@ -87,10 +91,10 @@ def show(site: Server, host: str, *, json: bool) -> None:
         site.serve_forever(poll_interval=0.2)
 
 
-def tell(file: Path, found: dict[str, Any], *, json: bool) -> None:
+def print_summary(file: Path, found: dict[str, Any], *, json: bool) -> None:
     """Say what was written."""
     if json:
-        answer({"file": str(file), **found})
+        print_json({"file": str(file), **found})
         return
     words = (
         f"{found['runs']:,} runs; {found['cells']} cells filled, "

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from unalike.cli.console import OUT, RESULTS, answer
+from unalike.cli.console import DEFAULT_DATABASE, OUT, print_json
 from unalike.errors import lookup
-from unalike.experiments.exchange import read_runs, write_runs
-from unalike.experiments.results import Results
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.export import export_runs, import_runs
 
 
 def command(
@@ -19,7 +19,7 @@ def command(
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
     /,
     *,
-    results: str = RESULTS,
+    results: str = DEFAULT_DATABASE,
     no_curves: bool = False,
     no_answers: bool = False,
     json: bool = False,
@@ -37,28 +37,28 @@ def command(
             were, most of the rest; reports draw these.
         json: Print one JSON document instead of words.
     """
-    act = lookup(ACTS, do, "thing to do with results")
+    act = lookup(ACTIONS, do, "thing to do with results")
     told = act(results, file, {"curves": not no_curves, "answers": not no_answers})
     if json:
-        answer(told)
+        print_json(told)
     else:
         OUT.print(", ".join(f"{count} {what}" for what, count in told.items()) + ".")
 
 
 def export_to(url: str, file: Path, kept: dict[str, bool]) -> dict[str, Any]:
     """Write the runs of a database."""
-    with Results.read(url) as results:
-        return {"runs": write_runs(results, file, **kept)}
+    with ResultsDatabase.read(url) as results:
+        return {"runs": export_runs(results, file, **kept)}
 
 
 def import_from(url: str, file: Path, kept: dict[str, bool]) -> dict[str, Any]:
     """Merge the runs of a file into a database."""
-    with Results.open(url) as results:
-        total, added = read_runs(results, file)
+    with ResultsDatabase.open(url) as results:
+        total, added = import_runs(results, file)
     return {"runs": total, "new": added}
 
 
-ACTS: dict[str, Callable[[str, Path, dict[str, bool]], dict[str, Any]]] = {
+ACTIONS: dict[str, Callable[[str, Path, dict[str, bool]], dict[str, Any]]] = {
     "export": export_to,
     "import": import_from,
 }

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import tyro
 
-from unalike.cli.console import OUT, answer, progress_bar
+from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.data.shard_writer import shard_graph
 from unalike.datasets import find
-from unalike.sharding import shard_graph
 
 
 def command(
@@ -45,7 +45,7 @@ def command(
         for place, (begin, end) in enumerate(pairwise(made.about["bounds"]))
     ]
     if json:
-        answer({"folder": str(out), "shards": shards})
+        print_json({"folder": str(out), "shards": shards})
         return
     for place, shard in enumerate(shards):
         begin, end = shard["columns"]

@@ -9,17 +9,28 @@ from typing import Annotated, Any
 
 import tyro
 
-from unalike.cli.console import OUT, RESULTS, answer, note, progress_bar, show
+from unalike.cli.console import (
+    DEFAULT_DATABASE,
+    OUT,
+    print_columns,
+    print_json,
+    print_notes,
+    progress_bar,
+)
+from unalike.device import choose_device
 from unalike.errors import UserError
-from unalike.experiments.agenda import Agenda, Order, plan
-from unalike.experiments.cookbook import find_recipes
-from unalike.experiments.machine import choose_device
-from unalike.experiments.only import only as chosen_by
-from unalike.experiments.only import options_set
-from unalike.experiments.results import Results
-from unalike.experiments.search import Hunt, search_all
-from unalike.experiments.sweep import Crew, failed_before, forecasts, sweep
-from unalike.reports.layout import Column
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.plan import (
+    SweepPlan,
+    SweepRequest,
+    parse_overrides,
+    plan_sweep,
+)
+from unalike.experiments.plan import parse_filter as chosen_by
+from unalike.experiments.recipe import find_recipes
+from unalike.experiments.sweep import WorkerOptions, estimate, failed_before, sweep
+from unalike.experiments.tuning import SearchOptions, search_cells
+from unalike.reports.text_table import Column
 
 
 def command(
@@ -39,7 +50,7 @@ def command(
     retry: bool = False,
     dry_run: bool = False,
     seed: int = 0,
-    results: str = RESULTS,
+    results: str = DEFAULT_DATABASE,
     device: str = "auto",
     lease: float = 60.0,
     data: Path | None = None,
@@ -71,9 +82,9 @@ def command(
     """
     if jobs < 1:
         raise UserError(f"--jobs is {jobs}; at least 1 is needed.")
-    told = options_set(options)
+    told = parse_overrides(options)
     found = [recipe.setting_all(told) for recipe in find_recipes(recipes)]
-    order = Order(
+    order = SweepRequest(
         recipes=[recipe.on(on) for recipe in found] if on else found,
         chosen=chosen_by(only),
         variant=variant,
@@ -81,17 +92,17 @@ def command(
         seed=seed,
         data=data,
     )
-    crew = Crew(jobs=jobs, device=choose_device(device), lease_seconds=lease)
+    crew = WorkerOptions(jobs=jobs, device=choose_device(device), lease_seconds=lease)
     if search is not None:
-        tell_search(order, Hunt(search, trials), results, crew, json=json)
+        run_search(order, SearchOptions(search, trials), results, crew, json=json)
         return
-    agenda = plan(order)
+    agenda = plan_sweep(order)
     for why, count in Counter(agenda.missing.values()).items():
-        note([f"{count} cells cannot be run: {first_sentence(why)}"])
+        print_notes([f"{count} cells cannot be run: {first_sentence(why)}"])
     if not agenda.keys and not agenda.missing:
         raise UserError("Nothing fits --only; quoted cells need --quoted besides.")
     if dry_run:
-        tell_plan(agenda, results, crew.device, retry=retry, json=json)
+        print_plan(agenda, results, crew.device, retry=retry, json=json)
         return
     with progress_bar() as bar:
         sweep(agenda, results, crew=crew, retry=retry, progress=bar, remark=one_note)
@@ -100,7 +111,7 @@ def command(
 
 def one_note(what: str) -> None:
     """Tell one thing that somebody should know."""
-    note([what])
+    print_notes([what])
 
 
 def first_sentence(text: str) -> str:
@@ -108,9 +119,9 @@ def first_sentence(text: str) -> str:
     return text.partition(". ")[0].removesuffix(".") + "."
 
 
-def tell(agenda: Agenda, url: str, *, json: bool) -> None:
+def tell(agenda: SweepPlan, url: str, *, json: bool) -> None:
     """Say how far the agenda is, and what failed."""
-    with Results.read(url) as results:
+    with ResultsDatabase.read(url) as results:
         done, failed = results.done(agenda.keys), results.failed(agenda.keys)
     told = {
         "runs": len(agenda.keys),
@@ -121,19 +132,19 @@ def tell(agenda: Agenda, url: str, *, json: bool) -> None:
     }
     reasons = Counter(failed.values())
     if json:
-        answer({**told, "errors": dict(reasons)})
+        print_json({**told, "errors": dict(reasons)})
         return
     for error, count in reasons.items():
-        note([f"{count} runs failed: {error.splitlines()[-1]}"])
+        print_notes([f"{count} runs failed: {error.splitlines()[-1]}"])
     OUT.print(f"{told['done']} of {told['runs']} runs done, {told['failed']} failed.")
 
 
-def tell_plan(
-    agenda: Agenda, url: str, device: str, *, retry: bool, json: bool
+def print_plan(
+    agenda: SweepPlan, url: str, device: str, *, retry: bool, json: bool
 ) -> None:
     """Show what would be run."""
-    with Results.read(url) as results:
-        rows = forecasts(agenda, results, device, retry=retry)
+    with ResultsDatabase.read(url) as results:
+        rows = estimate(agenda, results, device, retry=retry)
         failed = results.failed(agenda.keys)
     left = [row for row in rows if row["left"]]
     total = {
@@ -143,13 +154,13 @@ def tell_plan(
         "seconds": total_seconds(left),
     }
     if json:
-        answer({**total, "missing": agenda.missing, "bundles": rows})
+        print_json({**total, "missing": agenda.missing, "bundles": rows})
         return
     if failed and not retry:
-        note([failed_before(len(failed))])
+        print_notes([failed_before(len(failed))])
     if left:
         headings = ("bundle", "shape", "settings", "left", "memory_mb", "seconds")
-        show([column(heading, left) for heading in headings])
+        print_columns([column(heading, left) for heading in headings])
     time = "unknown" if total["seconds"] is None else f"about {total['seconds']:,.0f} s"
     OUT.print(
         f"{total['left']} of {total['runs']} runs in {len(left)} stacks are left; "
@@ -174,12 +185,19 @@ def column(heading: str, rows: Sequence[dict[str, Any]]) -> Column:
     return Column(heading.replace("_", " "), cells, right=not words, wraps=words)
 
 
-def tell_search(order: Order, hunt: Hunt, url: str, crew: Crew, *, json: bool) -> None:
+def run_search(
+    order: SweepRequest,
+    hunt: SearchOptions,
+    url: str,
+    crew: WorkerOptions,
+    *,
+    json: bool,
+) -> None:
     """Let a searcher propose settings, and say what it found."""
     with progress_bar() as bar:
-        found = search_all(order, hunt, url, crew=crew, progress=bar)
+        found = search_cells(order, hunt, url, crew=crew, progress=bar)
     if json:
-        answer(found)
+        print_json(found)
         return
     for one in found:
         OUT.print(

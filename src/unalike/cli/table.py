@@ -9,13 +9,19 @@ from typing import Annotated, Any
 
 import tyro
 
-from unalike.cli.console import OUT, RESULTS, answer, note, progress_bar, show
+from unalike.cli.console import (
+    DEFAULT_DATABASE,
+    OUT,
+    print_columns,
+    print_json,
+    print_notes,
+    progress_bar,
+)
 from unalike.errors import lookup
-from unalike.experiments.cookbook import Printed, printed_tables
-from unalike.experiments.recipe import Recipe
-from unalike.reports.layout import Column
-from unalike.reports.report import FORMATS, Report
-from unalike.reports.statistics import TABLES
+from unalike.experiments.recipe import PaperTable, Recipe, paper_tables
+from unalike.reports.dataset_tables import TABLES
+from unalike.reports.tables import FORMATS, ResultTable
+from unalike.reports.text_table import Column
 
 
 def command(
@@ -23,7 +29,7 @@ def command(
     /,
     *,
     format: str = "rich",
-    results: str = RESULTS,
+    results: str = DEFAULT_DATABASE,
     settings: str = "grid",
     variant: str = "",
     on: tuple[str, ...] = (),
@@ -48,35 +54,34 @@ def command(
         data: Folder of the raw files of datasets.
         json: Print one JSON document instead of a table.
     """
-    printed = printed_tables()
+    printed = paper_tables()
     lookup({**TABLES, **printed}, table, "table")
-    write = lookup(SHOWN_AS, format, "format")
+    write = lookup(WRITERS, format, "format")
     if table in printed:
-        from unalike.experiments.results import Results
-        from unalike.experiments.standing import Query
-        from unalike.reports.choice import choices
-        from unalike.reports.scores import scores
+        from unalike.experiments.database import ResultsDatabase
+        from unalike.experiments.selection import SelectionOptions
+        from unalike.reports.result_tables import explain_cells, results_table
 
-        query = Query(settings=settings, variant=variant, data=data)
+        query = SelectionOptions(settings=settings, variant=variant, data=data)
         rows = rows_of(printed[table], on)
-        kept = Results.read(results)
+        kept = ResultsDatabase.read(results)
         if explain:
-            tell_choices(choices(rows, explain, kept, query), json=json)
+            print_explanations(explain_cells(rows, explain, kept, query), json=json)
             return
-        report = scores(printed[table], rows, kept, query)
+        report = results_table(printed[table], rows, kept, query)
     else:
         with progress_bar() as progress:
             report = TABLES[table](data=data, progress=progress)
-    note(report.remarks)
+    print_notes(report.remarks)
     if json:
-        answer({"table": table, **report.document()})
+        print_json({"table": table, **report.document()})
         return
     if report.missing:
-        note([absent(report)])
+        print_notes([missing_note(report)])
     write(report)
 
 
-def rows_of(table: Printed, on: tuple[str, ...]) -> list[Recipe]:
+def rows_of(table: PaperTable, on: tuple[str, ...]) -> list[Recipe]:
     """The rows of a table of results, on other datasets where that is wanted."""
     recipes = table.recipes()
     if not on:
@@ -84,10 +89,10 @@ def rows_of(table: Printed, on: tuple[str, ...]) -> list[Recipe]:
     return [recipe.on(on) for recipe in recipes if recipe.method]
 
 
-def tell_choices(found: list[dict[str, Any]], *, json: bool) -> None:
+def print_explanations(found: list[dict[str, Any]], *, json: bool) -> None:
     """Print where numbers come from."""
     if json:
-        answer(found)
+        print_json(found)
         return
     for one in found:
         OUT.print(f"[bold]{one['row']} {one['column']}[/]")
@@ -97,7 +102,7 @@ def tell_choices(found: list[dict[str, Any]], *, json: bool) -> None:
         chosen = f"best of {one['settings']} settings by validation: {one['setting']}"
         OUT.print(chosen, markup=False)
         OUT.print(f"{one['command']}\n", soft_wrap=True, markup=False)
-        show(
+        print_columns(
             [
                 Column(name.replace("_", " "), [cell(row[name]) for row in one["runs"]])
                 for name in one["runs"][0]
@@ -111,7 +116,7 @@ def cell(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def absent(report: Report) -> str:
+def missing_note(report: ResultTable) -> str:
     """What a report lacks, in one line."""
     if len(report.missing) <= len(report.rows):
         return f"no data of {', '.join(report.missing)}; --json tells why."
@@ -120,11 +125,11 @@ def absent(report: Report) -> str:
     return f"{len(report.missing)} cells without data: {told}."
 
 
-def show_rich(report: Report) -> None:
+def show_rich(report: ResultTable) -> None:
     """Print a report for a terminal."""
     cells = list(zip(*report.texts, strict=True))
     OUT.print(f"{report.title}: {report.legend}.\n", soft_wrap=True)
-    show(
+    print_columns(
         [
             Column(heading, column, right=place > 0)
             for place, (heading, column) in enumerate(
@@ -134,12 +139,12 @@ def show_rich(report: Report) -> None:
     )
 
 
-def as_text(write: Callable[[Report], str]) -> Callable[[Report], None]:
+def as_text(write: Callable[[ResultTable], str]) -> Callable[[ResultTable], None]:
     """Print a report in one of the formats of files."""
     return lambda report: print(write(report))
 
 
-SHOWN_AS: dict[str, Callable[[Report], None]] = {
+WRITERS: dict[str, Callable[[ResultTable], None]] = {
     "rich": show_rich,
     **{name: as_text(write) for name, write in FORMATS.items()},
 }

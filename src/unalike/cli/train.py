@@ -10,24 +10,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from unalike.cli.console import OUT, answer, progress_bar
-from unalike.cli.main import WORDS
+from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.cli.main import COMMAND_LINE
 from unalike.datasets import find
+from unalike.device import choose_device
 from unalike.errors import UserError
-from unalike.experiments.assessment import Assessment, assess
-from unalike.experiments.keeping import best_of
-from unalike.experiments.machine import choose_device
+from unalike.experiments.config import DatasetOptions
 from unalike.experiments.result import Result
-from unalike.experiments.result import command as again
-from unalike.experiments.run import Place, Sitting, sit
-from unalike.experiments.view import View
+from unalike.experiments.result import command_line as again
+from unalike.experiments.run import (
+    ExperimentOutput,
+    RunOptions,
+    SplitCalibration,
+    best_split,
+    calibrate_splits,
+    train_splits,
+)
 from unalike.methods import METHODS
-from unalike.methods.method import Method
+from unalike.methods.base import Method
 from unalike.options import one_of
-from unalike.reports.answers import check_folder, draw_answers
-from unalike.reports.canvas import require_matplotlib
-from unalike.training.launch import launch
-from unalike.training.world import PATIENCE, joined, launched, own_device
+from unalike.reports.plotting import require_matplotlib
+from unalike.reports.prediction_figures import (
+    check_figure_folder,
+    save_prediction_figures,
+)
+from unalike.training.distributed import (
+    TIMEOUT_SECONDS,
+    init_distributed,
+    is_distributed,
+    launch,
+    local_device,
+)
 
 if TYPE_CHECKING:
     AnyMethod = Method
@@ -43,7 +56,7 @@ def command(
     seed: int = 0,
     device: str = "auto",
     processes: int = 1,
-    patience_seconds: float = PATIENCE,
+    patience_seconds: float = TIMEOUT_SECONDS,
     checkpoint: Path | None = None,
     save: Path | None = None,
     metric: str | None = None,
@@ -80,23 +93,25 @@ def command(
         raise UserError(f"--processes is {processes}; at least 1 is needed.")
     if not patience_seconds > 0:
         raise UserError(f"--patience-seconds is {patience_seconds:g}; more is needed.")
-    if processes > 1 and not launched():
-        raise SystemExit(launch(WORDS.get(), processes))
-    view = View(metric=metric, both_ways=both_ways, class_weights=class_weights)
+    if processes > 1 and not is_distributed():
+        raise SystemExit(launch(COMMAND_LINE.get(), processes))
+    view = DatasetOptions(
+        metric=metric, both_ways=both_ways, class_weights=class_weights
+    )
     if figures is not None:
-        check_folder(figures)
+        check_figure_folder(figures)
         require_matplotlib()
-    there = own_device(choose_device(device))
+    there = local_device(choose_device(device))
     with (
-        joined(there, patience=patience_seconds) as world,
+        init_distributed(there, patience=patience_seconds) as world,
         progress_bar(silent=not world.leads) as bar,
     ):
-        sitting = sit(
+        sitting = train_splits(
             view.of(find(dataset, data)),
             method,
             splits=parse_splits(splits),
             seed=seed,
-            place=Place(
+            place=RunOptions(
                 device=there,
                 progress=bar,
                 checkpoint=checkpoint,
@@ -105,14 +120,14 @@ def command(
             ),
         )
     if world.leads:
-        told = document(
+        told = to_json(
             sitting, dataset, calibrate=calibrate, figures=figures, save=save
         )
-        (answer if json else show)(told)
+        (print_json if json else show)(told)
 
 
-def document(
-    sitting: Sitting,
+def to_json(
+    sitting: ExperimentOutput,
     dataset: str,
     *,
     calibrate: bool,
@@ -123,12 +138,12 @@ def document(
     results = sitting.results()
     told = summary(results, dataset)
     if calibrate:
-        told["calibration"] = calibration(assess(sitting))
+        told["calibration"] = calibration(calibrate_splits(sitting))
     if figures is not None:
-        drawn = draw_answers(sitting, figures, calibrate=calibrate)
+        drawn = save_prediction_figures(sitting, figures, calibrate=calibrate)
         told["figures"] = list(map(str, drawn))
     if save is not None:
-        best, size = best_of(results), save.stat().st_size
+        best, size = best_split(results), save.stat().st_size
         split = results[best].split
         told["model"] = {"file": str(save), "bytes": size, "split": split}
         if calibrate:
@@ -136,7 +151,7 @@ def document(
     return told
 
 
-def calibration(assessed: list[Assessment]) -> list[dict[str, float]]:
+def calibration(assessed: list[SplitCalibration]) -> list[dict[str, float]]:
     """The temperature of each split, and its calibration error in percent."""
     return [
         {
@@ -206,11 +221,11 @@ def show(told: dict[str, Any]) -> None:
         f"{told['test_mean']:.2f}{spread}[/] on the test nodes, "
         f"{told['seconds']:.1f} s, {told['peak_memory_mb']:,.0f} MB, {told['device']}"
     )
-    for line in extras(told):
+    for line in extra_lines(told):
         OUT.print(line, soft_wrap=True, markup=False)
 
 
-def extras(told: dict[str, Any]) -> Iterator[str]:
+def extra_lines(told: dict[str, Any]) -> Iterator[str]:
     """What was asked for beside grades."""
     if rows := told.get("calibration"):
         warm, before, after = (mean(row[name] for row in rows) for name in rows[0])

@@ -10,16 +10,16 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from unalike.cli.console import OUT, answer, progress_bar
+from unalike.cli.console import OUT, print_json, progress_bar
 from unalike.cli.sweep import one_note
 from unalike.cli.train import parse_splits
 from unalike.datasets import find
-from unalike.experiments.machine import choose_device
-from unalike.experiments.result import command as command_of
-from unalike.experiments.results import Results
-from unalike.experiments.run import Place
-from unalike.experiments.tune import HOPS, Tuned, tune
-from unalike.experiments.view import View
+from unalike.device import choose_device
+from unalike.experiments.config import DatasetOptions
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.result import command_line as command_of
+from unalike.experiments.run import RunOptions
+from unalike.experiments.tuning import HOPS, StudyResult, tune
 from unalike.methods.correct_and_smooth import AnyTrained, CorrectAndSmooth
 from unalike.options import options_of
 
@@ -64,23 +64,23 @@ def command(
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
-    kept = nullcontext() if results is None else Results.open(results, one_note)
+    kept = nullcontext() if results is None else ResultsDatabase.open(results, one_note)
     with progress_bar() as bar, kept as database:
         found = tune(
-            View(metric=metric).of(find(dataset, data)),
+            DatasetOptions(metric=metric).of(find(dataset, data)),
             base,
             trials=trials,
             splits=parse_splits(splits),
             seed=seed,
-            place=Place(
+            place=RunOptions(
                 device=choose_device(device), progress=bar, checkpoint=checkpoint
             ),
             results=database,
         )
-    (answer if json else show)({**summary(found, splits), "results": results})
+    (print_json if json else show)({**summary(found, splits), "results": results})
 
 
-def summary(found: list[Tuned], splits: str) -> dict[str, Any]:
+def summary(found: list[StudyResult], splits: str) -> dict[str, Any]:
     """The document of `--json`."""
     shared = found[0].results[0]
     chosen = [
@@ -96,12 +96,12 @@ def summary(found: list[Tuned], splits: str) -> dict[str, Any]:
     }
 
 
-def valid_of(tuned: Tuned) -> float:
+def valid_of(tuned: StudyResult) -> float:
     """What settings are compared by."""
     return tuned.valid
 
 
-def describe(tuned: Tuned, splits: str) -> dict[str, Any]:
+def describe(tuned: StudyResult, splits: str) -> dict[str, Any]:
     """One study: its best setting, the grades, and how to repeat them."""
     tests = [result.test for result in tuned.results]
     return {
@@ -124,13 +124,13 @@ def show(told: dict[str, Any]) -> None:
     for study in told["studies"]:
         setting = (cell(study["options"][name]) for name in SHOWN)
         hops, valid = str(study["flow_hops"]), f"{study['valid_mean']:.2f}"
-        table.add_row(hops, study["scaling"], *setting, valid, test_of(study))
+        table.add_row(hops, study["scaling"], *setting, valid, format_test_score(study))
     OUT.print(table)
     for best in told["chosen"]:
         hops = f"{best['flow_hops']} hop" + "s" * (best["flow_hops"] > 1)
         OUT.print(
             f"\n[bold]{told['dataset']}, {hops}, {best['scaling']} scaling: "
-            f"{told['metric']} {test_of(best)}[/] on the test nodes; again by"
+            f"{told['metric']} {format_test_score(best)}[/] on the test nodes; again by"
         )
         OUT.print(best["command"], soft_wrap=True, markup=False)
     if told["results"]:
@@ -138,7 +138,7 @@ def show(told: dict[str, Any]) -> None:
         OUT.print(kept, soft_wrap=True, markup=False)
 
 
-def test_of(study: dict[str, Any]) -> str:
+def format_test_score(study: dict[str, Any]) -> str:
     """The grade on test nodes, with its spread over splits."""
     spread = "" if study["test_std"] is None else f" ± {study['test_std']:.2f}"
     return f"{study['test_mean']:.2f}{spread}"

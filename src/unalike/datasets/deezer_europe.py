@@ -1,4 +1,6 @@
-"""deezer-europe: friendships of a music service; who is of which sex?"""
+"""Deezer-Europe."""
+
+from __future__ import annotations
 
 import io
 import zipfile
@@ -6,28 +8,28 @@ from pathlib import Path
 
 import scipy.sparse
 
-from unalike.adjacency import Adjacency
-from unalike.datasets.columns import as_labels, bags
-from unalike.datasets.dataset import Counts, Dataset, Published
-from unalike.datasets.reading import (
-    blaming,
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph, as_features
+from unalike.datasets.base import Counts, Dataset, Published
+from unalike.datasets.readers import (
+    label_tensor,
+    multi_hot,
+    read_edge_list,
+    read_errors,
     read_json,
     read_mat,
-    read_pairs,
     read_table,
 )
-from unalike.datasets.remote import Remote, authors
-from unalike.datasets.splits import chained
-from unalike.features import as_features
-from unalike.graph import Graph
+from unalike.datasets.remote import RemoteFile, linkx_url
+from unalike.datasets.splits import paper_splits
 
-ARCHIVE = Remote(
+ARCHIVE = RemoteFile(
     "deezer-europe/deezer_europe.zip",
     mirrors=("https://snap.stanford.edu/data/deezer_europe.zip",),
 )
-MATLAB = Remote(
+MATLAB = RemoteFile(
     "deezer-europe/deezer-europe.mat",
-    mirrors=(authors("deezer-europe.mat"),),
+    mirrors=(linkx_url("deezer-europe.mat"),),
     also=("deezer-europe.mat",),
 )
 
@@ -43,17 +45,17 @@ def read(root: Path) -> Graph:
 
 def from_archive(path: Path) -> Graph:
     """Tables of edges and labels, and a list of artists per user."""
-    with blaming(path), zipfile.ZipFile(path) as archive:
+    with read_errors(path), zipfile.ZipFile(path) as archive:
         held = {
             part: io.BytesIO(archive.read(f"deezer_europe/deezer_europe_{part}"))
             for part in ("edges.csv", "target.csv", "features.json")
         }
-    source, other = read_pairs(held["edges.csv"], name=f"{path}: edges.csv")
+    source, other = read_edge_list(held["edges.csv"], name=f"{path}: edges.csv")
     target = read_table(held["target.csv"], name=f"{path}: target.csv").sort_by("id")
     contents = read_json(held["features.json"], name=f"{path}: features.json")
-    with blaming(path):
-        features = bags(contents, num_nodes=target.num_rows, width=NUM_FEATURES)
-        labels = as_labels(target["target"])
+    with read_errors(path):
+        features = multi_hot(contents, num_nodes=target.num_rows, width=NUM_FEATURES)
+        labels = label_tensor(target["target"])
     return Graph.from_edges(
         source,
         other,
@@ -68,12 +70,12 @@ def from_archive(path: Path) -> Graph:
 def from_matlab(path: Path) -> Graph:
     """A sparse matrix of friendships, each told once here too, and one of features."""
     adjacency, features, labels = read_mat(path, "A", "features", "label")
-    with blaming(path):
+    with read_errors(path):
         upper = scipy.sparse.triu(adjacency + adjacency.T)
         return Graph.build(
             Adjacency.from_scipy(upper, weighted=False),
             features=as_features(features),
-            labels=as_labels(labels),
+            labels=label_tensor(labels),
             num_classes=2,
             directed=True,
         )
@@ -86,7 +88,7 @@ DEEZER_EUROPE = Dataset(
     files=(ARCHIVE,),
     also_reads=(MATLAB,),
     read=read,
-    split=chained("deezer-europe"),
+    split=paper_splits("deezer-europe"),
     directed=True,
     licence="none known",
     citation="Rozemberczki and Sarkar 2020, https://arxiv.org/abs/2005.07959",

@@ -1,4 +1,6 @@
-"""facebook100: friendships in a hundred schools; who is of which sex?"""
+"""Penn94 and the other Facebook100 schools."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,28 +13,50 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from unalike.adjacency import Adjacency
-from unalike.datasets.columns import as_labels
-from unalike.datasets.dataset import Counts, Dataset, Published
-from unalike.datasets.reading import blaming, read_mat
-from unalike.datasets.remote import Remote, authors, github
-from unalike.datasets.schools import SCHOOLS
-from unalike.datasets.splits import by_name
-from unalike.graph import Graph
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph
+from unalike.datasets.base import Counts, Dataset, Published
+from unalike.datasets.readers import label_tensor, read_errors, read_mat
+from unalike.datasets.remote import RemoteFile, github_url, linkx_url
+from unalike.datasets.splits import paper_or_random
+
+# The 99 schools of Facebook100 beside Penn94, as its files are called.
+
+
+SCHOOLS = tuple(
+    """
+    Harvard1 Columbia2 Stanford3 Yale4 Cornell5 Dartmouth6 UPenn7 MIT8 NYU9 BU10 Brown11
+    Princeton12 Berkeley13 Duke14 Georgetown15 UVA16 BC17 Tufts18 Northeastern19
+    UIllinois20 UF21 Wellesley22 Michigan23 MSU24 Northwestern25 UCLA26 Emory27 UNC28
+    Tulane29 UChicago30 Rice31 WashU32 UC33 UCSD34 USC35 Caltech36 UCSB37 Rochester38
+    Bucknell39 Williams40 Amherst41 Swarthmore42 Wesleyan43 Oberlin44 Middlebury45
+    Hamilton46 Bowdoin47 Vanderbilt48 Carnegie49 UGA50 USF51 UCF52 FSU53 GWU54
+    Johns_Hopkins55 Syracuse56 Notre_Dame57 Maryland58 Maine59 Smith60 UC61 Villanova62
+    Virginia63 UC64 Cal65 Mississippi66 Mich67 UCSC68 Indiana69 Vermont70 Auburn71
+    USFCA72 Wake73 Santa74 American75 Haverford76 William77 MU78 JMU79 Texas80 Simmons81
+    Bingham82 Temple83 Texas84 Vassar85 Pepperdine86 Wisconsin87 Colgate88 Rutgers89
+    Howard90 UConn91 UMass92 Baylor93 Tennessee95 Lehigh96 Oklahoma97 Reed98
+    Brandeis99 Trinity100
+    """.replace("\n", " ").split()
+)
+"""In the order of their numbers; an underscore stands for a space."""
+
+# facebook100: friendships in a hundred schools; who is of which sex?
+
 
 GENDER = 1
 """Of the columns status, gender, major, minor, house, year and high school."""
 
 
-def read(root: Path, file: Remote) -> Graph:
+def read(root: Path, file: RemoteFile) -> Graph:
     """One school: an indicator for every value of every column, missing ones too."""
     path = file.at(root)
     adjacency, columns = read_mat(path, "A", "local_info")
-    with blaming(path):
+    with read_errors(path):
         friends = scipy.sparse.csr_array(adjacency)
         return Graph.build(
             Adjacency.from_scipy(friends, weighted=False).symmetric(),
-            features=indicators(np.delete(columns, GENDER, axis=1)),
+            features=one_hot(np.delete(columns, GENDER, axis=1)),
             labels=genders(columns[:, GENDER]),
             num_classes=2,
         )
@@ -40,10 +64,10 @@ def read(root: Path, file: Remote) -> Graph:
 
 def genders(column: np.ndarray) -> Int[Tensor, " nodes"]:
     """Classes 0 and 1 from the codes 1 and 2; whatever else is told is unknown."""
-    return as_labels(np.where(np.isin(column, (1, 2)), column, 0).astype(int) - 1)
+    return label_tensor(np.where(np.isin(column, (1, 2)), column, 0).astype(int) - 1)
 
 
-def indicators(columns: np.ndarray) -> Adjacency:
+def one_hot(columns: np.ndarray) -> Adjacency:
     """One-hot encodings of integer columns side by side, values in ascending order."""
     codes, width = [], 0
     for column in columns.T:
@@ -58,17 +82,17 @@ def indicators(columns: np.ndarray) -> Adjacency:
     )
 
 
-def school(called: str) -> Dataset:
+def school_dataset(called: str) -> Dataset:
     """The dataset of one school."""
     spaced, joined = called.replace("_", " "), called.replace("_", "")
     by_authors = (
-        () if called not in AUTHORS else (authors(f"facebook100/{spaced}.mat"),)
+        () if called not in AUTHORS else (linkx_url(f"facebook100/{spaced}.mat"),)
     )
-    file = Remote(
+    file = RemoteFile(
         f"facebook100/{joined}.mat",
         mirrors=(
             *by_authors,
-            github(
+            github_url(
                 "sisaman/pyg-datasets", f"datasets/facebook100/{joined}.mat", "main"
             ),
         ),
@@ -76,14 +100,14 @@ def school(called: str) -> Dataset:
     )
     name = called.replace("_", "-").lower()
     return replace(
-        of_file(file, name),
-        split=by_name(name),
+        dataset_from_file(file, name),
+        split=paper_or_random(name),
         counts=COUNTS.get(called),
         published=PUBLISHED.get(called, Published()),
     )
 
 
-def of_file(file: Remote, name: str) -> Dataset:
+def dataset_from_file(file: RemoteFile, name: str) -> Dataset:
     """The dataset in one .mat file of the collection's format."""
     return Dataset(
         name=name,
@@ -106,7 +130,7 @@ def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
         if str(path.relative_to(root)) in known:
             continue
         name = path.stem.replace(" ", "-").replace("_", "-").lower()
-        yield name, of_file(Remote(f"facebook100/{path.name}"), name)
+        yield name, dataset_from_file(RemoteFile(f"facebook100/{path.name}"), name)
 
 
 AUTHORS = ("Penn94", "Amherst41", "Cornell5", "Johns_Hopkins55", "Reed98")
@@ -149,5 +173,5 @@ PUBLISHED = {
     "Wisconsin87": Published(edge_homophily=0.5296, class_homophily=0.0467),
 }
 
-PENN94 = replace(school("Penn94"), minor=False)
-OTHER_SCHOOLS = tuple(school(called) for called in SCHOOLS)
+PENN94 = replace(school_dataset("Penn94"), minor=False)
+OTHER_SCHOOLS = tuple(school_dataset(called) for called in SCHOOLS)

@@ -1,9 +1,6 @@
-"""geom-gcn: a format of raw files, and how they become a graph.
+"""Texas, Wisconsin, Cornell, Actor, Squirrel, Chameleon (geom-gcn format)."""
 
-A graph holds the distinct directed edges of the file, its few self-loops included, and
-0/1 features. What the paper's program fed to its methods is `Dataset.prepared()`: a
-self-loop on every node, rows of features that sum to 1, and every edge both ways.
-"""
+from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
@@ -13,42 +10,56 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from unalike.datasets.columns import as_labels, as_thin, bags
-from unalike.datasets.dataset import Counts, Dataset, Published
-from unalike.datasets.preparation import Preparation
-from unalike.datasets.reading import blaming, read_npz, read_numbers
-from unalike.datasets.remote import Remote, github
-from unalike.datasets.splits import masked
-from unalike.features import Features
-from unalike.graph import Graph
+from unalike.data.graph import Features, Graph
+from unalike.datasets.base import Counts, Dataset, Published
+from unalike.datasets.readers import (
+    label_tensor,
+    multi_hot,
+    read_errors,
+    read_matrix,
+    read_npz,
+    sparse_or_dense_features,
+)
+from unalike.datasets.remote import RemoteFile, github_url, platonov_file
+from unalike.datasets.splits import splits_from_masks
+from unalike.datasets.transforms import Preparation
+
+# geom-gcn: a format of raw files, and how they become a graph.
+#
+# A graph holds the distinct directed edges of the file, its few self-loops included, and
+# 0/1 features. What the paper's program fed to its methods is `Dataset.prepared()`: a
+# self-loop on every node, rows of features that sum to 1, and every edge both ways.
+
 
 REPOSITORY = "graphdml-uiuc-jlu/geom-gcn"
 
 Nodes = tuple[Features, Int[Tensor, " nodes"]]
 
 
-def new_data(name: str, file: str) -> Remote:
+def raw_file(name: str, file: str) -> RemoteFile:
     """One of the raw files."""
-    return Remote(
-        f"geom-gcn/{name}/{file}", (github(REPOSITORY, f"new_data/{name}/{file}"),)
+    return RemoteFile(
+        f"geom-gcn/{name}/{file}", (github_url(REPOSITORY, f"new_data/{name}/{file}"),)
     )
 
 
-def split_files(name: str) -> tuple[Remote, ...]:
+def split_files(name: str) -> tuple[RemoteFile, ...]:
     """The ten files of splits."""
     files = [f"{name}_split_0.6_0.2_{run}.npz" for run in range(10)]
     return tuple(
-        Remote(f"geom-gcn/{name}/{file}", (github(REPOSITORY, f"splits/{file}"),))
+        RemoteFile(
+            f"geom-gcn/{name}/{file}", (github_url(REPOSITORY, f"splits/{file}"),)
+        )
         for file in files
     )
 
 
-def read(root: Path, edges: Remote, nodes: Callable[[Path], Nodes]) -> Graph:
+def read(root: Path, edges: RemoteFile, nodes: Callable[[Path], Nodes]) -> Graph:
     """The edges of one file with the nodes of another."""
     path = edges.at(root)
     features, labels = nodes(root)
-    pairs = torch.from_numpy(read_numbers(path, delimiter="\t", skip=1))
-    with blaming(path):
+    pairs = torch.from_numpy(read_matrix(path, delimiter="\t", skip=1))
+    with read_errors(path):
         source, target = pairs.T
     return Graph.from_edges(
         source,
@@ -61,7 +72,7 @@ def read(root: Path, edges: Remote, nodes: Callable[[Path], Nodes]) -> Graph:
     )
 
 
-def lines(path: Path) -> dict[int, tuple[list[int], int]]:
+def read_node_lines(path: Path) -> dict[int, tuple[list[int], int]]:
     """The numbers and the label of each node."""
     rows = (line.split("\t") for line in path.read_text("utf-8").splitlines()[1:])
     return {
@@ -70,33 +81,33 @@ def lines(path: Path) -> dict[int, tuple[list[int], int]]:
     }
 
 
-def vectors(root: Path, file: Remote) -> Nodes:
+def nodes_from_vectors(root: Path, file: RemoteFile) -> Nodes:
     """Nodes whose features are told as 0/1 vectors."""
     path = file.at(root)
-    with blaming(path):
-        told = lines(path)
+    with read_errors(path):
+        told = read_node_lines(path)
         rows = [told[node][0] for node in range(len(told))]
-        labels = as_labels([told[node][1] for node in range(len(told))])
-        return as_thin(rows), labels
+        labels = label_tensor([told[node][1] for node in range(len(told))])
+        return sparse_or_dense_features(rows), labels
 
 
-def lists(root: Path, file: Remote, width: int) -> Nodes:
+def nodes_from_lists(root: Path, file: RemoteFile, width: int) -> Nodes:
     """Nodes whose features are told as the list of those that are 1."""
     path = file.at(root)
-    with blaming(path):
-        told = lines(path)
+    with read_errors(path):
+        told = read_node_lines(path)
         contents = {str(node): active for node, (active, _) in told.items()}
-        labels = as_labels([told[node][1] for node in range(len(told))])
-        return bags(contents, num_nodes=len(told), width=width), labels
+        labels = label_tensor([told[node][1] for node in range(len(told))])
+        return multi_hot(contents, num_nodes=len(told), width=width), labels
 
 
-def arrays(root: Path, file: Remote) -> Nodes:
+def nodes_from_npz(root: Path, file: RemoteFile) -> Nodes:
     """Nodes from Platonov's repackaging, which keeps their order."""
     features, labels = read_npz(file.at(root), "node_features", "node_labels")
-    return as_thin(features), as_labels(labels)
+    return sparse_or_dense_features(features), label_tensor(labels)
 
 
-def geom_gcn(
+def geom_gcn_dataset(
     name: str,
     about: str,
     label_meaning: str,
@@ -104,14 +115,14 @@ def geom_gcn(
     counts: Counts,
     published: Published,
     nodes: Callable[[Path], Nodes] | None = None,
-    node_file: Remote | None = None,
+    node_file: RemoteFile | None = None,
     folder: str = "",
 ) -> Dataset:
     """One of the six; `folder` is its name there where that differs."""
     folder = folder or name
-    edges = new_data(folder, "out1_graph_edges.txt")
-    node_file = node_file or new_data(folder, "out1_node_feature_label.txt")
-    nodes = nodes or partial(vectors, file=node_file)
+    edges = raw_file(folder, "out1_graph_edges.txt")
+    node_file = node_file or raw_file(folder, "out1_node_feature_label.txt")
+    nodes = nodes or partial(nodes_from_vectors, file=node_file)
     splits = split_files(folder)
     return Dataset(
         name=name,
@@ -119,7 +130,7 @@ def geom_gcn(
         label_meaning=label_meaning,
         files=(edges, node_file, *splits),
         read=partial(read, edges=edges, nodes=nodes),
-        split=masked(splits),
+        split=splits_from_masks(splits),
         directed=True,
         licence="none known",
         citation="Pei et al. 2020, https://arxiv.org/abs/2002.05287",
@@ -127,3 +138,112 @@ def geom_gcn(
         published=published,
         preparation=Preparation(self_loops=True, row_normalised=True),
     )
+
+
+# The six small graphs of earlier work, in the format of geom-gcn.
+
+
+WEB = "Links between the web pages of a computer science department."
+WIKIPEDIA = "Links between Wikipedia pages on a topic."
+PAGE_KIND = "kind of page: student, project, course, staff, faculty"
+TRAFFIC = "monthly traffic, in five quantiles"
+
+FILM = raw_file("film", "out1_node_feature_label.txt")
+
+
+CHAMELEON_NODES = platonov_file("chameleon_directed")
+SQUIRREL_NODES = platonov_file("squirrel_directed")
+
+TEXAS = geom_gcn_dataset(
+    "texas",
+    WEB,
+    PAGE_KIND,
+    counts=Counts(183, 325, 1_703, 5),
+    published=Published(
+        num_nodes=183,
+        num_edges=309,
+        num_features=1_703,
+        num_classes=5,
+        edge_homophily=0.11,
+        class_homophily=0.001,
+    ),
+)
+WISCONSIN = geom_gcn_dataset(
+    "wisconsin",
+    WEB,
+    PAGE_KIND,
+    counts=Counts(251, 515, 1_703, 5),
+    published=Published(
+        num_nodes=251,
+        num_edges=499,
+        num_features=1_703,
+        num_classes=5,
+        edge_homophily=0.21,
+        class_homophily=0.094,
+    ),
+)
+CORNELL = geom_gcn_dataset(
+    "cornell",
+    f"{WEB} Faulty as in the paper: Cornell's links, Texas's features and labels.",
+    PAGE_KIND,
+    counts=Counts(183, 298, 1_703, 5),
+    published=Published(
+        num_nodes=183,
+        num_edges=295,
+        num_features=1_703,
+        num_classes=5,
+        edge_homophily=0.30,
+        class_homophily=0.047,
+    ),
+)
+ACTOR = geom_gcn_dataset(
+    "actor",
+    "Actors that are named together on a Wikipedia page (also called film).",
+    "topic of the actor's page",
+    counts=Counts(7_600, 30_019, 932, 5),
+    published=Published(
+        num_nodes=7_600,
+        num_edges=29_926,
+        num_features=931,
+        num_classes=5,
+        edge_homophily=0.22,
+        class_homophily=0.011,
+    ),
+    node_file=FILM,
+    nodes=partial(nodes_from_lists, file=FILM, width=932),
+    folder="film",
+)
+SQUIRREL = geom_gcn_dataset(
+    "squirrel",
+    WIKIPEDIA,
+    TRAFFIC,
+    counts=Counts(5_201, 217_073, 2_089, 5),
+    published=Published(
+        num_nodes=5_201,
+        num_edges=216_933,
+        num_features=2_089,
+        num_classes=5,
+        edge_homophily=0.22,
+        class_homophily=0.025,
+    ),
+    node_file=SQUIRREL_NODES,
+    nodes=partial(nodes_from_npz, file=SQUIRREL_NODES),
+)
+CHAMELEON = geom_gcn_dataset(
+    "chameleon",
+    WIKIPEDIA,
+    TRAFFIC,
+    counts=Counts(2_277, 36_101, 2_325, 5),
+    published=Published(
+        num_nodes=2_277,
+        num_edges=36_101,
+        num_features=2_325,
+        num_classes=5,
+        edge_homophily=0.23,
+        class_homophily=0.062,
+    ),
+    node_file=CHAMELEON_NODES,
+    nodes=partial(nodes_from_npz, file=CHAMELEON_NODES),
+)
+
+GEOM_GCN = (TEXAS, WISCONSIN, CORNELL, ACTOR, SQUIRREL, CHAMELEON)

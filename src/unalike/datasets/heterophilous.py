@@ -1,4 +1,6 @@
-"""heterophilous: the graphs of Platonov et al. 2023, new ones and mended old ones."""
+"""Platonov et al. 2023: Roman-empire, Amazon-ratings, Minesweeper, Tolokers, Questions, filtered graphs."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,46 +9,53 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unalike.datasets.columns import as_labels, as_thin
-from unalike.datasets.dataset import Counts, Dataset, Published
-from unalike.datasets.preparation import Preparation
-from unalike.datasets.reading import blaming, names_in, read_npz
-from unalike.datasets.remote import Remote
-from unalike.datasets.small_six import PAGE_KIND, TRAFFIC, WEB, WIKIPEDIA, platonov
-from unalike.datasets.splits import beside
+from unalike.data.graph import Graph
+from unalike.data.metrics import ACCURACY, ROC_AUC, Metric
+from unalike.datasets.base import Counts, Dataset, Published
+from unalike.datasets.geom_gcn import PAGE_KIND, TRAFFIC, WEB, WIKIPEDIA
+from unalike.datasets.readers import (
+    label_tensor,
+    npz_names,
+    read_errors,
+    read_npz,
+    sparse_or_dense_features,
+)
+from unalike.datasets.remote import RemoteFile, platonov_file
+from unalike.datasets.splits import splits_in_archive
+from unalike.datasets.transforms import Preparation
 from unalike.errors import UserError
-from unalike.graph import Graph
-from unalike.metrics import ACCURACY, ROC_AUC, Metric
 
 
-def read(root: Path, file: Remote) -> Graph:
+def read(root: Path, file: RemoteFile) -> Graph:
     """A graph from one archive of arrays, which tells every edge once."""
     path = file.at(root)
     edges, labels = read_npz(path, "edges", "node_labels")
     features = None
-    if "node_features" in names_in(path):
+    if "node_features" in npz_names(path):
         (features,) = read_npz(path, "node_features")
-    with blaming(path):
+    with read_errors(path):
         pairs = torch.from_numpy(edges.astype("int64"))
         source, target = pairs.T if pairs.shape[1:] == (2,) else pairs
-        classes = as_labels(labels)
+        classes = label_tensor(labels)
     return Graph.from_edges(
         source,
         target,
         num_nodes=len(classes),
-        features=None if features is None else as_thin(as_rows(features)),
+        features=None
+        if features is None
+        else sparse_or_dense_features(as_matrix(features)),
         labels=classes,
         directed=True,
     )
 
 
-def as_rows(features: np.ndarray) -> np.ndarray:
+def as_matrix(features: np.ndarray) -> np.ndarray:
     """Features as a matrix; a plain array is one feature of each node."""
     return features[:, None] if features.ndim == 1 else features
 
 
-def of_file(
-    file: Remote,
+def dataset_from_file(
+    file: RemoteFile,
     name: str,
     *,
     metric: Metric,
@@ -63,7 +72,7 @@ def of_file(
         label_meaning=label_meaning,
         files=(file,),
         read=partial(read, file=file),
-        split=beside(file),
+        split=splits_in_archive(file),
         metric=metric,
         directed=True,
         licence="MIT",
@@ -79,16 +88,16 @@ def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
     """Every archive in the folder, by its own name."""
     for path in sorted((root / "heterophilous").glob("*.npz")):
         name = path.stem.replace("_", "-").lower()
-        dataset = of_file(
-            Remote(f"heterophilous/{path.name}"),
+        dataset = dataset_from_file(
+            RemoteFile(f"heterophilous/{path.name}"),
             name,
-            metric=usual_metric(path),
+            metric=default_metric(path),
             one_way=path.stem.endswith("_directed"),
         )
         yield name, dataset
 
 
-def usual_metric(path: Path) -> Metric:
+def default_metric(path: Path) -> Metric:
     """Platonov's choice: ROC-AUC where there are two classes."""
     try:
         (labels,) = read_npz(path, "node_labels")
@@ -99,8 +108,8 @@ def usual_metric(path: Path) -> Metric:
 
 
 HETEROPHILOUS = (
-    of_file(
-        platonov("roman_empire"),
+    dataset_from_file(
+        platonov_file("roman_empire"),
         "roman-empire",
         about="Words of a Wikipedia article, joined by order and by syntax.",
         label_meaning="syntactic role of the word",
@@ -108,8 +117,8 @@ HETEROPHILOUS = (
         counts=Counts(22_662, 32_927, 300, 18),
         edge_homophily=0.05,
     ),
-    of_file(
-        platonov("amazon_ratings"),
+    dataset_from_file(
+        platonov_file("amazon_ratings"),
         "amazon-ratings",
         about="Products that are bought together at Amazon.",
         label_meaning="mean rating, in five classes",
@@ -117,8 +126,8 @@ HETEROPHILOUS = (
         counts=Counts(24_492, 93_050, 300, 5),
         edge_homophily=0.38,
     ),
-    of_file(
-        platonov("minesweeper"),
+    dataset_from_file(
+        platonov_file("minesweeper"),
         "minesweeper",
         about="The cells of a minesweeper board.",
         label_meaning="the cell is a mine",
@@ -126,8 +135,8 @@ HETEROPHILOUS = (
         counts=Counts(10_000, 39_402, 7, 2),
         edge_homophily=0.68,
     ),
-    of_file(
-        platonov("tolokers"),
+    dataset_from_file(
+        platonov_file("tolokers"),
         "tolokers",
         about="Crowd workers who worked on the same task.",
         label_meaning="the worker was banned",
@@ -135,8 +144,8 @@ HETEROPHILOUS = (
         counts=Counts(11_758, 519_000, 10, 2),
         edge_homophily=0.59,
     ),
-    of_file(
-        platonov("questions"),
+    dataset_from_file(
+        platonov_file("questions"),
         "questions",
         about="Users of a question site who answered each other.",
         label_meaning="the user stayed active",
@@ -144,8 +153,8 @@ HETEROPHILOUS = (
         counts=Counts(48_921, 153_540, 301, 2),
         edge_homophily=0.84,
     ),
-    of_file(
-        platonov("chameleon_filtered"),
+    dataset_from_file(
+        platonov_file("chameleon_filtered"),
         "chameleon-filtered",
         about=f"{WIKIPEDIA} Without duplicate nodes.",
         label_meaning=TRAFFIC,
@@ -153,8 +162,8 @@ HETEROPHILOUS = (
         counts=Counts(890, 8_854, 2_325, 5),
         edge_homophily=0.24,
     ),
-    of_file(
-        platonov("squirrel_filtered"),
+    dataset_from_file(
+        platonov_file("squirrel_filtered"),
         "squirrel-filtered",
         about=f"{WIKIPEDIA} Without duplicate nodes.",
         label_meaning=TRAFFIC,
@@ -162,8 +171,8 @@ HETEROPHILOUS = (
         counts=Counts(2_223, 46_998, 2_089, 5),
         edge_homophily=0.21,
     ),
-    of_file(
-        platonov("cornell"),
+    dataset_from_file(
+        platonov_file("cornell"),
         "cornell-fixed",
         about=f"{WEB} Cornell with its own features and labels.",
         label_meaning=PAGE_KIND,

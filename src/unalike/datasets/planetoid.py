@@ -1,4 +1,6 @@
-"""planetoid: the citation graphs Cora, CiteSeer and PubMed."""
+"""Cora, CiteSeer, PubMed."""
+
+from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
@@ -7,24 +9,23 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from unalike.datasets.dataset import Counts, Dataset, Published
+from unalike.data.graph import Graph, as_features
+from unalike.datasets.base import Counts, Dataset, Published
 from unalike.datasets.geom_gcn import split_files
-from unalike.datasets.reading import blaming, read_numbers
-from unalike.datasets.remote import Remote, github
-from unalike.datasets.splits import masked
-from unalike.datasets.unpickle import read_pickle
-from unalike.features import as_features
-from unalike.graph import Graph
+from unalike.datasets.readers import read_errors, read_matrix
+from unalike.datasets.remote import RemoteFile, github_url
+from unalike.datasets.safe_pickle import read_pickle
+from unalike.datasets.splits import splits_from_masks
 
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 
 
-def files_of(name: str) -> dict[str, Remote]:
+def planetoid_files(name: str) -> dict[str, RemoteFile]:
     """The eight files of a graph."""
     return {
-        part: Remote(
+        part: RemoteFile(
             f"planetoid/ind.{name}.{part}",
-            (github("kimiyoung/planetoid", f"data/ind.{name}.{part}"),),
+            (github_url("kimiyoung/planetoid", f"data/ind.{name}.{part}"),),
         )
         for part in PARTS
     }
@@ -37,10 +38,10 @@ def read(root: Path, name: str) -> Graph:
     them: isolated nodes without features, which count as class 0 as in every program
     that reads these files.
     """
-    files = files_of(name)
+    files = planetoid_files(name)
     held = {part: read_pickle(files[part].at(root)) for part in PARTS[2:-1]}
-    places = read_numbers(files["test.index"].at(root)).ravel()
-    with blaming(root / "planetoid" / f"ind.{name}"):
+    places = read_matrix(files["test.index"].at(root)).ravel()
+    with read_errors(root / "planetoid" / f"ind.{name}"):
         for part in ("allx", "tx"):
             held[part].check_format(full_check=True)
         nodes = max(held["graph"]) + 1
@@ -62,7 +63,7 @@ def read(root: Path, name: str) -> Graph:
     )
 
 
-def planetoid(
+def planetoid_dataset(
     name: str, label_meaning: str, counts: Counts, published: Published
 ) -> Dataset:
     """One of the three, with the splits of geom-gcn that the paper's rows follow."""
@@ -71,9 +72,9 @@ def planetoid(
         name=name,
         about="Citations between scientific papers.",
         label_meaning=label_meaning,
-        files=(*files_of(name).values(), *splits),
+        files=(*planetoid_files(name).values(), *splits),
         read=partial(read, name=name),
-        split=masked(splits),
+        split=splits_from_masks(splits),
         directed=False,
         licence="MIT",
         citation="Yang, Cohen and Salakhutdinov 2016, https://arxiv.org/abs/1603.08861",
@@ -83,7 +84,7 @@ def planetoid(
 
 
 PLANETOID = (
-    planetoid(
+    planetoid_dataset(
         "cora",
         "subject of the paper",
         Counts(2_708, 5_278, 1_433, 7),
@@ -95,7 +96,7 @@ PLANETOID = (
             class_homophily=0.766,
         ),
     ),
-    planetoid(
+    planetoid_dataset(
         "citeseer",
         "subject of the paper",
         Counts(3_327, 4_552, 3_703, 6),
@@ -107,7 +108,7 @@ PLANETOID = (
             class_homophily=0.627,
         ),
     ),
-    planetoid(
+    planetoid_dataset(
         "pubmed",
         "type of diabetes the paper is about",
         Counts(19_717, 44_324, 500, 3),

@@ -1,14 +1,47 @@
-"""Remote: one raw file of a dataset, where it lies and where it comes from."""
+"""`RemoteFile`: path, mirror URLs, shipped sha256 (`checksums.txt`)."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from hashlib import file_digest
+from importlib.resources import files
 from pathlib import Path
 
-from unalike.datasets.checksum import Checksum, known_checksums
 from unalike.errors import UserError
+
+# Checksums: the size and sha256 of every raw file that was ever checked.
 
 
 @dataclass(frozen=True)
-class Remote:
+class Checksum:
+    """What tells one file from another."""
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> Checksum:
+        """The checksum of a file on disk."""
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+            return cls(file.tell(), digest)
+
+
+@cache
+def shipped_checksums() -> Mapping[str, Checksum]:
+    """The checksums that ship with unalike, by the file's place under the root."""
+    text = files("unalike.datasets").joinpath("checksums.txt").read_text("utf-8")
+    rows = (line.split("  ", 2) for line in text.splitlines())
+    return {path: Checksum(int(size), digest) for digest, size, path in rows}
+
+
+# Remote: one raw file of a dataset, where it lies and where it comes from.
+
+
+@dataclass(frozen=True)
+class RemoteFile:
     """A file that people copy into the data root, or that `fetch` downloads."""
 
     path: str
@@ -21,7 +54,7 @@ class Remote:
     @property
     def checksum(self) -> Checksum | None:
         """The checksum that ships with unalike, if the file was ever seen."""
-        return known_checksums().get(self.path)
+        return shipped_checksums().get(self.path)
 
     def find(self, root: Path) -> Path | None:
         """The file, if it is there."""
@@ -46,17 +79,27 @@ class Remote:
         return f"Get it from {address}{inside} and put it at {root / self.path}."
 
 
-def github(repository: str, path: str, branch: str = "master") -> str:
+def github_url(repository: str, path: str, branch: str = "master") -> str:
     """The address of a file in a public GitHub repository."""
     place = path.replace(" ", "%20")
     return f"https://raw.githubusercontent.com/{repository}/{branch}/{place}"
 
 
-def authors(path: str) -> str:
+def linkx_url(path: str) -> str:
     """The address of a data file in the repository of the paper's authors."""
-    return github("CUAI/Non-Homophily-Large-Scale", f"data/{path}")
+    return github_url("CUAI/Non-Homophily-Large-Scale", f"data/{path}")
 
 
-def drive(identity: str) -> str:
+def google_drive_url(identity: str) -> str:
     """The address of a file on Google Drive."""
     return f"https://drive.google.com/uc?export=download&id={identity}"
+
+
+# The six small graphs of earlier work, in the format of geom-gcn.
+
+
+def platonov_file(name: str) -> RemoteFile:
+    """One of the files of Platonov et al. 2023."""
+    repository = "yandex-research/heterophilous-graphs"
+    mirror = github_url(repository, f"data/{name}.npz", "main")
+    return RemoteFile(f"heterophilous/{name}.npz", (mirror,))

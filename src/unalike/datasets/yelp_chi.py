@@ -1,20 +1,26 @@
-"""yelp-chi: reviews of Chicago's hotels and restaurants; which are fraud?"""
+"""YelpChi."""
+
+from __future__ import annotations
 
 from pathlib import Path
 
-from unalike.adjacency import Adjacency
-from unalike.datasets.columns import as_labels, as_thin
-from unalike.datasets.dataset import Dataset, Published
-from unalike.datasets.reading import blaming, read_mat
-from unalike.datasets.remote import Remote, drive
-from unalike.datasets.splits import chained
-from unalike.graph import Graph
-from unalike.metrics import ROC_AUC
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph
+from unalike.data.metrics import ROC_AUC
+from unalike.datasets.base import Dataset, Published
+from unalike.datasets.readers import (
+    label_tensor,
+    read_errors,
+    read_mat,
+    sparse_or_dense_features,
+)
+from unalike.datasets.remote import RemoteFile, google_drive_url
+from unalike.datasets.splits import paper_splits
 
-FILE = Remote(
+FILE = RemoteFile(
     "yelp-chi/YelpChi.mat",
     mirrors=(
-        drive("1fAXtTVQS4CfEk4asqrFw9EPmlUPGbGtJ"),
+        google_drive_url("1fAXtTVQS4CfEk4asqrFw9EPmlUPGbGtJ"),
         "https://data.dgl.ai/dataset/FraudYelp.zip#YelpChi.mat",
     ),
     also=("YelpChi.mat",),
@@ -25,11 +31,11 @@ def read(root: Path) -> Graph:
     """All three kinds of relation between reviews as one."""
     path = FILE.at(root)
     adjacency, features, labels = read_mat(path, "homo", "features", "label")
-    with blaming(path):
+    with read_errors(path):
         return Graph.build(
             Adjacency.from_scipy(adjacency, weighted=False).symmetric(),
-            features=as_thin(features),
-            labels=as_labels(labels),
+            features=sparse_or_dense_features(features),
+            labels=label_tensor(labels),
             num_classes=2,
         )
 
@@ -40,7 +46,7 @@ YELP_CHI = Dataset(
     label_meaning="the review is filtered as fraud",
     files=(FILE,),
     read=read,
-    split=chained("yelp-chi"),
+    split=paper_splits("yelp-chi"),
     metric=ROC_AUC,
     directed=False,
     licence="none known",

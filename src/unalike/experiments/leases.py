@@ -1,4 +1,4 @@
-"""Leases: who works on what, told to others and renewed while they live."""
+"""Leases with heartbeat on a shared database, so that no two workers do the same run."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from unalike.experiments.database import clock, patient, queue, writing
-from unalike.experiments.schema import LEASES
+from unalike.experiments.database import (
+    LEASES,
+    database_time,
+    lock_writers,
+    retry_while_unreachable,
+    write_transaction,
+)
 
 ZOMBIE = ("Z", "X")
-SECONDS = 60.0
+LEASE_SECONDS = 60.0
 """How long a lease holds that nobody renews."""
 
 
 @dataclass(frozen=True)
-class Holder:
+class WorkerId:
     """A process that takes leases; others on its machine can see whether it lives."""
 
     host: str
@@ -34,12 +39,12 @@ class Holder:
     mark: str
 
     @classmethod
-    def here(cls) -> Holder:
+    def here(cls) -> WorkerId:
         """This process."""
         return cls(platform.node(), os.getpid(), uuid4().hex[:8])
 
     @classmethod
-    def named(cls, name: str) -> Holder:
+    def named(cls, name: str) -> WorkerId:
         """The worker of a name."""
         host, process, mark = name.rsplit(" ", 2)
         return cls(host, int(process), mark)
@@ -71,19 +76,19 @@ def is_zombie(process: int) -> bool:
     return told.rpartition(")")[2].split()[0] in ZOMBIE
 
 
-@patient
-def num_held(engine: Engine) -> int:
+@retry_while_unreachable
+def count_active(engine: Engine) -> int:
     """How many runs somebody works on who is, as far as can be seen, alive."""
     with engine.connect() as connection:
-        return len(held(connection))
+        return len(active_leases(connection))
 
 
-def held(connection: Connection) -> dict[str, str]:
+def active_leases(connection: Connection) -> dict[str, str]:
     """The runs that somebody works on, and who."""
-    asked = sql.select(LEASES).where(LEASES.c.expires > clock(connection))
+    asked = sql.select(LEASES).where(LEASES.c.expires > database_time(connection))
     rows = connection.execute(asked).mappings()
     workers = {row["key"]: row["worker"] for row in rows}
-    gone = {name for name in set(workers.values()) if Holder.named(name).gone}
+    gone = {name for name in set(workers.values()) if WorkerId.named(name).gone}
     return {run: worker for run, worker in workers.items() if worker not in gone}
 
 
@@ -92,14 +97,14 @@ class Leases:
     """The leases of one worker."""
 
     engine: Engine
-    seconds: float = SECONDS
-    holder: Holder = field(default_factory=Holder.here)
+    seconds: float = LEASE_SECONDS
+    holder: WorkerId = field(default_factory=WorkerId.here)
 
     @property
     def _mine(self) -> sql.ColumnElement[bool]:
         return LEASES.c.worker == str(self.holder)
 
-    @patient
+    @retry_while_unreachable
     def of_others(self) -> set[str]:
         """The runs that others hold."""
         with self.engine.connect() as connection:
@@ -108,26 +113,26 @@ class Leases:
     def _of_others(self, connection: Connection) -> dict[str, str]:
         """Who else holds which runs."""
         own = str(self.holder)
-        leases = held(connection).items()
+        leases = active_leases(connection).items()
         return {run: worker for run, worker in leases if worker != own}
 
-    @patient
+    @retry_while_unreachable
     def take(self, runs: Sequence[str]) -> bool:
         """Take all of some runs, or none where another holds one of them."""
-        with writing(self.engine) as connection:
-            queue(connection)
+        with write_transaction(self.engine) as connection:
+            lock_writers(connection)
             others = self._of_others(connection)
             if not others.keys().isdisjoint(runs):
                 return False
             past = LEASES.c.worker.not_in(set(others.values()))
             connection.execute(sql.delete(LEASES).where(past))
-            until = clock(connection) + self.seconds
+            until = database_time(connection) + self.seconds
             lease = {"worker": str(self.holder), "expires": until}
             rows = [{"key": run, **lease} for run in runs]
             connection.execute(sql.insert(LEASES), rows)
             return True
 
-    @patient
+    @retry_while_unreachable
     def give_back(self) -> None:
         """Let others take what this worker has."""
         self._remove()
@@ -138,13 +143,13 @@ class Leases:
             self._remove()
 
     def _remove(self) -> None:
-        with writing(self.engine) as connection:
+        with write_transaction(self.engine) as connection:
             connection.execute(sql.delete(LEASES).where(self._mine))
 
     def renew(self) -> None:
         """Hold what this worker has for longer."""
-        with writing(self.engine) as connection:
-            until = clock(connection) + self.seconds
+        with write_transaction(self.engine) as connection:
+            until = database_time(connection) + self.seconds
             longer = sql.update(LEASES).where(self._mine).values(expires=until)
             connection.execute(longer)
 

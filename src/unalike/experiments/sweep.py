@@ -1,4 +1,4 @@
-"""Sweep: all that is left of an agenda, by one process or several."""
+"""Run a sweep with one or several worker processes, show progress, estimate time and memory."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from typing import Any
 
 import torch
 
-from unalike.cores import num_cores
+from unalike.device import device_name, device_of_worker
 from unalike.errors import UserError
-from unalike.experiments.agenda import Agenda, Bundle
-from unalike.experiments.leases import SECONDS, num_held
-from unalike.experiments.machine import device_name, share_device
-from unalike.experiments.results import Results
-from unalike.experiments.run import Place
-from unalike.experiments.worker import Worker, describe, sketched
-from unalike.progress import SILENT, Progress
-from unalike.training.room import bytes_of_run
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.leases import LEASE_SECONDS, count_active
+from unalike.experiments.plan import RunGroup, SweepPlan
+from unalike.experiments.run import RunOptions
+from unalike.experiments.worker import Worker, describe, network_on_meta
+from unalike.progress import NO_PROGRESS, Progress
+from unalike.system import num_cores
+from unalike.training.stack import memory_per_run
 
 GRACE_SECONDS = 5.0
 """For workers that are asked to stop."""
 WATCH_SECONDS = 1.0
 """Between two looks at the workers, or at the database."""
-PAUSE = 20
+POLL_FACTOR = 20
 """Times as long as a look at the database took: then comes the next."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crew:
+class WorkerOptions:
     """Who works, and where."""
 
     jobs: int = 1
     device: str = "cpu"
-    lease_seconds: float = SECONDS
+    lease_seconds: float = LEASE_SECONDS
 
 
 @dataclass
-class Watch:
+class SweepProgress:
     """Tells whoever watches what the database says of an agenda."""
 
-    agenda: Agenda
-    results: Results
+    agenda: SweepPlan
+    results: ResultsDatabase
     progress: Progress
     remark: Callable[[str], None] = lambda what: None
     told: int = field(default=0, init=False)
@@ -83,13 +83,13 @@ class Watch:
             self.remark(f"A run failed: {error.splitlines()[-1]}")
         self.errors.update(failed.values())
         settled = len(self.results.done(self.agenda.keys)) + len(failed)
-        self.note = f"{num_held(self.results.engine)} running, {len(failed)} failed"
+        self.note = f"{count_active(self.results.engine)} running, {len(failed)} failed"
         if best := self.results.best_so_far():
             self.note += f", best {best}"
         new, self.told = settled - self.told, settled
         self.mention(new=new)
         ended = time.monotonic()
-        self.next_look = ended + max(WATCH_SECONDS, PAUSE * (ended - began))
+        self.next_look = ended + max(WATCH_SECONDS, POLL_FACTOR * (ended - began))
 
     def mention(self, how_far: str = "", new: int = 0) -> None:
         """Say again what was seen last, and how far what is done now is."""
@@ -98,10 +98,10 @@ class Watch:
 
 
 @dataclass
-class Within:
+class NestedProgress:
     """A listener that tells of the stack at work in the words of a watch."""
 
-    watch: Watch
+    watch: SweepProgress
     done: float = field(default=0.0, init=False)
     whole: str = field(default="", init=False)
 
@@ -115,28 +115,28 @@ class Within:
 
 
 def sweep(
-    agenda: Agenda,
+    agenda: SweepPlan,
     url: str,
     *,
-    crew: Crew | None = None,
+    crew: WorkerOptions | None = None,
     retry: bool = False,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
     remark: Callable[[str], None] = lambda what: None,
 ) -> dict[str, int]:
     """Run what is left of an agenda; how many runs are done and have failed."""
-    crew = crew or Crew()
-    with Results.open(url, remark) as results:
+    crew = crew or WorkerOptions()
+    with ResultsDatabase.open(url, remark) as results:
         if retry:
             results.forget_failures(agenda.keys)
-        watch = Watch(agenda, results, progress, remark)
+        watch = SweepProgress(agenda, results, progress, remark)
         watch.begin()
         if crew.jobs == 1:
-            place = Place(device=crew.device, progress=Within(watch))
+            place = RunOptions(device=crew.device, progress=NestedProgress(watch))
             Worker(agenda, results, place, watch.glance, crew.lease_seconds).work()
         else:
-            _together(agenda, url, crew, watch)
+            _run_processes(agenda, url, crew, watch)
         watch.look()
-        return tally(agenda, results)
+        return count_runs(agenda, results)
 
 
 def failed_before(runs: int) -> str:
@@ -144,19 +144,21 @@ def failed_before(runs: int) -> str:
     return f"{runs} runs failed before; --retry tries them again."
 
 
-def tally(agenda: Agenda, results: Results) -> dict[str, int]:
+def count_runs(agenda: SweepPlan, results: ResultsDatabase) -> dict[str, int]:
     """How far an agenda is."""
     done, failed = results.done(agenda.keys), results.failed(agenda.keys)
     return {"runs": len(agenda.keys), "done": len(done), "failed": len(failed)}
 
 
-def _together(agenda: Agenda, url: str, crew: Crew, watch: Watch) -> None:
+def _run_processes(
+    agenda: SweepPlan, url: str, crew: WorkerOptions, watch: SweepProgress
+) -> None:
     """Let several processes work, and watch them."""
     # One process imports everything and has no threads yet: the others are its forks.
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     workers = [
-        context.Process(target=_member, args=(agenda, url, crew, job), daemon=True)
+        context.Process(target=_worker_main, args=(agenda, url, crew, job), daemon=True)
         for job in range(crew.jobs)
     ]
     for worker in workers:
@@ -166,13 +168,13 @@ def _together(agenda: Agenda, url: str, crew: Crew, watch: Watch) -> None:
             _first_alive(workers).join(WATCH_SECONDS)
             watch.glance()
     except BaseException:
-        dismiss(workers)
+        stop_workers(workers)
         raise
     if all(worker.exitcode for worker in workers):
         raise UserError(f"All {crew.jobs} workers died; run with --jobs 1 to see why.")
 
 
-def dismiss(workers: Sequence[BaseProcess]) -> None:
+def stop_workers(workers: Sequence[BaseProcess]) -> None:
     """Ask workers to stop; end those that do not, which costs no more."""
     for worker in workers:
         if worker.pid and worker.is_alive():
@@ -188,19 +190,19 @@ def _first_alive(workers: Sequence[BaseProcess]) -> BaseProcess:
     return next((worker for worker in workers if worker.is_alive()), workers[0])
 
 
-def _member(agenda: Agenda, url: str, crew: Crew, job: int) -> None:
+def _worker_main(agenda: SweepPlan, url: str, crew: WorkerOptions, job: int) -> None:
     """The work of one process among several."""
     torch.set_num_threads(max(1, num_cores() // crew.jobs))
     try:
-        with Results.open(url) as results:
-            place = Place(device=share_device(crew.device, job, crew.jobs))
+        with ResultsDatabase.open(url) as results:
+            place = RunOptions(device=device_of_worker(crew.device, job, crew.jobs))
             Worker(agenda, results, place, lease_seconds=crew.lease_seconds).work()
     except KeyboardInterrupt:
         raise SystemExit(1) from None
 
 
-def forecasts(
-    agenda: Agenda, results: Results, device: str, *, retry: bool = False
+def estimate(
+    agenda: SweepPlan, results: ResultsDatabase, device: str, *, retry: bool = False
 ) -> list[dict[str, Any]]:
     """What is known of each bundle beforehand: its size, its memory, its time."""
     known = results.seconds(device_name(device))
@@ -219,10 +221,10 @@ def forecasts(
     ]
 
 
-def _memory_mb(bundle: Bundle, agenda: Agenda) -> float | None:
+def _memory_mb(bundle: RunGroup, agenda: SweepPlan) -> float | None:
     """The memory of all its runs at once, which may be done in parts."""
     try:
-        sketch = sketched(bundle, agenda.data)
+        sketch = network_on_meta(bundle, agenda.data)
     except UserError:
         return None
-    return len(bundle.runs) * bytes_of_run(*sketch) / 2**20 if sketch else None
+    return len(bundle.runs) * memory_per_run(*sketch) / 2**20 if sketch else None

@@ -1,33 +1,66 @@
-"""Worker: takes runs nobody else has, trains them together, keeps what came out."""
+"""Worker loop: acquire a lease, train the runs as a stack, store results or errors."""
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import ceil
 from pathlib import Path
+from types import FrameType
 
 import torch
 
+from unalike.data.graph import Graph
 from unalike.datasets import find
+from unalike.device import reset_peak_memory
 from unalike.errors import UserError
-from unalike.experiments.agenda import Agenda, Bundle, Run
-from unalike.experiments.bases import Bases
-from unalike.experiments.interrupt import heed, noting
-from unalike.experiments.leases import SECONDS, Leases
-from unalike.experiments.machine import start_afresh
-from unalike.experiments.record import identity, record
-from unalike.experiments.results import Results
-from unalike.experiments.run import Place, run_together
-from unalike.experiments.view import Seen, View
-from unalike.graph import Graph
-from unalike.methods.method import Trained
-from unalike.training.network import Network
-from unalike.training.room import runs_at_once
+from unalike.experiments.config import DatasetOptions, DatasetWithOptions
+from unalike.experiments.database import ResultsDatabase, run_columns, to_row
+from unalike.experiments.leases import LEASE_SECONDS, Leases
+from unalike.experiments.plan import PlannedRun, RunGroup, SweepPlan
+from unalike.experiments.run import BaseModelCache, RunOptions, run_stack
+from unalike.methods.base import TrainedMethod
+from unalike.nn.module import SparseInputModule
+from unalike.training.stack import max_stacked_runs
+
+# Interrupt: a wish to stop that is not lost, wherever it arrives.
+
+
+@contextmanager
+def record_sigint(stop: threading.Event) -> Iterator[None]:
+    """Note every interruption while the block runs, besides raising it.
+
+    Compiled code may swallow what is raised inside it, or turn it into another error.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def raise_if_interrupted(stop: threading.Event) -> None:
+    """Stop now, if that was wished."""
+    if stop.is_set():
+        raise KeyboardInterrupt
+
+
+# Worker: takes runs nobody else has, trains them together, keeps what came out.
+
 
 POLL_SECONDS = 0.5
 """Between two looks whether others have finished, or have died."""
@@ -37,12 +70,12 @@ POLL_SECONDS = 0.5
 class Worker:
     """One of those who work on an agenda."""
 
-    agenda: Agenda
-    results: Results
-    place: Place
+    agenda: SweepPlan
+    results: ResultsDatabase
+    place: RunOptions
     tell: Callable[[str], None] = lambda what: None
-    lease_seconds: float = SECONDS
-    bases: Bases = field(default_factory=Bases)
+    lease_seconds: float = LEASE_SECONDS
+    bases: BaseModelCache = field(default_factory=BaseModelCache)
     stop: threading.Event = field(default_factory=threading.Event)
 
     @cached_property
@@ -51,13 +84,13 @@ class Worker:
 
     def work(self) -> None:
         """Go on until every run of the agenda is settled, by whomever."""
-        with noting(self.stop), self.leases.kept():
+        with record_sigint(self.stop), self.leases.kept():
             while left := self.unsettled():
                 if not sum(self.attend(bundle) for bundle in left):
                     self.tell("waiting for others")
                     time.sleep(POLL_SECONDS)
 
-    def unsettled(self) -> list[Bundle]:
+    def unsettled(self) -> list[RunGroup]:
         """The bundles of which something is left to do."""
         settled = self.results.settled(self.agenda.keys)
         return [
@@ -66,16 +99,16 @@ class Worker:
             if any(run.key not in settled for run in bundle.runs)
         ]
 
-    def attend(self, bundle: Bundle) -> bool:
+    def attend(self, bundle: RunGroup) -> bool:
         """Run the parts of a bundle that nobody else is at; was there one?"""
         # Who looks for parts must prepare the graph: not before something is free.
         if {run.key for run in self.left(bundle.runs)} <= self.leases.of_others():
             return False
         return sum(self.take(bundle, runs) for runs in self.parts(bundle)) > 0
 
-    def take(self, bundle: Bundle, runs: Sequence[Run]) -> bool:
+    def take(self, bundle: RunGroup, runs: Sequence[PlannedRun]) -> bool:
         """Run what is left of a part, unless somebody else is at some of it."""
-        heed(self.stop)
+        raise_if_interrupted(self.stop)
         if not self.left(runs) or not self.leases.take([run.key for run in runs]):
             return False
         try:
@@ -89,79 +122,83 @@ class Worker:
         self.leases.give_back()
         return bool(left)
 
-    def left(self, runs: Sequence[Run]) -> list[Run]:
+    def left(self, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
         """Those of some runs that are neither done nor failed."""
         settled = self.results.settled(run.key for run in runs)
         return [run for run in runs if run.key not in settled]
 
-    def parts(self, bundle: Bundle) -> Iterator[Sequence[Run]]:
+    def parts(self, bundle: RunGroup) -> Iterator[Sequence[PlannedRun]]:
         """The runs of a bundle in equal parts, none larger than the device takes."""
         count = len(bundle.runs)
         size = ceil(count / ceil(count / self.room(bundle)))
         for begin in range(0, count, size):
             yield bundle.runs[begin : begin + size]
 
-    def room(self, bundle: Bundle) -> int:
+    def room(self, bundle: RunGroup) -> int:
         """How many runs of a bundle to train at once; one setting if it is unknown."""
-        start_afresh(self.place.device)
+        reset_peak_memory(self.place.device)
         try:
-            if sketch := sketched(bundle, self.agenda.data):
-                return runs_at_once(*sketch, torch.device(self.place.device))
+            if sketch := network_on_meta(bundle, self.agenda.data):
+                return max_stacked_runs(*sketch, torch.device(self.place.device))
         except Exception:
             # What is wrong is told when the runs themselves fail.
             pass
         return sum(run.setting == bundle.first for run in bundle.runs)
 
-    def attempt(self, bundle: Bundle, runs: Sequence[Run]) -> None:
+    def attempt(self, bundle: RunGroup, runs: Sequence[PlannedRun]) -> None:
         """Run, and keep the results or the error; one bad setting spoils no other."""
         members = [(run.setting.method, run.split) for run in runs]
         try:
             source = self.source(bundle)
             seed = self.agenda.seed
-            found = run_together(
+            found = run_stack(
                 source, members, seed=seed, place=self.place, bases=self.bases
             )
         except Exception as error:
-            heed(self.stop)
+            raise_if_interrupted(self.stop)
             settings = list(dict.fromkeys(run.setting for run in runs))
             if len(settings) == 1:
-                rows = [identity(run, bundle) for run in runs]
-                self.results.note_failures(rows, reason(error))
+                rows = [run_columns(run, bundle) for run in runs]
+                self.results.note_failures(rows, error_text(error))
                 return
             for setting in settings:
                 self.attempt(bundle, [run for run in runs if run.setting == setting])
             return
         pairs = zip(found, runs, strict=True)
-        self.results.store([record(result, run, bundle) for result, run in pairs])
+        self.results.store([to_row(result, run, bundle) for result, run in pairs])
 
-    def source(self, bundle: Bundle) -> Seen:
+    def source(self, bundle: RunGroup) -> DatasetWithOptions:
         """The dataset of a bundle; the last one stays prepared."""
-        return prepared(bundle.subject.told, bundle.view, self.agenda.data)
+        return cached_dataset(bundle.subject.told, bundle.view, self.agenda.data)
 
 
 @lru_cache(maxsize=1)
-def prepared(name: str, view: View, data: Path | None) -> Seen:
+def cached_dataset(
+    name: str, view: DatasetOptions, data: Path | None
+) -> DatasetWithOptions:
     """A dataset, kept in memory until another one is asked for."""
-    return Seen(find(name, data), view)
+    return DatasetWithOptions(find(name, data), view)
 
 
-def sketched(bundle: Bundle, data: Path | None) -> tuple[Network, Graph] | None:
+def network_on_meta(
+    bundle: RunGroup, data: Path | None
+) -> tuple[SparseInputModule, Graph] | None:
     """A network of a bundle without its numbers, and its graph; None if untrained."""
     method = bundle.first.method
-    if not isinstance(method, Trained):
+    if not isinstance(method, TrainedMethod):
         return None
-    graph = prepared(bundle.subject.told, bundle.view, data).prepared()
+    graph = cached_dataset(bundle.subject.told, bundle.view, data).prepared()
     graph = method.prepare(graph)
     with torch.device("meta"):
         return method.network(graph), graph
 
 
-def describe(bundle: Bundle) -> str:
+def describe(bundle: RunGroup) -> str:
     """A bundle in a few words."""
     return f"{bundle.subject.name} {bundle.first.facts['method']}"
 
 
-def reason(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Why something failed: what a user is told, or where the program stood."""
     if isinstance(error, UserError):
         return str(error)

@@ -1,1 +1,3 @@
-"""Importing: tables of edges and nodes become a stored graph."""
+"""`import_graph`, `ImportOptions`."""
+
+from __future__ import annotations

@@ -1,19 +1,22 @@
-"""ImportOptions: what a user may say about the tables."""
+"""`ImportOptions` (becomes the CLI flags) and `ImportSummary`."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
+from unalike.data.metrics import METRICS
 from unalike.errors import UserError, lookup
-from unalike.importing.batch import Header
-from unalike.metrics import METRICS
+from unalike.importing.tables import Header
+
+# ImportOptions: what a user may say about the tables.
+
 
 Column = str | None
 Columns = tuple[str, ...]
 
-OF_NODES = ("id", "label", "features", "ignore", "categories", "split")
+NODE_OPTIONS = ("id", "label", "features", "ignore", "categories", "split")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,7 @@ class ImportOptions:
 
     def check(self, *, has_nodes: bool) -> None:
         """Refuse options that speak of a node table where there is none."""
-        for name in () if has_nodes else OF_NODES:
+        for name in () if has_nodes else NODE_OPTIONS:
             if getattr(self, name):
                 raise UserError(f"--{name} speaks of a node table; name it by --nodes.")
 
@@ -68,3 +71,54 @@ class ImportOptions:
                 f"--metric {self.metric} grades {most} classes; "
                 f"the label '{self.label}' has {len(classes)}."
             )
+
+
+# Summary: what an import made of its tables, for graph.json and for the user.
+
+
+MANY_CATEGORIES = 100
+"""From this many categories on, one for every two nodes is worth a word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportSummary:
+    """What was read, what was made of it, and how long it took."""
+
+    folder: str
+    nodes: int
+    edges: int
+    directed: bool
+    repeats: int
+    """Edges that were there already and merged; undirected, either way round."""
+    loops: int
+    isolated: int
+    """Nodes that no edge touches."""
+    dropped: int
+    """Edges left out since an end is unknown."""
+    features: int
+    one_hot_columns: int
+    """How many of the features stand for a category."""
+    sparse: bool
+    """Are the features stored without their zeros?"""
+    classes: list[tuple[Hashable, int]]
+    """The name of each class and its nodes."""
+    unlabelled: int
+    splits: list[dict[str, int]]
+    """Nodes in each part of each split."""
+    bytes: int
+    seconds: float
+    notes: list[str]
+    """What was guessed and should be known."""
+
+    @property
+    def edges_per_second(self) -> float:
+        """Rows of edges read for each second of the whole import."""
+        return (self.edges + self.repeats + self.dropped) / self.seconds
+
+    def about(self) -> dict[str, Any]:
+        """The summary as JSON tells it."""
+        told = asdict(self)
+        told["classes"] = [
+            {"name": name, "nodes": count} for name, count in self.classes
+        ]
+        return {**told, "edges_per_second": self.edges_per_second}

@@ -1,9 +1,15 @@
-"""Measures of homophily, and what each counts."""
+"""`measure`, `MEASURES`, `Convention`."""
 
-from unalike.measures.convention import STORED, Convention
+from __future__ import annotations
+
+from unalike.measures.conventions import (
+    CONVENTIONS,
+    STORED,
+    Convention,
+    paper_conventions,
+)
 from unalike.measures.measure import measure
-from unalike.measures.paper import CONVENTIONS, paper_conventions
-from unalike.measures.table import MEASURES
+from unalike.measures.registry import MEASURES
 
 __all__ = [
     "CONVENTIONS",

@@ -1,16 +1,18 @@
-"""Methods: the table of all of them, in the order of the paper's tables."""
+"""`METHODS` table."""
 
+from __future__ import annotations
+
+from unalike.methods.base import Method
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.methods.label_propagation import LabelPropagation
-from unalike.methods.method import Method
 from unalike.methods.mlp import MLP
-from unalike.methods.trained import TRAINED
+from unalike.methods.registry import TRAINED_METHODS
 
 METHODS: dict[str, type[Method]] = {
     "mlp": MLP,
     "label-propagation": LabelPropagation,
     "correct-and-smooth": CorrectAndSmooth,
-    **TRAINED,
+    **TRAINED_METHODS,
 }
 
 

@@ -1,25 +1,31 @@
-"""APPNP: a perceptron's scores, spread by personalised PageRank."""
+"""The method of that name."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.graph import Graph
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.message_passing import MessagePassingNetwork
-from unalike.methods.layers.mlp import after_table, widths
-from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
+from unalike.data.graph import Graph
+from unalike.methods.base import MessagePassingMethod
+from unalike.nn.linear import value
+from unalike.nn.mlp import layer_sizes, mlp_after_first_layer
+from unalike.nn.module import (
+    MessagePassingModule,
+    SparseInputModule,
+    SparseProducts,
+    SparseWeightSpec,
+)
+from unalike.nn.normalized_adjacency import GCNNorm
 
 
 @dataclass(frozen=True, kw_only=True)
-class APPNP(MessagePassing):
+class APPNP(MessagePassingMethod):
     """Z = (1 − α) Â Z + α Z₀, a few times, with Z₀ = MLP(X)."""
 
     paper = "Klicpera et al. 2019, https://arxiv.org/abs/1810.05997"
-    may_differ = MessagePassing.may_differ | {"alpha"}
+    may_differ = MessagePassingMethod.may_differ | {"alpha"}
 
     hidden: int = 32
     """Width of every hidden layer of the perceptron."""
@@ -32,23 +38,25 @@ class APPNP(MessagePassing):
     hops: int = 10
     """Propagations."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def network(self, graph: Graph) -> SparseInputModule:
+        return APPNPModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
+class APPNPModule(MessagePassingModule):
     alpha: Float[Tensor, ""]
 
     def __init__(self, of: APPNP, graph: Graph) -> None:
         features, classes = graph.num_features, graph.num_classes
-        sizes = widths(features, of.hidden, classes, of.layers)
-        super().__init__(graph, Table(*sizes[:2]))
-        self.rest = after_table(sizes, of.dropout)
+        sizes = layer_sizes(features, of.hidden, classes, of.layers)
+        super().__init__(graph, SparseWeightSpec(*sizes[:2]))
+        self.rest = mlp_after_first_layer(sizes, of.dropout)
         self.hops = of.hops
         self.fix(alpha=of.alpha)
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        adjacency = Normalised.of(batch.adjacency)
+    def forward(
+        self, batch: Graph, first: SparseProducts
+    ) -> Float[Tensor, "nodes classes"]:
+        adjacency = GCNNorm.of(batch.adjacency)
         start = value(self.rest(self.entry(batch, first)))
         z, share = start, self.alpha.to(start.dtype) * start
         for _ in range(self.hops):

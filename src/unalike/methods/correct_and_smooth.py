@@ -1,4 +1,4 @@
-"""Correct and smooth: the errors of a trained method flow along edges, then labels."""
+"""Guess: what trained runs think of every node, beside what is known for sure."""
 
 from __future__ import annotations
 
@@ -8,27 +8,78 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from unalike.data.adjacency import Adjacency
+from unalike.data.task import Solution, Task, one_hot_train_labels
 from unalike.errors import UserError
-from unalike.methods.layers.flow import By, Flow
-from unalike.methods.layers.guess import Guess, Numbers
-from unalike.methods.method import Method, Trained
+from unalike.methods.base import Method, TrainedMethod
 from unalike.methods.mlp import MLP
-from unalike.methods.trained import TRAINED
+from unalike.methods.registry import TRAINED_METHODS
+from unalike.nn.normalized_adjacency import Norm, NormalizedAdjacency
 from unalike.options import one_of
-from unalike.progress import SILENT, Progress
-from unalike.task import Solution, Task
+from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.checkpoint import Checkpoint
 
+# Guess: what trained runs think of every node, beside what is known for sure.
+
+
+Numbers = Float[Tensor, "nodes runs classes"]
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothingInputs:
+    """The runs of several tasks side by side, so that they flow in one product."""
+
+    adjacency: Adjacency
+    guessed: Numbers
+    """Shares of the classes."""
+    known: Numbers
+    """A 1 at the class of each train node, 0 elsewhere."""
+    shown: Bool[Tensor, "nodes runs 1"]
+    """Is it a train node of the run?"""
+
+    @classmethod
+    def of(
+        cls, tasks: Sequence[Task], solutions: Sequence[Solution], *, both_ways: bool
+    ) -> SmoothingInputs:
+        """The guess of the solutions of some tasks on one graph."""
+        graph = tasks[0].graph.symmetric() if both_ways else tasks[0].graph
+        known = torch.stack([one_hot_train_labels(task) for task in tasks], 1)
+        return cls(
+            adjacency=graph.adjacency,
+            guessed=torch.stack([one.scores.softmax(1) for one in solutions], 1),
+            known=known,
+            shown=known.bool().any(2, keepdim=True),
+        )
+
+    @property
+    def errors(self) -> Numbers:
+        """What is known less what was guessed; 0 where nothing is known."""
+        return torch.where(self.shown, self.known - self.guessed, 0.0)
+
+    def to(self, device: torch.device | str) -> SmoothingInputs:
+        """The same guess on another device."""
+        return SmoothingInputs(
+            self.adjacency.to(device),
+            self.guessed.to(device),
+            self.known.to(device),
+            self.shown.to(device),
+        )
+
+
+# Correct and smooth: the errors of a trained method flow along edges, then labels.
+
+
 if TYPE_CHECKING:
-    AnyTrained = Trained
+    AnyTrained = TrainedMethod
 else:
-    AnyTrained = one_of(TRAINED)
+    AnyTrained = one_of(TRAINED_METHODS)
 
 Scaling = Literal["auto", "fixed"]
 
-MOST_TIMES = 1000
+MAX_SCALE = 1000
 """Errors that would grow more than this are left as they are."""
 
 
@@ -43,9 +94,9 @@ class CorrectAndSmooth(Method):
     """What neighbours count for when errors flow; the paper tunes it within 0 and 1."""
     smooth_alpha: float = 0.5
     """What neighbours count for when labels flow; the paper tunes it within 0 and 1."""
-    correct_by: By = "both"
+    correct_by: Norm = "both"
     """Which ends scale the edges that errors take: D^-1/2 A D^-1/2, D^-1 A, A D^-1."""
-    smooth_by: By = "both"
+    smooth_by: Norm = "both"
     """Which ends scale the edges that labels take."""
     scaling: Scaling = "auto"
     """Errors grow to the size they have on train nodes, or by a fixed factor."""
@@ -75,7 +126,7 @@ class CorrectAndSmooth(Method):
         tasks: Sequence[Task],
         *,
         device: torch.device | str = "cpu",
-        progress: Progress = SILENT,
+        progress: Progress = NO_PROGRESS,
         checkpoint: Checkpoint | None = None,
     ) -> list[Solution]:
         trained = self.base.solve_all(
@@ -89,11 +140,13 @@ class CorrectAndSmooth(Method):
         trained: Sequence[Solution],
         *,
         device: torch.device | str = "cpu",
-        progress: Progress = SILENT,
+        progress: Progress = NO_PROGRESS,
     ) -> list[Solution]:
         """Solve tasks around what the base, trained already, says of them."""
         began = time.perf_counter()
-        guess = Guess.of(tasks, trained, both_ways=self.symmetrised).to(device)
+        guess = SmoothingInputs.of(tasks, trained, both_ways=self.symmetrised).to(
+            device
+        )
         scores = self.improve(guess, progress).cpu()
         spent = (time.perf_counter() - began) / len(tasks)
         return [
@@ -107,17 +160,19 @@ class CorrectAndSmooth(Method):
         ]
 
     @torch.no_grad()
-    def improve(self, guess: Guess, progress: Progress = SILENT) -> Numbers:
+    def improve(
+        self, guess: SmoothingInputs, progress: Progress = NO_PROGRESS
+    ) -> Numbers:
         """What the base thinks of all nodes, corrected and then smoothed."""
         progress.stage("flowing", 2 * self.flow_steps, "steps")
         moved = CORRECTED[self.scaling](self, guess, progress)
         start = torch.where(guess.shown, guess.known, moved)
-        flow = Flow.of(guess.adjacency, self.smooth_by)
-        return self.spread(flow, start, self.smooth_alpha, shares, progress)
+        flow = NormalizedAdjacency.of(guess.adjacency, self.smooth_by)
+        return self.spread(flow, start, self.smooth_alpha, clamp01, progress)
 
     def spread(
         self,
-        flow: Flow,
+        flow: NormalizedAdjacency,
         start: Numbers,
         alpha: float,
         settle: Callable[[Tensor], Tensor],
@@ -133,31 +188,33 @@ class CorrectAndSmooth(Method):
         return x.view_as(start)
 
 
-def shares(x: Tensor) -> Tensor:
+def clamp01(x: Tensor) -> Tensor:
     """What lies below 0 or above 1 is moved to it."""
     return x.clamp(0, 1)
 
 
-def to_size_of_train(
-    method: CorrectAndSmooth, guess: Guess, progress: Progress
+def autoscale(
+    method: CorrectAndSmooth, guess: SmoothingInputs, progress: Progress
 ) -> Numbers:
     """Correct by errors that are as large everywhere as on an average train node."""
     errors = guess.errors
-    flow = Flow.of(guess.adjacency, method.correct_by)
+    flow = NormalizedAdjacency.of(guess.adjacency, method.correct_by)
     flown = method.spread(
         flow, errors, method.correct_alpha, lambda x: x.clamp(-1, 1), progress
     )
     usual = errors.abs().sum((0, 2)) / guess.shown.sum((0, 2))
     times = usual[:, None] / flown.abs().sum(2, keepdim=True)
     # Where no error arrived there is nothing to enlarge: 0 / 0 must not spoil P.
-    times = torch.where(times <= MOST_TIMES, times, 1.0)
+    times = torch.where(times <= MAX_SCALE, times, 1.0)
     return guess.guessed + times * flown
 
 
-def by_a_factor(method: CorrectAndSmooth, guess: Guess, progress: Progress) -> Numbers:
+def fixed_scale(
+    method: CorrectAndSmooth, guess: SmoothingInputs, progress: Progress
+) -> Numbers:
     """Correct by errors times a factor; those of train nodes stay what they are."""
     errors, shown = guess.errors.flatten(1), guess.shown.expand_as(guess.known)
-    flow = Flow.of(guess.adjacency, method.correct_by)
+    flow = NormalizedAdjacency.of(guess.adjacency, method.correct_by)
     flown = method.spread(
         flow,
         guess.errors,
@@ -168,7 +225,9 @@ def by_a_factor(method: CorrectAndSmooth, guess: Guess, progress: Progress) -> N
     return guess.guessed + method.scale * flown
 
 
-CORRECTED: dict[Scaling, Callable[[CorrectAndSmooth, Guess, Progress], Numbers]] = {
-    "auto": to_size_of_train,
-    "fixed": by_a_factor,
+CORRECTED: dict[
+    Scaling, Callable[[CorrectAndSmooth, SmoothingInputs, Progress], Numbers]
+] = {
+    "auto": autoscale,
+    "fixed": fixed_scale,
 }

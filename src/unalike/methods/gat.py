@@ -1,19 +1,28 @@
 """GAT: layers in which a node weighs its neighbours."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from unalike.graph import Graph
-from unalike.methods.layers.attention import Attentions, head_widths
-from unalike.methods.layers.message_passing import MessagePassingNetwork
-from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
+from unalike.data.graph import Graph
+from unalike.methods.base import MessagePassingMethod
+from unalike.nn.attention import GATLayers, head_widths
+from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE, Jump
+from unalike.nn.module import (
+    MessagePassingModule,
+    SparseInputModule,
+    SparseProducts,
+    SparseWeightSpec,
+)
+
+# GAT: layers in which a node weighs its neighbours.
 
 
 @dataclass(frozen=True, kw_only=True)
-class GAT(MessagePassing):
+class GAT(MessagePassingMethod):
     """Softmax_j(LeakyReLU(a W x_j + a' W x_i)) W x_j summed over neighbours j, plus b.
 
     Batch norm, ELU and dropout lie between two layers. The heads of a layer are
@@ -33,18 +42,64 @@ class GAT(MessagePassing):
     batch_norm: bool = True
     """Batch norm between layers, which Veličković et al. do without."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def network(self, graph: Graph) -> SparseInputModule:
+        return GATModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
+class GATModule(MessagePassingModule):
     def __init__(self, of: GAT, graph: Graph) -> None:
         features, classes = graph.num_features, graph.num_classes
         sizes = head_widths(features, of.hidden, classes, of.layers, of.heads)
-        super().__init__(graph, Table(*sizes[:2], offset=False, glorot=True))
-        self.attentions = Attentions(
+        super().__init__(graph, SparseWeightSpec(*sizes[:2], offset=False, glorot=True))
+        self.attentions = GATLayers(
             sizes, of.heads, of.dropout, normed=of.batch_norm, averaged=True
         )
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
+    def forward(
+        self, batch: Graph, first: SparseProducts
+    ) -> Float[Tensor, "nodes classes"]:
         return self.attentions(batch.adjacency, self.enter(batch, first))[-1]
+
+
+# GAT-JK: attention layers whose outputs are all read, not the last alone.
+
+
+@dataclass(frozen=True, kw_only=True)
+class GATJK(MessagePassingMethod):
+    """A linear map of what all attention layers gave, joined by jumping knowledge."""
+
+    paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
+
+    hidden: int = 8
+    """Width of each head; the paper tries 4, 8, 12 and 32."""
+    heads: int = 8
+    """Heads of each layer; the paper tries 2, 4 and 8."""
+    layers: int = 2
+    """Attention layers, at least two."""
+    dropout: float = 0.5
+    """Share of hidden numbers dropped while training."""
+    batch_norm: bool = True
+    """Batch norm between layers."""
+    jump: Jump = "max"
+    """How outputs are joined: the largest numbers, side by side, or a weighed mean."""
+
+    def network(self, graph: Graph) -> SparseInputModule:
+        return GATJKModule(self, graph)
+
+
+class GATJKModule(MessagePassingModule):
+    def __init__(self, of: GATJK, graph: Graph) -> None:
+        features = graph.num_features
+        sizes = head_widths(features, of.hidden, of.hidden, of.layers, of.heads)
+        super().__init__(graph, SparseWeightSpec(*sizes[:2], offset=False, glorot=True))
+        self.attentions = GATLayers(
+            sizes, of.heads, of.dropout, normed=of.batch_norm, averaged=False
+        )
+        self.join = JUMPING_KNOWLEDGE[of.jump](len(sizes) - 1, sizes[-1])
+        self.final = nn.Linear(self.join.width, graph.num_classes)
+
+    def forward(
+        self, batch: Graph, first: SparseProducts
+    ) -> Float[Tensor, "nodes classes"]:
+        outputs = self.attentions(batch.adjacency, self.enter(batch, first))
+        return self.final(self.join(outputs))

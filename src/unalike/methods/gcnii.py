@@ -1,5 +1,7 @@
 """GCNII: deep graph convolutions that never forget where they began."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,17 +13,22 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unalike.adjacency import Adjacency
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph
 from unalike.errors import UserError
-from unalike.graph import Graph
-from unalike.memory import free_memory
-from unalike.methods.layers.bridge import Bridge, follow
-from unalike.methods.layers.dropout import Dropout, dropped
-from unalike.methods.layers.message_passing import MessagePassingNetwork
-from unalike.methods.layers.normalised import Normalised
-from unalike.methods.layers.recomputed import Recomputed
-from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table, glorot
+from unalike.methods.base import MessagePassingMethod
+from unalike.nn.dropout import Dropout, apply_dropout
+from unalike.nn.module import (
+    MessagePassingModule,
+    SparseInputModule,
+    SparseProducts,
+    SparseWeightSpec,
+    glorot_uniform,
+)
+from unalike.nn.norm import NormActDrop, update_running_stats
+from unalike.nn.normalized_adjacency import GCNNorm
+from unalike.nn.recompute import Checkpointed
+from unalike.system import free_memory
 
 MOST_DENSE_NUMBERS = 2**32
 """Features that would be larger than this are not made dense."""
@@ -32,11 +39,11 @@ MEMORY_SHARE = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCNII(MessagePassing):
+class GCNII(MessagePassingMethod):
     """u = (1 − α) Â x + α x₀, then (1 − β) u + β u W, with β = ln(θ / layer + 1)."""
 
     paper = "Chen et al. 2020, https://arxiv.org/abs/2007.02133"
-    may_differ = MessagePassing.may_differ | {"alpha", "theta"}
+    may_differ = MessagePassingMethod.may_differ | {"alpha", "theta"}
 
     hidden: int = 64
     """Width of every layer."""
@@ -63,23 +70,23 @@ class GCNII(MessagePassing):
             )
         return replace(graph, features=graph.features.to_dense())
 
-    def network(self, graph: Graph) -> Network:
+    def network(self, graph: Graph) -> SparseInputModule:
         return _Network(self, graph)
 
 
-class _Network(MessagePassingNetwork):
+class _Network(MessagePassingModule):
     alpha: Float[Tensor, ""]
     betas: Float[Tensor, " layers"]
 
     def __init__(self, of: GCNII, graph: Graph) -> None:
-        table = Table(graph.num_features, of.hidden)
+        table = SparseWeightSpec(graph.num_features, of.hidden)
         super().__init__(graph, table, of.dropout if of.drop_features else None)
         norm = nn.BatchNorm1d if of.batch_norm else nn.Identity
         self.weights = nn.ParameterList(
-            glorot(of.hidden, of.hidden) for _ in range(of.layers)
+            glorot_uniform(of.hidden, of.hidden) for _ in range(of.layers)
         )
         self.bridges = nn.ModuleList(
-            Bridge(norm(of.hidden), of.dropout) for _ in range(of.layers)
+            NormActDrop(norm(of.hidden), of.dropout) for _ in range(of.layers)
         )
         self.dropout = Dropout(of.dropout)
         self.final = nn.Linear(of.hidden, graph.num_classes)
@@ -87,8 +94,10 @@ class _Network(MessagePassingNetwork):
         self.fix(alpha=of.alpha, betas=betas)
         self.sparing: bool | None = None
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        adjacency = Normalised.of(batch.adjacency)
+    def forward(
+        self, batch: Graph, first: SparseProducts
+    ) -> Float[Tensor, "nodes classes"]:
+        adjacency = GCNNorm.of(batch.adjacency)
         start = torch.relu(self.enter(batch, first))
         learns = self.training and torch.is_grad_enabled()
         sparing = learns and self.is_short_of_memory(start)
@@ -96,18 +105,18 @@ class _Network(MessagePassingNetwork):
         return self.final(pass_(adjacency, start))
 
     def pass_once(
-        self, adjacency: Normalised, start: Float[Tensor, "nodes hidden"]
+        self, adjacency: GCNNorm, start: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
         """All layers, with everything kept that gradients need."""
         x, share = self.dropout(start), self.share(start)
         layers = zip(self.weights, self.betas, self.bridges, strict=True)
         for weight, beta, bridge in layers:
             u = adjacency.back_to(share, self.alpha, x)
-            x = bridge(u, into=mixed(weight, beta))
+            x = bridge(u, into=identity_mapped_weight(weight, beta))
         return x
 
     def pass_twice(
-        self, adjacency: Normalised, start: Float[Tensor, "nodes hidden"]
+        self, adjacency: GCNNorm, start: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
         """All layers, a few at a time; only what goes into those few is kept."""
         x, share = start, self.share(start)
@@ -116,19 +125,19 @@ class _Network(MessagePassingNetwork):
             learned = [self.weights[layer] for layer in layers]
             learned += [p for norm in norms for p in norm.parameters()]
             kept = [self.dropout.draw(x) for _ in layers]
-            x, noted = Recomputed.apply(
+            x, noted = Checkpointed.apply(
                 partial(self.some_layers, adjacency, layers),
                 2 + len(learned),
                 *(x, share, *learned),
                 *(self.alpha, self.betas, self.dropout.rate, *kept),
             )
             for norm, seen in zip(norms, noted, strict=False):
-                follow(norm, *seen)
+                update_running_stats(norm, *seen)
         return self.dropout(x)
 
     def some_layers(
         self,
-        adjacency: Normalised,
+        adjacency: GCNNorm,
         layers: range,
         x: Float[Tensor, "nodes hidden"],
         share: Float[Tensor, "nodes hidden"],
@@ -139,9 +148,9 @@ class _Network(MessagePassingNetwork):
         weights, normed = learned[: len(layers)], learned[len(layers) :]
         noted = []
         for place, layer in enumerate(layers):
-            into = dropped(x, others[place - len(layers)], rate)
+            into = apply_dropout(x, others[place - len(layers)], rate)
             u = adjacency.back_to(share, alpha, into)
-            x = u @ mixed(weights[place], betas[layer])
+            x = u @ identity_mapped_weight(weights[place], betas[layer])
             if normed:
                 # A stack's batch norm in bf16 has no gradient on a card.
                 exact = x.to(torch.promote_types(x.dtype, torch.float32))
@@ -166,7 +175,7 @@ class _Network(MessagePassingNetwork):
         return self.sparing
 
 
-def mixed(
+def identity_mapped_weight(
     weight: Float[Tensor, "hidden hidden"], beta: Float[Tensor, ""]
 ) -> Float[Tensor, "hidden hidden"]:
     """(1 − β) I + β W, of which one product takes the place of two and a sum."""

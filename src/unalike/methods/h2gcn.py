@@ -1,25 +1,31 @@
 """H2GCN: neighbours and neighbours of neighbours, each kept apart."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from unalike.adjacency import Adjacency
+from unalike.data.adjacency import Adjacency
+from unalike.data.csr import estimate_two_hop_nnz, two_hop_nnz_bound
+from unalike.data.graph import Graph
 from unalike.errors import UserError
-from unalike.graph import Graph
-from unalike.kernels.two_hop import likely_entries, most_entries
-from unalike.memory import free_memory
-from unalike.methods.layers.dropout import Dropout
-from unalike.methods.layers.message_passing import MessagePassingNetwork
-from unalike.methods.layers.normalised import Loops, Normalised
-from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
+from unalike.methods.base import MessagePassingMethod
+from unalike.nn.dropout import Dropout
+from unalike.nn.module import (
+    MessagePassingModule,
+    SparseInputModule,
+    SparseProducts,
+    SparseWeightSpec,
+)
+from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
+from unalike.system import free_memory
 
 
 @dataclass(frozen=True, kw_only=True)
-class H2GCN(MessagePassing):
+class H2GCN(MessagePassingMethod):
     """x = [Â x; Â₂ x], round by round; a linear map of all rounds side by side."""
 
     paper = "Zhu et al. 2020, https://arxiv.org/abs/2006.11468"
@@ -32,16 +38,16 @@ class H2GCN(MessagePassing):
     """Share of hidden numbers dropped while training; the paper tries 0 and .5."""
     batch_norm: bool = True
     """Batch norm between rounds, as in the paper's program; Zhu et al. have none."""
-    loops: Loops = "kept"
+    loops: SelfLoops = "kept"
     """Nodes that are their own neighbours, in one step or two: Zhu et al. have none."""
 
-    def network(self, graph: Graph) -> Network:
+    def network(self, graph: Graph) -> SparseInputModule:
         return _Network(self, graph)
 
 
-class _Network(MessagePassingNetwork):
+class _Network(MessagePassingModule):
     def __init__(self, of: H2GCN, graph: Graph) -> None:
-        super().__init__(graph, Table(graph.num_features, of.hidden))
+        super().__init__(graph, SparseWeightSpec(graph.num_features, of.hidden))
         norm = nn.BatchNorm1d if of.batch_norm else nn.Identity
         sizes = [of.hidden * 2**doubled for doubled in range(of.layers + 1)]
         # The first layer and the last round have no batch norm.
@@ -50,9 +56,11 @@ class _Network(MessagePassingNetwork):
         self.final = nn.Linear(sum(sizes), graph.num_classes)
         self.loops = of.loops
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        near = Normalised.of(batch.adjacency, loops=self.loops)
-        far = Normalised.of(far_from(batch.adjacency), loops=self.loops)
+    def forward(
+        self, batch: Graph, first: SparseProducts
+    ) -> Float[Tensor, "nodes classes"]:
+        near = GCNNorm.of(batch.adjacency, loops=self.loops)
+        far = GCNNorm.of(two_hop_adjacency(batch.adjacency), loops=self.loops)
         rounds = [torch.relu(self.enter(batch, first))]
         for norm in self.norms:
             x = self.dropout(rounds[-1])
@@ -62,14 +70,14 @@ class _Network(MessagePassingNetwork):
         return self.final(torch.cat([*rounds, last], 1))
 
 
-def far_from(adjacency: Adjacency) -> Adjacency:
+def two_hop_adjacency(adjacency: Adjacency) -> Adjacency:
     """The two-hop graph; it is refused beforehand where memory is too small for it."""
     if "two_hop" not in vars(adjacency):
-        check_room(adjacency)
+        check_memory(adjacency)
     return adjacency.two_hop
 
 
-def check_room(adjacency: Adjacency) -> None:
+def check_memory(adjacency: Adjacency) -> None:
     """Refuse a two-hop graph that does not fit into what memory is free.
 
     A bound tells at once that a small one fits; others are estimated from some rows.
@@ -78,9 +86,9 @@ def check_room(adjacency: Adjacency) -> None:
     copies = 1 if adjacency.is_symmetric else 2
     for where in dict.fromkeys((torch.device("cpu"), adjacency.columns.device)):
         there = free_memory(where)
-        if copies * bytes_of(most_entries(once)) <= there:
+        if copies * csr_bytes(two_hop_nnz_bound(once)) <= there:
             continue
-        needed = copies * bytes_of(likely_entries(once))
+        needed = copies * csr_bytes(estimate_two_hop_nnz(once))
         if needed > there:
             raise UserError(
                 f"The two-hop graph of H2GCN needs about {needed / 1e9:,.1f} GB; "
@@ -88,7 +96,7 @@ def check_room(adjacency: Adjacency) -> None:
             )
 
 
-def bytes_of(entries: int) -> int:
+def csr_bytes(entries: int) -> int:
     """The memory of sparse rows while they are worked with.
 
     An entry has a column and a one; so many that 32 bits cannot count them are copied.

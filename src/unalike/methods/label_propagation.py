@@ -1,15 +1,16 @@
-"""Label propagation: known labels flow along the edges; nothing is trained."""
+"""The method of that name."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-from unalike.methods.layers.guess import known_labels
-from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import Method
-from unalike.progress import SILENT, Progress
-from unalike.task import Solution, Task
+from unalike.data.task import Solution, Task, one_hot_train_labels
+from unalike.methods.base import Method
+from unalike.nn.normalized_adjacency import GCNNorm
+from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.checkpoint import Checkpoint
 
 
@@ -36,16 +37,16 @@ class LabelPropagation(Method):
         tasks: Sequence[Task],
         *,
         device: torch.device | str = "cpu",
-        progress: Progress = SILENT,
+        progress: Progress = NO_PROGRESS,
         checkpoint: Checkpoint | None = None,
     ) -> list[Solution]:
         graph = tasks[0].graph
         graph = graph.symmetric() if self.symmetrised else graph
-        adjacency = Normalised.of(graph.adjacency.to(device))
+        adjacency = GCNNorm.of(graph.adjacency.to(device))
         progress.stage("spreading labels", len(tasks), "splits")
         solutions = []
         for task in tasks:
-            scores = known = known_labels(task).to(device)
+            scores = known = one_hot_train_labels(task).to(device)
             for _ in range(self.steps):
                 flown = adjacency.power(self.hops, scores)
                 scores = self.alpha * flown + (1 - self.alpha) * known

@@ -1,19 +1,20 @@
 """LINK: logistic regression on who a node is joined to."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.adjacency import Adjacency
-from unalike.graph import Graph
-from unalike.methods.directions import Directions, look
-from unalike.methods.method import RowWise
-from unalike.training.network import First, Network, Table
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph
+from unalike.methods.base import Directions, RowWiseMethod, with_directions
+from unalike.nn.module import SparseInputModule, SparseProducts, SparseWeightSpec
 
 
 @dataclass(frozen=True, kw_only=True)
-class LINK(RowWise):
+class LINK(RowWiseMethod):
     """A row of the adjacency times a weight per neighbour and class."""
 
     paper = "Zheleva and Getoor 2009, https://doi.org/10.1145/1526709.1526781"
@@ -22,21 +23,23 @@ class LINK(RowWise):
     """Neighbours a node is known by: those it points at, those that point at it, …"""
 
     def prepare(self, graph: Graph) -> Graph:
-        return look(graph, self.directions)
+        return with_directions(graph, self.directions)
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(graph.adjacency, graph.num_classes)
+    def network(self, graph: Graph) -> SparseInputModule:
+        return LINKModule(graph.adjacency, graph.num_classes)
 
 
-class _Network(Network):
+class LINKModule(SparseInputModule):
     only_tables = True
 
     def __init__(self, rows: Adjacency, classes: int) -> None:
-        table = Table(rows.num_columns, classes, held=rows.held)
+        table = SparseWeightSpec(rows.num_columns, classes, held=rows.held)
         super().__init__({"edges": table})
 
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:
         return {"edges": batch.adjacency}
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
+    def forward(
+        self, batch: Graph, first: SparseProducts
+    ) -> Float[Tensor, "nodes classes"]:
         return first["edges"]

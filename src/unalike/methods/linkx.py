@@ -1,23 +1,27 @@
 """LINKX: embed adjacency rows and features apart, then mix them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.adjacency import Adjacency
-from unalike.graph import Graph
-from unalike.methods.directions import Directions, look
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.entry import Entry
-from unalike.methods.layers.mix import Mix
-from unalike.methods.layers.mlp import after_table, mlp, widths
-from unalike.methods.method import RowWise
-from unalike.training.network import First, Network, Table
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph
+from unalike.methods.base import Directions, RowWiseMethod, with_directions
+from unalike.nn.linear import ConcatResidual, value
+from unalike.nn.mlp import layer_sizes, make_mlp, mlp_after_first_layer
+from unalike.nn.module import (
+    InputLinear,
+    SparseInputModule,
+    SparseProducts,
+    SparseWeightSpec,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LINKX(RowWise):
+class LINKX(RowWiseMethod):
     """MLP(relu(W [a; x] + a + x)), with a = MLP(adjacency row), x = MLP(features)."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446"
@@ -40,33 +44,39 @@ class LINKX(RowWise):
     """Neighbours a node is known by: those it points at, those that point at it, …"""
 
     def prepare(self, graph: Graph) -> Graph:
-        return look(graph, self.directions)
+        return with_directions(graph, self.directions)
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def network(self, graph: Graph) -> SparseInputModule:
+        return LINKXModule(self, graph)
 
 
-class _Network(Network):
+class LINKXModule(SparseInputModule):
     def __init__(self, of: LINKX, graph: Graph) -> None:
-        edges = widths(
+        edges = layer_sizes(
             graph.adjacency.num_columns, of.hidden, of.hidden, of.edge_layers
         )
-        features = widths(graph.num_features, of.hidden, of.hidden, of.feature_layers)
-        entry = Entry(graph, Table(*features[:2]))
-        table = Table(*edges[:2], held=graph.adjacency.held)
+        features = layer_sizes(
+            graph.num_features, of.hidden, of.hidden, of.feature_layers
+        )
+        entry = InputLinear(graph, SparseWeightSpec(*features[:2]))
+        table = SparseWeightSpec(*edges[:2], held=graph.adjacency.held)
         super().__init__({"edges": table, **entry.tables})
         self.entry = entry
         self.only_tables = entry.sparse
-        self.edges = after_table(edges, dropout=0.0, joined=True)
-        self.features = after_table(features, dropout=0.0, joined=True)
-        self.mix = Mix(of.hidden, of.inner_dropout, active=of.inner_activation)
-        sizes = widths(of.hidden, of.hidden, graph.num_classes, of.layers)
-        self.final = mlp(sizes, of.dropout)
+        self.edges = mlp_after_first_layer(edges, dropout=0.0, joined=True)
+        self.features = mlp_after_first_layer(features, dropout=0.0, joined=True)
+        self.mix = ConcatResidual(
+            of.hidden, of.inner_dropout, active=of.inner_activation
+        )
+        sizes = layer_sizes(of.hidden, of.hidden, graph.num_classes, of.layers)
+        self.final = make_mlp(sizes, of.dropout)
 
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:
         return {"edges": batch.adjacency, **self.entry.inputs(batch)}
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
+    def forward(
+        self, batch: Graph, first: SparseProducts
+    ) -> Float[Tensor, "nodes classes"]:
         a = self.edges(first["edges"])
         x = self.features(self.entry(batch, first))
         return value(self.final(self.mix(a, x)))

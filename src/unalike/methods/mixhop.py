@@ -1,23 +1,29 @@
 """MixHop: layers that look at several distances side by side."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import pairwise
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from unalike.graph import Graph
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.bridge import BridgedLinear
-from unalike.methods.layers.message_passing import MessagePassingNetwork, flow_blocks
-from unalike.methods.layers.mlp import widths
-from unalike.methods.layers.normalised import Normalised
-from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
+from unalike.data.graph import Graph
+from unalike.methods.base import MessagePassingMethod
+from unalike.nn.linear import value
+from unalike.nn.mlp import NormActDropLinear, layer_sizes
+from unalike.nn.module import (
+    MessagePassingModule,
+    SparseInputModule,
+    SparseProducts,
+    SparseWeightSpec,
+    propagate_blocks,
+)
+from unalike.nn.normalized_adjacency import GCNNorm
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixHop(MessagePassing):
+class MixHop(MessagePassingMethod):
     """Âʲ (x Wⱼ + bⱼ) for j = 0 … hops, side by side; a linear map at the end."""
 
     paper = "Abu-El-Haija et al. 2019, https://arxiv.org/abs/1905.00067"
@@ -31,28 +37,30 @@ class MixHop(MessagePassing):
     hops: int = 2
     """The largest distance."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def network(self, graph: Graph) -> SparseInputModule:
+        return MixHopModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
+class MixHopModule(MessagePassingModule):
     def __init__(self, of: MixHop, graph: Graph) -> None:
         blocks = of.hops + 1
         sizes = [
             blocks * width
-            for width in widths(0, of.hidden, graph.num_classes, of.layers)[1:]
+            for width in layer_sizes(0, of.hidden, graph.num_classes, of.layers)[1:]
         ]
-        super().__init__(graph, Table(graph.num_features, sizes[0]))
+        super().__init__(graph, SparseWeightSpec(graph.num_features, sizes[0]))
         self.hops = range(of.hops + 1)
         self.further = nn.ModuleList(
-            BridgedLinear(before, after, of.dropout, relu="after")
+            NormActDropLinear(before, after, of.dropout, relu="after")
             for before, after in pairwise(sizes)
         )
         self.final = nn.Linear(sizes[-1], graph.num_classes)
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        adjacency = Normalised.of(batch.adjacency)
+    def forward(
+        self, batch: Graph, first: SparseProducts
+    ) -> Float[Tensor, "nodes classes"]:
+        adjacency = GCNNorm.of(batch.adjacency)
         x = self.enter_flown(batch, first, adjacency, self.hops)
         for layer in self.further:
-            x = flow_blocks(adjacency, value(layer(x)), self.hops)
+            x = propagate_blocks(adjacency, value(layer(x)), self.hops)
         return self.final(x)

@@ -1,4 +1,6 @@
-"""MLP: a perceptron on the features; the edges play no part."""
+"""The method of that name."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
@@ -6,17 +8,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.adjacency import Adjacency
-from unalike.graph import Graph
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.entry import Entry
-from unalike.methods.layers.mlp import after_table, widths
-from unalike.methods.method import RowWise
-from unalike.training.network import First, Network, Table
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph
+from unalike.methods.base import RowWiseMethod
+from unalike.nn.linear import value
+from unalike.nn.mlp import layer_sizes, mlp_after_first_layer
+from unalike.nn.module import (
+    InputLinear,
+    SparseInputModule,
+    SparseProducts,
+    SparseWeightSpec,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MLP(RowWise):
+class MLP(RowWiseMethod):
     """Linear maps with ReLU, batch norm and dropout between them."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446"
@@ -34,21 +40,25 @@ class MLP(RowWise):
         shape = graph.adjacency.shape
         return replace(graph, adjacency=Adjacency.from_edges(none, none, shape=shape))
 
-    def network(self, graph: Graph) -> Network:
-        sizes = widths(graph.num_features, self.hidden, graph.num_classes, self.layers)
-        return _Network(graph, sizes, self.dropout)
+    def network(self, graph: Graph) -> SparseInputModule:
+        sizes = layer_sizes(
+            graph.num_features, self.hidden, graph.num_classes, self.layers
+        )
+        return MLPModule(graph, sizes, self.dropout)
 
 
-class _Network(Network):
+class MLPModule(SparseInputModule):
     def __init__(self, graph: Graph, sizes: list[int], dropout: float) -> None:
-        entry = Entry(graph, Table(sizes[0], sizes[1]))
+        entry = InputLinear(graph, SparseWeightSpec(sizes[0], sizes[1]))
         super().__init__(entry.tables)
         self.entry = entry
         self.only_tables = entry.sparse
-        self.rest = after_table(sizes, dropout)
+        self.rest = mlp_after_first_layer(sizes, dropout)
 
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:
         return self.entry.inputs(batch)
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
+    def forward(
+        self, batch: Graph, first: SparseProducts
+    ) -> Float[Tensor, "nodes classes"]:
         return value(self.rest(self.entry(batch, first)))

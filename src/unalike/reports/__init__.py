@@ -1,1 +1,3 @@
 """Reports: numbers in words, tables and figures."""
+
+from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Checkpoint: the state of training on disk, to go on from bit for bit.
-
-Every save is a folder of its own, written by all processes through torch's distributed
-checkpoints. Other numbers of processes can go on from it.
-"""
+"""When and where training state is saved and restored."""
 
 from __future__ import annotations
 
@@ -15,11 +11,11 @@ import torch
 from torch import Tensor
 
 from unalike.errors import UserError
-from unalike.training.stack import Shares
+from unalike.training.distributed import World
+from unalike.training.stack import RowShards
 from unalike.training.state import State
-from unalike.training.world import World
 
-KEY, WHOLE = "runs.json", ".metadata"
+KEY, COMPLETE_MARK = "runs.json", ".metadata"
 RANDOM, CUDA_RANDOM = "random", "cuda random"
 
 
@@ -48,15 +44,15 @@ class Checkpoint:
     def save(self, state: State) -> None:
         """Write the state; earlier saves are removed when this one is whole."""
         world, folder = World.here(), self.path / str(state.epoch)
-        if world.follow((folder / WHOLE).exists()):
+        if world.follow((folder / COMPLETE_MARK).exists()):
             return
         if world.leads:
             self._make(folder)
         world.follow(None)
         # Torch takes seconds to get its checkpoints ready, which few runs need.
-        from unalike.training.saving import save
+        from unalike.training.checkpoint_io import save
 
-        save(entries(state), shares(state), folder)
+        save(state_tensors(state), shard_specs(state), folder)
         if world.leads:
             for other in self._saves():
                 if other != folder:
@@ -80,10 +76,10 @@ class Checkpoint:
             return
         if key != self.key:
             raise UserError(f"{self.path} belongs to other runs; remove it.")
-        from unalike.training.saving import load
+        from unalike.training.checkpoint_io import load
 
-        found = entries(state)
-        load(found, shares(state), folder)
+        found = state_tensors(state)
+        load(found, shard_specs(state), folder)
         torch.set_rng_state(found[RANDOM])
         if state.best.is_cuda:
             torch.cuda.set_rng_state(found[CUDA_RANDOM], state.best.device)
@@ -92,7 +88,7 @@ class Checkpoint:
     def _newest(self) -> tuple[Path | None, str]:
         if self.path.is_file():
             raise UserError(f"{self.path} is a file, no folder of checkpoints.")
-        whole = [save for save in self._saves() if (save / WHOLE).exists()]
+        whole = [save for save in self._saves() if (save / COMPLETE_MARK).exists()]
         if not whole:
             return None, ""
         folder = max(whole, key=lambda save: int(save.name))
@@ -102,7 +98,7 @@ class Checkpoint:
         return [save for save in self.path.glob("*") if save.name.isdigit()]
 
 
-def entries(state: State) -> dict[str, Tensor]:
+def state_tensors(state: State) -> dict[str, Tensor]:
     """What is kept of a state: its tensors, and where chance stands."""
     tensors = {**state.tensors(), RANDOM: torch.get_rng_state()}
     if state.best.is_cuda:
@@ -110,7 +106,7 @@ def entries(state: State) -> dict[str, Tensor]:
     return tensors
 
 
-def shares(state: State) -> Shares:
+def shard_specs(state: State) -> RowShards:
     """Of which entries only some rows are here."""
     stack = state.stack
     return {
@@ -121,7 +117,7 @@ def shares(state: State) -> Shares:
     }
 
 
-SAVING_SHARE = 0.05
+MAX_SAVE_SHARE = 0.05
 """Share of the time that saving may take."""
 
 
@@ -142,7 +138,7 @@ class Saver:
             return
         self.checkpoint.save(state)
         now = time.perf_counter()
-        rare = (now - began) / SAVING_SHARE if self.checkpoint.every else 0.0
+        rare = (now - began) / MAX_SAVE_SHARE if self.checkpoint.every else 0.0
         self.next = now + max(self.checkpoint.every, rare)
 
     def done(self, state: State) -> None:

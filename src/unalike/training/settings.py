@@ -1,4 +1,6 @@
-"""Training: how long and how fast to learn."""
+"""`Training`: epochs, lr, weight decay, precision."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal

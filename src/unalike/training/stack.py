@@ -1,4 +1,4 @@
-"""Stack: the networks of many runs, side by side in the same tensors."""
+"""Many runs in one set of tensors (vmap)."""
 
 from __future__ import annotations
 
@@ -12,26 +12,80 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn import functional as F
 
-from unalike.adjacency import Adjacency
-from unalike.graph import Graph
-from unalike.kernels.matrix_units import room_behind
-from unalike.kernels.update import Held, Weights
-from unalike.training.joint import joint_product
-from unalike.training.network import First, Network
-from unalike.training.tables import Exact, Table
-from unalike.training.world import World
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph
+from unalike.nn.module import SparseInputModule, SparseProducts
+from unalike.nn.optim import AdamW, AdamWState, SparseOptimizer, WeightState
+from unalike.nn.sparse import padding_to_multiple
+from unalike.system import free_memory
+from unalike.training.distributed import World, column_parallel_spmm
+
+# Room: how many runs to train at once.
+
+
+MAX_CPU_WORK = 2**26
+"""Multiplications an epoch past which processor cores gain nothing from a stack."""
+CUDA_SHARE = 0.7
+"""Share of a card's free memory that a stack may plan to use."""
+WEIGHT_COPIES = 6
+"""Weights, two moments, the best so far, a gradient, and one copy while stacking."""
+ACTIVATION_COPIES = 10
+"""Hidden numbers per row and column that a step holds at the same time."""
+
+
+def max_stacked_runs(
+    network: SparseInputModule, graph: Graph, device: torch.device
+) -> int:
+    """A stack that keeps the device busy and fits into its memory."""
+    if device.type == "cuda":
+        room = CUDA_SHARE * free_memory(device)
+        return max(1, int(room / memory_per_run(network, graph)))
+    matrices = list(network.inputs(graph).values())
+    if not network.row_wise:
+        matrices.append(graph.adjacency)
+    entries = sum(matrix.num_entries for matrix in matrices)
+    work = sparse_numel(network) + entries * activation_width(network)
+    return max(1, MAX_CPU_WORK // max(1, work))
+
+
+def memory_per_run(network: SparseInputModule, graph: Graph) -> int:
+    """The memory that one more run of a stack needs, about."""
+    activations = (
+        graph.num_nodes * max(activation_width(network), 1) * ACTIVATION_COPIES
+    )
+    return 4 * (sparse_numel(network) * WEIGHT_COPIES + activations)
+
+
+def sparse_numel(network: SparseInputModule) -> int:
+    """Numbers in the tables of a network."""
+    return sum(table.numel() for table in network.tables.values())
+
+
+def activation_width(network: SparseInputModule) -> int:
+    """Numbers that a network holds per node."""
+    width = sum(table.shape[1] for table in network.tables.values())
+    return width if network.row_wise else width + hidden_width(network)
+
+
+def hidden_width(network: SparseInputModule) -> int:
+    """Numbers per node behind the tables, by the vectors that add to or weigh them."""
+    return sum(p.numel() for p in network.parameters() if p.dim() == 1)
+
+
+# Stack: the networks of many runs, side by side in the same tensors.
+
 
 Stacked = dict[str, Float[Tensor, "nodes runs hidden"]]
 
 
-class Share(NamedTuple):
+class RowShard(NamedTuple):
     """The rows of a table that are here, and how many there are in all."""
 
     held: range
     of: int
 
 
-Shares = dict[str, Share]
+RowShards = dict[str, RowShard]
 """What is here of the rows of tables, by name; of all others everything is."""
 
 
@@ -43,12 +97,12 @@ class Stack:
     operations whatever their number. Each has a little room behind it.
     """
 
-    template: Network
-    tables: dict[str, Table]
-    rest: Weights
+    template: SparseInputModule
+    tables: dict[str, SparseOptimizer]
+    rest: AdamWState
     shapes: dict[str, torch.Size]
     world: World
-    divided: Shares
+    divided: RowShards
     """What is here of tables that are divided among the processes of the world."""
     half: bool
     """Is all but the weights in bfloat16?"""
@@ -61,22 +115,22 @@ class Stack:
     @classmethod
     def build(
         cls,
-        networks: Sequence[Network],
+        networks: Sequence[SparseInputModule],
         *,
         device: torch.device,
         half: bool,
-        mover: type[Table] = Exact,
+        mover: type[SparseOptimizer] = AdamW,
         world: World | None = None,
-        divided: Shares | None = None,
+        divided: RowShards | None = None,
     ) -> Stack:
         """Lay networks side by side; they give up their tables."""
         tables = {
-            name: side_by_side([n.tables[name].detach() for n in networks])
+            name: stack_runs([n.tables[name].detach() for n in networks])
             for name in networks[0].tables
         }
         for network in networks:
             network.tables = nn.ParameterDict()
-        rows = [in_a_row(n.parameters()) for n in networks]
+        rows = [flatten_parameters(n.parameters()) for n in networks]
         buffers = {
             name: torch.stack([n.get_buffer(name) for n in networks]).to(device)
             for name, _ in networks[0].named_buffers()
@@ -89,12 +143,12 @@ class Stack:
                 name: mover.fresh(table.to(device), half=half)
                 for name, table in tables.items()
             },
-            rest=Weights.fresh(torch.stack(rows)[None].to(device), half=False),
+            rest=AdamWState.fresh(torch.stack(rows)[None].to(device), half=False),
             shapes=shapes,
             world=world or World(),
             divided=divided or {},
             half=half,
-            spans=offset_spans(shapes),
+            spans=bias_slices(shapes),
             buffers={name: b for name, b in buffers.items() if name in moving},
             fixed={name: b for name, b in buffers.items() if name not in moving},
         )
@@ -109,7 +163,7 @@ class Stack:
         """The first layer of all runs, written to `out` where it is given."""
         rest = self.rest.best if best else self.rest.now
         return {
-            name: multiply(
+            name: sparse_product(
                 matrix,
                 self.tables[name],
                 rest[0, :, self.spans[name]] if name in self.spans else None,
@@ -139,29 +193,33 @@ class Stack:
         """What follows the first layer, for all runs; training moves the buffers."""
         self.template.train(training)
 
-        def one(row: Tensor, buffers: dict[str, Tensor], first: First) -> Tensor:
+        def one(
+            row: Tensor, buffers: dict[str, Tensor], first: SparseProducts
+        ) -> Tensor:
             return functional_call(
                 self.template, (self.parameters(row), buffers), (batch, first)
             )
 
         many = vmap(one, (0, 0, dict.fromkeys(first, 1)), randomness="different")
-        stacked = alone(one) if self.num_runs == 1 else many
+        stacked = without_vmap(one) if self.num_runs == 1 else many
         with torch.autocast(rest.device.type, torch.bfloat16, enabled=self.half):
             return stacked(rest, {**buffers, **self.fixed}, first).float()
 
     def parameters(self, row: Float[Tensor, " parameters"]) -> dict[str, Tensor]:
         """The parameters of a run by name, in the same memory."""
         numbers = [shape.numel() for shape in self.shapes.values()]
-        sizes = [size for count in numbers for size in (count, room_behind(count))]
+        sizes = [
+            size for count in numbers for size in (count, padding_to_multiple(count))
+        ]
         pieces = zip(self.shapes.items(), row.split(sizes)[::2], strict=True)
         return {name: piece.view(shape) for (name, shape), piece in pieces}
 
 
-Outcome = Callable[[Tensor, dict[str, Tensor], First], Tensor]
+Outcome = Callable[[Tensor, dict[str, Tensor], SparseProducts], Tensor]
 """What comes out of parameters, buffers and first layers, of one run or of many."""
 
 
-def alone(one: Outcome) -> Outcome:
+def without_vmap(one: Outcome) -> Outcome:
     """The stack of a single run: that run, without the price of a stack."""
 
     def stacked(rest: Tensor, buffers: dict[str, Tensor], first: Stacked) -> Tensor:
@@ -171,9 +229,9 @@ def alone(one: Outcome) -> Outcome:
     return stacked
 
 
-def multiply(
+def sparse_product(
     matrix: Adjacency,
-    weights: Held,
+    weights: WeightState,
     offset: Float[Tensor, "runs hidden"] | None,
     *,
     best: bool,
@@ -183,32 +241,32 @@ def multiply(
     """The product of sparse rows and a stacked table, with the offsets of the runs."""
     table = weights.best if best else weights.to_gather
     added = None if offset is None else offset.flatten()
-    product = joint_product(world, matrix, table.flatten(1), added, out)
+    product = column_parallel_spmm(world, matrix, table.flatten(1), added, out)
     return product.unflatten(1, table.shape[1:])
 
 
-def side_by_side(
+def stack_runs(
     tables: list[Float[Tensor, "rows hidden"]],
 ) -> Float[Tensor, "rows runs hidden"]:
     """The tables of all runs as one; that of a single run is not copied."""
     return torch.stack(tables, 1) if len(tables) > 1 else tables[0][:, None]
 
 
-def in_a_row(
+def flatten_parameters(
     parameters: Iterable[Float[Tensor, ...]],
 ) -> Float[Tensor, " parameters"]:
     """Parameters one after the other, each from an aligned place on."""
     rows = [p.detach().flatten() for p in parameters]
-    padded = [F.pad(row, (0, room_behind(row.numel()))) for row in rows]
+    padded = [F.pad(row, (0, padding_to_multiple(row.numel()))) for row in rows]
     return torch.cat([torch.empty(0), *padded])
 
 
-def offset_spans(shapes: dict[str, torch.Size]) -> dict[str, slice]:
+def bias_slices(shapes: dict[str, torch.Size]) -> dict[str, slice]:
     """Where the offsets of tables lie among the parameters of a run."""
     spans, begin = {}, 0
     for name, shape in shapes.items():
         owner, _, table = name.partition(".")
         if owner == "offsets":
             spans[table] = slice(begin, begin + shape.numel())
-        begin += shape.numel() + room_behind(shape.numel())
+        begin += shape.numel() + padding_to_multiple(shape.numel())
     return spans

@@ -1,4 +1,4 @@
-"""State: everything a stack of runs has learned and noted so far."""
+"""Weights, best weights, curves, counters."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from unalike.kernels.update import Held, Step
+from unalike.nn.optim import AdamWStep, WeightState
 from unalike.training.settings import Training
 from unalike.training.stack import Stack
 
-KEPT = torch.contiguous_format
-NOTES = ("losses", "grades", "best", "best_epoch", "improved", "clock", "steps")
+CONTIGUOUS = torch.contiguous_format
+SAVED_FIELDS = ("losses", "grades", "best", "best_epoch", "improved", "clock", "steps")
 
 
 @dataclass(eq=False)
@@ -63,14 +63,14 @@ class State:
             steps=torch.zeros(1, dtype=torch.int64, device=device),
         )
 
-    def next_step(self) -> Step:
+    def next_step(self) -> AdamWStep:
         """The step of AdamW that comes now."""
         self.steps += 1
         return self.last_step()
 
-    def last_step(self) -> Step:
+    def last_step(self) -> AdamWStep:
         """The step of AdamW that was taken last."""
-        return Step(self.steps, self.rate, self.decay, self.improved)
+        return AdamWStep(self.steps, self.rate, self.decay, self.improved)
 
     def note_loss(self, loss: Float[Tensor, " runs"]) -> None:
         """Take down a training loss."""
@@ -101,7 +101,9 @@ class State:
         }
         buffers = {name: b[run] for name, b in self.best_buffers.items()}
         found = {**tables, **stack.parameters(stack.rest.best[0, run]), **buffers}
-        return {name: t.cpu().clone(memory_format=KEPT) for name, t in found.items()}
+        return {
+            name: t.cpu().clone(memory_format=CONTIGUOUS) for name, t in found.items()
+        }
 
     def agree(self) -> None:
         """Make sure that what every process has computed for itself is the same."""
@@ -118,7 +120,7 @@ class State:
         runs = self.improved.view(-1, *[1] * (now.dim() - 1))
         best.copy_(torch.where(runs, now, best))
 
-    def _all_weights(self) -> dict[str, Held]:
+    def _all_weights(self) -> dict[str, WeightState]:
         return {**self.stack.tables, "rest of the network": self.stack.rest}
 
     def tensors(self) -> dict[str, Tensor]:
@@ -131,5 +133,5 @@ class State:
         }
         buffers = {f"buffer/{name}": b for name, b in self.stack.buffers.items()}
         kept = {f"best buffer/{name}": b for name, b in self.best_buffers.items()}
-        notes = {name: getattr(self, name) for name in NOTES}
+        notes = {name: getattr(self, name) for name in SAVED_FIELDS}
         return {**weights, **buffers, **kept, **notes}

@@ -1,1 +1,3 @@
-"""Wikis: their pages, links and views become a collection, and that a graph."""
+"""Exports."""
+
+from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Build: from a collection to a stored graph with features and labels."""
+"""Collection to stored graph: links, quantile labels, splits."""
 
 from __future__ import annotations
 
@@ -10,21 +10,25 @@ import pyarrow as pa
 from jaxtyping import Int
 from torch import Tensor
 
-from unalike.adjacency import id_dtype
-from unalike.datasets.quantiles import quantile_labels
-from unalike.draft import Draft, drafting
+from unalike.data.adjacency import index_dtype
+from unalike.data.labels import quantile_labels
+from unalike.data.metrics import ACCURACY
+from unalike.data.split import random_splits, stack_codes
+from unalike.data.store import (
+    GraphWriter,
+    StoredGraph,
+    add_names,
+    atomic_graph_writer,
+    open_graph,
+)
 from unalike.errors import UserError, lookup
-from unalike.metrics import ACCURACY
-from unalike.progress import SILENT, Progress
-from unalike.split import random_splits, to_matrix
-from unalike.store import Stored, add_names, open_graph
-from unalike.wiki.collection import TABLES, Collection
-from unalike.wiki.features import add_features
-from unalike.wiki.style import STYLES
+from unalike.progress import NO_PROGRESS, Progress
+from unalike.wiki.collection import SCHEMAS, Collection
+from unalike.wiki.text_features import TOKENIZERS, add_features
 
 SPLITS = 5
 CLASSES = 5
-KEPT = ("wiki", "start", "pages", "site", "dates", "remarks")
+COPIED_KEYS = ("wiki", "start", "pages", "site", "dates", "remarks")
 """What a graph repeats of its collection, where that tells it."""
 
 
@@ -35,8 +39,8 @@ def build_graph(
     vectors: Path | None = None,
     style: str = "plain",
     classes: int = CLASSES,
-    progress: Progress = SILENT,
-) -> Stored:
+    progress: Progress = NO_PROGRESS,
+) -> StoredGraph:
     """Write a collection as a stored graph: articles, links, features, labels.
 
     The features of an article are the mean vector of the words of its title, then that
@@ -44,12 +48,12 @@ def build_graph(
     views are known.
     """
     check_build(vectors, style, classes)
-    with drafting(out) as draft:
+    with atomic_graph_writer(out) as draft:
         progress.stage("checking", None, "bytes")
         collection.check()
         ids, class_names = _add_pages(draft, collection, classes)
         num_edges = _add_links(draft, collection, ids, progress)
-        made_of = add_features(draft, collection, vectors, STYLES[style], progress)
+        made_of = add_features(draft, collection, vectors, TOKENIZERS[style], progress)
         draft.commit(
             {
                 "num_nodes": len(ids),
@@ -61,7 +65,7 @@ def build_graph(
                 "metric": ACCURACY.name,
                 "class_names": class_names,
                 "provenance": {
-                    **{key: collection.about.get(key) for key in KEPT},
+                    **{key: collection.about.get(key) for key in COPIED_KEYS},
                     "remarks": _remarks(collection, made_of),
                     "unalike": collection.about["unalike"],
                     "tables": collection.about["tables"],
@@ -79,21 +83,21 @@ def check_build(vectors: Path | None, style: str, classes: int) -> None:
         raise UserError(f"{vectors}, the file of word vectors, is not there.")
     if classes < 2:
         raise UserError(f"Labels need 2 classes or more, not {classes}.")
-    lookup(STYLES, style, "style")
+    lookup(TOKENIZERS, style, "style")
 
 
 def _add_pages(
-    draft: Draft, collection: Collection, classes: int
+    draft: GraphWriter, collection: Collection, classes: int
 ) -> tuple[np.ndarray, list[str]]:
     """Write names, labels and splits; gives the page ids and what classes stand for."""
     columns = ("page_id", "title", "views")
-    schema = pa.schema([TABLES["pages"].field(name) for name in columns])
+    schema = pa.schema([SCHEMAS["pages"].field(name) for name in columns])
     pages = pa.Table.from_batches(collection.batches("pages", *columns), schema)
     views = pages["views"].to_numpy().astype(np.float64)
     labels = quantile_labels(views, classes)
     splits = random_splits(labels, count=SPLITS) if (labels >= 0).any() else []
     draft.add("labels", labels.numpy())
-    draft.add("splits", to_matrix(splits, len(labels)))
+    draft.add("splits", stack_codes(splits, len(labels)))
     add_names(draft, pages["title"].combine_chunks())
     return pages["page_id"].to_numpy(), _class_names(views, labels, classes)
 
@@ -110,16 +114,16 @@ def _class_names(
 
 
 def _add_links(
-    draft: Draft, collection: Collection, ids: np.ndarray, progress: Progress
+    draft: GraphWriter, collection: Collection, ids: np.ndarray, progress: Progress
 ) -> int:
     """Write the rows; the links have their order already."""
     num_links = collection.rows("links")
     degrees = np.zeros(len(ids) + 1, np.int64)
-    columns = draft.reserve("columns", id_dtype(len(ids)), (num_links,))
+    columns = draft.reserve("columns", index_dtype(len(ids)), (num_links,))
     progress.stage("links", num_links, "links")
     place = 0
     for batch in collection.batches("links"):
-        source, target = (_places(column, ids) for column in batch.columns)
+        source, target = (_positions(column, ids) for column in batch.columns)
         rows, counts = np.unique(source, return_counts=True)
         degrees[rows + 1] += counts
         columns[place : place + len(target)] = target
@@ -129,7 +133,7 @@ def _add_links(
     return num_links
 
 
-def _places(column: pa.Array, ids: np.ndarray) -> np.ndarray:
+def _positions(column: pa.Array, ids: np.ndarray) -> np.ndarray:
     """The place of each page id among all of them."""
     wanted = column.to_numpy()
     places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)

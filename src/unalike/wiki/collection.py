@@ -1,4 +1,4 @@
-"""Collection: the pages of a wiki and the links between them, as Parquet tables."""
+"""Parquet tables of a wiki with sha256 (`collection.json`)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unalike.draft import Draft, drafting
+from unalike.data.store import GraphWriter, atomic_graph_writer
 from unalike.errors import UserError, lookup
 from unalike.version import __version__
 
 FORMAT = 1
-ABOUT = "collection.json"
+METADATA_FILE = "collection.json"
 ROWS = 1 << 16
 """Rows of a table that are looked at together."""
 
-TABLES = {
+SCHEMAS = {
     "pages": pa.schema(
         [
             pa.field("page_id", pa.int64(), nullable=False),
@@ -71,11 +71,13 @@ class Collection:
     @classmethod
     def open(cls, folder: Path) -> Collection:
         """Open a collection: reads one small file."""
-        path = folder / ABOUT
+        path = folder / METADATA_FILE
         try:
             about = json.loads(path.read_text("utf-8"))
         except (FileNotFoundError, NotADirectoryError):
-            raise UserError(f"{folder} is no collection: it has no {ABOUT}.") from None
+            raise UserError(
+                f"{folder} is no collection: it has no {METADATA_FILE}."
+            ) from None
         except ValueError as error:
             raise UserError(f"{path} is damaged: {error}.") from None
         if not isinstance(about, dict) or "tables" not in about:
@@ -114,16 +116,16 @@ class Collection:
 
 
 @dataclass(frozen=True)
-class Writer:
+class CollectionWriter:
     """The tables of a collection being written, a stretch of rows at a time."""
 
-    draft: Draft
+    draft: GraphWriter
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @contextmanager
     def table(self, name: str) -> Iterator[pq.ParquetWriter]:
         """Write one table; the block gives it `write_batch` and `write_table`."""
-        schema = lookup(TABLES, name, "table")
+        schema = lookup(SCHEMAS, name, "table")
         path = self.draft.folder / f"{name}.parquet"
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
             yield writer
@@ -145,8 +147,8 @@ class Writer:
         self.draft.discard_scratch()
         counts = {name: facts["rows"] for name, facts in self.facts.items()}
         told = {"format": FORMAT, "unalike": __version__, **about, "counts": counts}
-        told["tables"] = {name: self.facts[name] for name in TABLES}
-        with (self.draft.folder / ABOUT).open("w", encoding="utf-8") as file:
+        told["tables"] = {name: self.facts[name] for name in SCHEMAS}
+        with (self.draft.folder / METADATA_FILE).open("w", encoding="utf-8") as file:
             file.write(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -155,10 +157,10 @@ class Writer:
 
 
 @contextmanager
-def collecting(folder: Path) -> Iterator[Writer]:
+def writing_collection(folder: Path) -> Iterator[CollectionWriter]:
     """Write a collection; whatever goes wrong, nothing is left behind."""
-    with drafting(folder) as draft:
-        yield Writer(draft)
+    with atomic_graph_writer(folder) as draft:
+        yield CollectionWriter(draft)
 
 
 def _sha256(path: Path) -> str:

@@ -1,29 +1,203 @@
-"""Crawl: breadth-first over a wiki, from one article to as many as are wanted."""
+"""Resumable breadth-first crawl with threads; export to a collection."""
 
 from __future__ import annotations
 
 import shutil
+import sqlite3
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from unalike.datasets.lock import alone
-from unalike.errors import UserError
-from unalike.progress import SILENT, Progress
-from unalike.wiki.answer import normal_title
-from unalike.wiki.api import Api
-from unalike.wiki.collection import Collection
-from unalike.wiki.crew import LOOK_UP, Crew
-from unalike.wiki.database import Database, opened
-from unalike.wiki.export import export
-from unalike.wiki.manners import Manners
-from unalike.wiki.site import Site, look_at
-from unalike.wiki.state import State
+import numpy as np
+import pyarrow as pa
 
-POLITE = Manners()
+from unalike.errors import UserError
+from unalike.files import file_lock
+from unalike.progress import NO_PROGRESS, Progress
+from unalike.wiki.api_client import ApiClient, CrawlPolicy
+from unalike.wiki.collection import SCHEMAS, Collection, writing_collection
+from unalike.wiki.crawl_state import Batch, CrawlState, Database, open_database
+from unalike.wiki.responses import (
+    QueryResponse,
+    SiteInfo,
+    TitleStatus,
+    fetch_site_info,
+    normalized_title,
+    read_answer,
+)
+
+# Crew: threads that ask for batches, and one that writes down what they hear.
+
+
+BATCH_TITLES = 50
+"""Titles in a request: what a wiki allows to everybody."""
+TITLE_PARAMS = {"action": "query", "redirects": "1"}
+
+
+class CrawlWorkers:
+    """The work of a crawl: articles are read, then the titles left over looked up."""
+
+    def __init__(
+        self,
+        state: CrawlState,
+        api: ApiClient,
+        question: dict[str, str],
+        progress: Progress,
+    ) -> None:
+        self.state = state
+        self.api = api
+        self.questions = {True: question, False: TITLE_PARAMS}
+        self.progress = progress
+        self.waiting = deque(state.unfinished())
+        self.begun_at = time.monotonic()
+
+    def work(self) -> None:
+        """Go on until every article that is wanted is read and every link known."""
+        state = self.state
+        self.progress.stage("reading", state.wanted, "pages")
+        self.progress.advance(state.num_pages, self._note())
+        self._all(reads=True)
+        self.progress.stage("looking up links", state.queue, "titles")
+        self._all(reads=False)
+
+    def _all(self, *, reads: bool) -> None:
+        at_once = self.api.manners.at_once
+        running: dict[Future[QueryResponse], Batch] = {}
+        with ThreadPoolExecutor(at_once) as pool:
+            try:
+                while True:
+                    while len(running) < at_once and (
+                        batch := self._next(reads, busy=bool(running))
+                    ):
+                        running[pool.submit(self._ask, batch)] = batch
+                    if not running:
+                        return
+                    for future in wait(running, None, FIRST_COMPLETED).done:
+                        self._record(running.pop(future), future.result())
+            except BaseException:
+                self.api.close()
+                raise
+
+    def _next(self, reads: bool, *, busy: bool) -> Batch | None:
+        """The rest of a batch, or a new one; None where answers must come first."""
+        if self.waiting:
+            return self.waiting.popleft()
+        most = min(BATCH_TITLES, self.state.room) if reads else BATCH_TITLES
+        size = min(most, self.state.queue)
+        if size <= 0 or (reads and busy and size < most):
+            return None
+        return self.state.begin(size, reads=reads)
+
+    def _ask(self, batch: Batch) -> QueryResponse:
+        titles = list(batch.titles)
+        question = {**self.questions[batch.reads], "titles": "|".join(titles)}
+        answer = self.api.ask(
+            question | batch.onward, partial(read_answer, titles=titles)
+        )
+        if batch.onward and answer.onward == batch.onward:
+            raise UserError(
+                f"{self.api.address} goes on with the same answer for ever."
+            )
+        return answer
+
+    def _record(self, batch: Batch, answer: QueryResponse) -> None:
+        pages = self.state.num_pages
+        rest = self.state.record(batch, answer)
+        if rest:
+            self.waiting.appendleft(rest)
+        done = self.state.num_pages - pages if batch.reads else len(batch.titles)
+        self.progress.advance(0 if rest else done, self._note())
+
+    def _note(self) -> str:
+        seconds = max(time.monotonic() - self.begun_at, 1e-9)
+        rate = self.api.pace.turns / seconds
+        links, queue = self.state.num_links, self.state.queue
+        return f"· {links:,} links · {queue:,} queued · {rate:.1f} requests/s"
+
+
+# Export: the state of a finished crawl, written as a collection.
+
+
+ROWS = 1 << 16
+
+TABLE_QUERIES = {
+    "pages": (
+        "SELECT page_id, title, COALESCE(intro, ''), views FROM page"
+        " WHERE position IS NOT NULL ORDER BY page_id"
+    ),
+    "aliases": (
+        "SELECT title.title, page_id FROM title JOIN page USING (page_id)"
+        f" WHERE fate = {TitleStatus.ALIAS.value} AND position IS NOT NULL"
+        " ORDER BY title.title"
+    ),
+    "missing": (
+        f"SELECT title FROM title WHERE fate = {TitleStatus.MISSING.value} ORDER BY title"
+    ),
+}
+"""The tables that SQLite gives in their order."""
+
+LINKS = """
+SELECT source, title.page_id FROM link
+JOIN title ON title.number = target
+JOIN page AS here ON here.page_id = source AND here.position IS NOT NULL
+JOIN page AS there ON there.page_id = title.page_id AND there.position IS NOT NULL
+WHERE title.page_id <> source ORDER BY source
+"""
+
+
+def write_collection(
+    database: Database, out: Path, about: dict[str, Any]
+) -> Collection:
+    """Write what was crawled; the folder appears whole or not at all."""
+    with writing_collection(out) as writer:
+        for name, question in TABLE_QUERIES.items():
+            with writer.table(name) as table:
+                for rows in _row_chunks(database.do(question)):
+                    table.write_batch(_batch(name, zip(*rows, strict=True)))
+        with writer.table("links") as table:
+            for pairs in _by_source(database.do(LINKS)):
+                table.write_batch(_batch("links", np.unique(pairs, axis=0).T))
+        return writer.commit(about)
+
+
+def _row_chunks(rows: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
+    while stretch := rows.fetchmany(ROWS):
+        yield stretch
+
+
+def _batch(name: str, columns: Any) -> pa.RecordBatch:
+    schema = SCHEMAS[name]
+    arrays = [
+        pa.array(column, type=field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _by_source(rows: sqlite3.Cursor) -> Iterator[np.ndarray]:
+    """Pairs in stretches that hold all of the pairs of their sources."""
+    held = np.empty((0, 2), np.int64)
+    for stretch in _row_chunks(rows):
+        held = np.concatenate([held, np.array(stretch, np.int64)])
+        whole = np.searchsorted(held[:, 0], held[-1, 0])
+        if whole:
+            yield held[:whole]
+        held = held[whole:]
+    if len(held):
+        yield held
+
+
+# Crawl: breadth-first over a wiki, from one article to as many as are wanted.
+
+
+DEFAULT_POLICY = CrawlPolicy()
 TITLE_BYTES = 255
 
 
@@ -37,8 +211,8 @@ def crawl(
     pages: int,
     out: Path,
     *,
-    manners: Manners = POLITE,
-    progress: Progress = SILENT,
+    manners: CrawlPolicy = DEFAULT_POLICY,
+    progress: Progress = NO_PROGRESS,
     tell: Callable[[str], None] = ignore,
 ) -> Collection:
     """Read articles from a wiki's action API into a collection, or go on with that.
@@ -50,18 +224,23 @@ def crawl(
     _check(start, pages)
     out = out.absolute()
     folder = out.with_name(f".{out.name}.crawl")
-    with alone(out):
+    with file_lock(out):
         if out.exists():
             shutil.rmtree(folder, ignore_errors=True)
             return _finished(out, asked)
-        with opened(folder / "state.db") as database, _asking(api, manners) as wiki:
-            site = _begin(database, asked, wiki)
+        with (
+            open_database(folder / "state.db") as database,
+            _asking(api, manners) as wiki,
+        ):
+            site = _resume_or_start(database, asked, wiki)
             for remark in site.remarks():
                 tell(remark)
-            state = State(database, pages)
-            Crew(state, wiki, site.question(), progress).work()
+            state = CrawlState(database, pages)
+            CrawlWorkers(state, wiki, site.question(), progress).work()
             if state.num_pages:
-                collection = export(database, out, _about(database, asked, site))
+                collection = write_collection(
+                    database, out, _about(database, asked, site)
+                )
         shutil.rmtree(folder)
     if not state.num_pages:
         raise UserError(f"{api} has no article '{start}'.")
@@ -76,22 +255,24 @@ def _check(start: str, pages: int) -> None:
 
 
 @contextmanager
-def _asking(address: str, manners: Manners) -> Iterator[Api]:
-    api = Api(address, manners)
+def _asking(address: str, manners: CrawlPolicy) -> Iterator[ApiClient]:
+    api = ApiClient(address, manners)
     try:
         yield api
     finally:
         api.close()
 
 
-def _begin(database: Database, asked: dict[str, Any], api: Api) -> Site:
+def _resume_or_start(
+    database: Database, asked: dict[str, Any], api: ApiClient
+) -> SiteInfo:
     """What the wiki says of itself; a crawl that was begun must be the same one."""
     begun = database.fact("asked")
     if begun is not None:
         _compare(begun, asked, "a crawl was begun here")
-        return Site(**database.fact("site"))
-    site = look_at(api)
-    start = api.ask({**LOOK_UP, "titles": asked["start"]}, normal_title)
+        return SiteInfo(**database.fact("site"))
+    site = fetch_site_info(api)
+    start = api.ask({**TITLE_PARAMS, "titles": asked["start"]}, normalized_title)
     with database.together():
         database.note(asked=asked, site=asdict(site), started=_now())
         database.do(
@@ -115,7 +296,7 @@ def _compare(begun: dict[str, Any], asked: dict[str, Any], what: str) -> None:
             )
 
 
-def _about(database: Database, asked: dict[str, Any], site: Site) -> dict[str, Any]:
+def _about(database: Database, asked: dict[str, Any], site: SiteInfo) -> dict[str, Any]:
     return {
         **asked,
         "site": asdict(site),

@@ -1,12 +1,11 @@
-"""Twins by name: generated stand-ins of datasets, for when those are not at hand."""
+"""`TWINS` and `twin()`: synthetic stand-ins of datasets."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from unalike.datasets.twins.large import LARGE
-from unalike.datasets.twins.model import Twin
-from unalike.datasets.twins.small import SMALL
+from unalike.datasets.twins.configs import LARGE, SMALL
+from unalike.datasets.twins.twin import Twin
 from unalike.errors import lookup
 
 TWINS = {twin.name: twin for twin in (*LARGE, *SMALL)}

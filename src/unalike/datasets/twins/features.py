@@ -1,4 +1,4 @@
-"""The features of a twin: numbers or attributes, set to tell so much of the class."""
+"""Gaussian and one-hot features with a given informativeness."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 import torch
 
-from unalike.draft import Draft
+from unalike.data.store import GraphWriter
 from unalike.errors import UserError
 from unalike.progress import Progress
 
@@ -32,10 +32,10 @@ class Gaussian:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        check_share(self.informativeness)
+        check_probability(self.informativeness)
 
     def write(
-        self, draft: Draft, classes: np.ndarray, seed: int, progress: Progress
+        self, draft: GraphWriter, classes: np.ndarray, seed: int, progress: Progress
     ) -> None:
         """Put the features of nodes of known classes into a draft."""
         means = self.means(int(classes.max()) + 1, seed)
@@ -82,14 +82,14 @@ class OneHot:
     """The attribute that tells of the class."""
 
     def __post_init__(self) -> None:
-        check_share(self.informativeness)
+        check_probability(self.informativeness)
 
     @property
     def width(self) -> int:
         return sum(self.fields)
 
     def write(
-        self, draft: Draft, classes: np.ndarray, seed: int, progress: Progress
+        self, draft: GraphWriter, classes: np.ndarray, seed: int, progress: Progress
     ) -> None:
         """Put the features of nodes of known classes into a draft."""
         progress.stage("Drawing features", len(classes) / 1e3, "thousand nodes")
@@ -116,7 +116,7 @@ class OneHot:
             yield values
 
 
-def check_share(informativeness: float) -> None:
+def check_probability(informativeness: float) -> None:
     """Refuse an informativeness that is no share."""
     if not 0 <= informativeness <= 1:
         raise UserError(f"An informativeness of {informativeness} is not in 0 to 1.")

@@ -1,4 +1,6 @@
-"""Dumps: the public database dumps of a wiki, read into a collection."""
+"""`collect`."""
+
+from __future__ import annotations
 
 from unalike.wiki.dumps.build import collect
 

@@ -1,1 +1,0 @@
-"""Benches: speed and memory, measured side by side in one run."""

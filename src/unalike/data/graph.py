@@ -1,0 +1,334 @@
+"""`Graph`: adjacency, features, labels; counts, subgraphs, device moves, label encoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unalike.data.adjacency import Adjacency, Ids
+from unalike.data.labels import encode_labels
+from unalike.display import MAX_CLASSES_SHOWN, Displayable, SummaryTable
+from unalike.errors import UserError
+
+if TYPE_CHECKING:
+    import networkx
+    from torch_geometric.data import Data
+
+
+# Features: a number per node and feature, dense or sparse behind one interface.
+
+
+Features: TypeAlias = Float[Tensor, "nodes features"] | Adjacency
+"""Both kinds know `x @ weight`, `x[ids]`, `x.shape`, `x.to(device)`, `x.to_dense()`."""
+
+
+def as_features(given: Features | np.ndarray | scipy.sparse.sparray) -> Features:
+    """Features as unalike holds them: sparse stays sparse, integers become floats."""
+    if isinstance(given, Adjacency):
+        return given
+    if scipy.sparse.issparse(given):
+        return Adjacency.from_scipy(given)
+    tensor = torch.as_tensor(given)
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    return tensor if tensor.is_floating_point() else tensor.float()
+
+
+def select_features(
+    features: Features, nodes: Ids | slice
+) -> Float[Tensor, "cut features"] | Adjacency:
+    """The features of some nodes; those of a slice share the memory of these."""
+    if isinstance(features, Adjacency) or isinstance(nodes, slice):
+        return features[nodes]
+    # Twice as fast as brackets on rows that are spread over a mapped file.
+    return features.index_select(0, nodes)
+
+
+# Counted: how much there is of a graph, and how that is shown.
+
+
+MAX_COUNTED_NNZ = 50_000_000
+"""Of a graph with more entries the loops are not counted only to be shown."""
+
+
+class GraphSummary(Displayable):
+    """The counts of a graph."""
+
+    adjacency: Adjacency
+    features: Features
+    labels: Tensor
+    num_classes: int
+    directed: bool
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_features(self) -> int:
+        return self.features.shape[1]
+
+    @cached_property
+    def num_loops(self) -> int:
+        """Nodes that point at themselves."""
+        return int(self.adjacency.weight_of_loops.count_nonzero())
+
+    @property
+    def num_edges(self) -> int:
+        """Edges as people count them: an undirected one counts once."""
+        stored = self.adjacency.num_entries
+        return stored if self.directed else (stored + self.num_loops) // 2
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{count} {what}" for what, count in self._counts().items())
+        return f"Graph({parts})"
+
+    def sheet(self) -> SummaryTable:
+        counts = self._counts()
+        sizes = [] if self.num_classes > MAX_CLASSES_SHOWN else [self._class_sizes()]
+        return SummaryTable("Graph", [*counts], [[*counts.values()]], below=sizes)
+
+    def _counts(self) -> dict[str, str]:
+        stored = self.adjacency.num_entries
+        kind = "directed edges" if self.directed else "undirected edges"
+        edges = (
+            (kind, self.num_edges) if stored <= MAX_COUNTED_NNZ else ("entries", stored)
+        )
+        counts = {
+            "nodes": self.num_nodes,
+            edges[0]: edges[1],
+            "features": self.num_features,
+            "classes": self.num_classes,
+        }
+        return {what: f"{count:,}" for what, count in counts.items()}
+
+    def _class_sizes(self) -> SummaryTable:
+        sizes = (self.labels + 1).bincount(minlength=self.num_classes + 1).tolist()
+        names = [*map(str, range(self.num_classes)), "unlabelled"]
+        told = [f"{size:,}" for size in (*sizes[1:], sizes[0])]
+        return SummaryTable("", ["class", *names], [["nodes", *told]])
+
+
+# Graph: who points at whom, what is known of each node; a batch is one too.
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Graph(GraphSummary):
+    """Nodes with features and labels, and the edges between them.
+
+    Row u of the adjacency holds the nodes that u points at. An undirected graph holds
+    every edge both ways. A batch of rows is a Graph whose adjacency is rectangular.
+    """
+
+    adjacency: Adjacency
+    features: Features
+    labels: Int[Tensor, " nodes"]
+    """The class of each node; -1 where it is unknown."""
+    num_classes: int
+    directed: bool
+    parent_ids: Ids | None = None
+    """For a batch: the place of its nodes in the graph it was cut from."""
+
+    def __post_init__(self) -> None:
+        counts = {
+            "adjacency rows": self.adjacency.num_rows,
+            "feature rows": self.features.shape[0],
+            "labels": len(self.labels),
+        }
+        if len(set(counts.values())) > 1:
+            told = ", ".join(f"{count} {what}" for what, count in counts.items())
+            raise UserError(f"The parts of a graph differ in their nodes: {told}.")
+
+    @classmethod
+    def build(
+        cls,
+        adjacency: Adjacency,
+        *,
+        features: Features | None = None,
+        labels: Int[Tensor, " nodes"] | None = None,
+        num_classes: int | None = None,
+        directed: bool = False,
+    ) -> Graph:
+        """A graph from its rows; what is not given is empty or unknown."""
+        nodes = adjacency.num_rows
+        if labels is None:
+            labels = torch.full((nodes,), -1)
+        labels = labels.long()
+        needed = int(labels.max()) + 1 if nodes else 0
+        if num_classes is None:
+            num_classes = needed
+        if needed > num_classes:
+            raise UserError(
+                f"The label {needed - 1} is not one of {num_classes} classes; "
+                "they begin at 0."
+            )
+        return cls(
+            adjacency=adjacency,
+            features=torch.zeros(nodes, 0) if features is None else features,
+            labels=labels,
+            num_classes=num_classes,
+            directed=directed,
+        )
+
+    @classmethod
+    def from_edges(
+        cls,
+        source: Ids,
+        target: Ids,
+        *,
+        num_nodes: int,
+        features: Features | None = None,
+        labels: Int[Tensor, " nodes"] | None = None,
+        num_classes: int | None = None,
+        directed: bool = False,
+    ) -> Graph:
+        """A graph from pairs of ids; repeats merge, undirected pairs are mirrored."""
+        rows = Adjacency.from_edges(source, target, shape=(num_nodes, num_nodes))
+        return cls.build(
+            rows if directed else rows.symmetric(),
+            features=features,
+            labels=labels,
+            num_classes=num_classes,
+            directed=directed,
+        )
+
+    @classmethod
+    def from_scipy(
+        cls,
+        adjacency: scipy.sparse.sparray,
+        *,
+        features: Features | np.ndarray | scipy.sparse.sparray | None = None,
+        labels: Int[Tensor, " nodes"] | np.ndarray | None = None,
+        num_classes: int | None = None,
+    ) -> Graph:
+        """A graph from a square scipy matrix, undirected if that is symmetric."""
+        if adjacency.shape[0] != adjacency.shape[1]:
+            raise UserError(f"An adjacency is square; this one is {adjacency.shape}.")
+        rows = Adjacency.from_scipy(adjacency)
+        return cls.build(
+            rows,
+            features=None if features is None else as_features(features),
+            labels=None if labels is None else torch.as_tensor(labels),
+            num_classes=num_classes,
+            directed=not rows.is_symmetric,
+        )
+
+    @classmethod
+    def from_pyg(cls, data: Data) -> Graph:
+        """A graph from PyTorch Geometric: its edge_index, x, y and edge_weight."""
+        weight = data.edge_weight if "edge_weight" in data else None
+        nodes = int(data.num_nodes or 0)
+        rows = Adjacency.from_edges(
+            *data.edge_index, shape=(nodes, nodes), values=weight
+        )
+        return cls.build(
+            rows,
+            features=None if data.x is None else as_features(data.x),
+            labels=None if data.y is None else data.y.reshape(nodes),
+            directed=not rows.is_symmetric,
+        )
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: networkx.Graph,
+        *,
+        label: str | None = None,
+        features: list[str] | None = None,
+    ) -> Graph:
+        """A graph from networkx, nodes in its order, by the named node attributes.
+
+        Labels of any kind are numbered in sorted order; a node may lack one.
+        """
+        nodes = {node: place for place, node in enumerate(graph.nodes)}
+        ends = torch.tensor(
+            [(nodes[u], nodes[v]) for u, v in graph.edges()], dtype=torch.int64
+        ).reshape(-1, 2)
+        numbers = [
+            [float(known[name]) for name in features or ()]
+            for _, known in graph.nodes(data=True)
+        ]
+        told = [known.get(label) for _, known in graph.nodes(data=True)]
+        labels, classes = encode_labels(told)
+        return cls.from_edges(
+            ends[:, 0],
+            ends[:, 1],
+            num_nodes=len(nodes),
+            features=torch.tensor(numbers, dtype=torch.float32).reshape(len(nodes), -1),
+            labels=labels,
+            num_classes=len(classes),
+            directed=graph.is_directed(),
+        )
+
+    def to_pyg(self) -> Data:
+        """PyTorch Geometric's `Data`: every entry is an edge, features are dense."""
+        from torch_geometric.data import Data
+
+        columns, weight = self.adjacency.columns.long(), self.adjacency.values
+        return Data(
+            x=self.features.to_dense(),
+            y=self.labels,
+            edge_index=torch.stack([self.adjacency.row_of_entry, columns]),
+            num_nodes=self.num_nodes,
+            **({} if weight is None else {"edge_weight": weight}),
+        )
+
+    @cached_property
+    def ids(self) -> Ids:
+        """The place of each node in the graph this one was cut from, or in itself."""
+        if self.parent_ids is not None:
+            return self.parent_ids
+        return torch.arange(self.num_nodes, device=self.labels.device)
+
+    def rows(self, ids: Ids) -> Graph:
+        """Some nodes with all their edges, to known and unknown ends alike."""
+        return self._cut(ids, self.adjacency.rows(ids))
+
+    def induced(self, ids: Ids, part: Ids | None = None) -> Graph:
+        """Some nodes with the edges among them, or among those of like parts."""
+        return self._cut(ids, self.adjacency.induced(ids, part))
+
+    def leading(self, count: int) -> Graph:
+        """The first nodes with all their edges, in the same memory."""
+        return self._slice(slice(0, count))
+
+    def trailing(self, count: int) -> Graph:
+        """The last nodes with all their edges, in the same memory."""
+        return self._slice(slice(self.num_nodes - count, self.num_nodes))
+
+    def _slice(self, nodes: slice) -> Graph:
+        if nodes == slice(0, self.num_nodes):
+            return self
+        return self._cut(nodes, self.adjacency[nodes])
+
+    def _cut(self, nodes: Ids | slice, adjacency: Adjacency) -> Graph:
+        return replace(
+            self,
+            adjacency=adjacency,
+            features=select_features(self.features, nodes),
+            labels=self.labels[nodes],
+            parent_ids=self.ids[nodes],
+        )
+
+    def symmetric(self) -> Graph:
+        """The undirected graph with the same edges."""
+        if not self.directed:
+            return self
+        return replace(self, adjacency=self.adjacency.symmetric(), directed=False)
+
+    def to(self, device: torch.device | str) -> Graph:
+        """The same graph on another device."""
+        return replace(
+            self,
+            adjacency=self.adjacency.to(device),
+            features=self.features.to(device),
+            labels=self.labels.to(device),
+            parent_ids=None if self.parent_ids is None else self.ids.to(device),
+        )

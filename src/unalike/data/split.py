@@ -1,0 +1,75 @@
+"""Train/valid/test splits, random splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int, Int8
+from torch import Tensor
+
+from unalike.data.adjacency import Ids
+from unalike.errors import UserError
+
+PARTS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Three disjoint sets of node ids."""
+
+    train: Int[Tensor, " train"]
+    valid: Int[Tensor, " valid"]
+    test: Int[Tensor, " test"]
+
+    @classmethod
+    def from_codes(cls, codes: Int[Tensor, " nodes"]) -> Split:
+        """A split from a code per node: 0 train, 1 valid, 2 test, -1 none."""
+        return cls(*((codes == part).nonzero()[:, 0] for part in range(len(PARTS))))
+
+    def to_codes(self, num_nodes: int) -> Int8[Tensor, " nodes"]:
+        """A code per node, as `from_codes` reads it."""
+        codes = torch.full((num_nodes,), -1, dtype=torch.int8)
+        for part, ids in enumerate((self.train, self.valid, self.test)):
+            codes[ids] = part
+        return codes
+
+
+def random_splits(
+    labels: Int[Tensor, " nodes"],
+    *,
+    count: int,
+    seed: int = 0,
+    train: float = 0.5,
+    valid: float = 0.25,
+) -> list[Split]:
+    """Splits of the labelled nodes, drawn one after the other from one seed.
+
+    Numpy's legacy generator and these roundings are those of the paper's program, so
+    that its random splits come out again.
+    """
+    if not (train > 0 and valid >= 0 and train + valid <= 1):
+        raise UserError(f"Shares of train {train} and valid {valid} leave no split.")
+    draw = np.random.RandomState(seed)
+    labelled = (labels >= 0).nonzero()[:, 0]
+    return [
+        split_by_order(labelled, draw.permutation(len(labelled)), train, valid)
+        for _ in range(count)
+    ]
+
+
+def split_by_order(
+    labelled: Ids, order: np.ndarray, train: float, valid: float
+) -> Split:
+    """A split that deals the labelled ids out in the given order."""
+    sizes = [int(train * len(order)), int(valid * len(order))]
+    sizes.append(len(order) - sum(sizes))
+    return Split(*labelled[torch.from_numpy(order)].split(sizes))
+
+
+def stack_codes(splits: Sequence[Split], num_nodes: int) -> np.ndarray:
+    """All splits as one array of codes, a row each."""
+    rows = [split.to_codes(num_nodes).numpy() for split in splits]
+    return np.stack(rows) if rows else np.zeros((0, num_nodes), np.int8)

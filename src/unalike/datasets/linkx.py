@@ -1,0 +1,249 @@
+"""Pokec, Genius, SNAP-patents, Wiki (and OEIS, statistics only) of the LINKX paper."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph, as_features
+from unalike.data.labels import quantile_labels
+from unalike.data.metrics import ROC_AUC
+from unalike.datasets.base import Counts, Dataset, Published
+from unalike.datasets.readers import (
+    dense_features,
+    label_tensor,
+    read_errors,
+    read_mat,
+    read_tensor,
+)
+from unalike.datasets.remote import RemoteFile, google_drive_url, linkx_url
+from unalike.datasets.splits import paper_splits, splits_from_npy
+from unalike.datasets.transforms import Preparation
+from unalike.errors import UserError
+
+# The authors' .mat files: an edge list, features and labels of one graph.
+
+
+def read_edge_mat(
+    root: Path, file: RemoteFile, target: str
+) -> tuple[Adjacency, Any, Any]:
+    """The directed edges, the features and the column that the labels come from."""
+    path = file.at(root)
+    edges, features, told = read_mat(path, "edge_index", "node_feat", target)
+    with read_errors(path):
+        source, other = torch.from_numpy(edges.astype("int64", copy=False))
+        nodes = features.shape[0]
+        return Adjacency.from_edges(source, other, shape=(nodes, nodes)), features, told
+
+
+def read_binary_graph(root: Path, file: RemoteFile) -> Graph:
+    """A graph of dense features and two classes, edges in the file's direction."""
+    edges, features, labels = read_edge_mat(root, file, "label")
+    return Graph.build(
+        edges,
+        features=dense_features(features),
+        labels=label_tensor(labels),
+        num_classes=2,
+        directed=True,
+    )
+
+
+# pokec: who follows whom in a Slovak social network; who is of which sex?
+
+
+POKEC_FILE = RemoteFile(
+    "pokec/pokec.mat",
+    mirrors=(google_drive_url("1dNs5E7BrWJbgcHeQ_zuy5Ozp2tRCWG0y"),),
+    also=("pokec.mat",),
+)
+
+
+POKEC = Dataset(
+    name="pokec",
+    about="Who follows whom in the Slovak social network Pokec.",
+    label_meaning="gender (unknown for 163)",
+    files=(POKEC_FILE,),
+    read=partial(read_binary_graph, file=POKEC_FILE),
+    split=paper_splits("pokec"),
+    directed=True,
+    licence="none",
+    citation="Takac and Zabovsky 2012, https://snap.stanford.edu/data/soc-Pokec.html",
+    counts=Counts(1_632_803, 30_622_564, 65, 2),
+    published=Published(
+        num_nodes=1_632_803,
+        num_edges=30_622_564,
+        num_features=65,
+        num_classes=2,
+        edge_homophily=0.445,
+        class_homophily=0.000,
+        one_hop=0.428,
+        two_hop=0.611,
+    ),
+)
+
+# genius: who follows whom on a lyrics site; which accounts are marked?
+
+
+GENIUS_FILE = RemoteFile(
+    "genius/genius.mat", (linkx_url("genius.mat"),), also=("genius.mat",)
+)
+SPLITS = RemoteFile(
+    "splits/genius-splits.npy", mirrors=(linkx_url("splits/genius-splits.npy"),)
+)
+
+
+GENIUS = Dataset(
+    name="genius",
+    about="Who follows whom on genius.com, a site that annotates song lyrics.",
+    label_meaning="the account is marked as gone",
+    files=(GENIUS_FILE, SPLITS),
+    read=partial(read_binary_graph, file=GENIUS_FILE),
+    split=splits_from_npy(SPLITS),
+    metric=ROC_AUC,
+    directed=True,
+    licence="none",
+    citation="Lim and Benson 2021, https://arxiv.org/abs/2006.08108",
+    counts=Counts(421_961, 984_979, 12, 2),
+    published=Published(
+        num_nodes=421_961,
+        num_edges=984_979,
+        num_features=12,
+        num_classes=2,
+        edge_homophily=0.618,
+        class_homophily=0.080,
+        one_hop=0.508,
+        two_hop=0.749,
+    ),
+)
+
+# snap-patents: which patent cites which; when was each granted?
+
+
+SNAP_PATENTS_FILE = RemoteFile(
+    "snap-patents/snap_patents.mat",
+    mirrors=(google_drive_url("1ldh23TSY1PwXia6dU0MYcpyEgX-w3Hia"),),
+    also=("snap-patents/snap-patents.mat", "snap_patents.mat"),
+)
+
+
+def read_snap_patents(root: Path) -> Graph:
+    """The graph as the authors released it; its features stay sparse."""
+    edges, features, years = read_edge_mat(root, SNAP_PATENTS_FILE, "years")
+    is_dense = isinstance(features, np.ndarray)
+    return Graph.build(
+        edges,
+        features=dense_features(features) if is_dense else as_features(features),
+        labels=quantile_labels(years, 5),
+        num_classes=5,
+        directed=True,
+    )
+
+
+SNAP_PATENTS = Dataset(
+    name="snap-patents",
+    about="Citations between United States patents.",
+    label_meaning="time granted, in five quantiles",
+    files=(SNAP_PATENTS_FILE,),
+    read=read_snap_patents,
+    split=paper_splits("snap-patents"),
+    directed=True,
+    licence="none known",
+    citation="Leskovec, Kleinberg and Faloutsos 2005, "
+    "https://snap.stanford.edu/data/cit-Patents.html",
+    counts=Counts(2_923_922, 13_975_788, 269, 5),
+    published=Published(
+        num_nodes=2_923_922,
+        num_edges=13_975_788,
+        num_features=269,
+        num_classes=5,
+        edge_homophily=0.073,
+        class_homophily=0.100,
+        one_hop=0.221,
+        two_hop=0.330,
+    ),
+    preparation=Preparation(symmetrised=False),
+)
+
+# wiki: links between Wikipedia articles; how many people view each?
+
+
+def _file(name: str, identity: str) -> RemoteFile:
+    return RemoteFile(
+        f"wiki/{name}", mirrors=(google_drive_url(identity),), also=(name,)
+    )
+
+
+FEATURES = _file("wiki_features2M.pt", "1ySNspxbK-snNoAZM7oxiWGvOnTRdSyEK")
+EDGES = _file("wiki_edges2M.pt", "14X7FlkjrlUgmnsYtPwdh-gGuFla4yb5u")
+VIEWS = _file("wiki_views2M.pt", "1p5DlVHrnFgYm3VsNIzahSsvCD424AyvP")
+
+
+def read_wiki(root: Path) -> Graph:
+    """The graph over mapped features: only what is looked at comes into memory."""
+    path = EDGES.at(root)
+    edges = read_tensor(path)
+    labels = label_tensor(read_tensor(VIEWS.at(root)))
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise UserError(f"{path} holds {tuple(edges.shape)} numbers instead of pairs.")
+    with read_errors(path):
+        rows = Adjacency.from_edges(
+            edges[:, 0], edges[:, 1], shape=(len(labels), len(labels))
+        )
+    return Graph.build(
+        rows,
+        features=read_tensor(FEATURES.at(root)),
+        labels=labels,
+        num_classes=5,
+        directed=True,
+    )
+
+
+WIKI = Dataset(
+    name="wiki",
+    about="Links between articles of the English Wikipedia in spring 2021.",
+    label_meaning="page views in 60 days, in five quantiles",
+    files=(FEATURES, EDGES, VIEWS),
+    read=read_wiki,
+    directed=True,
+    licence="CC BY-SA 3.0 and GFDL",
+    citation="Lim et al. 2021, https://arxiv.org/abs/2110.14446",
+    counts=Counts(1_925_342, 303_434_860, 600, 5),
+    published=Published(
+        num_nodes=1_925_342,
+        num_edges=303_434_860,
+        num_features=600,
+        num_classes=5,
+        edge_homophily=0.389,
+        class_homophily=0.107,
+    ),
+)
+
+# oeis: integer sequences that refer to each other; when was each posted?
+
+
+def read(root: Path) -> Graph:
+    """There is nothing to read."""
+    raise UserError("oeis was never released; only the paper's statistics are known.")
+
+
+OEIS = Dataset(
+    name="oeis",
+    about="References between integer sequences. Never released: statistics only.",
+    label_meaning="time of posting, in five quantiles",
+    read=read,
+    directed=True,
+    licence="not released",
+    citation="Lim et al. 2021, https://arxiv.org/abs/2110.14446",
+    published=Published(
+        num_nodes=226_282,
+        num_edges=761_687,
+        num_classes=5,
+        edge_homophily=0.50,
+        class_homophily=0.532,
+    ),
+)

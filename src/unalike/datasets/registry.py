@@ -1,0 +1,165 @@
+"""The table of all datasets, lookup by name, discovery of files in the data root, listing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from unalike.data.graph import Graph
+from unalike.data.store import GraphSource, StoredGraph, open_graph
+from unalike.datasets import facebook100, heterophilous
+from unalike.datasets.base import Dataset
+from unalike.datasets.deezer_europe import DEEZER_EUROPE
+from unalike.datasets.geom_gcn import GEOM_GCN
+from unalike.datasets.linkx import GENIUS, OEIS, POKEC, SNAP_PATENTS, WIKI
+from unalike.datasets.ogb import ARXIV_YEAR, OGBN_ARXIV, OGBN_PRODUCTS
+from unalike.datasets.paths import data_root
+from unalike.datasets.planetoid import PLANETOID
+from unalike.datasets.twins import TWINS
+from unalike.datasets.twins.twin import Twin
+from unalike.datasets.twitch import TWITCH_EXPLICIT, TWITCH_GAMERS
+from unalike.datasets.yelp_chi import YELP_CHI
+from unalike.errors import UserError, did_you_mean
+
+# DATASETS: every dataset by its name, and how to find one.
+
+
+DATASETS: dict[str, Dataset] = {
+    dataset.name: dataset
+    for dataset in (
+        facebook100.PENN94,
+        POKEC,
+        ARXIV_YEAR,
+        SNAP_PATENTS,
+        GENIUS,
+        TWITCH_GAMERS,
+        WIKI,
+        *GEOM_GCN,
+        *PLANETOID,
+        OGBN_ARXIV,
+        OGBN_PRODUCTS,
+        OEIS,
+        *heterophilous.HETEROPHILOUS,
+        *TWITCH_EXPLICIT,
+        DEEZER_EUROPE,
+        YELP_CHI,
+        *facebook100.OTHER_SCHOOLS,
+    )
+}
+
+
+@runtime_checkable
+class RelocatableSource(GraphSource, Protocol):
+    """A source that keeps its files in a data root."""
+
+    def at(self, data: Path | None) -> GraphSource:
+        """The same in another data root."""
+
+
+REGISTRIES: tuple[Mapping[str, RelocatableSource], ...] = (DATASETS, TWINS)
+
+
+def find(name: str, data: Path | None = None) -> GraphSource:
+    """What a name stands for: a dataset, a file in the data root, or a stored graph."""
+    for table in REGISTRIES:
+        if name in table:
+            return table[name].at(data)
+    if (Path(name) / "graph.json").is_file() or "/" in name:
+        return open_graph(Path(name))
+    here = dict(discover(data_root(data)))
+    if name in here:
+        return here[name].at(data)
+    hint = did_you_mean(name, (*DATASETS, *TWINS, *here))
+    raise UserError(
+        f"No dataset '{name}'.{hint} "
+        "`unalike list datasets` and `unalike list twins` name them all."
+    )
+
+
+def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
+    """Graphs in a data root that no table names, by the names of their files."""
+    for family in (facebook100, heterophilous):
+        for name, dataset in family.discover(root):
+            if name not in DATASETS:
+                yield name, dataset
+
+
+def load(name: str, data: Path | None = None) -> Graph:
+    """The graph that a name stands for."""
+    return find(name, data).load()
+
+
+# The catalogue: what there is, and how much of it is at hand.
+
+
+COUNT_KEYS = ("num_nodes", "num_edges", "num_features", "num_classes")
+
+
+def list_datasets(data: Path | None = None) -> Iterator[Dataset]:
+    """Every dataset that has a name, and those that only lie in the data root."""
+    for dataset in (*DATASETS.values(), *dict(discover(data_root(data))).values()):
+        yield dataset.at(data)
+
+
+def describe_dataset(dataset: Dataset) -> dict[str, Any]:
+    """What is known of a dataset; counts are of its files rather than as printed."""
+    stored = dataset.ready()
+    published = asdict(dataset.published)
+    exact = asdict(dataset.counts) if dataset.counts else {}
+    measured = {key: stored.about[key] for key in COUNT_KEYS} if stored else {}
+    counts = {
+        key: measured.get(key, exact.get(key, published[key])) for key in COUNT_KEYS
+    }
+    raw = raw_files_status(dataset)
+    return {
+        "name": dataset.name,
+        **counts,
+        "edge_homophily": published["edge_homophily"],
+        "class_homophily": published["class_homophily"],
+        "metric": dataset.metric.name,
+        "directed": dataset.directed,
+        "label_meaning": dataset.label_meaning,
+        "licence": dataset.licence,
+        "raw": raw,
+        **stored_location(stored),
+        "minor": dataset.minor and raw == "none" and stored is None,
+        "about": dataset.about,
+        "citation": dataset.citation,
+        "published": published,
+    }
+
+
+def describe_twin(twin: Twin) -> dict[str, Any]:
+    """What is known of a twin before it is generated."""
+    return {
+        "name": twin.name,
+        "num_nodes": twin.num_nodes,
+        "num_edges": twin.num_edges,
+        "num_features": twin.features.width,
+        "num_classes": twin.num_classes,
+        "edge_homophily": twin.edge_homophily,
+        "monophily": twin.monophily,
+        "metric": twin.metric.name,
+        "directed": twin.directed,
+        **stored_location(twin.ready()),
+        "basis": twin.basis,
+    }
+
+
+def stored_location(stored: StoredGraph | None) -> dict[str, Any]:
+    """Is a stored form there, and where?"""
+    return {
+        "stored": stored is not None,
+        "folder": str(stored.folder) if stored else None,
+    }
+
+
+def raw_files_status(dataset: Dataset) -> str:
+    """How many of the raw files are there: all, some or none."""
+    wanted = {file.path for file in dataset.files}
+    found = set(dataset.found())
+    if wanted and wanted <= found:
+        return "all"
+    return "some" if found else "none"

@@ -1,1 +1,0 @@
-"""Layers: the pieces that networks are made of."""

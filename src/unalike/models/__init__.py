@@ -1,1 +1,0 @@
-"""Models: what was learned, kept in one file and asked about nodes old and new."""

@@ -1,0 +1,1 @@
+"""Layers, sparse products and their kernels."""

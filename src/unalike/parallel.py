@@ -1,0 +1,105 @@
+"""Thread pools: parallel map, bounded ordered map, and prefetching of the next item."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from time import perf_counter
+from typing import Generic, TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+Output = TypeVar("Output")
+
+
+def num_threads() -> int:
+    """Threads that numerical work may use, as torch counts them."""
+    return torch.get_num_threads()
+
+
+def parallel_map(
+    function: Callable[[Item], Output], items: Iterable[Item]
+) -> list[Output]:
+    """The output for each item, in order; the function must release the GIL."""
+    return list(ordered_map(function, items))
+
+
+def ordered_map(
+    function: Callable[[Item], Output],
+    items: Iterable[Item],
+    threads: int | None = None,
+) -> Iterator[Output]:
+    """Outputs one by one, in order; at most one per thread waits to be used."""
+    threads = num_threads() if threads is None else threads
+    if threads < 2:
+        yield from map(function, items)
+        return
+    pending: deque[Future[Output]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            if len(pending) == threads:
+                yield pending.popleft().result()
+            pending.append(pool.submit(function, item))
+        while pending:
+            yield pending.popleft().result()
+
+
+def even_slices(length: int, *, smallest: int = 1 << 14) -> list[slice]:
+    """`range(length)` in one slice for each thread, none shorter than `smallest`."""
+    count = max(1, min(num_threads(), length // smallest))
+    bounds = [length * part // count for part in range(count + 1)]
+    return [slice(low, high) for low, high in pairwise(bounds)]
+
+
+def prefetch(items: Iterable[Item]) -> Iterator[Item]:
+    """The same items; while one is used, a thread makes the next."""
+    return iter(Prefetch(items))
+
+
+@dataclass(eq=False)
+class Prefetch(Generic[Item]):
+    """The same items in the same order, made ahead by a thread of their own.
+
+    A consumer that stops early, by a break, an error or an interrupt, leaves no thread
+    behind: the item that is being made is finished, and the source is closed.
+    """
+
+    items: Iterable[Item]
+    depth: int = 1
+    """Items that are made ahead; 0: none, and there is no thread."""
+    wait_seconds: float = 0.0
+    """Seconds in which the consumer had to wait for an item, over all passes."""
+
+    def __iter__(self) -> Iterator[Item]:
+        return self._prefetched() if self.depth else iter(self.items)
+
+    def _prefetched(self) -> Iterator[Item]:
+        source = iter(self.items)
+        pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
+        pending: deque[Future[list[Item]]] = deque()
+
+        def submit() -> None:
+            pending.append(pool.submit(lambda: list(islice(source, 1))))
+
+        try:
+            for _ in range(self.depth):
+                submit()
+            while item := self._next(pending):
+                submit()
+                yield item.pop()
+        finally:
+            pool.shutdown(cancel_futures=True)
+            if isinstance(source, Generator):
+                source.close()
+
+    def _next(self, pending: deque[Future[list[Item]]]) -> list[Item]:
+        """The next item, or an empty list at the end."""
+        start = perf_counter()
+        try:
+            return pending.popleft().result()
+        finally:
+            self.wait_seconds += perf_counter() - start

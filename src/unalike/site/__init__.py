@@ -1,1 +1,0 @@
-"""The site: every result on one page that needs no network."""

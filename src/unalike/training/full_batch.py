@@ -1,0 +1,113 @@
+"""Full-batch epoch, CUDA graph capture, validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.data.graph import Graph
+from unalike.data.metrics import Metric
+from unalike.training.masks import RowPlan
+from unalike.training.stack import Stacked
+from unalike.training.state import State
+from unalike.training.step import (
+    compute_gradients,
+    inference_rows,
+    optimizer_step,
+    predict_into,
+)
+
+WARMUP_EPOCHS = 3
+"""Epochs that warm a card up before one is recorded."""
+
+
+@dataclass(eq=False)
+class FullBatchEpochs:
+    """Epochs of a stack, one after the other.
+
+    The products that the grade of one epoch reads are those the step of the next one
+    needs. On a card an epoch is recorded and then played again, so that it takes the
+    time of its kernels and not that of launching them.
+    """
+
+    state: State
+    plan: RowPlan
+    metric: Metric
+    graph: Graph
+    """All nodes, to be scored in the end."""
+    first: Stacked = field(init=False)
+    record: torch.cuda.CUDAGraph | None = None
+    done: int = 0
+    told = ""
+    """Nothing to add to the notes of an epoch."""
+
+    def __post_init__(self) -> None:
+        self.first = self.state.stack.products(self.plan.rows)
+
+    def advance(self) -> None:
+        """One more epoch."""
+        if self.record is not None:
+            self.record.replay()
+        elif self.plan.learn_weight.is_cuda and self.state.stack.world.size == 1:
+            self._advance_on_card()
+        else:
+            self._epoch()
+        self.done += 1
+        self.state.epoch += 1
+
+    def score(self) -> Float[Tensor, "runs nodes classes"]:
+        """Score every node with the best weights of each run."""
+        state, graph = self.state, self.graph
+        everything = torch.arange(graph.num_nodes)
+        alone = state.stack.template.row_wise
+        batches = (
+            inference_rows(state, graph, everything) if alone else [self.plan.rows]
+        )
+        scores = torch.empty(state.stack.num_runs, graph.num_nodes, graph.num_classes)
+        return predict_into(state, batches, scores, best=True)
+
+    def _advance_on_card(self) -> None:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            self._epoch()
+        torch.cuda.current_stream().wait_stream(side)
+        if self.done + 1 >= WARMUP_EPOCHS:
+            record = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(record):
+                self._epoch()
+            self.record = record
+
+    def _epoch(self) -> None:
+        plan = self.plan
+        leading = {
+            name: product[: plan.learn.num_nodes]
+            for name, product in self.first.items()
+        }
+        stack, weight = self.state.stack, plan.learn_weight
+        slopes = compute_gradients(stack, plan.learn, weight, leading, self.metric)
+        optimizer_step(self.state, slopes)
+        self.state.note_loss(slopes.loss)
+        stack.products(plan.rows, out=self.first)
+        evaluate(self.state, plan, self.first, self.metric)
+
+
+@torch.no_grad()
+def evaluate(state: State, plan: RowPlan, first: Stacked, metric: Metric) -> None:
+    """Grade the validation rows."""
+    stack = state.stack
+    trailing = {
+        name: product[len(product) - plan.grade.num_nodes :]
+        for name, product in first.items()
+    }
+    labels, weight = plan.grade.labels, plan.grade_weight
+    if plan.own is not None:
+        trailing = {name: plan.own.of(product) for name, product in trailing.items()}
+        labels, weight = plan.own.labels, plan.own.weight
+    scores = stack.scores(
+        plan.grade, trailing, stack.rest.now[0], stack.buffers, training=False
+    )
+    state.note_grade(metric.grade(scores, labels, weight))
