@@ -34,7 +34,7 @@ def by_threshold(
     return lambda found: texts[bisect_right(bounds, found[name])]
 
 
-def compared_with_node_homophily(
+def compared_with_one_hop(
     name: str, more: str, equal: str, less: str
 ) -> Callable[[Found], str]:
     """Words that compare a kind of neighbour with the nearest neighbours."""
@@ -113,7 +113,7 @@ INTERPRETATIONS: dict[str, Callable[[Found], str]] = {
         (0.02, "neighbours of a node are somewhat alike"),
         (0.15, "neighbours of a node are alike: look two hops away"),
     ),
-    "two_hop_node_homophily": compared_with_node_homophily(
+    "two_hop_node_homophily": compared_with_one_hop(
         "two_hop_node_homophily",
         "two-hop neighbours agree more than neighbours: try LINKX",
         "two-hop neighbours agree as much as neighbours",
@@ -126,19 +126,19 @@ INTERPRETATIONS: dict[str, Callable[[Found], str]] = {
         (0.1, "features of neighbours are somewhat alike"),
         (0.5, "features of neighbours are alike"),
     ),
-    "in_node_homophily": compared_with_node_homophily(
+    "in_node_homophily": compared_with_one_hop(
         "in_node_homophily",
         "in-neighbours agree more: keep the direction of edges",
         "in-neighbours agree as much as out-neighbours",
         "in-neighbours agree less: keep the direction of edges",
     ),
-    "shared_target_homophily": compared_with_node_homophily(
+    "shared_target_homophily": compared_with_one_hop(
         "shared_target_homophily",
         "nodes with the same targets agree more than neighbours",
         "nodes with the same targets agree as much as neighbours",
         "nodes with the same targets agree less than neighbours",
     ),
-    "shared_source_homophily": compared_with_node_homophily(
+    "shared_source_homophily": compared_with_one_hop(
         "shared_source_homophily",
         "nodes with the same sources agree more than neighbours",
         "nodes with the same sources agree as much as neighbours",
