@@ -96,7 +96,7 @@ def advised(graph: str, seconds: float, device: str) -> dict:
     advice = advise(find(graph), seconds=seconds, device=device)
     return {
         "graph": graph,
-        "advice": {each.words: each.trial.expected for each in advice.ranking},
+        "advice": {each.words: each.trial.mean_score for each in advice.ranking},
         "seconds": round(time.perf_counter() - began, 1),
         "no time for": advice.left_out,
         "verdicts": advice.verdicts,

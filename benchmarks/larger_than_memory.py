@@ -47,7 +47,7 @@ def main() -> None:
     batching = RowSampler(size=options.size, tables=options.tables)
     training = Training(epochs=options.epochs)
     method = LINKX(hidden=options.hidden, batching=batching, training=training)
-    task = Task.hide(graph, source.splits()[0], source.metric, 0)
+    task = Task.from_split(graph, source.splits()[0], source.metric, 0)
     task = Task(**{**vars(task), "graph": with_directions(graph, method.directions)})
     run = loop.FitSpec(method.network, task, training, batching)
     device = torch.device(options.device)

@@ -46,7 +46,7 @@ def store(folder: Path, edges: int) -> None:
     nodes = edges // NEIGHBOURS
     with atomic_graph_writer(folder) as draft:
         draft.add("starts", np.arange(nodes + 1) * NEIGHBOURS)
-        columns = draft.reserve("columns", np.int32, (nodes * NEIGHBOURS,))
+        columns = draft.create_memmap("columns", np.int32, (nodes * NEIGHBOURS,))
         for first in range(0, nodes, BLOCK):
             part = columns[first * NEIGHBOURS : (first + BLOCK) * NEIGHBOURS]
             fill(part, first, nodes, NEIGHBOURS)
@@ -67,7 +67,7 @@ def peak_memory() -> int:
 
 def from_disk(folder: Path) -> None:
     """Measure a stored graph in a process of its own; print what it took."""
-    measure(open_graph(folder).load().induced(torch.arange(1000)), only=ONE_PASS)
+    measure(open_graph(folder).load().subgraph(torch.arange(1000)), only=ONE_PASS)
     before = peak_memory()
     start = time.perf_counter()
     graph = open_graph(folder).load()
@@ -101,7 +101,7 @@ def against_pyg(edges: int) -> None:
     labels = torch.from_numpy(np.random.default_rng(0).integers(0, CLASSES, nodes))
     rows = Adjacency(starts, torch.from_numpy(columns), nodes)
     graph = Graph.build(rows, labels=labels, directed=True)
-    edge_index = torch.stack([rows.row_of_entry, rows.columns.long()])
+    edge_index = torch.stack([rows.row_indices, rows.columns.long()])
     methods = ("edge", "node", "edge_insensitive")
     ours = best(lambda: measure(graph, only=ONE_PASS))
     theirs = best(lambda: [homophily(edge_index, labels, method=m) for m in methods])

@@ -34,11 +34,11 @@ def store(folder: Path, edges: int, width: int) -> None:
     starts = np.concatenate([[0], np.cumsum(lengths)])
     with atomic_graph_writer(folder) as draft:
         draft.add("starts", starts)
-        with draft.appending("columns", np.int32) as append:
+        with draft.append_array("columns", np.int32) as append:
             for first in range(0, nodes, 10_000):
                 size = starts[min(first + 10_000, nodes)] - starts[first]
                 append(random.integers(0, nodes, size, dtype=np.int32))
-        features = draft.reserve("features", np.float16, (nodes, width))
+        features = draft.create_memmap("features", np.float16, (nodes, width))
         features[:] = 1
         draft.add("labels", np.zeros(nodes, np.int64))
         draft.add("splits", np.zeros((0, nodes), np.int8))

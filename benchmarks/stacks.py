@@ -54,7 +54,9 @@ def begin(
     dataset = find(name)
     graph, known = methods[0].prepare(dataset.prepared()), dataset.splits()[:splits]
     pairs = list(product(methods, enumerate(known)))
-    tasks = [Task.hide(graph, split, ACCURACY, seed) for _, (seed, split) in pairs]
+    tasks = [
+        Task.from_split(graph, split, ACCURACY, seed) for _, (seed, split) in pairs
+    ]
     shown = merged_labels(tasks)
     runs = [
         FitSpec(method.network, task, method.training)

@@ -98,4 +98,4 @@ FEATURES = {
 def tasks_of(graph, count=1, metric=ACCURACY):
     """A task for each of some random splits, with a seed of its own."""
     splits = random_splits(graph.labels, count=count)
-    return [Task.hide(graph, split, metric, i) for i, split in enumerate(splits)]
+    return [Task.from_split(graph, split, metric, i) for i, split in enumerate(splits)]

@@ -25,7 +25,7 @@ def make_graph(*, directed, weighted=False, sparse=False):
         features = features * (torch.rand_like(features) < 0.4)
         features = Adjacency.from_scipy(scipy.sparse.csr_array(features.numpy()))
     return Graph.build(
-        rows if directed else rows.symmetric(),
+        rows if directed else rows.to_undirected(),
         features=features,
         labels=torch.randint(CLASSES, (NODES,)),
         num_classes=CLASSES,

@@ -74,7 +74,7 @@ def store_some(url):
             ]
         )
         failed = runs("texas", "gcn", 0.0, 0.0, hidden=4)
-        results.note_failures(failed, f"MemoryError: no room for {HARM}")
+        results.store_failures(failed, f"MemoryError: no room for {HARM}")
 
 
 def measures_of(graph):

@@ -31,14 +31,14 @@ class Displayable(ABC):
     """Something that rich and notebooks show as a sheet."""
 
     @abstractmethod
-    def sheet(self) -> SummaryTable:
+    def summary(self) -> SummaryTable:
         """What is shown."""
 
     def __rich__(self) -> Group:
-        return to_rich(self.sheet())
+        return to_rich(self.summary())
 
     def _repr_html_(self) -> str:
-        return to_html(self.sheet())
+        return to_html(self.summary())
 
 
 def to_rich(sheet: SummaryTable) -> Group:

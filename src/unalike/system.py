@@ -100,7 +100,7 @@ class CgroupMemory:
     idle: str
     """Files that were read lie in memory only until somebody needs it."""
 
-    def left(self, group: str) -> Iterator[int]:
+    def available(self, group: str) -> Iterator[int]:
         """What the limits of a group, and of those around it, leave."""
         for folder in with_parents(self.root, group):
             limit = folder / self.limit
@@ -171,7 +171,7 @@ def machine_memory() -> Iterator[int]:
         yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for controllers, group in process_cgroups():
         if controllers in CGROUP_MEMORY:
-            yield from CGROUP_MEMORY[controllers].left(group)
+            yield from CGROUP_MEMORY[controllers].available(group)
 
 
 def _number(file: Path, name: str) -> int:

@@ -92,10 +92,12 @@ def test_stub_and_lazy_exports_agree():
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert stubbed == {name: f"unalike.{home}" for name, home in unalike.EXPORTS.items()}
+    assert stubbed == {
+        name: f"unalike.{home}" for name, home in unalike.EXPORTS.items()
+    }
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC))
+@pytest.token.parametrize("name", sorted(PUBLIC))
 def test_every_public_name_is_there(name):
     assert getattr(unalike, name) is not None
 
@@ -124,7 +126,7 @@ def test_every_method_is_in_the_table():
     assert found == set(METHODS.values())
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("package", "kind", "table"),
     [("datasets", Dataset, DATASETS), ("datasets.twins", Twin, TWINS)],
 )

@@ -180,7 +180,7 @@ def test_a_cell_opens_its_runs_its_curves_and_its_command(opened):
     keep(page, "cell")
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("name", "how"),
     {
         "light": {},
@@ -255,7 +255,7 @@ def test_everything_works_by_keyboard(opened):
     assert names(page) == ["MLP", "GCN", "LINKX"]
 
 
-@pytest.mark.parametrize("view", DRAWN)
+@pytest.token.parametrize("view", DRAWN)
 def test_every_view_draws_its_charts(opened, view):
     page = opened(view)
     page.wait_for_selector(DRAWN[view], state="attached")
@@ -272,7 +272,7 @@ def test_reasons_of_what_is_missing_are_told(opened):
     keep(page, "missing")
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.token.parametrize("view", VIEWS)
 def test_names_that_mean_harm_are_only_text(opened, view):
     page = opened(view)
     if view in SHOWS_HARM:
@@ -294,7 +294,7 @@ def test_dark_and_light_follow_the_system_and_the_button(opened):
     assert page.evaluate(ground) == "rgb(253, 253, 252)"
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.token.parametrize("view", VIEWS)
 def test_a_phone_is_wide_enough(opened, view):
     page = opened(view, viewport=PHONE)
     if view in DRAWN:

@@ -111,7 +111,7 @@ def test_what_arrives_is_counted_by_each_process():
     assert sums == (53, 53, 53)
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("words", "told"),
     [
         (["--processes", "0"], "--processes needs numbers from 1 on"),
@@ -128,14 +128,14 @@ def test_mistakes_are_told_in_one_line(stored, capsys, words, told):
     assert told in err
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("seconds", "told"), [(0.5, "0.5 seconds"), (90, "1.5 minutes"), (7200, "2 hours")]
 )
 def test_times_are_told_in_their_unit(seconds, told):
     assert format_seconds(float(seconds)) == told
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("count", "told"), [(10**11, "100 billion"), (2_500_000, "2.5 million"), (7, "7")]
 )
 def test_counts_are_told_in_words(count, told):

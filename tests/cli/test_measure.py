@@ -52,7 +52,7 @@ def test_the_convention_of_the_paper_is_found_by_the_name(stored, capsys):
 
 def test_several_datasets_stand_side_by_side(stored, tmp_path, capsys):
     other = tmp_path / "other"
-    save_graph(other, datasets.find(stored).load().symmetric())
+    save_graph(other, datasets.find(stored).load().to_undirected())
     assert main(["measure", stored, str(other), "--bootstrap", "5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found) == {"texas", "other"}
@@ -87,7 +87,7 @@ def test_a_large_matrix_is_left_to_json(tmp_path, capsys):
     assert "The 20 x 20 compatibility: see --json." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("arguments", "words"),
     [
         (["nowhere"], "nowhere"),

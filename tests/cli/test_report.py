@@ -50,7 +50,7 @@ def test_datasets_at_hand_are_measured_once(folder, data, capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out)["datasets"] == count
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("words", "told"),
     [
         (["--results", "sqlite:///no.db"], "There is no results database at sqlite"),

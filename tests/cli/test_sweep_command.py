@@ -121,7 +121,7 @@ def test_the_table_is_made_of_the_results(folder, swept, ours, capsys):
     assert [run["split"] for run in choice["runs"]] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("form", ["rich", "markdown", "latex", "csv"])
+@pytest.token.parametrize("form", ["rich", "markdown", "latex", "csv"])
 def test_the_table_in_every_format(folder, swept, ours, capsys, form):
     assert main(["table", "ours", "--format", form]) == 0
     out, err = capsys.readouterr()
@@ -241,7 +241,7 @@ def test_no_process_works_on_when_its_sweep_was_killed(working):
     assert not list(results.runs())
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("words", "wanted"),
     [
         (["sweep", "mine.tom"], "No recipe 'mine.tom'"),

@@ -31,8 +31,8 @@ def has(name, option):
     return any(field.name == option for field in fields(METHODS[name]))
 
 
-every_method = pytest.mark.parametrize("name", METHODS)
-every_trained = pytest.mark.parametrize("name", TRAINED)
+every_method = pytest.token.parametrize("name", METHODS)
+every_trained = pytest.token.parametrize("name", TRAINED)
 
 
 def some(name, *, epochs=6, lr=0.01, weight_decay=0.001, **options):
@@ -87,18 +87,18 @@ def test_labels_of_test_nodes_change_nothing(name):
     changed = graph.labels.clone()
     changed[split.test] = 1 - changed[split.test]
     answers = [
-        solved(some(name, layers=2), Task.hide(one, split, ACCURACY))
+        solved(some(name, layers=2), Task.from_split(one, split, ACCURACY))
         for one in (graph, replace(graph, labels=changed))
     ]
     assert torch.equal(*answers)
 
 
 @every_method
-@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+@pytest.token.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_better_than_guessing(name, metric):
     graph = suiting()
     (split,) = random_splits(graph.labels, count=1)
-    task = Task.hide(graph, split, metric)
+    task = Task.from_split(graph, split, metric)
     scores = solved(some(name, epochs=60, layers=2, hops=2, flow_hops=2), task)[
         split.test
     ]
@@ -107,8 +107,8 @@ def test_better_than_guessing(name, metric):
 
 
 @every_method
-@pytest.mark.parametrize("features", FEATURES)
-@pytest.mark.parametrize("directed", [False, True])
+@pytest.token.parametrize("features", FEATURES)
+@pytest.token.parametrize("directed", [False, True])
 def test_every_kind_of_graph_is_scored(name, features, directed):
     (task,) = tasks_of(suiting(nodes=60, features=features, directed=directed))
     for layers in (1, 2):
@@ -116,7 +116,7 @@ def test_every_kind_of_graph_is_scored(name, features, directed):
 
 
 @every_method
-@pytest.mark.parametrize("edges", [[], [(0, 0), (5, 5)]])
+@pytest.token.parametrize("edges", [[], [(0, 0), (5, 5)]])
 def test_graphs_without_neighbours_are_scored(name, edges):
     (task,) = tasks_of(drawn(edges, 12, labels=[0, 1, 2] * 4))
     solved(some(name, epochs=2, layers=2), task)
@@ -144,7 +144,7 @@ def networks(name, features):
 
 
 @every_trained
-@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.token.parametrize("features", ["dense", "sparse"])
 def test_every_parameter_learns(name, features):
     for network, graph in networks(name, features):
         for metric in METRICS.values():
@@ -158,7 +158,7 @@ def test_every_parameter_learns(name, features):
 
 
 @every_trained
-@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.token.parametrize("features", ["dense", "sparse"])
 def test_rows_alone_are_scored_as_in_the_whole(name, features):
     ids = torch.tensor([7, 0, 299, 12, 12])
     for network, graph in networks(name, features):
@@ -198,7 +198,7 @@ def assert_same(found, wanted):
 
 
 @every_trained
-@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.token.parametrize("features", ["dense", "sparse"])
 def test_a_stack_equals_its_runs_alone(name, features, calm):
     tasks = tasks_of(suiting(features=features), 3)
     rates = [(0.01, 0.001), (0.1, 0.0), (0.003, 0.5)]
@@ -228,8 +228,8 @@ def ordinary_losses(method, task):
 
 
 @every_trained
-@pytest.mark.parametrize("features", ["dense", "sparse"])
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.token.parametrize("features", ["dense", "sparse"])
+@pytest.token.parametrize("layers", [1, 2])
 def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
     (task,) = tasks_of(suiting(features=features, directed=True))
     method = some(name, epochs=10, lr=0.05, dropout=0.0, layers=layers)
@@ -237,8 +237,8 @@ def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
     assert method.solve(task).curve.losses == pytest.approx(wanted, rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in TRAINED if has(name, "dropout")])
-@pytest.mark.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
+@pytest.token.parametrize("name", [name for name in TRAINED if has(name, "dropout")])
+@pytest.token.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
 def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
     tasks = tasks_of(suiting(), 2)
     found = solve_stack([some(name, dropout=rate, layers=2) for rate in rates], tasks)
@@ -249,7 +249,7 @@ def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
     assert found[1 - still].curve.losses != pytest.approx(other, rel=1e-2)
 
 
-@pytest.mark.parametrize("option", ["alpha", "theta"])
+@pytest.token.parametrize("option", ["alpha", "theta"])
 def test_other_options_that_may_differ_in_a_stack(option, calm):
     names = [name for name in TRAINED if option in METHODS[name].may_differ]
     assert names
@@ -335,14 +335,14 @@ def result_of(name, method, view):
 
 
 @every_method
-@pytest.mark.parametrize("usual", [True, False])
+@pytest.token.parametrize("usual", [True, False])
 def test_a_result_tells_the_command_that_repeats_it(name, usual, monkeypatch):
     assert_repeats(
         name, METHODS[name]() if usual else changed(METHODS[name]()), monkeypatch
     )
 
 
-@pytest.mark.parametrize("base", TRAINED)
+@pytest.token.parametrize("base", TRAINED)
 def test_a_result_tells_what_was_chosen_inside_a_method(base, monkeypatch):
     method = METHODS["correct-and-smooth"](base=changed(METHODS[base]()))
     assert options_of(method)["base"] == base

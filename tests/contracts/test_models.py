@@ -32,8 +32,8 @@ def some(name, **options):
     return with_options(usual, {k: v for k, v in quick.items() if k in known}, name)
 
 
-@pytest.mark.parametrize("name", TRAINED)
-@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.token.parametrize("name", TRAINED)
+@pytest.token.parametrize("features", ["dense", "sparse"])
 def test_a_file_gives_the_same_scores(name, features, tmp_path):
     (task,) = tasks_of(suiting(nodes=60, features=features, directed=True))
     model, solution = fit_model(some(name), task)
@@ -45,7 +45,7 @@ def test_a_file_gives_the_same_scores(name, features, tmp_path):
     assert torch.equal(loaded.scores(task.graph), model.scores(task.graph))
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("name", "option"), [("appnp", "alpha"), ("gcnii", "alpha"), ("gcnii", "theta")]
 )
 def test_what_options_tell_is_not_among_the_weights(name, option):
@@ -58,7 +58,7 @@ def test_what_options_tell_is_not_among_the_weights(name, option):
     assert not torch.allclose(other.scores(task.graph), model.scores(task.graph))
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - set(TRAINED)))
+@pytest.token.parametrize("name", sorted(set(METHODS) - set(TRAINED)))
 def test_what_learns_nothing_leaves_no_model(name):
     (task,) = tasks_of(suiting(nodes=60))
     with pytest.raises(UserError, match=f"{name} leaves no model to save.*linkx"):
@@ -69,7 +69,7 @@ def apart(graph):
     """The nodes that stay, and the rows of those that leave, cut down to them."""
     stays = torch.ones(graph.num_nodes, dtype=torch.bool)
     stays[LEFT_OUT] = False
-    here = graph.induced(stays.nonzero()[:, 0])
+    here = graph.subgraph(stays.nonzero()[:, 0])
     rows = graph.adjacency.to_scipy().tocsr()
     kept = stays.nonzero()[:, 0].numpy()
     out = rows[LEFT_OUT.numpy()][:, kept]
@@ -90,9 +90,9 @@ def inside(graph, rows):
     return block_array([[graph.adjacency.to_scipy(), into.T], [out, nobody]]).tocsr()
 
 
-@pytest.mark.parametrize(("name", "directions"), DIRECTED)
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("features", ["dense", "sparse", "none"])
+@pytest.token.parametrize(("name", "directions"), DIRECTED)
+@pytest.token.parametrize("directed", [False, True])
+@pytest.token.parametrize("features", ["dense", "sparse", "none"])
 def test_new_nodes_score_as_if_their_rows_had_been_there(
     name, directions, directed, features
 ):
@@ -117,7 +117,7 @@ def test_new_nodes_score_as_if_their_rows_had_been_there(
     assert found.unknown == 0
 
 
-@pytest.mark.parametrize("name", sorted(set(TRAINED) - set(ROW_WISE)))
+@pytest.token.parametrize("name", sorted(set(TRAINED) - set(ROW_WISE)))
 def test_others_say_why_they_cannot_score_new_nodes(name):
     (task,) = tasks_of(suiting(nodes=60))
     model, _ = fit_model(some(name), task)
@@ -125,8 +125,8 @@ def test_others_say_why_they_cannot_score_new_nodes(name):
         model.predict([(0, 1)], torch.zeros(1, 2))
 
 
-@pytest.mark.parametrize("name", ROW_WISE)
-@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.token.parametrize("name", ROW_WISE)
+@pytest.token.parametrize("features", ["dense", "sparse"])
 def test_shares_add_up_and_changes_are_what_would_change(name, features):
     (task,) = tasks_of(suiting(nodes=60, features=features))
     model, _ = fit_model(some(name, epochs=30, edge_layers=2, binarised=False), task)

@@ -55,7 +55,7 @@ def class_table(graph) -> np.ndarray:
     """Edges from class to class; the last class holds the nodes without a label."""
     labels = graph.labels.numpy()
     kinds = np.where(labels < 0, graph.num_classes, labels)
-    ends = [kinds[graph.adjacency.row_of_entry], kinds[graph.adjacency.columns]]
+    ends = [kinds[graph.adjacency.row_indices], kinds[graph.adjacency.columns]]
     table = np.zeros((graph.num_classes + 1,) * 2, np.int64)
     np.add.at(table, tuple(ends), 1)
     return table
@@ -73,7 +73,7 @@ def test_every_twin_has_its_printed_values_here():
     assert list(PRINTED) == list(TWINS)
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.token.parametrize("name", TWINS)
 def test_counts_are_exact_and_rows_are_sets(name, stored):
     twin, graph = made(name), stored(name).graph
     rows = graph.adjacency
@@ -82,12 +82,12 @@ def test_counts_are_exact_and_rows_are_sets(name, stored):
     assert graph.num_features == twin.features.width
     assert graph.num_classes == twin.num_classes
     ascending = rows.columns[1:] > rows.columns[:-1]
-    same_row = rows.row_of_entry[1:] == rows.row_of_entry[:-1]
+    same_row = rows.row_indices[1:] == rows.row_indices[:-1]
     assert bool(ascending[same_row].all())
     assert graph.directed == twin.directed == (not rows.is_symmetric)
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.token.parametrize("name", TWINS)
 def test_class_sizes_are_those_of_the_dataset(name, stored):
     twin, labels = made(name), stored(name).graph.labels
     counts = np.bincount(labels + twin.unlabelled)
@@ -97,7 +97,7 @@ def test_class_sizes_are_those_of_the_dataset(name, stored):
     assert np.abs(counts - wanted).max() < 1
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.token.parametrize("name", TWINS)
 def test_homophily_is_the_printed_one(name, stored):
     edge_homophily, homophily = PRINTED[name]
     graph = stored(name).graph
@@ -106,7 +106,7 @@ def test_homophily_is_the_printed_one(name, stored):
     assert class_homophily(graph) == pytest.approx(homophily, abs=0.002)
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.token.parametrize("name", TWINS)
 def test_the_class_table_is_exact(name, stored):
     twin, graph = made(name), stored(name).graph
     table = class_table(graph)[: len(twin.sizes), : len(twin.sizes)]
@@ -114,7 +114,7 @@ def test_the_class_table_is_exact(name, stored):
     assert np.abs(table - wanted).max() <= (1 if twin.directed else 2)
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     "name", ["penn94-twin", "arxiv-year-twin", "genius-twin", "twitch-gamers-twin"]
 )
 def test_degrees_have_the_tail_that_was_asked_for(name, stored):
@@ -146,8 +146,8 @@ def correlation(graph) -> float:
     return float(np.mean(measured))
 
 
-@pytest.mark.parametrize("name", ["pokec", "twitch-gamers"])
-@pytest.mark.parametrize("monophily", [0.0, 0.05, 0.3])
+@pytest.token.parametrize("name", ["pokec", "twitch-gamers"])
+@pytest.token.parametrize("monophily", [0.0, 0.05, 0.3])
 def test_neighbours_of_a_node_are_as_alike_as_asked(name, monophily, tmp_path):
     twin = unalike.twin(name, num_nodes=20_000, monophily=monophily)
     graph = twin.at(tmp_path).load()

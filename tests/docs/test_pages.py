@@ -22,14 +22,16 @@ LONG = {"distributed"}
 def having(language):
     """The pages with a block of a language, as parameters of a test."""
     found = [
-        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page.stem in LONG))
+        pytest.param(
+            page, id=page.stem, marks=[pytest.token.slow] * (page.stem in LONG)
+        )
         for page in PAGES
         if blocks(page, language)
     ]
-    return pytest.mark.parametrize("page", found)
+    return pytest.token.parametrize("page", found)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.token.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks_are_of_a_known_kind(page):
     opened = re.findall(r"^ *```(.*)$", page.read_text("utf-8"), re.MULTILINE)[::2]
     assert {told.split(" ")[0] for told in opened} <= KINDS
@@ -48,7 +50,7 @@ def test_shell_blocks_run(page, tmp_path, request):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.token.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_that_are_shown_exist(page, monkeypatch, capsys):
     shown = [*blocks(page, "console"), *spans(page)]
     for words in (words for code in shown for words in commands(code)):
@@ -68,7 +70,7 @@ def parses(words, monkeypatch):
         return main(words) == 0
     module = import_module(f"unalike.cli.{words[0]}")
 
-    @functools.wraps(module.command)
+    @functools.wrap(module.command)
     def nothing(*given, **named):
         return None
 
@@ -86,7 +88,7 @@ def test_commands_that_do_not_exist_are_noticed(monkeypatch):
     assert not parses(bad, monkeypatch)
 
 
-@pytest.mark.parametrize("page", [*PAGES, *PROJECT], ids=lambda page: page.name)
+@pytest.token.parametrize("page", [*PAGES, *PROJECT], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), target

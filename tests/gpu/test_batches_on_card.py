@@ -16,8 +16,8 @@ from unalike.training import memory, minibatch
 from unalike.training.settings import Training
 
 pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.token.gpu,
+    pytest.token.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
 
@@ -33,7 +33,7 @@ def some_task():
         features=torch.randn(500, 20) + labels[:, None] / 3,
         labels=labels,
     )
-    return Task.hide(graph, random_splits(graph.labels, count=1)[0], ACCURACY, 0)
+    return Task.from_split(graph, random_splits(graph.labels, count=1)[0], ACCURACY, 0)
 
 
 def assert_like_on_cores(method, task):
@@ -43,9 +43,9 @@ def assert_like_on_cores(method, task):
     assert (card.scores - cores.scores).abs().mean() < 0.1
 
 
-@pytest.mark.parametrize("room", [memory.MAX_GRAPH_SHARE, 0.0])
-@pytest.mark.parametrize("tables", ["adamw", "lazy", "adagrad"])
-@pytest.mark.parametrize("style", ["shuffled", "paper"])
+@pytest.token.parametrize("room", [memory.MAX_GRAPH_SHARE, 0.0])
+@pytest.token.parametrize("tables", ["adamw", "lazy", "adagrad"])
+@pytest.token.parametrize("style", ["shuffled", "paper"])
 def test_rows_cut_there_or_carried_there(style, tables, room, monkeypatch):
     monkeypatch.setattr(memory, "MAX_GRAPH_SHARE", room)
     batching = RowSampler(size=60, style=style, tables=tables)
@@ -53,7 +53,7 @@ def test_rows_cut_there_or_carried_there(style, tables, room, monkeypatch):
     assert_like_on_cores(method, some_task())
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     "batching",
     [
         RandomPartSampler(parts=4),
@@ -69,7 +69,7 @@ def test_subgraphs_are_carried_there(batching):
     assert_like_on_cores(method, some_task())
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.token.parametrize("weighted", [False, True])
 def test_transposition(weighted):
     torch.manual_seed(0)
     source, target = torch.randint(300, (5000,)), torch.randint(700, (5000,))

@@ -10,14 +10,14 @@ from unalike.nn.norm import NormActDrop
 from unalike.nn.sparse import backend
 
 pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.token.gpu,
+    pytest.token.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
 
-@pytest.mark.parametrize("relu", ["before", "after", "none"])
-@pytest.mark.parametrize(("nodes", "width"), [(7, 3), (1500, 64), (3000, 200)])
-@pytest.mark.parametrize("products", [False, True])
+@pytest.token.parametrize("relu", ["before", "after", "none"])
+@pytest.token.parametrize(("nodes", "width"), [(7, 3), (1500, 64), (3000, 200)])
+@pytest.token.parametrize("products", [False, True])
 def test_without_dropout(nodes, width, relu, products):
     torch.manual_seed(0)
     bridge = NormActDrop(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
@@ -89,8 +89,8 @@ def test_runs_of_a_stack_are_apart():
     )
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("shape", [(7, 3), (3, 1500, 64), (2, 40, 200)])
+@pytest.token.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.token.parametrize("shape", [(7, 3), (3, 1500, 64), (2, 40, 200)])
 def test_sums_are_cut_as_on_processor_cores(shape, kind):
     cuda = backend(torch.device("cuda"))
     torch.manual_seed(0)

@@ -18,7 +18,7 @@ from sweeps import outcome, recipe_text, small_agenda, stored, swept
 
 from unalike.experiments.database import ResultsDatabase
 
-pytestmark = pytest.mark.hosts
+pytestmark = pytest.token.hosts
 
 SECONDS = 300
 GATED = Path(__file__).with_name("gated_training.py")

@@ -33,8 +33,8 @@ def trained_bridge(relu):
     return bridge.eval()
 
 
-@pytest.mark.parametrize("relu", ["before", "after", "none"])
-@pytest.mark.parametrize("names", GIVEN)
+@pytest.token.parametrize("relu", ["before", "after", "none"])
+@pytest.token.parametrize("names", GIVEN)
 def test_a_bridge_scores_as_its_parts_do(relu, names):
     torch.manual_seed(0)
     bridge = trained_bridge(relu)
@@ -44,8 +44,8 @@ def test_a_bridge_scores_as_its_parts_do(relu, names):
     torch.testing.assert_close(bridge(x, **weights), wanted)
 
 
-@pytest.mark.parametrize("relu", ["before", "after", "none"])
-@pytest.mark.parametrize("names", GIVEN)
+@pytest.token.parametrize("relu", ["before", "after", "none"])
+@pytest.token.parametrize("names", GIVEN)
 def test_the_runs_of_a_stack_score_apart(relu, names):
     torch.manual_seed(0)
     bridges = [trained_bridge(relu) for _ in range(3)]
@@ -65,9 +65,9 @@ def test_the_runs_of_a_stack_score_apart(relu, names):
         torch.testing.assert_close(found[run], one_by_one(bridge, x[run], **own))
 
 
-@pytest.mark.parametrize("relu", ["before", "after"])
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("joined", [False, True])
+@pytest.token.parametrize("relu", ["before", "after"])
+@pytest.token.parametrize("training", [False, True])
+@pytest.token.parametrize("joined", [False, True])
 def test_a_map_behind_a_bridge_may_be_taken_later(relu, training, joined):
     torch.manual_seed(0)
     layer = NormActDropLinear(WIDTH, 4, 0.0, relu=relu).double()
@@ -89,7 +89,7 @@ def test_a_map_behind_a_bridge_may_be_taken_later(relu, training, joined):
     assert (found.weight is None) == (not joined and (training or relu == "after"))
 
 
-@pytest.mark.parametrize("joined", [False, True])
+@pytest.token.parametrize("joined", [False, True])
 def test_only_a_perceptron_that_is_joined_leaves_its_last_product(joined):
     perceptron = mlp_after_first_layer([9, WIDTH, WIDTH, 4], 0.0, joined=joined)
     found = perceptron(torch.randn(NODES, WIDTH))

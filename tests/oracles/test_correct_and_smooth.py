@@ -40,7 +40,7 @@ def ones(task):
 
 def by_hand(method, task, shares):
     """The formulas one after the other, node by node where they are per node."""
-    graph = task.graph.symmetric() if method.symmetrised else task.graph
+    graph = task.graph.to_undirected() if method.symmetrised else task.graph
     correct, smooth = (
         torch.linalg.matrix_power(written_out(graph.adjacency, by), method.flow_hops)
         for by in (method.correct_by, method.smooth_by)
@@ -80,13 +80,13 @@ def weighted(graph):
     return Graph.from_scipy(rows, features=graph.features, labels=graph.labels)
 
 
-@pytest.mark.parametrize("scaling", ["auto", "fixed"])
-@pytest.mark.parametrize("hops", [1, 2])
-@pytest.mark.parametrize(
+@pytest.token.parametrize("scaling", ["auto", "fixed"])
+@pytest.token.parametrize("hops", [1, 2])
+@pytest.token.parametrize(
     ("correct_by", "smooth_by"),
     [("both", "rows"), ("rows", "columns"), ("columns", "both")],
 )
-@pytest.mark.parametrize("symmetrised", [True, False])
+@pytest.token.parametrize("symmetrised", [True, False])
 def test_it_is_its_formulas(scaling, hops, correct_by, smooth_by, symmetrised):
     for graph in (
         suiting(nodes=50, directed=True),
@@ -109,7 +109,7 @@ def test_it_is_its_formulas(scaling, hops, correct_by, smooth_by, symmetrised):
         close(method.solve(task).scores, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("scaling", ["auto", "fixed"])
+@pytest.token.parametrize("scaling", ["auto", "fixed"])
 def test_it_is_that_of_pyg(scaling):
     (task,) = tasks_of(suiting(nodes=80, classes=3))
     rows = written_out(task.graph.adjacency, "both").float()
@@ -127,7 +127,7 @@ def test_it_is_that_of_pyg(scaling):
     close(method.solve(task).scores, told, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("by", SCALES)
+@pytest.token.parametrize("by", SCALES)
 def test_no_loops_are_added_and_those_there_stay(by):
     graph = drawn([(0, 0), (0, 1), (1, 2)], 4, directed=True)
     found = NormalizedAdjacency.of(graph.adjacency, by) @ torch.eye(4)

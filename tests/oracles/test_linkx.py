@@ -76,9 +76,9 @@ def copied(network, other):
     return other.eval()
 
 
-@pytest.mark.parametrize("features", FEATURES)
-@pytest.mark.parametrize("inner", [1, 2])
-@pytest.mark.parametrize("layers", [1, 3])
+@pytest.token.parametrize("features", FEATURES)
+@pytest.token.parametrize("inner", [1, 2])
+@pytest.token.parametrize("layers", [1, 3])
 def test_linkx_is_that_of_pytorch_geometric(features, inner, layers):
     graph = graph_of(features)
     method = LINKX(hidden=8, layers=layers, edge_layers=inner, feature_layers=inner)
@@ -90,7 +90,7 @@ def test_linkx_is_that_of_pytorch_geometric(features, inner, layers):
     torch.testing.assert_close(network.score(graph), wanted)
 
 
-@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.token.parametrize("features", ["dense", "sparse"])
 def test_gradients_are_those_of_pytorch_geometric(features):
     graph = graph_of(features)
     network = unsettle(LINKX(hidden=8, layers=2).network(graph))
@@ -115,7 +115,7 @@ def written_out(mix, a, x):
     return torch.relu(mix.linear(torch.cat([a, x], 1)) + a + x)
 
 
-@pytest.mark.parametrize("taken", [False, True])
+@pytest.token.parametrize("taken", [False, True])
 def test_the_shortcut_of_the_mixture_is_the_formula(taken):
     mix, rows = ConcatResidual(5, 0.0, active=False), torch.randn(7, 3)
     given = [torch.randn(7, 5), torch.randn(3, 5), torch.randn(5)]
@@ -160,8 +160,8 @@ DIRECTIONS = {
 }
 
 
-@pytest.mark.parametrize("method", [LINK, LINKConcat, LINKX])
-@pytest.mark.parametrize("directions", DIRECTIONS)
+@pytest.token.parametrize("method", [LINK, LINKConcat, LINKX])
+@pytest.token.parametrize("directions", DIRECTIONS)
 def test_directions(method, directions):
     graph = graph_of("dense")
     prepared = method(directions=directions).prepare(graph)
@@ -171,8 +171,8 @@ def test_directions(method, directions):
     assert scores.shape == (graph.num_nodes, graph.num_classes)
 
 
-@pytest.mark.parametrize("features", FEATURES)
-@pytest.mark.parametrize("binarised", [False, True])
+@pytest.token.parametrize("features", FEATURES)
+@pytest.token.parametrize("binarised", [False, True])
 def test_link_concat_is_a_perceptron_on_both(features, binarised):
     graph = graph_of(features)
     method = LINKConcat(hidden=8, layers=3, binarised=binarised)

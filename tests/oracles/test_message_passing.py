@@ -55,7 +55,7 @@ def dense_normalised(adjacency, loops="all"):
     return (scale[:, None] * matrix * scale).T.float()
 
 
-@pytest.mark.parametrize("loops", ["all", "kept", "none"])
+@pytest.token.parametrize("loops", ["all", "kept", "none"])
 def test_normalised_is_its_formula(graph, loops):
     x = torch.randn(NODES, 4)
     found = GCNNorm.of(graph.adjacency, loops=loops) @ x
@@ -70,7 +70,7 @@ def test_normalised_is_that_of_pyg(graph):
     close(GCNNorm.of(graph.adjacency) @ x, plain(x, ends, weight))
 
 
-@pytest.mark.parametrize("hops", [1, 2])
+@pytest.token.parametrize("hops", [1, 2])
 def test_sgc_in_the_order_of_wu(graph, hops):
     network = scatter(network_of("sgc", graph, hops=hops, propagate_bias=False))
     oracle = pyg.SGConv(FEATURES, CLASSES, K=hops)
@@ -79,7 +79,7 @@ def test_sgc_in_the_order_of_wu(graph, hops):
     close(network.score(graph), oracle(*ends_and_weights(graph)))
 
 
-@pytest.mark.parametrize("hops", [1, 2])
+@pytest.token.parametrize("hops", [1, 2])
 def test_sgc_propagates_its_bias(graph, hops):
     network = scatter(network_of("sgc", graph, hops=hops))
     weight, offset = entry_of(network)
@@ -106,7 +106,7 @@ def convolve(network, graph):
     return outputs
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.token.parametrize("layers", [1, 2, 3])
 def test_gcn_is_that_of_pyg(graph, layers):
     network = scatter(network_of("gcn", graph, hidden=5, layers=layers))
     close(network.score(graph), convolve(network, graph)[-1])
@@ -134,8 +134,8 @@ def attend(network, graph, heads):
     return outputs
 
 
-@pytest.mark.parametrize("heads", [1, 3])
-@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.token.parametrize("heads", [1, 3])
+@pytest.token.parametrize("layers", [1, 2, 3])
 def test_gat_is_that_of_pyg(graph, layers, heads):
     options = {"hidden": 5, "layers": layers, "heads": heads}
     network = scatter(network_of("gat", graph, **options))
@@ -161,14 +161,14 @@ def joined_by_pyg(network, jump, outputs):
     return oracle(outputs)
 
 
-@pytest.mark.parametrize("jump", JUMPING_KNOWLEDGE)
+@pytest.token.parametrize("jump", JUMPING_KNOWLEDGE)
 def test_gcn_jk_is_that_of_pyg(graph, jump):
     network = scatter(network_of("gcn-jk", graph, hidden=5, layers=3, jump=jump))
     joined = joined_by_pyg(network, jump, convolve(network, graph))
     close(network.score(graph), network.final(joined))
 
 
-@pytest.mark.parametrize("jump", JUMPING_KNOWLEDGE)
+@pytest.token.parametrize("jump", JUMPING_KNOWLEDGE)
 def test_gat_jk_is_that_of_pyg(graph, jump):
     options = {"hidden": 3, "layers": 3, "heads": 2, "jump": jump}
     network = scatter(network_of("gat-jk", graph, **options))
@@ -243,8 +243,8 @@ def test_gcnii_is_that_of_pyg(graph):
     close(network.score(dense), network.final(x))
 
 
-@pytest.mark.parametrize("loops", ["kept", "none"])
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.token.parametrize("loops", ["kept", "none"])
+@pytest.token.parametrize("layers", [1, 2])
 def test_h2gcn_is_its_formula(graph, layers, loops):
     options = {"hidden": 4, "layers": layers, "loops": loops}
     network = scatter(network_of("h2gcn", graph, **options))
@@ -260,10 +260,10 @@ def test_h2gcn_is_its_formula(graph, layers, loops):
     close(network.score(graph), network.final(torch.cat(rounds, 1)))
 
 
-@pytest.mark.parametrize("hops", [1, 2])
+@pytest.token.parametrize("hops", [1, 2])
 def test_label_propagation_is_its_formula(graph, hops):
     split = random_splits(graph.labels, count=1)[0]
-    task = Task.hide(graph, split, ACCURACY)
+    task = Task.from_split(graph, split, ACCURACY)
     method = METHODS["label-propagation"](alpha=0.6, hops=hops, symmetrised=False)
     spread = torch.linalg.matrix_power(dense_normalised(graph.adjacency), hops)
     known = torch.zeros(NODES, CLASSES)
@@ -281,7 +281,7 @@ def test_label_propagation_is_that_of_pyg():
     rows = Adjacency.from_scipy(scipy.sparse.csr_array(looped.numpy()))
     graph = replace(graph, adjacency=rows)
     ids = torch.arange(NODES)
-    task = Task.hide(graph, Split(ids[:9], ids[9:15], ids[15:]), ACCURACY)
+    task = Task.from_split(graph, Split(ids[:9], ids[9:15], ids[15:]), ACCURACY)
     oracle = pyg.LabelPropagation(num_layers=50, alpha=0.7)
     ends = graph.to_pyg().edge_index
     wanted = oracle(graph.labels, ends, mask=ids < 9, post_step=lambda y: y)
@@ -292,8 +292,8 @@ def test_label_propagation_goes_both_ways_unless_told():
     graph = make_graph(directed=True)
     split = random_splits(graph.labels, count=1)[0]
     method = METHODS["label-propagation"](alpha=0.9)
-    directed = Task.hide(graph, split, ACCURACY)
-    both = Task.hide(graph.symmetric(), split, ACCURACY)
+    directed = Task.from_split(graph, split, ACCURACY)
+    both = Task.from_split(graph.to_undirected(), split, ACCURACY)
     assert torch.equal(method.solve(directed).scores, method.solve(both).scores)
     one_way = replace(method, symmetrised=False).solve(directed).scores
     assert not torch.equal(one_way, method.solve(both).scores)

@@ -16,7 +16,7 @@ from unalike.training.stack import hidden_width
 PASSING = [name for name in METHODS if issubclass(METHODS[name], MessagePassingMethod)]
 
 
-@pytest.mark.parametrize("name", PASSING)
+@pytest.token.parametrize("name", PASSING)
 def test_gradients_are_slopes(name):
     graph = make_graph(directed=True, weighted=True)
     network = scatter(network_of(name, graph)).double()
@@ -41,8 +41,8 @@ def test_gradients_are_slopes(name):
         assert seen == pytest.approx((slope * direction).sum().item(), rel=1e-4)
 
 
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize("name", ["gcn", "gcn-jk"])
+@pytest.token.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.token.parametrize("name", ["gcn", "gcn-jk"])
 def test_convolutions_begin_as_glorot_says(name, sparse):
     graph = make_graph(directed=False, sparse=sparse)
     network = network_of(name, graph, hidden=64)
@@ -53,7 +53,7 @@ def test_convolutions_begin_as_glorot_says(name, sparse):
     assert not network.convolutions.last.offset.any()
 
 
-@pytest.mark.parametrize("name", ["gat", "gat-jk"])
+@pytest.token.parametrize("name", ["gat", "gat-jk"])
 def test_attention_begins_as_glorot_says(name):
     network = network_of(name, make_graph(directed=False), hidden=64, heads=4)
     parts = network.attentions
@@ -103,12 +103,12 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize(("name", "options"), CASES)
+@pytest.token.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.token.parametrize(("name", "options"), CASES)
 def test_a_stack_trains_as_plain_loops_do(name, options, sparse):
     graph = make_graph(directed=True, sparse=sparse)
     splits = random_splits(graph.labels, count=2)
-    tasks = [Task.hide(graph, s, ACCURACY, i) for i, s in enumerate(splits)]
+    tasks = [Task.from_split(graph, s, ACCURACY, i) for i, s in enumerate(splits)]
     still = {"dropout": 0.0} if hasattr(METHODS[name], "dropout") else {}
     method = METHODS[name](training=Training(epochs=4), **still, **options)
     found = solve_stack([method] * 2, tasks)

@@ -18,9 +18,9 @@ FORMS = [
     (name, form)
     for name, rival in METHOD_BASELINES.items()
     if name in METHODS
-    for form in rival.forms
+    for form in rival.edge_formats
 ]
-every_form = pytest.mark.parametrize(("name", "form"), FORMS)
+every_form = pytest.token.parametrize(("name", "form"), FORMS)
 
 
 def pair(name, form, graph, *, layers=None):
@@ -28,11 +28,11 @@ def pair(name, form, graph, *, layers=None):
     torch.manual_seed(0)
     rival = METHOD_BASELINES[name]
     method = MethodsBenchmark(layers=layers, device=CPU).method(name, rival, 16)
-    return method, rival.make(rival.forms[form], method, graph)
+    return method, rival.make(rival.edge_formats[form], method, graph)
 
 
 @every_form
-@pytest.mark.parametrize("layers", [None, 1, 3])
+@pytest.token.parametrize("layers", [None, 1, 3])
 def test_both_have_the_same_parameters_and_scores_of_one_shape(name, form, layers):
     graph = suiting(classes=3)
     method, (theirs, edges) = pair(name, form, graph, layers=layers)
@@ -45,7 +45,7 @@ def test_both_have_the_same_parameters_and_scores_of_one_shape(name, form, layer
 
 
 @every_form
-@pytest.mark.parametrize("directed", [False, True])
+@pytest.token.parametrize("directed", [False, True])
 def test_both_learn(name, form, directed):
     graph = suiting(directed=directed)
     (split,) = random_splits(graph.labels, count=1)
@@ -66,11 +66,11 @@ def test_both_learn(name, form, directed):
     assert ours.state.losses[14] < ours.state.losses[0]
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _ in FORMS}))
+@pytest.token.parametrize("name", sorted({name for name, _ in FORMS}))
 def test_both_forms_are_one_network(name):
     graph = suiting(directed=True)
     scores = []
-    for form in METHOD_BASELINES[name].forms:
+    for form in METHOD_BASELINES[name].edge_formats:
         _, (theirs, edges) = pair(name, form, graph)
         scores.append(theirs.eval()(graph.features, *edges))
     for other in scores[1:]:

@@ -53,7 +53,7 @@ def test_entries_become_rows(dense):
     assert_rows(rows, dense)
     assert (rows.values is None) == bool((dense[dense != 0] == 1).all())
     assert torch.equal(rows.degrees, (dense != 0).sum(1))
-    assert torch.equal(rows.row_of_entry, dense.nonzero()[:, 0])
+    assert torch.equal(rows.row_indices, dense.nonzero()[:, 0])
 
 
 @given(matrices(), st.randoms())
@@ -122,7 +122,7 @@ def test_induced_by_ids_in_any_order(dense, data):
     every = list(range(len(dense)))
     ids = data.draw(st.lists(st.sampled_from(every), unique=True))
     ids = torch.tensor(ids, dtype=torch.int64)
-    assert_rows(sparse(dense).induced(ids), dense[ids][:, ids])
+    assert_rows(sparse(dense).subgraph(ids), dense[ids][:, ids])
 
 
 @given(matrices(square=True))
@@ -131,14 +131,14 @@ def test_what_is_cut_from_symmetric_rows_is_symmetric(dense):
     for known in (False, True):
         if known:
             assert whole.is_symmetric
-        cut = whole.induced(torch.arange(len(dense) - 1, -1, -1))
+        cut = whole.subgraph(torch.arange(len(dense) - 1, -1, -1))
         assert ("_mirror" in vars(cut)) == known
-        assert cut.transposed is cut
+        assert cut.T is cut
 
 
 def test_rows_that_are_symmetric_do_not_hold_themselves():
     rows = sparse(torch.ones(2, 2))
-    assert rows.transposed is rows
+    assert rows.T is rows
     gone = weakref.ref(rows)
     gc.disable()
     try:
@@ -151,22 +151,22 @@ def test_rows_that_are_symmetric_do_not_hold_themselves():
 @given(matrices())
 def test_transposed(dense):
     rows = sparse(dense)
-    assert_rows(rows.transposed, dense.T)
-    assert_rows(rows.transposed.transposed, dense)
+    assert_rows(rows.T, dense.T)
+    assert_rows(rows.T.T, dense)
 
 
 @given(matrices(square=True))
 def test_symmetric_is_told(dense):
     rows = sparse(dense)
     assert rows.is_symmetric == bool(torch.equal(dense, dense.T))
-    assert rows.symmetric().is_symmetric
+    assert rows.to_undirected().is_symmetric
 
 
 @given(matrices(square=True))
 def test_symmetric_keeps_every_entry_and_the_larger_of_two(dense):
     one_way = torch.where(dense != 0, dense, dense.T)
     mirrored = torch.where(dense.T != 0, dense.T, dense)
-    assert_rows(sparse(dense).symmetric(), torch.maximum(one_way, mirrored))
+    assert_rows(sparse(dense).to_undirected(), torch.maximum(one_way, mirrored))
 
 
 @given(matrices(), st.data())
@@ -176,7 +176,7 @@ def test_beside(dense, data):
     other = torch.from_numpy(
         data.draw(arrays.arrays(np.float32, shape, elements=entries))
     )
-    assert_rows(sparse(dense).beside(sparse(other)), torch.cat([dense, other], 1))
+    assert_rows(sparse(dense).hstack(sparse(other)), torch.cat([dense, other], 1))
 
 
 @given(matrices())
@@ -198,16 +198,16 @@ def test_scipy_matrices_are_put_in_order_and_left_alone():
     assert messy.data.tolist() == [1.0, 2.0, 0.0, 5.0]
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 5)])
+@pytest.token.parametrize("shape", [(1, 1), (3, 3), (2, 5)])
 def test_no_edges(shape):
     none = torch.zeros(0, dtype=torch.int64)
     rows = Adjacency.from_edges(none, none, shape=shape)
     assert_rows(rows, torch.zeros(shape))
-    assert_rows(rows.transposed, torch.zeros(shape).T)
+    assert_rows(rows.T, torch.zeros(shape).T)
     assert_rows(rows.rows(torch.tensor([0, 0])), torch.zeros(2, shape[1]))
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("source", "target", "words"),
     [
         ([0, 3], [0, 0], "source 3; ids run from 0 to 2"),

@@ -114,10 +114,10 @@ def test_probes_are_named_as_the_command_line_has_them():
 
 
 def test_two_standard_errors_are_in_doubt():
-    assert Trial(Candidate(MLP()), (50.0, 52.0, 54.0, 56.0), 1.0, 30).doubt == (
-        pytest.approx(2 * 2.5819889 / 2)
-    )
-    assert Trial(Candidate(MLP()), (50.0,), 1.0, 30).doubt is None
+    assert Trial(
+        Candidate(MLP()), (50.0, 52.0, 54.0, 56.0), 1.0, 30
+    ).two_standard_errors == (pytest.approx(2 * 2.5819889 / 2))
+    assert Trial(Candidate(MLP()), (50.0,), 1.0, 30).two_standard_errors is None
 
 
 def test_contenders_akin_to_what_did_well_come_first(monkeypatch):
@@ -186,7 +186,7 @@ def test_features_alone_suffice():
 
 def test_edges_alone_suffice():
     found = advise(source(replace(suiting(nodes=300), features=noise())))
-    assert found.ranking[0].trial.probe.sees_edges
+    assert found.ranking[0].trial.probe.uses_edges
     assert any("The features add nothing to the edges" in v for v in found.verdicts)
 
 
@@ -205,10 +205,10 @@ def test_nothing_suffices():
     constant = Trial(Candidate(MLP()), (52.0, 50.0), 1.0, 30)
     assert "Nothing that was tried beats" in graph_findings([constant], 51.0)[0]
     found = advise(source(graph))
-    assert found.ranking[0].trial.expected < found.constant + 10
+    assert found.ranking[0].trial.mean_score < found.constant + 10
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     "graph",
     [
         suiting(directed=True),
@@ -224,7 +224,7 @@ def test_graphs_of_every_kind(graph):
     assert ("mlp" in tried) == ("gcn" in tried) == bool(graph.num_features)
     assert ("linkx --directions both" in tried) == graph.directed
     for each in found.ranking:
-        assert 0 <= each.trial.expected <= 100
+        assert 0 <= each.trial.mean_score <= 100
         assert each.cost.seconds > 0
         assert each.cost.megabytes > 0
         assert each.reason
@@ -232,15 +232,15 @@ def test_graphs_of_every_kind(graph):
         assert not any("features" in verdict for verdict in found.verdicts)
 
 
-@pytest.mark.parametrize("name", ["roc-auc", "average-precision", "macro-f1"])
+@pytest.token.parametrize("name", ["roc-auc", "average-precision", "macro-f1"])
 def test_other_metrics(name):
     found = advise(source(suiting(), metric=METRICS[name]))
-    assert found.ranking[0].trial.expected > 70
+    assert found.ranking[0].trial.mean_score > 70
 
 
 def test_a_graph_without_splits():
     found = advise(Given(suiting(), []))
-    assert found.ranking[0].trial.expected > 70
+    assert found.ranking[0].trial.mean_score > 70
 
 
 def test_few_labels():
@@ -279,7 +279,7 @@ def test_a_large_graph_is_sampled(monkeypatch):
     part = trials.sample_graph(graph, split, 0, most)
     assert not part.whole
     assert part.graph.adjacency.num_entries <= 8000
-    assert part.graph.parent_ids is None
+    assert part.graph.node_ids is None
     judged = part.split.valid
     assert len(judged) > 10
     features = {tuple(row) for row in graph.features[split.valid].tolist()}

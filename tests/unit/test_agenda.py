@@ -56,7 +56,7 @@ def test_only_what_is_asked_for(tmp_path):
 def test_options_that_are_set_are_those_of_every_setting(tmp_path):
     (recipe,) = small_order(stored(tmp_path)).recipes
     told = parse_overrides(["epochs=2", "lr=0.5", "precision=bf16", "dropout=0"])
-    agenda = plan_sweep(SweepRequest(recipes=[recipe.setting_all(told)]))
+    agenda = plan_sweep(SweepRequest(recipes=[recipe.with_overrides(told)]))
     assert len(agenda.keys) == 9
     for bundle in agenda.bundles:
         for run in bundle.runs:
@@ -65,7 +65,7 @@ def test_options_that_are_set_are_those_of_every_setting(tmp_path):
             assert training.precision == "bf16"
             assert run.setting.method.dropout == 0
     cells = {k: replace(c, grid={"lr": [0.1, 0.2]}) for k, c in recipe.cells.items()}
-    own = replace(recipe, cells=cells).setting_all(told)
+    own = replace(recipe, cells=cells).with_overrides(told)
     (cell,) = own.cells.values()
     assert {one.method.training.lr for one in own.settings(cell)} == {0.5}
     with pytest.raises(UserError, match="--set is 'epochs'; write NAME=VALUE"):

@@ -103,7 +103,7 @@ def test_what_means_nothing_is_left_out():
     )
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("method", "sure"),
     [
         (unalike.LINK(), True),
@@ -142,7 +142,7 @@ def test_an_older_database_is_opened_and_filled_on(tmp_path):
         old, new = results.runs(answers=True)
     assert (old["answers"], new["answers"]) == (None, SOME)
     assert result_from_row(old).answers is None
-    assert result_from_row(new).answers == PredictionSummary.revived(SOME)
+    assert result_from_row(new).answers == PredictionSummary.from_json(SOME)
 
 
 def test_answers_are_carried_with_their_runs(tmp_path):
@@ -171,7 +171,7 @@ def test_results_that_were_carried_before_are_read(tmp_path):
         assert {row["answers"] for row in results.runs(answers=True)} == {None}
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     "broken",
     [
         7,

@@ -44,13 +44,13 @@ def assert_same(found: Graph, wanted: Graph):
     assert found.num_edges == wanted.num_edges
 
 
-@pytest.mark.parametrize("features", ["half", "none"])
+@pytest.token.parametrize("features", ["half", "none"])
 def test_the_form_is_the_symmetric_graph_and_a_whole_folder(tmp_path, features):
     graph = suiting(nodes=60, directed=True, features=features)
     found = cached_undirected(save_graph(tmp_path / "graph", graph), "graph", tmp_path)
     assert found.folder == tmp_path / "stored" / "graph-both-ways"
-    assert_same(verify_graph(found.folder).graph, graph.symmetric())
-    told, wanted = found.about, graph.symmetric()
+    assert_same(verify_graph(found.folder).graph, graph.to_undirected())
+    told, wanted = found.about, graph.to_undirected()
     assert (told["num_edges"], told["num_loops"]) == (wanted.num_edges, 0)
 
 
@@ -78,11 +78,11 @@ def test_any_rows_and_their_mirror_images(graph, kind, threads):
             found = [
                 np.load(draft.folder / f"{name}.npy") for name in ("starts", "columns")
             ]
-    wanted = rows.symmetric()
+    wanted = rows.to_undirected()
     assert found[0].tolist() == wanted.starts.tolist()
     assert found[1].tolist() == wanted.columns.tolist()
     assert found[1].dtype == rows.columns.numpy().dtype
-    assert (entries, loops) == (len(found[1]), int(wanted.weight_of_loops.sum()))
+    assert (entries, loops) == (len(found[1]), int(wanted.diagonal.sum()))
 
 
 def test_twins_and_datasets_give_the_same_both_ways(tmp_path, monkeypatch):
@@ -130,7 +130,7 @@ def test_features_may_lie_on_another_disk(tmp_path, monkeypatch):
     graph = suiting(nodes=40, directed=True)
     found = cached_undirected(save_graph(tmp_path / "graph", graph), "graph", tmp_path)
     assert (found.folder / "features.npy").is_symlink()
-    assert_same(verify_graph(found.folder).graph, graph.symmetric())
+    assert_same(verify_graph(found.folder).graph, graph.to_undirected())
 
 
 def test_features_and_columns_are_mapped_not_read(tmp_path):
@@ -156,7 +156,7 @@ def test_a_form_is_made_once_and_again_for_other_edges(tmp_path):
             save_graph(folder, graph)
         return cached_undirected(
             open_graph(folder), "graph", tmp_path
-        ), graph.symmetric()
+        ), graph.to_undirected()
 
     def made(stored):
         return (stored.folder / "graph.json").stat().st_ino
@@ -173,7 +173,9 @@ def test_a_damaged_form_is_made_again(tmp_path):
     graph = suiting(nodes=40, directed=True)
     stored = save_graph(tmp_path / "graph", graph)
     (cached_undirected(stored, "graph", tmp_path).folder / "graph.json").write_text("{")
-    assert_same(cached_undirected(stored, "graph", tmp_path).graph, graph.symmetric())
+    assert_same(
+        cached_undirected(stored, "graph", tmp_path).graph, graph.to_undirected()
+    )
 
 
 class Failing:
@@ -212,7 +214,9 @@ def test_a_killed_making_leaves_nothing(tmp_path, monkeypatch):
     process.join()
     assert not place.exists()
     monkeypatch.setattr(undirected_copies, "MAX_BLOCK_NNZ", 1 << 20)
-    assert_same(cached_undirected(stored, "graph", tmp_path).graph, graph.symmetric())
+    assert_same(
+        cached_undirected(stored, "graph", tmp_path).graph, graph.to_undirected()
+    )
     hidden = [path for path in place.parent.glob(".*") if path.is_dir()]
     assert hidden == []
 

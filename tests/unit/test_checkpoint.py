@@ -120,7 +120,7 @@ def interrupted(path, monkeypatch, saves):
             solve(path)
 
 
-@pytest.mark.parametrize("saves", [1, 5, 9, 10])
+@pytest.token.parametrize("saves", [1, 5, 9, 10])
 def test_interrupted_training_goes_on_where_it_was(tmp_path, monkeypatch, saves):
     interrupted(tmp_path / "state", monkeypatch, saves)
     advanced = []
@@ -165,8 +165,8 @@ def files(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("file", ["__0_0.distcp", ".metadata"])
-@pytest.mark.parametrize("damage", ["cut", "empty", "noise"])
+@pytest.token.parametrize("file", ["__0_0.distcp", ".metadata"])
+@pytest.token.parametrize("damage", ["cut", "empty", "noise"])
 def test_a_damaged_state_is_refused(tmp_path, monkeypatch, damage, file):
     interrupted(tmp_path / "state", monkeypatch, 2)
     path = tmp_path / "state.0" / "2" / file

@@ -21,7 +21,7 @@ def graph_and_labels(nodes=120):
 
 
 def pyg_form(graph):
-    ends = torch.stack([graph.adjacency.row_of_entry, graph.adjacency.columns.long()])
+    ends = torch.stack([graph.adjacency.row_indices, graph.adjacency.columns.long()])
     return Data(x=graph.features, edge_index=ends, num_nodes=graph.num_nodes)
 
 
@@ -170,7 +170,7 @@ def test_options_of_the_method_are_parameters():
     assert "seed=2" in repr(classifier)
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("given", "match"),
     [
         ({"y": None}, "requires y"),

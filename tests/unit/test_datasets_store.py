@@ -62,7 +62,7 @@ def test_an_older_reader_is_not_trusted(tmp_path: Path, monkeypatch):
     write_graph(tmp_path)
     folder = find("tolokers", tmp_path).stored().folder
     monkeypatch.setattr(raw_form, "READER_VERSION", raw_form.READER_VERSION + 1)
-    assert find("tolokers", tmp_path).ready() is None
+    assert find("tolokers", tmp_path).cached() is None
     find("tolokers", tmp_path).load()
     told = json.loads((folder / "graph.json").read_text())
     assert told["provenance"]["reader"] == raw_form.READER_VERSION
@@ -111,7 +111,7 @@ def test_a_reader_that_fails_leaves_nothing(tmp_path: Path):
     write_graph(tmp_path).write_bytes(b"nothing")
     with pytest.raises(UserError, match=r"tolokers\.npz cannot be read"):
         find("tolokers", tmp_path).load()
-    assert find("tolokers", tmp_path).ready() is None
+    assert find("tolokers", tmp_path).cached() is None
     assert not list((tmp_path / "stored").glob("tolokers*"))
 
 
@@ -161,6 +161,6 @@ def test_killed_conversions_leave_nothing_wrong(tmp_path: Path):
     kill_conversions(tmp_path, times=5, seed=0)
 
 
-@pytest.mark.slow
+@pytest.token.slow
 def test_many_killed_conversions_leave_nothing_wrong(tmp_path: Path):
     kill_conversions(tmp_path, times=20, seed=1)

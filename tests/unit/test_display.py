@@ -87,7 +87,7 @@ def rich_text(shown):
     return console.file.getvalue()
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.token.parametrize("name", SHOWN)
 def test_terminals_and_notebooks_show_the_same_words(name):
     shown = SHOWN[name]()
     read = Reader(shown._repr_html_())
@@ -97,7 +97,7 @@ def test_terminals_and_notebooks_show_the_same_words(name):
         assert " ".join(told.split()) in text
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.token.parametrize("name", SHOWN)
 def test_text_stays_text(name):
     html = SHOWN[name]()._repr_html_()
     tags = {"table", "thead", "tbody", "tr", "th", "td", "p", "b", "i"}
@@ -124,11 +124,11 @@ def test_many_classes_are_only_counted():
 def test_a_result_tells_how_to_repeat_it():
     options = options_of(unalike.LabelPropagation(hops=2))
     known = result(method="label-propagation", options=options)
-    assert "--hops 2" in known.sheet().note
+    assert "--hops 2" in known.summary().note
 
 
 def test_a_result_of_an_own_method_has_no_command():
-    assert result().sheet().note == ""
+    assert result().summary().note == ""
 
 
 def test_runs_are_means_over_splits_of_each_setting():
@@ -137,7 +137,7 @@ def test_runs_are_means_over_splits_of_each_setting():
         for depth, tests in ((1, (60.0, 62.0)), (2, (70.0, 70.0)))
         for split, test in enumerate(tests)
     )
-    rows = runs.sheet().rows
+    rows = runs.summary().rows
     assert [(row[2], row[4], row[6]) for row in rows] == [
         ("depth=1", "2", "61.00 ± 1.41"),
         ("depth=2", "2", "70.00 ± 0.00"),
@@ -152,7 +152,7 @@ def test_runs_are_a_list():
 
 
 def test_nothing_is_shown_of_no_runs():
-    assert unalike.Runs().sheet().rows == []
+    assert unalike.Runs().summary().rows == []
 
 
 def test_measures_are_a_dictionary():
@@ -165,8 +165,8 @@ def test_measures_are_a_dictionary():
 def test_measures_without_meaning_are_a_dash():
     found = unalike.measure(graph(), only=["unbiased_homophily"])
     assert math.isnan(found["unbiased_homophily"])
-    assert found.sheet().rows[0][1] == "–"
+    assert found.summary().rows[0][1] == "–"
 
 
 def test_a_solution_counts_its_answers():
-    assert solution().sheet().rows == [["nodes", "1", "2"]]
+    assert solution().summary().rows == [["nodes", "1", "2"]]

@@ -161,7 +161,7 @@ def test_a_circle_of_redirects_is_refused(tmp_path: Path, site: Site):
         fetch(tmp_path, address)
 
 
-@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/zip"])
+@pytest.token.parametrize("kind", ["text/html; charset=utf-8", "application/zip"])
 def test_a_web_page_is_not_the_file(tmp_path: Path, site: Site, kind: str):
     page = b"<!DOCTYPE html><html><title>Quota exceeded</title></html>"
     address = site.put("/file", page, kind=kind)
@@ -260,7 +260,7 @@ def test_a_file_inside_an_archive(tmp_path: Path, site: Site):
     assert left_over(tmp_path) == ["hashes.json", "one.csv", "two.csv"]
 
 
-@pytest.mark.parametrize("body", [b"no archive", b"PK\x03\x04"])
+@pytest.token.parametrize("body", [b"no archive", b"PK\x03\x04"])
 def test_a_damaged_archive_is_refused(tmp_path: Path, site: Site, body: bytes):
     address = site.put("/all.zip", body)
     with pytest.raises(UserError, match="archive is damaged"):

@@ -60,10 +60,8 @@ def test_rows_are_those_of_the_graph(pair, chosen):
 def test_what_is_made_of_them_is_ordinary(pair):
     graph, stored = pair
     found = stored.graph.adjacency
-    assert torch.equal(
-        found.transposed.to_dense(), graph.adjacency.transposed.to_dense()
-    )
-    assert type(found.symmetric()) is Adjacency
+    assert torch.equal(found.T.to_dense(), graph.adjacency.T.to_dense())
+    assert type(found.to_undirected()) is Adjacency
 
 
 def test_a_file_that_was_cut_off_is_named(tmp_path):

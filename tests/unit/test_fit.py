@@ -58,7 +58,7 @@ def test_all_rows_are_needed_where_batch_norm_mixes_them():
     assert torch.equal(plan.grade.ids.sort()[0], tasks[0].valid.sort()[0])
 
 
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.token.parametrize("layers", [1, 2])
 def test_weights_choose_the_nodes_of_each_run(layers):
     tasks = tasks_of(suiting(), 3)
     plan = plan_of(LINKX(layers=layers), tasks)
@@ -93,7 +93,7 @@ def test_runs_that_share_rows_or_read_the_batch_are_graded_together():
     assert RowPlan.of(LINK().network(graph), tasks, graph, every_row=True).own is None
 
 
-@pytest.mark.parametrize("name", ["link", "linkx", "mlp", "link-concat"])
+@pytest.token.parametrize("name", ["link", "linkx", "mlp", "link-concat"])
 def test_own_rows_give_the_grades_of_shared_ones(name, monkeypatch):
     tasks = tasks_of(suiting(features="sparse"), 6)
     drops = {} if name == "link" else {"dropout": 0.0}
@@ -140,7 +140,7 @@ def nearness(scores, labels, weight):
     return 1 - (cross_entropy(scores, labels, weight).double() - 0.3).abs()
 
 
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.token.parametrize("layers", [1, 2])
 def test_scores_are_those_of_the_best_epoch(layers):
     metric = Metric("nearness", nearness, cross_entropy)
     (task,) = tasks_of(suiting(), metric=metric)
@@ -228,7 +228,7 @@ def test_a_stack_that_does_not_fit_is_halved(monkeypatch):
         torch.testing.assert_close(mine.scores, other.scores)
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("held", "words"),
     [(0, "run; choose"), (97_300_000_000, "beside other programs, which hold 97 GB;")],
 )
@@ -259,7 +259,7 @@ def test_one_run_goes_on_when_others_let_go_of_memory(monkeypatch):
     torch.testing.assert_close(method.solve(task).scores, wanted.scores)
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("wrong", "words"),
     [
         ({"epochs": 0}, "--epochs is 0; at least 1"),
@@ -295,7 +295,7 @@ def test_tables_are_drawn_like_linear_maps():
     assert SparseWeightSpec(0, 3).draw()[0].shape == (0, 3)
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     "name", [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
 )
 def test_networks_lie_side_by_side_unchanged(name):

@@ -24,7 +24,7 @@ def assert_same(found, wanted):
     assert found.directed == wanted.directed
 
 
-@pytest.mark.parametrize("name", HAND_DRAWN)
+@pytest.token.parametrize("name", HAND_DRAWN)
 def test_edges_are_counted_as_people_do(name):
     assert HAND_DRAWN[name].num_edges == EDGES[name]
 
@@ -61,7 +61,7 @@ def test_labels_beyond_the_classes():
         Graph.from_edges(*edges, num_nodes=3, labels=labels, num_classes=2)
 
 
-@pytest.mark.parametrize("name", HAND_DRAWN)
+@pytest.token.parametrize("name", HAND_DRAWN)
 def test_pyg_and_back(name):
     graph = HAND_DRAWN[name]
     if not graph.directed:
@@ -94,7 +94,7 @@ def test_sparse_features_are_dense_in_pyg():
     assert_same(Graph.from_pyg(graph.to_pyg()), graph)
 
 
-@pytest.mark.parametrize("name", HAND_DRAWN)
+@pytest.token.parametrize("name", HAND_DRAWN)
 def test_scipy_and_back(name):
     graph = HAND_DRAWN[name]
     found = Graph.from_scipy(
@@ -129,7 +129,7 @@ def test_networkx_labels_of_any_kind_and_none():
     assert (graph.num_classes, graph.num_edges, graph.directed) == (2, 3, False)
 
 
-@pytest.mark.parametrize("name", HAND_DRAWN)
+@pytest.token.parametrize("name", HAND_DRAWN)
 def test_networkx_edges(name):
     graph = HAND_DRAWN[name]
     told = (networkx.DiGraph if graph.directed else networkx.Graph)()
@@ -141,7 +141,7 @@ def test_networkx_edges(name):
     assert found.directed == graph.directed
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("features", "labels", "words"),
     [
         (2, 3, "3 adjacency rows, 2 feature rows, 3 labels"),
@@ -171,7 +171,7 @@ def test_cuts_know_where_they_came_from(name, data):
     every = st.sampled_from(range(graph.num_nodes))
     ids = torch.tensor(data.draw(st.lists(every, unique=True)), dtype=torch.int64)
     dense = graph.adjacency.to_dense()
-    rows, inside = graph.rows(ids), graph.induced(ids)
+    rows, inside = graph.rows(ids), graph.subgraph(ids)
     assert torch.equal(rows.adjacency.to_dense(), dense[ids])
     assert torch.equal(inside.adjacency.to_dense(), dense[ids][:, ids])
     for cut in (rows, inside):
@@ -182,21 +182,21 @@ def test_cuts_know_where_they_came_from(name, data):
         assert torch.equal(again.ids, ids.flip(0))
 
 
-@pytest.mark.parametrize("name", HAND_DRAWN)
+@pytest.token.parametrize("name", HAND_DRAWN)
 def test_leading_and_trailing_nodes(name):
     graph = HAND_DRAWN[name]
     for count in range(graph.num_nodes + 1):
         ids = torch.arange(graph.num_nodes)
         for cut, wanted in (
-            (graph.leading(count), ids[:count]),
-            (graph.trailing(count), ids[graph.num_nodes - count :]),
+            (graph.head(count), ids[:count]),
+            (graph.tail(count), ids[graph.num_nodes - count :]),
         ):
             assert torch.equal(cut.ids, wanted)
             assert_same(cut, graph.rows(wanted))
 
 
 def test_symmetric_makes_an_undirected_graph():
-    graph = HAND_DRAWN["directed"].symmetric()
+    graph = HAND_DRAWN["directed"].to_undirected()
     assert (graph.directed, graph.num_edges) == (False, 4)
     assert graph.adjacency.is_symmetric
-    assert graph.symmetric() is graph
+    assert graph.to_undirected() is graph

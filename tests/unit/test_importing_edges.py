@@ -85,7 +85,7 @@ def str_is_whole(name):
 
 def entries_of(stored):
     rows = stored.graph.adjacency
-    return list(zip(rows.row_of_entry.tolist(), rows.columns.tolist(), strict=True))
+    return list(zip(rows.row_indices.tolist(), rows.columns.tolist(), strict=True))
 
 
 def arrays_of(stored):

@@ -23,9 +23,9 @@ def test_a_lease_is_held_by_one_until_it_ends(shared):
     theirs = Leases(shared.engine, 60.0, WorkerId("elsewhere", 1, "x"))
     assert ours.take(["run"])
     assert not theirs.take(["run"])
-    theirs.give_back()
+    theirs.release()
     assert not theirs.take(["run"])
-    ours.give_back()
+    ours.release()
     assert theirs.take(["run"])
     assert count_active(shared.engine) == 1
 
@@ -35,11 +35,11 @@ def test_runs_are_taken_together_or_not_at_all(shared):
     theirs = Leases(shared.engine, 60.0, WorkerId("elsewhere", 1, "x"))
     assert ours.take(["first", "second"])
     assert not theirs.take(["second", "third"])
-    assert theirs.of_others() == {"first", "second"}
+    assert theirs.held_by_others() == {"first", "second"}
     assert theirs.take(["third"])
     assert count_active(shared.engine) == 3
-    ours.give_back()
-    assert ours.of_others() == {"third"}
+    ours.release()
+    assert ours.held_by_others() == {"third"}
 
 
 def test_of_many_who_ask_at_once_one_gets_the_runs(shared):
@@ -56,7 +56,7 @@ def test_of_many_who_ask_at_once_one_gets_the_runs(shared):
         for _ in range(10):
             assert sum(pool.map(ask, asking)) == 1
             for leases in asking:
-                leases.give_back()
+                leases.release()
 
 
 def test_a_lease_that_nobody_renews_runs_out(shared):
@@ -66,7 +66,7 @@ def test_a_lease_that_nobody_renews_runs_out(shared):
     time.sleep(0.1)
     assert ours.take(["run"])
     silent.renew()
-    silent.give_back()
+    silent.release()
     assert count_active(shared.engine) == 1
 
 

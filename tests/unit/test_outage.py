@@ -77,11 +77,11 @@ def test_who_is_stopped_does_not_wait_for_a_server(server, leases):
     leases.take(["run"])
     server.stop()
     try:
-        leases.let_go()
+        leases.release_quietly()
     finally:
         server.start()
     assert count_active(leases.engine) == 1
-    leases.let_go()
+    leases.release_quietly()
     assert count_active(leases.engine) == 0
 
 

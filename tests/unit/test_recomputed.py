@@ -48,7 +48,7 @@ def gradients(method, graph):
     return scores.detach(), slopes, dict(network.named_buffers())
 
 
-@pytest.mark.parametrize("layers", [1, 2, 7, 16])
+@pytest.token.parametrize("layers", [1, 2, 7, 16])
 def test_scores_gradients_and_statistics_are_the_same(method, layers, scarce):
     graph = suiting(nodes=60)
     stored = gradients(method(layers=layers), graph)
@@ -59,7 +59,7 @@ def test_scores_gradients_and_statistics_are_the_same(method, layers, scarce):
     assert len(told) == 2 * passes
 
 
-@pytest.mark.parametrize("directed", [True, False])
+@pytest.token.parametrize("directed", [True, False])
 def test_a_stack_trains_the_same(method, directed, scarce):
     tasks = tasks_of(suiting(nodes=60, directed=directed), 3)
     options = [

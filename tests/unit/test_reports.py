@@ -24,7 +24,7 @@ GRAPH = Graph.from_edges(
 )
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("cell", "deviates", "text"),
     [
         (StatisticCell(0.2312, ".23"), False, "0.23 (0.23)"),
@@ -39,7 +39,7 @@ GRAPH = Graph.from_edges(
     ],
 )
 def test_a_cell_marks_what_the_printed_digits_cannot_explain(cell, deviates, text):
-    assert cell.deviates is deviates
+    assert cell.differs is deviates
     assert cell.text == text
 
 
@@ -58,7 +58,7 @@ def test_every_format_holds_every_cell():
     }
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.token.parametrize("name", TABLES)
 def test_every_table_has_its_printed_numbers(name):
     for line in read_published(name):
         assert line["dataset"]
@@ -99,8 +99,8 @@ def test_words_say_that_edges_are_independent_of_labels():
     assert "independent" in interpret("adjusted_homophily", {"adjusted_homophily": 0.0})
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.token.parametrize("suffix", ["png", "svg", "pdf"])
+@pytest.token.parametrize("name", FIGURES)
 def test_figures_are_written_and_always_the_same(name, suffix, tmp_path, monkeypatch):
     monkeypatch.setattr("unalike.reports.paper_figures.GRAPHS", 2)
     for place in ("one", "two"):

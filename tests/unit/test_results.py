@@ -65,7 +65,7 @@ def test_many_keys_are_asked_for_at_once(results):
 
 def test_a_failure_is_forgotten_when_the_run_succeeds(results):
     row = row_of()
-    results.note_failures([row], "too large")
+    results.store_failures([row], "too large")
     assert results.failed([row["key"]]) == {row["key"]: "too large"}
     assert results.settled([row["key"]]) == {row["key"]}
     results.store([row])
@@ -132,7 +132,7 @@ def test_a_setting_is_told_and_told_again():
     assert setting.words() == "lr=0.5 hidden=8 metric=accuracy"
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("lines", "packed"),
     [
         (b"", bytes),
@@ -164,7 +164,7 @@ def test_curves_are_packed_and_unpacked(pairs):
     assert decompress_curves(compress_curves(curves)) == curves
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("url", "told"),
     [
         ("results.db", "names no database; write sqlite:///results.db"),

@@ -71,7 +71,7 @@ def rows_with(degrees):
     return Adjacency(starts, columns, max(degrees))
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("degrees", "parts", "wanted"),
     [
         # 9 entries and 2 parts: candidates 4 and 8, the last is dropped.
@@ -105,14 +105,14 @@ def test_an_epoch_of_the_paper_is_one_range_that_holds_other_rows_too():
     assert found == set(pairwise(bounds))
 
 
-@pytest.mark.parametrize("settings", [{"size": 0}, {"parts": 0}])
+@pytest.token.parametrize("settings", [{"size": 0}, {"parts": 0}])
 def test_impossible_settings_are_refused(settings):
     with pytest.raises(UserError):
         RowSampler(**settings)
 
 
-@pytest.mark.parametrize("weights", [None, torch.tensor([1.0, 4.0])])
-@pytest.mark.parametrize("method", [LINK, LINKX, MLP])
+@pytest.token.parametrize("weights", [None, torch.tensor([1.0, 4.0])])
+@pytest.token.parametrize("method", [LINK, LINKX, MLP])
 def test_one_batch_of_all_rows_is_the_full_batch(method, weights):
     """Where no batch norm and no dropout looks at the order of rows."""
     (task,) = tasks_of(suiting())
@@ -142,8 +142,8 @@ def test_the_loss_of_an_epoch_is_that_of_all_its_nodes():
     assert losses[1] == pytest.approx(losses[0], rel=1e-6)
 
 
-@pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
-@pytest.mark.parametrize("style", ["shuffled", "paper"])
+@pytest.token.parametrize("tables", SPARSE_OPTIMIZERS)
+@pytest.token.parametrize("style", ["shuffled", "paper"])
 def test_all_ways_learn(style, tables):
     (task,) = tasks_of(suiting())
     batching = RowSampler(size=30, style=style, tables=tables)
@@ -153,7 +153,7 @@ def test_all_ways_learn(style, tables):
     assert solution.scores.isfinite().all()
 
 
-@pytest.mark.parametrize("graph", ["first node alone", "loops", "no edges"])
+@pytest.token.parametrize("graph", ["first node alone", "loops", "no edges"])
 def test_odd_graphs_train_by_rows(graph):
     (task,) = tasks_of(HAND_DRAWN[graph])
     method = LINKX(hidden=4, batching=RowSampler(size=2), training=Training(epochs=2))
@@ -203,7 +203,7 @@ def nearness(scores, labels, weight):
     return 1 - (cross_entropy(scores, labels, weight).double() - 0.3).abs()
 
 
-@pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
+@pytest.token.parametrize("tables", SPARSE_OPTIMIZERS)
 def test_scores_are_those_of_the_best_epoch(tables):
     metric = Metric("nearness", nearness, cross_entropy)
     (task,) = tasks_of(suiting(), metric=metric)
@@ -219,7 +219,7 @@ def test_scores_are_those_of_the_best_epoch(tables):
     assert torch.equal(whole.scores, solved(best).scores)
 
 
-@pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
+@pytest.token.parametrize("tables", SPARSE_OPTIMIZERS)
 def test_weights_that_lie_in_files_learn_the_same(tables, monkeypatch, tmp_path):
     (task,) = tasks_of(suiting())
     training = Training(epochs=4)

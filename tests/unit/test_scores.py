@@ -84,7 +84,7 @@ def test_settings_that_lack_a_split_do_not_count(results):
 
 
 def test_errors_are_told(results):
-    results.note_failures([row_of(0, hidden=4)], "Traceback\nMemoryError: too large")
+    results.store_failures([row_of(0, hidden=4)], "Traceback\nMemoryError: too large")
     (why,) = results_table(TABLE, [row()], results, SelectionOptions()).missing.values()
     assert why == "failed: MemoryError: too large"
 

@@ -51,7 +51,7 @@ def test_the_page_its_assets_and_its_data_are_served(site):
     assert ask(site, f"/data/{mark}.js")[0] == 200
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     "path",
     ["/data/none.js", "/../live.py", "/assets/../../live.py", "/%2e%2e/live.py"],
 )
@@ -86,7 +86,7 @@ def test_a_port_that_is_taken_is_a_users_mistake(site, results):
         make_server(LiveSite(SiteData(results)), *site.server_address)
 
 
-@pytest.mark.parametrize(
+@pytest.token.parametrize(
     ("host", "inside"),
     [
         ("127.0.0.1", True),

@@ -73,7 +73,7 @@ def test_a_busy_column_does_not_share():
     assert balanced_bounds(torch.tensor([90, 1, 1, 1, 1, 6]), 2) == [0, 1, 6]
 
 
-@pytest.mark.parametrize("parts", [0, 4])
+@pytest.token.parametrize("parts", [0, 4])
 def test_impossible_numbers_of_shards_are_refused(parts):
     with pytest.raises(UserError, match="3 columns cannot be divided among"):
         balanced_bounds(torch.ones(3).long(), parts)
@@ -130,12 +130,12 @@ def test_shards_can_be_divided_anew(stored, tmp_path):
 def test_a_shard_alone_cannot_be_looked_at_from_the_other_side(stored, tmp_path):
     made = shard_graph(stored, 2, tmp_path / "two").graph
     for look in (
-        lambda: made.adjacency.transposed,
-        lambda: made.adjacency.symmetric(),
-        lambda: made.induced(torch.arange(3)),
+        lambda: made.adjacency.T,
+        lambda: made.adjacency.to_undirected(),
+        lambda: made.subgraph(torch.arange(3)),
         lambda: made.adjacency @ torch.ones(90, 2),
         lambda: made.num_loops,
-        lambda: shard_columns(made, World(1, 2)).adjacency.transposed,
+        lambda: shard_columns(made, World(1, 2)).adjacency.T,
         lambda: LINK(directions="both").prepare(made),
     ):
         with pytest.raises(UserError, match="columns of this graph are divided"):

@@ -21,7 +21,7 @@ def elsewhere(tmp_path, monkeypatch):
 def cuts(monkeypatch):
     """The subgraphs that are cut out, as they are."""
     made = []
-    induced = Graph.induced
+    induced = Graph.subgraph
 
     def noted(graph, ids, part=None):
         made.append(ids)
@@ -38,8 +38,8 @@ def solved(kind, at_once=1):
     return method.solve(task)
 
 
-@pytest.mark.parametrize("kind", [GCN, H2GCN])
-@pytest.mark.parametrize(
+@pytest.token.parametrize("kind", [GCN, H2GCN])
+@pytest.token.parametrize(
     ("share", "number"), [("GRAPH_SHARE", 0.0), ("LEAST_SHARE", 9.0)]
 )
 def test_without_room_the_same_is_cut_in_every_epoch(

@@ -10,7 +10,7 @@ from unalike.data.metrics import ACCURACY
 def test_only_train_and_valid_labels_are_shown():
     graph = suiting(nodes=60)
     (split,) = random_splits(graph.labels, count=1)
-    task = Task.hide(graph, split, ACCURACY, seed=5)
+    task = Task.from_split(graph, split, ACCURACY, seed=5)
     shown = torch.cat([split.train, split.valid])
     assert torch.equal(task.graph.labels[shown], graph.labels[shown])
     assert (task.graph.labels[split.test] == -1).all()

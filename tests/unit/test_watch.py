@@ -43,7 +43,7 @@ def test_what_a_stack_waits_for_is_told(agenda, results):
 
 def test_looks_at_a_slow_database_are_few(agenda, url, monkeypatch):
     looks = []
-    best_so_far = ResultsDatabase.best_so_far
+    best_so_far = ResultsDatabase.best_message
 
     def slow(results):
         looks.append(time.monotonic())

@@ -33,7 +33,7 @@ class Candidate:
     method: Method
 
     @cached_property
-    def words(self) -> str:
+    def command_words(self) -> str:
         """The method as the command line has it: its name and unusual options."""
         usual = options_of(type(self.method)())
         told = [name_of(self.method)]
@@ -43,19 +43,19 @@ class Candidate:
         return " ".join(told)
 
     @property
-    def sees_edges(self) -> bool:
+    def uses_edges(self) -> bool:
         """Do its answers depend on edges?"""
         return not isinstance(self.method, MLP)
 
     @property
-    def sees_features(self) -> bool:
+    def uses_features(self) -> bool:
         """Do its answers depend on features?"""
         return not isinstance(self.method, LINK | LabelPropagation)
 
     @property
     def sees_both(self) -> bool:
         """Do its answers depend on both?"""
-        return self.sees_edges and self.sees_features
+        return self.uses_edges and self.uses_features
 
     @property
     def needs_features(self) -> bool:

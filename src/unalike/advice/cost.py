@@ -39,7 +39,7 @@ def cost(trial: Trial, sample: Graph, whole: Graph, device: str = "cpu") -> Cost
     usual = options_of(method).get("epochs")
     times = usual / trial.epochs if usual and trial.epochs else 1.0
     more_nodes = whole.num_nodes / max(1, sample.num_nodes)
-    larger = size_ratio(whole, sample) if trial.probe.sees_edges else more_nodes
+    larger = size_ratio(whole, sample) if trial.probe.uses_edges else more_nodes
     bytes_ = graph_nbytes(whole) + working_bytes(method, sample) * more_nodes
     fits = bytes_ < free_memory(torch.device(device))
     return Cost(
@@ -62,5 +62,5 @@ def working_bytes(method: Method, graph: Graph) -> int:
 
 def size_ratio(whole: Graph, sample: Graph) -> float:
     """By how much the whole graph exceeds the sample in nodes and entries."""
-    sizes = [graph.num_nodes + graph.adjacency.num_entries for graph in (whole, sample)]
+    sizes = [graph.num_nodes + graph.adjacency.nnz for graph in (whole, sample)]
     return sizes[0] / max(1, sizes[1])

@@ -74,17 +74,17 @@ CandidateFilter = Callable[[Candidate], bool]
 def best(trials: Sequence[Trial], sight: CandidateFilter) -> Trial | None:
     """The best trial of the probes that see something."""
     seen = [trial for trial in trials if sight(trial.probe)]
-    return max(seen, key=lambda trial: trial.expected, default=None)
+    return max(seen, key=lambda trial: trial.mean_score, default=None)
 
 
 def features_alone(probe: Candidate) -> bool:
     """Does it see features and no edges?"""
-    return not probe.sees_edges
+    return not probe.uses_edges
 
 
 def edges_alone(probe: Candidate) -> bool:
     """Does it see edges and no features?"""
-    return not probe.sees_features
+    return not probe.uses_features
 
 
 def reason(trial: Trial, trials: Sequence[Trial]) -> str:
@@ -93,7 +93,7 @@ def reason(trial: Trial, trials: Sequence[Trial]) -> str:
     for sight, whose in ((features_alone, "features"), (edges_alone, "edges")):
         rival = best(trials, sight)
         if rival is not None and not sight(trial.probe):
-            told.append(f"{trial.lead(rival):+.1f} against {whose} alone")
+            told.append(f"{trial.advantage_over(rival):+.1f} against {whose} alone")
     return "; ".join(told)
 
 
@@ -108,7 +108,7 @@ def graph_findings(
     """What the trials say about a graph with or without features, in sentences."""
     top = best(trials, lambda probe: True)
     assert top is not None
-    if top.expected - constant < MIN_GAIN:
+    if top.mean_score - constant < MIN_GAIN:
         return [
             f"Nothing that was tried beats the most frequent answer ({constant:.1f}): "
             "neither features nor edges tell the class."
@@ -128,19 +128,19 @@ def gain_finding(
     joint = best(trials, lambda probe: not without(probe))
     if alone is None or joint is None:
         return []
-    lead = joint.lead(alone)
-    told = f"{alone.probe.words} {alone.expected:.1f}, {joint.probe.words}"
+    lead = joint.advantage_over(alone)
+    told = f"{alone.probe.command_words} {alone.mean_score:.1f}, {joint.probe.command_words}"
     if lead < MIN_GAIN and not any(trial.probe.sees_both for trial in trials):
         # Each alone says nothing of what they are worth together.
         return []
     if lead < MIN_GAIN:
         return [
             f"The {extra} add nothing to the {base} that could be seen "
-            f"({told} {joint.expected:.1f})."
+            f"({told} {joint.mean_score:.1f})."
         ]
     return [
         f"The {extra} add {lead:.1f} points to the {base} "
-        f"({told} {joint.expected:.1f})."
+        f"({told} {joint.mean_score:.1f})."
     ]
 
 
@@ -154,12 +154,12 @@ def hop_finding(trials: Sequence[Trial]) -> list[str]:
     if not {1, 2} <= set(spread):
         return []
     near, far = spread[1], spread[2]
-    if abs(far.lead(near)) < MIN_GAIN:
+    if abs(far.advantage_over(near)) < MIN_GAIN:
         return []
-    nearer = "one step" if near.lead(far) > 0 else "two steps"
+    nearer = "one step" if near.advantage_over(far) > 0 else "two steps"
     return [
         f"Labels agree better {nearer} away: spreading them gives "
-        f"{near.expected:.1f} by one hop and {far.expected:.1f} by two."
+        f"{near.mean_score:.1f} by one hop and {far.mean_score:.1f} by two."
     ]
 
 
@@ -192,7 +192,7 @@ class Recommendation:
     @property
     def words(self) -> str:
         """The method as the command line has it, in batches where it must be."""
-        return f"{self.trial.probe.words} {self.cost.batching}".rstrip()
+        return f"{self.trial.probe.command_words} {self.cost.batching}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def advise(
     trials, left_out = run_trials(
         part.graph, attempted, Deadline.within(seconds), progress
     )
-    constant = mean(draw.constant for draw in dealt)
+    constant = mean(draw.majority_baseline for draw in dealt)
     return Advice(
         ranking=[
             Recommendation(
@@ -247,7 +247,7 @@ def advise(
         verdicts=graph_findings(trials, constant, features=graph.num_features > 0),
         measures=found,
         constant=constant,
-        judges=sum(len(draw.judges) for draw in dealt),
+        judges=sum(len(draw.score_ids) for draw in dealt),
         sampled=None if part.whole else part.graph.num_nodes,
         left_out=left_out,
     )
@@ -290,22 +290,22 @@ def run_trials(
     found: dict[Candidate, Trial] = {}
 
     def ask(probe: Candidate, epochs: int | None, until: Deadline) -> None:
-        progress.advance(1, probe.words)
+        progress.advance(1, probe.command_words)
         trial = attempted(probe, epochs=epochs, deadline=until)
         found.update({} if trial is None else {probe: trial})
 
-    briefly = deadline.part(SHORT_TRIAL_SHARE)
+    briefly = deadline.fraction(SHORT_TRIAL_SHARE)
     for probe in applicable(BASELINES, graph):
         ask(probe, SHORT_EPOCHS, deadline)
     contenders = applicable(order_candidates(found, directed=graph.directed), graph)
     for probe in contenders:
-        ask(probe, SHORT_EPOCHS, briefly.part(CANDIDATE_TIME_SHARE))
+        ask(probe, SHORT_EPOCHS, briefly.fraction(CANDIDATE_TIME_SHARE))
     for trial in select_finalists(ranked(found.values())):
         ask(trial.probe, None, deadline)
     if not found:
         raise UserError("The time is too short to try anything; give more seconds.")
     asked = [*applicable(BASELINES, graph), *contenders]
-    return ranked(found.values()), [p.words for p in asked if p not in found]
+    return ranked(found.values()), [p.command_words for p in asked if p not in found]
 
 
 def order_candidates(
@@ -313,19 +313,21 @@ def order_candidates(
 ) -> list[Candidate]:
     """The contenders, those first that are akin to what did well."""
     both_ways = DIRECTED if directed else []
-    if {GCN_CANDIDATE, LINKX_CANDIDATE} <= set(found) and found[GCN_CANDIDATE].lead(
-        found[LINKX_CANDIDATE]
-    ) > 0:
+    if {GCN_CANDIDATE, LINKX_CANDIDATE} <= set(found) and found[
+        GCN_CANDIDATE
+    ].advantage_over(found[LINKX_CANDIDATE]) > 0:
         return [*MIXED_EGO, *SEPARATE_EGO, *both_ways]
     return [*both_ways, *SEPARATE_EGO, *MIXED_EGO]
 
 
 def ranked(trials: Iterable[Trial]) -> list[Trial]:
     """The best first."""
-    return sorted(trials, key=lambda trial: -trial.expected)
+    return sorted(trials, key=lambda trial: -trial.mean_score)
 
 
 def select_finalists(trials: Sequence[Trial]) -> list[Trial]:
     """The best of those that were cut short."""
-    near = [trial for trial in trials if trials[0].lead(trial) <= FINALIST_MARGIN]
+    near = [
+        trial for trial in trials if trials[0].advantage_over(trial) <= FINALIST_MARGIN
+    ]
     return [trial for trial in near if trial.epochs is not None][:FINALISTS]

@@ -52,19 +52,19 @@ class Deadline:
         """Seconds until then; below 0 when it is over."""
         return self.end - time.perf_counter()
 
-    def part(self, share: float) -> Deadline:
+    def fraction(self, share: float) -> Deadline:
         """A deadline that comes when a share of the time left is over."""
         return Deadline.within(share * self.left)
 
     def stage(self, what: str, total: int | float | None, unit: str) -> None:
         self.began, self.total, self.done = time.perf_counter(), total, 0.0
-        self._look()
+        self._check()
 
     def advance(self, amount: int | float, note: str = "") -> None:
         self.done += amount
-        self._look()
+        self._check()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = time.perf_counter()
         spent = now - self.began
         foreseen = now
@@ -121,17 +121,17 @@ def sample_graph(
     Rows of the drawn nodes are whole, those of their neighbours need not be: methods
     are judged by drawn nodes only.
     """
-    if graph.num_nodes <= most.nodes and graph.adjacency.num_entries <= most.entries:
+    if graph.num_nodes <= most.nodes and graph.adjacency.nnz <= most.entries:
         return SampledGraph(graph, split, whole=True)
     chance = torch.Generator().manual_seed(seed)
     known = torch.cat([split.train, split.valid])
     known = known[torch.randperm(len(known), generator=chance)]
     drawn, nodes = draw_with_neighbours(graph, known, chance, most)
-    cut = replace(graph.induced(nodes), parent_ids=None)
-    while cut.adjacency.num_entries > most.entries and len(drawn) > 1:
+    cut = replace(graph.subgraph(nodes), node_ids=None)
+    while cut.adjacency.nnz > most.entries and len(drawn) > 1:
         half = drawn[: len(drawn) // 2]
         drawn, nodes = draw_with_neighbours(graph, half, chance, most)
-        cut = replace(graph.induced(nodes), parent_ids=None)
+        cut = replace(graph.subgraph(nodes), node_ids=None)
     train = positions_in(split.train, nodes, graph.num_nodes)
     judges = drawn[torch.isin(drawn, split.valid)]
     valid = positions_in(judges, nodes, graph.num_nodes)
@@ -146,7 +146,7 @@ def draw_with_neighbours(
     entries = graph.adjacency.degrees[known].cumsum(0)
     fitting = int((entries <= most.entries // 4).sum())
     drawn = known[: max(1, min(fitting, most.nodes // 4))]
-    around = graph.adjacency.rows(drawn).columns.long().unique()
+    around = graph.adjacency.select_rows(drawn).indices.long().unique()
     others = around[~torch.isin(around, drawn)]
     spare = torch.randperm(len(others), generator=chance)[: most.nodes - len(drawn)]
     return drawn, torch.cat([drawn, others[spare]]).sort().values
@@ -177,18 +177,18 @@ class Fold:
     """A task that hides its judges, and the answers they judge by."""
 
     task: Task
-    judges: Ids
-    answers: Ids
+    score_ids: Ids
+    score_labels: Ids
 
     def grade(self, solution: Solution) -> float:
         """The percentage that a solution reaches with the judges."""
-        metric, weight = self.task.metric, torch.ones(len(self.judges))
+        metric, weight = self.task.metric, torch.ones(len(self.score_ids))
         return 100 * float(
-            metric.grade(solution.scores[self.judges], self.answers, weight)
+            metric.score(solution.scores[self.score_ids], self.score_labels, weight)
         )
 
     @property
-    def constant(self) -> float:
+    def majority_baseline(self) -> float:
         """The percentage of always giving the most frequent answer."""
         labels = self.task.graph.labels
         usual = labels[self.task.train].bincount(minlength=self.task.graph.num_classes)
@@ -221,7 +221,7 @@ def make_folds(
             train, valid = stratified_split(graph, known, share, chance)
         halves = stratified_split(graph, valid, HALF, chance)
         for stop, judges in (halves, halves[::-1]):
-            task = Task.hide(graph, Split(train, stop, judges), metric, seed)
+            task = Task.from_split(graph, Split(train, stop, judges), metric, seed)
             found.append(Fold(task, judges, graph.labels[judges]))
         seed += 1
     return [
@@ -232,7 +232,7 @@ def make_folds(
 def num_folds(graph: Graph, num_valid: float, most: TrialLimits) -> int:
     """How many draws it takes to judge by enough nodes, in bounded time."""
     by_nodes = int(SCORING_NODES / max(1.0, HALF * num_valid))
-    by_work = most.entries // max(1, graph.adjacency.num_entries)
+    by_work = most.entries // max(1, graph.adjacency.nnz)
     return max(1, min(by_nodes, by_work, most.draws))
 
 
@@ -254,8 +254,8 @@ def is_gradable(draw: Fold) -> bool:
     """Can its judges, and those who choose the epoch, grade anything?"""
     task, labels = draw.task, draw.task.graph.labels
     flat = torch.zeros(len(task.valid), task.graph.num_classes)
-    chosen = task.metric.grade(flat, labels[task.valid], torch.ones(len(task.valid)))
-    return bool(chosen.isfinite()) and draw.constant == draw.constant
+    chosen = task.metric.score(flat, labels[task.valid], torch.ones(len(task.valid)))
+    return bool(chosen.isfinite()) and draw.majority_baseline == draw.majority_baseline
 
 
 def raise_too_few_labels(metric: Metric) -> list[Fold]:
@@ -285,24 +285,24 @@ class Trial:
     """None where nothing is trained."""
 
     @property
-    def expected(self) -> float:
+    def mean_score(self) -> float:
         """The mean grade."""
         return mean(self.grades)
 
     @property
-    def spread(self) -> float | None:
+    def std(self) -> float | None:
         """The deviation between draws."""
         return stdev(self.grades) if len(self.grades) > 1 else None
 
     @property
-    def doubt(self) -> float | None:
+    def two_standard_errors(self) -> float | None:
         """Points that the mean may be off by: two standard errors."""
-        spread = self.spread
+        spread = self.std
         return None if spread is None else 2 * spread / len(self.grades) ** 0.5
 
-    def lead(self, other: Trial) -> float:
+    def advantage_over(self, other: Trial) -> float:
         """By how many points it is better on average."""
-        return self.expected - other.expected
+        return self.mean_score - other.mean_score
 
 
 def run_trial(
@@ -320,7 +320,7 @@ def run_trial(
     wanted = usual if epochs is None or usual is None else min(epochs, usual)
     method = probe.method
     if wanted != usual:
-        method = with_options(method, {"epochs": wanted}, probe.words)
+        method = with_options(method, {"epochs": wanted}, probe.command_words)
     began = time.perf_counter()
     try:
         solutions = method.solve_all(

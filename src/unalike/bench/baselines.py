@@ -54,11 +54,11 @@ def pyg_linkx_edges(graph: Graph, hidden: int, layers: int = 1) -> ModelAndEdges
 def pyg_linkx_csr(graph: Graph, hidden: int, layers: int = 1) -> ModelAndEdges:
     """PyTorch Geometric's LINKX on a torch CSR matrix."""
     rows = graph.adjacency
-    ones = torch.ones(rows.num_entries, device=rows.columns.device)
+    ones = torch.ones(rows.nnz, device=rows.indices.device)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse")
         csr = torch.sparse_csr_tensor(
-            rows.starts, rows.columns.long(), ones, rows.shape
+            rows.indptr, rows.indices.long(), ones, rows.shape
         )
     return _pyg(graph, hidden, layers), (csr,)
 
@@ -115,8 +115,8 @@ def _pyg(graph: Graph, hidden: int, layers: int) -> nn.Module:
 
 def _coo(graph: Graph) -> Tensor:
     rows = graph.adjacency
-    ends = torch.stack([rows.row_of_entry, rows.columns.long()])
-    ones = torch.ones(rows.num_entries, device=ends.device)
+    ends = torch.stack([rows.row_indices, rows.indices.long()])
+    ones = torch.ones(rows.nnz, device=ends.device)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse")
         return torch.sparse_coo_tensor(ends, ones, rows.shape, is_coalesced=True)
@@ -144,7 +144,7 @@ def edge_index(graph: Graph) -> tuple[Tensor, ...]:
 def bare_edge_index(graph: Graph) -> tuple[Tensor, ...]:
     """The ends of every edge, for layers that weigh them by themselves."""
     rows = graph.adjacency
-    return (torch.stack([rows.row_of_entry, rows.columns.long()]),)
+    return (torch.stack([rows.row_indices, rows.indices.long()]),)
 
 
 def csr(graph: Graph) -> tuple[Tensor, ...]:
@@ -328,7 +328,7 @@ class PyGBaseline:
     layers: int = 2
     heads: int | None = None
     """Heads that share the hidden width, where a method has them."""
-    forms: dict[str, Form] = field(default_factory=lambda: dict(FORMS))
+    edge_formats: dict[str, Form] = field(default_factory=lambda: dict(FORMS))
 
     def options(self, hidden: int) -> dict[str, Any]:
         """What our method is made with."""
@@ -344,7 +344,9 @@ class PyGBaseline:
 
 METHOD_BASELINES = {
     "gcn": PyGBaseline(PyGGCN),
-    "gat": PyGBaseline(GATRival, heads=4, forms={"PyG on edge_index": bare_edge_index}),
+    "gat": PyGBaseline(
+        GATRival, heads=4, edge_formats={"PyG on edge_index": bare_edge_index}
+    ),
     "mixhop": PyGBaseline(MixHopRival),
     "appnp": PyGBaseline(APPNPRival),
     "gpr-gnn": PyGBaseline(GPRRival),

@@ -62,7 +62,8 @@ class EngineEpoch:
         """A run for each split, ready for its first epoch."""
         graph = method.prepare(graph)
         tasks = [
-            Task.hide(graph, split, ACCURACY, seed) for seed, split in enumerate(splits)
+            Task.from_split(graph, split, ACCURACY, seed)
+            for seed, split in enumerate(splits)
         ]
         shown = merged_labels(tasks)
         runs = [FitSpec(method.network, task, method.training) for task in tasks]
@@ -74,7 +75,7 @@ class EngineEpoch:
         """A step, then the validation grade, as `fit` takes them."""
         return FullBatchEpochs(self.state, self.plan, ACCURACY, self.plan.rows).advance
 
-    def sparse_part(self) -> Epoch:
+    def sparse_step(self) -> Epoch:
         """The gather of the rows, and the gather of the gradient with its step."""
         stack, plan = self.state.stack, self.plan
         weights = stack.tables["edges"]
@@ -87,7 +88,7 @@ class EngineEpoch:
 
         def part() -> None:
             plan.rows.adjacency @ table
-            kernels.spmm_adamw(weights, plan.learn.adjacency.transposed, slope, step)
+            kernels.spmm_adamw(weights, plan.learn.adjacency.T, slope, step)
 
         return part
 
@@ -96,8 +97,8 @@ class EngineEpoch:
         weights = self.state.stack.tables["edges"]
         rows, learn = self.plan.rows.adjacency, self.plan.learn.adjacency
         width = weights.now[0].numel()
-        gathered = (rows.num_entries + learn.num_entries) * (
-            width * weights.to_gather.element_size() + rows.columns.element_size()
+        gathered = (rows.nnz + learn.nnz) * (
+            width * weights.to_gather.element_size() + rows.indices.element_size()
         )
         written = rows.num_rows * width * 4
         state = weights.now.numel() * (6 * 4 + (2 if weights.half is not None else 0))
@@ -177,9 +178,7 @@ class EpochBenchmark(ABC):
     progress: Progress = NO_PROGRESS
 
     @abstractmethod
-    def contenders(
-        self, graph: Graph, split: Split, hidden: int
-    ) -> list[BenchmarkCase]:
+    def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
         """Everybody who takes part at some width."""
 
     def stacked(self, graph: Graph, splits: Sequence[Split]) -> list[dict[str, Any]]:
@@ -191,7 +190,7 @@ class EpochBenchmark(ABC):
         everybody = [
             contender
             for hidden in self.hidden or (self.usual_hidden,)
-            for contender in self.contenders(graph, split, hidden)
+            for contender in self.cases(graph, split, hidden)
         ]
         self.progress.stage("epochs", len(everybody), "contenders")
         copy = bandwidth(self.device)
@@ -203,7 +202,7 @@ class EpochBenchmark(ABC):
             self.progress.advance(1, told)
         return {
             "nodes": graph.num_nodes,
-            "entries": graph.adjacency.num_entries,
+            "entries": graph.adjacency.nnz,
             "features": graph.num_features,
             "copy_gb_per_second": copy / 1e9,
             "epochs": [{**row, **relative_to_fastest(row, rows)} for row in rows],
@@ -227,7 +226,7 @@ class EpochBenchmark(ABC):
         row = {"ms": 1e3 * taken, "gib": peak_gib(self.device, before)}
         if ours is None:
             return row
-        part = median_seconds(ours.sparse_part(), self.device, self.repeats)
+        part = median_seconds(ours.sparse_step(), self.device, self.repeats)
         floor = ours.sparse_bytes() / copy
         return {**row, "sparse_ms": 1e3 * part, "sparse_floor_ms": 1e3 * floor}
 
@@ -277,9 +276,7 @@ class LinkxBenchmark(EpochBenchmark):
     stack_hidden: int = 64
     """Width of LINKX in stacks."""
 
-    def contenders(
-        self, graph: Graph, split: Split, hidden: int
-    ) -> list[BenchmarkCase]:
+    def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
         peers = [
             BenchmarkCase(
                 method="linkx",
@@ -317,7 +314,9 @@ class LinkxBenchmark(EpochBenchmark):
                 found.append(BenchmarkCase("linkx", hidden, what, make, ours=True))
         return found
 
-    def stacked(self, graph: Graph, splits: Sequence[Split]) -> list[dict[str, Any]]:
+    def time_stacks(
+        self, graph: Graph, splits: Sequence[Split]
+    ) -> list[dict[str, Any]]:
         self.progress.stage("stacks", len(self.stacks), "stacks")
         rows = []
         for runs in self.stacks:
@@ -359,9 +358,7 @@ class MethodsBenchmark(EpochBenchmark):
     usual_hidden = 64
     usual_graph = "arxiv-year-twin"
 
-    def contenders(
-        self, graph: Graph, split: Split, hidden: int
-    ) -> list[BenchmarkCase]:
+    def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
         there = {
             name: rival for name, rival in METHOD_BASELINES.items() if name in METHODS
         }
@@ -405,7 +402,7 @@ class MethodsBenchmark(EpochBenchmark):
                 ),
                 ours=False,
             )
-            for what, form in rival.forms.items()
+            for what, form in rival.edge_formats.items()
         ]
 
     def _ours(

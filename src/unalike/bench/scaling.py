@@ -56,7 +56,7 @@ class ScalingBenchmark:
                 told = self._measure(stored, processes, folder / str(processes))
                 measured += rows_of(base, self.shapes, processes, told)
                 self.progress.advance(1, f"{processes} processes")
-        return self._tell(measured)
+        return self._report(measured)
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
@@ -72,7 +72,7 @@ class ScalingBenchmark:
             raise UserError(f"{processes} processes could not be measured.")
         return json.loads(response_path(asked).read_text("utf-8"))
 
-    def _tell(self, measured: list[Measured]) -> dict[str, Any]:
+    def _report(self, measured: list[Measured]) -> dict[str, Any]:
         loads = [one.load for one in measured]
         seconds = TimeModel.fit(loads, [one.seconds for one in measured])
         largest = max(measured, key=lambda one: one.load.hidden)
@@ -87,7 +87,7 @@ class ScalingBenchmark:
             "cores": num_cores(),
             "measured": [
                 {
-                    **one.told(alone[one.shape]),
+                    **one.to_dict(alone[one.shape]),
                     "model_seconds": seconds.seconds(one.load),
                     "model_peak_bytes": memory.peak(one.load),
                 }
@@ -121,7 +121,7 @@ class Measured:
     def shape(self) -> tuple[int, int]:
         return self.load.hidden, self.load.rows
 
-    def told(self, alone: Measured) -> dict[str, Any]:
+    def to_dict(self, alone: Measured) -> dict[str, Any]:
         """What is told of it, beside the smallest number of processes."""
         return {
             "processes": self.load.processes,
@@ -168,7 +168,7 @@ def workload_of(source: GraphSource) -> Workload:
     graph, split = source.prepared(), source.splits()[0]
     return Workload(
         nodes=graph.num_nodes,
-        entries=graph.adjacency.num_entries,
+        entries=graph.adjacency.nnz,
         features=graph.num_features,
         train=len(split.train),
         valid=len(split.valid),

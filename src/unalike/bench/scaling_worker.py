@@ -52,7 +52,7 @@ class ScalingWorker:
             batching=RowSampler(size=rows),
         )
         whole = source.prepared()
-        task = Task.hide(whole, source.splits()[0], source.metric, 0)
+        task = Task.from_split(whole, source.splits()[0], source.metric, 0)
         own = shard_columns(whole, World.here())
         task = replace(task, graph=replace(own, labels=task.graph.labels))
         run = FitSpec(method.network, task, method.training, method.batching)
@@ -75,7 +75,7 @@ class ScalingWorker:
     def step_traffic(self, rows: int) -> int:
         """Bytes that this process is sent in the step of one batch."""
         traffic = self.state.stack.world.traffic
-        batch = self.task.graph.rows(self.task.train[:rows])
+        batch = self.task.graph.select_rows(self.task.train[:rows])
         before = traffic.received
         self.state.stack.products(batch)
         return traffic.received - before
@@ -89,7 +89,7 @@ class ScalingWorker:
         """What is held of every node, whoever looks after its column."""
         task, graph = self.task, self.task.graph
         rows = graph.adjacency
-        parts = (rows.starts, rows.loads, graph.labels, task.train, task.valid)
+        parts = (rows.indptr, rows.global_degrees, graph.labels, task.train, task.valid)
         scores = 4 * graph.num_nodes * graph.num_classes
         return scores + sum(part.nbytes for part in parts)
 

@@ -33,25 +33,31 @@ from unalike.reports.text_table import Column
 def recommendation_columns(ranked: Sequence[Recommendation]) -> list[Column]:
     """Each method with what to expect of it, what it costs, and why."""
     return [
-        Column("", [str(place) for place in range(1, len(ranked) + 1)], right=True),
+        Column(
+            "", [str(place) for place in range(1, len(ranked) + 1)], align_right=True
+        ),
         Column("method", [each.words for each in ranked]),
         Column("expected", [expected(each) for each in ranked]),
         Column(
-            "time", [format_duration(each.cost.seconds) for each in ranked], right=True
+            "time",
+            [format_duration(each.cost.seconds) for each in ranked],
+            align_right=True,
         ),
         Column(
             "memory",
             [format_memory(each.cost.megabytes) for each in ranked],
-            right=True,
+            align_right=True,
         ),
-        Column("why", [each.reason for each in ranked], wraps=True),
+        Column("why", [each.reason for each in ranked], wrap=True),
     ]
 
 
 def expected(each: Recommendation) -> str:
     """The grade to expect, and how far draws were apart."""
-    spread = each.trial.spread
-    return f"{each.trial.expected:.1f}" + ("" if spread is None else f" ± {spread:.1f}")
+    spread = each.trial.std
+    return f"{each.trial.mean_score:.1f}" + (
+        "" if spread is None else f" ± {spread:.1f}"
+    )
 
 
 # `unalike advise`: which method to try on a graph, and why.
@@ -96,7 +102,7 @@ def command(
     if not seconds > 0:
         raise UserError(f"--seconds is {seconds:g}; it must be above 0.")
     view = DatasetOptions(metric=metric, both_ways=both_ways)
-    source = view.of(find(graph, data))
+    source = view.apply(find(graph, data))
     with progress_bar() as bar:
         advice = advise(
             source,
@@ -109,7 +115,7 @@ def command(
     print_notes(source.remarks())
     flags = shlex.join(
         word
-        for name, value in view.changes.items()
+        for name, value in view.overrides.items()
         for word in ([f"--{name.replace('_', '-')}"] + [value] * (value is not True))
     )
     lead = " ".join(filter(None, ["unalike train", shlex.quote(graph), flags]))
@@ -135,7 +141,7 @@ def print_advice(
     hidden = len(advice.ranking) - MAX_SHOWN
     if hidden > 0 and not every:
         OUT.print(f"and {hidden} more; `--every` shows them.")
-    if doubt := advice.ranking[0].trial.doubt:
+    if doubt := advice.ranking[0].trial.two_standard_errors:
         OUT.print(f"A lead of less than {doubt:.1f} points may be chance.")
     if advice.left_out:
         left_out = ", ".join(advice.left_out)
@@ -178,9 +184,9 @@ def document(source: GraphSource, advice: Advice, lead: str) -> dict[str, Any]:
         "ranking": [
             {
                 "method": each.words,
-                "expected": each.trial.expected,
-                "spread": each.trial.spread,
-                "doubt": each.trial.doubt,
+                "expected": each.trial.mean_score,
+                "spread": each.trial.std,
+                "doubt": each.trial.two_standard_errors,
                 "epochs_tried": each.trial.epochs,
                 "seconds": each.cost.seconds,
                 "memory_mb": each.cost.megabytes,

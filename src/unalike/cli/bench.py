@@ -83,7 +83,7 @@ class EpochOptions:
     device: str = "auto"
     """cpu, cuda, or auto: a GPU where there is one."""
 
-    def answer(self, wish: BenchRequest) -> BenchReport:
+    def run(self, wish: BenchRequest) -> BenchReport:
         """Time epochs, ours beside those of others."""
         chosen = best_device() if self.device == "auto" else self.device
         bench = BENCHES[wish.what](
@@ -115,7 +115,7 @@ class ScalingOptions:
     """Train nodes in a batch."""
     cluster: Cluster = field(default_factory=Cluster)
 
-    def answer(self, wish: BenchRequest) -> BenchReport:
+    def run(self, wish: BenchRequest) -> BenchReport:
         """Measure, fit and predict."""
         bench = ScalingBenchmark(
             processes=self.processes,
@@ -178,7 +178,7 @@ def command(
     kinds: dict[str, EpochOptions | ScalingOptions] = dict.fromkeys(BENCHES, peers)
     asked = lookup({**kinds, "scale": scale}, what, "bench")
     with progress_bar() as bar:
-        told = asked.answer(
+        told = asked.run(
             BenchRequest(
                 what=what,
                 graph=graph,

@@ -123,7 +123,7 @@ def summary(place: Path, collection: Collection, stored: StoredGraph) -> dict[st
     keys = ("num_nodes", "num_edges", "num_features", "num_classes", "class_names")
     return {
         "folder": str(stored.folder),
-        **{key: stored.about[key] for key in keys},
+        **{key: stored.metadata[key] for key in keys},
         "unlabelled": int((stored.array("labels") < 0).sum()),
         "collection": str(place),
         "counts": collection.about["counts"],

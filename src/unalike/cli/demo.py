@@ -74,7 +74,7 @@ def write_tables(graph: Graph, out: Path) -> tuple[Path, Path]:
     """The graph as a user would bring it: string ids, an edge list, a node table."""
     out.mkdir(parents=True, exist_ok=True)
     names = pa.array([f"user-{node:05d}" for node in range(graph.num_nodes)])
-    ends = (graph.adjacency.row_of_entry, graph.adjacency.columns)
+    ends = (graph.adjacency.row_indices, graph.adjacency.indices)
     edges = {
         end: names.take(pa.array(ids.numpy()))
         for end, ids in zip(("source", "target"), ends, strict=True)
@@ -123,7 +123,7 @@ def compare(stored: StoredGraph, progress: Progress) -> dict[str, dict[str, Any]
 
 
 def _count(stored: StoredGraph) -> str:
-    told = stored.about
+    told = stored.metadata
     return (
         f"{told['num_nodes']:,} nodes, {told['num_edges']:,} edges, "
         f"{told['num_features']} features, {told['num_classes']} classes"

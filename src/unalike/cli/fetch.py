@@ -60,24 +60,24 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
     root = dataset.root
     files = [fetch_file(file, root, progress=progress) for file in dataset.files]
     remove_archives(dataset.files, root)
-    stored = dataset.stored(half=half, progress=progress)
+    stored = dataset.load_or_convert(half=half, progress=progress)
     check(dataset, stored)
     return {
         "name": dataset.name,
         "files": [describe(file) for file in files],
         "stored": str(stored.folder),
-        "num_nodes": stored.about["num_nodes"],
-        "num_edges": stored.about["num_edges"],
-        "num_features": stored.about["num_features"],
-        "num_classes": stored.about["num_classes"],
-        "splits": stored.about["provenance"]["splits"],
-        "remarks": stored.about["provenance"]["remarks"],
+        "num_nodes": stored.metadata["num_nodes"],
+        "num_edges": stored.metadata["num_edges"],
+        "num_features": stored.metadata["num_features"],
+        "num_classes": stored.metadata["num_classes"],
+        "splits": stored.metadata["provenance"]["splits"],
+        "remarks": stored.metadata["provenance"]["remarks"],
     }
 
 
 def check(dataset: Dataset, stored: StoredGraph) -> None:
     """Compare a converted graph with what its files are known to hold."""
-    if differences := dataset.differences(stored.about):
+    if differences := dataset.count_mismatches(stored.metadata):
         raise UserError(
             f"{dataset.name} was fetched, but it is not the known graph: "
             f"{', '.join(differences)}."

@@ -92,7 +92,7 @@ def command(
     with progress_bar() as bar:
         summary = import_graph(edges, nodes, out=out, options=options, progress=bar)
     if json:
-        print_json(summary.about())
+        print_json(summary.to_dict())
         return
     for note in summary.notes:
         OUT.print(f"note: {note}", markup=False)
@@ -104,7 +104,7 @@ def command(
 
 def verify_import(folder: Path, *, json: bool) -> None:
     """Verify a stored graph and say so."""
-    about = verify_graph(folder).about
+    about = verify_graph(folder).metadata
     counts = {"folder": str(folder), "arrays": len(about["arrays"]), "intact": True}
     if json:
         print_json(counts)

@@ -29,7 +29,7 @@ def twins(data: Path | None) -> Rows:
     from unalike.datasets.registry import describe_twin
     from unalike.datasets.twins import TWINS
 
-    return [describe_twin(twin.at(data)) for twin in TWINS.values()]
+    return [describe_twin(twin.with_root(data)) for twin in TWINS.values()]
 
 
 def methods(data: Path | None) -> Rows:
@@ -100,7 +100,7 @@ def metrics(data: Path | None) -> Rows:
     from unalike.data.metrics import METRICS
 
     return [
-        {"name": name, "what": first_line(metric.grade)}
+        {"name": name, "what": first_line(metric.score)}
         for name, metric in METRICS.items()
     ]
 
@@ -224,7 +224,7 @@ def print_rows(
         values = [row[key] for row in rows]
         right = not any(isinstance(value, str | dict) for value in values)
         cells = [cell(value) for value in values]
-        shown.append(Column(heading, cells, right=right, wraps=key in PROSE))
+        shown.append(Column(heading, cells, align_right=right, wrap=key in PROSE))
     print_columns(shown, spare=spare)
 
 

@@ -47,16 +47,16 @@ class Collected:
     rows: list[dict[str, Any]] = field(default_factory=list)
     reasons: list[dict[str, Any]] = field(default_factory=list)
 
-    def take(self, piece: ScoredBatch, model: Model | None, most: int) -> None:
+    def add_batch(self, piece: ScoredBatch, model: Model | None, most: int) -> None:
         """Note a piece: its first nodes and, given the model, why they score so."""
         self.nodes += len(piece.names)
         room = max(0, most - len(self.rows))
-        self.rows += to_record_batch(piece.names, piece.found)[:room].to_pylist()
+        self.rows += to_record_batch(piece.names, piece.prediction)[:room].to_pylist()
         if model is None or not room:
             return
         model.check_row_wise("be explained")
         assert piece.prepared is not None
-        some = piece.prepared.leading(min(room, len(piece.names)))
+        some = piece.prepared.head(min(room, len(piece.names)))
         names = piece.names[:room].to_pylist()
         for name, why in zip(names, explained(model, some), strict=True):
             told = asdict(why)
@@ -121,9 +121,9 @@ def command(
             open_files.enter_context(open_score_file(out)) if out is not None else None
         )
         for piece in pieces:
-            told.take(piece, loaded if explain else None, len(ids) or SHOWN)
+            told.add_batch(piece, loaded if explain else None, len(ids) or SHOWN)
             if add is not None:
-                add(to_record_batch(piece.names, piece.found))
+                add(to_record_batch(piece.names, piece.prediction))
     counts = {"nodes": told.nodes, **counts, "seconds": time.perf_counter() - began}
     show(told, counts, out, json=json)
 
@@ -132,10 +132,10 @@ def counts_of(new: NewNodeTables) -> dict[str, Any]:
     """What the tables of new nodes held."""
     edges = new.edges
     return {
-        "edges": edges.num_joined,
+        "edges": edges.num_edges_kept,
         "unknown_neighbours": edges.num_unknown,
-        "edges_without_new_nodes": edges.num_aside,
-        "nodes_without_neighbours": new.num_alone,
+        "edges_without_new_nodes": edges.num_edges_ignored,
+        "nodes_without_neighbours": new.num_isolated,
     }
 
 

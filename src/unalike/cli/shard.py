@@ -40,9 +40,9 @@ def command(
     shards = [
         {
             "columns": [begin, end],
-            "edges": made.about["arrays"][f"shard{place}_columns"]["shape"][0],
+            "edges": made.metadata["arrays"][f"shard{place}_columns"]["shape"][0],
         }
-        for place, (begin, end) in enumerate(pairwise(made.about["bounds"]))
+        for place, (begin, end) in enumerate(pairwise(made.metadata["bounds"]))
     ]
     if json:
         print_json({"folder": str(out), "shards": shards})

@@ -83,10 +83,10 @@ def command(
     if jobs < 1:
         raise UserError(f"--jobs is {jobs}; at least 1 is needed.")
     told = parse_overrides(options)
-    found = [recipe.setting_all(told) for recipe in find_recipes(recipes)]
+    found = [recipe.with_overrides(told) for recipe in find_recipes(recipes)]
     order = SweepRequest(
-        recipes=[recipe.on(on) for recipe in found] if on else found,
-        chosen=chosen_by(only),
+        recipes=[recipe.on_datasets(on) for recipe in found] if on else found,
+        config_filter=chosen_by(only),
         variant=variant,
         quoted=quoted,
         seed=seed,
@@ -182,7 +182,7 @@ def column(heading: str, rows: Sequence[dict[str, Any]]) -> Column:
         value if words else "?" if value is None else f"{value:,.0f}"
         for value in values
     ]
-    return Column(heading.replace("_", " "), cells, right=not words, wraps=words)
+    return Column(heading.replace("_", " "), cells, align_right=not words, wrap=words)
 
 
 def run_search(

@@ -74,7 +74,7 @@ def command(
             report = TABLES[table](data=data, progress=progress)
     print_notes(report.remarks)
     if json:
-        print_json({"table": table, **report.document()})
+        print_json({"table": table, **report.to_json()})
         return
     if report.missing:
         print_notes([missing_note(report)])
@@ -86,7 +86,7 @@ def rows_of(table: PaperTable, on: tuple[str, ...]) -> list[Recipe]:
     recipes = table.recipes()
     if not on:
         return recipes
-    return [recipe.on(on) for recipe in recipes if recipe.method]
+    return [recipe.on_datasets(on) for recipe in recipes if recipe.method]
 
 
 def print_explanations(found: list[dict[str, Any]], *, json: bool) -> None:
@@ -131,7 +131,7 @@ def show_rich(report: ResultTable) -> None:
     OUT.print(f"{report.title}: {report.legend}.\n", soft_wrap=True)
     print_columns(
         [
-            Column(heading, column, right=place > 0)
+            Column(heading, column, align_right=place > 0)
             for place, (heading, column) in enumerate(
                 zip(report.headings, cells, strict=True)
             )

@@ -107,7 +107,7 @@ def command(
         progress_bar(silent=not world.leads) as bar,
     ):
         sitting = train_splits(
-            view.of(find(dataset, data)),
+            view.apply(find(dataset, data)),
             method,
             splits=parse_splits(splits),
             seed=seed,

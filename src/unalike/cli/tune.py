@@ -67,7 +67,7 @@ def command(
     kept = nullcontext() if results is None else ResultsDatabase.open(results, one_note)
     with progress_bar() as bar, kept as database:
         found = tune(
-            DatasetOptions(metric=metric).of(find(dataset, data)),
+            DatasetOptions(metric=metric).apply(find(dataset, data)),
             base,
             trials=trials,
             splits=parse_splits(splits),

@@ -64,86 +64,86 @@ class Adjacency(CSRMatrix):
             rows.eliminate_zeros()
         keep = weighted and bool((rows.data != 1).any())
         return cls(
-            starts=torch.from_numpy(rows.indptr.astype(np.int64, copy=False)),
-            columns=torch.from_numpy(
+            indptr=torch.from_numpy(rows.indptr.astype(np.int64, copy=False)),
+            indices=torch.from_numpy(
                 rows.indices.astype(index_dtype(rows.shape[1]), copy=False)
             ),
-            width=rows.shape[1],
+            num_cols=rows.shape[1],
             values=torch.from_numpy(rows.data.astype(np.float32)) if keep else None,
         )
 
     @property
     def num_rows(self) -> int:
-        return len(self.starts) - 1
+        return len(self.indptr) - 1
 
     @property
-    def num_entries(self) -> int:
-        return len(self.columns)
+    def nnz(self) -> int:
+        return len(self.indices)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return (self.num_rows, self.width)
+        return (self.num_rows, self.num_cols)
 
     @cached_property
-    def row_of_entry(self) -> Int[Tensor, " edges"]:
+    def row_indices(self) -> Int[Tensor, " edges"]:
         """The row each entry stands in."""
-        rows = torch.arange(self.num_rows, device=self.columns.device)
+        rows = torch.arange(self.num_rows, device=self.indices.device)
         return rows.repeat_interleave(self.degrees)
 
     @property
-    def transposed(self) -> Adjacency:
+    def T(self) -> Adjacency:
         """The same entries with rows and columns exchanged; itself if symmetric."""
-        return self if self._mirror is None else self._mirror
+        return self if self._transpose is None else self._transpose
 
     @cached_property
-    def _mirror(self) -> Adjacency | None:
+    def _transpose(self) -> Adjacency | None:
         # Rows that held themselves would live until the collector came round.
         mirror = Adjacency(*transpose(self))
         return None if self._equals(mirror) else mirror
 
     @cached_property
-    def weight_of_columns(self) -> Float[Tensor, " columns"]:
+    def column_sums(self) -> Float[Tensor, " columns"]:
         """The sum of each column: the weight of the edges that enter a node."""
-        ones = torch.ones(self.num_rows, 1, device=self.columns.device)
-        return (self.transposed @ ones)[:, 0]
+        ones = torch.ones(self.num_rows, 1, device=self.indices.device)
+        return (self.T @ ones)[:, 0]
 
     @cached_property
-    def weight_of_loops(self) -> Float[Tensor, " rows"]:
+    def diagonal(self) -> Float[Tensor, " rows"]:
         """The value of each node's edge to itself, 0 where there is none."""
         return diagonal(self)
 
     @cached_property
     def two_hop(self) -> Adjacency:
         """Nodes two steps away that are not one step away; mostly a node itself too."""
-        if self.columns.is_cuda:
-            return self.home.two_hop.to(self.columns.device)
-        found = two_hop(self.to_scipy().astype(bool), index_dtype(self.width))
+        if self.indices.is_cuda:
+            return self.cpu_copy.two_hop.to(self.indices.device)
+        found = two_hop(self.to_scipy().astype(bool), index_dtype(self.num_cols))
         starts, columns = map(torch.from_numpy, found)
-        beyond = Adjacency(starts, columns, self.width)
+        beyond = Adjacency(starts, columns, self.num_cols)
         if self.is_symmetric:
             # Then so are its two hops, which may be too many to be transposed.
-            vars(beyond)["transposed"] = beyond
+            beyond._known_symmetric()
         return beyond
 
     @property
     def is_symmetric(self) -> bool:
         """Is every entry there both ways, with the same value?"""
-        return self._mirror is None
+        return self._transpose is None
 
     def _known_symmetric(self, known: bool = True) -> Adjacency:
         """These rows, which need not be compared with their mirror image if known."""
         if known:
-            vars(self)["_mirror"] = None
+            vars(self)["_transpose"] = None
         return self
 
     @property
     def _is_known_symmetric(self) -> bool:
-        return "_mirror" in vars(self) and self.is_symmetric
+        return "_transpose" in vars(self) and self.is_symmetric
 
     def _equals(self, other: Adjacency) -> bool:
-        if self.shape != other.shape or not torch.equal(self.columns, other.columns):
+        if self.shape != other.shape or not torch.equal(self.indices, other.indices):
             return False
-        same = torch.equal(self.starts, other.starts)
+        same = torch.equal(self.indptr, other.indptr)
         if self.values is None or other.values is None:
             return same
         return same and torch.equal(self.values, other.values)
@@ -156,29 +156,33 @@ class Adjacency(CSRMatrix):
 
         return SpMM.apply(self, dense)
 
-    def rows(self, ids: Ids) -> Adjacency:
+    def select_rows(self, ids: Ids) -> Adjacency:
         """Some rows, in the order of `ids`, with all their columns."""
         return Adjacency(*select_rows(self, ids))
 
     def __getitem__(self, chosen: Ids | slice) -> Adjacency:
         """Some rows; those of a slice share the memory of these."""
         if not isinstance(chosen, slice):
-            return self.rows(chosen)
+            return self.select_rows(chosen)
         first, last, step = chosen.indices(self.num_rows)
         if step != 1:
             wanted = range(self.num_rows)[chosen]
-            return self.rows(torch.tensor(wanted, device=self.starts.device).long())
-        starts = self.starts[first : max(first, last) + 1]
+            return self.select_rows(
+                torch.tensor(wanted, device=self.indptr.device).long()
+            )
+        starts = self.indptr[first : max(first, last) + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
         values = None if self.values is None else self.values[entries]
-        return Adjacency(starts - starts[0], self.columns[entries], self.width, values)
+        return Adjacency(
+            starts - starts[0], self.indices[entries], self.num_cols, values
+        )
 
-    def induced(self, ids: Ids, part: Ids | None = None) -> Adjacency:
+    def subgraph(self, ids: Ids, part: Ids | None = None) -> Adjacency:
         """The entries between distinct `ids`, or of like parts of them, renumbered."""
         cut = subgraph(self, ids, part)
         return Adjacency(*cut)._known_symmetric(self._is_known_symmetric)
 
-    def symmetric(self) -> Adjacency:
+    def to_undirected(self) -> Adjacency:
         """Every entry and its mirror image; where both have a weight, the larger."""
         rows = self.to_scipy()
         if self.values is not None:
@@ -189,7 +193,7 @@ class Adjacency(CSRMatrix):
         weighted = self.values is not None
         return Adjacency.from_scipy(both, weighted=weighted)._known_symmetric()
 
-    def beside(self, other: Adjacency) -> Adjacency:
+    def hstack(self, other: Adjacency) -> Adjacency:
         """Both matrices as one, the columns of `other` after these."""
         both = scipy.sparse.hstack([self.to_scipy(), other.to_scipy()], format="csr")
         weighted = self.values is not None or other.values is not None
@@ -197,7 +201,7 @@ class Adjacency(CSRMatrix):
 
     def to(self, device: torch.device | str) -> Adjacency:
         """The same rows on another device."""
-        if self.columns.device == torch.device(device):
+        if self.indices.device == torch.device(device):
             return self
         moved = self._copy(lambda part: part.to(device))
         vars(moved)["origin"] = ref(self)
@@ -209,11 +213,13 @@ class Adjacency(CSRMatrix):
 
     def _copy(self, copied: Callable[[Tensor], Tensor]) -> Adjacency:
         values = None if self.values is None else copied(self.values)
-        copy = Adjacency(copied(self.starts), copied(self.columns), self.width, values)
+        copy = Adjacency(
+            copied(self.indptr), copied(self.indices), self.num_cols, values
+        )
         return copy._known_symmetric(self._is_known_symmetric)
 
     @property
-    def home(self) -> Adjacency:
+    def cpu_copy(self) -> Adjacency:
         """The same rows where they came from, as long as those are in use.
 
         What is worked out there serves every device, and every copy on it.
@@ -224,12 +230,10 @@ class Adjacency(CSRMatrix):
     def to_scipy(self) -> scipy.sparse.csr_array:
         """A scipy matrix over the same memory; int8 ones where there are no values."""
         values = (
-            np.ones(self.num_entries, np.int8)
-            if self.values is None
-            else _numpy(self.values)
+            np.ones(self.nnz, np.int8) if self.values is None else _numpy(self.values)
         )
         rows = scipy.sparse.csr_array(
-            (values, _numpy(self.columns), _numpy(self.starts)), shape=self.shape
+            (values, _numpy(self.indices), _numpy(self.indptr)), shape=self.shape
         )
         rows.has_canonical_format = True
         return rows

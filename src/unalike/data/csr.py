@@ -26,9 +26,9 @@ from unalike.parallel import num_threads
 class CSRArrays(NamedTuple):
     """The arrays of sparse rows, as a kernel makes them."""
 
-    starts: Int[Tensor, " rows_and_one"]
-    columns: Int[Tensor, " edges"]
-    width: int
+    indptr: Int[Tensor, " rows_and_one"]
+    indices: Int[Tensor, " edges"]
+    num_cols: int
     values: Float[Tensor, " edges"] | None
 
 
@@ -36,44 +36,44 @@ class CSRArrays(NamedTuple):
 class CSRMatrix(ABC):
     """Row i holds columns[starts[i]:starts[i + 1]], ascending and without repeats."""
 
-    starts: Int[Tensor, " rows_and_one"]
-    columns: Int[Tensor, " edges"]
-    width: int
+    indptr: Int[Tensor, " rows_and_one"]
+    indices: Int[Tensor, " edges"]
+    num_cols: int
     values: Float[Tensor, " edges"] | None = None
     """A weight for each entry; None means that all of them are 1."""
 
     @property
     @abstractmethod
-    def transposed(self) -> CSRMatrix:
+    def T(self) -> CSRMatrix:
         """The same entries with rows and columns exchanged."""
 
     @cached_property
     def degrees(self) -> Int[Tensor, " rows"]:
         """Entries in each row."""
-        return self.starts[1:] - self.starts[:-1]
+        return self.indptr[1:] - self.indptr[:-1]
 
     @property
-    def num_columns(self) -> int:
+    def num_cols_global(self) -> int:
         """Columns of the whole matrix, some of which others may hold."""
-        return self.width
+        return self.num_cols
 
     @property
-    def held(self) -> range:
+    def local_cols(self) -> range:
         """Those of them that are here."""
-        return range(self.width)
+        return range(self.num_cols)
 
     @property
-    def loads(self) -> Int[Tensor, " rows"]:
+    def global_degrees(self) -> Int[Tensor, " rows"]:
         """Entries in each row of the whole matrix."""
         return self.degrees
 
     @cached_property
-    def flows(self) -> dict[Any, Any]:
+    def cache(self) -> dict[Any, Any]:
         """A place for what was propagated along these entries once and for all."""
         return {}
 
     @cached_property
-    def longest_first(self) -> Int[Tensor, " rows"]:
+    def rows_by_length(self) -> Int[Tensor, " rows"]:
         """The rows by falling length, so that the longest are not begun last."""
         return self.degrees.argsort(descending=True, stable=True).int()
 
@@ -93,7 +93,7 @@ def row_bounds(
 
 def slice_columns(rows: CSRMatrix, held: range) -> CSRArrays:
     """The entries in a range of columns, which count from its beginning."""
-    starts, columns = rows.starts.numpy(), rows.columns.numpy()
+    starts, columns = rows.indptr.numpy(), rows.indices.numpy()
     first, begins = _count_in_range(starts, columns, held.start, held.stop)
     found = np.empty(begins[-1], columns.dtype)
     _copy(found, begins, columns, first)
@@ -155,10 +155,10 @@ def balanced_bounds(counts: Int[Tensor, " columns"], parts: int) -> list[int]:
 
 def select_rows_cpu(rows: CSRMatrix, ids: Int[Tensor, " ids"]) -> CSRArrays:
     """Some rows, in the order of `ids`: their starts, columns and values."""
-    first, starts = row_bounds(rows.starts, ids)
+    first, starts = row_bounds(rows.indptr, ids)
     values = None if rows.values is None else _copied_rows(rows.values, first, starts)
-    columns = _copied_rows(rows.columns, first, starts)
-    return CSRArrays(starts, columns, rows.width, values)
+    columns = _copied_rows(rows.indices, first, starts)
+    return CSRArrays(starts, columns, rows.num_cols, values)
 
 
 def _copied_rows(
@@ -182,11 +182,11 @@ def subgraph_cpu(
     rows: CSRMatrix, ids: Int[Tensor, " ids"], part: Int[Tensor, " ids"] | None = None
 ) -> CSRArrays:
     """The entries between distinct `ids`, or of like parts of them, renumbered."""
-    columns, chosen, size = rows.columns.numpy(), ids.numpy(), len(ids)
-    place = np.full(rows.width, -1, columns.dtype)
+    columns, chosen, size = rows.indices.numpy(), ids.numpy(), len(ids)
+    place = np.full(rows.num_cols, -1, columns.dtype)
     place[chosen] = np.arange(size, dtype=columns.dtype)
     weights = np.empty(0, np.float32) if rows.values is None else rows.values.numpy()
-    bounds = (rows.starts[ids].numpy(), rows.starts[ids + 1].numpy())
+    bounds = (rows.indptr[ids].numpy(), rows.indptr[ids + 1].numpy())
     apart = np.empty(0, np.int64) if part is None else part.numpy()
     starts, found, kept = _subgraph_loop(*bounds, columns, weights, place, apart)
     if (chosen[1:] < chosen[:-1]).any():
@@ -229,14 +229,14 @@ def _sort_rows(starts, columns, weights):
 
 def diagonal(rows: CSRMatrix) -> Float[Tensor, " rows"]:
     """What each row holds on the diagonal; 0 where it holds nothing there."""
-    return (_diagonal_cuda if rows.columns.is_cuda else _diagonal_cpu)(rows)
+    return (_diagonal_cuda if rows.indices.is_cuda else _diagonal_cpu)(rows)
 
 
 def _diagonal_cpu(rows: CSRMatrix) -> Float[Tensor, " rows"]:
     values = torch.empty(0) if rows.values is None else rows.values
-    found = torch.zeros(len(rows.starts) - 1)
+    found = torch.zeros(len(rows.indptr) - 1)
     _find_diagonal(
-        rows.starts.numpy(), rows.columns.numpy(), values.float().numpy(), found.numpy()
+        rows.indptr.numpy(), rows.indices.numpy(), values.float().numpy(), found.numpy()
     )
     return found
 
@@ -251,10 +251,10 @@ def _find_diagonal(starts, columns, values, found):
 
 def _diagonal_cuda(rows: CSRMatrix) -> Float[Tensor, " rows"]:
     """Nothing here waits for the card."""
-    count, entries = len(rows.starts) - 1, len(rows.columns)
-    numbers = torch.arange(count, device=rows.columns.device)
+    count, entries = len(rows.indptr) - 1, len(rows.indices)
+    numbers = torch.arange(count, device=rows.indices.device)
     row = numbers.repeat_interleave(rows.degrees, output_size=entries)
-    on = (rows.columns == row).float()
+    on = (rows.indices == row).float()
     values = on if rows.values is None else on * rows.values
     return torch.zeros(count, device=on.device).index_add_(0, row, values)
 
@@ -264,11 +264,11 @@ def _diagonal_cuda(rows: CSRMatrix) -> Float[Tensor, " rows"]:
 
 def select_rows_torch(rows: CSRMatrix, ids: Int[Tensor, " ids"]) -> CSRArrays:
     """Some rows, in the order of `ids`: their starts, columns and values."""
-    first, starts = row_bounds(rows.starts, ids)
+    first, starts = row_bounds(rows.indptr, ids)
     shift = (first - starts[:-1]).repeat_interleave(starts.diff())
     entries = shift + torch.arange(len(shift), device=ids.device)
     values = None if rows.values is None else rows.values[entries]
-    return CSRArrays(starts, rows.columns[entries], rows.width, values)
+    return CSRArrays(starts, rows.indices[entries], rows.num_cols, values)
 
 
 def subgraph_torch(
@@ -276,13 +276,13 @@ def subgraph_torch(
 ) -> CSRArrays:
     """The entries between distinct `ids`, or of like parts of them, renumbered."""
     size, device = len(ids), ids.device
-    place = torch.full((rows.width,), -1, dtype=torch.int64, device=device)
+    place = torch.full((rows.num_cols,), -1, dtype=torch.int64, device=device)
     place[ids] = torch.arange(size, device=device)
     lengths = rows.degrees[ids]
     row = torch.arange(size, device=device).repeat_interleave(lengths)
-    shift = rows.starts[ids] - (lengths.cumsum(0) - lengths)
+    shift = rows.indptr[ids] - (lengths.cumsum(0) - lengths)
     entry = shift[row] + torch.arange(len(row), device=device)
-    column = place[rows.columns[entry].long()]
+    column = place[rows.indices[entry].long()]
     inside = column >= 0
     if part is not None:
         inside &= part[row] == part[column]
@@ -291,7 +291,7 @@ def subgraph_torch(
     starts = torch.zeros(size + 1, dtype=torch.int64, device=device)
     torch.cumsum(row.bincount(minlength=size), 0, out=starts[1:])
     values = None if rows.values is None else rows.values[entry[order]]
-    return CSRArrays(starts, column[order].to(rows.columns.dtype), size, values)
+    return CSRArrays(starts, column[order].to(rows.indices.dtype), size, values)
 
 
 # Transposition: the entries of sparse rows by their columns, with nothing compared.
@@ -302,9 +302,9 @@ def transpose(rows: CSRMatrix) -> CSRArrays:
 
     Entries of a column remain in the order of their rows.
     """
-    count = len(rows.starts) - 1
+    count = len(rows.indptr) - 1
     kind = torch.int32 if count <= torch.iinfo(torch.int32).max else torch.int64
-    return (_transpose_cuda if rows.columns.is_cuda else _transpose_cpu)(
+    return (_transpose_cuda if rows.indices.is_cuda else _transpose_cpu)(
         rows, count, kind
     )
 
@@ -312,14 +312,14 @@ def transpose(rows: CSRMatrix) -> CSRArrays:
 def _transpose_cpu(rows: CSRMatrix, count: int, kind: torch.dtype) -> CSRArrays:
     none = torch.empty(0)
     values = none if rows.values is None else rows.values
-    starts = torch.zeros(rows.width + 1, dtype=torch.int64)
-    columns = torch.empty(len(rows.columns), dtype=kind)
+    starts = torch.zeros(rows.num_cols + 1, dtype=torch.int64)
+    columns = torch.empty(len(rows.indices), dtype=kind)
     moved = torch.empty_like(values)
     threads = numba.config.NUMBA_NUM_THREADS
-    _count(rows.columns.numpy(), starts.numpy(), threads)
+    _count(rows.indices.numpy(), starts.numpy(), threads)
     _place(
-        rows.starts.numpy(),
-        rows.columns.numpy(),
+        rows.indptr.numpy(),
+        rows.indices.numpy(),
         values.numpy(),
         starts.numpy(),
         columns.numpy(),
@@ -361,11 +361,11 @@ def _place(starts, columns, values, begins, rows, moved, threads):
 
 
 def _transpose_cuda(rows: CSRMatrix, count: int, kind: torch.dtype) -> CSRArrays:
-    order = rows.columns.sort(stable=True)[1]
+    order = rows.indices.sort(stable=True)[1]
     numbers = torch.arange(count, dtype=kind, device=order.device)
     row_of_entry = numbers.repeat_interleave(rows.degrees, output_size=len(order))
-    starts = torch.zeros(rows.width + 1, dtype=torch.int64, device=order.device)
-    torch.cumsum(rows.columns.bincount(minlength=rows.width), 0, out=starts[1:])
+    starts = torch.zeros(rows.num_cols + 1, dtype=torch.int64, device=order.device)
+    torch.cumsum(rows.indices.bincount(minlength=rows.num_cols), 0, out=starts[1:])
     values = None if rows.values is None else rows.values[order]
     return CSRArrays(starts, row_of_entry[order], count, values)
 
@@ -499,5 +499,5 @@ def subgraph(
     rows: CSRMatrix, ids: Int[Tensor, " ids"], part: Int[Tensor, " ids"] | None = None
 ) -> CSRArrays:
     """The entries between distinct `ids`, renumbered; only inside a part, if given."""
-    induce = subgraph_torch if rows.columns.is_cuda else subgraph_cpu
+    induce = subgraph_torch if rows.indices.is_cuda else subgraph_cpu
     return induce(rows, ids, part)

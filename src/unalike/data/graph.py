@@ -78,25 +78,25 @@ class GraphSummary(Displayable):
     @cached_property
     def num_loops(self) -> int:
         """Nodes that point at themselves."""
-        return int(self.adjacency.weight_of_loops.count_nonzero())
+        return int(self.adjacency.diagonal.count_nonzero())
 
     @property
     def num_edges(self) -> int:
         """Edges as people count them: an undirected one counts once."""
-        stored = self.adjacency.num_entries
+        stored = self.adjacency.nnz
         return stored if self.directed else (stored + self.num_loops) // 2
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{count} {what}" for what, count in self._counts().items())
         return f"Graph({parts})"
 
-    def sheet(self) -> SummaryTable:
+    def summary(self) -> SummaryTable:
         counts = self._counts()
         sizes = [] if self.num_classes > MAX_CLASSES_SHOWN else [self._class_sizes()]
         return SummaryTable("Graph", [*counts], [[*counts.values()]], below=sizes)
 
     def _counts(self) -> dict[str, str]:
-        stored = self.adjacency.num_entries
+        stored = self.adjacency.nnz
         kind = "directed edges" if self.directed else "undirected edges"
         edges = (
             (kind, self.num_edges) if stored <= MAX_COUNTED_NNZ else ("entries", stored)
@@ -133,7 +133,7 @@ class Graph(GraphSummary):
     """The class of each node; -1 where it is unknown."""
     num_classes: int
     directed: bool
-    parent_ids: Ids | None = None
+    node_ids: Ids | None = None
     """For a batch: the place of its nodes in the graph it was cut from."""
 
     def __post_init__(self) -> None:
@@ -192,7 +192,7 @@ class Graph(GraphSummary):
         """A graph from pairs of ids; repeats merge, undirected pairs are mirrored."""
         rows = Adjacency.from_edges(source, target, shape=(num_nodes, num_nodes))
         return cls.build(
-            rows if directed else rows.symmetric(),
+            rows if directed else rows.to_undirected(),
             features=features,
             labels=labels,
             num_classes=num_classes,
@@ -271,11 +271,11 @@ class Graph(GraphSummary):
         """PyTorch Geometric's `Data`: every entry is an edge, features are dense."""
         from torch_geometric.data import Data
 
-        columns, weight = self.adjacency.columns.long(), self.adjacency.values
+        columns, weight = self.adjacency.indices.long(), self.adjacency.values
         return Data(
             x=self.features.to_dense(),
             y=self.labels,
-            edge_index=torch.stack([self.adjacency.row_of_entry, columns]),
+            edge_index=torch.stack([self.adjacency.row_indices, columns]),
             num_nodes=self.num_nodes,
             **({} if weight is None else {"edge_weight": weight}),
         )
@@ -283,45 +283,45 @@ class Graph(GraphSummary):
     @cached_property
     def ids(self) -> Ids:
         """The place of each node in the graph this one was cut from, or in itself."""
-        if self.parent_ids is not None:
-            return self.parent_ids
+        if self.node_ids is not None:
+            return self.node_ids
         return torch.arange(self.num_nodes, device=self.labels.device)
 
-    def rows(self, ids: Ids) -> Graph:
+    def select_rows(self, ids: Ids) -> Graph:
         """Some nodes with all their edges, to known and unknown ends alike."""
-        return self._cut(ids, self.adjacency.rows(ids))
+        return self._select(ids, self.adjacency.select_rows(ids))
 
-    def induced(self, ids: Ids, part: Ids | None = None) -> Graph:
+    def subgraph(self, ids: Ids, part: Ids | None = None) -> Graph:
         """Some nodes with the edges among them, or among those of like parts."""
-        return self._cut(ids, self.adjacency.induced(ids, part))
+        return self._select(ids, self.adjacency.subgraph(ids, part))
 
-    def leading(self, count: int) -> Graph:
+    def head(self, count: int) -> Graph:
         """The first nodes with all their edges, in the same memory."""
         return self._slice(slice(0, count))
 
-    def trailing(self, count: int) -> Graph:
+    def tail(self, count: int) -> Graph:
         """The last nodes with all their edges, in the same memory."""
         return self._slice(slice(self.num_nodes - count, self.num_nodes))
 
     def _slice(self, nodes: slice) -> Graph:
         if nodes == slice(0, self.num_nodes):
             return self
-        return self._cut(nodes, self.adjacency[nodes])
+        return self._select(nodes, self.adjacency[nodes])
 
-    def _cut(self, nodes: Ids | slice, adjacency: Adjacency) -> Graph:
+    def _select(self, nodes: Ids | slice, adjacency: Adjacency) -> Graph:
         return replace(
             self,
             adjacency=adjacency,
             features=select_features(self.features, nodes),
             labels=self.labels[nodes],
-            parent_ids=self.ids[nodes],
+            node_ids=self.ids[nodes],
         )
 
-    def symmetric(self) -> Graph:
+    def to_undirected(self) -> Graph:
         """The undirected graph with the same edges."""
         if not self.directed:
             return self
-        return replace(self, adjacency=self.adjacency.symmetric(), directed=False)
+        return replace(self, adjacency=self.adjacency.to_undirected(), directed=False)
 
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device."""
@@ -330,5 +330,5 @@ class Graph(GraphSummary):
             adjacency=self.adjacency.to(device),
             features=self.features.to(device),
             labels=self.labels.to(device),
-            parent_ids=None if self.parent_ids is None else self.ids.to(device),
+            node_ids=None if self.node_ids is None else self.ids.to(device),
         )

@@ -72,12 +72,12 @@ class FileBackedAdjacency(Adjacency):
     columns_file: ArrayFile = field(kw_only=True)
     values_file: ArrayFile | None = field(kw_only=True)
 
-    def rows(self, ids: Ids) -> Adjacency:
-        first, starts = row_bounds(self.starts, ids)
+    def select_rows(self, ids: Ids) -> Adjacency:
+        first, starts = row_bounds(self.indptr, ids)
         columns = self.columns_file.read(first, starts)
         weights = self.values_file
         values = None if weights is None else weights.read(first, starts)
-        return Adjacency(starts, columns, self.width, values)
+        return Adjacency(starts, columns, self.num_cols, values)
 
 
 # Spacious: room for weights, in memory or, where they would fill it, in a file.

@@ -27,7 +27,7 @@ class Metric:
     """A grade from 0 to 1, larger is better, and its differentiable stand-in."""
 
     name: str
-    grade: Callable[[Scores, Labels, Weight], MetricValues]
+    score: Callable[[Scores, Labels, Weight], MetricValues]
     loss: Callable[[Scores, Labels, Weight], MetricValues]
     most_classes: int | None = None
     """How many classes it can grade; None for any number."""

@@ -44,7 +44,7 @@ def shard_graph(
     bounds = balanced_bounds(counts, parts)
     with atomic_graph_writer(folder) as draft:
         write_shards(draft, rows, bounds, progress)
-        draft.add("starts", rows.starts.numpy())
+        draft.add("starts", rows.indptr.numpy())
         add_nodes(draft, graph, source.splits())
         draft.commit({**metadata_of(source, graph), "bounds": bounds})
     return open_graph(folder)
@@ -52,7 +52,7 @@ def shard_graph(
 
 def metadata_of(source: GraphSource, graph: Graph) -> dict[str, Any]:
     """What is known of a graph, whether or not it is divided already."""
-    known = source.about if isinstance(source, StoredGraph) else counts_of(graph)
+    known = source.metadata if isinstance(source, StoredGraph) else counts_of(graph)
     facts = {key: told for key, told in known.items() if key not in PER_FOLDER_KEYS}
     return {**facts, "name": source.name, "metric": source.metric.name}
 
@@ -74,11 +74,11 @@ class ShardWriter:
     def add(self, rows: Adjacency) -> None:
         """Add the entries of some more rows."""
         cut = slice_columns(rows, self.held)
-        self.starts(self.end + cut.starts[1:].numpy())
-        self.columns(cut.columns.numpy())
+        self.starts(self.end + cut.indptr[1:].numpy())
+        self.columns(cut.indices.numpy())
         if self.values is not None and cut.values is not None:
             self.values(cut.values.numpy())
-        self.end += int(cut.starts[-1])
+        self.end += int(cut.indptr[-1])
 
 
 def write_shards(
@@ -94,7 +94,7 @@ def write_shards(
             for place, (begin, end) in enumerate(pairwise(bounds))
         ]
         for ids in row_blocks(rows):
-            block = rows.rows(ids)
+            block = rows.select_rows(ids)
             for one in piles:
                 one.add(block)
             progress.advance(len(ids))
@@ -102,7 +102,7 @@ def write_shards(
 
 def weighted(rows: Adjacency) -> bool:
     """Do entries have values? Those of shards tell by their first rows."""
-    return rows.rows(rows.starts[:0]).values is not None
+    return rows.select_rows(rows.indptr[:0]).values is not None
 
 
 def open_shard(
@@ -111,7 +111,7 @@ def open_shard(
     """Open the files of a shard."""
 
     def file(name: str, kind: type) -> Append:
-        return files.enter_context(draft.appending(f"{prefix}{name}", kind))
+        return files.enter_context(draft.append_array(f"{prefix}{name}", kind))
 
     starts = file("starts", np.int64)
     starts(np.zeros(1, np.int64))

@@ -24,11 +24,11 @@ class RowAccessOnly(Adjacency):
     def to_scipy(self) -> NoReturn:
         self._refuse()
 
-    def induced(self, ids: Ids, part: Ids | None = None) -> NoReturn:
+    def subgraph(self, ids: Ids, part: Ids | None = None) -> NoReturn:
         self._refuse()
 
     @property
-    def weight_of_loops(self) -> NoReturn:
+    def diagonal(self) -> NoReturn:
         self._refuse()
 
     def __matmul__(
@@ -37,7 +37,7 @@ class RowAccessOnly(Adjacency):
         self._refuse()
 
     @property
-    def _mirror(self) -> NoReturn:
+    def _transpose(self) -> NoReturn:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
@@ -53,9 +53,9 @@ class ColumnShard(RowAccessOnly):
 
     local: Adjacency = field(kw_only=True)
     """The same entries, as they are read."""
-    begin: int = field(kw_only=True)
-    whole: int = field(kw_only=True)
-    whole_loads: Int[Tensor, " rows"] = field(kw_only=True)
+    first_col: int = field(kw_only=True)
+    full_num_cols: int = field(kw_only=True)
+    full_degrees: Int[Tensor, " rows"] = field(kw_only=True)
 
     @classmethod
     def of(
@@ -63,37 +63,37 @@ class ColumnShard(RowAccessOnly):
     ) -> ColumnShard:
         """The columns of a matrix from `begin` on."""
         return cls(
-            local.starts,
-            local.columns,
-            local.width,
+            local.indptr,
+            local.indices,
+            local.num_cols,
             local.values,
             local=local,
-            begin=begin,
-            whole=whole,
-            whole_loads=loads,
+            first_col=begin,
+            full_num_cols=whole,
+            full_degrees=loads,
         )
 
     @property
-    def num_columns(self) -> int:
-        return self.whole
+    def num_cols_global(self) -> int:
+        return self.full_num_cols
 
     @property
-    def held(self) -> range:
-        return range(self.begin, self.begin + self.width)
+    def local_cols(self) -> range:
+        return range(self.first_col, self.first_col + self.num_cols)
 
     @property
-    def loads(self) -> Int[Tensor, " rows"]:
-        return self.whole_loads
+    def global_degrees(self) -> Int[Tensor, " rows"]:
+        return self.full_degrees
 
-    def rows(self, ids: Ids) -> Adjacency:
-        return self.local.rows(ids)
+    def select_rows(self, ids: Ids) -> Adjacency:
+        return self.local.select_rows(ids)
 
     def to(self, device: torch.device | str) -> ColumnShard:
         return ColumnShard.of(
             self.local.to(device),
-            begin=self.begin,
-            whole=self.whole,
-            loads=self.whole_loads.to(device),
+            begin=self.first_col,
+            whole=self.num_cols_global,
+            loads=self.global_degrees.to(device),
         )
 
 
@@ -106,8 +106,8 @@ class ShardedAdjacency(RowAccessOnly):
     open: Callable[[int], Adjacency] = field(kw_only=True)
 
     @property
-    def num_entries(self) -> int:
-        return int(self.starts[-1])
+    def nnz(self) -> int:
+        return int(self.indptr[-1])
 
     @property
     def num_shards(self) -> int:
@@ -118,38 +118,40 @@ class ShardedAdjacency(RowAccessOnly):
         return ColumnShard.of(
             self.open(place),
             begin=self.bounds[place],
-            whole=self.width,
+            whole=self.num_cols,
             loads=self.degrees,
         )
 
-    def rows(self, ids: Ids) -> Adjacency:
+    def select_rows(self, ids: Ids) -> Adjacency:
         """Some rows, put together from all shards."""
-        parts = [self.open(place).rows(ids) for place in range(self.num_shards)]
+        parts = [self.open(place).select_rows(ids) for place in range(self.num_shards)]
         whole = parts[0]
         for part in parts[1:]:
-            whole = whole.beside(part)
+            whole = whole.hstack(part)
         return whole
 
     def __getitem__(self, chosen: Ids | slice) -> Adjacency:
-        return self.rows(torch.arange(self.num_rows)[chosen])
+        return self.select_rows(torch.arange(self.num_rows)[chosen])
 
     def to(self, device: torch.device | str) -> Adjacency:
         """These rows; put together on another device."""
-        here = self.starts.device == torch.device(device)
+        here = self.indptr.device == torch.device(device)
         return self if here else self[:].to(device)
 
 
 def take_columns(rows: Adjacency, held: range) -> ColumnShard:
     """The shard of a matrix that holds some of its columns."""
     local = Adjacency(*slice_columns(rows, held))
-    return ColumnShard.of(local, begin=held.start, whole=rows.width, loads=rows.degrees)
+    return ColumnShard.of(
+        local, begin=held.start, whole=rows.num_cols, loads=rows.degrees
+    )
 
 
 def column_nnz(rows: Adjacency) -> Int[Tensor, " columns"]:
     """Entries in each column, found a bounded number of entries at a time."""
-    counts = torch.zeros(rows.width, dtype=torch.int64)
+    counts = torch.zeros(rows.num_cols, dtype=torch.int64)
     for ids in row_blocks(rows):
-        columns = rows.rows(ids).columns.long()
+        columns = rows.select_rows(ids).indices.long()
         counts.scatter_add_(0, columns, torch.ones_like(columns))
     return counts
 
@@ -157,5 +159,5 @@ def column_nnz(rows: Adjacency) -> Int[Tensor, " columns"]:
 def row_blocks(rows: Adjacency) -> list[Ids]:
     """All rows in order, a bounded number of entries at a time."""
     ids = torch.arange(rows.num_rows)
-    sizes = (rows.starts[1:] // ENTRIES_AT_ONCE).bincount()
+    sizes = (rows.indptr[1:] // ENTRIES_AT_ONCE).bincount()
     return list(ids.split(sizes[sizes > 0].tolist())) if len(ids) else []

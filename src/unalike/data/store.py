@@ -55,7 +55,9 @@ class GraphWriter:
             # Not np.save: its error for a full disk does not say what is wrong.
             file.write(np.ascontiguousarray(array).data)
 
-    def reserve(self, name: str, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
+    def create_memmap(
+        self, name: str, dtype: Any, shape: tuple[int, ...]
+    ) -> np.ndarray:
         """Make room for one array and map it, to be filled in place."""
         self.names.append(name)
         if 0 in shape:
@@ -69,7 +71,7 @@ class GraphWriter:
         return array
 
     @contextmanager
-    def appending(self, name: str, dtype: Any) -> Iterator[Callable[[Any], None]]:
+    def append_array(self, name: str, dtype: Any) -> Iterator[Callable[[Any], None]]:
         """Write one flat array piece by piece; its length need not be known."""
         self.names.append(name)
         length = 0
@@ -86,7 +88,7 @@ class GraphWriter:
             file.seek(0)
             _write_header(file, dtype, (length,))
 
-    def link(self, name: str, path: Path, facts: dict[str, Any]) -> None:
+    def link_array(self, name: str, path: Path, facts: dict[str, Any]) -> None:
         """Take over an array of another folder, with what is known of it, uncopied."""
         self.links[name] = facts
         own = self.folder / f"{name}.npy"
@@ -108,7 +110,7 @@ class GraphWriter:
     def commit(self, about: dict[str, Any]) -> None:
         """Describe what was written, make it durable, and give it its name."""
         self.discard_scratch()
-        arrays = {name: self._seal(name) for name in self.names}
+        arrays = {name: self._checksum(name) for name in self.names}
         told = {"format": FORMAT, "unalike": __version__, **about}
         told["arrays"] = arrays | self.links
         text = json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -118,7 +120,7 @@ class GraphWriter:
             os.fsync(file.fileno())
         self.folder.rename(self.final)
 
-    def _seal(self, name: str) -> dict[str, Any]:
+    def _checksum(self, name: str) -> dict[str, Any]:
         path = self.folder / f"{name}.npy"
         array = np.load(path, mmap_mode=None if path.stat().st_size < 4096 else "r")
         with path.open("r+b") as file:
@@ -190,16 +192,16 @@ class StoredGraph:
     """An opened folder: the graph, its splits, and what is written about them."""
 
     folder: Path
-    about: dict[str, Any]
+    metadata: dict[str, Any]
     """What graph.json says: counts, direction, names, provenance, a hash per array."""
 
     @property
     def name(self) -> str:
-        return self.about.get("name") or self.folder.name
+        return self.metadata.get("name") or self.folder.name
 
     @property
     def metric(self) -> Metric:
-        return lookup(METRICS, self.about["metric"], "metric")
+        return lookup(METRICS, self.metadata["metric"], "metric")
 
     @cached_property
     def graph(self) -> Graph:
@@ -208,8 +210,8 @@ class StoredGraph:
             adjacency=self._adjacency(),
             features=self._features(),
             labels=self.array("labels"),
-            num_classes=self.about["num_classes"],
-            directed=self.about["directed"],
+            num_classes=self.metadata["num_classes"],
+            directed=self.metadata["directed"],
         )
 
     def load(self) -> Graph:
@@ -225,28 +227,30 @@ class StoredGraph:
 
     def remarks(self) -> list[str]:
         """What its maker noted for those who use it."""
-        return self.about.get("provenance", {}).get("remarks", [])
+        return self.metadata.get("provenance", {}).get("remarks", [])
 
     @cached_property
     def names(self) -> pa.Array:
         """The user's own id of each node: numbers or strings."""
-        if "names_text" in self.about["arrays"]:
+        if "names_text" in self.metadata["arrays"]:
             offsets, text = self.array("names_offsets"), self.array("names_text")
             buffers = [None, pa.py_buffer(offsets.numpy()), pa.py_buffer(text.numpy())]
             return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers[1:])
-        if "names" in self.about["arrays"]:
+        if "names" in self.metadata["arrays"]:
             return pa.array(self.array("names").numpy())
-        return pa.array(np.arange(self.about["num_nodes"]))
+        return pa.array(np.arange(self.metadata["num_nodes"]))
 
     def array(self, name: str) -> Shaped[Tensor, ...]:
         """One of the arrays, mapped."""
         with warnings.catch_warnings():
             # The map is read-only; torch cannot say so of a tensor, and warns.
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-            return torch.from_numpy(_map(self.folder, name, self.about["arrays"][name]))
+            return torch.from_numpy(
+                _map(self.folder, name, self.metadata["arrays"][name])
+            )
 
     def _adjacency(self) -> Adjacency:
-        nodes, bounds = self.about["num_nodes"], self.about.get("bounds")
+        nodes, bounds = self.metadata["num_nodes"], self.metadata.get("bounds")
         if bounds is None:
             return self._rows("", nodes)
         starts, none = self.array("starts"), torch.empty(0, dtype=torch.int32)
@@ -258,16 +262,16 @@ class StoredGraph:
         return ShardedAdjacency(starts, none, nodes, bounds=bounds, open=shard)
 
     def _features(self) -> Features:
-        if "features" in self.about["arrays"]:
+        if "features" in self.metadata["arrays"]:
             return self.array("features")
-        return self._rows("features_", self.about["num_features"])
+        return self._rows("features_", self.metadata["num_features"])
 
     def _rows(self, prefix: str, width: int) -> Adjacency:
         starts, columns = (
             self.array(f"{prefix}{part}") for part in ("starts", "columns")
         )
         name = f"{prefix}values"
-        weighted = name in self.about["arrays"]
+        weighted = name in self.metadata["arrays"]
         values = self.array(name) if weighted else None
         if columns.nbytes < FILE_BACKED_BYTES:
             return Adjacency(starts, columns, width, values)
@@ -346,8 +350,8 @@ def add_nodes(draft: GraphWriter, graph: Graph, splits: Sequence[Split]) -> None
 
 def add_csr(draft: GraphWriter, prefix: str, rows: Adjacency) -> None:
     """Put sparse rows into a draft."""
-    draft.add(f"{prefix}starts", rows.starts.numpy())
-    draft.add(f"{prefix}columns", rows.columns.numpy())
+    draft.add(f"{prefix}starts", rows.indptr.numpy())
+    draft.add(f"{prefix}columns", rows.indices.numpy())
     if rows.values is not None:
         draft.add(f"{prefix}values", rows.values.numpy())
 
@@ -367,7 +371,7 @@ def add_names(draft: GraphWriter, names: pa.Array) -> None:
 def verify_graph(folder: Path) -> StoredGraph:
     """Read every array and compare it with its hash; name the first that differs."""
     stored = open_graph(folder)
-    for name, facts in stored.about["arrays"].items():
+    for name, facts in stored.metadata["arrays"].items():
         _map(folder, name, facts)
         with (folder / f"{name}.npy").open("rb") as file:
             if file_digest(file, "sha256").hexdigest() != facts["sha256"]:

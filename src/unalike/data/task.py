@@ -60,7 +60,9 @@ class Task:
     """Are the learned weights wanted besides the scores?"""
 
     @classmethod
-    def hide(cls, graph: Graph, split: Split, metric: Metric, seed: int = 0) -> Task:
+    def from_split(
+        cls, graph: Graph, split: Split, metric: Metric, seed: int = 0
+    ) -> Task:
         """The task of a split: every label outside train and valid becomes unknown."""
         shown = torch.full_like(graph.labels, -1)
         for ids in (split.train, split.valid):
@@ -80,7 +82,7 @@ class Curve:
 
     losses: list[float]
     """On the training nodes."""
-    grades: list[float]
+    valid_scores: list[float]
     """On the validation nodes."""
     best_epoch: int
     """The first epoch with the highest grade, counted from 1."""
@@ -96,13 +98,15 @@ class Solution(Displayable):
     curve: Curve | None = None
     weights: dict[str, Tensor] | None = None
     """What a network learned, by the names it gives; only where the task asks."""
-    shares: bool = False
+    is_probability: bool = False
     """Are the scores shares, 0 or more, and not logits?"""
 
     @property
     def logits(self) -> Float[Tensor, "nodes classes"]:
         """The scores as numbers of which a softmax makes probabilities."""
-        return probabilities_to_logits(self.scores) if self.shares else self.scores
+        return (
+            probabilities_to_logits(self.scores) if self.is_probability else self.scores
+        )
 
     def temperature(
         self, ids: Int[Tensor, " some"], labels: Int[Tensor, " nodes"]
@@ -110,7 +114,7 @@ class Solution(Displayable):
         """The temperature that suits some nodes, given the labels of all."""
         return temperature(self.logits[ids], labels[ids])
 
-    def sheet(self) -> SummaryTable:
+    def summary(self) -> SummaryTable:
         nodes, classes = self.scores.shape
         sizes = self.scores.argmax(1).bincount(minlength=classes).tolist()
         shown = range(min(classes, MAX_CLASSES_SHOWN))

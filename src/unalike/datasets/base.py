@@ -49,7 +49,7 @@ class RawDataset:
     """Reads the graph from a data root."""
     files: tuple[RemoteFile, ...] = ()
     """What `fetch` downloads; a reader may take other files of the same graph too."""
-    also_reads: tuple[RemoteFile, ...] = ()
+    alternative_files: tuple[RemoteFile, ...] = ()
     """Files that the reader takes where those that `fetch` downloads are not there."""
     split: SplitLoader = default_random_splits
     metric: Metric = ACCURACY
@@ -62,30 +62,30 @@ class RawDataset:
 
     def load(self) -> Graph:
         """The graph, over mapped arrays."""
-        return self.stored().graph
+        return self.load_or_convert().graph
 
     def splits(self) -> list[Split]:
         """The splits that belong to the graph."""
-        return self.stored().splits()
+        return self.load_or_convert().splits()
 
     def remarks(self) -> list[str]:
         """What somebody who uses the graph should know about this copy of it."""
-        return self.stored().remarks()
+        return self.load_or_convert().remarks()
 
     def gaps(self, graph: Graph) -> list[str]:
         """What a graph lacks that was just read from the files at hand, in words."""
         return []
 
-    def found(self) -> dict[str, Path]:
+    def present_files(self) -> dict[str, Path]:
         """The raw files that are there, by their place under the root."""
         places = {file.path: file.find(self.root) for file in self._sources}
         return {path: place for path, place in places.items() if place}
 
     @property
     def _sources(self) -> tuple[RemoteFile, ...]:
-        return self.files + self.also_reads
+        return self.files + self.alternative_files
 
-    def ready(self, *, half: bool | None = None) -> StoredGraph | None:
+    def cached(self, *, half: bool | None = None) -> StoredGraph | None:
         """The stored form, if there is one that fits the raw files."""
         seen = self._fingerprint()
         for place in stored_folders(self.root, self.name):
@@ -93,15 +93,15 @@ class RawDataset:
                 return stored
         return None
 
-    def stored(
+    def load_or_convert(
         self, *, half: bool | None = None, progress: Progress = NO_PROGRESS
     ) -> StoredGraph:
         """The stored form, made now if need be; `half` asks for 16-bit features."""
-        if stored := self.ready(half=half):
+        if stored := self.cached(half=half):
             return stored
         place = writable_stored_folder(self.name, self.data)
         with file_lock(place):
-            if stored := self.ready(half=half):
+            if stored := self.cached(half=half):
                 return stored
             progress.stage(f"converting {self.name}", None, "")
             self._convert(place, half=bool(half))
@@ -133,7 +133,7 @@ class RawDataset:
 
     def _fingerprint(self) -> dict[str, list[int]]:
         """Size and time of change of the raw files that are there."""
-        facts = {path: place.stat() for path, place in self.found().items()}
+        facts = {path: place.stat() for path, place in self.present_files().items()}
         return {path: [fact.st_size, fact.st_mtime_ns] for path, fact in facts.items()}
 
 
@@ -145,7 +145,7 @@ def _is_current(
         stored = open_graph(place)
     except UserError:
         return None
-    made: dict[str, Any] = stored.about.get("provenance", {})
+    made: dict[str, Any] = stored.metadata.get("provenance", {})
     used = made.get("files", {})
     fits = made.get("reader") == READER_VERSION
     fits = fits and all(used.get(path) == facts for path, facts in seen.items())
@@ -158,7 +158,7 @@ def _add_features(draft: GraphWriter, features: Features, *, half: bool) -> None
         add_csr(draft, "features_", features)
         return
     dtype = np.float16 if half else np.float32
-    room = draft.reserve("features", dtype, tuple(features.shape))
+    room = draft.create_memmap("features", dtype, tuple(features.shape))
     step = max(1, WRITE_BYTES // max(1, 4 * features.shape[1]))
     for start in range(0, len(features), step):
         room[start : start + step] = features[start : start + step].numpy()
@@ -218,21 +218,21 @@ class Dataset(RawDataset):
     counts: Counts | None = None
     published: Published = Published()
     preparation: Preparation = SYMMETRISED
-    minor: bool = False
+    list_only_if_present: bool = False
     """Lists name it only where its files are at hand."""
 
-    def at(self, data: Path | None) -> Dataset:
+    def with_root(self, data: Path | None) -> Dataset:
         """The same dataset in another data root."""
         return replace(self, data=data)
 
     def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
         """The graph as the paper's program hands it to a method."""
-        stored = self.stored(progress=progress)
+        stored = self.load_or_convert(progress=progress)
         if self.preparation == SYMMETRISED:
             return undirected_graph(stored, self.name, self.data, progress=progress)
         return self.preparation.apply(stored.graph)
 
-    def differences(self, about: dict[str, Any]) -> list[str]:
+    def count_mismatches(self, about: dict[str, Any]) -> list[str]:
         """How a stored graph differs from the counts that are known of its files.
 
         Edges that a file tells twice are merged, so a few less are no difference.
@@ -247,7 +247,7 @@ class Dataset(RawDataset):
             if not least[key] <= about[key] <= told[key]
         ]
 
-    def gaps(self, graph: Graph) -> list[str]:
+    def missing_parts(self, graph: Graph) -> list[str]:
         expected = self.counts.num_features if self.counts else 0
         if graph.num_features or not expected:
             return []

@@ -30,7 +30,7 @@ ARCHIVE = RemoteFile(
 MATLAB = RemoteFile(
     "deezer-europe/deezer-europe.mat",
     mirrors=(linkx_url("deezer-europe.mat"),),
-    also=("deezer-europe.mat",),
+    other_paths=("deezer-europe.mat",),
 )
 
 NUM_FEATURES = 31_241
@@ -40,7 +40,7 @@ def read(root: Path) -> Graph:
     """The graph from SNAP's archive, or from the authors' copy of it."""
     if (path := MATLAB.find(root)) and not ARCHIVE.find(root):
         return from_matlab(path)
-    return from_archive(ARCHIVE.at(root))
+    return from_archive(ARCHIVE.require(root))
 
 
 def from_archive(path: Path) -> Graph:
@@ -86,7 +86,7 @@ DEEZER_EUROPE = Dataset(
     about="Mutual follows among European users of the music service Deezer.",
     label_meaning="gender",
     files=(ARCHIVE,),
-    also_reads=(MATLAB,),
+    alternative_files=(MATLAB,),
     read=read,
     split=paper_splits("deezer-europe"),
     directed=True,

@@ -34,7 +34,7 @@ class PartialFile:
         return self.target.with_name(f".{self.target.name}.part")
 
     @property
-    def note(self) -> Path:
+    def metadata_path(self) -> Path:
         return self.target.with_name(f".{self.target.name}.part.json")
 
     @property
@@ -44,29 +44,31 @@ class PartialFile:
     def origin(self) -> dict[str, Any]:
         """The address and version that the bytes so far belong to."""
         try:
-            told = json.loads(self.note.read_text("utf-8"))
+            told = json.loads(self.metadata_path.read_text("utf-8"))
         except (OSError, ValueError):
             return {}
         return told if isinstance(told, dict) else {}
 
-    def begin(self, address: str, version: str) -> None:
+    def start(self, address: str, version: str) -> None:
         """Forget the bytes so far and note where the next ones come from."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.unlink(missing_ok=True)
-        self.note.write_text(json.dumps({"address": address, "version": version}))
+        self.metadata_path.write_text(
+            json.dumps({"address": address, "version": version})
+        )
         self.path.touch()
 
     def discard(self) -> None:
         """Forget everything."""
         self.path.unlink(missing_ok=True)
-        self.note.unlink(missing_ok=True)
+        self.metadata_path.unlink(missing_ok=True)
 
-    def finish(self) -> None:
+    def commit(self) -> None:
         """Give the whole file its name, at once and for good."""
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
         self.path.replace(self.target)
-        self.note.unlink(missing_ok=True)
+        self.metadata_path.unlink(missing_ok=True)
 
 
 # Confirm: Google Drive's page about large files, and the address behind its button.
@@ -247,7 +249,7 @@ def _receive(
     if size is not None and total not in (None, size):
         raise DownloadError(f"it offers {total} bytes instead of {size}")
     if not have:
-        part.begin(address, _version(response))
+        part.start(address, _version(response))
     whole = None if total is None else float(total)
     progress.stage(part.target.name, whole, "bytes")
     progress.advance(have)

@@ -50,12 +50,12 @@ GENDER = 1
 
 def read(root: Path, file: RemoteFile) -> Graph:
     """One school: an indicator for every value of every column, missing ones too."""
-    path = file.at(root)
+    path = file.require(root)
     adjacency, columns = read_mat(path, "A", "local_info")
     with read_errors(path):
         friends = scipy.sparse.csr_array(adjacency)
         return Graph.build(
-            Adjacency.from_scipy(friends, weighted=False).symmetric(),
+            Adjacency.from_scipy(friends, weighted=False).to_undirected(),
             features=one_hot(np.delete(columns, GENDER, axis=1)),
             labels=genders(columns[:, GENDER]),
             num_classes=2,
@@ -96,7 +96,7 @@ def school_dataset(called: str) -> Dataset:
                 "sisaman/pyg-datasets", f"datasets/facebook100/{joined}.mat", "main"
             ),
         ),
-        also=(f"facebook100/{spaced}.mat", f"facebook100/{called}.mat"),
+        other_paths=(f"facebook100/{spaced}.mat", f"facebook100/{called}.mat"),
     )
     name = called.replace("_", "-").lower()
     return replace(
@@ -118,14 +118,14 @@ def dataset_from_file(file: RemoteFile, name: str) -> Dataset:
         directed=False,
         licence="none known",
         citation="Traud, Mucha and Porter 2012, https://arxiv.org/abs/1102.2166",
-        minor=True,
+        list_only_if_present=True,
     )
 
 
 def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
     """Every other .mat file in the folder, by its own name."""
     files = [file for dataset in (PENN94, *OTHER_SCHOOLS) for file in dataset.files]
-    known = {place for file in files for place in (file.path, *file.also)}
+    known = {place for file in files for place in (file.path, *file.other_paths)}
     for path in sorted((root / "facebook100").glob("*.mat")):
         if str(path.relative_to(root)) in known:
             continue
@@ -173,5 +173,5 @@ PUBLISHED = {
     "Wisconsin87": Published(edge_homophily=0.5296, class_homophily=0.0467),
 }
 
-PENN94 = replace(school_dataset("Penn94"), minor=False)
+PENN94 = replace(school_dataset("Penn94"), list_only_if_present=False)
 OTHER_SCHOOLS = tuple(school_dataset(called) for called in SCHOOLS)

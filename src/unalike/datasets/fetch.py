@@ -161,7 +161,9 @@ def _from_mirrors(
         except DownloadError as refusal:
             reasons.append(f"{urlsplit(address).hostname}: {refusal}")
     told = f" ({'; '.join(reasons)})" if reasons else ""
-    raise UserError(f"Cannot fetch {file.path}{told}. {file.advice(root)}")
+    raise UserError(
+        f"Cannot fetch {file.path}{told}. {file.manual_download_hint(root)}"
+    )
 
 
 def _download_to(
@@ -200,7 +202,7 @@ def _extract_member(
 ) -> None:
     """Take one file out of an archive."""
     part = PartialFile(target)
-    part.begin(str(archive), "")
+    part.start(str(archive), "")
     try:
         with (
             zipfile.ZipFile(archive) as packed,
@@ -223,5 +225,5 @@ def _verify_and_move(part: PartialFile, expected: Checksum | None) -> bool:
     if expected and Checksum.of(part.path) != expected:
         part.discard()
         return False
-    part.finish()
+    part.commit()
     return True

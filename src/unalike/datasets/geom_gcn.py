@@ -56,7 +56,7 @@ def split_files(name: str) -> tuple[RemoteFile, ...]:
 
 def read(root: Path, edges: RemoteFile, nodes: Callable[[Path], Nodes]) -> Graph:
     """The edges of one file with the nodes of another."""
-    path = edges.at(root)
+    path = edges.require(root)
     features, labels = nodes(root)
     pairs = torch.from_numpy(read_matrix(path, delimiter="\t", skip=1))
     with read_errors(path):
@@ -83,7 +83,7 @@ def read_node_lines(path: Path) -> dict[int, tuple[list[int], int]]:
 
 def nodes_from_vectors(root: Path, file: RemoteFile) -> Nodes:
     """Nodes whose features are told as 0/1 vectors."""
-    path = file.at(root)
+    path = file.require(root)
     with read_errors(path):
         told = read_node_lines(path)
         rows = [told[node][0] for node in range(len(told))]
@@ -93,7 +93,7 @@ def nodes_from_vectors(root: Path, file: RemoteFile) -> Nodes:
 
 def nodes_from_lists(root: Path, file: RemoteFile, width: int) -> Nodes:
     """Nodes whose features are told as the list of those that are 1."""
-    path = file.at(root)
+    path = file.require(root)
     with read_errors(path):
         told = read_node_lines(path)
         contents = {str(node): active for node, (active, _) in told.items()}
@@ -103,7 +103,7 @@ def nodes_from_lists(root: Path, file: RemoteFile, width: int) -> Nodes:
 
 def nodes_from_npz(root: Path, file: RemoteFile) -> Nodes:
     """Nodes from Platonov's repackaging, which keeps their order."""
-    features, labels = read_npz(file.at(root), "node_features", "node_labels")
+    features, labels = read_npz(file.require(root), "node_features", "node_labels")
     return sparse_or_dense_features(features), label_tensor(labels)
 
 

@@ -28,7 +28,7 @@ from unalike.errors import UserError
 
 def read(root: Path, file: RemoteFile) -> Graph:
     """A graph from one archive of arrays, which tells every edge once."""
-    path = file.at(root)
+    path = file.require(root)
     edges, labels = read_npz(path, "edges", "node_labels")
     features = None
     if "node_features" in npz_names(path):
@@ -80,7 +80,7 @@ def dataset_from_file(
         counts=counts,
         published=Published(edge_homophily=edge_homophily),
         preparation=Preparation(symmetrised=not one_way),
-        minor=counts is None,
+        list_only_if_present=counts is None,
     )
 
 

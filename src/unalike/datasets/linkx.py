@@ -33,7 +33,7 @@ def read_edge_mat(
     root: Path, file: RemoteFile, target: str
 ) -> tuple[Adjacency, Any, Any]:
     """The directed edges, the features and the column that the labels come from."""
-    path = file.at(root)
+    path = file.require(root)
     edges, features, told = read_mat(path, "edge_index", "node_feat", target)
     with read_errors(path):
         source, other = torch.from_numpy(edges.astype("int64", copy=False))
@@ -59,7 +59,7 @@ def read_binary_graph(root: Path, file: RemoteFile) -> Graph:
 POKEC_FILE = RemoteFile(
     "pokec/pokec.mat",
     mirrors=(google_drive_url("1dNs5E7BrWJbgcHeQ_zuy5Ozp2tRCWG0y"),),
-    also=("pokec.mat",),
+    other_paths=("pokec.mat",),
 )
 
 
@@ -90,7 +90,7 @@ POKEC = Dataset(
 
 
 GENIUS_FILE = RemoteFile(
-    "genius/genius.mat", (linkx_url("genius.mat"),), also=("genius.mat",)
+    "genius/genius.mat", (linkx_url("genius.mat"),), other_paths=("genius.mat",)
 )
 SPLITS = RemoteFile(
     "splits/genius-splits.npy", mirrors=(linkx_url("splits/genius-splits.npy"),)
@@ -127,7 +127,7 @@ GENIUS = Dataset(
 SNAP_PATENTS_FILE = RemoteFile(
     "snap-patents/snap_patents.mat",
     mirrors=(google_drive_url("1ldh23TSY1PwXia6dU0MYcpyEgX-w3Hia"),),
-    also=("snap-patents/snap-patents.mat", "snap_patents.mat"),
+    other_paths=("snap-patents/snap-patents.mat", "snap_patents.mat"),
 )
 
 
@@ -174,7 +174,7 @@ SNAP_PATENTS = Dataset(
 
 def _file(name: str, identity: str) -> RemoteFile:
     return RemoteFile(
-        f"wiki/{name}", mirrors=(google_drive_url(identity),), also=(name,)
+        f"wiki/{name}", mirrors=(google_drive_url(identity),), other_paths=(name,)
     )
 
 
@@ -185,9 +185,9 @@ VIEWS = _file("wiki_views2M.pt", "1p5DlVHrnFgYm3VsNIzahSsvCD424AyvP")
 
 def read_wiki(root: Path) -> Graph:
     """The graph over mapped features: only what is looked at comes into memory."""
-    path = EDGES.at(root)
+    path = EDGES.require(root)
     edges = read_tensor(path)
-    labels = label_tensor(read_tensor(VIEWS.at(root)))
+    labels = label_tensor(read_tensor(VIEWS.require(root)))
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise UserError(f"{path} holds {tuple(edges.shape)} numbers instead of pairs.")
     with read_errors(path):
@@ -196,7 +196,7 @@ def read_wiki(root: Path) -> Graph:
         )
     return Graph.build(
         rows,
-        features=read_tensor(FEATURES.at(root)),
+        features=read_tensor(FEATURES.require(root)),
         labels=labels,
         num_classes=5,
         directed=True,

@@ -29,7 +29,9 @@ def raw_file(graph: str, name: str, *, also: tuple[str, ...] = ()) -> RemoteFile
 
 def _arxiv_file(name: str) -> RemoteFile:
     mirror = f"{SITE}/arxiv.zip#arxiv/raw/{name}"
-    return RemoteFile(f"arxiv-year/{name}", (mirror,), also=(f"ogbn_arxiv/raw/{name}",))
+    return RemoteFile(
+        f"arxiv-year/{name}", (mirror,), other_paths=(f"ogbn_arxiv/raw/{name}",)
+    )
 
 
 ARXIV_EDGES = _arxiv_file("edge.csv.gz")
@@ -55,13 +57,13 @@ PRODUCTS_SPLIT = tuple(
 
 def read_arxiv_year(root: Path) -> Graph:
     """The citations with the year of each paper, in five quantiles."""
-    years = read_matrix(ARXIV_YEARS.at(root), np.float64)
+    years = read_matrix(ARXIV_YEARS.require(root), np.float64)
     return build_arxiv(root, quantile_labels(years, 5), num_classes=5)
 
 
 def read_arxiv(root: Path) -> Graph:
     """The citations with the subject of each paper."""
-    labels = label_tensor(read_matrix(ARXIV_LABELS.at(root)))
+    labels = label_tensor(read_matrix(ARXIV_LABELS.require(root)))
     return build_arxiv(root, labels, num_classes=40)
 
 
@@ -73,7 +75,7 @@ def build_arxiv(
     if rows and not ARXIV_EDGES.find(root):
         adjacency = adjacency_from_npz(rows)
     else:
-        adjacency = adjacency_from_csv(ARXIV_EDGES.at(root), len(labels))
+        adjacency = adjacency_from_csv(ARXIV_EDGES.require(root), len(labels))
     return Graph.build(
         adjacency,
         features=read_features(ARXIV_FEATURES.find(root)),
@@ -85,10 +87,10 @@ def build_arxiv(
 
 def read_products(root: Path) -> Graph:
     """Products bought together; OGB lists every pair once."""
-    paths = {name: file.at(root) for name, file in PRODUCTS.items()}
+    paths = {name: file.require(root) for name, file in PRODUCTS.items()}
     nodes = int(read_matrix(paths["num-node-list"])[0, 0])
     return Graph.build(
-        adjacency_from_csv(paths["edge"], nodes).symmetric(),
+        adjacency_from_csv(paths["edge"], nodes).to_undirected(),
         features=read_features(paths["node-feat"]),
         labels=label_tensor(read_matrix(paths["node-label"])),
         num_classes=47,
@@ -123,7 +125,7 @@ ARXIV_YEAR = Dataset(
     about="Citations between computer science papers on arXiv.",
     label_meaning="year of posting, in five quantiles",
     files=(ARXIV_EDGES, ARXIV_FEATURES, ARXIV_YEARS),
-    also_reads=(ARXIV_ROWS,),
+    alternative_files=(ARXIV_ROWS,),
     read=read_arxiv_year,
     split=paper_splits("arxiv-year"),
     directed=True,
@@ -148,7 +150,7 @@ OGBN_ARXIV = Dataset(
     about="Citations between computer science papers on arXiv.",
     label_meaning="subject area",
     files=(ARXIV_EDGES, ARXIV_FEATURES, ARXIV_LABELS, *ARXIV_SPLIT),
-    also_reads=(ARXIV_ROWS,),
+    alternative_files=(ARXIV_ROWS,),
     read=read_arxiv,
     split=ogb_splits(ARXIV_SPLIT),
     directed=True,

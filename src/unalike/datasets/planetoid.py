@@ -39,8 +39,8 @@ def read(root: Path, name: str) -> Graph:
     that reads these files.
     """
     files = planetoid_files(name)
-    held = {part: read_pickle(files[part].at(root)) for part in PARTS[2:-1]}
-    places = read_matrix(files["test.index"].at(root)).ravel()
+    held = {part: read_pickle(files[part].require(root)) for part in PARTS[2:-1]}
+    places = read_matrix(files["test.index"].require(root)).ravel()
     with read_errors(root / "planetoid" / f"ind.{name}"):
         for part in ("allx", "tx"):
             held[part].check_format(full_check=True)

@@ -214,5 +214,5 @@ def multi_hot(
 
 def drop_empty_columns(rows: Adjacency) -> Adjacency:
     """The same rows without the columns that have no entry."""
-    used, columns = torch.unique(rows.columns, return_inverse=True)
-    return Adjacency(rows.starts, columns.int(), len(used), rows.values)
+    used, columns = torch.unique(rows.indices, return_inverse=True)
+    return Adjacency(rows.indptr, columns.int(), len(used), rows.values)

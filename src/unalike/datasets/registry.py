@@ -54,7 +54,7 @@ DATASETS: dict[str, Dataset] = {
 class RelocatableSource(GraphSource, Protocol):
     """A source that keeps its files in a data root."""
 
-    def at(self, data: Path | None) -> GraphSource:
+    def with_root(self, data: Path | None) -> GraphSource:
         """The same in another data root."""
 
 
@@ -65,12 +65,12 @@ def find(name: str, data: Path | None = None) -> GraphSource:
     """What a name stands for: a dataset, a file in the data root, or a stored graph."""
     for table in REGISTRIES:
         if name in table:
-            return table[name].at(data)
+            return table[name].with_root(data)
     if (Path(name) / "graph.json").is_file() or "/" in name:
         return open_graph(Path(name))
     here = dict(discover(data_root(data)))
     if name in here:
-        return here[name].at(data)
+        return here[name].with_root(data)
     hint = did_you_mean(name, (*DATASETS, *TWINS, *here))
     raise UserError(
         f"No dataset '{name}'.{hint} "
@@ -100,15 +100,15 @@ COUNT_KEYS = ("num_nodes", "num_edges", "num_features", "num_classes")
 def list_datasets(data: Path | None = None) -> Iterator[Dataset]:
     """Every dataset that has a name, and those that only lie in the data root."""
     for dataset in (*DATASETS.values(), *dict(discover(data_root(data))).values()):
-        yield dataset.at(data)
+        yield dataset.with_root(data)
 
 
 def describe_dataset(dataset: Dataset) -> dict[str, Any]:
     """What is known of a dataset; counts are of its files rather than as printed."""
-    stored = dataset.ready()
+    stored = dataset.cached()
     published = asdict(dataset.published)
     exact = asdict(dataset.counts) if dataset.counts else {}
-    measured = {key: stored.about[key] for key in COUNT_KEYS} if stored else {}
+    measured = {key: stored.metadata[key] for key in COUNT_KEYS} if stored else {}
     counts = {
         key: measured.get(key, exact.get(key, published[key])) for key in COUNT_KEYS
     }
@@ -124,7 +124,7 @@ def describe_dataset(dataset: Dataset) -> dict[str, Any]:
         "licence": dataset.licence,
         "raw": raw,
         **stored_location(stored),
-        "minor": dataset.minor and raw == "none" and stored is None,
+        "minor": dataset.list_only_if_present and raw == "none" and stored is None,
         "about": dataset.about,
         "citation": dataset.citation,
         "published": published,
@@ -143,7 +143,7 @@ def describe_twin(twin: Twin) -> dict[str, Any]:
         "monophily": twin.monophily,
         "metric": twin.metric.name,
         "directed": twin.directed,
-        **stored_location(twin.ready()),
+        **stored_location(twin.cached()),
         "basis": twin.basis,
     }
 
@@ -159,7 +159,7 @@ def stored_location(stored: StoredGraph | None) -> dict[str, Any]:
 def raw_files_status(dataset: Dataset) -> str:
     """How many of the raw files are there: all, some or none."""
     wanted = {file.path for file in dataset.files}
-    found = set(dataset.found())
+    found = set(dataset.present_files())
     if wanted and wanted <= found:
         return "all"
     return "some" if found else "none"

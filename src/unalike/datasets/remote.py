@@ -48,7 +48,7 @@ class RemoteFile:
     """Its place under the data root."""
     mirrors: tuple[str, ...] = ()
     """Addresses, best first; `archive.zip#member` is a file inside an archive."""
-    also: tuple[str, ...] = ()
+    other_paths: tuple[str, ...] = ()
     """Other places under the root where people keep it."""
 
     @property
@@ -58,19 +58,19 @@ class RemoteFile:
 
     def find(self, root: Path) -> Path | None:
         """The file, if it is there."""
-        places = (root / place for place in (self.path, *self.also))
+        places = (root / place for place in (self.path, *self.other_paths))
         return next((place for place in places if place.is_file()), None)
 
-    def at(self, root: Path) -> Path:
+    def require(self, root: Path) -> Path:
         """The file, or an error that says where to get it and where to put it."""
         if found := self.find(root):
             return found
         raise UserError(
-            f"There is no file {root / self.path}. {self.advice(root)} "
+            f"There is no file {root / self.path}. {self.manual_download_hint(root)} "
             "Or let `unalike fetch` do so."
         )
 
-    def advice(self, root: Path) -> str:
+    def manual_download_hint(self, root: Path) -> str:
         """How to get the file by hand."""
         if not self.mirrors:
             return "It has no public address: ask its authors and put it there."

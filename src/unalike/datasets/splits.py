@@ -118,7 +118,7 @@ def splits_in_archive(file: RemoteFile) -> SplitLoader:
     """Those that lie in the same archive as the graph, if it has any."""
 
     def split(root: Path, graph: Graph) -> LoadedSplits:
-        path = file.at(root)
+        path = file.require(root)
         if set(MASKS) <= npz_names(path):
             return LoadedSplits(
                 read_mask_rows(path, graph.labels), "those beside the graph"

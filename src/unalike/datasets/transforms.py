@@ -29,7 +29,7 @@ class Preparation:
             graph = replace(graph, adjacency=add_self_loops(graph.adjacency))
         if self.row_normalised:
             graph = replace(graph, features=normalize_rows(graph.features))
-        return graph.symmetric() if self.symmetrised else graph
+        return graph.to_undirected() if self.symmetrised else graph
 
 
 SYMMETRISED = Preparation()
@@ -39,8 +39,8 @@ def add_self_loops(adjacency: Adjacency) -> Adjacency:
     """The same rows with an entry on the whole diagonal."""
     loops = torch.arange(adjacency.num_rows)
     return Adjacency.from_edges(
-        torch.cat([adjacency.row_of_entry, loops]),
-        torch.cat([adjacency.columns.long(), loops]),
+        torch.cat([adjacency.row_indices, loops]),
+        torch.cat([adjacency.indices.long(), loops]),
         shape=adjacency.shape,
     )
 
@@ -51,10 +51,10 @@ def normalize_rows(features: Features) -> Features:
         return features * _inverse(features.sum(1))[:, None]
     entries = features.values
     if entries is None:
-        entries = torch.ones(features.num_entries)
+        entries = torch.ones(features.nnz)
     sums = torch.zeros(features.num_rows)
-    sums.index_add_(0, features.row_of_entry, entries)
-    return replace(features, values=entries * _inverse(sums)[features.row_of_entry])
+    sums.index_add_(0, features.row_indices, entries)
+    return replace(features, values=entries * _inverse(sums)[features.row_indices])
 
 
 def _inverse(sums: Float[Tensor, " nodes"]) -> Float[Tensor, " nodes"]:

@@ -37,7 +37,7 @@ NODES = RemoteFile(
         google_drive_url("1fA9VIIEI8N0L27MSQfcBzJgRQLvSbrvR"),
         f"{ARCHIVE}#large_twitch_features.csv",
     ),
-    also=("twitch-gamers/large_twitch_features.csv", "twitch-gamer_feat.csv"),
+    other_paths=("twitch-gamers/large_twitch_features.csv", "twitch-gamer_feat.csv"),
 )
 EDGES = RemoteFile(
     "twitch-gamers/twitch-gamer_edges.csv",
@@ -45,7 +45,7 @@ EDGES = RemoteFile(
         google_drive_url("1XLETC6dG3lVl7kDmytEJ52hvDMVdxnZ0"),
         f"{ARCHIVE}#large_twitch_edges.csv",
     ),
-    also=("twitch-gamers/large_twitch_edges.csv", "twitch-gamer_edges.csv"),
+    other_paths=("twitch-gamers/large_twitch_edges.csv", "twitch-gamer_edges.csv"),
 )
 SPLITS = RemoteFile(
     "splits/twitch-gamer-splits.npy", (linkx_url("splits/twitch-gamer-splits.npy"),)
@@ -54,9 +54,9 @@ SPLITS = RemoteFile(
 
 def read_gamers(root: Path) -> Graph:
     """Row i of the node file is node i; features are standardised as in the paper."""
-    path = NODES.at(root)
+    path = NODES.require(root)
     nodes = read_table(path, texts=("created_at", "updated_at", "language"))
-    source, target = read_edge_list(EDGES.at(root))
+    source, target = read_edge_list(EDGES.require(root))
     with read_errors(path):
         columns = [number(nodes[name]) for name, number in FEATURES.items()]
         features = np.stack(columns, 1).astype(np.float32)
@@ -162,7 +162,9 @@ def language_files(language: str) -> dict[str, RemoteFile]:
 
 def read_language(root: Path, language: str) -> Graph:
     """One language; where an id is told twice, its first row counts."""
-    paths = {part: file.at(root) for part, file in language_files(language).items()}
+    paths = {
+        part: file.require(root) for part, file in language_files(language).items()
+    }
     nodes = read_table(paths["nodes"])
     source, target = read_edge_list(paths["edges"])
     contents = read_json(paths["features"])

@@ -41,12 +41,8 @@ def undirected_graph(
 ) -> Graph:
     """A stored graph with every edge both ways; mapped too, if it is large."""
     graph, rows = stored.graph, stored.graph.adjacency
-    if (
-        not graph.directed
-        or rows.values is not None
-        or rows.num_entries <= MAX_IN_MEMORY_EDGES
-    ):
-        return graph.symmetric()
+    if not graph.directed or rows.values is not None or rows.nnz <= MAX_IN_MEMORY_EDGES:
+        return graph.to_undirected()
     return cached_undirected(stored, name, data, progress=progress).graph
 
 
@@ -74,7 +70,7 @@ def cached_undirected(
 
 def _source_hashes(stored: StoredGraph) -> dict[str, Any]:
     """What an undirected form is made of: a hash for each array."""
-    arrays = stored.about["arrays"].items()
+    arrays = stored.metadata["arrays"].items()
     return {"maker": VERSION, **{name: facts["sha256"] for name, facts in arrays}}
 
 
@@ -87,7 +83,7 @@ def _find_cached(
             found = open_graph(place)
         except UserError:
             continue
-        if found.about.get("provenance", {}).get("directed") == origin:
+        if found.metadata.get("provenance", {}).get("directed") == origin:
             return found
     return None
 
@@ -100,10 +96,12 @@ def _make(
     with atomic_graph_writer(place) as draft:
         rows = stored.graph.adjacency
         num_entries, num_loops = write_undirected(draft, rows, progress)
-        for name, facts in stored.about["arrays"].items():
+        for name, facts in stored.metadata["arrays"].items():
             if name not in draft.names:
-                draft.link(name, stored.folder / f"{name}.npy", facts)
-        kept = {key: stored.about[key] for key in stored.about.keys() - WRITER_KEYS}
+                draft.link_array(name, stored.folder / f"{name}.npy", facts)
+        kept = {
+            key: stored.metadata[key] for key in stored.metadata.keys() - WRITER_KEYS
+        }
         changed = {
             "num_edges": (num_entries + num_loops) // 2,
             "num_loops": num_loops,
@@ -129,7 +127,7 @@ def write_undirected(
     The rows are read once for each range of nodes, and of the others only the entries
     that name a node of the range: these arrive there in ascending order.
     """
-    starts, columns = rows.starts.numpy(), rows.columns.numpy()
+    starts, columns = rows.indptr.numpy(), rows.indices.numpy()
     threads = torch.get_num_threads()
     arrivals = np.zeros_like(starts)
     np.cumsum(_count(columns, rows.num_rows, threads), out=arrivals[1:])
@@ -144,7 +142,7 @@ def write_undirected(
 
     num_loops = 0
     progress.stage("Mirroring edges", len(columns) / 1e6, "million")
-    with draft.appending("columns", columns.dtype) as append:
+    with draft.append_array("columns", columns.dtype) as append:
         for nodes, made in zip(ranges, ordered_map(work, ranges, threads), strict=True):
             append(made[0])
             num_loops += made[1]

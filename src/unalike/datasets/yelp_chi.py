@@ -23,17 +23,17 @@ FILE = RemoteFile(
         google_drive_url("1fAXtTVQS4CfEk4asqrFw9EPmlUPGbGtJ"),
         "https://data.dgl.ai/dataset/FraudYelp.zip#YelpChi.mat",
     ),
-    also=("YelpChi.mat",),
+    other_paths=("YelpChi.mat",),
 )
 
 
 def read(root: Path) -> Graph:
     """All three kinds of relation between reviews as one."""
-    path = FILE.at(root)
+    path = FILE.require(root)
     adjacency, features, labels = read_mat(path, "homo", "features", "label")
     with read_errors(path):
         return Graph.build(
-            Adjacency.from_scipy(adjacency, weighted=False).symmetric(),
+            Adjacency.from_scipy(adjacency, weighted=False).to_undirected(),
             features=sparse_or_dense_features(features),
             labels=label_tensor(labels),
             num_classes=2,

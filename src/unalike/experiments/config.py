@@ -44,15 +44,15 @@ class DatasetOptions:
             lookup(CLASS_WEIGHTS, self.class_weights, "class weights")
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def overrides(self) -> dict[str, Any]:
         """What is unusual, by name."""
         return {name: value for name, value in asdict(self).items() if value}
 
-    def of(self, source: GraphSource) -> GraphSource:
+    def apply(self, source: GraphSource) -> GraphSource:
         """The source as it is seen; itself, where nothing differs."""
-        return DatasetWithOptions(source, self) if self.changes else source
+        return DatasetWithOptions(source, self) if self.overrides else source
 
-    def weigh(self, task: Task) -> Task:
+    def add_class_weights(self, task: Task) -> Task:
         """The task with the weights of its classes, where they are told."""
         if self.class_weights is None:
             return task
@@ -87,7 +87,9 @@ class DatasetWithOptions:
     def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
         if not self._prepared:
             graph = self.source.prepared(progress=progress)
-            self._prepared.append(graph.symmetric() if self.view.both_ways else graph)
+            self._prepared.append(
+                graph.to_undirected() if self.view.both_ways else graph
+            )
         return self._prepared[0]
 
     @cached_property
@@ -109,7 +111,9 @@ def base_dataset(source: GraphSource) -> GraphSource:
 def class_names(source: GraphSource) -> list[str] | None:
     """What the user calls the classes, where a stored graph tells."""
     stored = base_dataset(source)
-    known = stored.about.get("class_names") if isinstance(stored, StoredGraph) else None
+    known = (
+        stored.metadata.get("class_names") if isinstance(stored, StoredGraph) else None
+    )
     return [*map(str, known)] if known else None
 
 
@@ -129,7 +133,7 @@ STEPS = ("preparation", "symmetrised")
 
 def dataset_hash(source: GraphSource) -> str:
     """A digest of the stored arrays, splits included, and of their preparation."""
-    arrays = stored_graph_of(source).about["arrays"]
+    arrays = stored_graph_of(source).metadata["arrays"]
     steps = {
         name: repr(getattr(source, name)) for name in STEPS if hasattr(source, name)
     }
@@ -142,7 +146,7 @@ def stored_graph_of(source: GraphSource) -> StoredGraph:
     if isinstance(source, StoredGraph):
         return source
     if isinstance(source, RawDataset | Twin):
-        return source.stored()
+        return source.load_or_generate()
     raise UserError(f"{source.name} is not a stored graph; save it first.")
 
 
@@ -167,36 +171,36 @@ class Config:
     view: DatasetOptions = NO_OVERRIDES
 
     @cached_property
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The setting as JSON can tell it."""
         return {
             "method": name_of(self.method),
             "options": options_of(self.method),
-            "view": self.view.changes,
+            "view": self.view.overrides,
         }
 
     @cached_property
-    def key(self) -> str:
+    def hash(self) -> str:
         """A digest of all of it."""
-        return json_hash(self.facts)
+        return json_hash(self.to_dict)
 
     @cached_property
-    def shape(self) -> str:
+    def stack_key(self) -> str:
         """A digest of what the runs of one stack share."""
         free = self.method.may_differ
-        told = self.facts["options"].items()
+        told = self.to_dict["options"].items()
         shared = {name: value for name, value in told if name not in free}
-        return json_hash({**self.facts, "options": shared})
+        return json_hash({**self.to_dict, "options": shared})
 
     @property
     def batching(self) -> str:
         """The name of its batching."""
-        return str(self.facts["options"].get("batching", FULL_BATCH))
+        return str(self.to_dict["options"].get("batching", FULL_BATCH))
 
-    def words(self, *, shared: bool = False) -> str:
+    def describe(self, *, shared: bool = False) -> str:
         """The options that are not the usual ones; or those that a stack shares."""
         usual = options_of(type(self.method)())
-        told = {**self.facts["options"], **self.view.changes}
+        told = {**self.to_dict["options"], **self.view.overrides}
         free = self.method.may_differ if shared else ()
         return " ".join(
             f"{name}={value}"

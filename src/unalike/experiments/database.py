@@ -337,14 +337,14 @@ class ResultsDatabase:
         return added
 
     @retry_while_unreachable
-    def note_failures(self, rows: Sequence[Row], error: str) -> None:
+    def store_failures(self, rows: Sequence[Row], error: str) -> None:
         """Keep why runs did not come to an end."""
         told = [{**row, "error": error, "failed": time.time()} for row in rows]
         with write_transaction(self.engine) as connection:
             insert_new(connection, FAILURES, told)
 
     @retry_while_unreachable
-    def forget_failures(self, keys: Iterable[str]) -> None:
+    def delete_failures(self, keys: Iterable[str]) -> None:
         """Let runs be tried again."""
         with write_transaction(self.engine) as connection:
             for some in _chunks(keys):
@@ -352,19 +352,19 @@ class ResultsDatabase:
 
     def done(self, keys: Iterable[str]) -> set[str]:
         """Those of some runs that are finished."""
-        return set(self._found(RUNS, keys))
+        return set(self._by_keys(RUNS, keys))
 
     def failed(self, keys: Iterable[str]) -> dict[str, str]:
         """Those of some runs that failed, with their errors."""
-        return {key: row["error"] for key, row in self._found(FAILURES, keys).items()}
+        return {key: row["error"] for key, row in self._by_keys(FAILURES, keys).items()}
 
-    def settled(self, keys: Iterable[str]) -> set[str]:
+    def finished_or_failed(self, keys: Iterable[str]) -> set[str]:
         """Those of some runs that are finished or failed."""
         keys = list(keys)
         return self.done(keys) | set(self.failed(keys))
 
     @retry_while_unreachable
-    def _found(self, table: sql.Table, keys: Iterable[str]) -> dict[str, Row]:
+    def _by_keys(self, table: sql.Table, keys: Iterable[str]) -> dict[str, Row]:
         wanted = [table.c.key, *(c for c in table.c if c.name == "error")]
         found: dict[str, Row] = {}
         with self.engine.connect() as connection:
@@ -390,7 +390,7 @@ class ResultsDatabase:
                 yield dict(row)
 
     @retry_while_unreachable
-    def best_so_far(self) -> str:
+    def best_message(self) -> str:
         """The best validation grade of the method that finished last, in words."""
         last = sql.select(RUNS.c.dataset, RUNS.c.method, RUNS.c.metric)
         grade = sql.func.avg(RUNS.c.valid).label("grade")
@@ -458,12 +458,12 @@ def to_rows(
     subject: DatasetRef, setting: Config, results: Sequence[Result]
 ) -> list[dict[str, Any]]:
     """Rows for what a setting came to on some splits of a dataset."""
-    named = (setting.facts, subject.name, subject.hash)
+    named = (setting.to_dict, subject.name, subject.hash)
     runs = tuple(
         PlannedRun(setting, one.split, run_key(*named, one.split, one.seed))
         for one in results
     )
-    bundle = RunGroup(subject, setting.shape, runs)
+    bundle = RunGroup(subject, setting.stack_key, runs)
     pairs = zip(results, runs, strict=True)
     return [to_row(result, run, bundle) for result, run in pairs]
 
@@ -472,9 +472,9 @@ def run_columns(run: PlannedRun, bundle: RunGroup) -> dict[str, Any]:
     """What every table tells of a run."""
     return {
         "key": run.key,
-        "setting": run.setting.key,
+        "setting": run.setting.hash,
         "dataset": bundle.subject.name,
-        "method": run.setting.facts["method"],
+        "method": run.setting.to_dict["method"],
         "split": run.split,
     }
 
@@ -483,7 +483,11 @@ def result_from_row(row: Mapping[str, Any]) -> Result:
     """The result that a row keeps."""
     curves = dict(zip(CURVE_FIELDS, decompress_curves(row.get("curve")), strict=True))
     answers = row.get("answers")
-    told = {**row, **curves, "answers": answers and PredictionSummary.revived(answers)}
+    told = {
+        **row,
+        **curves,
+        "answers": answers and PredictionSummary.from_json(answers),
+    }
     return Result(**{field.name: told[field.name] for field in fields(Result)})
 
 
@@ -492,11 +496,11 @@ def rekey(row: dict[str, Any]) -> dict[str, Any]:
     setting = config_from_dict(row)
     where = (row["dataset"], row["dataset_hash"], row["split"], row["seed"])
     keys = {
-        "key": run_key(setting.facts, *where),
-        "setting": setting.key,
-        "shape": setting.shape,
+        "key": run_key(setting.to_dict, *where),
+        "setting": setting.hash,
+        "shape": setting.stack_key,
     }
-    return {**row, **setting.facts, "batching": setting.batching, **keys}
+    return {**row, **setting.to_dict, "batching": setting.batching, **keys}
 
 
 def compress_curves(curves: list[list[float]]) -> bytes | None:

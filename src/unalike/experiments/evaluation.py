@@ -38,7 +38,7 @@ class PredictionSummary:
     """What the user calls the classes; None where they are numbers."""
 
     @classmethod
-    def of(
+    def from_scores(
         cls,
         scores: Float[Tensor, "test classes"],
         labels: Int[Tensor, " test"],
@@ -56,7 +56,7 @@ class PredictionSummary:
         )
 
     @classmethod
-    def revived(cls, told: Any) -> PredictionSummary:
+    def from_json(cls, told: Any) -> PredictionSummary:
         """The answers that were written as JSON; a ValueError where they are none."""
         try:
             sure = told["reliability"]
@@ -65,14 +65,14 @@ class PredictionSummary:
                 reliability=None if sure is None else Reliability(**sure),
                 classes=told["classes"],
             )
-            fit = found.fits()
+            fit = found.is_consistent()
         except (KeyError, TypeError) as error:
             raise ValueError(f"answers that are none: {error}") from None
         if not fit:
             raise ValueError("answers whose parts do not fit together")
         return found
 
-    def fits(self) -> bool:
+    def is_consistent(self) -> bool:
         """Are parts that belong together of one length, and numbers all numbers?"""
         matrix, names = self.confusion or [], self.classes or []
         bins = astuple(self.reliability) if self.reliability else ()
@@ -126,7 +126,7 @@ def check_split_gradable(split: Split, graph: Graph, metric: Metric, told: str) 
     for part in ("valid", "test"):
         labels = graph.labels[getattr(split, part)]
         flat = torch.zeros(len(labels), graph.num_classes)
-        if not metric.grade(flat, labels, torch.ones(len(labels))).isfinite():
+        if not metric.score(flat, labels, torch.ones(len(labels))).isfinite():
             raise UserError(
                 f"The {part} nodes of {told} cannot be graded by {metric.name}: "
                 f"there are {len(labels)}, of {len(labels.unique())} classes."
@@ -149,7 +149,7 @@ def evaluate(
     return {
         part: 100
         * float(
-            metric.grade(solution.scores[ids], graph.labels[ids], torch.ones(len(ids)))
+            metric.score(solution.scores[ids], graph.labels[ids], torch.ones(len(ids)))
         )
         for part in PARTS
         for ids in [getattr(split, part)]
@@ -164,5 +164,5 @@ def training_history(curve: Curve | None, spent: float) -> dict[str, Any]:
         "best_epoch": curve.best_epoch,
         "seconds": curve.seconds,
         "losses": curve.losses,
-        "grades": curve.grades,
+        "grades": curve.valid_scores,
     }

@@ -72,5 +72,5 @@ def _from_json(told: dict[str, Any]) -> Row:
     columns = {column.name for column in RUNS.c} - DERIVED_COLUMNS | {"curve"}
     answers = told.get("answers")
     if answers is not None:
-        PredictionSummary.revived(answers)
+        PredictionSummary.from_json(answers)
     return rekey({**{name: row[name] for name in columns}, "answers": answers})

@@ -36,24 +36,24 @@ class WorkerId:
 
     host: str
     process: int
-    mark: str
+    token: str
 
     @classmethod
-    def here(cls) -> WorkerId:
+    def current(cls) -> WorkerId:
         """This process."""
         return cls(platform.node(), os.getpid(), uuid4().hex[:8])
 
     @classmethod
-    def named(cls, name: str) -> WorkerId:
+    def parse(cls, name: str) -> WorkerId:
         """The worker of a name."""
         host, process, mark = name.rsplit(" ", 2)
         return cls(host, int(process), mark)
 
     def __str__(self) -> str:
-        return f"{self.host} {self.process} {self.mark}"
+        return f"{self.host} {self.process} {self.token}"
 
     @property
-    def gone(self) -> bool:
+    def is_dead(self) -> bool:
         """Is it certain that the process lives no more?"""
         if self.host != platform.node():
             return False
@@ -88,7 +88,7 @@ def active_leases(connection: Connection) -> dict[str, str]:
     asked = sql.select(LEASES).where(LEASES.c.expires > database_time(connection))
     rows = connection.execute(asked).mappings()
     workers = {row["key"]: row["worker"] for row in rows}
-    gone = {name for name in set(workers.values()) if WorkerId.named(name).gone}
+    gone = {name for name in set(workers.values()) if WorkerId.parse(name).is_dead}
     return {run: worker for run, worker in workers.items() if worker not in gone}
 
 
@@ -98,14 +98,14 @@ class Leases:
 
     engine: Engine
     seconds: float = LEASE_SECONDS
-    holder: WorkerId = field(default_factory=WorkerId.here)
+    holder: WorkerId = field(default_factory=WorkerId.current)
 
     @property
     def _mine(self) -> sql.ColumnElement[bool]:
         return LEASES.c.worker == str(self.holder)
 
     @retry_while_unreachable
-    def of_others(self) -> set[str]:
+    def held_by_others(self) -> set[str]:
         """The runs that others hold."""
         with self.engine.connect() as connection:
             return set(self._of_others(connection))
@@ -117,7 +117,7 @@ class Leases:
         return {run: worker for run, worker in leases if worker != own}
 
     @retry_while_unreachable
-    def take(self, runs: Sequence[str]) -> bool:
+    def acquire(self, runs: Sequence[str]) -> bool:
         """Take all of some runs, or none where another holds one of them."""
         with write_transaction(self.engine) as connection:
             lock_writers(connection)
@@ -133,11 +133,11 @@ class Leases:
             return True
 
     @retry_while_unreachable
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Let others take what this worker has."""
         self._remove()
 
-    def let_go(self) -> None:
+    def release_quietly(self) -> None:
         """The same in a hurry; a lease that stays behind runs out by itself."""
         with suppress(DBAPIError):
             self._remove()
@@ -154,10 +154,10 @@ class Leases:
             connection.execute(longer)
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def heartbeat(self) -> Iterator[None]:
         """Renew the leases while the block runs."""
         stop = threading.Event()
-        beat = threading.Thread(target=self._beat, args=(stop,), daemon=True)
+        beat = threading.Thread(target=self._heartbeat_loop, args=(stop,), daemon=True)
         beat.start()
         try:
             yield
@@ -165,7 +165,7 @@ class Leases:
             stop.set()
             beat.join()
 
-    def _beat(self, stop: threading.Event) -> None:
+    def _heartbeat_loop(self, stop: threading.Event) -> None:
         parent, renewed = parent_process(), time.monotonic()
         while not stop.wait(min(1.0, self.seconds / 3)):
             if parent is not None and not parent.is_alive():

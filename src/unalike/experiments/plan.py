@@ -35,7 +35,7 @@ def accept_all(recipe: Recipe, cell: RecipeCell, setting: Config) -> bool:
 class DatasetRef:
     """A dataset that is at hand: how it is found, and which data it is."""
 
-    told: str
+    lookup_name: str
     """What `find` knows it by."""
     name: str
     hash: str
@@ -102,7 +102,7 @@ class SweepRequest:
     """What a sweep is asked for."""
 
     recipes: Sequence[Recipe]
-    chosen: ConfigFilter = accept_all
+    config_filter: ConfigFilter = accept_all
     variant: str = ""
     quoted: bool = False
     """Also cells whose numbers the paper took from elsewhere?"""
@@ -118,8 +118,8 @@ class SweepRequest:
 
     def settings(self, recipe: Recipe, cell: RecipeCell) -> list[Config]:
         """The settings of a cell that are meant."""
-        settings = recipe.settings(cell, self.variant)
-        return [one for one in settings if self.chosen(recipe, cell, one)]
+        settings = recipe.configs(cell, self.variant)
+        return [one for one in settings if self.config_filter(recipe, cell, one)]
 
 
 def plan_sweep(order: SweepRequest) -> SweepPlan:
@@ -136,7 +136,7 @@ def plan_sweep(order: SweepRequest) -> SweepPlan:
             missing[f"{recipe.name} {cell.dataset}"] = str(error)
             continue
         for run in runs_per_split(wanted, subject, cell, order.seed):
-            place = (subject, run.setting.shape)
+            place = (subject, run.setting.stack_key)
             shapes.setdefault(place, {}).setdefault(run.key, run)
     bundles = [
         RunGroup(subject, shape, order_by_split(runs.values()))
@@ -166,7 +166,7 @@ def runs_per_split(
     count = min(cell.splits or subject.num_splits, subject.num_splits)
     for setting in settings:
         for split in range(count):
-            facts = setting.facts
+            facts = setting.to_dict
             yield PlannedRun(
                 setting, split, run_key(facts, subject.name, subject.hash, split, seed)
             )
@@ -223,7 +223,7 @@ def filterable_fields(
 ) -> dict[str, str]:
     """What may be asked of a setting in a cell."""
     return {
-        **{name: str(value) for name, value in setting.facts["options"].items()},
+        **{name: str(value) for name, value in setting.to_dict["options"].items()},
         "row": recipe.row,
         "recipe": recipe.name,
         "method": str(recipe.method),

@@ -64,7 +64,7 @@ class Recipe:
     cells: Mapping[str, RecipeCell]
 
     @property
-    def known(self) -> bool:
+    def is_implemented(self) -> bool:
         """Are its method and batching here?"""
         return self.method in METHODS and self.batching in SAMPLERS
 
@@ -81,7 +81,7 @@ class Recipe:
             for g in self.grids
         ]
 
-    def settings(self, cell: RecipeCell, variant: str = "") -> Iterator[Config]:
+    def configs(self, cell: RecipeCell, variant: str = "") -> Iterator[Config]:
         """Every setting of a cell, in the order of its lists."""
         if self.method is None:
             return
@@ -93,14 +93,14 @@ class Recipe:
                         "(--search optuna) but not listed."
                     )
             for values_chosen in product(*grid.values()):
-                yield self.setting(cell, dict(zip(grid, values_chosen, strict=True)))
+                yield self.config(cell, dict(zip(grid, values_chosen, strict=True)))
 
-    def setting(self, cell: RecipeCell, chosen: Mapping[str, Any]) -> Config:
+    def config(self, cell: RecipeCell, chosen: Mapping[str, Any]) -> Config:
         """One setting of a cell, with some options."""
         cut = {"batching": self.batching} if self.batching != FULL_BATCH else {}
         return Config(build_method(str(self.method), {**cut, **chosen}), cell.view)
 
-    def setting_all(self, options: Grid) -> Recipe:
+    def with_overrides(self, options: Grid) -> Recipe:
         """The same row with some options as told, whatever its grid says of them."""
         return replace(
             self,
@@ -111,7 +111,7 @@ class Recipe:
             },
         )
 
-    def on(self, datasets: Sequence[str]) -> Recipe:
+    def on_datasets(self, datasets: Sequence[str]) -> Recipe:
         """The same row with the grid of its first cell on other datasets."""
         first = next(iter(self.cells.values()))
         cells = {
@@ -156,7 +156,7 @@ class SearchSpace:
     """The options of a cell: those that are fixed, and those to be searched."""
 
     fixed: Mapping[str, Any]
-    free: Mapping[str, list[Any]]
+    searched: Mapping[str, list[Any]]
 
     @classmethod
     def of(cls, recipe: Recipe, cell: RecipeCell, variant: str) -> SearchSpace:
@@ -171,9 +171,9 @@ class SearchSpace:
         return cls(fixed, free)
 
     @property
-    def open(self) -> bool:
+    def has_range(self) -> bool:
         """Is there a range, of which no list tells every value?"""
-        return any(isinstance(told[0], Mapping) for told in self.free.values())
+        return any(isinstance(told[0], Mapping) for told in self.searched.values())
 
 
 def is_searched(values: list[Any]) -> bool:
@@ -184,7 +184,9 @@ def is_searched(values: list[Any]) -> bool:
 def grid_size(recipe: Recipe) -> int | None:
     """How many settings a row tries at most; None where it has ranges, or no method."""
     cells = recipe.cells.values()
-    if recipe.method is None or any(SearchSpace.of(recipe, c, "").open for c in cells):
+    if recipe.method is None or any(
+        SearchSpace.of(recipe, c, "").has_range for c in cells
+    ):
         return None
     return max(
         sum(prod(map(len, grid.values())) for grid in recipe.grids_of(cell))

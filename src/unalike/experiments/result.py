@@ -51,7 +51,7 @@ class Result(Displayable):
         """The command line that repeats this run."""
         return command_line(self, splits=str(self.split))
 
-    def sheet(self) -> SummaryTable:
+    def summary(self) -> SummaryTable:
         grades = {part: f"{getattr(self, part):.2f}" for part in PARTS}
         facts = {
             "metric": self.metric,
@@ -131,16 +131,16 @@ HEADINGS = (
 class Runs(list[Result], Displayable):
     """A list of results, shown as mean ± std over the splits of each setting."""
 
-    def sheet(self) -> SummaryTable:
+    def summary(self) -> SummaryTable:
         groups: dict[tuple[str, ...], list[Result]] = defaultdict(list)
-        differing = self._differing()
+        differing = self._varying_options()
         for one in self:
             settings = " ".join(f"{name}={one.options.get(name)}" for name in differing)
             groups[one.dataset, one.method, settings, one.metric].append(one)
         rows = [[*key, *summary_cells(members)] for key, members in groups.items()]
         return SummaryTable(f"{len(self)} runs", HEADINGS, rows)
 
-    def _differing(self) -> list[str]:
+    def _varying_options(self) -> list[str]:
         """Options that not all results of one method have in common."""
         seen: dict[tuple[str, str], set[str]] = defaultdict(set)
         for one in self:

@@ -63,7 +63,7 @@ class Experiment:
     seed: int
 
     @classmethod
-    def of(
+    def load(
         cls,
         dataset: GraphSource | str,
         splits: Sequence[int] | None,
@@ -84,29 +84,31 @@ class Experiment:
         """A task for each split, with a seed of its own."""
         view, metric = options_of_dataset(self.dataset), self.dataset.metric
         tasks = [
-            view.weigh(Task.hide(self.graph, split, metric, self.seed + number))
+            view.add_class_weights(
+                Task.from_split(self.graph, split, metric, self.seed + number)
+            )
             for number, split in self.splits.items()
         ]
         return [replace(task, keep=keep) for task in tasks]
 
-    def facts(self, method: Method, device: str) -> dict[str, Any]:
+    def metadata(self, method: Method, device: str) -> dict[str, Any]:
         """What the results of a method have in common."""
         return {
             "dataset": self.dataset.name,
             "method": name_of(method),
             "options": options_of(method),
-            "view": options_of_dataset(self.dataset).changes,
+            "view": options_of_dataset(self.dataset).overrides,
             "metric": self.dataset.metric.name,
             "seed": self.seed,
             "device": device_name(device),
             "versions": versions(),
         }
 
-    def identity(self, method: Method, device: str) -> dict[str, Any]:
+    def run_identity(self, method: Method, device: str) -> dict[str, Any]:
         """What tells which runs these are."""
-        return {**self.facts(method, device), "splits": list(self.splits)}
+        return {**self.metadata(method, device), "splits": list(self.splits)}
 
-    def digest(self) -> str:
+    def data_hash(self) -> str:
         """A hash of the graph and its splits."""
         return dataset_hash(base_dataset(self.dataset))
 
@@ -126,7 +128,7 @@ class Experiment:
         """The graded solution of one split."""
         metric = self.dataset.metric
         return Result(
-            **self.facts(method, device),
+            **self.metadata(method, device),
             split=split,
             **evaluate(solution, self.graph, self.splits[split], metric),
             **training_history(solution.curve, spent),
@@ -137,10 +139,10 @@ class Experiment:
     def answers(self, split: int, solution: Solution) -> PredictionSummary:
         """What a solution says of the test nodes of a split."""
         ids = self.splits[split].test
-        return PredictionSummary.of(
+        return PredictionSummary.from_scores(
             solution.scores[ids],
             self.graph.labels[ids],
-            log_odds=not solution.shares,
+            log_odds=not solution.is_probability,
             classes=class_names(self.dataset),
         )
 
@@ -202,12 +204,12 @@ class BaseModelCache:
     """The scores of trained bases on one dataset, without their weights."""
 
     dataset: GraphSource | None = None
-    known: dict[Key, list[Solution]] = field(default_factory=dict)
+    cached: dict[Key, list[Solution]] = field(default_factory=dict)
 
-    def on(self, dataset: GraphSource) -> BaseModelCache:
+    def for_dataset(self, dataset: GraphSource) -> BaseModelCache:
         """The bases of a dataset; those of any other are let go."""
         if self.dataset is not dataset:
-            self.dataset, self.known = dataset, {}
+            self.dataset, self.cached = dataset, {}
         return self
 
     def solve(
@@ -224,19 +226,19 @@ class BaseModelCache:
         base = method.base
         # Chance depends on what trains beside a run: all tasks are known, or none is.
         key = (base, str(device), tasks_hash(tasks))
-        if key not in self.known:
-            self.known[key] = base.solve_all(tasks, device=device, progress=progress)
-        trained = self.known[key]
-        self.make_room()
+        if key not in self.cached:
+            self.cached[key] = base.solve_all(tasks, device=device, progress=progress)
+        trained = self.cached[key]
+        self.evict_oldest()
         return method.around(tasks, trained, device=device, progress=progress)
 
-    def make_room(self) -> None:
+    def evict_oldest(self) -> None:
         """Let go of the oldest scores where there are too many."""
-        sizes = {key: num_bytes(found) for key, found in self.known.items()}
+        sizes = {key: num_bytes(found) for key, found in self.cached.items()}
         total = sum(sizes.values())
         for key, size in sizes.items():
             if total > MAX_CACHE_BYTES:
-                del self.known[key]
+                del self.cached[key]
                 total -= size
 
 
@@ -329,10 +331,10 @@ def train_splits(
     world = World.here()
     check_can_distribute(method, world)
     with main_process_first(world):
-        exam = Experiment.of(dataset, splits, seed, place.progress)
-    facts = exam.identity(method, place.device)
+        exam = Experiment.load(dataset, splits, seed, place.progress)
+    facts = exam.run_identity(method, place.device)
     if world.size > 1:
-        world.agree({**facts, "data": exam.digest(), "processor": cpu_capability()})
+        world.agree({**facts, "data": exam.data_hash(), "processor": cpu_capability()})
     key = json.dumps(facts, sort_keys=True)
     keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
     began = time.perf_counter()
@@ -378,7 +380,7 @@ def run_stack(
     Bases that are known from earlier runs are not trained again.
     """
     place, bases = place or RunOptions(), bases or BaseModelCache()
-    exam = Experiment.of(dataset, sorted({split for _, split in members}), seed)
+    exam = Experiment.load(dataset, sorted({split for _, split in members}), seed)
     tasks = dict(zip(exam.splits, exam.tasks(), strict=True))
     began = time.perf_counter()
     pairs = [(method, tasks[split]) for method, split in members]
@@ -386,7 +388,7 @@ def run_stack(
         pairs,
         device=place.device,
         progress=place.progress,
-        solve=bases.on(dataset).solve,
+        solve=bases.for_dataset(dataset).solve,
     )
     each = (time.perf_counter() - began) / len(members)
     return Runs(

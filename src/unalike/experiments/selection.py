@@ -84,7 +84,7 @@ class CellSelection:
 
     chosen: ConfigRuns | None
     num_complete: int
-    num_wanted: int | None
+    grid_size: int | None
     """How many settings the grid has; None where any setting counts."""
     missing: str | None = None
     """Why nothing could be chosen."""
@@ -94,7 +94,7 @@ def select_for_cell(
     recipe: Recipe, cell: RecipeCell, results: ResultsDatabase, query: SelectionOptions
 ) -> CellSelection:
     """Choose a setting for a cell by validation."""
-    if not recipe.known:
+    if not recipe.is_implemented:
         quoted = f"quoted from {cell.quoted}"
         absent = f"{recipe.method} on batches of {recipe.batching} is not here"
         return CellSelection(None, 0, None, absent if recipe.method else quoted)
@@ -114,9 +114,9 @@ def runs_in_grid(
     recipe: Recipe, cell: RecipeCell, query: SelectionOptions, rows: list[Row]
 ) -> tuple[list[Row], int | None]:
     """The runs whose settings are in the grid; a range holds any setting."""
-    if SearchSpace.of(recipe, cell, query.variant).open:
+    if SearchSpace.of(recipe, cell, query.variant).has_range:
         return runs_with_fixed_options(recipe, cell, query, rows)
-    keys = {setting.key for setting in recipe.settings(cell, query.variant)}
+    keys = {setting.hash for setting in recipe.configs(cell, query.variant)}
     return [row for row in rows if row["setting"] in keys], len(keys)
 
 
@@ -129,7 +129,7 @@ def runs_with_fixed_options(
     def fits(row: Row) -> bool:
         told = row["options"]
         same = all(told.get(name) == value for name, value in fixed.items())
-        seen = (row["view"], row["batching"]) == (cell.view.changes, recipe.batching)
+        seen = (row["view"], row["batching"]) == (cell.view.overrides, recipe.batching)
         return same and seen
 
     return [row for row in rows if fits(row)], None
@@ -171,7 +171,7 @@ def why_missing(
         source = find(cell.dataset, query.data)
     except UserError as error:
         return str(error)
-    absent = isinstance(source, Dataset) and not source.ready()
+    absent = isinstance(source, Dataset) and not source.cached()
     if absent and isinstance(source, Dataset) and raw_files_status(source) != "all":
         return f"the files of {name} are not here"
     return "not run"

@@ -48,7 +48,7 @@ class SweepProgress:
     agenda: SweepPlan
     results: ResultsDatabase
     progress: Progress
-    remark: Callable[[str], None] = lambda what: None
+    on_message: Callable[[str], None] = lambda what: None
     told: int = field(default=0, init=False)
     errors: set[str] = field(default_factory=set, init=False)
     """Why runs failed, as far as that has been told."""
@@ -60,38 +60,38 @@ class SweepProgress:
         """Say how much there is to do."""
         failed = self.results.failed(self.agenda.keys)
         if failed:
-            self.remark(failed_before(len(failed)))
+            self.on_message(failed_before(len(failed)))
         self.errors.update(failed.values())
-        self.told = len(self.results.settled(self.agenda.keys))
+        self.told = len(self.results.finished_or_failed(self.agenda.keys))
         left = len(self.agenda.keys) - self.told
         self.progress.stage("sweep", left, "runs")
 
-    def glance(self, now: str = "") -> None:
+    def refresh(self, now: str = "") -> None:
         """Say what is done now; look again, unless that was done a moment ago."""
         if time.monotonic() > self.next_look:
-            self.look(now)
+            self.poll(now)
         else:
             self.now = now
-            self.mention()
+            self.show()
 
-    def look(self, now: str = "") -> None:
+    def poll(self, now: str = "") -> None:
         """Say what is done, running and failed, and the best grade of what runs."""
         began = time.monotonic()
         self.now = now
         failed = self.results.failed(self.agenda.keys)
         for error in set(failed.values()) - self.errors:
-            self.remark(f"A run failed: {error.splitlines()[-1]}")
+            self.on_message(f"A run failed: {error.splitlines()[-1]}")
         self.errors.update(failed.values())
         settled = len(self.results.done(self.agenda.keys)) + len(failed)
         self.note = f"{count_active(self.results.engine)} running, {len(failed)} failed"
-        if best := self.results.best_so_far():
+        if best := self.results.best_message():
             self.note += f", best {best}"
         new, self.told = settled - self.told, settled
-        self.mention(new=new)
+        self.show(new=new)
         ended = time.monotonic()
         self.next_look = ended + max(WATCH_SECONDS, POLL_FACTOR * (ended - began))
 
-    def mention(self, how_far: str = "", new: int = 0) -> None:
+    def show(self, how_far: str = "", new: int = 0) -> None:
         """Say again what was seen last, and how far what is done now is."""
         at_work = ", ".join(word for word in (self.now, how_far) if word)
         self.progress.advance(new, "; now ".join(filter(None, (self.note, at_work))))
@@ -111,7 +111,7 @@ class NestedProgress:
 
     def advance(self, amount: int | float, note: str = "") -> None:
         self.done += amount
-        self.watch.mention(f"{self.done:,.0f} {self.whole}")
+        self.watch.show(f"{self.done:,.0f} {self.whole}")
 
 
 def sweep(
@@ -127,15 +127,15 @@ def sweep(
     crew = crew or WorkerOptions()
     with ResultsDatabase.open(url, remark) as results:
         if retry:
-            results.forget_failures(agenda.keys)
+            results.delete_failures(agenda.keys)
         watch = SweepProgress(agenda, results, progress, remark)
         watch.begin()
         if crew.jobs == 1:
             place = RunOptions(device=crew.device, progress=NestedProgress(watch))
-            Worker(agenda, results, place, watch.glance, crew.lease_seconds).work()
+            Worker(agenda, results, place, watch.refresh, crew.lease_seconds).work()
         else:
             _run_processes(agenda, url, crew, watch)
-        watch.look()
+        watch.poll()
         return count_runs(agenda, results)
 
 
@@ -166,7 +166,7 @@ def _run_processes(
     try:
         while any(worker.is_alive() for worker in workers):
             _first_alive(workers).join(WATCH_SECONDS)
-            watch.glance()
+            watch.refresh()
     except BaseException:
         stop_workers(workers)
         raise
@@ -206,11 +206,11 @@ def estimate(
 ) -> list[dict[str, Any]]:
     """What is known of each bundle beforehand: its size, its memory, its time."""
     known = results.seconds(device_name(device))
-    settled = (results.done if retry else results.settled)(agenda.keys)
+    settled = (results.done if retry else results.finished_or_failed)(agenda.keys)
     return [
         {
             "bundle": describe(bundle),
-            "shape": bundle.first.words(shared=True),
+            "shape": bundle.first.describe(shared=True),
             "settings": len({run.setting for run in bundle.runs}),
             "runs": len(bundle.runs),
             "left": (left := sum(run.key not in settled for run in bundle.runs)),

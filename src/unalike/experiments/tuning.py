@@ -98,7 +98,7 @@ def cell_objectives(
     for recipe, cell in order.cells():
         subject = dataset_ref(cell.dataset, order.data)
         desk = CellObjective(order, recipe, cell, subject, results, crew, bases)
-        if order.chosen(recipe, cell, desk.setting({})):
+        if order.config_filter(recipe, cell, desk.setting({})):
             yield desk
 
 
@@ -131,7 +131,7 @@ class CellObjective:
     def space(self) -> SearchSpace:
         return SearchSpace.of(self.recipe, self.cell, self.order.variant)
 
-    def past(self) -> list[tuple[ConfigRuns, dict[str, Any]]]:
+    def previous_trials(self) -> list[tuple[ConfigRuns, dict[str, Any]]]:
         """Complete settings of this cell in the database, with their options."""
         rows = self.results.runs(
             dataset_hash=self.subject.hash, method=str(self.recipe.method)
@@ -142,20 +142,20 @@ class CellObjective:
         found = []
         for one in with_all_splits(group_by_config(rows), splits):
             options = one.runs[0]["options"]
-            if not set(self.space.free) <= set(options):
+            if not set(self.space.searched) <= set(options):
                 continue
-            chosen = {name: options[name] for name in self.space.free}
-            if self.setting(chosen).key == one.setting:
+            chosen = {name: options[name] for name in self.space.searched}
+            if self.setting(chosen).hash == one.setting:
                 found.append((one, chosen))
         return found
 
-    def attempt(self, chosen: Mapping[str, Any]) -> float | None:
+    def evaluate(self, chosen: Mapping[str, Any]) -> float | None:
         """Run a proposal on every split; its mean validation grade if it succeeds."""
         setting = self.setting(chosen)
         runs = tuple(
             runs_per_split([setting], self.subject, self.cell, self.order.seed)
         )
-        bundle = RunGroup(self.subject, setting.shape, runs)
+        bundle = RunGroup(self.subject, setting.stack_key, runs)
         agenda = SweepPlan(bundles=[bundle], seed=self.order.seed, data=self.order.data)
         place = RunOptions(device=self.crew.device)
         Worker(
@@ -165,13 +165,13 @@ class CellObjective:
             lease_seconds=self.crew.lease_seconds,
             bases=self.bases,
         ).work()
-        rows = self.results.runs(setting=setting.key, dataset_hash=self.subject.hash)
+        rows = self.results.runs(setting=setting.hash, dataset_hash=self.subject.hash)
         grades = [row["valid"] for row in rows if row["seed"] == self.order.seed]
         return mean(grades) if len(grades) == len(runs) else None
 
     def best(self) -> list[dict[str, Any]]:
         """The best setting so far, with what it reaches."""
-        past = [one for one, _ in self.past()]
+        past = [one for one, _ in self.previous_trials()]
         if not (chosen := best_by_validation(past)):
             return []
         return [
@@ -182,13 +182,13 @@ class CellObjective:
                 "valid": chosen.valid,
                 "test": chosen.test,
                 "std": chosen.std,
-                "options": config_from_dict(chosen.runs[0]).words(),
+                "options": config_from_dict(chosen.runs[0]).describe(),
             }
         ]
 
     def setting(self, chosen: Mapping[str, Any]) -> Config:
         """A proposal with what is fixed, as a setting."""
-        return self.recipe.setting(self.cell, {**self.space.fixed, **chosen})
+        return self.recipe.config(self.cell, {**self.space.fixed, **chosen})
 
 
 def optuna_search(desk: CellObjective, trials: int) -> Iterator[float | None]:
@@ -198,8 +198,8 @@ def optuna_search(desk: CellObjective, trials: int) -> Iterator[float | None]:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    space = {name: distribution(told) for name, told in desk.space.free.items()}
-    past = desk.past()
+    space = {name: distribution(told) for name, told in desk.space.searched.items()}
+    past = desk.previous_trials()
     sampler = optuna.samplers.TPESampler(seed=desk.order.seed + len(past))
     study = optuna.create_study(direction="maximize", sampler=sampler)
     for one, chosen in past:
@@ -212,7 +212,7 @@ def optuna_search(desk: CellObjective, trials: int) -> Iterator[float | None]:
     failed = optuna.trial.TrialState.FAIL
     for _ in range(len(past), trials):
         trial = study.ask(space)
-        grade = desk.attempt(trial.params)
+        grade = desk.evaluate(trial.params)
         study.tell(trial, grade, state=failed if grade is None else None)
         yield grade
 
@@ -244,17 +244,17 @@ class CachedObjective(Generic[Setting]):
     """A judge that never judges twice, not even after it was stopped."""
 
     def __init__(self, judge: Callable[[Setting], float], file: Path) -> None:
-        self.judge = judge
+        self.objective = judge
         self.file = file
-        self.known = dict(read(file))
+        self.values = dict(read(file))
 
     def __call__(self, setting: Setting) -> float:
         told = json.dumps(options_of(setting), sort_keys=True)
-        if told not in self.known:
-            self.known[told] = self.judge(setting)
+        if told not in self.values:
+            self.values[told] = self.objective(setting)
             with self.file.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps([told, self.known[told]]) + "\n")
-        return self.known[told]
+                lines.write(json.dumps([told, self.values[told]]) + "\n")
+        return self.values[told]
 
 
 def read(file: Path) -> list[tuple[str, float]]:
@@ -312,7 +312,7 @@ def tune(
     if trials < 1:
         raise UserError(f"--trials is {trials}; at least 1 is needed.")
     place = place or RunOptions()
-    exam = Experiment.of(dataset, splits, seed)
+    exam = Experiment.load(dataset, splits, seed)
     store = result_writer(results, exam)
     tasks = exam.tasks()
     start = CorrectAndSmooth() if base is None else CorrectAndSmooth(base=base)
@@ -348,7 +348,7 @@ def base_checkpoint(
     """Where the trained base stays until the search is over."""
     if place.checkpoint is None:
         return None
-    key = json.dumps(exam.identity(base, place.device), sort_keys=True)
+    key = json.dumps(exam.run_identity(base, place.device), sort_keys=True)
     return Checkpoint(place.checkpoint / BASE, key, lasting=True)
 
 
@@ -401,7 +401,7 @@ def validation_objective(guess: SmoothingInputs, tasks: Sequence[Task]) -> Objec
 
     def judge(method: CorrectAndSmooth) -> float:
         scores = method.improve(guess).transpose(0, 1)
-        return float(tasks[0].metric.grade(scores, labels, weight).mean())
+        return float(tasks[0].metric.score(scores, labels, weight).mean())
 
     return judge
 

@@ -73,7 +73,7 @@ class Worker:
     agenda: SweepPlan
     results: ResultsDatabase
     place: RunOptions
-    tell: Callable[[str], None] = lambda what: None
+    on_status: Callable[[str], None] = lambda what: None
     lease_seconds: float = LEASE_SECONDS
     bases: BaseModelCache = field(default_factory=BaseModelCache)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -84,57 +84,61 @@ class Worker:
 
     def work(self) -> None:
         """Go on until every run of the agenda is settled, by whomever."""
-        with record_sigint(self.stop), self.leases.kept():
-            while left := self.unsettled():
-                if not sum(self.attend(bundle) for bundle in left):
-                    self.tell("waiting for others")
+        with record_sigint(self.stop), self.leases.heartbeat():
+            while left := self.unfinished_groups():
+                if not sum(self.process_group(bundle) for bundle in left):
+                    self.on_status("waiting for others")
                     time.sleep(POLL_SECONDS)
 
-    def unsettled(self) -> list[RunGroup]:
+    def unfinished_groups(self) -> list[RunGroup]:
         """The bundles of which something is left to do."""
-        settled = self.results.settled(self.agenda.keys)
+        settled = self.results.finished_or_failed(self.agenda.keys)
         return [
             bundle
             for bundle in self.agenda.bundles
             if any(run.key not in settled for run in bundle.runs)
         ]
 
-    def attend(self, bundle: RunGroup) -> bool:
+    def process_group(self, bundle: RunGroup) -> bool:
         """Run the parts of a bundle that nobody else is at; was there one?"""
         # Who looks for parts must prepare the graph: not before something is free.
-        if {run.key for run in self.left(bundle.runs)} <= self.leases.of_others():
+        if {
+            run.key for run in self.remaining(bundle.runs)
+        } <= self.leases.held_by_others():
             return False
-        return sum(self.take(bundle, runs) for runs in self.parts(bundle)) > 0
+        return sum(self.process_chunk(bundle, runs) for runs in self.chunks(bundle)) > 0
 
-    def take(self, bundle: RunGroup, runs: Sequence[PlannedRun]) -> bool:
+    def process_chunk(self, bundle: RunGroup, runs: Sequence[PlannedRun]) -> bool:
         """Run what is left of a part, unless somebody else is at some of it."""
         raise_if_interrupted(self.stop)
-        if not self.left(runs) or not self.leases.take([run.key for run in runs]):
+        if not self.remaining(runs) or not self.leases.acquire(
+            [run.key for run in runs]
+        ):
             return False
         try:
             # Somebody may have stored some of it, and let go, a moment ago.
-            if left := self.left(runs):
-                self.tell(describe(bundle))
-                self.attempt(bundle, left)
+            if left := self.remaining(runs):
+                self.on_status(describe(bundle))
+                self.run_and_store(bundle, left)
         except BaseException:
-            self.leases.let_go()
+            self.leases.release_quietly()
             raise
-        self.leases.give_back()
+        self.leases.release()
         return bool(left)
 
-    def left(self, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+    def remaining(self, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
         """Those of some runs that are neither done nor failed."""
-        settled = self.results.settled(run.key for run in runs)
+        settled = self.results.finished_or_failed(run.key for run in runs)
         return [run for run in runs if run.key not in settled]
 
-    def parts(self, bundle: RunGroup) -> Iterator[Sequence[PlannedRun]]:
+    def chunks(self, bundle: RunGroup) -> Iterator[Sequence[PlannedRun]]:
         """The runs of a bundle in equal parts, none larger than the device takes."""
         count = len(bundle.runs)
-        size = ceil(count / ceil(count / self.room(bundle)))
+        size = ceil(count / ceil(count / self.max_stack_size(bundle)))
         for begin in range(0, count, size):
             yield bundle.runs[begin : begin + size]
 
-    def room(self, bundle: RunGroup) -> int:
+    def max_stack_size(self, bundle: RunGroup) -> int:
         """How many runs of a bundle to train at once; one setting if it is unknown."""
         reset_peak_memory(self.place.device)
         try:
@@ -145,7 +149,7 @@ class Worker:
             pass
         return sum(run.setting == bundle.first for run in bundle.runs)
 
-    def attempt(self, bundle: RunGroup, runs: Sequence[PlannedRun]) -> None:
+    def run_and_store(self, bundle: RunGroup, runs: Sequence[PlannedRun]) -> None:
         """Run, and keep the results or the error; one bad setting spoils no other."""
         members = [(run.setting.method, run.split) for run in runs]
         try:
@@ -159,17 +163,19 @@ class Worker:
             settings = list(dict.fromkeys(run.setting for run in runs))
             if len(settings) == 1:
                 rows = [run_columns(run, bundle) for run in runs]
-                self.results.note_failures(rows, error_text(error))
+                self.results.store_failures(rows, error_text(error))
                 return
             for setting in settings:
-                self.attempt(bundle, [run for run in runs if run.setting == setting])
+                self.run_and_store(
+                    bundle, [run for run in runs if run.setting == setting]
+                )
             return
         pairs = zip(found, runs, strict=True)
         self.results.store([to_row(result, run, bundle) for result, run in pairs])
 
     def source(self, bundle: RunGroup) -> DatasetWithOptions:
         """The dataset of a bundle; the last one stays prepared."""
-        return cached_dataset(bundle.subject.told, bundle.view, self.agenda.data)
+        return cached_dataset(bundle.subject.lookup_name, bundle.view, self.agenda.data)
 
 
 @lru_cache(maxsize=1)
@@ -187,7 +193,7 @@ def network_on_meta(
     method = bundle.first.method
     if not isinstance(method, TrainedMethod):
         return None
-    graph = cached_dataset(bundle.subject.told, bundle.view, data).prepared()
+    graph = cached_dataset(bundle.subject.lookup_name, bundle.view, data).prepared()
     graph = method.prepare(graph)
     with torch.device("meta"):
         return method.network(graph), graph
@@ -195,7 +201,7 @@ def network_on_meta(
 
 def describe(bundle: RunGroup) -> str:
     """A bundle in a few words."""
-    return f"{bundle.subject.name} {bundle.first.facts['method']}"
+    return f"{bundle.subject.name} {bundle.first.to_dict['method']}"
 
 
 def error_text(error: Exception) -> str:

@@ -39,7 +39,7 @@ def write_features(draft: GraphWriter, nodes: NodeData, reader: NodeReader) -> b
     elif sparse:
         _write_sparse(draft, nodes.encoder, reader)
     else:
-        features = draft.reserve("features", np.float32, (size, width))
+        features = draft.create_memmap("features", np.float32, (size, width))
         first = 0
         for batch in reader.batches(nodes.encoder.names):
             features[first : first + len(batch)] = nodes.encoder.dense(batch)
@@ -53,7 +53,7 @@ def _write_sparse(
     lengths = [np.zeros(1, np.int64)]
     weighted = any(column.kind not in BINARY_KINDS for column in encoder.columns)
     with (
-        draft.appending("features_columns", np.int32) as add_columns,
+        draft.append_array("features_columns", np.int32) as add_columns,
         _value_writer(draft, weighted) as add_values,
     ):
         for batch in reader.batches(encoder.names):
@@ -71,7 +71,7 @@ def _value_writer(
     if not weighted:
         yield lambda values: None
         return
-    with draft.appending("features_values", np.float32) as append:
+    with draft.append_array("features_values", np.float32) as append:
         yield append
 
 
@@ -96,7 +96,7 @@ class ImportedGraph:
             return self.placed.num_entries
         return (self.placed.num_entries + self.placed.num_loops) // 2
 
-    def about(self, tables: InputTables, options: ImportOptions) -> dict[str, Any]:
+    def to_dict(self, tables: InputTables, options: ImportOptions) -> dict[str, Any]:
         """What graph.json says of the graph."""
         encoder = self.nodes.encoder
         return {
@@ -108,7 +108,7 @@ class ImportedGraph:
             "directed": self.directed,
             "metric": options.metric,
             "class_names": self.nodes.class_names,
-            "feature_columns": [column.about() for column in encoder.columns],
+            "feature_columns": [column.to_dict() for column in encoder.columns],
             "provenance": {
                 **tables.about(self.spill.rows, self.nodes.rows),
                 "options": asdict(options),
@@ -129,7 +129,7 @@ class ImportedGraph:
             directed=self.directed,
             repeats=self.spill.num_pairs - self.num_edges,
             loops=self.placed.num_loops,
-            isolated=int((self.spill.met[: len(labels)] == 0).sum()),
+            isolated=int((self.spill.has_edge[: len(labels)] == 0).sum()),
             dropped=self.spill.num_dropped,
             features=encoder.width,
             one_hot_columns=sum(column.width for column in one_hot),
@@ -146,7 +146,7 @@ class ImportedGraph:
         )
 
     def _notes(self) -> Iterator[str]:
-        codes = self.nodes.codes
+        codes = self.nodes.split_codes
         if codes is not None:
             lost = int(((codes >= 0) & (self.nodes.labels < 0)).sum())
             if lost:
@@ -180,7 +180,7 @@ def import_graph(
     options.check(has_nodes=bool(tables.nodes))
     with atomic_graph_writer(Path(out)) as draft:
         built = _write(draft, tables, options, progress)
-        draft.commit(built.about(tables, options))
+        draft.commit(built.to_dict(tables, options))
     return built.summary(Path(out), tables, time.perf_counter() - began)
 
 
@@ -191,9 +191,9 @@ def _write(
     reader = NodeReader(tables.nodes, options, index, progress)
     told = reader.read() if tables.nodes else None
     options.check_classes(told.class_names if told else [])
-    spill = EdgeSpill(draft.scratch("pairs"), mirrored=not options.directed)
-    edges = EdgeReader(options, closed=told is not None)
-    edges.spill(tables.edges, index, spill, progress)
+    spill = EdgeSpill(draft.scratch("pairs"), undirected=not options.directed)
+    edges = EdgeReader(options, only_known_ids=told is not None)
+    edges.read_into(tables.edges, index, spill, progress)
     nodes, rank = _nodes_from_edges(index) if told is None else (told, _identity(index))
     placed = build_csr(spill, rank, draft, progress)
     sparse = write_features(draft, nodes, reader)
@@ -224,9 +224,9 @@ def _nodes_from_edges(index: IdIndex) -> tuple[NodeData, np.ndarray]:
 
 def _splits(nodes: NodeData, options: ImportOptions) -> list[Split]:
     labels = torch.from_numpy(nodes.labels)
-    if nodes.codes is not None:
+    if nodes.split_codes is not None:
         # A node without a label can neither teach nor be graded.
-        codes = np.where(nodes.labels < 0, -1, nodes.codes)
+        codes = np.where(nodes.labels < 0, -1, nodes.split_codes)
         return [Split.from_codes(torch.from_numpy(codes))]
     if not (labels >= 0).any():
         return []

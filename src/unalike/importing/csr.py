@@ -33,11 +33,11 @@ class EdgeSpill:
     """Pairs of codes on disk, with what was counted while they were written."""
 
     path: Path
-    mirrored: bool
+    undirected: bool
     """Is every edge an entry of both its ends?"""
-    entries: np.ndarray = field(default_factory=lambda: np.zeros(1 << 10, np.int64))
+    row_nnz: np.ndarray = field(default_factory=lambda: np.zeros(1 << 10, np.int64))
     """Entries in the row of each code, repeats included."""
-    met: np.ndarray = field(default_factory=lambda: np.zeros(1 << 10, np.uint8))
+    has_edge: np.ndarray = field(default_factory=lambda: np.zeros(1 << 10, np.uint8))
     """Is the code an end of any edge?"""
     num_pairs: int = 0
     num_dropped: int = 0
@@ -46,9 +46,9 @@ class EdgeSpill:
 
     def count(self, pairs: np.ndarray, num_codes: int) -> None:
         """Take note of pairs that were written."""
-        self.entries = grow(self.entries, num_codes)
-        self.met = grow(self.met, num_codes)
-        count_row_nnz(pairs, self.mirrored, self.entries, self.met)
+        self.row_nnz = grow(self.row_nnz, num_codes)
+        self.has_edge = grow(self.has_edge, num_codes)
+        count_row_nnz(pairs, self.undirected, self.row_nnz, self.has_edge)
         self.num_pairs += len(pairs)
 
     def chunks(self) -> Iterator[np.ndarray]:
@@ -63,9 +63,9 @@ class EdgeReader:
     """How edges are read: by which options, and whether all nodes are known."""
 
     options: ImportOptions
-    closed: bool
+    only_known_ids: bool
 
-    def spill(
+    def read_into(
         self,
         tables: Sequence[Table],
         index: IdIndex,
@@ -84,7 +84,7 @@ class EdgeReader:
                     spill.count(pairs, len(index))
                     spill.num_dropped += len(batch) - len(pairs)
                     note = f"{spill.num_pairs:,} edges"
-                    progress.advance(batch.read / 1e6, note)
+                    progress.advance(batch.bytes_read / 1e6, note)
                 check_header(table, columns, index)
                 spill.rows.append(spill.num_pairs + spill.num_dropped - before)
         if not any(spill.rows):
@@ -96,8 +96,8 @@ class EdgeReader:
         pairs = np.empty((len(batch), 2), np.int32)
         for end, column in enumerate(columns):
             ids = read_ids(batch, column, SOURCE_AND_TARGET[end])
-            pairs[:, end] = index.find(ids) if self.closed else index.add(ids)
-        if not self.closed:
+            pairs[:, end] = index.find(ids) if self.only_known_ids else index.add(ids)
+        if not self.only_known_ids:
             return pairs
         unknown = (pairs < 0).any(1)
         if not unknown.any():
@@ -111,7 +111,7 @@ class EdgeReader:
 
 def _unknown(batch: Batch, row: int, column: str, what: str) -> UserError:
     told = batch.column(column)[row].as_py()
-    return batch.wrong(
+    return batch.row_error(
         row,
         f"the {what} '{told}' is not in the node table; "
         "--unknown drop leaves such edges out.",
@@ -156,13 +156,13 @@ def build_csr(
     """Write `starts` and `columns`; node c of the spill becomes row rank[c]."""
     num_nodes = len(rank)
     starts = np.zeros(num_nodes + 1, np.int64)
-    starts[1 + rank] = spill.entries[:num_nodes]
+    starts[1 + rank] = spill.row_nnz[:num_nodes]
     np.cumsum(starts, out=starts)
     degrees = np.zeros(num_nodes, np.int64)
     blocks = list(bounded_blocks(starts, MAX_BLOCK_NNZ))
     progress.stage("Placing edges", spill.num_pairs * len(blocks), "edges")
     num_loops = 0
-    with draft.appending("columns", np.int32) as append:
+    with draft.append_array("columns", np.int32) as append:
         for low, high in blocks:
             entries = _scatter_block(spill, rank, starts, (low, high), progress)
             for piece, loops in _sorted_rows(entries, starts, (low, high), degrees):
@@ -187,7 +187,7 @@ def _scatter_block(
     parts = even_blocks(starts, block)
     for pairs in prefetch(spill.chunks()):
         parallel_map(partial(_renumber, pairs, rank), even_slices(len(pairs)))
-        where = (spill.mirrored, low, cursor, entries)
+        where = (spill.undirected, low, cursor, entries)
         parallel_map(partial(scatter_pairs, pairs, *where), parts)
         progress.advance(len(pairs))
     return entries

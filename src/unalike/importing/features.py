@@ -102,14 +102,14 @@ class FeatureColumn:
     def width(self) -> int:
         return len(self.categories) if self.kind == CATEGORY else 1
 
-    def about(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The column as graph.json tells it."""
         told = {"name": self.name, "kind": self.kind, "width": self.width}
         if self.kind == CATEGORY:
             told["categories"] = list(self.categories)
         return told
 
-    def entries(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    def encode(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         """A column below `width` and a value for each row; -1 means none."""
         if self.kind == CATEGORY:
             known = pa.array(self.categories, pa.large_string())
@@ -118,7 +118,7 @@ class FeatureColumn:
             return places, np.ones(len(batch), np.float32)
         values = parse_column(self.kind, column_values(batch, self.name))
         if values is None:
-            raise batch.wrong(0, f"the feature '{self.name}' is not {self.kind}.")
+            raise batch.row_error(0, f"the feature '{self.name}' is not {self.kind}.")
         return np.zeros(len(batch), np.int32), self._finite(batch, values)
 
     def _finite(self, batch: Batch, values: np.ndarray) -> np.ndarray:
@@ -131,7 +131,7 @@ class FeatureColumn:
         told = batch.column(self.name)[row].as_py()
         what = "missing" if told in (None, "") else f"{told}, not a finite number"
         hint = f"; --ignore {self.name} leaves the column out" if self.optional else ""
-        raise batch.wrong(row, f"the feature '{self.name}' is {what}{hint}.")
+        raise batch.row_error(row, f"the feature '{self.name}' is {what}{hint}.")
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class FeatureEncoder:
     columns: tuple[FeatureColumn, ...]
 
     @classmethod
-    def from_about(cls, told: Iterable[dict[str, Any]]) -> FeatureEncoder:
+    def from_dict(cls, told: Iterable[dict[str, Any]]) -> FeatureEncoder:
         """The encoder that a graph.json describes under `feature_columns`."""
         return cls(
             tuple(
@@ -185,7 +185,7 @@ class FeatureEncoder:
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         first = 0
         for column in self.columns:
-            places, values = column.entries(batch)
+            places, values = column.encode(batch)
             (rows,) = (places >= 0).nonzero()
             yield rows, places[rows] + first, values[rows]
             first += column.width
@@ -203,31 +203,31 @@ class ColumnTypeInference:
     num_values: int = 0
     num_nonzero: int = 0
     categories: set[str] = field(default_factory=set)
-    again: bool = False
+    needs_another_pass: bool = False
     """Did the kind change late, so that all rows must pass once more?"""
 
-    def look(self, batch: Batch) -> None:
+    def update(self, batch: Batch) -> None:
         """Take in a batch; a kind it does not fit is out for good."""
         values = column_values(batch, self.name)
         possible = allowed_kinds(values.type)
         if not possible:
-            raise batch.wrong(
+            raise batch.row_error(
                 0,
                 f"the column '{self.name}' is of the type {values.type}, which cannot "
                 f"be a feature; --ignore {self.name} leaves it out.",
             )
         before = self.kinds[0]
         self.kinds = tuple(kind for kind in self.kinds if kind in possible)
-        while not self._take(values):
+        while not self._accepts(values):
             self.kinds = self.kinds[1:]
-        self.again |= self.kinds[0] != before and self.num_values > 0
+        self.needs_another_pass |= self.kinds[0] != before and self.num_values > 0
         self.num_values += len(values) - values.null_count
 
-    def settle(self) -> bool:
+    def finish_pass(self) -> bool:
         """Is the column known now? If not, forget what was counted of another kind."""
-        if not self.again:
+        if not self.needs_another_pass:
             return True
-        self.again = False
+        self.needs_another_pass = False
         self.num_values = self.num_nonzero = 0
         self.categories = set()
         return False
@@ -238,7 +238,7 @@ class ColumnTypeInference:
             return FeatureColumn(self.name, self.kinds[0])
         return FeatureColumn(self.name, CATEGORY, tuple(sorted(self.categories)))
 
-    def _take(self, values: pa.Array) -> bool:
+    def _accepts(self, values: pa.Array) -> bool:
         if self.kinds[0] == CATEGORY:
             text = values.cast(pa.large_string())
             self.categories.update(pc.unique(text.drop_null()).to_pylist())

@@ -237,7 +237,7 @@ class IntegerIndex:
 
     def __init__(self) -> None:
         self.count = 0
-        self.met = 0
+        self.seen_flags = 0
         self.direct = np.zeros(DIRECT_TABLE_SIZE, np.int32)
         self.slots = np.zeros((1 << 10, 2), np.int64)
 
@@ -254,10 +254,10 @@ class IntegerIndex:
                     even_slices(len(ids)),
                 )
             )
-        met |= self.met
+        met |= self.seen_flags
         if met & NOT_INTEGER or met == HAS_NEGATIVE | HAS_UINT64:
             return None
-        self.met = met
+        self.seen_flags = met
         return _readonly(keys)
 
     def find(self, keys: np.ndarray, part: slice, codes: np.ndarray) -> int:
@@ -273,7 +273,9 @@ class IntegerIndex:
         names[self.direct[small] - 1] = small
         used = self.slots[self.slots[:, 1] > 0]
         names[used[:, 1] - 1] = used[:, 0]
-        return pa.array(names.view(np.uint64) if self.met & HAS_UINT64 else names)
+        return pa.array(
+            names.view(np.uint64) if self.seen_flags & HAS_UINT64 else names
+        )
 
 
 class StringIndex:
@@ -391,20 +393,20 @@ class IdIndex:
     """Ids and their codes. Numbers stay numbers until the first id that is none."""
 
     def __init__(self) -> None:
-        self.keys: IntegerIndex | StringIndex = IntegerIndex()
+        self.index: IntegerIndex | StringIndex = IntegerIndex()
 
     def __len__(self) -> int:
-        return self.keys.count
+        return self.index.count
 
     def find(self, ids: pa.Array) -> np.ndarray:
         """The code of each id, -1 where it is unknown."""
-        return self._search(ids)[0]
+        return self._lookup(ids)[0]
 
     def add(self, ids: pa.Array) -> np.ndarray:
         """The code of each id; unknown ones get the next."""
-        codes, keys, num_new = self._search(ids)
+        codes, keys, num_new = self._lookup(ids)
         if num_new:
-            self.keys.add(keys, codes, num_new)
+            self.index.add(keys, codes, num_new)
         if len(self) > MAX_NODES:
             raise UserError(f"There are more than {MAX_NODES:,} different node ids.")
         return codes
@@ -412,22 +414,22 @@ class IdIndex:
     def holds(self, name: str) -> bool:
         """Is it an id? A text is none while all ids are numbers."""
         ids = pa.array([name], pa.large_string())
-        return self.keys.read(ids) is not None and bool(self.find(ids)[0] >= 0)
+        return self.index.read(ids) is not None and bool(self.find(ids)[0] >= 0)
 
     def names(self) -> pa.Array:
         """The ids in the order of their codes."""
-        return self.keys.names()
+        return self.index.names()
 
-    def _search(self, ids: pa.Array) -> tuple[np.ndarray, Any, int]:
+    def _lookup(self, ids: pa.Array) -> tuple[np.ndarray, Any, int]:
         keys: Any = None
-        if isinstance(self.keys, IntegerIndex):
-            keys = self.keys.read(ids)
+        if isinstance(self.index, IntegerIndex):
+            keys = self.index.read(ids)
             if keys is None:
-                self.keys = StringIndex.of(self.names())
-        if isinstance(self.keys, StringIndex):
-            keys = self.keys.read(ids)
+                self.index = StringIndex.of(self.names())
+        if isinstance(self.index, StringIndex):
+            keys = self.index.read(ids)
         codes = np.empty(len(ids), np.int32)
         new = parallel_map(
-            lambda part: self.keys.find(keys, part, codes[part]), even_slices(len(ids))
+            lambda part: self.index.find(keys, part, codes[part]), even_slices(len(ids))
         )
         return codes, keys, sum(new)

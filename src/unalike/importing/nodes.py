@@ -50,7 +50,7 @@ class LabelReader:
     """Collects the labels of all nodes, batch by batch."""
 
     column: str
-    words: dict[str, tuple[Table, int]] = field(default_factory=dict)
+    spellings: dict[str, tuple[Table, int]] = field(default_factory=dict)
     """Each spelling that was met, and the table and row of the first."""
     codes: list[np.ndarray] = field(default_factory=list)
 
@@ -58,15 +58,15 @@ class LabelReader:
         """Take in the labels of a batch."""
         coded = self._text(batch).dictionary_encode()
         spelled = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        numbers = {word: code for code, word in enumerate(self.words)}
+        numbers = {word: code for code, word in enumerate(self.spellings)}
         codes = np.full(len(coded.dictionary) + 1, -1)
         for place, word in enumerate(coded.dictionary.to_pylist()):
             if word.lower() in MISSING_LABELS:
                 continue
             if word not in numbers:
                 numbers[word] = len(numbers)
-                row = batch.first + int((spelled == place).argmax())
-                self.words[word] = (batch.table, row)
+                row = batch.first_row + int((spelled == place).argmax())
+                self.spellings[word] = (batch.table, row)
             codes[place] = numbers[word]
         self.codes.append(codes[spelled])
 
@@ -82,7 +82,7 @@ class LabelReader:
     def _text(self, batch: Batch) -> pa.Array:
         values = batch.column(self.column)
         if not allowed_kinds(values.type):
-            raise batch.wrong(
+            raise batch.row_error(
                 0,
                 f"the label '{self.column}' is of the type {values.type}; "
                 "labels are numbers or text.",
@@ -93,18 +93,18 @@ class LabelReader:
 
     def _values(self) -> list[Hashable]:
         """Each spelling as what it means: whole numbers, true and false, or text."""
-        if all(map(_NUMBER.fullmatch, self.words)):
-            return [self._whole(word) for word in self.words]
-        if {word.lower() for word in self.words} <= _BOOLEANS:
-            return [word.lower() for word in self.words]
-        return list(self.words)
+        if all(map(_NUMBER.fullmatch, self.spellings)):
+            return [self._as_integer(word) for word in self.spellings]
+        if {word.lower() for word in self.spellings} <= _BOOLEANS:
+            return [word.lower() for word in self.spellings]
+        return list(self.spellings)
 
-    def _whole(self, word: str) -> int:
+    def _as_integer(self, word: str) -> int:
         number = Decimal(word)
         if number % 1:
-            table, row = self.words[word]
+            table, row = self.spellings[word]
             raise UserError(
-                f"{table.place(row)}: the label '{self.column}' {word} "
+                f"{table.location(row)}: the label '{self.column}' {word} "
                 "is not a whole number."
             )
         return int(number)
@@ -133,7 +133,7 @@ class NodeData:
     encoder: FeatureEncoder
     num_nonzero: int
     """Features that are not zero, over all nodes."""
-    codes: np.ndarray | None
+    split_codes: np.ndarray | None
     """The part of the split each node is in, -1 for none."""
     rows: list[int] = field(default_factory=list)
     """Rows of each table."""
@@ -147,7 +147,7 @@ class NodeReader:
     options: ImportOptions
     index: IdIndex
     progress: Progress
-    codes: list[np.ndarray] = field(default_factory=list)
+    split_codes: list[np.ndarray] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
 
     def read(self) -> NodeData:
@@ -157,12 +157,12 @@ class NodeReader:
         sightings = [self._sighting(name) for name in self.feature_names()]
         self.progress.stage("Reading nodes", total_megabytes(self.tables), "MB")
         self._first_pass(classes, sightings)
-        late = [sighting for sighting in sightings if not sighting.settle()]
+        late = [sighting for sighting in sightings if not sighting.finish_pass()]
         while late:
             for batch in self.batches([sighting.name for sighting in late]):
                 for sighting in late:
-                    sighting.look(batch)
-            late = [sighting for sighting in late if not sighting.settle()]
+                    sighting.update(batch)
+            late = [sighting for sighting in late if not sighting.finish_pass()]
         labels, class_names = np.full(len(self.index), -1), list[Hashable]()
         if classes is not None:
             labels, class_names = classes.finish()
@@ -172,7 +172,7 @@ class NodeReader:
             class_names=class_names,
             encoder=FeatureEncoder(tuple(sighting.column() for sighting in sightings)),
             num_nonzero=sum(sighting.num_nonzero for sighting in sightings),
-            codes=np.concatenate(self.codes) if self.codes else None,
+            split_codes=np.concatenate(self.split_codes) if self.split_codes else None,
             rows=self.rows,
         )
 
@@ -221,10 +221,12 @@ class NodeReader:
                 if classes is not None:
                     classes.add(batch)
                 if self.options.split is not None:
-                    self.codes.append(split_codes(batch, self.options.split))
+                    self.split_codes.append(split_codes(batch, self.options.split))
                 for sighting in sightings:
-                    sighting.look(batch)
-                self.progress.advance(batch.read / 1e6, f"{len(self.index):,} nodes")
+                    sighting.update(batch)
+                self.progress.advance(
+                    batch.bytes_read / 1e6, f"{len(self.index):,} nodes"
+                )
             self.rows.append(len(self.index) - before)
         if not len(self.index):
             raise UserError(f"{self.tables[0].path} has no rows.")
@@ -236,7 +238,7 @@ class NodeReader:
         repeated = codes != np.arange(first, first + len(batch))
         if repeated.any():
             row = int(repeated.argmax())
-            raise batch.wrong(
+            raise batch.row_error(
                 row, f"the node id '{ids[row].as_py()}' is there a second time."
             )
 
@@ -250,7 +252,7 @@ def split_codes(batch: Batch, column: str) -> np.ndarray:
             continue
         part = SPLIT_NAMES.get(word.lower())
         if part is None:
-            raise batch.wrong(
+            raise batch.row_error(
                 row,
                 f"the split '{word}' is unknown; known are {', '.join(SPLIT_NAMES)}.",
             )

@@ -115,7 +115,7 @@ class ImportSummary:
         """Rows of edges read for each second of the whole import."""
         return (self.edges + self.repeats + self.dropped) / self.seconds
 
-    def about(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The summary as JSON tells it."""
         told = asdict(self)
         told["classes"] = [

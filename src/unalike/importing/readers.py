@@ -38,10 +38,10 @@ class CsvTable:
     path: Path
     columns: list[str]
     delimiter: str
-    skipped: int
+    skip_rows: int
     """Lines before the first row: comments, blank lines, the header."""
-    note: str | None
-    doubtful: bool
+    warning: str | None
+    header_was_guessed: bool
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         before, row = 0, 0
@@ -54,7 +54,7 @@ class CsvTable:
                     yield Batch(self, row, rows, float(at - before))
                     before, row = at, row + rows.num_rows
         except (pa.ArrowInvalid, OSError) as error:
-            raise self._explain(error) from None
+            raise self._diagnose(error) from None
 
     def _reader(
         self, file: pa.NativeFile, columns: Sequence[str]
@@ -63,7 +63,7 @@ class CsvTable:
             file,
             pa.csv.ReadOptions(
                 block_size=CSV_BLOCK_BYTES,
-                skip_rows=self.skipped,
+                skip_rows=self.skip_rows,
                 column_names=self.columns,
             ),
             pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
@@ -73,7 +73,7 @@ class CsvTable:
             ),
         )
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         line, _ = next(islice(self._rows(), row, None))
         return f"{self.path}, row {row + 1} (line {line})"
 
@@ -82,7 +82,7 @@ class CsvTable:
         with open_maybe_gzip(self.path) as file:
             held, first, inside = b"", 0, False
             for line, piece in enumerate(file, 1):
-                if line <= self.skipped or not (inside or piece.strip(b"\r\n")):
+                if line <= self.skip_rows or not (inside or piece.strip(b"\r\n")):
                     continue
                 first = first if inside else line
                 held = (
@@ -97,7 +97,7 @@ class CsvTable:
             if inside:
                 yield first, held
 
-    def _explain(self, error: Exception) -> UserError:
+    def _diagnose(self, error: Exception) -> UserError:
         """What is wrong with a file that could not be read, as near as can be told."""
         try:
             for row, (line, held) in enumerate(self._rows(), 1):
@@ -134,13 +134,13 @@ def open_text(path: Path, header: Header) -> CsvTable:
     fields = [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
     numbers = [str(place) for place in range(1, len(fields) + 1)]
     if header == "no":
-        return CsvTable(path, numbers, delimiter, skipped, None, doubtful=False)
+        return CsvTable(path, numbers, delimiter, skipped, None, header_was_guessed=False)
     guess = header == "guess"
     if guess and all(map(_is_number, line.rstrip(f"{delimiter} ").split(delimiter))):
         note = f"{path} has no header; its columns are called {', '.join(numbers)}."
-        return CsvTable(path, numbers, delimiter, skipped, note, doubtful=False)
+        return CsvTable(path, numbers, delimiter, skipped, note, header_was_guessed=False)
     names = [field or number for field, number in zip(fields, numbers, strict=True)]
-    return CsvTable(path, names, delimiter, skipped + 1, None, doubtful=guess)
+    return CsvTable(path, names, delimiter, skipped + 1, None, header_was_guessed=guess)
 
 
 def open_maybe_gzip(path: Path) -> gzip.GzipFile | BufferedReader:
@@ -193,8 +193,8 @@ class ParquetTable:
 
     path: Path
     columns: list[str]
-    note: ClassVar[str | None] = None
-    doubtful: ClassVar[bool] = False
+    warning: ClassVar[str | None] = None
+    header_was_guessed: ClassVar[bool] = False
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         row = 0
@@ -208,7 +208,7 @@ class ParquetTable:
         except (pa.ArrowException, OSError) as error:
             raise _read_error(self.path, error) from None
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         return f"{self.path}, row {row + 1}"
 
 
@@ -266,7 +266,7 @@ class InputTables:
     @property
     def notes(self) -> list[str]:
         """What was guessed about the files."""
-        return [table.note for table in (*self.edges, *self.nodes) if table.note]
+        return [table.warning for table in (*self.edges, *self.nodes) if table.warning]
 
     def about(self, edge_rows: list[int], node_rows: list[int]) -> dict[str, Any]:
         """The files with their sizes, for the record."""

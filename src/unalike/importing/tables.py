@@ -32,17 +32,17 @@ class Table(Protocol):
     def columns(self) -> list[str]: ...
 
     @property
-    def note(self) -> str | None:
+    def warning(self) -> str | None:
         """What was guessed about the file and its owner should know."""
 
     @property
-    def doubtful(self) -> bool:
+    def header_was_guessed(self) -> bool:
         """Might the names of its columns be a row?"""
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """The rows with the named columns, a batch at a time."""
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Where the row with this number from 0 stands, for a person to find it."""
 
 
@@ -51,9 +51,9 @@ class Batch:
     """Rows of a table from number `first` on."""
 
     table: Table
-    first: int
+    first_row: int
     rows: pa.RecordBatch
-    read: float
+    bytes_read: float
     """How many bytes of the file it took."""
 
     def __len__(self) -> int:
@@ -65,9 +65,9 @@ class Batch:
         coded = pa.types.is_dictionary(column.type)
         return column.dictionary_decode() if coded else column
 
-    def wrong(self, row: int, what: str) -> UserError:
+    def row_error(self, row: int, what: str) -> UserError:
         """The error that a row of this batch deserves."""
-        return UserError(f"{self.table.place(self.first + row)}: {what}")
+        return UserError(f"{self.table.location(self.first_row + row)}: {what}")
 
 
 # Columns: which column of a table is meant, guessed where it is not told.
@@ -129,7 +129,7 @@ def edge_columns(
 
 def check_header(table: Table, columns: tuple[str, str], index: IdIndex) -> None:
     """Refuse to lose an edge: names of columns that are ids of nodes are a row."""
-    for column in columns if table.doubtful else ():
+    for column in columns if table.header_was_guessed else ():
         if index.holds(column):
             raise UserError(
                 f"{table.path}: the first line names a column '{column}', which is a "
@@ -184,12 +184,12 @@ def read_ids(batch: Batch, column: str, what: str) -> pa.Array:
     elif is_text(ids.type):
         ids = strip_whitespace(ids)
     elif not (pa.types.is_integer(ids.type) or pa.types.is_null(ids.type)):
-        raise batch.wrong(
+        raise batch.row_error(
             0, f"the {what} is of the type {ids.type}; ids are numbers or text."
         )
     missing = first_missing(ids)
     if missing >= 0:
-        raise batch.wrong(missing, f"the {what} is missing.")
+        raise batch.row_error(missing, f"the {what} is missing.")
     return ids
 
 
@@ -201,7 +201,7 @@ def floats_as_integers(batch: Batch, column: str, what: str) -> pa.Array:
     broken = known & (values != np.floor(values)) | np.isinf(values)
     if broken.any():
         row = int(broken.argmax())
-        raise batch.wrong(row, f"the {what} {values[row]:g} is not a whole number.")
+        raise batch.row_error(row, f"the {what} {values[row]:g} is not a whole number.")
     whole = np.where(known, values, 0).astype(np.int64)
     return pa.array(whole, mask=~known)
 

@@ -194,7 +194,7 @@ class NodeClassifier(ParamsMixin):
         self.model_ = model and replace(model, classes=names, temperature=warm)
         self.temperature_ = warm
         self.classes_ = classes
-        self.n_features_in_ = graph.adjacency.width if own else 1
+        self.n_features_in_ = graph.adjacency.num_cols if own else 1
         self.scores_ = solution.logits
         self.curve_ = solution.curve
         return self
@@ -221,7 +221,7 @@ class NodeClassifier(ParamsMixin):
         if sample_weight is not None:
             weight = torch.from_numpy(np.array(sample_weight, np.float32))
         metric = lookup(METRICS, self.metric, "metric")
-        return float(metric.grade(probabilities, labels, weight))
+        return float(metric.score(probabilities, labels, weight))
 
     def save(self, path: str | Path) -> int:
         """Write what was learned to a new file; returns its size in bytes."""
@@ -241,7 +241,7 @@ class NodeClassifier(ParamsMixin):
         loaded.model_, loaded.scores_, loaded.curve_ = model, None, None
         loaded.classes_ = np.array(model.classes)
         loaded.temperature_ = model.temperature
-        loaded.n_features_in_ = model.facts.num_known
+        loaded.n_features_in_ = model.graph_info.num_known
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -325,7 +325,7 @@ class NodeClassifier(ParamsMixin):
         graph = as_graph(X, features)
         if not self.model_.network.row_wise:
             return self.model_.scores(graph)
-        width = graph.adjacency.width
+        width = graph.adjacency.num_cols
         if width != self.n_features_in_:
             raise InputError(
                 f"X has {width} features, but {type(self).__name__} is expecting "

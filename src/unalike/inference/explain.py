@@ -32,9 +32,9 @@ class InputAttributions:
     of_edges: bool
     columns: Int[Tensor, " inputs"]
     values: Numbers
-    shares: Numbers
+    gradient_times_input: Numbers
     """Slope times vector: with those of all parts and a rest, the log-odds."""
-    changes: Numbers
+    leave_one_out: Numbers
     """What the log-odds would lose without the input."""
 
 
@@ -52,7 +52,7 @@ class NodeAttribution:
         """What the first layer makes of the row."""
         return self.network.products(self.row)
 
-    def odds(self, rows: Graph, first: SparseProducts) -> Float[Tensor, " rows"]:
+    def log_odds_of(self, rows: Graph, first: SparseProducts) -> Float[Tensor, " rows"]:
         """The log-odds of the first class against the second."""
         scores = self.network(rows, first).double()
         odds = scores[:, self.classes[0]] - scores[:, self.classes[1]]
@@ -60,17 +60,17 @@ class NodeAttribution:
 
     @cached_property
     def log_odds(self) -> float:
-        return float(self.odds(self.row, self.first)[0])
+        return float(self.log_odds_of(self.row, self.first)[0])
 
     def parts(self) -> Iterator[InputAttributions]:
         """The inputs of each table, and the dense features."""
         leaves = {name: x.detach().requires_grad_() for name, x in self.first.items()}
         dense = self.row.features
         if isinstance(dense, Adjacency):
-            odds = self.odds(self.row, leaves)
+            odds = self.log_odds_of(self.row, leaves)
         else:
             dense = dense.detach().requires_grad_()
-            odds = self.odds(replace(self.row, features=dense), leaves)
+            odds = self.log_odds_of(replace(self.row, features=dense), leaves)
         wanted = [*leaves.values(), *([] if isinstance(dense, Adjacency) else [dense])]
         slopes = torch.autograd.grad(odds.sum(), wanted, materialize_grads=True)
         inputs = self.network.inputs(self.row)
@@ -82,7 +82,7 @@ class NodeAttribution:
     def _of_table(
         self, name: str, matrix: Adjacency, slope: Float[Tensor, " width"]
     ) -> InputAttributions:
-        columns, values = matrix.columns.long(), matrix.values
+        columns, values = matrix.indices.long(), matrix.values
         if values is None:
             values = slope.new_ones(len(columns))
         vectors = values[:, None] * self.network.tables[name][columns]
@@ -125,7 +125,7 @@ class NodeAttribution:
         found = torch.zeros(len(columns), dtype=torch.float64)
         for begin in range(0, len(columns), CHUNK_SIZE):
             some = slice(begin, begin + CHUNK_SIZE)
-            found[some] = self.log_odds - self.odds(*without(some)).cpu()
+            found[some] = self.log_odds - self.log_odds_of(*without(some)).cpu()
         return found
 
     def _repeated(self, count: int) -> SparseProducts:
@@ -146,8 +146,8 @@ class NodeAttribution:
 
 
 def _empty(count: int, like: Adjacency) -> Adjacency:
-    starts = torch.zeros(count + 1, dtype=torch.int64, device=like.starts.device)
-    return Adjacency(starts, like.columns[:0], like.width)
+    starts = torch.zeros(count + 1, dtype=torch.int64, device=like.indptr.device)
+    return Adjacency(starts, like.indices[:0], like.num_cols)
 
 
 # Explanation: which neighbours and which features pushed a prediction.
@@ -199,10 +199,10 @@ def explain(model: Model, prepared: Graph) -> Iterator[Explanation]:
     if not isinstance(prepared.features, Adjacency):
         prepared = replace(prepared, features=prepared.features.float())
     every = model.score_rows(prepared)
-    shares = model.prediction(every).probabilities
+    shares = model.to_prediction(every).probabilities
     for place, scores in enumerate(every):
         best, other, *_ = scores.argsort(descending=True, stable=True).tolist()
-        row = prepared.rows(torch.tensor([place])).to(model.device)
+        row = prepared.select_rows(torch.tensor([place])).to(model.device)
         case = NodeAttribution(model.network, row, (best, other), model.temperature)
         found = (push for part in case.parts() for push in _pushes(model, part))
         pushes = [push for push in found if push.share or push.change]
@@ -228,7 +228,7 @@ def feature_names(encoder: FeatureEncoder | None, count: int) -> list[str]:
 
 
 def _pushes(model: Model, part: InputAttributions) -> Iterator[Attribution]:
-    numbers = (part.values, part.shares, part.changes)
+    numbers = (part.values, part.gradient_times_input, part.leave_one_out)
     told = _neighbours(model, part) if part.of_edges else _features(model, part)
     for (kind, name), *known in zip(told, *(n.tolist() for n in numbers), strict=True):
         yield Attribution(kind, name, *known)
@@ -237,14 +237,14 @@ def _pushes(model: Model, part: InputAttributions) -> Iterator[Attribution]:
 def _neighbours(
     model: Model, part: InputAttributions
 ) -> Iterator[tuple[str, Hashable]]:
-    known = model.facts.num_known
-    kinds = NEIGHBOUR_KINDS[model.width // known]
+    known = model.graph_info.num_known
+    kinds = NEIGHBOUR_KINDS[model.num_columns // known]
     names = model.known_names
     for column in part.columns.tolist():
         yield kinds[column // known], names[column % known].as_py()
 
 
 def _features(model: Model, part: InputAttributions) -> Iterator[tuple[str, Hashable]]:
-    names = feature_names(model.encoder, model.facts.num_features)
+    names = feature_names(model.encoder, model.graph_info.num_features)
     for column in part.columns.tolist():
         yield FEATURE, names[column]

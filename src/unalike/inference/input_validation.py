@@ -41,7 +41,7 @@ def as_graph(given: Any, features: AnyFeatures | None = None) -> Graph:
         graph = CONVERTERS[package](given)
     else:
         rows = as_rows(given)
-        square = rows.num_rows == rows.width
+        square = rows.num_rows == rows.num_cols
         graph = Graph.build(rows, directed=not (square and rows.is_symmetric))
     if features is not None:
         told = as_feature_matrix(features)

@@ -66,7 +66,7 @@ class Model:
 
     method: TrainedMethod
     weights: dict[str, Tensor]
-    facts: TrainingGraph
+    graph_info: TrainingGraph
     classes: list[Hashable]
     encoder: FeatureEncoder | None = None
     """How columns of a table become features; None where nobody said."""
@@ -78,25 +78,27 @@ class Model:
     @cached_property
     def network(self) -> SparseInputModule:
         """The network with its weights, ready to score."""
-        shell = self._shell
+        shell = self._empty_graph
         with torch.device("meta"):
             network = self.method.network(shell)
         network.load_state_dict(self.weights, assign=True)
         return network.to(self.device).eval().requires_grad_(False)
 
     @cached_property
-    def _shell(self) -> Graph:
+    def _empty_graph(self) -> Graph:
         """A prepared graph without any node, whose shapes are those of all others."""
         none = torch.zeros(0, dtype=torch.int64)
-        rows = Adjacency.from_edges(none, none, shape=(0, self.facts.num_known))
-        new = NewRows.of(rows, rows, directed=self.facts.directed)
-        features = match_features(torch.zeros(0, self.facts.num_features), self.facts)
-        return self.method.prepare(self.facts.around(new, features))
+        rows = Adjacency.from_edges(none, none, shape=(0, self.graph_info.num_known))
+        new = NewRows.of(rows, rows, directed=self.graph_info.directed)
+        features = match_features(
+            torch.zeros(0, self.graph_info.num_features), self.graph_info
+        )
+        return self.method.prepare(self.graph_info.rows_graph(new, features))
 
     @property
-    def width(self) -> int:
+    def num_columns(self) -> int:
         """Columns of the rows that the network sees."""
-        return self._shell.adjacency.width
+        return self._empty_graph.adjacency.num_cols
 
     @cached_property
     def index(self) -> IdIndex:
@@ -110,7 +112,7 @@ class Model:
         """The user's own id of each known node."""
         if self.names is not None:
             return self.names
-        return pa.array(np.arange(self.facts.num_known))
+        return pa.array(np.arange(self.graph_info.num_known))
 
     @property
     def device(self) -> torch.device:
@@ -119,8 +121,8 @@ class Model:
     @cached_property
     def reads_edges(self) -> bool:
         """Does the method look at edges at all?"""
-        matrices = self.network.inputs(self._shell).values()
-        own = any(matrix is self._shell.adjacency for matrix in matrices)
+        matrices = self.network.inputs(self._empty_graph).values()
+        own = any(matrix is self._empty_graph.adjacency for matrix in matrices)
         return own or not self.network.row_wise
 
     def to(self, device: torch.device | str) -> Model:
@@ -147,9 +149,9 @@ class Model:
         `entering` holds those that point at new nodes, where direction counts.
         """
         graph, unknown = self.new_nodes(edges, features, entering=entering)
-        return self.prediction(self.score_rows(graph), unknown)
+        return self.to_prediction(self.score_rows(graph), unknown)
 
-    def prediction(self, scores: Scores, unknown: int = 0) -> Prediction:
+    def to_prediction(self, scores: Scores, unknown: int = 0) -> Prediction:
         """What scores say: the probability of each class, at the temperature."""
         # In double, so that no two scores become equal: answers stay what they are.
         shares = (scores.double() / self.temperature).softmax(1)
@@ -164,34 +166,39 @@ class Model:
     ) -> tuple[Graph, int]:
         """New nodes as prepared rows, and how many of their neighbours are unknown."""
         self.check_row_wise()
-        told = None if features is None else match_features(features, self.facts)
+        told = None if features is None else match_features(features, self.graph_info)
         num_rows = None if told is None else told.shape[0]
         rows, unknown = build_rows(
-            (edges, entering), lambda ids: self.index.find(ids), self.facts, num_rows
+            (edges, entering),
+            lambda ids: self.index.find(ids),
+            self.graph_info,
+            num_rows,
         )
         if told is None:
-            told = match_features(np.zeros((rows.num_rows, 0), np.float32), self.facts)
-        return self.method.prepare(self.facts.around(rows, told)), unknown
+            told = match_features(
+                np.zeros((rows.num_rows, 0), np.float32), self.graph_info
+            )
+        return self.method.prepare(self.graph_info.rows_graph(rows, told)), unknown
 
     def scores(self, graph: Graph) -> Scores:
         """Scores of all nodes of a graph: of the one that was learned from, mostly."""
-        if graph.num_features != self.facts.num_features:
+        if graph.num_features != self.graph_info.num_features:
             raise UserError(
-                f"The model was trained on {self.facts.num_features} features; "
+                f"The model was trained on {self.graph_info.num_features} features; "
                 f"this graph has {graph.num_features}."
             )
         prepared = self.method.prepare(graph)
         if not self.network.row_wise:
             return self.score_rows(prepared)
-        if prepared.adjacency.width != self.width:
+        if prepared.adjacency.num_cols != self.num_columns:
             raise UserError(
-                f"The model was trained on rows of {self.width:,} columns; "
-                f"those of this graph have {prepared.adjacency.width:,}."
+                f"The model was trained on rows of {self.num_columns:,} columns; "
+                f"those of this graph have {prepared.adjacency.num_cols:,}."
             )
         size = sum(table.shape[1] for table in self.network.tables.values())
         ids = torch.arange(prepared.num_nodes)
         pieces = row_batches(prepared, ids, size, self.device)
-        none = torch.zeros(0, self.facts.num_classes)
+        none = torch.zeros(0, self.graph_info.num_classes)
         return torch.cat([none, *map(self.score_rows, pieces)])
 
     @torch.no_grad()
@@ -202,11 +209,11 @@ class Model:
     def check(self) -> None:
         """Refuse weights, names or columns that do not belong together."""
         told = {
-            "classes": (len(self.classes), self.facts.num_classes),
-            "names of nodes": (len(self.known_names), self.facts.num_known),
+            "classes": (len(self.classes), self.graph_info.num_classes),
+            "names of nodes": (len(self.known_names), self.graph_info.num_known),
         }
         if self.encoder is not None:
-            told["features"] = (self.encoder.width, self.facts.num_features)
+            told["features"] = (self.encoder.width, self.graph_info.num_features)
         for what, (found, needed) in told.items():
             if found != needed:
                 raise UserError(f"The model has {found} {what} in place of {needed}.")
@@ -280,15 +287,15 @@ def model_from_solution(
 ) -> Model:
     """The model behind a solution that kept its weights."""
     assert solution.weights is not None
-    about = {} if stored is None else stored.about
+    about = {} if stored is None else stored.metadata
     classes: list[Hashable] = about.get("class_names") or [*range(graph.num_classes)]
     columns = about.get("feature_columns")
     names: pa.Array | None = None if stored is None else custom_ids(stored.names)
     return Model(
         method=check_trainable(method),
         weights=solution.weights,
-        facts=TrainingGraph.of(graph, name, row_normalised=row_normalised),
+        graph_info=TrainingGraph.of(graph, name, row_normalised=row_normalised),
         classes=classes,
-        encoder=None if columns is None else FeatureEncoder.from_about(columns),
+        encoder=None if columns is None else FeatureEncoder.from_dict(columns),
         names=names,
     )

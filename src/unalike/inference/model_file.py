@@ -208,13 +208,13 @@ def check_saveable(model: Model) -> None:
 
 
 def _metadata(model: Model) -> dict[str, Any]:
-    columns = model.encoder and [column.about() for column in model.encoder.columns]
+    columns = model.encoder and [column.to_dict() for column in model.encoder.columns]
     return {
         "format": FORMAT,
         "unalike": __version__,
         "method": name_of(model.method),
         "options": options_of(model.method),
-        "graph": asdict(model.facts),
+        "graph": asdict(model.graph_info),
         "classes": model.classes,
         "temperature": model.temperature,
         "feature_columns": columns,
@@ -236,9 +236,9 @@ def _from_metadata(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
     model = Model(
         method=method,
         weights=weights,
-        facts=TrainingGraph(**about["graph"]),
+        graph_info=TrainingGraph(**about["graph"]),
         classes=about["classes"],
-        encoder=None if told is None else FeatureEncoder.from_about(told),
+        encoder=None if told is None else FeatureEncoder.from_dict(told),
         names=ids_from_tensors(
             {name: tensors[name] for name in NAMES if name in tensors}
         ),

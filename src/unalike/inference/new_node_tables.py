@@ -79,23 +79,23 @@ class NewEdgeReader:
 
     index: IdIndex
     num_known: int
-    closed: bool
+    nodes_are_listed: bool
     """Has a table named all new nodes?"""
     folder: Path
     directed: bool
     num_edges: int = 0
-    num_joined: int = 0
+    num_edges_kept: int = 0
     """Edges between a new node and a known one."""
     num_unknown: int = 0
     """Neighbours of new nodes that are not known: strangers, and new nodes too."""
-    num_aside: int = 0
+    num_edges_ignored: int = 0
     """Edges that touch no new node."""
     spills: dict[str, EdgeSpill] = field(init=False)
 
     def __post_init__(self) -> None:
         names = (OUT_EDGES, IN_EDGES) if self.directed else (OUT_EDGES,)
         self.spills = {
-            name: EdgeSpill(self.folder / f"{name}.pairs", mirrored=False)
+            name: EdgeSpill(self.folder / f"{name}.pairs", undirected=False)
             for name in names
         }
         for spill in self.spills.values():
@@ -114,19 +114,19 @@ class NewEdgeReader:
             for table in tables:
                 columns = edge_columns(table, *ends)
                 for batch in prefetch(table.batches(list(dict.fromkeys(columns)))):
-                    self._take(batch, columns, files)
-                    note = f"{self.num_joined:,} edges"
-                    progress.advance(batch.read / 1e6, note)
+                    self._read_batch(batch, columns, files)
+                    note = f"{self.num_edges_kept:,} edges"
+                    progress.advance(batch.bytes_read / 1e6, note)
                 check_header(table, columns, self.index)
         if tables and not self.num_edges:
             raise UserError(f"{tables[0].path} has no rows.")
 
     def rows(self, progress: Progress) -> tuple[MappedRows, MappedRows]:
         """The rows of the new nodes by what they point at, and what points at them."""
-        out, *into = [self._placed(name, progress) for name in self.spills]
+        out, *into = [self._sorted_rows(name, progress) for name in self.spills]
         return out, into[0] if into else out
 
-    def _take(
+    def _read_batch(
         self, batch: Batch, columns: tuple[str, str], files: Mapping[str, IO[bytes]]
     ) -> None:
         codes = self._codes(
@@ -142,9 +142,9 @@ class NewEdgeReader:
             pairs = codes[new[:, here] & known[:, there]][:, [here, there]]
             files[kept].write(np.ascontiguousarray(pairs).data)
             self.spills[kept].count(pairs, len(self.index))
-            self.num_joined += len(pairs)
+            self.num_edges_kept += len(pairs)
             self.num_unknown += int((new[:, here] & ~known[:, there]).sum())
-        self.num_aside += int((~new.any(1)).sum())
+        self.num_edges_ignored += int((~new.any(1)).sum())
         self.num_edges += len(batch)
 
     def _codes(self, ends: list[pa.Array]) -> np.ndarray:
@@ -153,7 +153,7 @@ class NewEdgeReader:
         A new node is a source that is not known, or a target that a known one has.
         """
         codes = np.stack([self.index.find(end) for end in ends], 1)
-        if self.closed:
+        if self.nodes_are_listed:
             return codes
         met = (codes[:, 0] >= 0) & (codes[:, 0] < self.num_known)
         fresh = (codes[:, 0] < 0, met & (codes[:, 1] < 0))
@@ -161,7 +161,7 @@ class NewEdgeReader:
             self.index.add(end.filter(pa.array(wanted)))
         return np.stack([self.index.find(end) for end in ends], 1)
 
-    def _placed(self, name: str, progress: Progress) -> MappedRows:
+    def _sorted_rows(self, name: str, progress: Progress) -> MappedRows:
         size, spill = len(self.index), self.spills[name]
         spill.count(np.zeros((0, 2), np.int32), size)
         folder = self.folder / name
@@ -216,7 +216,7 @@ class NewNodeTables:
         for table in tables.nodes:
             index_new_nodes(table, columns.id, index, known, progress)
         edges = NewEdgeReader(
-            index, known, bool(tables.nodes), folder, model.facts.directed
+            index, known, bool(tables.nodes), folder, model.graph_info.directed
         )
         wanted = tables.edges if model.reads_edges else []
         edges.read(wanted, (columns.source, columns.target), progress)
@@ -225,7 +225,7 @@ class NewNodeTables:
         return cls(model, tables.nodes, columns, index.names()[known:], edges, rows)
 
     @property
-    def num_alone(self) -> int:
+    def num_isolated(self) -> int:
         """New nodes without any known neighbour."""
         out, into = (np.diff(rows.starts) for rows in self.rows)
         return int((out + into == 0).sum())
@@ -239,15 +239,15 @@ class NewNodeTables:
         for features in self._features():
             last = first + features.shape[0]
             out, into = (rows.rows(first, last) for rows in self.rows)
-            directed = self.model.facts.directed
+            directed = self.model.graph_info.directed
             rows = NewRows.of(out, into if directed else out, directed=directed)
-            graph = self.model.facts.around(rows, features)
+            graph = self.model.graph_info.rows_graph(rows, features)
             yield self.names[first:last], self.model.method.prepare(graph)
             progress.advance(last - first)
             first = last
 
     def _features(self) -> Iterator[Features]:
-        facts = self.model.facts
+        facts = self.model.graph_info
         for table in self.nodes:
             encoder, column = encoder_of(self.model, table, self.columns)
             for batch in prefetch(table.batches([column, *encoder.names])):
@@ -261,9 +261,9 @@ class NewNodeTables:
 
 def check_inputs(model: Model, tables: InputTables) -> None:
     """Refuse to score nodes of which too little is told."""
-    if model.facts.num_features and not tables.nodes:
+    if model.graph_info.num_features and not tables.nodes:
         raise UserError(
-            f"The model was trained on {model.facts.num_features} features; "
+            f"The model was trained on {model.graph_info.num_features} features; "
             "name the table of the new nodes by --nodes."
         )
     if model.reads_edges and not tables.edges:
@@ -274,12 +274,12 @@ def check_some_edges(
     model: Model, edges: NewEdgeReader, tables: Sequence[Table]
 ) -> None:
     """Refuse edges that join no new node to a known one."""
-    if edges.num_joined or not tables:
+    if edges.num_edges_kept or not tables:
         return
     path = tables[0].path
     if not edges.num_unknown:
         raise UserError(f"{path}: none of {edges.num_edges:,} edges has a new node.")
-    name = f" '{model.facts.name}'" if model.facts.name else ""
+    name = f" '{model.graph_info.name}'" if model.graph_info.name else ""
     raise UserError(
         f"{path}: none of {edges.num_unknown:,} neighbours is known to the model; "
         f"it was trained on another graph{name}."
@@ -300,12 +300,12 @@ def encoder_of(
             require_column(table, name)
         return model.encoder, column
     names = [name for name in table.columns if name != column]
-    if model.facts.num_features and len(names) != model.facts.num_features:
+    if model.graph_info.num_features and len(names) != model.graph_info.num_features:
         raise UserError(
             f"{table.path} has {len(names)} columns beside '{column}'; "
-            f"the model was trained on {model.facts.num_features} features."
+            f"the model was trained on {model.graph_info.num_features} features."
         )
-    kept = names[: model.facts.num_features]
+    kept = names[: model.graph_info.num_features]
     told = (FeatureColumn(name, NUMERIC, optional=False) for name in kept)
     return FeatureEncoder(tuple(told)), column
 
@@ -317,7 +317,7 @@ def index_new_nodes(
     column, before = find_id_column(table, told), len(index)
     for batch in prefetch(table.batches([column])):
         _add_ids(batch, column, index, known)
-        progress.advance(batch.read / 1e6, f"{len(index) - known:,} nodes")
+        progress.advance(batch.bytes_read / 1e6, f"{len(index) - known:,} nodes")
     if len(index) == before:
         raise UserError(f"{table.path} has no rows.")
 
@@ -331,4 +331,4 @@ def _add_ids(batch: Batch, column: str, index: IdIndex, known: int) -> None:
         what = "is known to the model already; --graph with --ids scores known nodes"
         if codes[row] >= known:
             what = "is there a second time"
-        raise batch.wrong(row, f"the node id '{ids[row].as_py()}' {what}.")
+        raise batch.row_error(row, f"the node id '{ids[row].as_py()}' {what}.")

@@ -36,7 +36,7 @@ class TrainingGraph:
     """Are its features sparse?"""
     num_classes: int
     directed: bool
-    fingerprint: str
+    adjacency_hash: str
     """A digest of its degrees and of some entries."""
     row_normalised: bool = False
     """Were the features of each node divided by their sum?"""
@@ -48,16 +48,16 @@ class TrainingGraph:
         """The facts of a graph that is about to be learned from."""
         return cls(
             name=name,
-            num_known=graph.adjacency.width,
+            num_known=graph.adjacency.num_cols,
             num_features=graph.num_features,
             sparse=isinstance(graph.features, Adjacency),
             num_classes=graph.num_classes,
             directed=graph.directed,
-            fingerprint=adjacency_hash(graph.adjacency),
+            adjacency_hash=adjacency_hash(graph.adjacency),
             row_normalised=row_normalised,
         )
 
-    def around(self, rows: Adjacency, features: Features) -> Graph:
+    def rows_graph(self, rows: Adjacency, features: Features) -> Graph:
         """A graph of some rows, all of them without a label."""
         return Graph.build(
             rows,
@@ -68,13 +68,13 @@ class TrainingGraph:
 
     def check(self, graph: Graph) -> None:
         """Refuse a graph whose nodes are not those that the model knows."""
-        told = (graph.adjacency.width, graph.num_features)
+        told = (graph.adjacency.num_cols, graph.num_features)
         if told != (self.num_known, self.num_features):
             raise UserError(
                 f"The model knows {self.num_known:,} nodes with {self.num_features:,} "
                 f"features; this graph has {told[0]:,} with {told[1]:,}."
             )
-        if adjacency_hash(graph.adjacency) != self.fingerprint:
+        if adjacency_hash(graph.adjacency) != self.adjacency_hash:
             of = f" '{self.name}'" if self.name else ""
             raise UserError(
                 f"The model is of another graph{of}: as many nodes, but other edges."
@@ -83,9 +83,9 @@ class TrainingGraph:
 
 def adjacency_hash(adjacency: Adjacency) -> str:
     """A digest of all degrees and of evenly spread entries."""
-    step = max(1, adjacency.num_entries // HASHED_ENTRIES)
+    step = max(1, adjacency.nnz // HASHED_ENTRIES)
     digest = sha256(adjacency.degrees.cpu().numpy().astype(np.int64).tobytes())
-    digest.update(adjacency.columns[::step].cpu().numpy().astype(np.int64).tobytes())
+    digest.update(adjacency.indices[::step].cpu().numpy().astype(np.int64).tobytes())
     return digest.hexdigest()
 
 
@@ -109,7 +109,7 @@ class NewRows(Adjacency):
     mirror image: a method prepares both kinds of rows by the same words.
     """
 
-    into: Adjacency = field(kw_only=True)
+    in_edges: Adjacency = field(kw_only=True)
     """Row u holds the known nodes that point at u."""
 
     @classmethod
@@ -117,15 +117,15 @@ class NewRows(Adjacency):
         """The rows of new nodes; in an undirected graph either direction is both."""
         if not directed and into is not out:
             out = into = union(out, into)
-        return cls(out.starts, out.columns, out.width, out.values, into=into)
+        return cls(out.indptr, out.indices, out.num_cols, out.values, in_edges=into)
 
     @property
-    def transposed(self) -> Adjacency:
-        return self.into
+    def T(self) -> Adjacency:
+        return self.in_edges
 
-    def symmetric(self) -> Adjacency:
-        same = self.into.columns is self.columns
-        return self.into if same else union(self, self.into)
+    def to_undirected(self) -> Adjacency:
+        same = self.in_edges.indices is self.indices
+        return self.in_edges if same else union(self, self.in_edges)
 
 
 def union(one: Adjacency, other: Adjacency) -> Adjacency:
@@ -178,10 +178,10 @@ def _known_rows(
         given = Adjacency.from_scipy(given)
     if not isinstance(given, Adjacency):
         return _from_pairs(given, find, width, num_rows)
-    if given.width != width or num_rows not in (None, given.num_rows):
+    if given.num_cols != width or num_rows not in (None, given.num_rows):
         needed = given.num_rows if num_rows is None else num_rows
         raise UserError(
-            f"The rows of new nodes are {given.num_rows} x {given.width}; they should "
+            f"The rows of new nodes are {given.num_rows} x {given.num_cols}; they should "
             f"be {needed} x {width}, a column for each known node."
         )
     return given, 0
@@ -268,7 +268,7 @@ def check_finite(features: Features) -> None:
         return
     place = (~torch.isfinite(values)).nonzero()[0].tolist()
     if isinstance(features, Adjacency):
-        rows = features.row_of_entry, features.columns
+        rows = features.row_indices, features.indices
         place = [int(part[place[0]]) for part in rows]
     row, column = place
     raise InputError(f"Feature {column} of node {row} is not a finite number.")

@@ -40,7 +40,7 @@ class ScoredBatch:
     names: pa.Array
     prepared: Graph | None
     """Their rows; None where the model looks at the whole graph."""
-    found: Prediction
+    prediction: Prediction
 
 
 def score_new_nodes(
@@ -55,7 +55,10 @@ def score_new_nodes(
         first += len(names)
         if not here.all():
             ids = here.nonzero()[:, 0]
-            names, prepared = names.take(pa.array(ids.numpy())), prepared.rows(ids)
+            names, prepared = (
+                names.take(pa.array(ids.numpy())),
+                prepared.select_rows(ids),
+            )
         if len(names):
             yield _scored(new.model, names, prepared)
 
@@ -68,8 +71,8 @@ def score_known_nodes(
 ) -> Iterator[ScoredBatch]:
     """Nodes of the graph that the model was trained on: all, or the wanted ones."""
     graph = source.prepared(progress=progress)
-    graph = graph if model.facts.directed else graph.symmetric()
-    model.facts.check(graph)
+    graph = graph if model.graph_info.directed else graph.to_undirected()
+    model.graph_info.check(graph)
     names = model.known_names
     places = positions_of(names, wanted)
     progress.stage("Scoring", len(places), "nodes")
@@ -79,9 +82,9 @@ def score_known_nodes(
     for part in places.split(ROWS_AT_ONCE):
         own = names.take(pa.array(part.numpy()))
         if scores is None:
-            yield _scored(model, own, prepared.rows(part))
+            yield _scored(model, own, prepared.select_rows(part))
         else:
-            yield ScoredBatch(own, None, model.prediction(scores[part]))
+            yield ScoredBatch(own, None, model.to_prediction(scores[part]))
         progress.advance(len(part))
 
 
@@ -100,7 +103,7 @@ def positions_of(names: pa.Array, wanted: Sequence[str]) -> Ids:
 
 
 def _scored(model: Model, names: pa.Array, prepared: Graph) -> ScoredBatch:
-    found = model.prediction(model.score_rows(prepared))
+    found = model.to_prediction(model.score_rows(prepared))
     return ScoredBatch(names, prepared, found)
 
 

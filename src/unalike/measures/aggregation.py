@@ -29,7 +29,7 @@ def aggregation_homophily(view: GraphView) -> float:
     to 1; above 1/2 averaging helps (Luan et al. 2022, arXiv:2210.07606).
     """
     codes = view.graph.num_classes + 1
-    rows = (view.starts, view.columns, view.codes, view.num_counted)
+    rows = (view.starts, view.columns, view.class_ids, view.num_valid_classes)
     settings = (*rows, view.convention.loops)
 
     def add(first: int, last: int) -> np.ndarray:
@@ -38,7 +38,7 @@ def aggregation_homophily(view: GraphView) -> float:
         return sums
 
     sums = sum(map_row_blocks(view.starts, add), np.zeros((codes, codes)))
-    nodes = np.bincount(view.codes[view.is_counted], minlength=codes)
+    nodes = np.bincount(view.class_ids[view.is_valid], minlength=codes)
     own = sums / nodes.clip(min=1)[:, None]
     others = (sums.sum(0) - sums) / (nodes.sum() - nodes).clip(min=1)[:, None]
 
@@ -118,9 +118,9 @@ def _feature_kernel(features: Features) -> tuple[Callable[..., Any], tuple[Any, 
         norms = torch.linalg.vector_norm(dense, dim=1)
         return _dense, (dense.numpy(), _inverse(norms))
     rows = features.to("cpu")
-    values = torch.ones(rows.num_entries) if rows.values is None else rows.values
-    squares = torch.zeros(rows.num_rows).index_add(0, rows.row_of_entry, values**2)
-    arrays = (rows.starts.numpy(), rows.columns.numpy(), values.numpy(), rows.width)
+    values = torch.ones(rows.nnz) if rows.values is None else rows.values
+    squares = torch.zeros(rows.num_rows).index_add(0, rows.row_indices, values**2)
+    arrays = (rows.indptr.numpy(), rows.indices.numpy(), values.numpy(), rows.num_cols)
     return _sparse, (*arrays, _inverse(squares.sqrt()))
 
 

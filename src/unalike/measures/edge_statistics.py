@@ -28,9 +28,9 @@ class GraphView:
     convention: Convention
     starts: Int[np.ndarray, " nodes_and_one"]
     columns: Int[np.ndarray, " edges"]
-    codes: Int[np.ndarray, " nodes"]
+    class_ids: Int[np.ndarray, " nodes"]
     """The class of each node; the number of classes where it is unknown."""
-    num_counted: int
+    num_valid_classes: int
     """Codes below this one count."""
 
     @classmethod
@@ -41,25 +41,25 @@ class GraphView:
             raise UserError(
                 f"Measures need a whole graph; this batch has {rows} of {width} rows."
             )
-        seen = graph.symmetric() if convention.both_ways else graph
+        seen = graph.to_undirected() if convention.both_ways else graph
         adjacency = seen.adjacency.to("cpu")
         return cls(
             graph=seen,
             convention=convention,
-            starts=adjacency.starts.numpy(),
-            columns=adjacency.columns.numpy(),
-            codes=_codes(graph),
-            num_counted=graph.num_classes + convention.unlabelled,
+            starts=adjacency.indptr.numpy(),
+            columns=adjacency.indices.numpy(),
+            class_ids=_codes(graph),
+            num_valid_classes=graph.num_classes + convention.unlabelled,
         )
 
     @property
     def num_nodes(self) -> int:
-        return len(self.codes)
+        return len(self.class_ids)
 
     @property
-    def is_counted(self) -> np.ndarray:
+    def is_valid(self) -> np.ndarray:
         """Does the class of each node count?"""
-        return self.codes < self.num_counted
+        return self.class_ids < self.num_valid_classes
 
 
 def _codes(graph: Graph) -> np.ndarray:
@@ -113,12 +113,12 @@ class EdgeStatistics:
 
     edges: Matrix
     """Counted edges from a class to a class."""
-    shares: Matrix
+    neighbour_shares: Matrix
     """Over the nodes of a class, the sum of the shares of their edges into a class."""
     squares: Matrix
     """The same sum of squared numbers of such edges, each divided by d."""
     nodes: Vector
-    active: Vector
+    nodes_with_edges: Vector
     """Nodes with a counted edge."""
     degree_squares: Vector
     """The sum of d * d."""
@@ -146,10 +146,10 @@ class GroupedEdgeStatistics:
         counted = slice(self.num_counted)
         return EdgeStatistics(
             edges=matrices[EDGES, counted, counted],
-            shares=matrices[SHARES, counted, counted],
+            neighbour_shares=matrices[SHARES, counted, counted],
             squares=matrices[SQUARES, counted, counted],
             nodes=vectors[NODES, counted],
-            active=vectors[ACTIVE, counted],
+            nodes_with_edges=vectors[ACTIVE, counted],
             degree_squares=vectors[DEGREE_SQUARES, counted],
             num_loops=int(vectors[LOOPS].sum()),
             directed=self.directed,
@@ -172,8 +172,8 @@ def count_edges(
     def work(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         matrices = np.zeros((groups, 3, codes, codes))
         vectors = np.zeros((groups, 4, codes))
-        settings = (view.num_counted, view.convention.loops, seed)
-        rows = (view.starts, view.columns, view.codes)
+        settings = (view.num_valid_classes, view.convention.loops, seed)
+        rows = (view.starts, view.columns, view.class_ids)
         _count(*rows, first, last, *settings, matrices, vectors)
         return matrices, vectors
 
@@ -184,7 +184,7 @@ def count_edges(
         matrices += part[0]
         vectors += part[1]
     return GroupedEdgeStatistics(
-        matrices, vectors, view.num_counted, view.graph.directed
+        matrices, vectors, view.num_valid_classes, view.graph.directed
     )
 
 

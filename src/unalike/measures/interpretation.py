@@ -160,7 +160,7 @@ UNDEFINED = {
 class MeasureResult(dict[str, Any], Displayable):
     """A dictionary of counts and measures."""
 
-    def sheet(self) -> SummaryTable:
+    def summary(self) -> SummaryTable:
         rows = [
             [display_name(name), format_value(name, self), interpret(name, self)]
             for name in scalar_names(self)

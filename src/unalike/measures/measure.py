@@ -41,7 +41,7 @@ class StatisticsCache:
     seed: int = 0
     progress: Progress = NO_PROGRESS
     views: dict[Convention, GraphView] = field(default_factory=dict)
-    sums: dict[Convention, GroupedEdgeStatistics] = field(default_factory=dict)
+    statistics: dict[Convention, GroupedEdgeStatistics] = field(default_factory=dict)
 
     def convention(self, name: str) -> Convention:
         if isinstance(self.conventions, Convention):
@@ -56,14 +56,14 @@ class StatisticsCache:
 
     def groups(self, name: str) -> GroupedEdgeStatistics:
         convention = self.convention(name)
-        if convention not in self.sums:
-            self.sums[convention] = count_edges(
+        if convention not in self.statistics:
+            self.statistics[convention] = count_edges(
                 self.view(name),
                 groups=self.num_groups,
                 seed=self.seed,
                 progress=self.progress,
             )
-        return self.sums[convention]
+        return self.statistics[convention]
 
     def tally(self, name: str) -> EdgeStatistics:
         return self.groups(name).total()
@@ -118,7 +118,7 @@ def select(
 
 def counts(graph: Graph, sums: EdgeStatistics) -> dict[str, Any]:
     """The size of a graph; its loops come from the pass over the edges."""
-    stored = graph.adjacency.num_entries
+    stored = graph.adjacency.nnz
     return {
         "num_nodes": graph.num_nodes,
         "num_edges": stored if graph.directed else (stored + sums.num_loops) // 2,
@@ -136,6 +136,6 @@ def as_items(name: str, value: float | Estimate) -> dict[str, float]:
         return {name: value}
     return {
         name: value.value,
-        f"{name}_deviation": value.deviation,
+        f"{name}_deviation": value.std,
         f"{name}_standard_error": value.standard_error,
     }

@@ -55,7 +55,7 @@ def node_homophily(tally: EdgeStatistics) -> float:
     1/|V| * sum over u of d_u(k_u) / d_u, from 0 to 1, with d_u(k) the neighbours of u
     in class k and V the nodes that have neighbours (Pei et al. 2020, arXiv:2002.05287).
     """
-    return safe_divide(tally.shares.trace(), tally.active.sum())
+    return safe_divide(tally.neighbour_shares.trace(), tally.nodes_with_edges.sum())
 
 
 # Class homophily: the measure of the LINKX paper.
@@ -134,8 +134,8 @@ def node_label_informativeness(tally: EdgeStatistics) -> float:
     the share of nodes and q_l the share of edges that end in l. From 0; hubs weigh no
     more than other nodes (Platonov et al. 2023, arXiv:2209.06177).
     """
-    nodes, edges = max(tally.active.sum(), 1), max(tally.edges.sum(), 1)
-    joint, source = tally.shares / nodes, tally.active / nodes
+    nodes, edges = max(tally.nodes_with_edges.sum(), 1), max(tally.edges.sum(), 1)
+    joint, source = tally.neighbour_shares / nodes, tally.nodes_with_edges / nodes
     target = tally.edges.sum(0) / edges
     met = joint > 0
     told = joint[met] @ np.log(joint[met] / np.outer(source, target)[met])
@@ -160,7 +160,7 @@ def monophily(tally: EdgeStatistics) -> float:
     where neighbours are drawn alike, 1 where each node keeps to one class (Altenburger
     and Ugander 2018, arXiv:1705.04774). Two hops help where it is high.
     """
-    edges, nodes = tally.edges.sum(1), tally.active
+    edges, nodes = tally.edges.sum(1), tally.nodes_with_edges
     targets = (tally.edges > 0).sum(1) - 1
     spread = edges - nodes - (tally.degree_squares - edges) / edges.clip(min=1)
     usable = (targets > 0) & (spread > 0)

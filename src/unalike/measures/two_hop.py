@@ -30,8 +30,8 @@ def in_node_homophily(view: GraphView) -> float:
     if not view.graph.directed:
         return math.nan
     incoming = _in_class_counts(view)
-    every = incoming[:, : view.num_counted].sum(1)
-    return _mean_share(view, incoming[np.arange(len(every)), view.codes], every)
+    every = incoming[:, : view.num_valid_classes].sum(1)
+    return _mean_share(view, incoming[np.arange(len(every)), view.class_ids], every)
 
 
 def shared_target_homophily(view: GraphView) -> float:
@@ -45,7 +45,7 @@ def shared_target_homophily(view: GraphView) -> float:
         return math.nan
     same, every = np.zeros((2, view.num_nodes), np.int64)
     _shared_target_counts(
-        *_rows(view), _in_class_counts(view), view.num_counted, same, every
+        *_rows(view), _in_class_counts(view), view.num_valid_classes, same, every
     )
     return _mean_share(view, same, every)
 
@@ -61,13 +61,13 @@ def shared_source_homophily(view: GraphView) -> float:
         return math.nan
     same, every = np.zeros((2, view.num_nodes), np.int64)
     _shared_source_counts(
-        *_rows(view), view.graph.num_classes + 1, view.num_counted, same, every
+        *_rows(view), view.graph.num_classes + 1, view.num_valid_classes, same, every
     )
     return _mean_share(view, same, every)
 
 
 def _rows(view: GraphView) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    return view.starts, view.columns, view.codes, view.convention.loops
+    return view.starts, view.columns, view.class_ids, view.convention.loops
 
 
 def _in_class_counts(view: GraphView) -> Table:
@@ -79,7 +79,7 @@ def _in_class_counts(view: GraphView) -> Table:
 def _mean_share(
     view: GraphView, same: Int[np.ndarray, " nodes"], every: Int[np.ndarray, " nodes"]
 ) -> float:
-    usable = view.is_counted & (every > 0)
+    usable = view.is_valid & (every > 0)
     shares: Float[np.ndarray, " usable"] = same[usable] / every[usable]
     return safe_divide(shares.sum(), usable.sum())
 
@@ -132,11 +132,11 @@ class Estimate:
     """A mean, the standard deviation of one draw, and the mean's standard error."""
 
     value: float
-    deviation: float
+    std: float
     standard_error: float
 
     @classmethod
-    def of_sample(
+    def from_sample(
         cls, draws: Float[np.ndarray, " draws"], *, whole: int, drawn: int
     ) -> Estimate:
         """The mean of draws without replacement; without error if all are drawn."""
@@ -164,20 +164,20 @@ def two_hop_node_homophily(view: GraphView) -> Estimate:
     random sample of nodes, whose two-hop neighbours are found in the whole graph.
     Unlabelled nodes may lie on the way. Nodes without two-hop neighbours are left out.
     """
-    ids = np.flatnonzero(view.is_counted)
+    ids = np.flatnonzero(view.is_valid)
     whole = len(ids)
     if whole > MAX_EXACT_NODES:
         ids = np.random.default_rng(0).choice(ids, SAMPLE_SIZE, replace=False)
     parts = np.array_split(np.sort(ids), 16)
     shares = np.concatenate(list(ordered_map(lambda part: _shares(view, part), parts)))
     shares = shares[~np.isnan(shares)]
-    return Estimate.of_sample(shares, whole=whole, drawn=len(ids))
+    return Estimate.from_sample(shares, whole=whole, drawn=len(ids))
 
 
 def _shares(view: GraphView, ids: Int[np.ndarray, " ids"]) -> Float[np.ndarray, " ids"]:
     shares = np.full(len(ids), math.nan)
     _two_hop_shares(
-        view.starts, view.columns, view.codes, view.num_counted, ids, shares
+        view.starts, view.columns, view.class_ids, view.num_valid_classes, ids, shares
     )
     return shares
 

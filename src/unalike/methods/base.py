@@ -33,9 +33,9 @@ Directions = Literal["out", "in", "both", "undirected"]
 
 DIRECTIONS: dict[Directions, Callable[[Adjacency], Adjacency]] = {
     "out": lambda rows: rows,
-    "in": lambda rows: rows.transposed,
-    "both": lambda rows: rows.beside(rows.transposed),
-    "undirected": lambda rows: rows.symmetric(),
+    "in": lambda rows: rows.T,
+    "both": lambda rows: rows.hstack(rows.T),
+    "undirected": lambda rows: rows.to_undirected(),
 }
 
 
@@ -224,7 +224,7 @@ def group_runs(runs: Sequence[FitSpec], size: int) -> Iterator[list[int]]:
     together: dict[bytes, list[int]] = defaultdict(list)
     for number, run in enumerate(runs):
         split = run.task.train.numpy().tobytes()
-        together[split if run.batching.looks_at_train else b""].append(number)
+        together[split if run.batching.depends_on_train else b""].append(number)
     for members in together.values():
         for begin in range(0, len(members), size):
             yield members[begin : begin + size]

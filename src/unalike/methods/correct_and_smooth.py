@@ -45,7 +45,7 @@ class SmoothingInputs:
         cls, tasks: Sequence[Task], solutions: Sequence[Solution], *, both_ways: bool
     ) -> SmoothingInputs:
         """The guess of the solutions of some tasks on one graph."""
-        graph = tasks[0].graph.symmetric() if both_ways else tasks[0].graph
+        graph = tasks[0].graph.to_undirected() if both_ways else tasks[0].graph
         known = torch.stack([one_hot_train_labels(task) for task in tasks], 1)
         return cls(
             adjacency=graph.adjacency,
@@ -154,7 +154,7 @@ class CorrectAndSmooth(Method):
                 scores[:, run],
                 solution.curve
                 and replace(solution.curve, seconds=solution.curve.seconds + spent),
-                shares=True,
+                is_probability=True,
             )
             for run, solution in enumerate(trained)
         ]

@@ -84,7 +84,7 @@ def check_memory(adjacency: Adjacency) -> None:
     """
     once = adjacency.to_scipy().astype(bool)
     copies = 1 if adjacency.is_symmetric else 2
-    for where in dict.fromkeys((torch.device("cpu"), adjacency.columns.device)):
+    for where in dict.fromkeys((torch.device("cpu"), adjacency.indices.device)):
         there = free_memory(where)
         if copies * csr_bytes(two_hop_nnz_bound(once)) <= there:
             continue

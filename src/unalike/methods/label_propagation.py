@@ -41,7 +41,7 @@ class LabelPropagation(Method):
         checkpoint: Checkpoint | None = None,
     ) -> list[Solution]:
         graph = tasks[0].graph
-        graph = graph.symmetric() if self.symmetrised else graph
+        graph = graph.to_undirected() if self.symmetrised else graph
         adjacency = GCNNorm.of(graph.adjacency.to(device))
         progress.stage("spreading labels", len(tasks), "splits")
         solutions = []
@@ -50,6 +50,6 @@ class LabelPropagation(Method):
             for _ in range(self.steps):
                 flown = adjacency.power(self.hops, scores)
                 scores = self.alpha * flown + (1 - self.alpha) * known
-            solutions.append(Solution(scores.cpu(), shares=True))
+            solutions.append(Solution(scores.cpu(), is_probability=True))
             progress.advance(1)
         return solutions

@@ -33,7 +33,7 @@ class LINKModule(SparseInputModule):
     only_tables = True
 
     def __init__(self, rows: Adjacency, classes: int) -> None:
-        table = SparseWeightSpec(rows.num_columns, classes, held=rows.held)
+        table = SparseWeightSpec(rows.num_cols_global, classes, held=rows.local_cols)
         super().__init__({"edges": table})
 
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:

@@ -50,12 +50,12 @@ class LINKConcat(RowWiseMethod):
 
 class LINKConcatModule(SparseInputModule):
     def __init__(self, of: LINKConcat, graph: Graph) -> None:
-        columns, features = graph.adjacency.num_columns, graph.num_features
+        columns, features = graph.adjacency.num_cols_global, graph.num_features
         inputs = columns + features
         sizes = layer_sizes(inputs, of.hidden, graph.num_classes, of.layers)
         table = SparseWeightSpec(features, sizes[1], fan_in=inputs, offset=False)
         entry = InputLinear(graph, table)
-        held = graph.adjacency.held
+        held = graph.adjacency.local_cols
         edges = SparseWeightSpec(columns, sizes[1], fan_in=inputs, held=held)
         super().__init__({"edges": edges, **entry.tables})
         self.entry = entry
@@ -75,5 +75,5 @@ class LINKConcatModule(SparseInputModule):
 def binarise(features: Features) -> Features:
     """1 where there is something, 0 elsewhere."""
     if isinstance(features, Adjacency):
-        return Adjacency(features.starts, features.columns, features.width)
+        return Adjacency(features.indptr, features.indices, features.num_cols)
     return (features != 0).to(torch.float32)

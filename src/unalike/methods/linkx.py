@@ -53,13 +53,13 @@ class LINKX(RowWiseMethod):
 class LINKXModule(SparseInputModule):
     def __init__(self, of: LINKX, graph: Graph) -> None:
         edges = layer_sizes(
-            graph.adjacency.num_columns, of.hidden, of.hidden, of.edge_layers
+            graph.adjacency.num_cols_global, of.hidden, of.hidden, of.edge_layers
         )
         features = layer_sizes(
             graph.num_features, of.hidden, of.hidden, of.feature_layers
         )
         entry = InputLinear(graph, SparseWeightSpec(*features[:2]))
-        table = SparseWeightSpec(*edges[:2], held=graph.adjacency.held)
+        table = SparseWeightSpec(*edges[:2], held=graph.adjacency.local_cols)
         super().__init__({"edges": table, **entry.tables})
         self.entry = entry
         self.only_tables = entry.sparse

@@ -36,7 +36,7 @@ def gat_forward(
     read = _arrays(x, source, target)
     out, log_sums = np.empty_like(read[0]), np.empty_like(read[1])
     lean = np.empty_like(out if learning else out[..., :0])
-    _attend(_edges(rows.transposed), read, out, log_sums, lean, _leak(out))
+    _attend(_edges(rows.T), read, out, log_sums, lean, _leak(out))
     found, leaning = (torch.from_numpy(one).to(x.dtype) for one in (out, lean))
     return found, torch.from_numpy(log_sums), leaning
 
@@ -75,7 +75,7 @@ def _arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
 
 
 def _edges(rows: CSRMatrix) -> tuple[np.ndarray, np.ndarray]:
-    return rows.starts.numpy(), rows.columns.numpy()
+    return rows.indptr.numpy(), rows.indices.numpy()
 
 
 def _leak(like: np.ndarray) -> np.floating:
@@ -194,7 +194,7 @@ def spmm(
 def _sums(
     rows: CSRMatrix, dense: Float[Tensor, "columns width"]
 ) -> Float[Tensor, "rows width"]:
-    starts, columns, values = rows.starts, rows.columns, rows.values
+    starts, columns, values = rows.indptr, rows.indices, rows.values
     if not len(columns) or not dense.shape[1]:
         return dense.new_zeros(len(starts) - 1, dense.shape[1])
     if values is not None:
@@ -241,7 +241,7 @@ def normalized_spmm(
     given = (values, spread.scale, spread.added, dense, kept, begun)
     out = torch.empty(dense.shape, dtype=exact)
     read = (part.detach().to(exact).contiguous().numpy() for part in given)
-    _propagate(out.numpy(), rows.starts.numpy(), rows.columns.numpy(), *read)
+    _propagate(out.numpy(), rows.indptr.numpy(), rows.indices.numpy(), *read)
     return out.to(dense.dtype)
 
 
@@ -345,7 +345,7 @@ def spmm_accumulate_(
     added in turn give its very bits.
     """
     values = torch.empty(0) if rows.values is None else rows.values
-    given = (total, rows.starts, rows.columns, values, dense)
+    given = (total, rows.indptr, rows.indices, values, dense)
     _gather_onto(*(part.detach().numpy() for part in given))
 
 

@@ -42,7 +42,7 @@ def gat_forward(
 ) -> AttentionOutput:
     """What nodes gather along edges that enter them."""
     x, source, target = (one.contiguous() for one in (x, source, target))
-    entering, kind = rows.transposed, torch.promote_types(x.dtype, torch.float32)
+    entering, kind = rows.T, torch.promote_types(x.dtype, torch.float32)
     log_sums, share = (torch.empty_like(source, dtype=kind) for _ in range(2))
     out = torch.empty_like(x)
     lean = torch.empty_like(x if learning else x[..., :0])
@@ -131,7 +131,7 @@ def _gather(
 
 
 def _edges(rows: CSRMatrix) -> tuple[Tensor, Tensor, Tensor]:
-    return rows.starts, rows.columns, rows.longest_first
+    return rows.indptr, rows.indices, rows.rows_by_length
 
 
 def _sums(x: Tensor) -> Any:
@@ -298,10 +298,10 @@ def normalized_spmm(
     neighbours = min(NEIGHBOURS, NORMALIZED_SPMM_TILE // block)
     at_once = NORMALIZED_SPMM_TILE // (neighbours * block)
     _propagate[(triton.cdiv(count, at_once), triton.cdiv(width, block))](
-        rows.starts,
-        rows.columns,
-        rows.starts if rows.values is None else rows.values,
-        rows.longest_first,
+        rows.indptr,
+        rows.indices,
+        rows.indptr if rows.values is None else rows.values,
+        rows.rows_by_length,
         source,
         spread.scale,
         spread.added,
@@ -361,7 +361,7 @@ def spmm(
     out: Float[Tensor, "rows width"] | None = None,
 ) -> Float[Tensor, "rows width"]:
     """For each row the sum of the dense rows its columns name, times their values."""
-    count, width = len(rows.starts) - 1, dense.shape[1]
+    count, width = len(rows.indptr) - 1, dense.shape[1]
     if out is None:
         out = torch.empty(count, width, device=dense.device, dtype=dense.dtype)
     if (matrix := dense_if_faster(rows, dense)) is not None:
@@ -446,8 +446,8 @@ def _shape(
 
 
 def _csr_args(rows: CSRMatrix) -> tuple[Tensor, ...]:
-    values = rows.starts if rows.values is None else rows.values
-    return rows.starts, rows.columns, values, rows.longest_first
+    values = rows.indptr if rows.values is None else rows.values
+    return rows.indptr, rows.indices, values, rows.rows_by_length
 
 
 def _has_values(rows: CSRMatrix) -> tuple[bool]:

@@ -45,7 +45,7 @@ class NormalizedSpMM(Function):
         to_dense = to_start = None
         (keep,) = ctx.saved_tensors
         if ctx.needs_input_grad[2]:
-            to_dense = NormalizedSpMM.apply(ctx.spread.transposed, keep, gradient, None)
+            to_dense = NormalizedSpMM.apply(ctx.spread.T, keep, gradient, None)
         if ctx.needs_input_grad[3]:
             to_start = gradient.to(ctx.start_kind)
         return None, None, to_dense, to_start
@@ -96,11 +96,11 @@ class NormalizedAdjacency:
     @classmethod
     def of(cls, adjacency: Adjacency, by: Norm) -> NormalizedAdjacency:
         """The edges of an adjacency, scaled in one of the ways."""
-        weight = adjacency.weight_of_columns[:, None]
+        weight = adjacency.column_sums[:, None]
         before, after = (
             torch.where(weight > 0, weight**power, 0.0) for power in POWERS[by]
         )
-        return cls(adjacency.transposed, before, after)
+        return cls(adjacency.T, before, after)
 
     def __matmul__(
         self, x: Float[Tensor, "nodes columns"]
@@ -137,12 +137,10 @@ class GCNNorm:
     @classmethod
     def of(cls, adjacency: Adjacency, *, loops: SelfLoops = "all") -> GCNNorm:
         """The normalised form of an adjacency."""
-        added = SELF_LOOP_WEIGHTS[loops](adjacency.weight_of_loops)
-        weight = adjacency.weight_of_columns + added
+        added = SELF_LOOP_WEIGHTS[loops](adjacency.diagonal)
+        weight = adjacency.column_sums + added
         scale = torch.where(weight > 0, weight.rsqrt(), 0.0)
-        return cls(
-            NormalizedCSR(adjacency.transposed, scale, added), adjacency.flows, loops
-        )
+        return cls(NormalizedCSR(adjacency.T, scale, added), adjacency.cache, loops)
 
     def __matmul__(
         self, x: Float[Tensor, "nodes hidden"]

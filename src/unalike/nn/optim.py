@@ -121,7 +121,7 @@ class AdamW(AdamWState, SparseOptimizer):
 
     def move(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
         kernels = backend(slope.device)
-        kernels.spmm_adamw(self, matrix.transposed, slope, step)
+        kernels.spmm_adamw(self, matrix.T, slope, step)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -207,10 +207,10 @@ def touched_rows_gradient(
     matrix: Adjacency, slope: Slope
 ) -> tuple[Ids, Float[Tensor, "met runs width"]]:
     """The rows of a table that a matrix meets, and the gradient of each."""
-    columns = matrix.transposed
+    columns = matrix.T
     ids = columns.degrees.nonzero()[:, 0]
-    starts = torch.cat([columns.starts[ids], columns.starts[-1:]])
-    rows = Adjacency(starts, columns.columns, columns.width, columns.values)
+    starts = torch.cat([columns.indptr[ids], columns.indptr[-1:]])
+    rows = Adjacency(starts, columns.indices, columns.num_cols, columns.values)
     gradient = backend(slope.device).spmm(rows, slope.flatten(1).float())
     return ids, gradient.unflatten(1, slope.shape[1:])
 

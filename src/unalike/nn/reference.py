@@ -39,9 +39,9 @@ def gat_forward(
 
 def dense_mask(rows: CSRMatrix) -> Bool[Tensor, "nodes nodes"]:
     """Does node j point at node i, or is it the same node?"""
-    nodes = torch.arange(rows.width, device=rows.columns.device)
+    nodes = torch.arange(rows.num_cols, device=rows.indices.device)
     enters = nodes[:, None] == nodes
-    enters[rows.columns.long(), nodes.repeat_interleave(rows.degrees)] = True
+    enters[rows.indices.long(), nodes.repeat_interleave(rows.degrees)] = True
     return enters
 
 
@@ -59,9 +59,9 @@ def spmm(
     The offset is added to every row. Halves are summed as float32, then rounded. The
     sums are written to `out` where it is given.
     """
-    lengths = rows.starts.diff()
+    lengths = rows.indptr.diff()
     row_of_entry = torch.arange(len(lengths), device=dense.device)
-    picked = dense[rows.columns.long()]
+    picked = dense[rows.indices.long()]
     picked = picked.to(torch.promote_types(dense.dtype, torch.float32))
     if rows.values is not None:
         picked = picked * rows.values[:, None]

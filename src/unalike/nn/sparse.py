@@ -80,14 +80,14 @@ def dense_if_faster(
 
     They are rounded as the other factor is.
     """
-    numbers = (len(rows.starts) - 1) * rows.width
-    crowded = len(rows.columns) > MIN_DENSITY * numbers
+    numbers = (len(rows.indptr) - 1) * rows.num_cols
+    crowded = len(rows.indices) > MIN_DENSITY * numbers
     if not crowded or other.shape[1] < least or not uses_tensor_cores(other.dtype):
         return None
     key = ("filled", other.dtype)
-    if key not in rows.flows:
-        rows.flows[key] = to_dense_padded(rows, other.dtype)
-    found: Tensor | None = rows.flows[key]
+    if key not in rows.cache:
+        rows.cache[key] = to_dense_padded(rows, other.dtype)
+    found: Tensor | None = rows.cache[key]
     return found
 
 
@@ -95,15 +95,15 @@ def to_dense_padded(
     rows: CSRMatrix, dtype: torch.dtype
 ) -> Float[Tensor, "rows columns"] | None:
     """Rows with their zeros, where there is room for them."""
-    height, device = len(rows.starts) - 1, rows.columns.device
-    if height * rows.width * dtype.itemsize > MAX_MEMORY_SHARE * free_memory(device):
+    height, device = len(rows.indptr) - 1, rows.indices.device
+    if height * rows.num_cols * dtype.itemsize > MAX_MEMORY_SHARE * free_memory(device):
         return None
     row = torch.arange(height, device=device).repeat_interleave(rows.degrees)
-    aligned = rows.width + padding_to_multiple(rows.width)
-    whole = torch.zeros(height, aligned, dtype=dtype, device=device)[:, : rows.width]
+    aligned = rows.num_cols + padding_to_multiple(rows.num_cols)
+    whole = torch.zeros(height, aligned, dtype=dtype, device=device)[:, : rows.num_cols]
     ones = torch.ones(1, dtype=dtype, device=device)
     values = ones if rows.values is None else rows.values.to(dtype)
-    whole[row, rows.columns.long()] = values
+    whole[row, rows.indices.long()] = values
     return whole
 
 
@@ -121,7 +121,7 @@ class NormalizedCSR:
     @property
     def transposed(self) -> NormalizedCSR:
         """The same with rows and columns exchanged."""
-        return NormalizedCSR(self.rows.transposed, self.scale, self.added)
+        return NormalizedCSR(self.rows.T, self.scale, self.added)
 
 
 # Sparse products: with rows, and with scaled rows, differentiable and stackable.
@@ -144,7 +144,7 @@ class SpMM(Function):
     def backward(
         ctx: Any, gradient: Float[Tensor, "rows width"]
     ) -> tuple[None, Float[Tensor, "columns width"]]:
-        return None, SpMM.apply(ctx.rows.transposed, gradient)
+        return None, SpMM.apply(ctx.rows.T, gradient)
 
     @staticmethod
     def vmap(

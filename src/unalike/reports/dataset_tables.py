@@ -121,19 +121,23 @@ def measure_columns(
     }
     compared = [
         Column(
-            "paper", [format_number(told[name], ".3f") for name in names], right=True
+            "paper",
+            [format_number(told[name], ".3f") for name in names],
+            align_right=True,
         ),
         Column(
             "difference",
             [format_number(leads.get(name), "+.3f") for name in names],
-            right=True,
+            align_right=True,
         ),
     ]
     return [
         Column("measure", [display_name(name) for name in names]),
-        Column("value", [format_value(name, found) for name in names], right=True),
+        Column(
+            "value", [format_value(name, found) for name in names], align_right=True
+        ),
         *(compared if leads else ()),
-        Column("meaning", [interpret(name, found) for name in names], wraps=True),
+        Column("meaning", [interpret(name, found) for name in names], wrap=True),
     ]
 
 
@@ -151,7 +155,7 @@ def comparison_columns(
     return [
         Column("measure", [display_name(name) for name in names]),
         *(
-            Column(dataset, [cell(dataset, name) for name in names], right=True)
+            Column(dataset, [cell(dataset, name) for name in names], align_right=True)
             for dataset in found
         ),
     ]
@@ -164,7 +168,9 @@ def compatibility_columns(matrix: list[list[float]]) -> list[Column]:
         Column("from \\ to", classes),
         *(
             Column(
-                name, [format_number(row[place], ".3f") for row in matrix], right=True
+                name,
+                [format_number(row[place], ".3f") for row in matrix],
+                align_right=True,
             )
             for place, name in enumerate(classes)
         ),

@@ -292,7 +292,7 @@ def draw(ax: Any, example: Example) -> None:
     labels, places = example.graph.labels.tolist(), example.places
     rows = example.graph.adjacency
     for start, end in zip(
-        rows.row_of_entry.tolist(), rows.columns.tolist(), strict=True
+        rows.row_indices.tolist(), rows.indices.tolist(), strict=True
     ):
         if start < end:
             style = INSIDE if labels[start] == labels[end] else BETWEEN

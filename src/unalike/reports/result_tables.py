@@ -77,11 +77,9 @@ def score_cell(cell: RecipeCell, found: CellSelection) -> ScoreCell:
 
 def incomplete_grid_note(where: str, found: CellSelection) -> list[str]:
     """What should be known of a choice among too few settings."""
-    if not found.chosen or found.num_wanted in (None, found.num_complete):
+    if not found.chosen or found.grid_size in (None, found.num_complete):
         return []
-    return [
-        f"{where}: chosen among {found.num_complete} of {found.num_wanted} settings"
-    ]
+    return [f"{where}: chosen among {found.num_complete} of {found.grid_size} settings"]
 
 
 def highlight_best(rows: Rows, rule: str) -> dict[str, dict[str, ScoreCell]]:
@@ -92,7 +90,7 @@ def highlight_best(rows: Rows, rule: str) -> dict[str, dict[str, ScoreCell]]:
         there = [name for name, cells in rows.items() if column in cells]
         for place in best([rows[name][column].value for name in there]):
             name = there[place]
-            marked[name][column] = replace(rows[name][column], shaded=True)
+            marked[name][column] = replace(rows[name][column], highlighted=True)
     return marked
 
 
@@ -156,7 +154,7 @@ def explain_cell(
         "column": column,
         "printed": cell.mean,
         "settings": found.num_complete,
-        "of": found.num_wanted,
+        "of": found.grid_size,
     }
     if found.chosen is None:
         return {**told, "missing": found.missing}
@@ -164,7 +162,7 @@ def explain_cell(
     splits = ",".join(str(row["split"]) for row in rows)
     return {
         **told,
-        "setting": config_from_dict(rows[0]).words(),
+        "setting": config_from_dict(rows[0]).describe(),
         "options": {**rows[0]["options"], **rows[0]["view"]},
         "valid": found.chosen.valid,
         "test": found.chosen.test,

@@ -27,11 +27,11 @@ class TableCell(Protocol):
         """The cell in a table."""
 
     @property
-    def shaded(self) -> bool:
+    def highlighted(self) -> bool:
         """Is it one of the best?"""
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """All of it, by name."""
 
 
@@ -60,25 +60,28 @@ class ResultTable(Displayable):
 
     @property
     def texts(self) -> list[list[str]]:
-        return self.texts_with("◆ {}")
+        return self.formatted("◆ {}")
 
-    def texts_with(self, mark: str) -> list[list[str]]:
+    def formatted(self, mark: str) -> list[list[str]]:
         """The texts of all rows, the best ones put into a mark."""
         return [
             [
                 name,
-                *(mark.format(c.text) if c.shaded else c.text for c in cells.values()),
+                *(
+                    mark.format(c.text) if c.highlighted else c.text
+                    for c in cells.values()
+                ),
             ]
             for name, cells in self.rows.items()
         ]
 
-    def sheet(self) -> SummaryTable:
+    def summary(self) -> SummaryTable:
         return SummaryTable(self.title, self.headings, self.texts, note=self.legend)
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The report as one JSON document."""
         rows = {
-            name: {column: cell.facts for column, cell in cells.items()}
+            name: {column: cell.to_dict for column, cell in cells.items()}
             for name, cells in self.rows.items()
         }
         told = {"missing": dict(self.missing), "remarks": list(self.remarks)}
@@ -88,14 +91,14 @@ class ResultTable(Displayable):
 def markdown(report: ResultTable) -> str:
     """A Markdown table."""
     rule = [":--", *["--:"] * len(report.columns)]
-    lines = [report.headings, rule, *report.texts_with("**{}**")]
+    lines = [report.headings, rule, *report.formatted("**{}**")]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{report.title}: {report.legend.replace('*', chr(92) + '*')}.\n\n{table}"
 
 
 def latex(report: ResultTable) -> str:
     """A LaTeX table in the style of booktabs; shading needs `[table]{xcolor}`."""
-    lines = [[latex_escape(text) for text in line] for line in report.texts_with(SHADE)]
+    lines = [[latex_escape(text) for text in line] for line in report.formatted(SHADE)]
     body = "\n".join(" & ".join(line) + r" \\" for line in lines)
     heads = " & ".join(map(latex_escape, report.headings)) + r" \\"
     return "\n".join(
@@ -119,10 +122,10 @@ def csv_text(report: ResultTable) -> str:
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     first = next(iter(next(iter(report.rows.values())).values()))
-    writer.writerow([*report.axes, *first.facts])
+    writer.writerow([*report.axes, *first.to_dict])
     for name, cells in report.rows.items():
         for column, cell in cells.items():
-            writer.writerow([name, column, *map(csv_value, cell.facts.values())])
+            writer.writerow([name, column, *map(csv_value, cell.to_dict.values())])
     return text.getvalue().rstrip("\n")
 
 
@@ -165,43 +168,43 @@ class StatisticCell:
     """Ours, where there is data, and what the paper prints, where it does."""
 
     ours: float | int | None
-    printed: str
+    published: str
     error: float = 0.0
     """The standard error of the difference, where one of the two is sampled."""
 
     @property
     def digits(self) -> int:
         """Decimals of the printed number."""
-        return len(self.printed.partition(".")[2])
+        return len(self.published.partition(".")[2])
 
     @property
-    def deviates(self) -> bool:
+    def differs(self) -> bool:
         """Do the two differ by more than the last printed digit and chance explain?"""
-        if self.ours is None or not self.printed:
+        if self.ours is None or not self.published:
             return False
         if math.isnan(self.ours):
             return True
         if self.error:
             half = 0.5 * 10.0**-self.digits
-            return abs(self.ours - float(self.printed)) > 2 * self.error + half
-        return float(f"{self.ours:.{self.digits}f}") != float(self.printed)
+            return abs(self.ours - float(self.published)) > 2 * self.error + half
+        return float(f"{self.ours:.{self.digits}f}") != float(self.published)
 
     @property
-    def shaded(self) -> bool:
+    def highlighted(self) -> bool:
         """Statistics have no best."""
         return False
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """All of it, by name."""
-        printed = float(self.printed) if self.printed else None
-        return {"ours": self.ours, "printed": printed, "deviates": self.deviates}
+        printed = float(self.published) if self.published else None
+        return {"ours": self.ours, "printed": printed, "deviates": self.differs}
 
     @property
     def text(self) -> str:
         """Ours with as many digits as printed, then the printed number in brackets."""
-        mark = "*" if self.deviates else ""
-        printed = f" ({self._plain(float(self.printed))})" if self.printed else ""
+        mark = "*" if self.differs else ""
+        printed = f" ({self._plain(float(self.published))})" if self.published else ""
         return f"{self._plain(self.ours)}{mark}{printed}"
 
     def _plain(self, number: float | int | None) -> str:
@@ -230,7 +233,7 @@ class ScoreCell:
     """What the paper's program ran out of: memory or time."""
     missing: str | None = None
     """Why there is nothing of ours."""
-    shaded: bool = False
+    highlighted: bool = False
 
     @property
     def value(self) -> tuple[float, float] | None:
@@ -249,7 +252,7 @@ class ScoreCell:
         return (self.mean - self.printed_mean) / self.printed_std
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "deviations": self.deviations}
 
     @property

@@ -21,9 +21,9 @@ class Column:
 
     heading: str
     cells: Sequence[str]
-    right: bool = False
+    align_right: bool = False
     """Do the cells stand on the right, as numbers do?"""
-    wraps: bool = False
+    wrap: bool = False
     """May a cell take several lines?"""
 
     @property
@@ -31,7 +31,7 @@ class Column:
         """The room that the column needs."""
         texts = (self.heading, *self.cells)
         longest = max(map(cell_len, texts))
-        if not self.wraps:
+        if not self.wrap:
             return longest
         longest_word = max(cell_len(word) for text in texts for word in text.split())
         return min(longest, max(longest_word, MIN_WRAP_WIDTH))
@@ -72,8 +72,8 @@ def _table(columns: Sequence[Column]) -> Table:
     for column in columns:
         table.add_column(
             Text(column.heading),
-            justify="right" if column.right else "left",
-            no_wrap=not column.wraps,
+            justify="right" if column.align_right else "left",
+            no_wrap=not column.wrap,
         )
     for cells in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*map(Text, cells))

@@ -25,9 +25,9 @@ class Batch:
 
     graph: Graph
     """A subgraph; its ids are places in the graph it was cut from."""
-    weight: Float[Tensor, " nodes"]
+    loss_weight: Float[Tensor, " nodes"]
     """What each node counts for in the loss; 0: not learned from."""
-    counts: bool = True
+    counts_in_loss: bool = True
     """Is this the process that learns from it? Others may work on it to keep step."""
 
 
@@ -42,11 +42,11 @@ MAX_GROUPED_NNZ = 2**22
 class Sampler(ABC):
     """How to cut a graph into the batches of an epoch. Its fields are its settings."""
 
-    cuts_anywhere: ClassVar[bool] = False
+    runs_on_gpu: ClassVar[bool] = False
     """Can it cut a graph that lies on a card? Otherwise batches are carried there."""
 
     @property
-    def looks_at_train(self) -> bool:
+    def depends_on_train(self) -> bool:
         """Do train nodes decide which nodes a batch has, and not only their weights?
 
         Runs on different splits have the same batches where they do not.
@@ -54,11 +54,11 @@ class Sampler(ABC):
         return False
 
     @property
-    def mover(self) -> str:
+    def sparse_optimizer(self) -> str:
         """How tables move, by a name of `training.tables`."""
         return "adamw"
 
-    def share(self, processes: int) -> Sampler:
+    def per_process(self, processes: int) -> Sampler:
         """The batching of processes that learn from a batch each in every step.
 
         Nodes that bring their own surroundings are divided. A subgraph is not: a half
@@ -67,7 +67,7 @@ class Sampler(ABC):
         return self
 
     @abstractmethod
-    def drawn(
+    def lazy_batches(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[LazyBatch]:
         """The batches of one epoch, yet to be cut; each has a node to learn from.
@@ -76,7 +76,7 @@ class Sampler(ABC):
         whichever of them are called for.
         """
 
-    def standing(self, graph: Graph, train: Ids) -> list[LazyBatch] | None:
+    def fixed_batches(self, graph: Graph, train: Ids) -> list[LazyBatch] | None:
         """The batches, where every epoch has the same in another order."""
         return None
 
@@ -84,9 +84,11 @@ class Sampler(ABC):
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[Batch]:
         """The batches of one epoch."""
-        return (cut() for cut in self.drawn(graph, train, chance))
+        return (cut() for cut in self.lazy_batches(graph, train, chance))
 
-    def cover(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
+    def inference_batches(
+        self, graph: Graph, chance: torch.Generator
+    ) -> Iterator[Graph]:
         """Graphs to score: every node is in exactly one of them."""
         yield graph
 
@@ -114,7 +116,7 @@ def induced_graphs(graph: Graph, pieces: Iterable[Ids]) -> Iterator[Graph]:
         ids, order = torch.cat(group).sort()
         sizes = torch.tensor([len(piece) for piece in group], device=ids.device)
         numbers = torch.arange(len(group), device=ids.device)
-        yield graph.induced(ids, numbers.repeat_interleave(sizes)[order])
+        yield graph.subgraph(ids, numbers.repeat_interleave(sizes)[order])
 
 
 def group_pieces(rows: Adjacency, pieces: Iterable[Ids]) -> Iterator[list[Ids]]:
@@ -122,7 +124,7 @@ def group_pieces(rows: Adjacency, pieces: Iterable[Ids]) -> Iterator[list[Ids]]:
     group: list[Ids] = []
     held = 0
     for ids in filter(len, pieces):
-        entries = int(rows.loads[ids].sum())
+        entries = int(rows.global_degrees[ids].sum())
         if group and held + entries > MAX_GROUPED_NNZ:
             yield group
             group, held = [], 0
@@ -143,7 +145,7 @@ def induced_batches(
 
 
 def _induced_batch(graph: Graph, ids: Ids, weight: Float[Tensor, " nodes"]) -> Batch:
-    return Batch(graph.induced(ids), weight[ids])
+    return Batch(graph.subgraph(ids), weight[ids])
 
 
 def cache_symmetry(graph: Graph) -> None:
@@ -178,7 +180,7 @@ def random_partition(
 class FullBatch(Sampler):
     """One batch: the graph itself."""
 
-    def drawn(
+    def lazy_batches(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[LazyBatch]:
         if len(train):
@@ -220,29 +222,31 @@ class PartitionSampler(Sampler):
     """Score on the whole graph, on pieces drawn anew, or on ten random parts."""
 
     def __post_init__(self) -> None:
-        lookup(self._covers, self.scoring, "scoring")
+        lookup(self._inference_modes, self.scoring, "scoring")
 
     @abstractmethod
-    def pieces(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
+    def partition_batches(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
         """Distinct nodes of each piece; all pieces together hold every node once."""
 
-    def drawn(
+    def lazy_batches(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[LazyBatch]:
-        return self.cuts(graph, train, self.pieces(graph, chance))
+        return self.lazy_batches_of(graph, train, self.partition_batches(graph, chance))
 
-    def cuts(
+    def lazy_batches_of(
         self, graph: Graph, train: Ids, pieces: Iterable[Ids]
     ) -> Iterator[LazyBatch]:
         """The batches that pieces are, where there is something to learn."""
         return induced_batches(graph, pieces, train_mask(graph, train))
 
-    def cover(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
-        yield from self._covers[self.scoring](graph, chance)
+    def inference_batches(
+        self, graph: Graph, chance: torch.Generator
+    ) -> Iterator[Graph]:
+        yield from self._inference_modes[self.scoring](graph, chance)
 
     @property
-    def _covers(self) -> dict[str, InferenceMode]:
-        return INFERENCE_MODES | {"batches": self._own}
+    def _inference_modes(self) -> dict[str, InferenceMode]:
+        return INFERENCE_MODES | {"batches": self._own_pieces}
 
-    def _own(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
-        yield from induced_graphs(graph, self.pieces(graph, chance))
+    def _own_pieces(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
+        yield from induced_graphs(graph, self.partition_batches(graph, chance))

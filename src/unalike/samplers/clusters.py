@@ -66,7 +66,7 @@ def _folder() -> Path:
 
 def _fingerprint(adjacency: Adjacency) -> str:
     told = sha256()
-    for part in (adjacency.starts, adjacency.columns):
+    for part in (adjacency.indptr, adjacency.indices):
         told.update(np.ascontiguousarray(part.cpu().numpy()).data)
     return told.hexdigest()[:32]
 
@@ -138,20 +138,20 @@ class ClusterSampler(PartitionSampler):
         super().__post_init__()
         require_positive(self, "parts", "at_once")
 
-    def drawn(
+    def lazy_batches(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[LazyBatch]:
-        cuts = self.standing(graph, train)
+        cuts = self.fixed_batches(graph, train)
         if cuts is None:
-            return super().drawn(graph, train, chance)
+            return super().lazy_batches(graph, train, chance)
         return shuffled(cuts, chance)
 
-    def standing(self, graph: Graph, train: Ids) -> list[LazyBatch] | None:
+    def fixed_batches(self, graph: Graph, train: Ids) -> list[LazyBatch] | None:
         if self.at_once > 1:
             return None
-        return list(self.cuts(graph, train, self.clusters(graph)))
+        return list(self.lazy_batches_of(graph, train, self.clusters(graph)))
 
-    def pieces(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
+    def partition_batches(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
         clusters = self.clusters(graph)
         order = torch.randperm(self.parts, generator=chance)
         for group in order.split(self.at_once):

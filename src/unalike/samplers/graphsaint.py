@@ -36,12 +36,12 @@ def random_ids(size: int, count: int, chance: torch.Generator) -> Ids:
 def random_edges(rows: Adjacency, count: int, chance: torch.Generator) -> Ids:
     """Places of random entries."""
     require_edges(rows)
-    return random_ids(rows.num_entries, count, chance).to(rows.columns.device)
+    return random_ids(rows.nnz, count, chance).to(rows.indices.device)
 
 
 def edge_sources(rows: Adjacency, places: Ids) -> Ids:
     """The rows in which entries stand."""
-    return torch.searchsorted(rows.starts, places, right=True) - 1
+    return torch.searchsorted(rows.indptr, places, right=True) - 1
 
 
 def random_walk_step(
@@ -51,15 +51,15 @@ def random_walk_step(
     share = torch.rand(len(nodes), dtype=torch.float64, generator=chance)
     degrees = rows.degrees[nodes]
     moves = degrees > 0
-    places = rows.starts[nodes] + (share.to(nodes.device) * degrees).long()
+    places = rows.indptr[nodes] + (share.to(nodes.device) * degrees).long()
     reached = nodes.clone()
-    reached[moves] = rows.columns[places[moves]].to(nodes.dtype)
+    reached[moves] = rows.indices[places[moves]].to(nodes.dtype)
     return reached
 
 
 def require_edges(rows: Adjacency) -> None:
     """Refuse a graph without edges, from which none can be drawn."""
-    if not rows.num_entries:
+    if not rows.nnz:
         raise UserError("The graph has no edges, and these batches draw edges.")
 
 
@@ -88,9 +88,9 @@ class SamplingNorm:
     def estimate(cls, graph: Graph, sample: SampleNodes) -> SamplingNorm:
         """Frequencies in subgraphs drawn from a seed of their own."""
         rows = graph.adjacency.to("cpu")
-        starts, columns = rows.starts.numpy(), rows.columns.numpy()
+        starts, columns = rows.indptr.numpy(), rows.indices.numpy()
         of_nodes = np.zeros(graph.num_nodes, np.int32)
-        of_edges = np.zeros(rows.num_entries, np.int32)
+        of_edges = np.zeros(rows.nnz, np.int32)
         chance, drawn, samples = torch.Generator().manual_seed(0), 0, 0
         while drawn < MIN_DRAWS_PER_NODE * graph.num_nodes:
             ids = sample(graph, chance).cpu().numpy()
@@ -98,14 +98,14 @@ class SamplingNorm:
             drawn, samples = drawn + max(1, len(ids)), samples + 1
         node_count = torch.from_numpy(of_nodes).clamp(min=1).float()
         edge_count = torch.from_numpy(of_edges).clamp(min=1).float()
-        values = node_count[rows.columns.long()] / edge_count
+        values = node_count[rows.indices.long()] / edge_count
         if rows.values is not None:
             values = values * rows.values
-        weighted = Adjacency(rows.starts, rows.columns, rows.width, values)
+        weighted = Adjacency(rows.indptr, rows.indices, rows.num_cols, values)
         device = graph.labels.device
         return cls((samples / node_count).to(device), weighted.to(device))
 
-    def weigh(self, graph: Graph) -> Graph:
+    def reweight(self, graph: Graph) -> Graph:
         """The graph with its edges weighted."""
         return replace(graph, adjacency=self.adjacency)
 
@@ -164,24 +164,26 @@ class GraphSAINTSampler(Sampler):
         require_positive(self, "steps")
 
     @abstractmethod
-    def draw(self, graph: Graph, chance: torch.Generator) -> Ids:
+    def sample_nodes(self, graph: Graph, chance: torch.Generator) -> Ids:
         """The nodes of one subgraph, with repeats."""
 
-    def drawn(
+    def lazy_batches(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[LazyBatch]:
         weight = train_mask(graph, train)
         if self.normalised:
             seen = self._inclusion(graph)
-            graph, weight = seen.weigh(graph), weight * seen.loss_weight
+            graph, weight = seen.reweight(graph), weight * seen.loss_weight
         samples = (self._sample(graph, chance) for _ in range(self.steps))
         yield from induced_batches(graph, samples, weight)
 
-    def cover(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
+    def inference_batches(
+        self, graph: Graph, chance: torch.Generator
+    ) -> Iterator[Graph]:
         yield from INFERENCE_MODES[self.scoring](graph, chance)
 
     def _sample(self, graph: Graph, chance: torch.Generator) -> Ids:
-        return self.draw(graph, chance).unique()
+        return self.sample_nodes(graph, chance).unique()
 
     def _inclusion(self, graph: Graph) -> SamplingNorm:
         return sampling_norm(graph, self, self._sample)
@@ -205,9 +207,9 @@ class GraphSAINTEdgeSampler(GraphSAINTSampler):
         super().__post_init__()
         require_positive(self, "budget")
 
-    def draw(self, graph: Graph, chance: torch.Generator) -> Ids:
+    def sample_nodes(self, graph: Graph, chance: torch.Generator) -> Ids:
         require_edges(graph.adjacency)
-        leaving, entering = graph.adjacency, graph.adjacency.transposed
+        leaving, entering = graph.adjacency, graph.adjacency.T
         sources, targets = _with_edges(leaving), _with_edges(entering)
         ends = random_ids(len(sources) + len(targets), self.budget, chance)
         ends = ends.to(sources.device)
@@ -238,7 +240,7 @@ class GraphSAINTNodeSampler(GraphSAINTSampler):
         super().__post_init__()
         require_positive(self, "budget")
 
-    def draw(self, graph: Graph, chance: torch.Generator) -> Ids:
+    def sample_nodes(self, graph: Graph, chance: torch.Generator) -> Ids:
         return edge_sources(
             graph.adjacency, random_edges(graph.adjacency, self.budget, chance)
         )
@@ -260,7 +262,7 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
         super().__post_init__()
         require_positive(self, "roots", "length")
 
-    def draw(self, graph: Graph, chance: torch.Generator) -> Ids:
+    def sample_nodes(self, graph: Graph, chance: torch.Generator) -> Ids:
         roots = random_ids(graph.num_nodes, self.roots, chance)
         visited = [roots.to(graph.labels.device)]
         for _ in range(self.length):

@@ -39,16 +39,16 @@ class NeighbourSampler(Sampler):
             raise UserError(f"fan_out is {told}; it needs numbers of at least 1.")
 
     @property
-    def looks_at_train(self) -> bool:
+    def depends_on_train(self) -> bool:
         return True
 
-    def share(self, processes: int) -> NeighbourSampler:
+    def per_process(self, processes: int) -> NeighbourSampler:
         return replace(self, size=ceil(self.size / processes))
 
-    def drawn(
+    def lazy_batches(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[LazyBatch]:
-        entering = graph.adjacency.transposed.to("cpu")
+        entering = graph.adjacency.T.to("cpu")
         order = torch.randperm(len(train), generator=chance)
         for first in range(0, len(train), self.size):
             seeds = train.cpu()[order[first : first + self.size]]
@@ -58,10 +58,10 @@ class NeighbourSampler(Sampler):
 
     def _cut(self, graph: Graph, entering: Adjacency, seeds: Ids, draw: int) -> Batch:
         chance = torch.Generator().manual_seed(draw)
-        nodes, rows = self._around(entering, seeds, chance)
+        nodes, rows = self._sample_layers(entering, seeds, chance)
         return _batch(graph, nodes, rows, len(seeds))
 
-    def _around(
+    def _sample_layers(
         self, entering: Adjacency, seeds: Ids, chance: torch.Generator
     ) -> tuple[Ids, Adjacency]:
         """The nodes that are reached, seeds first, and the edges that led to them."""
@@ -73,7 +73,7 @@ class NeighbourSampler(Sampler):
             entries, lengths = sample_entries(entering, nodes, count, chance)
             picked.append(entries)
             targets.append(nodes.repeat_interleave(lengths))
-            sources = entering.columns[entries].long()
+            sources = entering.indices[entries].long()
             fresh = sources[place[sources] < 0].unique()
             known = sum(map(len, reached))
             place[fresh] = torch.arange(known, known + len(fresh))
@@ -81,7 +81,7 @@ class NeighbourSampler(Sampler):
         entry = torch.cat(picked)
         nodes = torch.cat(reached)
         rows = Adjacency.from_edges(
-            place[entering.columns[entry].long()],
+            place[entering.indices[entry].long()],
             place[torch.cat(targets)],
             shape=(len(nodes), len(nodes)),
             values=None if entering.values is None else entering.values[entry],
@@ -97,7 +97,7 @@ def _batch(graph: Graph, nodes: Ids, rows: Adjacency, seeds: int) -> Batch:
         adjacency=rows.to(nodes.device),
         features=graph.features[nodes],
         labels=graph.labels[nodes],
-        parent_ids=graph.ids[nodes],
+        node_ids=graph.ids[nodes],
         directed=True,
     )
     weight = torch.zeros(len(nodes), device=nodes.device)
@@ -113,7 +113,7 @@ def sample_entries(
     lengths = degrees.clamp(max=count)
     last = lengths.cumsum(0)
     shares = torch.rand(int(lengths.sum()), dtype=torch.float64, generator=chance)
-    numbers: list[Tensor] = [rows.starts[nodes], degrees, last - lengths, lengths]
+    numbers: list[Tensor] = [rows.indptr[nodes], degrees, last - lengths, lengths]
     places = _pick(*(part.numpy() for part in (*numbers, shares)))
     return torch.from_numpy(places), lengths
 

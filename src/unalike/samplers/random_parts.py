@@ -24,5 +24,5 @@ class RandomPartSampler(PartitionSampler):
         super().__post_init__()
         require_positive(self, "parts")
 
-    def pieces(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
+    def partition_batches(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
         return random_partition(graph, self.parts, chance)

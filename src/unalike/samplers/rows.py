@@ -24,7 +24,7 @@ Tables = Literal["adamw", "lazy", "adagrad"]
 class RowSampler(Sampler):
     """Some nodes with all their edges; exact for methods that look at rows alone."""
 
-    cuts_anywhere: ClassVar[bool] = True
+    runs_on_gpu: ClassVar[bool] = True
 
     size: int = 10_000
     """Train nodes in a batch of the shuffled style."""
@@ -41,14 +41,14 @@ class RowSampler(Sampler):
         require_positive(self, "size", "parts")
 
     @property
-    def looks_at_train(self) -> bool:
+    def depends_on_train(self) -> bool:
         return self.style == "shuffled"
 
     @property
-    def mover(self) -> str:
+    def sparse_optimizer(self) -> str:
         return self.tables
 
-    def drawn(
+    def lazy_batches(
         self, graph: Graph, train: Ids, chance: torch.Generator
     ) -> Iterator[LazyBatch]:
         return STYLES[self.style](self, graph, train, chance)
@@ -77,7 +77,7 @@ def paper_range(
 
 
 def _cut(graph: Graph, ids: Ids, weight: Float[Tensor, " nodes"]) -> Batch:
-    return Batch(graph.rows(ids), weight)
+    return Batch(graph.select_rows(ids), weight)
 
 
 def paper_ranges(adjacency: Adjacency, parts: int) -> list[int]:
@@ -86,7 +86,7 @@ def paper_ranges(adjacency: Adjacency, parts: int) -> list[int]:
     As the paper's program cuts them: where `parts` divides the number of entries the
     last two ranges are one.
     """
-    loads, nodes = adjacency.loads.cpu(), adjacency.num_rows
+    loads, nodes = adjacency.global_degrees.cpu(), adjacency.num_rows
     starts, entries = loads.cumsum(0) - loads, int(loads.sum())
     even = max(1, entries // parts)
     cuts = torch.tensor(range(even, entries, even)[:-1], dtype=torch.int64)

@@ -34,7 +34,7 @@ def local_batches(drawn: Iterable[LazyBatch], world: World) -> Iterator[Batch]:
     coming = iter(drawn)
     while step := list(islice(coming, world.size)):
         batch = step[world.rank % len(step)]()
-        yield replace(batch, counts=world.rank < len(step))
+        yield replace(batch, counts_in_loss=world.rank < len(step))
 
 
 def all_reduce_gradients(own: Gradients, world: World, *, counts: bool) -> Gradients:
@@ -92,7 +92,7 @@ def sparse_weight_gradient(
 ) -> Float[Tensor, "rows runs hidden"]:
     """The slope at a table, from that at its product with a matrix."""
     gather = backend(slope.device).spmm
-    found: Tensor = gather(matrix.transposed, slope.flatten(1).float())
+    found: Tensor = gather(matrix.T, slope.flatten(1).float())
     return found.unflatten(1, slope.shape[1:])
 
 

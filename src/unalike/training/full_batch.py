@@ -110,4 +110,4 @@ def evaluate(state: State, plan: RowPlan, first: Stacked, metric: Metric) -> Non
     scores = stack.scores(
         plan.grade, trailing, stack.rest.now[0], stack.buffers, training=False
     )
-    state.note_grade(metric.grade(scores, labels, weight))
+    state.note_grade(metric.score(scores, labels, weight))

@@ -130,7 +130,7 @@ def make_epochs(
         tasks = [run.task for run in runs]
         plan = RowPlan.of(state.stack.template, tasks, graph).to(device)
         return FullBatchEpochs(state, plan, task.metric, graph)
-    there = move_if_fits(graph, device) if batching.cuts_anywhere else None
+    there = move_if_fits(graph, device) if batching.runs_on_gpu else None
     if device.type == "cuda":
         where = "batches stream to the card" if there is None else "all on the card"
         progress.stage(
@@ -159,10 +159,10 @@ def init_state(runs: Sequence[FitSpec], graph: Graph, device: torch.device) -> S
         networks,
         device=device,
         half=half,
-        mover=SPARSE_OPTIMIZERS[runs[0].batching.mover],
+        mover=SPARSE_OPTIMIZERS[runs[0].batching.sparse_optimizer],
         world=World.here(),
         divided={
-            name: RowShard(rows.held, rows.num_columns)
+            name: RowShard(rows.local_cols, rows.num_cols_global)
             for name, matrix in matrices
             if matrix is rows
         },
@@ -179,7 +179,7 @@ def _progress_note(state: State) -> str:
 def _curve(state: State, run: int, seconds: float) -> Curve:
     return Curve(
         losses=state.losses[: state.epoch, run].tolist(),
-        grades=state.grades[: state.epoch, run].tolist(),
+        valid_scores=state.grades[: state.epoch, run].tolist(),
         best_epoch=int(state.best_epoch[run]),
         seconds=seconds,
     )

@@ -100,9 +100,9 @@ class RowPlan:
                 (~learns & grades).nonzero()[:, 0],
             ]
         )
-        rows = graph.rows(order)
-        learn = rows.leading(int(learns.sum()))
-        grade = rows.trailing(int(grades.sum()))
+        rows = graph.select_rows(order)
+        learn = rows.head(int(learns.sum()))
+        grade = rows.tail(int(grades.sum()))
         return cls(
             rows=rows,
             learn=learn,
@@ -130,9 +130,9 @@ class RowPlan:
         rows = self.rows.to(device)
         return RowPlan(
             rows=rows,
-            learn=rows.leading(self.learn.num_nodes),
+            learn=rows.head(self.learn.num_nodes),
             learn_weight=self.learn_weight.to(device),
-            grade=rows.trailing(self.grade.num_nodes),
+            grade=rows.tail(self.grade.num_nodes),
             grade_weight=self.grade_weight.to(device),
             own=None if self.own is None else self.own.to(device),
         )

@@ -36,7 +36,7 @@ def _parts(matrix: Features) -> list[torch.Tensor]:
     if not isinstance(matrix, Adjacency):
         return [matrix]
     values = [] if matrix.values is None else [matrix.values]
-    return [matrix.starts, matrix.columns, *values]
+    return [matrix.indptr, matrix.indices, *values]
 
 
 # Fit: the one training loop, over a stack of runs.

@@ -48,9 +48,11 @@ def to_device_async(batches: Iterator[Batch], device: torch.device) -> Iterator[
     for batch in batches:
         with torch.cuda.stream(side):
             graph = _pinned_copy(batch.graph, device)
-            moved = replace(batch, graph=graph, weight=batch.weight.to(device))
+            moved = replace(
+                batch, graph=graph, loss_weight=batch.loss_weight.to(device)
+            )
             side.synchronize()
-        for tensor in (*_tensors(graph), moved.weight):
+        for tensor in (*_tensors(graph), moved.loss_weight):
             tensor.record_stream(main)
         yield moved
 
@@ -63,7 +65,7 @@ def _pinned_copy(graph: Graph, device: torch.device) -> Graph:
         adjacency=graph.adjacency.pin_memory(),
         features=graph.features.pin_memory(),
         labels=graph.labels.pin_memory(),
-        parent_ids=graph.ids.pin_memory(),
+        node_ids=graph.ids.pin_memory(),
     )
     return pinned.to(device)
 
@@ -92,7 +94,7 @@ class BatchCache:
         cls, batching: Sampler, graph: Graph, train: Ids, device: torch.device
     ) -> BatchCache | None:
         """The stock of a batching, where its batches come again and there is room."""
-        cuts = batching.standing(graph, train)
+        cuts = batching.fixed_batches(graph, train)
         free = free_memory(device)
         if cuts is None or graph_nbytes(graph) > MAX_GRAPH_SHARE * free:
             return None
@@ -108,8 +110,8 @@ class BatchCache:
         if place in self.held:
             return self.held[place]
         batch = self.cuts[place]()
-        graph, weight = batch.graph.to(self.device), batch.weight.to(self.device)
-        there = replace(batch, graph=graph, weight=weight)
+        graph, weight = batch.graph.to(self.device), batch.loss_weight.to(self.device)
+        there = replace(batch, graph=graph, loss_weight=weight)
         if free_memory(self.device) > self.least:
             self.held[place] = there
         return there
@@ -159,7 +161,7 @@ class MiniBatchEpochs:
         valid, weight = self.roles.valid, self.roles.grade[self.roles.split]
         scores = self._score(valid, chance, best=False)
         labels = self.graph.labels[valid.to(self.graph.labels.device)]
-        grade = self.task.metric.grade(scores, labels.to(self.device), weight)
+        grade = self.task.metric.score(scores, labels.to(self.device), weight)
         self.world.follow_first(grade)
         self.state.note_grade(grade)
         self.state.keep_best()
@@ -186,12 +188,12 @@ class MiniBatchEpochs:
         batches = self._batches(chance)
         for batch in batches:
             slopes = all_reduce_gradients(
-                self._slopes(batch), self.world, counts=batch.counts
+                self._slopes(batch), self.world, counts=batch.counts_in_loss
             )
             optimizer_step(self.state, slopes)
             losses.append(slopes.loss)
             counts.append(slopes.weight)
-            self.entries += batch.graph.adjacency.num_entries
+            self.entries += batch.graph.adjacency.nnz
         self.wait_seconds += batches.wait_seconds
         self.learned += time.perf_counter() - began
         if losses:
@@ -207,12 +209,12 @@ class MiniBatchEpochs:
             return Prefetch(
                 local_batches(self._stock.drawn(chance), self.world), depth=0
             )
-        drawn = self._shared.drawn(self.graph, self.roles.train, chance)
+        drawn = self._shared.lazy_batches(self.graph, self.roles.train, chance)
         return Prefetch(to_device_async(local_batches(drawn, self.world), self.device))
 
     @property
     def _shared(self) -> Sampler:
-        return self.batching.share(self.world.size)
+        return self.batching.per_process(self.world.size)
 
     @cached_property
     def _stock(self) -> BatchCache | None:
@@ -220,7 +222,7 @@ class MiniBatchEpochs:
 
     def _slopes(self, batch: Batch) -> Gradients:
         stack, graph = self.state.stack, batch.graph
-        weight = self.roles.weight(graph.ids, batch.weight)
+        weight = self.roles.weight(graph.ids, batch.loss_weight)
         metric = self.task.metric
         return compute_gradients(stack, graph, weight, stack.products(graph), metric)
 
@@ -248,7 +250,7 @@ class MiniBatchEpochs:
         if self.state.stack.template.row_wise:
             yield from inference_rows(self.state, self.graph, ids)
             return
-        for piece in self.batching.cover(self.graph, chance):
+        for piece in self.batching.inference_batches(self.graph, chance):
             whole = piece is self.graph and not self.crowded
             yield self._whole if whole else piece
 

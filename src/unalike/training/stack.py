@@ -43,7 +43,7 @@ def max_stacked_runs(
     matrices = list(network.inputs(graph).values())
     if not network.row_wise:
         matrices.append(graph.adjacency)
-    entries = sum(matrix.num_entries for matrix in matrices)
+    entries = sum(matrix.nnz for matrix in matrices)
     work = sparse_numel(network) + entries * activation_width(network)
     return max(1, MAX_CPU_WORK // max(1, work))
 

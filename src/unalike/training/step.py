@@ -141,10 +141,10 @@ def row_batches(
     graph: Graph, ids: Ids, width: int, device: torch.device
 ) -> Iterator[Graph]:
     """The same for tables of a known width, scored on a device."""
-    degrees = graph.adjacency.loads[ids.to(graph.labels.device)].cpu()
+    degrees = graph.adjacency.global_degrees[ids.to(graph.labels.device)].cpu()
     most = MAX_NUMEL[device.type]
     numbers = (width + 128) * torch.arange(1, len(ids) + 1) / most
     filled = torch.maximum(numbers, degrees.cumsum(0) / MAX_NNZ)
     sizes = filled.long().bincount()
     for part in ids.split(sizes[sizes > 0].tolist()):
-        yield graph.rows(part.to(graph.labels.device))
+        yield graph.select_rows(part.to(graph.labels.device))

@@ -50,7 +50,7 @@ class Connection:
 
     def __init__(self, address: str, contact: str, timeout: float) -> None:
         parts = parse_api_url(address)
-        self.line = CONNECTION_TYPES[parts.scheme](parts.netloc, timeout=timeout)
+        self.connection = CONNECTION_TYPES[parts.scheme](parts.netloc, timeout=timeout)
         self.path = parts.path
         self.headers = {
             "User-Agent": user_agent(contact),
@@ -64,32 +64,32 @@ class Connection:
     def post(self, fields: Mapping[str, str]) -> Reply:
         """Send the fields of a form and read the answer."""
         body = urlencode(fields).encode()
-        if self.line.sock is not None:
+        if self.connection.sock is not None:
             # An idle line may have been closed at the other end: that is no fault.
             try:
                 return self._send(body)
             except ConnectionError:
-                self.line.close()
+                self.connection.close()
         return self._send(body)
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """End the line, also for a thread that listens to it."""
-        if self.line.sock is not None:
+        if self.connection.sock is not None:
             with suppress(OSError):
-                self.line.sock.shutdown(SHUT_RDWR)
-        self.line.close()
+                self.connection.sock.shutdown(SHUT_RDWR)
+        self.connection.close()
 
     def _send(self, body: bytes) -> Reply:
         try:
-            self.line.request("POST", self.path, body, self.headers)
-            with self.line.getresponse() as response:
+            self.connection.request("POST", self.path, body, self.headers)
+            with self.connection.getresponse() as response:
                 content = response.read(MAX_RESPONSE_BYTES + 1)
                 reply = Reply(response.status, response.headers, content)
         except BaseException:
-            self.line.close()
+            self.connection.close()
             raise
         if len(content) > MAX_RESPONSE_BYTES:
-            self.line.close()
+            self.connection.close()
             raise UserError(
                 f"The wiki answers with more than {MAX_RESPONSE_BYTES:,} bytes."
             )
@@ -145,9 +145,9 @@ class RateLimiter:
     """A rate that is never exceeded, and rests that everybody keeps."""
 
     def __init__(self, rate: float) -> None:
-        self.gap = 1 / rate if rate else 0.0
-        self.free_at = 0.0
-        self.turns = 0
+        self.interval = 1 / rate if rate else 0.0
+        self.next_time = 0.0
+        self.num_requests = 0
         self.lock = threading.Lock()
         self.stopped = threading.Event()
 
@@ -156,20 +156,20 @@ class RateLimiter:
         while not self.stopped.wait(self._left()):
             with self.lock:
                 now = time.monotonic()
-                if now >= self.free_at:
-                    self.free_at = now + self.gap
-                    self.turns += 1
+                if now >= self.next_time:
+                    self.next_time = now + self.interval
+                    self.num_requests += 1
                     return
         raise CrawlCancelledError
 
-    def rest(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         """Nobody asks for so many seconds."""
         with self.lock:
-            self.free_at = max(self.free_at, time.monotonic() + seconds)
+            self.next_time = max(self.next_time, time.monotonic() + seconds)
 
     def _left(self) -> float:
         with self.lock:
-            return max(0.0, self.free_at - time.monotonic())
+            return max(0.0, self.next_time - time.monotonic())
 
     def stop(self) -> None:
         """Wake everybody up for good."""
@@ -227,7 +227,7 @@ class TransientError(Exception):
 
     def __init__(self, reason: str, rest: float = 0.0) -> None:
         super().__init__(reason)
-        self.rest = rest
+        self.retry_after = rest
 
 
 class ApiClient:
@@ -239,9 +239,9 @@ class ApiClient:
         self.manners = manners
         self.pace = RateLimiter(manners.rate)
         self.idle: SimpleQueue[Connection] = SimpleQueue()
-        self.lines: list[Connection] = []
+        self.connections: list[Connection] = []
 
-    def ask(
+    def query(
         self, question: Mapping[str, str], read: Callable[[dict[str, Any]], Read]
     ) -> Read:
         """What `read` makes of the answer, after as many tries as manners allow."""
@@ -251,9 +251,9 @@ class ApiClient:
             try:
                 return self._read(self._ask(question), read)
             except TransientError as error:
-                reason, rest = str(error), error.rest
+                reason, rest = str(error), error.retry_after
             if left:
-                self.pace.rest(max(rest, min(wait, self.manners.longest_wait)))
+                self.pace.pause(max(rest, min(wait, self.manners.longest_wait)))
                 wait *= 2
         raise UserError(
             f"{self.address} gave no useful answer in {self.manners.tries} tries "
@@ -263,8 +263,8 @@ class ApiClient:
     def close(self) -> None:
         """Let go of waiting threads and hang up."""
         self.pace.stop()
-        for line in self.lines:
-            line.hang_up()
+        for line in self.connections:
+            line.close()
 
     def _read(
         self, answer: dict[str, Any], read: Callable[[dict[str, Any]], Read]
@@ -280,7 +280,7 @@ class ApiClient:
         except Empty:
             manners = self.manners
             line = Connection(self.address, manners.contact, manners.timeout)
-            self.lines.append(line)
+            self.connections.append(line)
         try:
             reply = line.post(
                 {**BASE_PARAMS, "maxlag": str(self.manners.maxlag), **question}
@@ -289,9 +289,9 @@ class ApiClient:
             raise TransientError(str(error) or type(error).__name__) from None
         finally:
             self.idle.put(line)
-        return self._understood(reply)
+        return self._parse(reply)
 
-    def _understood(self, reply: Reply) -> dict[str, Any]:
+    def _parse(self, reply: Reply) -> dict[str, Any]:
         rest = parse_retry_after(reply.headers.get("Retry-After"))
         if reply.status in RETRY_STATUSES:
             raise TransientError(f"status {reply.status}", rest)
@@ -307,10 +307,10 @@ class ApiClient:
             raise TransientError("an answer that is not JSON", rest) from None
         if not isinstance(answer, dict):
             raise TransientError("an answer that is no JSON object", rest)
-        self._complain(answer, rest)
+        self._raise_api_error(answer, rest)
         return answer
 
-    def _complain(self, answer: dict[str, Any], rest: float) -> None:
+    def _raise_api_error(self, answer: dict[str, Any], rest: float) -> None:
         """Raise what the errors of an answer mean, if it has any."""
         errors = answer.get("errors") or [answer.get("error")]
         if errors == [None]:

@@ -50,7 +50,7 @@ def build_graph(
     check_build(vectors, style, classes)
     with atomic_graph_writer(out) as draft:
         progress.stage("checking", None, "bytes")
-        collection.check()
+        collection.verify()
         ids, class_names = _add_pages(draft, collection, classes)
         num_edges = _add_links(draft, collection, ids, progress)
         made_of = add_features(draft, collection, vectors, TOKENIZERS[style], progress)
@@ -119,7 +119,7 @@ def _add_links(
     """Write the rows; the links have their order already."""
     num_links = collection.rows("links")
     degrees = np.zeros(len(ids) + 1, np.int64)
-    columns = draft.reserve("columns", index_dtype(len(ids)), (num_links,))
+    columns = draft.create_memmap("columns", index_dtype(len(ids)), (num_links,))
     progress.stage("links", num_links, "links")
     place = 0
     for batch in collection.batches("links"):

@@ -103,7 +103,7 @@ class Collection:
         except (pa.ArrowException, OSError) as error:
             raise UserError(f"{path} is damaged or missing: {error}") from None
 
-    def check(self) -> None:
+    def verify(self) -> None:
         """Compare every table with its hash; name the first that differs."""
         for name, facts in self.about["tables"].items():
             path = self.folder / f"{name}.parquet"

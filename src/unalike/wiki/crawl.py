@@ -55,13 +55,13 @@ class CrawlWorkers:
         self.api = api
         self.questions = {True: question, False: TITLE_PARAMS}
         self.progress = progress
-        self.waiting = deque(state.unfinished())
+        self.pending = deque(state.unfinished())
         self.begun_at = time.monotonic()
 
-    def work(self) -> None:
+    def run(self) -> None:
         """Go on until every article that is wanted is read and every link known."""
         state = self.state
-        self.progress.stage("reading", state.wanted, "pages")
+        self.progress.stage("reading", state.max_pages, "pages")
         self.progress.advance(state.num_pages, self._note())
         self._all(reads=True)
         self.progress.stage("looking up links", state.queue, "titles")
@@ -87,9 +87,9 @@ class CrawlWorkers:
 
     def _next(self, reads: bool, *, busy: bool) -> Batch | None:
         """The rest of a batch, or a new one; None where answers must come first."""
-        if self.waiting:
-            return self.waiting.popleft()
-        most = min(BATCH_TITLES, self.state.room) if reads else BATCH_TITLES
+        if self.pending:
+            return self.pending.popleft()
+        most = min(BATCH_TITLES, self.state.remaining) if reads else BATCH_TITLES
         size = min(most, self.state.queue)
         if size <= 0 or (reads and busy and size < most):
             return None
@@ -98,10 +98,10 @@ class CrawlWorkers:
     def _ask(self, batch: Batch) -> QueryResponse:
         titles = list(batch.titles)
         question = {**self.questions[batch.reads], "titles": "|".join(titles)}
-        answer = self.api.ask(
+        answer = self.api.query(
             question | batch.onward, partial(read_answer, titles=titles)
         )
-        if batch.onward and answer.onward == batch.onward:
+        if batch.onward and answer.continuation == batch.onward:
             raise UserError(
                 f"{self.api.address} goes on with the same answer for ever."
             )
@@ -111,13 +111,13 @@ class CrawlWorkers:
         pages = self.state.num_pages
         rest = self.state.record(batch, answer)
         if rest:
-            self.waiting.appendleft(rest)
+            self.pending.appendleft(rest)
         done = self.state.num_pages - pages if batch.reads else len(batch.titles)
         self.progress.advance(0 if rest else done, self._note())
 
     def _note(self) -> str:
         seconds = max(time.monotonic() - self.begun_at, 1e-9)
-        rate = self.api.pace.turns / seconds
+        rate = self.api.pace.num_requests / seconds
         links, queue = self.state.num_links, self.state.queue
         return f"· {links:,} links · {queue:,} queued · {rate:.1f} requests/s"
 
@@ -134,7 +134,7 @@ TABLE_QUERIES = {
     ),
     "aliases": (
         "SELECT title.title, page_id FROM title JOIN page USING (page_id)"
-        f" WHERE fate = {TitleStatus.ALIAS.value} AND position IS NOT NULL"
+        f" WHERE fate = {TitleStatus.REDIRECT.value} AND position IS NOT NULL"
         " ORDER BY title.title"
     ),
     "missing": (
@@ -159,10 +159,10 @@ def write_collection(
     with writing_collection(out) as writer:
         for name, question in TABLE_QUERIES.items():
             with writer.table(name) as table:
-                for rows in _row_chunks(database.do(question)):
+                for rows in _row_chunks(database.execute(question)):
                     table.write_batch(_batch(name, zip(*rows, strict=True)))
         with writer.table("links") as table:
-            for pairs in _by_source(database.do(LINKS)):
+            for pairs in _by_source(database.execute(LINKS)):
                 table.write_batch(_batch("links", np.unique(pairs, axis=0).T))
         return writer.commit(about)
 
@@ -233,10 +233,10 @@ def crawl(
             _asking(api, manners) as wiki,
         ):
             site = _resume_or_start(database, asked, wiki)
-            for remark in site.remarks():
+            for remark in site.notes():
                 tell(remark)
             state = CrawlState(database, pages)
-            CrawlWorkers(state, wiki, site.question(), progress).work()
+            CrawlWorkers(state, wiki, site.page_params(), progress).run()
             if state.num_pages:
                 collection = write_collection(
                     database, out, _about(database, asked, site)
@@ -267,15 +267,15 @@ def _resume_or_start(
     database: Database, asked: dict[str, Any], api: ApiClient
 ) -> SiteInfo:
     """What the wiki says of itself; a crawl that was begun must be the same one."""
-    begun = database.fact("asked")
+    begun = database.get_meta("asked")
     if begun is not None:
         _compare(begun, asked, "a crawl was begun here")
-        return SiteInfo(**database.fact("site"))
+        return SiteInfo(**database.get_meta("site"))
     site = fetch_site_info(api)
-    start = api.ask({**TITLE_PARAMS, "titles": asked["start"]}, normalized_title)
-    with database.together():
-        database.note(asked=asked, site=asdict(site), started=_now())
-        database.do(
+    start = api.query({**TITLE_PARAMS, "titles": asked["start"]}, normalized_title)
+    with database.transaction():
+        database.set_meta(asked=asked, site=asdict(site), started=_now())
+        database.execute(
             "INSERT INTO title (title, place) VALUES (?, 0)", start or asked["start"]
         )
     return site
@@ -301,12 +301,12 @@ def _about(database: Database, asked: dict[str, Any], site: SiteInfo) -> dict[st
         **asked,
         "site": asdict(site),
         "dates": {
-            "started": database.fact("started"),
+            "started": database.get_meta("started"),
             "finished": _now(),
-            "views_from": database.fact("first_day"),
-            "views_to": database.fact("last_day"),
+            "views_from": database.get_meta("first_day"),
+            "views_to": database.get_meta("last_day"),
         },
-        "remarks": list(site.remarks()),
+        "remarks": list(site.notes()),
     }
 
 

@@ -56,41 +56,41 @@ class Database:
         self.base = sqlite3.connect(path, isolation_level=None)
         self.base.execute("PRAGMA journal_mode = WAL")
         self.base.execute("PRAGMA synchronous = NORMAL")
-        if not self.one("SELECT COUNT(*) FROM sqlite_master"):
-            with self.together():
+        if not self.scalar("SELECT COUNT(*) FROM sqlite_master"):
+            with self.transaction():
                 for statement in SCHEMA.split(";"):
-                    self.do(statement)
+                    self.execute(statement)
 
     def close(self) -> None:
         self.base.close()
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """What the block changes is kept as a whole or not at all."""
-        self.do("BEGIN IMMEDIATE")
+        self.execute("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
             if self.base.in_transaction:
-                self.do("ROLLBACK")
+                self.execute("ROLLBACK")
             raise
-        self.do("COMMIT")
+        self.execute("COMMIT")
 
-    def do(self, statement: str, *values: Any) -> sqlite3.Cursor:
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
         """Run one statement."""
         return self.base.execute(statement, values)
 
-    def one(self, question: str, *values: Any) -> Any:
+    def scalar(self, question: str, *values: Any) -> Any:
         """The first value of the first row, or None."""
-        row = self.do(question, *values).fetchone()
+        row = self.execute(question, *values).fetchone()
         return row[0] if row else None
 
-    def fact(self, name: str, otherwise: Any = None) -> Any:
+    def get_meta(self, name: str, otherwise: Any = None) -> Any:
         """What was noted under a name."""
-        text = self.one("SELECT value FROM fact WHERE name = ?", name)
+        text = self.scalar("SELECT value FROM fact WHERE name = ?", name)
         return otherwise if text is None else json.loads(text)
 
-    def note(self, **facts: Any) -> None:
+    def set_meta(self, **facts: Any) -> None:
         """Note facts under their names."""
         rows = [(name, json.dumps(value)) for name, value in facts.items()]
         self.base.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", rows)
@@ -131,28 +131,30 @@ class CrawlState:
 
     def __init__(self, database: Database, wanted: int) -> None:
         self.database = database
-        self.wanted = wanted
-        self.begun: int = database.fact("begun", 0)
+        self.max_pages = wanted
+        self.num_dispatched: int = database.get_meta("begun", 0)
         """Places that were taken from the queue."""
-        self.settled: int = database.fact("settled", 0)
+        self.num_resolved: int = database.get_meta("settled", 0)
         """Places whose titles, and those of all places before, are known."""
-        self.num_pages: int = database.one("SELECT COUNT(position) FROM page")
-        self.num_places: int = database.one("SELECT COUNT(place) FROM title")
-        self.num_links: int = database.one("SELECT COUNT(*) FROM link")
+        self.num_pages: int = database.scalar("SELECT COUNT(position) FROM page")
+        self.num_places: int = database.scalar("SELECT COUNT(place) FROM title")
+        self.num_links: int = database.scalar("SELECT COUNT(*) FROM link")
 
     @property
     def queue(self) -> int:
         """Titles that nobody asked for yet."""
-        return self.num_places - self.begun
+        return self.num_places - self.num_dispatched
 
     @property
-    def room(self) -> int:
+    def remaining(self) -> int:
         """Titles that can be read without reading an article too many."""
-        return self.wanted - self.num_pages - (self.begun - self.settled)
+        return (
+            self.max_pages - self.num_pages - (self.num_dispatched - self.num_resolved)
+        )
 
     def unfinished(self) -> list[Batch]:
         """The batches that were under way when the crawl was last ended."""
-        rows = self.database.do("SELECT * FROM batch ORDER BY number").fetchall()
+        rows = self.database.execute("SELECT * FROM batch ORDER BY number").fetchall()
         return [
             Batch(number, self._titles(first, last), bool(reads), json.loads(onward))
             for number, first, last, reads, onward in rows
@@ -160,46 +162,46 @@ class CrawlState:
 
     def begin(self, size: int, *, reads: bool) -> Batch:
         """Take the next titles of the queue."""
-        first, last = self.begun, self.begun + size
-        with self.database.together():
-            number = self.database.do(
+        first, last = self.num_dispatched, self.num_dispatched + size
+        with self.database.transaction():
+            number = self.database.execute(
                 "INSERT INTO batch (first, last, reads, onward) VALUES (?, ?, ?, '{}')",
                 *(first, last, reads),
             ).lastrowid
-            self.database.note(begun=last)
+            self.database.set_meta(begun=last)
         assert number is not None
-        self.begun = last
+        self.num_dispatched = last
         return Batch(number, self._titles(first, last), reads)
 
     def record(self, batch: Batch, answer: QueryResponse) -> Batch | None:
         """Keep an answer; gives the rest of the batch, if there is any."""
-        with self.database.together():
+        with self.database.transaction():
             if batch.reads:
-                self._keep(answer.parts)
-            if answer.onward is None:
+                self._store_parts(answer.parts)
+            if answer.continuation is None:
                 self._finish(batch, answer)
                 return None
-            self.database.do(
+            self.database.execute(
                 "UPDATE batch SET onward = ? WHERE number = ?",
-                *(json.dumps(answer.onward), batch.number),
+                *(json.dumps(answer.continuation), batch.number),
             )
-        return replace(batch, onward=answer.onward)
+        return replace(batch, onward=answer.continuation)
 
     def _titles(self, first: int, last: int) -> dict[str, int]:
-        rows = self.database.do(
+        rows = self.database.execute(
             "SELECT title, number FROM title WHERE place >= ? AND place < ?"
             " ORDER BY place",
             *(first, last),
         )
         return dict(rows.fetchall())
 
-    def _keep(self, parts: list[PagePart]) -> None:
+    def _store_parts(self, parts: list[PagePart]) -> None:
         """Write parts of articles, unless a whole one is there already."""
         for part in parts:
             position = "SELECT position FROM page WHERE page_id = ?"
-            if self.database.one(position, part.page_id) is not None:
+            if self.database.scalar(position, part.page_id) is not None:
                 continue
-            self.database.do(
+            self.database.execute(
                 "INSERT INTO page (page_id, title, intro, views) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT DO UPDATE SET intro = COALESCE(intro, excluded.intro),"
                 " views = COALESCE(views, excluded.views)",
@@ -208,9 +210,11 @@ class CrawlState:
             self._link(part)
         days = [day for part in parts for day in part.views]
         if days:
-            first = self.database.fact("first_day", days[0])
-            last = self.database.fact("last_day", days[0])
-            self.database.note(first_day=min(first, *days), last_day=max(last, *days))
+            first = self.database.get_meta("first_day", days[0])
+            last = self.database.get_meta("last_day", days[0])
+            self.database.set_meta(
+                first_day=min(first, *days), last_day=max(last, *days)
+            )
 
     def _link(self, part: PagePart) -> None:
         base = self.database.base
@@ -229,29 +233,29 @@ class CrawlState:
             "UPDATE title SET fate = ?, page_id = ? WHERE number = ?",
             [(*answer.fates[title], number) for title, number in batch.titles.items()],
         )
-        self.database.do("DELETE FROM batch WHERE number = ?", batch.number)
-        while self.num_pages < self.wanted and self._settle():
+        self.database.execute("DELETE FROM batch WHERE number = ?", batch.number)
+        while self.num_pages < self.max_pages and self._resolve_next():
             pass
-        self.database.note(settled=self.settled)
+        self.database.set_meta(settled=self.num_resolved)
 
-    def _settle(self) -> bool:
+    def _resolve_next(self) -> bool:
         """Settle the next place, if its title is known."""
-        row = self.database.do(
+        row = self.database.execute(
             "SELECT page_id FROM title WHERE place = ? AND fate IS NOT NULL",
-            self.settled,
+            self.num_resolved,
         ).fetchone()
         if row is None:
             return False
-        self.settled += 1
+        self.num_resolved += 1
         position = "UPDATE page SET position = ? WHERE page_id = ? AND position IS NULL"
-        if self.database.do(position, self.num_pages, row[0]).rowcount:
+        if self.database.execute(position, self.num_pages, row[0]).rowcount:
             self.num_pages += 1
-            self._extend(row[0])
+            self._enqueue_links(row[0])
         return True
 
-    def _extend(self, page_id: int) -> None:
+    def _enqueue_links(self, page_id: int) -> None:
         """Give places to the titles that an article is the first to link, by name."""
-        rows = self.database.do(
+        rows = self.database.execute(
             "SELECT number FROM link JOIN title ON number = target"
             " WHERE source = ? AND place IS NULL ORDER BY title",
             page_id,

@@ -21,10 +21,10 @@ class TitleStatus(IntEnum):
     """What a title turned out to be."""
 
     PAGE = 0
-    ALIAS = 1
+    REDIRECT = 1
     """A redirect to an article."""
     MISSING = 2
-    ELSEWHERE = 3
+    UNRESOLVED = 3
     """A redirect that leads to no article: in a circle, nowhere or out of the wiki."""
 
 
@@ -51,7 +51,7 @@ class QueryResponse:
 
     parts: list[PagePart]
     fates: dict[str, tuple[TitleStatus, int | None]]
-    onward: dict[str, str] | None
+    continuation: dict[str, str] | None
 
 
 def read_answer(told: Mapping[str, Any], titles: Sequence[str]) -> QueryResponse:
@@ -89,10 +89,12 @@ def _fate(
         title = redirects[title]
     page = pages.get(title, {})
     if _is_article(page):
-        return TitleStatus.ALIAS if met else TitleStatus.PAGE, _number(page["pageid"])
+        return TitleStatus.REDIRECT if met else TitleStatus.PAGE, _number(
+            page["pageid"]
+        )
     if page.get("missing") and not met:
         return TitleStatus.MISSING, None
-    return TitleStatus.ELSEWHERE, None
+    return TitleStatus.UNRESOLVED, None
 
 
 def _is_article(page: Mapping[str, Any]) -> bool:
@@ -157,26 +159,26 @@ class SiteInfo:
     language: str
     licence: str
     licence_address: str
-    extras: list[str]
+    props: list[str]
 
-    def question(self) -> dict[str, str]:
+    def page_params(self) -> dict[str, str]:
         """What is asked to read articles."""
         question = {"action": "query", "redirects": "1", **LINKS}
-        for extra in self.extras:
+        for extra in self.props:
             question |= EXTRAS[extra]
-        return {**question, "prop": "|".join(["links", *self.extras])}
+        return {**question, "prop": "|".join(["links", *self.props])}
 
-    def remarks(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
         """What users should know of it."""
         for extra, lack in MISSING_EXTENSION_NOTES.items():
-            if extra not in self.extras:
+            if extra not in self.props:
                 yield lack
 
 
 def fetch_site_info(api: ApiClient) -> SiteInfo:
     """Ask a wiki about itself."""
-    extras = api.ask(MODULES, _modules)
-    return SiteInfo(**api.ask(GENERAL, _general), extras=extras)
+    extras = api.query(MODULES, _modules)
+    return SiteInfo(**api.query(GENERAL, _general), props=extras)
 
 
 def _modules(told: Mapping[str, Any]) -> list[str]:

@@ -32,7 +32,7 @@ class Tokenizer:
     clean: Callable[[str], str]
     """What is done to an intro first."""
     words: Callable[[str], list[str]]
-    counts_unknown: bool
+    count_unknown_words: bool
     """Does a word without a vector count as zeros, or not at all?"""
 
 
@@ -56,13 +56,13 @@ TOKENIZERS = {
         "lower case, no punctuation, the mean of the words that have a vector",
         identity,
         plain_words,
-        counts_unknown=False,
+        count_unknown_words=False,
     ),
     "paper": Tokenizer(
         "split at white space only, words without a vector count as zeros",
         paper_clean,
         str.split,
-        counts_unknown=True,
+        count_unknown_words=True,
     ),
 }
 
@@ -107,7 +107,7 @@ class Vocabulary:
 class WordVectors:
     """The vectors of some words, in a mapped file."""
 
-    slots: dict[str, int]
+    row_of: dict[str, int]
     """The row of each word."""
     rows: np.ndarray
 
@@ -131,14 +131,14 @@ class WordVectors:
 
     def means(self, texts: list[list[str]], style: Tokenizer) -> np.ndarray:
         """The mean vector of each list of words; zeros where there is none."""
-        known = [[self.slots[w] for w in words if w in self.slots] for words in texts]
+        known = [[self.row_of[w] for w in words if w in self.row_of] for words in texts]
         lengths = np.array([len(slots) for slots in known], np.int64)
         starts = np.concatenate([[0], np.cumsum(lengths)])
         columns = np.fromiter((slot for slots in known for slot in slots), np.int64)
         ones = np.ones(len(columns), np.float32)
         shape = (len(texts), len(self.rows))
         sums = scipy.sparse.csr_array((ones, columns, starts), shape=shape) @ self.rows
-        if style.counts_unknown:
+        if style.count_unknown_words:
             lengths = np.array([len(words) for words in texts], np.int64)
         return sums / np.maximum(lengths, 1).astype(np.float32)[:, None]
 
@@ -222,7 +222,7 @@ def add_features(
     """
     num_nodes = collection.rows("pages")
     if path is None:
-        draft.reserve("features", np.float16, (num_nodes, 0))
+        draft.create_memmap("features", np.float16, (num_nodes, 0))
         return {}
     lexicon = Vocabulary.read(path, progress)
     used: set[str] = set()
@@ -233,7 +233,7 @@ def add_features(
     scratch = draft.scratch("vectors")
     vectors = WordVectors.read(lexicon, used, scratch, progress)
     width = lexicon.dimension
-    features = draft.reserve("features", np.float16, (num_nodes, 2 * width))
+    features = draft.create_memmap("features", np.float16, (num_nodes, 2 * width))
     row = 0
     for titles, intros in _texts(collection, style, "features", progress):
         end = row + len(titles)

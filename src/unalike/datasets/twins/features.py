@@ -40,7 +40,9 @@ class Gaussian:
         """Put the features of nodes of known classes into a draft."""
         means = self.means(int(classes.max()) + 1, seed)
         size = max(_NUMBERS_AT_ONCE // self.width, 1)
-        features = draft.reserve("features", self.dtype, (len(classes), self.width))
+        features = draft.create_memmap(
+            "features", self.dtype, (len(classes), self.width)
+        )
 
         def work(first: int) -> int:
             rows = classes[first : first + size]

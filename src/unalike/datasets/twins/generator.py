@@ -73,21 +73,21 @@ class DegreeDistribution:
 class NodeParameters:
     """What is drawn of each node before there are edges."""
 
-    groups: np.ndarray
+    classes: np.ndarray
     """The class of each node; nodes without a label are a class of their own."""
     degrees: np.ndarray
     """Edges that leave each node."""
-    attractions: np.ndarray
+    target_weights: np.ndarray
     """The weight of each node when a target is drawn within its class."""
-    likings: np.ndarray
+    class_preferences: np.ndarray
     """How much each node likes each class, 1 being its own class's average."""
 
     @property
     def num_nodes(self) -> int:
-        return len(self.groups)
+        return len(self.classes)
 
     def members(self, group: int) -> np.ndarray:
-        return np.flatnonzero(self.groups == group)
+        return np.flatnonzero(self.classes == group)
 
 
 def sample_nodes(
@@ -107,8 +107,8 @@ def sample_nodes(
     society = NodeParameters(
         groups,
         degrees=np.zeros(len(groups), np.int64),
-        attractions=np.zeros(len(groups)),
-        likings=np.ones((len(groups), len(sizes)), np.float32),
+        target_weights=np.zeros(len(groups)),
+        class_preferences=np.ones((len(groups), len(sizes)), np.float32),
     )
     limit = max(len(groups) // _LARGEST, 1)
     for group, size in enumerate(sizes.tolist()):
@@ -118,9 +118,11 @@ def sample_nodes(
         society.degrees[rows] = apportion(amounts, sent)
         if arriving is not None:
             amounts = arriving.draw(random, size, received, limit)
-        society.attractions[rows] = amounts
+        society.target_weights[rows] = amounts
         met = edges[group] + edges[:, group]
-        society.likings[rows] = sample_preferences(random, size, met, monophily)
+        society.class_preferences[rows] = sample_preferences(
+            random, size, met, monophily
+        )
     return society
 
 
@@ -162,12 +164,12 @@ def sample_target_classes(
     society: NodeParameters, edges: np.ndarray, seed: int
 ) -> np.ndarray:
     """How many edges each node sends to each class: in sum, exactly `edges`."""
-    counts = np.zeros(society.likings.shape, np.int32)
-    limits = np.bincount(society.groups, minlength=len(edges)) // 2
+    counts = np.zeros(society.class_preferences.shape, np.int32)
+    limits = np.bincount(society.classes, minlength=len(edges)) // 2
     for group, deck in enumerate(edges):
         rows = society.members(group)
         tastes = fit_marginals(
-            society.likings[rows] * deck, society.degrees[rows], deck
+            society.class_preferences[rows] * deck, society.degrees[rows], deck
         )
         allocate_edges(rows, society.degrees, tastes, deck, limits, seed, counts)
     return counts
@@ -249,14 +251,14 @@ class AliasTables:
     @classmethod
     def of(cls, society: NodeParameters) -> AliasTables:
         """Tables that weigh node v for class k by its attraction and liking of k."""
-        num_groups = society.likings.shape[1]
-        members = np.argsort(society.groups, kind="stable").astype(np.int32)
-        bounds = np.searchsorted(society.groups[members], np.arange(num_groups + 1))
+        num_groups = society.class_preferences.shape[1]
+        members = np.argsort(society.classes, kind="stable").astype(np.int32)
+        bounds = np.searchsorted(society.classes[members], np.arange(num_groups + 1))
         keep = np.empty((num_groups, len(members)), np.float32)
         other = np.empty((num_groups, len(members)), np.int32)
         for begin, end in pairwise(bounds):
             ids = members[begin:end]
-            weights = society.attractions[ids] * society.likings[ids].T
+            weights = society.target_weights[ids] * society.class_preferences[ids].T
             for group in range(num_groups):
                 row = (group, slice(begin, end))
                 build_alias_table(weights[group], ids, keep[row], other[row])
@@ -287,7 +289,7 @@ def sample_edges(
 
     def work(rows: tuple[int, int]) -> int:
         mark = marks.get()
-        drawn = (society.groups, counts, starts)
+        drawn = (society.classes, counts, starts)
         sample_rows(*rows, *drawn, *tables, pairs, seed, mark, columns)
         marks.put(mark)
         return int(starts[rows[1]] - starts[rows[0]])

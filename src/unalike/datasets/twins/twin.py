@@ -112,46 +112,46 @@ class Twin:
             num_edges=round(self.num_edges * num_nodes / self.num_nodes),
         )
 
-    def at(self, data: Path | None) -> Twin:
+    def with_root(self, data: Path | None) -> Twin:
         """The same twin in another data root."""
         return replace(self, data=data)
 
     def load(self) -> Graph:
         """The graph, mapped; it is generated where that was not done before."""
-        return self.stored().graph
+        return self.load_or_generate().graph
 
     def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
         """The graph as methods are given it."""
-        stored = self.stored(progress=progress)
+        stored = self.load_or_generate(progress=progress)
         if not self.symmetrised:
             return stored.graph
-        return undirected_graph(stored, self._label, self.data, progress=progress)
+        return undirected_graph(stored, self._folder_name, self.data, progress=progress)
 
     def splits(self) -> list[Split]:
         """Five random splits: half of the labels to learn from, a quarter to test."""
-        return self.stored().splits()
+        return self.load_or_generate().splits()
 
     def remarks(self) -> list[str]:
         """Nothing: a generated graph lacks nothing."""
         return []
 
     @property
-    def _label(self) -> str:
+    def _folder_name(self) -> str:
         """The name of its folder, which changes with the configuration."""
         return f"{self.name}-{self.digest}"
 
-    def ready(self) -> StoredGraph | None:
+    def cached(self) -> StoredGraph | None:
         """The stored graph, if it was generated before."""
-        places = stored_folders(data_root(self.data), self._label)
+        places = stored_folders(data_root(self.data), self._folder_name)
         return next((open_graph(place) for place in places if place.exists()), None)
 
-    def stored(self, *, progress: Progress = NO_PROGRESS) -> StoredGraph:
+    def load_or_generate(self, *, progress: Progress = NO_PROGRESS) -> StoredGraph:
         """The stored graph, generated now if need be."""
-        if stored := self.ready():
+        if stored := self.cached():
             return stored
-        folder = writable_stored_folder(self._label, self.data)
+        folder = writable_stored_folder(self._folder_name, self.data)
         with file_lock(folder):
-            return self.ready() or self.save(folder, progress=progress)
+            return self.cached() or self.save(folder, progress=progress)
 
     def save(self, folder: Path, *, progress: Progress = NO_PROGRESS) -> StoredGraph:
         """Generate the graph into a new folder."""
@@ -161,7 +161,7 @@ class Twin:
             draft.add("labels", labels)
             splits = random_splits(torch.from_numpy(labels), count=5, seed=0)
             draft.add("splits", stack_codes(splits, self.num_nodes))
-            known = self._hidden(groups)
+            known = self._feature_classes(groups)
             self.features.write(draft, known, self.seed, progress)
             draft.commit(self._about())
         return open_graph(folder)
@@ -187,16 +187,16 @@ class Twin:
         )
         shape = (self.num_edges,)
         if self.directed:
-            columns = np.asarray(draft.reserve("columns", np.int32, shape))
+            columns = np.asarray(draft.create_memmap("columns", np.int32, shape))
             draft.add("starts", drawing(columns, pairs=False))
         else:
             columns = np.empty(shape, np.int32)
             starts = drawing(columns, pairs=True)
             ends = (torch.from_numpy(starts), torch.from_numpy(columns))
-            add_csr(draft, "", Adjacency(*ends, self.num_nodes).symmetric())
-        return society.groups
+            add_csr(draft, "", Adjacency(*ends, self.num_nodes).to_undirected())
+        return society.classes
 
-    def _hidden(self, groups: np.ndarray) -> np.ndarray:
+    def _feature_classes(self, groups: np.ndarray) -> np.ndarray:
         """The class of each node, drawn by the sizes where there is no label."""
         sizes = np.cumsum(self.sizes[: self.num_classes])
         random = np.random.default_rng([self.seed, 1])

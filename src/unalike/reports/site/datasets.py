@@ -77,14 +77,14 @@ def dataset_documents(
 def available_datasets(data: Path | None) -> Iterator[Dataset]:
     """The datasets whose files, or whose stored forms, are there."""
     for dataset in list_datasets(data):
-        if raw_files_status(dataset) == "all" or dataset.ready():
+        if raw_files_status(dataset) == "all" or dataset.cached():
             yield dataset
 
 
 def num_edges(dataset: Dataset) -> int:
     """The edges of a dataset, as far as is known without reading its files."""
-    if stored := dataset.ready():
-        return int(stored.about["num_edges"])
+    if stored := dataset.cached():
+        return int(stored.metadata["num_edges"])
     told = dataset.counts or dataset.published
     return told.num_edges or 0
 

@@ -37,7 +37,7 @@ def cell(
     score: ScoreCell, chosen: ConfigRuns | None, settings: int, of: int | None
 ) -> Document:
     """What the page tells of a number; nothing of what there is not."""
-    told = {**score.facts, **provenance(chosen)}
+    told = {**score.to_dict, **provenance(chosen)}
     if chosen:
         told |= {"settings": settings, "of": of}
     return {
@@ -156,7 +156,7 @@ def row_cells(
             continue
         at = found[recipe.row][name]
         document = cell(
-            told[recipe.row][name], at.chosen, at.num_complete, at.num_wanted
+            told[recipe.row][name], at.chosen, at.num_complete, at.grid_size
         )
         cells.append({**document, "sweep": sweep_command(recipe, recipe.cells[name])})
     return cells
@@ -164,7 +164,7 @@ def row_cells(
 
 def sweep_command(recipe: Recipe, one: RecipeCell) -> str | None:
     """The command that runs all settings of a cell; none for what cannot be run."""
-    if not recipe.known:
+    if not recipe.is_implemented:
         return None
     words = ["unalike", "sweep", recipe.name, "--only", f"dataset={one.dataset}"]
     return shlex.join([*words, *(["--quoted"] if one.quoted else [])])

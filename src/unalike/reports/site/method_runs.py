@@ -144,7 +144,7 @@ def summary(setting: ConfigRuns) -> Document:
 def command_prefix(row: Row) -> str | None:
     """The command that repeats a run, up to its splits; none where it cannot."""
     try:
-        facts = config_from_dict(row).facts
+        facts = config_from_dict(row).to_dict
     except UserError:
         return None
     whole = command_line(result_from_row({**row, **facts}), splits="0")

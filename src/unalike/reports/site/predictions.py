@@ -15,7 +15,9 @@ def predictions_by_config(rows: Iterable[Row]) -> dict[str, Document]:
     found: dict[str, list[PredictionSummary]] = {}
     for row in rows:
         if told := row.get("answers"):
-            found.setdefault(config_id(row), []).append(PredictionSummary.revived(told))
+            found.setdefault(config_id(row), []).append(
+                PredictionSummary.from_json(told)
+            )
     return {mark: merged_predictions(several) for mark, several in found.items()}
 
 

@@ -132,35 +132,35 @@ class DumpData:
     views: np.ndarray | None
     remarks: list[str]
     """What their owner should know."""
-    kept: np.ndarray = field(init=False)
+    is_kept: np.ndarray = field(init=False)
     """Is the article part of the collection?"""
-    linked: np.ndarray = field(init=False)
+    is_linked: np.ndarray = field(init=False)
     """Do kept articles link the title? Filled while links are written."""
 
     def __post_init__(self) -> None:
-        self.kept = np.ones(self.pages.num_articles, np.bool_)
-        self.linked = np.zeros(len(self.names), np.bool_)
+        self.is_kept = np.ones(self.pages.num_articles, np.bool_)
+        self.is_linked = np.zeros(len(self.names), np.bool_)
 
-    def keep(self, start: str, most: int | None) -> None:
+    def restrict_to(self, start: str, most: int | None) -> None:
         """Keep only articles that links lead to from a title, the first of them."""
         first = find_title(start, self.names[: len(self.pages)])
         count = self.pages.num_articles
-        self.kept = bfs_articles(
+        self.is_kept = bfs_articles(
             first,
             count if most is None else most,
             (self.starts[: count + 1], self.columns),
             self.leads,
             self.names,
         )
-        if not self.kept.any():
+        if not self.is_kept.any():
             raise UserError(f"'{start}' is a redirect that leads to no article.")
-        self.linked[first] = True
+        self.is_linked[first] = True
 
     def write(self, writer: CollectionWriter, progress: Progress) -> None:
         """Write all tables."""
         self._write_pages(writer)
         self._write_links(writer, progress)
-        (linked,) = self.linked.nonzero()
+        (linked,) = self.is_linked.nonzero()
         self._write_aliases(writer, linked[linked < len(self.pages)])
         missing = display_titles(
             self.names.take(linked[linked >= len(self.pages)])
@@ -171,7 +171,7 @@ class DumpData:
         write_rows(writer, "missing", [missing.filter(new[: len(missing)])])
 
     def _write_pages(self, writer: CollectionWriter) -> None:
-        (kept,) = self.kept.nonzero()
+        (kept,) = self.is_kept.nonzero()
         with writer.table("pages") as table:
             for first in range(0, len(kept), CHUNK_ROWS):
                 own = kept[first : first + CHUNK_ROWS]
@@ -192,7 +192,7 @@ class DumpData:
     def _write_aliases(self, writer: CollectionWriter, linked: np.ndarray) -> None:
         leads = self.leads[linked]
         lead_in = (linked >= self.pages.num_articles) & (leads >= 0)
-        lead_in &= self.kept[np.maximum(leads, 0)]
+        lead_in &= self.is_kept[np.maximum(leads, 0)]
         names = display_titles(self.names.take(linked[lead_in]))
         order = pc.array_sort_indices(names)
         ids = self.pages.ids[leads[lead_in]]
@@ -219,7 +219,9 @@ class DumpData:
             own = np.array(self.columns[begin:close])
             starts = self.starts[first : end + 1] - begin
             yield (
-                resolve_links(own, starts, first, self.leads, self.kept, self.linked),
+                resolve_links(
+                    own, starts, first, self.leads, self.is_kept, self.is_linked
+                ),
                 int(close - begin),
             )
             first = end
@@ -312,7 +314,7 @@ def collect(
         work = StageCache.open(out, files)
         found = _read(files, work, progress)
         if start is not None:
-            found.keep(start, pages)
+            found.restrict_to(start, pages)
         with writing_collection(out) as writer:
             found.write(writer, progress)
             told = {"dates": files.dates(), "remarks": found.remarks}
@@ -333,21 +335,21 @@ def _finished(out: Path, about: dict[str, Any]) -> Collection:
 def _read(files: DumpFiles, work: StageCache, progress: Progress) -> DumpData:
     """Run the stages that are not finished, and gather what all of them found."""
     table, by_id = open_links(files)
-    known = work.stage("pages", lambda stage: read_pages(files, stage, progress))
-    leads = work.stage(
+    known = work.get_or_run("pages", lambda stage: read_pages(files, stage, progress))
+    leads = work.get_or_run(
         "redirects", lambda stage: read_redirects(files, known, stage, progress)
     )
     targets: StageOutput | None = None
     if by_id:
-        targets = work.stage(
+        targets = work.get_or_run(
             "targets", lambda stage: read_targets(files, known, stage, progress)
         )
-    links = work.stage(
+    links = work.get_or_run(
         "links", lambda stage: read_links(table, known, targets, stage, progress)
     )
     missing = targets or links
     num_titles = count_titles(known) + count_titles(missing)
-    placed = work.stage(
+    placed = work.get_or_run(
         "placed", lambda stage: build_link_csr(links, num_titles, stage, progress)
     )
     views = read_views(files, work, known, progress)
@@ -355,8 +357,8 @@ def _read(files: DumpFiles, work: StageCache, progress: Progress) -> DumpData:
         PageIds.load(known),
         pa.concat_arrays([load_titles(known), load_titles(missing)]),
         leads.load("leads"),
-        placed.mapped("starts"),
-        placed.mapped("columns"),
+        placed.memmap("starts"),
+        placed.memmap("columns"),
         views.load("views") if views else None,
         _remarks(views),
     )

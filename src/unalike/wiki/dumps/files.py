@@ -203,7 +203,7 @@ class StageCache:
         """Is a stage finished?"""
         return (self.folder / name).exists()
 
-    def stage(self, name: str, fill: Callable[[StageOutput], None]) -> StageOutput:
+    def get_or_run(self, name: str, fill: Callable[[StageOutput], None]) -> StageOutput:
         """The results of a stage; `fill` makes them where they are not there yet."""
         final = self.folder / name
         if not self.has(name):
@@ -243,7 +243,7 @@ class StageOutput:
         """Read an array."""
         return np.load(self.folder / f"{name}.npy")
 
-    def mapped(self, name: str) -> Any:
+    def memmap(self, name: str) -> Any:
         """An array that stays on disk."""
         return np.load(self.folder / f"{name}.npy", mmap_mode="r")
 

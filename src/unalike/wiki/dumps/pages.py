@@ -80,7 +80,7 @@ def load_titles(stage: StageOutput) -> pa.Array:
 
 def count_titles(stage: StageOutput) -> int:
     """How many titles were kept with a stage's results."""
-    return len(stage.mapped("title_starts")) - 1
+    return len(stage.memmap("title_starts")) - 1
 
 
 def display_titles(names: pa.Array) -> pa.Array:
@@ -348,7 +348,7 @@ def read_links(
         ends = links_by_title(table, TitleIndex.of(load_titles(known)), missing)
     else:
         ends = links_by_id(table, targets)
-    spill = EdgeSpill(stage.path(PAIRS_FILE), mirrored=False)
+    spill = EdgeSpill(stage.path(PAIRS_FILE), undirected=False)
     with spill.path.open("wb") as file:
         for some in ends:
             pairs = valid_pairs(take_or_missing(by_id, some.sources), some.targets)
@@ -357,7 +357,7 @@ def read_links(
             progress.advance(some.read / 1e6, f"{spill.num_pairs:,} links")
     if targets is None:
         save_titles(stage, missing.names())
-    stage.save(entries=spill.entries, num_pairs=np.array(spill.num_pairs))
+    stage.save(entries=spill.row_nnz, num_pairs=np.array(spill.num_pairs))
 
 
 def build_link_csr(
@@ -367,7 +367,7 @@ def build_link_csr(
     entries = np.zeros(num_titles, np.int64)
     counted = links.load("entries")[:num_titles]
     entries[: len(counted)] = counted
-    spill = EdgeSpill(links.path(PAIRS_FILE), mirrored=False, entries=entries)
+    spill = EdgeSpill(links.path(PAIRS_FILE), undirected=False, row_nnz=entries)
     spill.num_pairs = int(links.load("num_pairs"))
     rank = np.arange(num_titles, dtype=np.int32)
     build_csr(spill, rank, GraphWriter(stage.folder, stage.folder), progress)

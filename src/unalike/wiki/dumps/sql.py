@@ -302,14 +302,14 @@ class RowScanner:
         self.num_numbers = int(((kinds == NUMBER) | (kinds == LENGTH)).sum())
         insert = f"INSERT INTO `{table.name}` ".encode()
         self.insert = np.frombuffer(insert, np.uint8)
-        self.rest = b""
+        self.leftover = b""
         self.inside = False
         self.place = 0
         """Unpacked bytes of the file before the rest."""
 
     def read(self, block: Block) -> SqlRows:
         """The rows that end in this block."""
-        content = np.frombuffer(self.rest + block.content, np.uint8)
+        content = np.frombuffer(self.leftover + block.content, np.uint8)
         # A value takes at least a byte, and one more before the next.
         most = len(content) // (2 * len(self.kinds) + 1) + 1
         numbers = np.empty((most, self.num_numbers), np.int64)
@@ -320,7 +320,7 @@ class RowScanner:
         )
         if status == INVALID:
             raise self._wrong(content[end : end + 60].tobytes(), self.place + end)
-        self.rest = content[end:].tobytes()
+        self.leftover = content[end:].tobytes()
         self.place += end
         buffers = [None, pa.py_buffer(starts), pa.py_buffer(text)]
         words = pa.Array.from_buffers(pa.large_string(), num_rows, buffers)

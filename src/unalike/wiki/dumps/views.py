@@ -163,7 +163,7 @@ def read_views(
     total = StageOutput(work.folder / names[newest]) if finished else None
     for number in range(newest + 1, len(names)):
         add = partial(reader.add, files.views[number], total)
-        longer = work.stage(names[number], add)
+        longer = work.get_or_run(names[number], add)
         if total:
             total.discard()
         total = longer
