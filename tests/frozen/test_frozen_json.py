@@ -1,0 +1,19 @@
+"""Documents of `--json` have the keys they had."""
+
+import pytest
+from commands import database, document, documents, frozen, key_paths
+
+
+@pytest.fixture(scope="module")
+def words_of(stored_runs, no_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("documents")
+    return documents(database(stored_runs), no_data, folder)
+
+
+def test_the_same_commands_are_frozen(words_of):
+    assert set(words_of) == set(frozen("json_keys"))
+
+
+@pytest.mark.parametrize("name", frozen("json_keys"))
+def test_keys_of_a_json_document(words_of, name):
+    assert sorted(key_paths(document(*words_of[name]))) == frozen("json_keys")[name]
