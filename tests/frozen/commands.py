@@ -71,6 +71,10 @@ RESUMED = {
 }
 """Graph and options of `unalike train` behind every folder in checkpoints/."""
 
+BASE = ("mlp", "--hidden", "4", "--epochs", "4", "--device", "cpu")
+TUNED = ("tune", PEOPLE, "--trials", "3", "--splits", "0", *BASE)
+"""The search behind checkpoints/tune, interrupted after two of its settings."""
+
 REAL = ("--device", "cpu", "--epochs", "10")
 REAL_SCORES = {
     "linkx": ("texas", "linkx", "--splits", "all", *REAL),
@@ -101,13 +105,15 @@ RESULTS_TABLES = {
 }
 """Words after `unalike table` that read results, and the formats to check."""
 OUTPUTS = [(words, form) for words, forms in RESULTS_TABLES.items() for form in forms]
-REAL_TABLES = (
+WHOLE_STATISTICS = "statistics-geom-gcn"
+"""A table of statistics that has a number in every cell."""
+STATISTICS = (
     "statistics-proposed",
     "statistics-geom-gcn",
     "statistics-homophilous",
     "two-hop",
 )
-"""Tables that are made from real graphs."""
+"""Tables of real graphs; the lines of those that are at hand are frozen."""
 # The format `rich` depends on the width of the terminal.
 FORMATS = {
     "markdown": ("--format", "markdown"),
@@ -141,10 +147,10 @@ DATASETS = (
 DONE_SWEEPS = {
     "texas linkx": ("prior-datasets/linkx", "--only", "dataset=texas"),
     "texas gpr-gnn": ("prior-datasets/gpr-gnn", "--only", "dataset=texas"),
-    "cora gcn": ("homophilous/gcn", "--only", "dataset=cora"),
-    "cornell gcnii": ("prior-datasets/gcnii", "--only", "dataset=cornell"),
+    "cora linkx": ("homophilous/linkx", "--only", "dataset=cora", "hidden=64"),
+    "actor gcnii": ("prior-datasets/gcnii", "--only", "dataset=actor", "layers=64"),
     "cornell5 minibatch": ("minibatch", "--on", "cornell5"),
-    "cornell5 link": ("full-batch/link", "--on", "cornell5"),
+    "wisconsin87 link": ("full-batch/link", "--on", "wisconsin87"),
 }
 """Words after `unalike sweep --dry-run` for runs that are stored in results/."""
 
@@ -205,8 +211,21 @@ def scores(told):
     return [{k: v for k, v in row.items() if k != "seconds"} for row in told["splits"]]
 
 
+def studies(told):
+    """What `tune --json` found best in each study."""
+    names = ("flow_hops", "scaling", "options", "valid_mean", "test_mean")
+    return [{name: study[name] for name in names} for study in told["studies"]]
+
+
 def table_words(words, format_name):
     return ("table", *words, *FORMATS[format_name])
+
+
+def statistics(table):
+    """The lines of a table in CSV that have a number of ours."""
+    header, *rows = call(*table_words((table,), "csv")).splitlines()
+    ours = header.split(",").index("ours")
+    return [row for row in rows if row.split(",")[ours]]
 
 
 def predictions(model, folder, *of):

@@ -11,10 +11,12 @@ from commands import (
     RESUMED,
     ROW_WISE,
     TRAINED,
+    TUNED,
     document,
     frozen,
     predictions,
     scores,
+    studies,
 )
 
 import unalike
@@ -55,26 +57,26 @@ def test_training_again_gives_the_predictions_of_a_saved_model(tmp_path, name):
     agree(found, frozen("predictions")[name]["known"])
 
 
-def of_this_machine(key, words):
-    """The text that names interrupted runs, as if they had begun here.
+def begun_here(state, graph, method):
+    """Let a checkpoint say that its runs began with this device and these versions.
 
-    Runs resume with the device and the versions they began with.
+    Runs are not resumed with others.
     """
-    facts, end = json.JSONDecoder().raw_decode(key)
-    dataset, name, *_ = words
-    method = unalike.METHODS["label-propagation"]()
-    (here,) = unalike.run(unalike.open_graph(dataset), method, splits=[0])
-    assert (facts["dataset"], facts["method"]) == (dataset.name, name)
+    (save,) = state.iterdir()
+    text = (save / "runs.json").read_text("utf-8")
+    facts, end = json.JSONDecoder().raw_decode(text)
+    assert (facts["dataset"], facts["method"]) == (graph.name, method)
+    quick = unalike.LabelPropagation()
+    (here,) = unalike.run(unalike.open_graph(graph), quick, splits=[0])
     facts |= {"device": here.device, "versions": here.versions}
-    return json.dumps(facts, sort_keys=True) + key[end:]
+    text = json.dumps(facts, sort_keys=True) + text[end:]
+    (save / "runs.json").write_text(text, "utf-8")
 
 
 @pytest.mark.parametrize("name", RESUMED)
 def test_an_interrupted_training_resumes_from_its_checkpoint(tmp_path, name):
     shutil.copytree(CHECKPOINTS / name, tmp_path / name)
-    (save,) = (tmp_path / name / "state.0").iterdir()
-    key = save / "runs.json"
-    key.write_text(of_this_machine(key.read_text("utf-8"), RESUMED[name]), "utf-8")
+    begun_here(tmp_path / name / "state.0", *RESUMED[name][:2])
     words = (*RESUMED[name], "--checkpoint", tmp_path / name / "state")
     found = scores(document("train", *words))
     for one, expected in zip(found, frozen("resumed")[name], strict=True):
@@ -91,3 +93,33 @@ def test_a_checkpoint_lets_training_begin_where_it_was_interrupted(tmp_path, nam
     words = (*RESUMED[name], "--checkpoint", tmp_path / name / "state")
     with pytest.raises(AssertionError, match="belongs to other runs"):
         document("train", *words)
+
+
+@pytest.fixture
+def interrupted_search(tmp_path):
+    pytest.importorskip("optuna")
+    folder = tmp_path / "tune"
+    shutil.copytree(CHECKPOINTS / "tune", folder)
+    begun_here(folder / "base.0", TUNED[1], "mlp")
+    return folder
+
+
+def test_an_interrupted_search_resumes_to_the_same_end(interrupted_search):
+    found = studies(document(*TUNED, "--checkpoint", interrupted_search))
+    for one, expected in zip(found, frozen("tuned"), strict=True):
+        assert one.pop("options") == pytest.approx(expected.pop("options"))
+        assert one == pytest.approx(expected)
+    assert not interrupted_search.exists()
+
+
+def test_a_resumed_search_reads_what_settings_were_worth(interrupted_search):
+    file = interrupted_search / "judged.jsonl"
+    first, second = map(json.loads, file.read_text("utf-8").splitlines())
+    for best in (first, second):
+        rows = [[options, 2.0 * (options == best[0])] for options, _ in (first, second)]
+        copy = interrupted_search.with_name(f"best {best[1]} {best is first}")
+        shutil.copytree(interrupted_search, copy)
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (copy / "judged.jsonl").write_text(text, "utf-8")
+        study, *_ = studies(document(*TUNED, "--checkpoint", copy))
+        assert study["options"] == json.loads(best[0])

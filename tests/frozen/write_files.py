@@ -7,14 +7,15 @@ written anew when code changes. To see how they came to be, check out c1b98d6 an
 
 Files that exist already are replaced. The commands are those of commands.py: `unalike
 import` wrote graphs/people, `save_graph` graphs/words, `unalike train --save` models/,
-an interrupted `unalike train --checkpoint` checkpoints/, `unalike sweep` and `unalike
-results export` export.jsonl.gz.
+interrupted `unalike train --checkpoint` and `unalike tune --checkpoint` checkpoints/,
+`unalike sweep` and `unalike results export` export.jsonl.gz.
 """
 
 import json
 import random
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
@@ -33,13 +34,15 @@ from commands import (
     OUTPUTS,
     PEOPLE,
     REAL_SCORES,
-    REAL_TABLES,
     RECIPE,
     RESUMED,
     ROW_WISE,
+    STATISTICS,
     STORED_RUNS,
     TABLES,
     TRAINED,
+    TUNED,
+    WHOLE_STATISTICS,
     WHOLE_TABLES,
     WORDS,
     array_hashes,
@@ -56,10 +59,22 @@ from commands import (
     run_keys,
     scores,
     sha256,
+    statistics,
+    studies,
     table_words,
 )
 
-from unalike import Adjacency, Graph, random_splits, save_graph
+from unalike import (
+    MLP,
+    Adjacency,
+    Graph,
+    Place,
+    Training,
+    open_graph,
+    random_splits,
+    save_graph,
+    tune,
+)
 from unalike.cli.main import main
 
 
@@ -188,6 +203,28 @@ def write_checkpoints():
     write("resumed", expected)
 
 
+class Stop:
+    """Progress that interrupts a search when two settings are judged."""
+
+    def stage(self, what, total, unit):
+        self.left = 2 if unit == "trials" else None
+
+    def advance(self, amount, note=""):
+        if self.left is not None:
+            self.left -= 1
+            if not self.left:
+                raise KeyboardInterrupt
+
+
+def write_tune_checkpoint():
+    write("tuned", studies(document(*TUNED)))
+    base = MLP(hidden=4, training=Training(epochs=4))
+    place = Place(checkpoint=CHECKPOINTS / "tune", progress=Stop())
+    with suppress(KeyboardInterrupt):
+        tune(open_graph(PEOPLE), base, trials=3, splits=[0], place=place)
+    assert (CHECKPOINTS / "tune" / "judged.jsonl").exists()
+
+
 def write_export(folder):
     results = database(folder / "export.db")
     call("sweep", RECIPE, "--on", PEOPLE, "--results", results, "--device", "cpu")
@@ -243,11 +280,11 @@ def first_of_each(rows):
 
 
 def write_real(folder):
+    write("statistics", {table: statistics(table) for table in STATISTICS})
     write(
-        "real_tables",
+        "whole_statistics",
         {
-            f"{table}: {form}": sha256(call(*table_words((table,), form)))
-            for table in REAL_TABLES
+            form: sha256(call(*table_words((WHOLE_STATISTICS,), form)))
             for form in FORMATS
         },
     )
@@ -269,6 +306,7 @@ def write_all():
         write_graphs()
         write_models(folder)
         write_checkpoints()
+        write_tune_checkpoint()
         write_export(folder)
         write_results(folder, empty)
         write_real(folder)
