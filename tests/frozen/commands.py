@@ -326,7 +326,7 @@ def documents(results, empty, folder):
         "measure": ("measure", PEOPLE, WORDS),
         "measure --bootstrap": ("measure", PEOPLE, "--bootstrap", "3"),
         **{f"list {kind}": ("list", kind, "--data", empty) for kind in kinds.split()},
-        "advise": ("advise", PEOPLE, "--seconds", "1", "--device", "cpu"),
+        "advise": ("advise", PEOPLE, "--seconds", "4", "--device", "cpu"),
         "predict": new,
         "predict --explain": (*new, "--explain", "--top", "3"),
         "predict --graph": (*new[:2], "--graph", PEOPLE),
@@ -357,6 +357,5 @@ def documents(results, empty, folder):
             *("results", "export", folder / "out.jsonl.gz"),
             *("--results", own),
         ),
-        "bench engine": ("bench", "engine", *peers, "--stacks"),
         "bench methods": ("bench", "methods", *peers, "--only", "gcn", "--stacks"),
     }

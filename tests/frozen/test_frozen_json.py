@@ -1,7 +1,10 @@
 """Documents of `--json` have the keys they had."""
 
+import pyg
 import pytest
 from commands import database, document, documents, frozen, key_paths
+
+assert pyg.Data  # imported with its warnings silenced, for `bench`
 
 
 @pytest.fixture(scope="module")
