@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import sqlite3
+import sys
 from contextlib import chdir, closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -78,7 +79,7 @@ TUNED = ("tune", PEOPLE, "--trials", "3", "--splits", "0", *BASE)
 REAL = ("--device", "cpu", "--epochs", "10")
 REAL_SCORES = {
     "linkx": ("texas", "linkx", "--splits", "all", *REAL),
-    "linkx rows": ("texas", "linkx", "--splits", "all", *REAL, "rows", "--size", "30"),
+    "linkx rows": ("texas", "linkx", "--splits", "0,1", *REAL, "rows", "--size", "50"),
     "gcn random-parts": ("texas", "gcn", "--splits", "0,1", *REAL, "random-parts"),
     "gcn neighbours": ("texas", "gcn", "--splits", "0,1", *REAL, "neighbours"),
 }
@@ -301,18 +302,18 @@ def dataset_hashes(folder):
     return dict(sorted(rows))
 
 
-def documents(results, empty, folder):
-    """Commands with `--json` by name; `results` is a database of the stored runs.
+def documents(empty, folder):
+    """Commands with `--json` by name.
 
     `empty` is a folder without real graphs, `folder` one to write to.
     """
     own = database(folder / "own.db")
+    call("results", "import", EXPORT, "--results", own)
     quick = ("--epochs", "2", "--device", "cpu")
     link = (PEOPLE, "link", *quick, "--splits", "0")
     new = ("predict", MODELS / "linkx.safetensors", *NEW_NODES)
     peers = ("--graph", PEOPLE, "--hidden", "4", "--repeats", "1", "--device", "cpu")
     kinds = "datasets twins methods batchings recipes measures metrics"
-    table = ("--results", results, "--data", empty)
     return {
         "train": ("train", PEOPLE, "linkx", *quick),
         "train --save --calibrate": (
@@ -335,18 +336,13 @@ def documents(results, empty, folder):
             *("tune", PEOPLE, "--trials", "2", "--splits", "0", "mlp"),
             *("--hidden", "4", *quick),
         ),
-        "table prior-datasets": ("table", "prior-datasets", *table),
-        "table --explain": (
-            *("table", "prior-datasets", *table),
-            *("--explain", "LINKX", "texas"),
-        ),
-        "table statistics-proposed": ("table", "statistics-proposed", *table),
+        "table statistics-proposed": ("table", "statistics-proposed", "--data", empty),
         "import": (*IMPORT, "--out", folder / "imported"),
         "import --verify": ("import", "--verify", PEOPLE),
         "shard": ("shard", PEOPLE, "--parts", "2", "--out", folder / "shards"),
         "sweep --dry-run": (
             *("sweep", RECIPE, "--on", PEOPLE, "--dry-run"),
-            *("--results", results, "--device", "cpu"),
+            *("--results", own, "--device", "cpu"),
         ),
         "sweep": (
             *("sweep", RECIPE, "--on", PEOPLE, "--only", "hidden=2"),
@@ -359,3 +355,22 @@ def documents(results, empty, folder):
         ),
         "bench methods": ("bench", "methods", *peers, "--only", "gcn", "--stacks"),
     }
+
+
+def table_texts(results, empty):
+    """Every table of the runs in a database, by its words and format."""
+    more = ("--results", results, "--data", empty)
+    return {
+        f"{' '.join(words)}: {form}": call(*table_words(words, form), *more)
+        for words, form in OUTPUTS
+    }
+
+
+def import_and_tabulate(path, empty, out):
+    """Import the stored runs into a new database file and write all their tables."""
+    call("results", "import", STORED_RUNS, "--results", database(path))
+    out.write_text(json.dumps(table_texts(database(path), empty)), "utf-8")
+
+
+if __name__ == "__main__":
+    import_and_tabulate(*map(Path, sys.argv[1:]))

@@ -2,15 +2,15 @@
 
 import pyg
 import pytest
-from commands import database, document, documents, frozen, key_paths
+from commands import document, documents, frozen, key_paths
 
 assert pyg.Data  # imported with its warnings silenced, for `bench`
 
 
 @pytest.fixture(scope="module")
-def words_of(stored_runs, no_data, tmp_path_factory):
+def words_of(no_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("documents")
-    return documents(database(stored_runs), no_data, folder)
+    return documents(no_data, folder)
 
 
 def test_the_same_commands_are_frozen(words_of):

@@ -31,7 +31,6 @@ from commands import (
     IMPORT,
     MODELS,
     NEW_NODES,
-    OUTPUTS,
     PEOPLE,
     REAL_SCORES,
     RECIPE,
@@ -61,6 +60,7 @@ from commands import (
     sha256,
     statistics,
     studies,
+    table_texts,
     table_words,
 )
 
@@ -249,14 +249,10 @@ def write_results(folder, empty):
             "sample": rows[::1500] + first_of_each(rows),
         },
     )
-    outputs = {}
-    more = ("--results", database(path), "--data", empty)
-    for words, form in OUTPUTS:
-        text = call(*table_words(words, form), *more)
-        outputs[f"{' '.join(words)}: {form}"] = sha256(text)
-    write("tables", outputs)
+    texts = table_texts(database(path), empty)
+    write("tables", {name: sha256(text) for name, text in texts.items()})
     for name, (words, form) in WHOLE_TABLES.items():
-        (FOLDER / name).write_text(call(*table_words(words, form), *more), "utf-8")
+        (FOLDER / name).write_text(texts[f"{' '.join(words)}: {form}"], "utf-8")
     write(
         "done",
         {
@@ -268,7 +264,7 @@ def write_results(folder, empty):
         "json_keys",
         {
             name: sorted(key_paths(document(*words)))
-            for name, words in documents(database(path), empty, folder).items()
+            for name, words in documents(empty, folder).items()
         },
     )
 
