@@ -30,7 +30,7 @@ test: env            ## Run the tests.
 slow-test: env       ## Run the tests that take minutes.
 	@$(BIN)/python -m pytest -m slow
 
-gpu-test: env        ## Run the tests of the CUDA kernels; needs a card.
+gpu-test: env        ## Run the tests of the CUDA kernels; needs a GPU.
 	@$(BIN)/python -m pytest -m gpu tests/gpu
 
 wiki-test: env       ## Run the tests against a real MediaWiki; needs Debian's mediawiki.
@@ -49,7 +49,7 @@ format: env          ## Rewrite the code in the house style.
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-tree: env            ## Rewrite the tree of the README.
+tree: env            ## Rewrite the tree of files in ARCHITECTURE.md.
 	@$(BIN)/python scripts/tree.py
 
 docs: env            ## Build the documentation into site-docs; open site-docs/index.html.
@@ -60,6 +60,9 @@ pictures: env        ## Draw the pictures of the documentation again; needs the 
 	@$(BIN)/unalike figure imbalance --out docs/pictures/imbalance.svg
 	@$(BIN)/unalike figure compatibility texas chameleon arxiv-year --out docs/pictures/compatibility.svg
 	@$(BIN)/unalike figure degrees chameleon --out docs/pictures/degrees.svg
+	@mkdir -p build
+	@$(BIN)/unalike results import results/runs.jsonl.gz --results sqlite:///build/results.db
+	@$(BIN)/unalike figure leaderboard --results sqlite:///build/results.db --out docs/pictures/leaderboard.svg
 
 bench: env           ## Measure speed and memory; prints tables, takes half an hour.
 	@$(BIN)/unalike bench engine

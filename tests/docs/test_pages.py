@@ -1,14 +1,22 @@
 """Every page of the documentation is true: its code runs, its commands exist."""
 
-import functools
 import re
-from importlib import import_module
 
 import pytest
-from pages import DOCS, PAGES, ROOT, blocks, commands, needs_data, python, shell
+from pages import (
+    DOCS,
+    PAGES,
+    ROOT,
+    blocks,
+    commands,
+    needs_data,
+    parses,
+    python,
+    shell,
+    spans,
+)
 
 import unalike
-from unalike.cli.main import COMMANDS, main
 
 PROJECT = sorted(ROOT.glob("*.md"))
 KINDS = {"python", "sh", "console", "text", "toml", "csv"}
@@ -53,28 +61,6 @@ def test_commands_that_are_shown_exist(page, monkeypatch, capsys):
     shown = [*blocks(page, "console"), *spans(page)]
     for words in (words for code in shown for words in commands(code)):
         assert parses(words, monkeypatch), f"{words}\n{capsys.readouterr().err}"
-
-
-def spans(page):
-    """Whole commands between backquotes; one word alone only names a command."""
-    text = page.read_text("utf-8")
-    found = re.findall(r"`(unalike [a-z]+\s[^`…]+)`", text)
-    return [" ".join(span.split()) for span in found]
-
-
-def parses(words, monkeypatch):
-    """Does the command line take these words? What they ask for is not done."""
-    if words[0] not in COMMANDS:
-        return main(words) == 0
-    module = import_module(f"unalike.cli.{words[0]}")
-
-    @functools.wraps(module.command)
-    def nothing(*given, **named):
-        return None
-
-    with monkeypatch.context() as patched:
-        patched.setattr(module, "command", nothing)
-        return main(words) == 0
 
 
 def test_commands_that_do_not_exist_are_noticed(monkeypatch):
