@@ -11,6 +11,7 @@ import pytest
 from sweeps import recipe_text, stored
 
 from unalike.cli import console
+from unalike.cli import table as table_command
 from unalike.cli.main import main
 from unalike.experiments import cookbook
 from unalike.experiments.leases import held, num_held
@@ -44,7 +45,7 @@ def ours(folder, monkeypatch):
     table = cookbook.Printed("ours", "Our table", "best", ["mine"])
     recipe = parse((folder / "mine.toml").read_text(), "ours/mine")
     monkeypatch.setattr(cookbook.Printed, "recipes", lambda _: [recipe])
-    monkeypatch.setattr("unalike.cli.table.printed_tables", lambda: {"ours": table})
+    monkeypatch.setattr(table_command, "printed_tables", lambda: {"ours": table})
     return recipe
 
 
