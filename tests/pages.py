@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from children import child
+from command_server import command
 
 from unalike import DATASETS
 
@@ -50,7 +51,8 @@ def needs_data(script):
 def environment(folder, **more):
     """That of a newcomer: nothing is known yet, and `unalike` is on the path."""
     here = Path(sys.executable).parent
-    path = f"{here}{os.pathsep}{os.environ['PATH']}"
+    programs = [str(Path(command()).parent), str(here), os.environ["PATH"]]
+    path = os.pathsep.join(programs)
     kept = {"XDG_CACHE_HOME": str(folder / "cache"), "PATH": path}
     return {**os.environ, **kept, **more}
 

@@ -9,6 +9,7 @@ import time
 from importlib import import_module
 
 import pytest
+from command_server import command
 from graphs import suiting
 
 from unalike import __version__, random_splits, save_graph
@@ -83,9 +84,9 @@ def test_mistakes_of_users_end_in_1_and_one_line(capsys, tmp_path):
     assert err.startswith("error: ")
 
 
-def start(*words):
+def start(*program_and_words):
     return subprocess.Popen(
-        [sys.executable, "-m", "unalike", *words],
+        program_and_words,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -104,6 +105,7 @@ def test_an_interrupted_training_ends_in_130_and_keeps_its_state(stored, tmp_pat
     kept = tmp_path / "state.0"
     code = (
         "from unalike.training import checkpoint as c; import sys; "
+        "from unalike.kernels import compiled; compiled.NOTICE.given = True; "
         "c.Checkpoint.__init__.__defaults__ = (0.0, False); "
         "from unalike.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
@@ -123,14 +125,16 @@ def test_an_interrupted_training_ends_in_130_and_keeps_its_state(stored, tmp_pat
 
 
 def test_json_is_one_document_and_nothing_else(stored):
-    process = start("measure", str(stored.folder), "--json")
+    process = start(
+        sys.executable, "-m", "unalike", "measure", str(stored.folder), "--json"
+    )
     out, err = process.communicate()
     assert process.returncode == 0, err
     assert json.loads(out)["num_nodes"] == 60
 
 
 def test_a_closed_pipe_is_no_mistake():
-    with start("list", "metrics") as process:
+    with start(command(), "list", "metrics") as process:
         process.stdout.close()
         err = process.stderr.read()
     assert (process.returncode, err) == (0, "")

@@ -36,6 +36,12 @@ def ran(*words):
     )
 
 
+def complaints(text):
+    """Lines of standard error, but for the notice that something is compiled."""
+    lines = text.splitlines()
+    return [line for line in lines if not line.startswith("note: compiling once")]
+
+
 def scores(text):
     (row,) = json.loads(text)["splits"]
     return {name: row[name] for name in ("train", "valid", "test", "best_epoch")}
@@ -49,22 +55,23 @@ def test_shards_are_trained_by_as_many_processes(stored, tmp_path, capsys):
     alone = scores(capsys.readouterr().out)
     words = ["train", f"{tmp_path}/two", "linkx", *QUICK, "--json"]
     many = ran("-m", "unalike", *words, "--processes", "2")
-    assert (many.returncode, many.stderr) == (0, "")
+    assert (many.returncode, complaints(many.stderr)) == (0, [])
     assert scores(many.stdout) == alone
 
 
 def test_what_is_wrong_everywhere_is_said_once(stored):
     many = ran("-m", "unalike", "train", stored, "gcn", *QUICK, "--processes", "2")
     assert many.returncode == 1
-    assert (many.stdout, many.stderr.count("\n")) == ("", 1)
-    assert "gcn cannot be divided among 2 processes" in many.stderr
+    (complaint,) = complaints(many.stderr)
+    assert many.stdout == ""
+    assert "gcn cannot be divided among 2 processes" in complaint
 
 
 @pytest.mark.slow
 def test_batches_are_shared_out_among_processes(stored):
     words = ["train", stored, "gcn", *QUICK, "--json", "--processes", "2"]
     many = ran("-m", "unalike", *words, "random-parts", "--parts", "3")
-    assert (many.returncode, many.stderr) == (0, "")
+    assert (many.returncode, complaints(many.stderr)) == (0, [])
     assert scores(many.stdout)["valid"] > 0.5
 
 

@@ -4,10 +4,10 @@ import gzip
 import json
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
+from command_server import command
 from sweeps import recipe_text, stored
 
 from unalike.cli import console
@@ -214,7 +214,7 @@ def working(folder):
     words = ["sweep", "long.toml", "--jobs", "2", "--device", "cpu"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with Results.open("sqlite:///results.db") as results:
-        process = subprocess.Popen([sys.executable, "-m", "unalike", *words], **quiet)
+        process = subprocess.Popen([command(), *words], **quiet)
         while num_workers(results) < 2:
             assert process.poll() is None
             time.sleep(0.1)

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from pages import ROOT, blocks, python, shell
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -17,6 +18,7 @@ def block(text, language):
     return re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)[1]
 
 
+@pytest.mark.docs
 def test_a_graph_of_your_own(tmp_path):
     done = shell(block(section("A graph of your own"), "sh"), tmp_path)
     assert done.returncode == 0, done.stderr
@@ -25,6 +27,7 @@ def test_a_graph_of_your_own(tmp_path):
     assert (tmp_path / "shop" / "graph" / "graph.json").is_file()
 
 
+@pytest.mark.docs
 def test_a_graph_of_the_paper(tmp_path, data):
     script = block(section("A graph of the paper"), "sh")
     script = re.sub(r"^unalike fetch.*\n", "", script, flags=re.MULTILINE)
@@ -35,6 +38,7 @@ def test_a_graph_of_the_paper(tmp_path, data):
     assert (tmp_path / "compatibility.png").stat().st_size > 10_000
 
 
+@pytest.mark.docs
 def test_python_blocks_run(tmp_path):
     assert not python("\n".join(blocks(ROOT / "README.md", "python")), tmp_path)
 
