@@ -7,6 +7,7 @@ with it and gives it its exit status.
 """
 
 import atexit
+import gc
 import json
 import os
 import resource
@@ -16,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +25,8 @@ HEADER = 8
 """Bytes that hold the length of a request."""
 STATUS = 4
 """Bytes of a number in an answer: the process id, then the exit status."""
+BROKEN_OUTPUT = 120
+"""The exit status of an interpreter that cannot write what is left."""
 
 CLIENT = """#!{python} -IS
 import json, os, resource, signal, socket, sys
@@ -64,10 +68,14 @@ def command() -> str:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         start_new_session=True,
     )
+
+    def stop() -> None:
+        server.communicate()
+        folder.cleanup()
+
+    atexit.register(stop)
     if server.stdout.readline() != b"ready\n":
         raise RuntimeError("the server of commands did not start")
-    atexit.register(folder.cleanup)
-    atexit.register(server.stdin.close)
     return str(program)
 
 
@@ -83,6 +91,7 @@ def serve(address: str) -> None:
     compiled.NOTICE.given = True  # whether something is compiled depends on caches
     for name in COMMANDS:
         import_module(f"unalike.cli.{name}")
+    gc.freeze()  # what is imported is neither visited nor copied by the forks
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for attendants
     with socket.socket(socket.AF_UNIX) as server, selectors.DefaultSelector() as events:
         server.bind(address)
@@ -145,7 +154,19 @@ def run(
     if "OMP_NUM_THREADS" in environment:  # otherwise read before the fork
         torch.set_num_threads(int(environment["OMP_NUM_THREADS"]))
     sys.argv = ["unalike", *arguments]
-    sys.exit(main())
+    leave(main())
+
+
+def leave(status: int) -> None:
+    """End as an interpreter does, but leave its memory to the system."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        status = status or BROKEN_OUTPUT
+    finally:
+        os._exit(status)
 
 
 if __name__ == "__main__":

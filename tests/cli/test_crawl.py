@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import dump_files
+from command_server import command
 from fake_wiki import FakeWiki
 from wiki_proxy import fronting
 
