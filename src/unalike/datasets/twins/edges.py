@@ -133,7 +133,7 @@ def fill_rows(
 @compiled()
 def taken(
     row: int,
-    target: int,
+    target: np.int64,
     mark: np.ndarray,
     pairs: bool,
     starts: np.ndarray,
