@@ -38,7 +38,8 @@ def start_threads() -> None:
     torch.set_num_threads(wanted)
 
 
-class CompilationNotice(event.Listener):  # type: ignore[misc]
+@event.Listener.register
+class CompilationNotice:
     """Says once per process that numba compiles, which takes seconds.
 
     numba announces no compilation where it loads machine code from its cache.
@@ -47,13 +48,10 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]
     def __init__(self) -> None:
         self.given = False
 
-    def on_start(self, event: Any) -> None:
-        if not self.given:
+    def notify(self, event: Any) -> None:
+        if event.is_start and not self.given:
             self.given = True
             notify("compiling once; later starts load the machine code from a cache.")
-
-    def on_end(self, event: Any) -> None:
-        pass
 
 
 NOTICE = CompilationNotice()
