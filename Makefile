@@ -1,11 +1,13 @@
 # Two commands set everything up: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+ALL := not slow and not gpu and not wiki
 READY := .venv/ready
 # Many commands start in the tests: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test slow-test gpu-test wiki-test hosts-test check format tree docs pictures bench clean
+.PHONY: help env demo test test-all slow-test gpu-test wiki-test hosts-test check format tree docs pictures bench clean
 
 help:                ## Show these targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -24,8 +26,11 @@ $(READY): pyproject.toml constraints.txt
 demo: env            ## Show what unalike does, on a generated graph.
 	@$(BIN)/unalike demo
 
-test: env            ## Run the tests.
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+test: env            ## Run the tests, in about five minutes on two cores.
+	@$(PYTEST)
+
+test-all: env        ## Run these and the documentation's code, browser and host tests.
+	@$(PYTEST) -m '$(ALL)'
 
 slow-test: env       ## Run the tests that take minutes.
 	@$(BIN)/python -m pytest -m slow
@@ -39,11 +44,11 @@ wiki-test: env       ## Run the tests against a real MediaWiki; needs Debian's m
 hosts-test: env      ## Run the tests on several hosts, each a network namespace; needs root.
 	@$(BIN)/python -m pytest -m hosts -rs tests/hosts
 
-check: env           ## Format, lint, types and tests: what CI runs.
+check: env           ## Format, lint, types and all tests: what CI runs.
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-all
 
 format: env          ## Rewrite the code in the house style.
 	@$(BIN)/ruff format .

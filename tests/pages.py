@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from children import child
+from command_server import command
 
 from unalike import DATASETS
 from unalike.cli.main import COMMANDS, main
@@ -75,7 +76,8 @@ def needs_data(script):
 def environment(folder, **more):
     """That of a newcomer: nothing is known yet, and `unalike` is on the path."""
     here = Path(sys.executable).parent
-    path = f"{here}{os.pathsep}{os.environ['PATH']}"
+    programs = [str(Path(command()).parent), str(here), os.environ["PATH"]]
+    path = os.pathsep.join(programs)
     kept = {"XDG_CACHE_HOME": str(folder / "cache"), "PATH": path}
     return {**os.environ, **kept, **more}
 

@@ -10,6 +10,7 @@ from unalike.experiments.cookbook import Printed
 from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
 from unalike.experiments.setting import Setting, build
+from unalike.site import standings
 from unalike.site.measures import described
 
 HARM = "<script>document.title='harm'</script>"
@@ -41,7 +42,7 @@ def only_our_table(monkeypatch):
     """Let reports have one small table of the paper."""
     monkeypatch.setattr(Printed, "recipes", lambda _: RECIPES)
     tables = {"ours": TABLE}
-    monkeypatch.setattr("unalike.site.standings.printed_tables", lambda: tables)
+    monkeypatch.setattr(standings, "printed_tables", lambda: tables)
 
 
 def runs(dataset, method, valid, test, answers=None, **options):

@@ -1,5 +1,7 @@
 """Progress: how long work tells whoever watches how far it is."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 
@@ -25,3 +27,21 @@ class Silent:
 
 
 SILENT = Silent()
+
+_LISTENERS: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def listening(listener: Callable[[str], None]) -> Iterator[None]:
+    """Pass notices to a function while the block runs."""
+    _LISTENERS.append(listener)
+    try:
+        yield
+    finally:
+        _LISTENERS.remove(listener)
+
+
+def notify(notice: str) -> None:
+    """Explain a wait to whoever listens; a library call stays silent."""
+    for listener in _LISTENERS:
+        listener(notice)

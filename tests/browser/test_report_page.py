@@ -22,6 +22,8 @@ CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None:
     pytest.skip("no chromium here: apt install chromium", allow_module_level=True)
 
+pytestmark = pytest.mark.browser
+
 PATIENCE = 60_000
 """Milliseconds after which a page is taken to be broken."""
 PHONE = {"width": 390, "height": 844}
@@ -84,7 +86,7 @@ def opened(browser, site):
 def keep(page, name):
     """Keep a picture for whoever wants to look at it."""
     here = Path(__file__).parents[2] / "site" / "screenshots"
-    folder = Path(os.environ.get("UNALIKE_SCREENSHOTS", here))
+    folder = Path(os.environ.get("SCREENSHOTS", here))
     folder.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=folder / f"{name}.png")
 

@@ -6,6 +6,7 @@ import pytest
 from reported import only_our_table, store_some
 
 from unalike.cli.main import main
+from unalike.site import measures, serve
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_datasets_at_hand_are_measured_once(folder, data, capsys, monkeypatch):
     assert main(words) == 0
     count = json.loads(capsys.readouterr().out)["datasets"]
     assert count >= 4
-    monkeypatch.setattr("unalike.site.measures.taken", None)
+    monkeypatch.setattr(measures, "taken", None)
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["datasets"] == count
 
@@ -72,7 +73,7 @@ def test_a_served_site_ends_with_control_c(folder, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unalike.site.serve.Server.serve_forever", interrupted)
+    monkeypatch.setattr(serve.Server, "serve_forever", interrupted)
     words = ["report", "--no-measures", "--serve", "--port", "0"]
     assert main([*words, "--json"]) == 0
     out, err = capsys.readouterr()

@@ -4,13 +4,14 @@ import gzip
 import json
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
+from command_server import command
 from sweeps import recipe_text, stored
 
 from unalike.cli import console
+from unalike.cli import table as table_command
 from unalike.cli.main import main
 from unalike.experiments import cookbook
 from unalike.experiments.leases import held, num_held
@@ -44,7 +45,7 @@ def ours(folder, monkeypatch):
     table = cookbook.Printed("ours", "Our table", "best", ["mine"])
     recipe = parse((folder / "mine.toml").read_text(), "ours/mine")
     monkeypatch.setattr(cookbook.Printed, "recipes", lambda _: [recipe])
-    monkeypatch.setattr("unalike.cli.table.printed_tables", lambda: {"ours": table})
+    monkeypatch.setattr(table_command, "printed_tables", lambda: {"ours": table})
     return recipe
 
 
@@ -213,7 +214,7 @@ def working(folder):
     words = ["sweep", "long.toml", "--jobs", "2", "--device", "cpu"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with Results.open("sqlite:///results.db") as results:
-        process = subprocess.Popen([sys.executable, "-m", "unalike", *words], **quiet)
+        process = subprocess.Popen([command(), *words], **quiet)
         while num_workers(results) < 2:
             assert process.poll() is None
             time.sleep(0.1)

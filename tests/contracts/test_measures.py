@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from unalike import MEASURES, Adjacency, Graph, measure
-from unalike.measures import Convention
+from unalike.measures import Convention, blocks
 from unalike.measures.table import OF_TALLY, OF_VIEW
 from unalike.measures.words import WORDS, in_words
 from unalike.reports.imbalance import experiment
@@ -94,7 +94,7 @@ def test_a_class_that_no_node_has_does_not_matter():
 
 
 def test_the_number_of_threads_does_not_matter(monkeypatch):
-    monkeypatch.setattr("unalike.measures.blocks.EDGES", 20)
+    monkeypatch.setattr(blocks, "EDGES", 20)
     graph = random_graph(5, directed=True)
     alone = measure(graph)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)

@@ -36,8 +36,8 @@ SMALLER = {"pokec-twin": 50_000, "snap-patents-twin": 50_000, "wiki-twin": 20_00
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    root = tmp_path_factory.mktemp("twins")
+def stored(shared_folder):
+    root = shared_folder / "twins"
 
     @functools.cache
     def generate(name: str):

@@ -30,7 +30,11 @@ LONG = {"distributed"}
 def having(language):
     """The pages with a block of a language, as parameters of a test."""
     found = [
-        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page.stem in LONG))
+        pytest.param(
+            page,
+            id=page.stem,
+            marks=[pytest.mark.docs, *[pytest.mark.slow] * (page.stem in LONG)],
+        )
         for page in PAGES
         if blocks(page, language)
     ]

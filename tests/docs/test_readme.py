@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from pages import ROOT, blocks, commands, parses, python, shell, spans
 
 LINES = 150
@@ -22,6 +23,7 @@ def test_the_readme_is_short():
     assert README.count("\n") <= LINES
 
 
+@pytest.mark.docs
 def test_your_own_graph(tmp_path):
     done = shell(block(section("Your own graph"), "sh"), tmp_path)
     assert done.returncode == 0, done.stderr
@@ -29,6 +31,7 @@ def test_your_own_graph(tmp_path):
     assert (tmp_path / "shop" / "graph.json").is_file()
 
 
+@pytest.mark.docs
 def test_a_graph_of_the_paper(tmp_path, data):
     script = block(section("A graph of the paper"), "sh")
     script = re.sub(r"^unalike fetch.*\n", "", script, flags=re.MULTILINE)
@@ -39,6 +42,7 @@ def test_a_graph_of_the_paper(tmp_path, data):
     assert (tmp_path / "compatibility.png").stat().st_size > 10_000
 
 
+@pytest.mark.docs
 def test_python_blocks_run(tmp_path):
     assert not python("\n".join(blocks(ROOT / "README.md", "python")), tmp_path)
 

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from unalike import METHODS, Task, Training, UserError, random_splits
 from unalike.kernels.two_hop import likely_entries, most_entries
+from unalike.methods import gcnii, h2gcn
 from unalike.methods.h2gcn import bytes_of, far_from
 from unalike.methods.method import MessagePassing, solve_stack
 from unalike.metrics import ACCURACY
@@ -119,7 +120,7 @@ def test_a_stack_trains_as_plain_loops_do(name, options, sparse):
 
 def test_too_large_a_two_hop_graph_is_refused(monkeypatch):
     (task,) = tasks_of(make_graph(directed=True))
-    monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: 100)
+    monkeypatch.setattr(h2gcn, "free_memory", lambda device: 100)
     with pytest.raises(UserError, match=r"needs about .* GB; .* free on the cpu"):
         METHODS["h2gcn"]().solve(task)
     assert "two_hop" not in vars(task.graph.adjacency)
@@ -130,12 +131,12 @@ def test_what_fits_by_its_estimate_is_not_refused(monkeypatch):
     once = graph.adjacency.to_scipy().astype(bool)
     room = bytes_of(likely_entries(once))
     assert room < bytes_of(most_entries(once))
-    monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: room)
+    monkeypatch.setattr(h2gcn, "free_memory", lambda device: room)
     assert far_from(graph.adjacency) is graph.adjacency.two_hop
 
 
 def test_too_many_features_are_not_made_dense(monkeypatch):
-    monkeypatch.setattr("unalike.methods.gcnii.MOST_DENSE_NUMBERS", 10)
+    monkeypatch.setattr(gcnii, "MOST_DENSE_NUMBERS", 10)
     graph = make_graph(directed=False, sparse=True)
     with pytest.raises(UserError, match="--no-drop-features"):
         METHODS["gcnii"]().prepare(graph)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from unalike import Adjacency, UserError
+from unalike.kernels import transpose
 
 WEIGHTS = [0, 0, 0, 1, 2, 0.5, -1.5]
 
@@ -148,11 +149,14 @@ def test_rows_that_are_symmetric_do_not_hold_themselves():
         gc.enable()
 
 
-@given(matrices())
-def test_transposed(dense):
+@given(matrices(), st.booleans())
+def test_transposed(dense, small):
     rows = sparse(dense)
-    assert_rows(rows.transposed, dense.T)
-    assert_rows(rows.transposed.transposed, dense)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if not small:  # by compiled loops, as for many entries
+            monkeypatch.setattr(transpose, "SMALL", -1)
+        assert_rows(rows.transposed, dense.T)
+        assert_rows(rows.transposed.transposed, dense)
 
 
 @given(matrices(square=True))

@@ -10,7 +10,8 @@ from graphs import suiting
 from unalike import METHODS, Graph, Split, UserError, random_splits
 from unalike.advice import advice as advising
 from unalike.advice import advise as advise_within
-from unalike.advice import sample
+from unalike.advice import cost as costs
+from unalike.advice import probes, sample
 from unalike.advice.cost import IN_BATCHES, cost
 from unalike.advice.deadline import Deadline, OutOfTimeError
 from unalike.advice.draws import draws
@@ -133,7 +134,7 @@ def test_contenders_akin_to_what_did_well_come_first(monkeypatch):
 def test_neighbours_of_neighbours_are_left_alone_where_they_are_too_many(monkeypatch):
     graph = suiting()
     assert fitting(APART, graph) == APART
-    monkeypatch.setattr("unalike.advice.probes.MOST_PATHS", 10)
+    monkeypatch.setattr(probes, "MOST_PATHS", 10)
     assert {p.words for p in APART} - {p.words for p in fitting(APART, graph)} == {
         "h2gcn"
     }
@@ -328,7 +329,7 @@ def test_finalists_are_trained_to_the_end(monkeypatch):
 
 
 def test_a_graph_that_does_not_fit_is_trained_in_batches(monkeypatch):
-    monkeypatch.setattr("unalike.advice.cost.free_memory", lambda device: 0)
+    monkeypatch.setattr(costs, "free_memory", lambda device: 0)
     found = advise(source(suiting(nodes=60)))
     words = {each.trial.probe.words: each.words for each in found.ranking}
     assert words["linkx"] == "linkx rows"

@@ -7,6 +7,7 @@ from graphs import drawn, suiting
 from scipy import stats
 
 from unalike import Adjacency, Graph
+from unalike.batchings import inclusion
 from unalike.batchings.saint_edges import SaintEdges
 from unalike.batchings.saint_nodes import SaintNodes
 from unalike.batchings.saint_walks import SaintWalks
@@ -130,7 +131,7 @@ def weighted():
 
 @pytest.mark.parametrize("batching", NORMALISED, ids=lambda one: type(one).__name__)
 def test_weights_make_the_average_that_of_the_graph(batching, monkeypatch):
-    monkeypatch.setattr("unalike.batchings.inclusion.COVERAGE", 600)
+    monkeypatch.setattr(inclusion, "COVERAGE", 600)
     graph = weighted()
     dense = graph.adjacency.to_dense()
     loss, gathered, seen = torch.zeros(8), torch.zeros(8, 8), torch.zeros(8)

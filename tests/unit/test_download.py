@@ -10,8 +10,10 @@ import pytest
 from loopback import Site, serving
 
 from unalike import UserError
+from unalike.datasets import remote
 from unalike.datasets.checksum import Checksum
 from unalike.datasets.fetching import clear_archives, fetch_file
+from unalike.datasets.fetching import fetch as fetching
 from unalike.datasets.remote import Remote
 
 BODY = bytes(range(256)) * 4000
@@ -34,9 +36,7 @@ def known(monkeypatch):
 
     def know(body: bytes, path: str = "folder/file.bin") -> None:
         told = {path: Checksum(len(body), sha256(body).hexdigest())}
-        monkeypatch.setattr(
-            "unalike.datasets.remote.known_checksums", lambda: told, raising=True
-        )
+        monkeypatch.setattr(remote, "known_checksums", lambda: told, raising=True)
 
     return know
 
@@ -273,6 +273,6 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, site: Site, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unalike.datasets.fetching.fetch.pull", full)
+    monkeypatch.setattr(fetching, "pull", full)
     with pytest.raises(UserError, match=r"Cannot write .*No space left"):
         fetch(tmp_path, site.put("/file", BODY))

@@ -8,6 +8,7 @@ import torch
 
 from unalike import Adjacency
 from unalike.kernels import cpu, plain
+from unalike.kernels import loops as loops_module
 from unalike.kernels.loops import loops
 from unalike.kernels.update import Step, Weights
 
@@ -53,6 +54,15 @@ def test_gather_writes_where_it_is_told(kernels):
     assert torch.equal(out, kernels.gather(rows, dense))
 
 
+@pytest.fixture(params=["small", "large"])
+def size_path(request, monkeypatch):
+    """Index work by torch and SciPy, as for small inputs, or by compiled loops."""
+    if request.param == "large":
+        for module in (cpu, loops_module):
+            monkeypatch.setattr(module, "SMALL", -1)
+
+
+@pytest.mark.usefixtures("size_path")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", [torch.int32, torch.int64])
 @pytest.mark.parametrize("ids", [[], [0], [4, 4, 0, 8, 4], range(9), [-1, -5]])
@@ -75,6 +85,7 @@ def test_take_refuses_rows_that_are_not_there(kernels, wrong):
         kernels.take(random_rows((9, 14), weighted=False), torch.tensor([0, wrong]))
 
 
+@pytest.mark.usefixtures("size_path")
 def test_rows_are_taken_in_several_threads_at_once():
     rows = random_rows((500, 90), weighted=True)
     wanted = rows.to_dense()
@@ -165,6 +176,7 @@ def test_steps_are_those_of_torch(kernels):
             torch.testing.assert_close(weights.now[:, place], run.detach())
 
 
+@pytest.mark.usefixtures("size_path")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 30])
 def test_loops(size, weighted):

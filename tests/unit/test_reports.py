@@ -9,6 +9,7 @@ import torch
 
 from unalike import Graph, UserError, datasets, save_graph
 from unalike.measures.words import in_words
+from unalike.reports import imbalance
 from unalike.reports.canvas import check_path, keep
 from unalike.reports.cell import Cell
 from unalike.reports.figures import FIGURES
@@ -103,7 +104,7 @@ def test_words_say_that_edges_are_independent_of_labels():
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_are_written_and_always_the_same(name, suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr("unalike.reports.imbalance.GRAPHS", 2)
+    monkeypatch.setattr(imbalance, "GRAPHS", 2)
     for place in ("one", "two"):
         figure = FIGURES[name].draw(dict.fromkeys("abcd", GRAPH))
         keep(figure, tmp_path / f"{place}.{suffix}")

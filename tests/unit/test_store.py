@@ -4,13 +4,12 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from children import child
 from graphs import HAND_DRAWN, suiting
 
 from unalike import (
@@ -242,22 +241,17 @@ def test_a_full_disk_is_told(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-import numpy as np
-from unalike.draft import drafting
-
-with drafting(Path(sys.argv[1])) as draft:
-    draft.add("labels", np.arange(1000))
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
+def killed_while_drafting(folder):
+    with drafting(folder) as draft:
+        draft.add("labels", np.arange(1000))
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_killed_draft_is_no_graph_and_is_swept_away(tmp_path):
     folder = tmp_path / "graph"
-    died = subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False)
-    assert died.returncode == -signal.SIGKILL
+    process = child(killed_while_drafting, folder)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert not folder.exists()
     assert len(list(tmp_path.iterdir())) == 1
     save_graph(folder, HAND_DRAWN["path"])

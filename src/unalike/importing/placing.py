@@ -153,7 +153,7 @@ def merge_rows(
         begin = length
         own = entries[starts[row] : starts[row + 1]]
         if len(own) < LONG:
-            sort_run(own, own[:0], 0, len(own))
+            sort_run(own, own[:0], np.int64(0), len(own))
         for i in range(len(own)):
             if i == 0 or own[i] != own[i - 1]:
                 loops += own[i] == first + row

@@ -10,9 +10,14 @@ from typing import Any, TypeVar, cast
 
 import numba
 import torch
+from numba.core import event
+
+from unalike.progress import notify
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
+SMALL = 2**18
+"""Entries up to which index work is done by torch and SciPy: nothing is compiled."""
 ONE_AT_A_TIME = Lock()
 """Held by parallel loops.
 
@@ -33,6 +38,26 @@ def start_threads() -> None:
     torch.set_num_threads(wanted)
 
 
+@event.Listener.register
+class CompilationNotice:
+    """Says once per process that numba compiles, which takes seconds.
+
+    numba announces no compilation where it loads machine code from its cache.
+    """
+
+    def __init__(self) -> None:
+        self.given = False
+
+    def notify(self, event: Any) -> None:
+        if event.is_start and not self.given:
+            self.given = True
+            notify("compiling once; later starts load the machine code from a cache.")
+
+
+NOTICE = CompilationNotice()
+event.register("numba:compile", NOTICE)
+
+
 def compiled(
     *, parallel: bool = False, fastmath: bool | set[str] = False
 ) -> Callable[[Loop], Loop]:
@@ -48,6 +73,7 @@ def compiled(
             fastmath=fastmath,
             nogil=True,
             cache=True,
+            no_cfunc_wrapper=True,  # nothing calls it from C
         )
         return alone(fast) if parallel else fast
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from unalike.kernels.compiled import compiled
+from unalike.kernels.compiled import SMALL, compiled
 from unalike.kernels.copying import copy_run
 from unalike.kernels.rows import Parts, Rows, bounds_of
 from unalike.kernels.sorting import sort_run
@@ -104,7 +104,8 @@ def _propagate(out, starts, columns, values, scale, added, dense, keep, start):
             source = dense[column]
             for k in range(out.shape[1]):
                 total[k] += weight * source[k]
-        _blend(total, keep, start, row)
+        # One type, whatever numba makes of the row, so that it is compiled once.
+        _blend(total, keep, start, np.int64(row))
 
 
 @compiled(fastmath={"contract"})
@@ -130,7 +131,11 @@ def _copied(
     first: Int[Tensor, " ids"],
     starts: Int[Tensor, " ids_and_one"],
 ) -> Shaped[Tensor, " taken"]:
-    out = part.new_empty(int(starts[-1]))
+    total = int(starts[-1])
+    if total <= SMALL:
+        shift = (first - starts[:-1]).repeat_interleave(starts.diff())
+        return part[shift + torch.arange(total)]
+    out = part.new_empty(total)
     _copy(part.detach().numpy(), first.numpy(), starts.numpy(), out.numpy())
     return out
 
@@ -176,7 +181,8 @@ def _adamw(now, first, second, best, gradient, rate, decay, improved, scale1, sc
         shrink = one - rate[run] * decay[run]
         pace = rate[run] * scale1
         if improved[run]:
-            best[row] = now[row]
+            for k in range(now.shape[1]):
+                best[row, k] = now[row, k]
         for k in range(now.shape[1]):
             slope = gradient[row, k]
             mean = keep1 * first[row, k] + take1 * slope

@@ -7,14 +7,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.kernels.compiled import compiled
+from unalike.kernels.compiled import SMALL, compiled
 from unalike.kernels.rows import Rows
 from unalike.kernels.sorting import place_of
 
 
 def loops(rows: Rows) -> Float[Tensor, " rows"]:
     """What each row holds on the diagonal; 0 where it holds nothing there."""
-    return (_on_card if rows.columns.is_cuda else _on_cores)(rows)
+    small = len(rows.columns) <= SMALL
+    return (_by_torch if rows.columns.is_cuda or small else _on_cores)(rows)
 
 
 def _on_cores(rows: Rows) -> Float[Tensor, " rows"]:
@@ -34,8 +35,8 @@ def _find(starts, columns, values, found):
             found[row] = values[place] if len(values) else 1
 
 
-def _on_card(rows: Rows) -> Float[Tensor, " rows"]:
-    """Nothing here waits for the card."""
+def _by_torch(rows: Rows) -> Float[Tensor, " rows"]:
+    """Nothing here waits for a GPU."""
     count, entries = len(rows.starts) - 1, len(rows.columns)
     numbers = torch.arange(count, device=rows.columns.device)
     row = numbers.repeat_interleave(rows.degrees, output_size=entries)

@@ -39,7 +39,10 @@ def uniform(state: np.uint64) -> float:
 @compiled()
 def pick(chances: np.ndarray, share: float) -> int:
     """The place at a share of the summed chances; -1 where all of them are 0."""
-    left = chances.sum() * share
+    total = 0.0
+    for place in range(len(chances)):
+        total += chances[place]
+    left = total * share
     last = -1
     for place in range(len(chances)):
         if chances[place] > 0:
@@ -59,7 +62,13 @@ def fill_alias(
     A draw falls on a place evenly, stays there with the chance `keep`, and otherwise
     goes to the id `other`.
     """
-    scaled = weights * (len(weights) / weights.sum())
+    total = 0.0
+    for place in range(len(weights)):
+        total += weights[place]
+    scale = len(weights) / total
+    scaled = np.empty(len(weights), np.float64)
+    for place in range(len(weights)):
+        scaled[place] = weights[place] * scale
     stack = np.empty(len(weights), np.int64)
     poor, rich = 0, len(weights)
     for place in range(len(weights)):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numba
 import torch
+from scipy import sparse
 
-from unalike.kernels.compiled import compiled
+from unalike.kernels.compiled import SMALL, compiled
 from unalike.kernels.rows import Parts, Rows
 
 
@@ -16,7 +17,22 @@ def transpose(rows: Rows) -> Parts:
     """
     count = len(rows.starts) - 1
     kind = torch.int32 if count <= torch.iinfo(torch.int32).max else torch.int64
-    return (_on_card if rows.columns.is_cuda else _on_cores)(rows, count, kind)
+    if rows.columns.is_cuda:
+        return _on_card(rows, count, kind)
+    small = len(rows.columns) <= SMALL
+    return (_by_scipy if small else _on_cores)(rows, count, kind)
+
+
+def _by_scipy(rows: Rows, count: int, kind: torch.dtype) -> Parts:
+    values = torch.empty_like(rows.columns) if rows.values is None else rows.values
+    given = (values.numpy(), rows.columns.numpy(), rows.starts.numpy())
+    turned = sparse.csr_array(given, shape=(count, rows.width)).tocsc()
+    starts, columns = (
+        torch.from_numpy(part).to(dtype)
+        for part, dtype in ((turned.indptr, torch.int64), (turned.indices, kind))
+    )
+    moved = None if rows.values is None else torch.from_numpy(turned.data)
+    return Parts(starts, columns, count, moved)
 
 
 def _on_cores(rows: Rows, count: int, kind: torch.dtype) -> Parts:

@@ -50,23 +50,41 @@ def deal(
     left over those that this row and the later ones should take. So the tastes decide,
     and the deck comes out even.
     """
-    left = deck.copy()
-    expected = np.zeros(len(deck))
+    # Written out: whole-array expressions take seconds to compile.
+    left, num_groups = deck.copy(), len(deck)
+    expected, chances = np.zeros(num_groups), np.zeros(num_groups)
     for place in range(len(rows)):
-        expected += degrees[rows[place]] * tastes[place]
+        _add(expected, tastes[place], degrees[rows[place]])
     for place in range(len(rows)):
         row = rows[place]
-        chances = tastes[place] * left / np.maximum(expected, 1e-9)
+        for group in range(num_groups):
+            share = tastes[place, group] * left[group]
+            chances[group] = share / max(expected[group], 1e-9)
         state = stream(seed, row)
         for _ in range(degrees[row]):
             state += STEP
             group = pick(chances, uniform(state))
             if group < 0:
                 # The tastes name only what is used up: take what is left, or anything.
-                free = np.where(counts[row] < limits, left, -(2**62))
-                group = int(np.argmax(free))
+                group = _most_left(counts[row], limits, left)
             counts[row, group] += 1
             left[group] -= 1
             if left[group] <= 0 or counts[row, group] >= limits[group]:
                 chances[group] = 0
-        expected -= degrees[row] * tastes[place]
+        _add(expected, tastes[place], -degrees[row])
+
+
+@compiled()
+def _add(sums: np.ndarray, tastes: np.ndarray, times: int) -> None:
+    for group in range(len(sums)):
+        sums[group] += times * tastes[group]
+
+
+@compiled()
+def _most_left(counts: np.ndarray, limits: np.ndarray, left: np.ndarray) -> int:
+    """The class with the most edges left among those below their limit."""
+    best, most = 0, -(2**62)
+    for group in range(len(left)):
+        if counts[group] < limits[group] and left[group] > most:
+            best, most = group, left[group]
+    return best

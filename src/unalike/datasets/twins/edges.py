@@ -111,17 +111,18 @@ def fill_rows(
         for group in range(counts.shape[1]):
             begin, size = bounds[group], bounds[group + 1] - bounds[group]
             for _ in range(counts[row, group]):
-                tries, place, target = 0, 0, row
+                tries, place, target = 0, 0, np.int64(row)
                 while taken(row, target, mark, pairs, starts, columns):
                     if tries < _TRIES:
                         state += STEP
                         spot = uniform(state) * size
                         place = begin + int(spot)
                         stays = spot - int(spot) < keep[own, place]
-                        target = members[place] if stays else other[own, place]
+                        chosen = members[place] if stays else other[own, place]
+                        target = np.int64(chosen)
                     else:
                         place = (place + 1) % len(members)
-                        target = members[place]
+                        target = np.int64(members[place])
                     tries += 1
                 mark[target] = row
                 columns[end] = target
@@ -132,7 +133,7 @@ def fill_rows(
 @compiled()
 def taken(
     row: int,
-    target: int,
+    target: np.int64,
     mark: np.ndarray,
     pairs: bool,
     starts: np.ndarray,
