@@ -53,6 +53,8 @@ CONFIG: Document = {
 MAX_LABELLED_CLASSES = 20
 MAX_WRITTEN_CLASSES = 7
 """Heat maps of more classes have no numbers in their cells."""
+PIXELS_PER_DECADE = 75
+"""A logarithmic axis has labels at 2 and 5 where a decade is longer."""
 MISSING = "The report needs Altair and vl-convert: pip install 'unalike[report]'."
 
 
@@ -165,13 +167,13 @@ def curves(alt: Any) -> alt.LayerChart:
 
 def confusion(alt: Any) -> alt.LayerChart:
     """Test nodes by class and prediction, shaded by the fraction of the class."""
-    rotated = "longest_label * num_classes * 7 > width"
+    rotated = "longest_label * length(classes) * 7 > width"
     params = [
-        alt.param(name="num_classes", value=2),
+        alt.param(name="classes", value=[]),
         alt.param(name="longest_label", value=1),
     ]
     labels = {
-        "labelExpr": f"num_classes > {MAX_LABELLED_CLASSES} ? '' : datum.label",
+        "labelExpr": f"length(classes) > {MAX_LABELLED_CLASSES} ? '' : datum.label",
         "labelLimit": 90,
         "ticks": False,
     }
@@ -193,7 +195,7 @@ def confusion(alt: Any) -> alt.LayerChart:
     correct = base.transform_filter("datum.true === datum.predicted").mark_rect(
         filled=False, stroke=MUTED, strokeWidth=1
     )
-    written = base.transform_filter(f"num_classes <= {MAX_WRITTEN_CLASSES}")
+    written = base.transform_filter(f"length(classes) <= {MAX_WRITTEN_CLASSES}")
     text = (
         written.transform_calculate(
             text="datum.count ? [format(100 * datum.fraction, '.0f') + ' %', "
@@ -207,7 +209,7 @@ def confusion(alt: Any) -> alt.LayerChart:
 
 def compatibility(alt: Any) -> alt.LayerChart:
     """The fraction of the edges of each class that end in each class."""
-    labels = {"labelExpr": "num_classes > 12 ? '' : datum.label", "ticks": False}
+    labels = {"labelExpr": "length(classes) > 12 ? '' : datum.label", "ticks": False}
     base = alt.Chart(alt.NamedData("rows")).encode(
         x=_band(alt, alt.X, "to", "to class", labelAngle=0, **labels),
         y=_band(alt, alt.Y, "from", "from class", **labels),
@@ -218,7 +220,7 @@ def compatibility(alt: Any) -> alt.LayerChart:
         alt.Tooltip("fraction:Q", title="fraction of its edges", format=".3f"),
     ]
     text = (
-        base.transform_filter(f"num_classes <= {MAX_WRITTEN_CLASSES}")
+        base.transform_filter(f"length(classes) <= {MAX_WRITTEN_CLASSES}")
         .transform_calculate(
             text="isValid(datum.fraction) ? "
             "replace(format(datum.fraction, '.2f'), /^0/, '') : '–'"
@@ -226,7 +228,7 @@ def compatibility(alt: Any) -> alt.LayerChart:
         .mark_text()
         .encode(text="text:N", color=_ink(alt, 0.55), tooltip=tooltip)
     )
-    classes = alt.param(name="num_classes", value=2)
+    classes = alt.param(name="classes", value=[])
     return (_cells(alt, base, tooltip) + text).add_params(classes)
 
 
@@ -389,8 +391,9 @@ def _band(alt: Any, channel: Any, field: str, title: str, **axis: Any) -> Any:
     return channel(
         f"{field}:O",
         title=title,
-        sort=None,
-        scale=alt.Scale(paddingInner=0.03, paddingOuter=0.015),
+        scale=alt.Scale(
+            domain=alt.expr("classes"), paddingInner=0.03, paddingOuter=0.015
+        ),
         axis=alt.Axis(**axis),
     )
 
@@ -418,11 +421,15 @@ def _ink(alt: Any, dark: float) -> Any:
 def _logarithmic(
     alt: Any, channel: Any, field: str, title: str, *, grid: bool = False
 ) -> Any:
-    """A logarithmic axis whose labels are 1, 2 or 5 times a power of ten."""
+    """A logarithmic axis with labels at powers of ten, and between where they fit."""
+    scale = "x" if channel is alt.X else "y"
+    decades = f"(log(domain('{scale}')[1] / domain('{scale}')[0]) / LN10)"
+    pixels = f"abs(range('{scale}')[1] - range('{scale}')[0])"
+    mantissas = f"({pixels} > {PIXELS_PER_DECADE} * {decades} ? [1, 2, 5] : [1])"
     mantissa = "datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9))"
-    is_round = f"indexof([1, 2, 5], round({mantissa})) >= 0"
+    labelled = f"indexof({mantissas}, round({mantissa})) >= 0"
     number = "format(datum.value, datum.value >= 1000 ? '~s' : '~r')"
-    opacity = {"condition": {"test": is_round, "value": 1}, "value": 0.35}
+    opacity = {"condition": {"test": labelled, "value": 1}, "value": 0}
     return channel(
         f"{field}:Q",
         title=title,
@@ -430,7 +437,7 @@ def _logarithmic(
         axis=alt.Axis(
             grid=grid,
             gridOpacity=opacity,
-            labelExpr=f"{is_round} ? {number} : ''",
+            labelExpr=f"{labelled} ? {number} : ''",
             labelOverlap="greedy",
             labelSeparation=6,
             tickCount=6,

@@ -58,14 +58,20 @@ const charts = (() => {
 
   /** A figure that is drawn when it is first seen. */
   function figure(name, datasets, { caption, label = caption, params = {} }) {
-    const node = element("div", { class: `chart ${name}`, role: "img", "aria-label": label });
+    const node = element("div", {}); // Vega sets a role and a label of its own on it
+    const attributes = { class: `chart ${name}`, role: "img", "aria-label": label };
     const observer = new IntersectionObserver(async (entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       observer.disconnect();
-      await draw(node, name, datasets, params);
+      try {
+        await draw(node, name, datasets, params);
+      } catch (error) {
+        node.replaceWith(note(error.message));
+      }
     });
     observer.observe(node);
-    return element("figure", {}, element("figcaption", {}, caption), node);
+    const chart = element("div", attributes, node);
+    return element("figure", {}, element("figcaption", {}, caption), chart);
   }
 
   function curves(runs, metric) {
@@ -107,7 +113,7 @@ const charts = (() => {
       {
         caption: "Where the edges of each class end",
         label: `Compatibility of the classes of ${dataset.name}`,
-        params: { num_classes: dataset.compatibility.length },
+        params: { classes: [...dataset.compatibility.keys()] },
       },
     );
   }

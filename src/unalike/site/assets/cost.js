@@ -7,9 +7,16 @@ const cost = (() => {
   /** The cells of a column, each with its row and column. */
   function entries(content, column) {
     return content.rows
-      .map((row, index) => ({ row, column: content.columns[column], cell: content.cells[index][column] }))
+      .map((row, index) => ({ row, cell: content.cells[index][column] }))
       .filter(({ cell }) => cell)
-      .map((entry) => ({ ...entry, ...entry.cell, method: entry.row.label, family: entry.row.family }));
+      .map(({ row, cell }) => ({
+        ...cell,
+        method: row.label,
+        family: row.family,
+        row,
+        column: content.columns[column],
+        cell,
+      }));
   }
 
   function scatter(name, all, key, label, toText) {
@@ -51,7 +58,10 @@ const cost = (() => {
       );
     const columns = [
       { ...table.texts("method", "method"), show: open },
-      { ...table.numbers("mean", "test score"), show: ({ mean, std }) => format.meanStd(mean, std) },
+      {
+        ...table.numbers("mean", "test score"),
+        show: ({ mean, std }) => format.meanStd(mean, std),
+      },
       table.numbers("seconds", "time of a run", format.seconds, "ascending"),
       table.numbers("memory_mb", "peak memory", format.memory, "ascending"),
       table.texts("device", "device"),

@@ -123,7 +123,7 @@ const leaderboard = (() => {
     if (second === undefined) return "the only one";
     const cell = content.cells[best][column];
     const difference = cellScore.value(cell) - cellScore.value(content.cells[second][column]);
-    const close = difference <= cellScore.std(cell) ? ", within its standard deviation" : "";
+    const close = difference <= cellScore.std(cell) ? ", within one std" : "";
     const other = content.rows[second].label;
     return difference ? `${format.signed(difference)} over ${other}${close}` : `equal to ${other}`;
   }

@@ -57,7 +57,7 @@ const predictions = (() => {
         { rows },
         {
           caption: `Confusion matrix: fraction of the class and test nodes, ${over}`,
-          params: { num_classes: names.length, longest_label: Math.min(longest, MAX_LABEL) },
+          params: { classes: names, longest_label: Math.min(longest, MAX_LABEL) },
         },
       ),
       details(confusionTable(matrix, names)),
@@ -120,8 +120,8 @@ const predictions = (() => {
         { rows },
         {
           caption:
-            `Accuracy by confidence, ${format.count(splits, "split")} together. Dots on the dashed ` +
-            "line are well calibrated; larger dots hold more nodes.",
+            `Accuracy by confidence, ${format.count(splits, "split")} together. Dots on the ` +
+            "dashed line are well calibrated; larger dots hold more nodes.",
           label: `Reliability diagram; the expected calibration error is ${error}`,
         },
       ),
