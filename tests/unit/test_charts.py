@@ -117,7 +117,7 @@ def test_every_family_of_methods_has_a_colour():
 
 def test_the_library_defines_one_global_and_needs_no_network():
     script = charts.library()
-    assert script.startswith("(() => {")
+    assert script.splitlines()[:2] == [charts.NOTICE.strip(), "(() => {"]
     assert "window.vegaEmbed" in script
     assert "import(" not in script
 

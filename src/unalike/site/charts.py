@@ -55,6 +55,10 @@ MAX_WRITTEN_CLASSES = 7
 """Heat maps of more classes have no numbers in their cells."""
 PIXELS_PER_DECADE = 75
 """A logarithmic axis has labels at 2 and 5 where a decade is longer."""
+NOTICE = (
+    "/* Vega, Vega-Lite and Vega-Embed: https://vega.github.io, BSD-3-Clause license, "
+    "bundled by vl-convert. */\n"
+)
 MISSING = "The report needs Altair and vl-convert: pip install 'unalike[report]'."
 
 
@@ -71,7 +75,7 @@ def library() -> str:
         return path.read_text("utf-8")
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", lite)
     # The names of the bundle stay inside a function, apart from those of the page.
-    script = f"(() => {{\n{bundle}\n}})();\n"
+    script = f"{NOTICE}(() => {{\n{bundle}\n}})();\n"
     if is_writable(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
