@@ -128,9 +128,10 @@ def test_the_library_is_read_from_the_cache_folder(tmp_path, monkeypatch):
     first = charts.library()
     charts.library.cache_clear()
     (stored,) = (tmp_path / "unalike" / "report").iterdir()
-    assert stored.read_text("utf-8") == first
+    assert stored.read_text("utf-8") in first
     stored.write_text("stored", "utf-8")
-    assert charts.library() == "stored"
+    assert "stored" in charts.library()
+    assert len(charts.library()) < len(first)
     charts.library.cache_clear()
 
 

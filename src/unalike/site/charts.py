@@ -64,24 +64,28 @@ MISSING = "The report needs Altair and vl-convert: pip install 'unalike[report]'
 
 @cache
 def library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, from the installed vl-convert.
+    """Vega, Vega-Lite and Vega-Embed as one script that defines `vegaEmbed`."""
+    # The names of the bundle stay inside a function, apart from those of the page.
+    return f"{NOTICE}(() => {{\n{_bundle()}\n}})();\n"
 
-    Bundling takes seconds, so the script is stored in the cache folder.
+
+def _bundle() -> str:
+    """The bundle of the installed vl-convert, from the cache folder where it is there.
+
+    vl-convert takes seconds to make it.
     """
     vl_convert, lite = load_vl_convert(), vega_lite_version()
-    name = f"vega-lite-{lite}-vl-convert-{version('vl-convert-python')}.js"
+    name = f"vl-convert-{version('vl-convert-python')}-vega-lite-{lite}.js"
     path = cache_folder() / "report" / name
     if path.is_file():
         return path.read_text("utf-8")
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", lite)
-    # The names of the bundle stay inside a function, apart from those of the page.
-    script = f"{NOTICE}(() => {{\n{bundle}\n}})();\n"
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", lite)
     if is_writable(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
-        partial.write_text(script, "utf-8")
+        partial.write_text(bundle, "utf-8")
         partial.replace(path)
-    return script
+    return bundle
 
 
 def load_altair() -> Any:
