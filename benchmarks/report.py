@@ -22,8 +22,8 @@ from unalike.experiments.record import pack
 from unalike.experiments.results import Results
 from unalike.experiments.schema import CURVES, RUNS
 from unalike.experiments.setting import Setting, build
-from unalike.site.page import write
-from unalike.site.survey import Survey
+from unalike.site.page import write_site
+from unalike.site.survey import SiteData
 
 DATASETS = ("texas", "cornell", "wisconsin", "actor", "squirrel", "chameleon")
 METHODS = ("linkx", "mlp", "gcn", "gat", "mixhop", "h2gcn", "gcnii", "gpr-gnn")
@@ -112,7 +112,7 @@ def main(count: int = 50_000) -> None:
         fill(url, count)
         begin = time.perf_counter()
         with Results.open(url) as results:
-            told = write(folder / "site", Survey(results), None)
+            told = write_site(folder / "site", SiteData(results), None)
         spent = time.perf_counter() - begin
         files = [one for one in (folder / "site").rglob("*") if one.is_file()]
         whole = sum(one.stat().st_size for one in files)

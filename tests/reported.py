@@ -11,7 +11,7 @@ from unalike.experiments.recipe import parse
 from unalike.experiments.results import Results
 from unalike.experiments.setting import Setting, build
 from unalike.site import standings
-from unalike.site.measures import described
+from unalike.site.measures import measure_document
 
 HARM = "<script>document.title='harm'</script>"
 TABLE = Printed("ours", "Our table", "best", [])
@@ -81,4 +81,4 @@ def store_some(url):
 
 def measures_of(graph):
     """The document of the measures of one graph, which has a harmful name."""
-    return {"datasets": [described(HARM, graph, Published())], "left_out": {}}
+    return {"datasets": [measure_document(HARM, graph, Published())], "skipped": {}}

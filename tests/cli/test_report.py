@@ -46,7 +46,7 @@ def test_datasets_at_hand_are_measured_once(folder, data, capsys, monkeypatch):
     assert main(words) == 0
     count = json.loads(capsys.readouterr().out)["datasets"]
     assert count >= 4
-    monkeypatch.setattr(measures, "taken", None)
+    monkeypatch.setattr(measures, "compute_document", None)
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["datasets"] == count
 

@@ -23,7 +23,7 @@ from unalike.experiments.record import result_of
 from unalike.experiments.results import Results
 from unalike.experiments.schema import ANSWERS, CURVES, FAILURES, LEASES, RUNS
 from unalike.experiments.view import Seen, View
-from unalike.site.answered import answered
+from unalike.site.answered import predictions_by_config
 
 CARRIED = Path(__file__).parents[2] / "results" / "runs.jsonl.gz"
 SOME = {
@@ -183,7 +183,7 @@ def test_answers_that_are_none_are_refused(tmp_path, broken):
 
 def test_the_page_is_told_the_sum_over_splits():
     rows = [{**row_of(split), "answers": SOME} for split in range(2)]
-    (found,) = answered([*rows, row_of(2)]).values()
+    (found,) = predictions_by_config([*rows, row_of(2)]).values()
     assert found == {
         "splits": 2,
         "classes": ["no", "yes"],

@@ -9,9 +9,9 @@ from reported import only_our_table, runs, store_some
 
 from unalike.errors import UserError
 from unalike.experiments.results import Results
-from unalike.site.live import Live
-from unalike.site.serve import is_loopback, server
-from unalike.site.survey import Survey
+from unalike.site.live import LiveSite
+from unalike.site.serve import is_loopback, make_server
+from unalike.site.survey import SiteData
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def results(tmp_path):
 @pytest.fixture
 def site(results, monkeypatch):
     only_our_table(monkeypatch)
-    with server(Live(Survey(results)), "127.0.0.1", 0) as found:
+    with make_server(LiveSite(SiteData(results)), "127.0.0.1", 0) as found:
         thread = threading.Thread(target=found.serve_forever, args=(0.05,))
         thread.start()
         yield found
@@ -48,8 +48,10 @@ def test_the_page_its_assets_and_its_data_are_served(site):
     status, headers, _ = ask(site, "/assets/style.css")
     assert (status, headers["Content-Type"]) == (200, "text/css; charset=utf-8")
     assert ask(site, "/data/site.js?any")[2].startswith(b"receive(")
-    mark = next(iter(site.live.survey.shelves()))
-    assert ask(site, f"/data/{mark}.js")[0] == 200
+    document = next(iter(site.live.site_data.method_run_ids()))
+    assert ask(site, f"/data/{document}.js")[0] == 200
+    assert ask(site, "/data/charts.js")[2].startswith(b"receive(")
+    assert b"vegaEmbed" in ask(site, "/assets/vega.js")[2]
 
 
 @pytest.mark.parametrize(
@@ -74,17 +76,17 @@ def test_what_has_not_changed_is_not_sent_again(site):
     _, headers, body = ask(site, "/data/state.json")
     again = {"If-None-Match": headers["ETag"]}
     assert ask(site, "/data/state.json", **again)[::2] == (304, b"")
-    site.live.survey.results.store(runs("cornell", "sgc", 50.0, 99.0, hops=1))
+    site.live.site_data.results.store(runs("cornell", "sgc", 50.0, 99.0, hops=1))
     status, _, later = ask(site, "/data/state.json", **again)
     assert status == 200
     before, after = json.loads(body), json.loads(later)
     assert (before["runs"], after["runs"]) == (18, 21)
-    assert before["seen"] != after["seen"]
+    assert before["token"] != after["token"]
 
 
 def test_a_port_that_is_taken_is_a_users_mistake(site, results):
     with pytest.raises(UserError, match=r"Nothing can be served at 127.0.0.1:\d+: "):
-        server(Live(Survey(results)), *site.server_address)
+        make_server(LiveSite(SiteData(results)), *site.server_address)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from unalike.errors import UserError
 from unalike.experiments.database import is_there
 from unalike.experiments.results import Results
 from unalike.experiments.standing import Query
-from unalike.site.live import Live
-from unalike.site.measures import measures
-from unalike.site.page import check, write
-from unalike.site.serve import Server, is_loopback, server
-from unalike.site.survey import Survey
+from unalike.site.live import LiveSite
+from unalike.site.measures import dataset_documents
+from unalike.site.page import chart_assets, check_output_dir, write_site
+from unalike.site.serve import Server, is_loopback, make_server
+from unalike.site.survey import SiteData
 
 
 def command(
@@ -58,43 +58,44 @@ def command(
         )
     query = Query(settings=settings, variant=variant, data=data)
     if not serve:
-        check(out)
-    with Results.open(results) as kept:
-        survey = Survey(kept, query)
+        check_output_dir(out)
+    with Results.open(results) as database:
+        site_data = SiteData(database, query)
         with progress_bar() as bar:
-            told = None if no_measures else measures(data, bar)
+            chart_assets(bar)
+            datasets = None if no_measures else dataset_documents(data, bar)
             if not serve:
-                found = write(out, survey, told, bar)
+                counts = write_site(out, site_data, datasets, bar)
         if serve:
-            with server(Live(survey, told), host, port) as site:
-                show(site, host, json=json)
+            with make_server(LiveSite(site_data, datasets), host, port) as server:
+                serve_site(server, host, json=json)
         else:
-            tell(out / "index.html", found, json=json)
+            print_summary(out / "index.html", counts, json=json)
 
 
-def show(site: Server, host: str, *, json: bool) -> None:
-    """Serve the site until somebody presses Ctrl-C."""
+def serve_site(server: Server, host: str, *, json: bool) -> None:
+    """Serve the page until Ctrl-C is pressed."""
     with progress_bar() as bar:
-        site.live.refresh(bar)
+        server.live.refresh(bar)
     if not is_loopback(host):
         note([f"whoever can reach {host} can see these results"])
     if json:
-        answer({"address": site.address})
+        answer({"address": server.address})
     else:
-        OUT.print(f"{site.address} follows the results; Ctrl-C ends it.")
+        OUT.print(f"{server.address} follows the results; Ctrl-C ends it.")
     OUT.file.flush()
     with suppress(KeyboardInterrupt):
-        site.serve_forever(poll_interval=0.2)
+        server.serve_forever(poll_interval=0.2)
 
 
-def tell(file: Path, found: dict[str, Any], *, json: bool) -> None:
-    """Say what was written."""
+def print_summary(file: Path, counts: dict[str, Any], *, json: bool) -> None:
+    """Print what was written."""
     if json:
-        answer({"file": str(file), **found})
+        answer({"file": str(file), **counts})
         return
-    words = (
-        f"{found['runs']:,} runs; {found['cells']} cells filled, "
-        f"{found['missing']} empty; {found['failures']} runs failed; "
-        f"{found['datasets']} datasets measured"
+    summary = (
+        f"{counts['runs']:,} runs; {counts['cells']} cells filled, "
+        f"{counts['missing']} empty; {counts['failures']} runs failed; "
+        f"{counts['datasets']} datasets measured"
     )
-    OUT.print(f"wrote {file}: {words}.", soft_wrap=True, markup=False)
+    OUT.print(f"wrote {file}: {summary}.", soft_wrap=True, markup=False)

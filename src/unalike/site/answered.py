@@ -1,4 +1,4 @@
-"""Answered: what a setting said of test nodes, all splits together."""
+"""Confusion matrix and reliability of a configuration, over all splits."""
 
 from __future__ import annotations
 
@@ -7,30 +7,33 @@ from dataclasses import asdict
 
 from unalike.experiments.answers import Answers, together
 from unalike.experiments.results import Row
-from unalike.site.cell import Document, rounded
-from unalike.site.mark import setting_mark
+from unalike.site.cell import Document, round_floats
+from unalike.site.mark import config_id
 
 
-def answered(rows: Iterable[Row]) -> dict[str, Document]:
-    """The answers of runs by the marks of their settings, as far as they were kept."""
-    found: dict[str, list[Answers]] = {}
+def predictions_by_config(rows: Iterable[Row]) -> dict[str, Document]:
+    """The stored predictions of runs by the ids of their configurations."""
+    summaries: dict[str, list[Answers]] = {}
     for row in rows:
-        if told := row.get("answers"):
-            found.setdefault(setting_mark(row), []).append(Answers.revived(told))
-    return {mark: summed(several) for mark, several in found.items()}
+        if stored := row.get("answers"):
+            summaries.setdefault(config_id(row), []).append(Answers.revived(stored))
+    return {config: merged_predictions(runs) for config, runs in summaries.items()}
 
 
-def summed(several: list[Answers]) -> Document:
-    """What the page tells of the answers of a setting."""
-    found = together(several)
-    sure = found.reliability
+def merged_predictions(summaries: list[Answers]) -> Document:
+    """The predictions of all splits of a configuration as JSON."""
+    merged = together(summaries)
+    reliability = merged.reliability
     return {
-        "splits": len(several),
-        "classes": found.classes,
-        "confusion": found.confusion,
-        "reliability": sure
+        "splits": len(summaries),
+        "classes": merged.classes,
+        "confusion": merged.confusion,
+        "reliability": reliability
         and {
-            **{name: [*map(rounded, bins)] for name, bins in asdict(sure).items()},
-            "error": rounded(sure.error),
+            **{
+                name: [*map(round_floats, bins)]
+                for name, bins in asdict(reliability).items()
+            },
+            "error": round_floats(reliability.error),
         },
     }

@@ -1,4 +1,4 @@
-"""Cell: a number of the leaderboard, with what leads to the runs behind it."""
+"""Cells of a leaderboard, with the ids of the runs behind each number."""
 
 from __future__ import annotations
 
@@ -7,50 +7,52 @@ from typing import Any
 
 from unalike.experiments.select import Tried
 from unalike.reports.score import Score
-from unalike.site.mark import setting_mark, shelf_mark
+from unalike.site.mark import config_id, method_runs_id
 
 Document = dict[str, Any]
-"""What JSON can tell."""
+"""A JSON object."""
 
 DIGITS = 4
 
 
-def cell(score: Score, chosen: Tried | None, settings: int, of: int | None) -> Document:
-    """What the page tells of a number; nothing of what there is not."""
-    told = {**score.facts, **behind(chosen)}
-    if chosen:
-        told |= {"settings": settings, "of": of}
+def cell(
+    score: Score, selected: Tried | None, configs: int, grid_size: int | None
+) -> Document:
+    """A cell as JSON, without the keys that have no value."""
+    document = {**score.facts, **provenance(selected)}
+    if selected:
+        document |= {"configs": configs, "grid_size": grid_size}
     return {
-        name: rounded(value)
-        for name, value in told.items()
+        name: round_floats(value)
+        for name, value in document.items()
         if value is not None and value is not False
     }
 
 
-def behind(chosen: Tried | None) -> Document:
-    """The runs of a chosen setting: how many, what they cost, where they are."""
-    if chosen is None:
+def provenance(selected: Tried | None) -> Document:
+    """The number of runs of a selected configuration, their cost and their ids."""
+    if selected is None:
         return {}
-    first = chosen.runs[0]
+    first = selected.runs[0]
     return {
-        "runs": len(chosen.runs),
-        "valid": chosen.valid,
-        **cost(chosen),
-        "shelf": shelf_mark(first["dataset"], first["method"]),
-        "setting": setting_mark(first),
+        "runs": len(selected.runs),
+        "valid": selected.valid,
+        **mean_cost(selected),
+        "method_runs": method_runs_id(first["dataset"], first["method"]),
+        "config": config_id(first),
     }
 
 
-def cost(setting: Tried) -> Document:
-    """The mean time of a run, the most memory of any, and the device."""
-    devices = sorted({row["device"] for row in setting.runs})
+def mean_cost(config: Tried) -> Document:
+    """The mean time of a run, the largest memory of any run, and the devices."""
+    devices = sorted({row["device"] for row in config.runs})
     return {
-        "seconds": mean(row["seconds"] for row in setting.runs),
-        "memory_mb": max(row["peak_memory_mb"] for row in setting.runs),
+        "seconds": mean(row["seconds"] for row in config.runs),
+        "memory_mb": max(row["peak_memory_mb"] for row in config.runs),
         "device": ", ".join(devices),
     }
 
 
-def rounded(value: Any) -> Any:
-    """A number without the digits that nobody reads; anything else as it is."""
+def round_floats(value: Any) -> Any:
+    """A float with four digits after the point; any other value as it is."""
     return round(value, DIGITS) if isinstance(value, float) else value

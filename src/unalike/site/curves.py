@@ -1,4 +1,4 @@
-"""Curves: how the training of a setting went, split by split."""
+"""Learning curves of a configuration, one for each split."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from collections.abc import Iterable
 from unalike.experiments.record import unpack
 from unalike.experiments.results import Row
 from unalike.site.cell import Document
-from unalike.site.mark import setting_mark
+from unalike.site.mark import config_id
 
-POINTS = 250
-"""No curve on the page has more points."""
+MAX_POINTS = 250
+"""Longer curves are thinned to this many points."""
 DIGITS = 5
 
 
-def curves(rows: Iterable[Row]) -> dict[str, list[Document]]:
-    """The curves of runs by the marks of their settings, as far as they were kept."""
-    found: dict[str, list[Document]] = {}
+def curves_by_config(rows: Iterable[Row]) -> dict[str, list[Document]]:
+    """The stored curves of runs by the ids of their configurations."""
+    curves: dict[str, list[Document]] = {}
     for row in rows:
         if row.get("curve"):
-            told = {"split": row["split"], **curve(row)}
-            found.setdefault(setting_mark(row), []).append(told)
-    return found
+            document = {"split": row["split"], **curve(row)}
+            curves.setdefault(config_id(row), []).append(document)
+    return curves
 
 
 def curve(row: Row) -> Document:
-    """Losses, and grades in percent, at evenly spread epochs and the last."""
-    losses, grades = unpack(row["curve"])
-    step = math.ceil(len(losses) / POINTS)
+    """Training losses, and validation scores in percent, at evenly spaced epochs."""
+    losses, scores = unpack(row["curve"])
+    step = math.ceil(len(losses) / MAX_POINTS)
     epochs = sorted({*range(0, len(losses), step), len(losses) - 1})
     return {
         "epochs": epochs,
-        "losses": [short(losses[epoch]) for epoch in epochs],
-        "grades": [short(100 * grades[epoch]) for epoch in epochs],
+        "losses": [round_finite(losses[epoch]) for epoch in epochs],
+        "scores": [round_finite(100 * scores[epoch]) for epoch in epochs],
     }
 
 
-def short(value: float) -> float | None:
-    """A value with few digits; none where training came to something infinite."""
+def round_finite(value: float) -> float | None:
+    """A value with five significant digits; None where it is not finite."""
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Degrees: how many nodes of a graph have how many neighbours."""
+"""The degree distribution of a graph as JSON."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from unalike.reports.degree_plots import smoothed
 from unalike.site.cell import Document
 
 
-def degrees(graph: Graph) -> Document:
-    """Every degree with its nodes, and the mean of stretches of degrees.
+def degree_document(graph: Graph) -> Document:
+    """The number of nodes of every degree, and its mean over ranges of degrees.
 
-    Edges are read both ways; nodes without any are counted apart.
+    Edges count in both directions; isolated nodes are counted apart.
     """
-    found, counts = degree_counts(View.of(graph, BOTH_WAYS))
-    some = found > 0
-    line: list[np.ndarray] = [np.empty(0), np.empty(0)]
-    if some.any():
-        line = list(smoothed(found[some], counts[some]))
+    degrees, counts = degree_counts(View.of(graph, BOTH_WAYS))
+    linked = degrees > 0
+    means: list[np.ndarray] = [np.empty(0), np.empty(0)]
+    if linked.any():
+        means = list(smoothed(degrees[linked], counts[linked]))
+    mean_degree, mean_nodes = (np.round(values, 4).tolist() for values in means)
     return {
-        "degrees": found[some].tolist(),
-        "counts": counts[some].tolist(),
-        "line": [np.round(values, 4).tolist() for values in line],
-        "mean": float((found * counts).sum() / counts.sum()),
-        "alone": int(counts[~some].sum()),
+        "rows": {
+            "degree": degrees[linked].tolist(),
+            "nodes": counts[linked].tolist(),
+        },
+        "means": {"degree": mean_degree, "nodes": mean_nodes},
+        "mean": float((degrees * counts).sum() / counts.sum()),
+        "num_isolated": int(counts[~linked].sum()),
     }

@@ -1,4 +1,4 @@
-"""Everything: all that was run, whatever the settings, as one more table."""
+"""The table of all runs, whatever their configuration."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from unalike.experiments.setting import WHOLE
 from unalike.reports.score import Score
 from unalike.reports.scores import shaded
 from unalike.site.cell import Document, cell
-from unalike.site.leaderboard import family
+from unalike.site.leaderboard import method_family
 from unalike.site.ranking import rankings
 
 SHADED = "best"
 
 
 @dataclass(frozen=True, order=True)
-class Place:
-    """Where a run belongs: its row and its column."""
+class RunGroupKey:
+    """The row and the column of a run."""
 
     dataset: str
     view: str
@@ -28,9 +28,9 @@ class Place:
     batching: str
 
     @classmethod
-    def of(cls, row: Row) -> Place:
-        """The place of a run."""
-        view = ", ".join(f"{name} {told}" for name, told in row["view"].items())
+    def of(cls, row: Row) -> RunGroupKey:
+        """The group of a run."""
+        view = ", ".join(f"{name} {value}" for name, value in row["view"].items())
         return cls(row["dataset"], view, row["metric"], row["method"], row["batching"])
 
     @property
@@ -43,81 +43,84 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Pick:
-    """The chosen setting of a place, and among how many it was chosen."""
+class BestConfig:
+    """The selected configuration of a group, and the number it was selected from."""
 
-    chosen: Tried
-    num_settings: int
+    selected: Tried
+    num_configs: int
 
 
-def picks(rows: Iterable[Row]) -> dict[Place, Pick]:
-    """The best setting by validation of each place."""
-    groups: dict[Place, list[Row]] = {}
+def best_by_group(rows: Iterable[Row]) -> dict[RunGroupKey, BestConfig]:
+    """The best configuration by validation of each group."""
+    groups: dict[RunGroupKey, list[Row]] = {}
     for row in rows:
-        groups.setdefault(Place.of(row), []).append(row)
-    return {place: pick(group) for place, group in groups.items()}
+        groups.setdefault(RunGroupKey.of(row), []).append(row)
+    return {key: best_of_group(group) for key, group in groups.items()}
 
 
-def pick(rows: list[Row]) -> Pick:
-    """The best of the settings that have the most splits."""
-    settings = tried(rows)
-    most = max(len(one.runs) for one in settings)
-    whole = [one for one in settings if len(one.runs) == most]
-    chosen = select(whole)
-    assert chosen is not None
-    return Pick(chosen, len(whole))
+def best_of_group(rows: list[Row]) -> BestConfig:
+    """The best of the configurations that have the most splits."""
+    configs = tried(rows)
+    most = max(len(one.runs) for one in configs)
+    complete = [one for one in configs if len(one.runs) == most]
+    selected = select(complete)
+    assert selected is not None
+    return BestConfig(selected, len(complete))
 
 
-def everything(found: Mapping[Place, Pick]) -> Document:
-    """The table of all places."""
-    rows = sorted({place.row for place in found})
-    columns = sorted({place.column for place in found})
-    at = {(place.row, place.column): one for place, one in found.items()}
+def all_runs_table(groups: Mapping[RunGroupKey, BestConfig]) -> Document:
+    """The table of all groups."""
+    rows = sorted({key.row for key in groups})
+    columns = sorted({key.column for key in groups})
+    best = {(key.row, key.column): one for key, one in groups.items()}
     scores = {
-        str(row): {str(column): score(at.get((row, column))) for column in columns}
+        str(row): {str(column): score(best.get((row, column))) for column in columns}
         for row in rows
     }
-    told = shaded(scores, SHADED) if scores else {}
+    marked = shaded(scores, SHADED) if scores else {}
     return {
-        "name": "everything",
-        "title": "Everything that was run",
+        "name": "all-runs",
+        "title": "All runs",
         "shaded": SHADED,
-        "rows": [heading(*row) for row in rows],
+        "rows": [row_header(*row) for row in rows],
         "columns": [
             {"label": label(*column), "metric": column[2]} for column in columns
         ],
         "cells": [
             [
-                entry(told[str(row)][str(column)], at.get((row, column)))
+                group_cell(marked[str(row)][str(column)], best.get((row, column)))
                 for column in columns
             ]
             for row in rows
         ],
         "rankings": rankings(
-            [told[str(row)] for row in rows], [str(one) for one in columns]
+            [marked[str(row)] for row in rows], [str(one) for one in columns]
         ),
     }
 
 
-def heading(method: str, batching: str) -> Document:
-    """What is told of a row."""
-    told = method if batching == WHOLE else f"{method}, {batching}"
-    kind = family(method)
-    return {"label": told, "method": method, "family": kind, "batching": batching}
+def row_header(method: str, batching: str) -> Document:
+    """The label of a row and the keys that filter it."""
+    return {
+        "label": method if batching == WHOLE else f"{method}, {batching}",
+        "method": method,
+        "family": method_family(method),
+        "batching": batching,
+    }
 
 
 def label(dataset: str, view: str, metric: str) -> str:
-    """What a column is called."""
+    """The label of a column."""
     return f"{dataset} ({view})" if view else dataset
 
 
-def score(pick: Pick | None) -> Score:
-    """The score of a place; an empty one where nothing was run."""
-    if pick is None:
+def score(best: BestConfig | None) -> Score:
+    """The score of a group; an empty one without runs."""
+    if best is None:
         return Score()
-    return Score(mean=pick.chosen.test, std=pick.chosen.std)
+    return Score(mean=best.selected.test, std=best.selected.std)
 
 
-def entry(told: Score, pick: Pick | None) -> Document | None:
-    """The cell of a place, where anything was run."""
-    return cell(told, pick.chosen, pick.num_settings, None) if pick else None
+def group_cell(marked: Score, best: BestConfig | None) -> Document | None:
+    """The cell of a group that has runs."""
+    return cell(marked, best.selected, best.num_configs, None) if best else None

@@ -1,4 +1,4 @@
-"""Live: the site over a database that somebody fills at the moment."""
+"""The files of the page from a database that a sweep is filling."""
 
 from __future__ import annotations
 
@@ -13,77 +13,86 @@ from unalike.experiments.fingerprint import digest
 from unalike.experiments.leases import num_held
 from unalike.progress import SILENT, Progress
 from unalike.site.cell import Document
-from unalike.site.page import assets
-from unalike.site.script import script
-from unalike.site.stamps import stamps
-from unalike.site.survey import Survey
+from unalike.site.page import chart_assets, static_assets
+from unalike.site.script import as_script
+from unalike.site.stamps import change_tokens
+from unalike.site.survey import SiteData
 
 STATE = "data/state.json"
-"""What the page asks for again and again."""
+"""What the page polls."""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A file of the site: what it is, its bytes, and a tag that changes with them."""
+class Response:
+    """A file of the page with its content type and its ETag."""
 
-    kind: str
+    content_type: str
     body: bytes
-    tag: str
+    etag: str
 
 
 @dataclass(eq=False)
-class Live:
-    """Answers what a page asks for, from what is in the database by then."""
+class LiveSite:
+    """Answers the requests of a page from the present content of the database."""
 
-    survey: Survey
-    measures: Document | None = None
+    site_data: SiteData
+    datasets: Document | None = None
     _lock: Lock = field(default_factory=Lock, init=False)
-    _seen: str = field(default="", init=False)
+    _version: str = field(default="", init=False)
     _site: Document = field(default_factory=dict, init=False)
 
     @cached_property
-    def fixed(self) -> dict[str, Answer]:
-        """What does not change: the assets, and the measures."""
-        found = {path: as_answer(path, one.read_bytes()) for path, one in assets()}
-        if self.measures is not None:
-            found["data/measures.js"] = told("measures", self.measures)
-        return found
+    def static_files(self) -> dict[str, Response]:
+        """The page, its style, its scripts, and the measures of datasets."""
+        responses = {path: to_response(path, b) for path, b in static_assets().items()}
+        if self.datasets is not None:
+            responses["data/datasets.js"] = script_response("datasets", self.datasets)
+        return responses
 
-    def answer(self, path: str) -> Answer | None:
-        """The file of a path, if the site has one."""
-        if path in self.fixed:
-            return self.fixed[path]
+    @cached_property
+    def chart_files(self) -> dict[str, Response]:
+        """The chart library and the specifications."""
+        return {path: to_response(path, body) for path, body in chart_assets().items()}
+
+    def get(self, path: str) -> Response | None:
+        """The file of a path, if the page has one."""
+        if path in self.static_files:
+            return self.static_files[path]
         with self._lock:
+            if path in self.chart_files:
+                return self.chart_files[path]
             self.refresh()
             if path == STATE:
-                return as_answer(path, json.dumps(self.state()).encode())
+                return to_response(path, json.dumps(self.state()).encode())
             name = path.removeprefix("data/").removesuffix(".js")
             if name == "site":
-                return told("site", self._site)
-            pair = self.survey.shelves().get(name)
-            return told(name, self.survey.shelf(pair)) if pair else None
+                return script_response("site", self._site)
+            pair = self.site_data.method_run_ids().get(name)
+            if pair is None:
+                return None
+            return script_response(name, self.site_data.method_runs_document(pair))
 
     def state(self) -> Document:
-        """What tells a page whether it is out of date."""
-        running = num_held(self.survey.results.engine)
-        return {"seen": self._seen, "running": running, "runs": self._site["runs"]}
+        """The token that changes with the results, and the number of active runs."""
+        running = num_held(self.site_data.results.engine)
+        return {"token": self._version, "running": running, "runs": self._site["runs"]}
 
     def refresh(self, progress: Progress = SILENT) -> None:
-        """Look through the database again, if it has changed."""
-        now = stamps(self.survey.results)
-        seen = digest({" ".join(pair): stamp for pair, stamp in now.items()})
-        if seen != self._seen:
-            shown = {"measured": self.measures is not None, "live": seen}
-            self._site = {**self.survey.look(progress), **shown}
-            self._seen = seen
+        """Read the database again, if it has changed."""
+        tokens = change_tokens(self.site_data.results)
+        now = digest({" ".join(pair): token for pair, token in tokens.items()})
+        if now != self._version:
+            live = {"has_datasets": self.datasets is not None, "live_token": now}
+            self._site = {**self.site_data.site_document(progress), **live}
+            self._version = now
 
 
-def told(name: str, document: Document) -> Answer:
-    """A document as a file."""
-    return as_answer(f"{name}.js", script(name, document).encode())
+def script_response(name: str, document: Document) -> Response:
+    """A document as a script."""
+    return to_response(f"{name}.js", as_script(name, document).encode())
 
 
-def as_answer(path: str, body: bytes) -> Answer:
-    """Bytes as a file of the kind that its name tells."""
+def to_response(path: str, body: bytes) -> Response:
+    """Bytes with the content type of their path."""
     kind = guess_type(path)[0] or "text/plain"
-    return Answer(f"{kind}; charset=utf-8", body, f'"{sha256(body).hexdigest()}"')
+    return Response(f"{kind}; charset=utf-8", body, f'"{sha256(body).hexdigest()}"')

@@ -1,18 +1,18 @@
-"""Mark: the short names of settings and of shelves of runs."""
+"""Short ids of configurations and of the runs of a method on a dataset."""
 
 from unalike.experiments.fingerprint import digest
 from unalike.experiments.results import Row
 
 LENGTH = 16
-"""Hexadecimal digits; two of a million agree by chance of 10^-8."""
+"""Hexadecimal digits; two of a million ids are equal with probability 10^-8."""
 
 
-def shelf_mark(dataset: str, method: str) -> str:
-    """What the runs of a method on a dataset are filed under."""
+def method_runs_id(dataset: str, method: str) -> str:
+    """The id of the document with the runs of a method on a dataset."""
     return digest({"dataset": dataset, "method": method})[:LENGTH]
 
 
-def setting_mark(row: Row) -> str:
-    """What the runs of a setting with one seed on one version of a dataset share."""
-    told = {name: row[name] for name in ("setting", "dataset_hash", "seed")}
-    return digest(told)[:LENGTH]
+def config_id(row: Row) -> str:
+    """The id of a configuration with one seed on one version of a dataset."""
+    key = {name: row[name] for name in ("setting", "dataset_hash", "seed")}
+    return digest(key)[:LENGTH]

@@ -1,4 +1,4 @@
-"""Measures: how homophilous the datasets at hand are; each is measured once."""
+"""Homophily and degrees of the available datasets; each is measured once."""
 
 from __future__ import annotations
 
@@ -20,81 +20,84 @@ from unalike.measures.found import headline, scalars
 from unalike.measures.words import in_words
 from unalike.progress import SILENT, Progress
 from unalike.reports.findings import printed
-from unalike.site.cell import Document, rounded
-from unalike.site.degrees import degrees
+from unalike.site.cell import Document, round_floats
+from unalike.site.degrees import degree_document
 from unalike.version import __version__
 
-LARGE = 5_000_000
-"""Datasets of more edges are left out: they would keep somebody waiting."""
+MAX_EDGES = 5_000_000
+"""Larger datasets are skipped: measuring them takes minutes."""
 
 
-def measures(data: Path | None = None, progress: Progress = SILENT) -> Document:
-    """The measures of every dataset at hand, and which were left out."""
-    here = list(present(data))
-    small = [one for one in here if num_edges(one) <= LARGE]
+def dataset_documents(
+    data: Path | None = None, progress: Progress = SILENT
+) -> Document:
+    """The measures of every available dataset, and the datasets that were skipped."""
+    available = list(available_datasets(data))
+    small = [one for one in available if num_edges(one) <= MAX_EDGES]
     progress.stage("measuring", len(small), "datasets")
     documents = []
-    left_out = {one.name: "too large" for one in here if one not in small}
+    skipped = {one.name: "too large" for one in available if one not in small}
     for dataset in small:
         try:
-            documents.append(measured(dataset))
+            documents.append(cached_document(dataset))
         except UserError as error:
-            left_out[dataset.name] = str(error)
+            skipped[dataset.name] = str(error)
         progress.advance(1, dataset.name)
-    return {"datasets": documents, "left_out": left_out}
+    return {"datasets": documents, "skipped": skipped}
 
 
-def present(data: Path | None) -> Iterator[Dataset]:
-    """The datasets whose files, or whose stored forms, are there."""
+def available_datasets(data: Path | None) -> Iterator[Dataset]:
+    """The datasets whose raw or converted files are on this machine."""
     for dataset in catalogue(data):
         if at_hand(dataset) == "all" or dataset.ready():
             yield dataset
 
 
 def num_edges(dataset: Dataset) -> int:
-    """The edges of a dataset, as far as is known without reading its files."""
+    """The number of edges of a dataset, as far as it is known without reading files."""
     if stored := dataset.ready():
         return int(stored.about["num_edges"])
-    told = dataset.counts or dataset.published
-    return told.num_edges or 0
+    counts = dataset.counts or dataset.published
+    return counts.num_edges or 0
 
 
-def measured(dataset: Dataset) -> Document:
-    """What the page tells of a dataset, from the cache where it is there."""
-    told = {"data": fingerprint(dataset), "name": dataset.name, "version": __version__}
-    place = cache_folder() / "measures" / f"{digest(told)}.json"
-    if place.is_file():
-        return dict(json.loads(place.read_text("utf-8")))
-    document = taken(dataset)
-    if is_writable(place.parent):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        partial = place.with_suffix(".partial")
+def cached_document(dataset: Dataset) -> Document:
+    """The document of a dataset, from the cache folder where it is there."""
+    key = {"data": fingerprint(dataset), "name": dataset.name, "version": __version__}
+    path = cache_folder() / "report" / f"{digest(key)}.json"
+    if path.is_file():
+        return dict(json.loads(path.read_text("utf-8")))
+    document = compute_document(dataset)
+    if is_writable(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(document), "utf-8")
-        partial.replace(place)
+        partial.replace(path)
     return document
 
 
-def taken(dataset: Dataset) -> Document:
+def compute_document(dataset: Dataset) -> Document:
     """Measure a dataset."""
-    return described(dataset.name, dataset.load(), dataset.published)
+    return measure_document(dataset.name, dataset.load(), dataset.published)
 
 
-def described(name: str, graph: Graph, published: Published) -> Document:
-    """The measures of a graph by the conventions behind the printed numbers."""
-    found = measure(graph, conventions=paper_conventions(name))
-    matrix = found["compatibility"]
+def measure_document(name: str, graph: Graph, published: Published) -> Document:
+    """The measures of a graph by the conventions behind the published numbers."""
+    values = measure(graph, conventions=paper_conventions(name))
+    names = scalars(values)
+    matrix = values["compatibility"]
     return {
         "name": name,
-        "headline": headline(name, found),
-        "measures": {key: number(found[key]) for key in scalars(found)},
-        "words": {key: in_words(key, found) for key in scalars(found)},
-        "printed": {key: printed(published, key) for key in scalars(found)},
-        "compatibility": [[number(share) for share in row] for row in matrix],
-        "degrees": degrees(graph),
+        "summary": headline(name, values),
+        "measures": {key: round_or_none(values[key]) for key in names},
+        "descriptions": {key: in_words(key, values) for key in names},
+        "published": {key: printed(published, key) for key in names},
+        "compatibility": [[round_or_none(value) for value in row] for row in matrix],
+        "degrees": degree_document(graph),
         "command": f"unalike measure {shlex.quote(name)} --convention paper",
     }
 
 
-def number(value: Any) -> float | None:
-    """A number with few digits; none where a measure has no meaning."""
-    return None if value != value else float(rounded(value))
+def round_or_none(value: Any) -> float | None:
+    """A number with four digits after the point; None for NaN."""
+    return None if value != value else float(round_floats(value))

@@ -1,4 +1,4 @@
-"""Script: a document as a file that a page can load from a disk."""
+"""JSON documents as scripts, which a page can load from a disk."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 from unalike.site.cell import Document
 
 
-def script(name: str, document: Document) -> str:
-    """A call that hands the document to the page under a name.
+def as_script(name: str, document: Document) -> str:
+    """A call that passes the document to the page.
 
-    A page that was opened from a disk may load scripts but no other files. The
-    result holds no `<`, so that it could stand inside a page as well.
+    A page that was opened from a disk can load scripts but no other files. The script
+    holds no `<`, so that it could stand inside a page as well.
     """
-    told = json.dumps([name, document], separators=(",", ":"))
-    return f"receive(...{told});\n".replace("<", "\\u003c")
+    payload = json.dumps([name, document], separators=(",", ":"))
+    return f"receive(...{payload});\n".replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""Sensitivity: what each option of a method does to its score."""
+"""The effect of each hyperparameter on the score of a method."""
 
 from __future__ import annotations
 
@@ -7,56 +7,56 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unalike.experiments.select import Tried, select
-from unalike.site.cell import Document, rounded
+from unalike.site.cell import Document, round_floats
 
 
-def options_of(setting: Tried) -> dict[str, Any]:
-    """The options of a setting, with how it sees the dataset among them."""
-    first = setting.runs[0]
+def all_options(config: Tried) -> dict[str, Any]:
+    """The options of a configuration, with those of its dataset."""
+    first = config.runs[0]
     return {**first["options"], **first["view"]}
 
 
-def varied(settings: Sequence[Tried]) -> dict[str, list[Any]]:
-    """The options that took several values, with the values in order."""
-    told: dict[str, dict[str, Any]] = {}
-    for setting in settings:
-        for name, value in options_of(setting).items():
-            told.setdefault(name, {})[json.dumps(value)] = value
+def varying_options(configs: Sequence[Tried]) -> dict[str, list[Any]]:
+    """The options that have several values, with the values in order."""
+    options: dict[str, dict[str, Any]] = {}
+    for config in configs:
+        for name, value in all_options(config).items():
+            options.setdefault(name, {})[json.dumps(value)] = value
     return {
-        name: sorted(values.values(), key=in_order)
-        for name, values in told.items()
+        name: sorted(values.values(), key=value_sort_key)
+        for name, values in options.items()
         if len(values) > 1
     }
 
 
-def in_order(value: Any) -> tuple[bool, float, str]:
-    """Numbers by size, then everything else by its spelling."""
+def value_sort_key(value: Any) -> tuple[bool, float, str]:
+    """Numbers by size, then everything else by its JSON text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return False, float(value), ""
     return True, 0.0, json.dumps(value)
 
 
-def sensitivity(settings: Sequence[Tried]) -> dict[str, list[Document]]:
-    """For each varied option and each of its values, the best setting that has it."""
+def sensitivity(configs: Sequence[Tried]) -> dict[str, list[Document]]:
+    """The best configuration with each value of each varying option."""
     return {
-        name: [best_with(name, value, settings) for value in values]
-        for name, values in varied(settings).items()
+        name: [best_with_value(name, value, configs) for value in values]
+        for name, values in varying_options(configs).items()
     }
 
 
-def best_with(name: str, value: Any, settings: Sequence[Tried]) -> Document:
-    """The setting with the best validation score among those with a value."""
-    told = json.dumps(value)
-    having = [one for one in settings if _says(options_of(one), name, told)]
-    best = select(having)
+def best_with_value(name: str, value: Any, configs: Sequence[Tried]) -> Document:
+    """The configuration with the best validation score among those with a value."""
+    text = json.dumps(value)
+    matches = [one for one in configs if _has_value(all_options(one), name, text)]
+    best = select(matches)
     assert best is not None
     return {
         "value": value,
-        "valid": rounded(best.valid),
-        "test": rounded(best.test),
-        "settings": len(having),
+        "valid": round_floats(best.valid),
+        "test": round_floats(best.test),
+        "configs": len(matches),
     }
 
 
-def _says(options: Mapping[str, Any], name: str, told: str) -> bool:
-    return name in options and json.dumps(options[name]) == told
+def _has_value(options: Mapping[str, Any], name: str, text: str) -> bool:
+    return name in options and json.dumps(options[name]) == text

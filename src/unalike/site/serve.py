@@ -1,4 +1,4 @@
-"""Serve: the site on an address of this machine, while a sweep runs."""
+"""HTTP server of the report page, which shows new results while a sweep runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from sqlalchemy.exc import DatabaseError
 
 from unalike.errors import UserError
-from unalike.site.live import Live
+from unalike.site.live import LiveSite
 
 HEADERS = {
     "Cache-Control": "no-cache",
@@ -21,39 +21,39 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""No other site may look into this one, nor show it as a part of its own."""
+"""Other sites can neither read this page nor show it in a frame."""
 
 
 class Server(ThreadingHTTPServer):
-    """A server that knows what it serves and under which names it may be called."""
+    """Serves a page to requests whose Host header is allowed."""
 
     daemon_threads = True
 
-    def __init__(self, host: str, port: int, live: Live) -> None:
+    def __init__(self, host: str, port: int, live: LiveSite) -> None:
         self.live = live
-        self.names = {"localhost", host.lower(), socket.gethostname().lower()}
+        self.allowed_hosts = {"localhost", host.lower(), socket.gethostname().lower()}
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), Handler)
 
     @property
     def address(self) -> str:
-        """What to open in a browser."""
+        """The URL of the page."""
         host, port = self.server_address[:2]
-        told = f"[{host!s}]" if self.address_family == socket.AF_INET6 else str(host)
-        return f"http://{told}:{port}/"
+        is_ipv6 = self.address_family == socket.AF_INET6
+        return f"http://[{host!s}]:{port}/" if is_ipv6 else f"http://{host!s}:{port}/"
 
-    def knows(self, host: str) -> bool:
-        """Is a Host header one of ours?
+    def is_allowed_host(self, host: str) -> bool:
+        """Is a Host header one of this server's names or an IP address?
 
-        A site that lets its name point at this machine is told apart by that name;
-        numbers cannot be made to point elsewhere.
+        Another site can let its own name point at this machine (DNS rebinding), but
+        the Host header then holds that name.
         """
         name = urlsplit(f"//{host}").hostname or ""
-        return name in self.names or is_number(name)
+        return name in self.allowed_hosts or is_ip_address(name)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one question of a browser."""
+    """Answers one request."""
 
     server: Server
     protocol_version = "HTTP/1.1"
@@ -61,34 +61,39 @@ class Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Send a file of the site, or that it has not changed."""
-        if not self.server.knows(self.headers.get("Host", "")):
+        """Send a file of the page, or 304 where it has not changed."""
+        if not self.server.is_allowed_host(self.headers.get("Host", "")):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return
         path = urlsplit(self.path).path.removeprefix("/") or "index.html"
         try:
-            found = self.server.live.answer(path)
+            response = self.server.live.get(path)
         except DatabaseError:
             self.send_error(HTTPStatus.SERVICE_UNAVAILABLE)
             return
-        if found is None:
+        if response is None:
             self.send_error(HTTPStatus.NOT_FOUND)
             return
-        same = self.headers.get("If-None-Match") == found.tag
-        self.send_response(HTTPStatus.NOT_MODIFIED if same else HTTPStatus.OK)
-        body = b"" if same else found.body
-        headers = {"Content-Type": found.kind, "ETag": found.tag, **HEADERS}
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+        unchanged = self.headers.get("If-None-Match") == response.etag
+        self.send_response(HTTPStatus.NOT_MODIFIED if unchanged else HTTPStatus.OK)
+        body = b"" if unchanged else response.body
+        headers = {
+            "Content-Type": response.content_type,
+            "ETag": response.etag,
+            **HEADERS,
+            "Content-Length": str(len(body)),
+        }
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Say nothing: a page asks every second."""
+        """Log nothing: a page polls every second."""
 
 
-def server(live: Live, host: str, port: int) -> Server:
-    """A server that is ready to serve."""
+def make_server(live: LiveSite, host: str, port: int) -> Server:
+    """A server that is bound to its address."""
     try:
         return Server(host, port, live)
     except (OSError, OverflowError) as error:
@@ -97,11 +102,11 @@ def server(live: Live, host: str, port: int) -> Server:
 
 def is_loopback(host: str) -> bool:
     """Can only this machine reach an address?"""
-    return host == "localhost" or (is_number(host) and ip_address(host).is_loopback)
+    return host == "localhost" or (is_ip_address(host) and ip_address(host).is_loopback)
 
 
-def is_number(host: str) -> bool:
-    """Is a host told by its number rather than a name?"""
+def is_ip_address(host: str) -> bool:
+    """Is a host given as an IP address?"""
     try:
         ip_address(host)
     except ValueError:

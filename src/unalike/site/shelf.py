@@ -1,4 +1,4 @@
-"""Shelf: all runs of a method on a dataset, as columns."""
+"""All runs of a method on a dataset, as columns."""
 
 from __future__ import annotations
 
@@ -12,96 +12,96 @@ from unalike.experiments.result import command
 from unalike.experiments.results import Row
 from unalike.experiments.select import Tried, tried
 from unalike.experiments.setting import revived
-from unalike.site.cell import Document, cost, rounded
-from unalike.site.mark import setting_mark
-from unalike.site.sensitivity import options_of, sensitivity, varied
+from unalike.site.cell import Document, mean_cost, round_floats
+from unalike.site.mark import config_id
+from unalike.site.sensitivity import all_options, sensitivity, varying_options
 
 SCORES = ("train", "valid", "test", "best_epoch", "seconds", "peak_memory_mb")
 
 
-def shelf(rows: Sequence[Row]) -> Document:
-    """The settings of a shelf, the best first, and their runs."""
-    settings = sorted(tried(rows), key=lambda one: (-one.valid, one.setting))
-    comparable = alike(settings)
+def method_runs(rows: Sequence[Row]) -> Document:
+    """The configurations of a method on a dataset, the best first, and their runs."""
+    configs = sorted(tried(rows), key=lambda one: (-one.valid, one.setting))
+    same_metric = comparable(configs)
     first = rows[0]
     return {
         "dataset": first["dataset"],
         "method": first["method"],
-        **options(settings),
-        "settings": columns(
-            [{**summary(one), "alike": one in comparable} for one in settings]
+        **options(configs),
+        "configs": to_columns(
+            [{**summary(one), "comparable": one in same_metric} for one in configs]
         ),
-        "runs": columns(
+        "runs": to_columns(
             [
-                {"setting": place, **story(row)}
-                for place, one in enumerate(settings)
+                {"config": index, **run_fields(row)}
+                for index, one in enumerate(configs)
                 for row in one.runs
             ]
         ),
-        "sensitivity": sensitivity(comparable),
+        "sensitivity": sensitivity(same_metric),
     }
 
 
-def options(settings: Sequence[Tried]) -> Document:
-    """The options that all settings share, and the others as columns."""
-    several = varied(settings)
-    shared = options_of(settings[0]).items()
+def options(configs: Sequence[Tried]) -> Document:
+    """The options that all configurations share, and the others as columns."""
+    varying = varying_options(configs)
+    first = all_options(configs[0]).items()
     return {
-        "shared": {name: value for name, value in shared if name not in several},
-        "options": {
-            name: [options_of(one).get(name) for one in settings] for name in several
+        "shared_options": {name: value for name, value in first if name not in varying},
+        "varying_options": {
+            name: [all_options(one).get(name) for one in configs] for name in varying
         },
     }
 
 
-def alike(settings: Sequence[Tried]) -> list[Tried]:
-    """The settings whose scores can be compared: the metric and splits of most."""
+def comparable(configs: Sequence[Tried]) -> list[Tried]:
+    """The configurations with the most frequent metric and number of splits."""
 
     def kind(one: Tried) -> tuple[str, int]:
         return one.runs[0]["metric"], len(one.runs)
 
-    most = Counter(kind(one) for one in settings).most_common(1)[0][0]
-    return [one for one in settings if kind(one) == most]
+    most = Counter(kind(one) for one in configs).most_common(1)[0][0]
+    return [one for one in configs if kind(one) == most]
 
 
-def summary(setting: Tried) -> Document:
-    """What is told of a setting."""
-    first = setting.runs[0]
+def summary(config: Tried) -> Document:
+    """The scores, the cost and the command of a configuration."""
+    first = config.runs[0]
     return {
-        "mark": setting_mark(first),
+        "id": config_id(first),
         "metric": first["metric"],
-        "count": len(setting.runs),
-        "valid": rounded(setting.valid),
-        "test": rounded(setting.test),
-        "std": rounded(setting.std),
-        **{name: rounded(value) for name, value in cost(setting).items()},
+        "num_splits": len(config.runs),
+        "valid": round_floats(config.valid),
+        "test": round_floats(config.test),
+        "std": round_floats(config.std),
+        **{name: round_floats(value) for name, value in mean_cost(config).items()},
         "seed": first["seed"],
-        "command": beginning(first),
+        "command": command_prefix(first),
     }
 
 
-def beginning(row: Row) -> str | None:
-    """The command that repeats a run, up to its splits; none where it cannot."""
+def command_prefix(row: Row) -> str | None:
+    """The command that repeats a run, without its splits; None where there is none."""
     try:
         facts = revived(row).facts
     except UserError:
         return None
-    whole = command(result_of({**row, **facts}), splits="0")
-    return whole.rpartition(" --splits ")[0]
+    line = command(result_of({**row, **facts}), splits="0")
+    return line.rpartition(" --splits ")[0]
 
 
-def story(row: Row) -> Document:
-    """What is told of a run."""
-    scores = {name: rounded(row[name]) for name in SCORES}
-    where = {name: row[name] for name in ("split", "device", "commit")}
-    return {**where, **scores, "finished": round(row["finished"])}
+def run_fields(row: Row) -> Document:
+    """The scores and the environment of a run."""
+    scores = {name: round_floats(row[name]) for name in SCORES}
+    environment = {name: row[name] for name in ("split", "device", "commit")}
+    return {**environment, **scores, "finished": round(row["finished"])}
 
 
-def columns(documents: Sequence[Document]) -> dict[str, Any]:
-    """Documents of the same keys as lists; what all have in common is told once."""
-    told: dict[str, Any] = {}
+def to_columns(documents: Sequence[Document]) -> dict[str, Any]:
+    """Documents of the same keys as lists; a value that all share is stored once."""
+    columns: dict[str, Any] = {}
     for name in documents[0] if documents else ():
         values = [document[name] for document in documents]
-        same = all(value == values[0] for value in values)
-        told[name] = {"all": values[0]} if same else values
-    return {"length": len(documents), **told}
+        is_constant = all(value == values[0] for value in values)
+        columns[name] = {"constant": values[0]} if is_constant else values
+    return {"length": len(documents), **columns}

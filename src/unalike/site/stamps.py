@@ -1,4 +1,4 @@
-"""Stamps: what tells whether the runs of a method on a dataset have changed."""
+"""Change tokens, which say whether the runs of a method on a dataset have changed."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import sqlalchemy as sql
 from unalike.experiments.results import Results
 from unalike.experiments.schema import FAILURES, RUNS
 
-Pair = tuple[str, str]
-"""A dataset and a method."""
+DatasetMethod = tuple[str, str]
+"""The names of a dataset and a method."""
 
 
-def stamps(results: Results) -> dict[Pair, str]:
-    """How many runs and failures each pair has, and when the last was stored."""
-    found: dict[Pair, str] = {}
+def change_tokens(results: Results) -> dict[DatasetMethod, str]:
+    """The number of runs and failures of each pair, and when the last was stored."""
+    tokens: dict[DatasetMethod, str] = {}
     for table, moment in ((RUNS, RUNS.c.finished), (FAILURES, FAILURES.c.failed)):
         pair = (table.c.dataset, table.c.method)
-        asked = sql.select(*pair, sql.func.count(), sql.func.max(moment))
+        query = sql.select(*pair, sql.func.count(), sql.func.max(moment))
         with results.engine.connect() as connection:
-            grouped = connection.execute(asked.group_by(*pair).order_by(*pair))
-            for dataset, method, count, last in grouped:
-                before = found.get((dataset, method), "")
-                told = f"{before} {table.name} {count} {last}"
-                found[dataset, method] = told.lstrip()
-    return found
+            groups = connection.execute(query.group_by(*pair).order_by(*pair))
+            for dataset, method, count, last in groups:
+                before = tokens.get((dataset, method), "")
+                token = f"{before} {table.name} {count} {last}"
+                tokens[dataset, method] = token.lstrip()
+    return tokens

@@ -1,8 +1,8 @@
-"""Standings: the chosen settings of the cells of the paper's tables."""
+"""Leaderboards of one database; cells are selected again only when runs change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,17 +13,17 @@ from unalike.experiments.select import Tried
 from unalike.experiments.standing import Query, Standing, known_as, standing
 from unalike.progress import SILENT, Progress
 from unalike.site.cell import Document
-from unalike.site.leaderboard import leaderboard
-from unalike.site.stamps import Pair
+from unalike.site.leaderboard import leaderboard, opening_table
+from unalike.site.stamps import DatasetMethod
 
 
 @dataclass(eq=False)
-class Standings:
+class LeaderboardCache:
     """All results tables of the paper over one database."""
 
     results: Results
     query: Query
-    _kept: dict[tuple[str, str], tuple[str | None, Standing]] = field(
+    _selections: dict[tuple[str, str], tuple[str | None, Standing]] = field(
         default_factory=dict, init=False
     )
 
@@ -33,38 +33,43 @@ class Standings:
         return [(table, table.recipes()) for table in printed_tables().values()]
 
     @cached_property
-    def names(self) -> dict[str, str]:
-        """The names under which the results of datasets are kept."""
-        told = {
+    def stored_names(self) -> dict[str, str]:
+        """The names under which the results of datasets are stored."""
+        names = {
             cell.dataset
             for _, recipes in self.tables
             for recipe in recipes
             for cell in recipe.cells.values()
         }
-        return {name: known_as(name, self.query.data) for name in told}
+        return {name: known_as(name, self.query.data) for name in names}
 
     def leaderboards(
-        self, stamps: Mapping[Pair, str], progress: Progress = SILENT
+        self, tokens: Mapping[DatasetMethod, str], progress: Progress = SILENT
     ) -> list[Document]:
-        """Every table, from what the stamps say is there now."""
+        """Every table; cells whose change token is the same come from the cache."""
 
-        def ask(recipe: Recipe, cell: Cell) -> Standing:
-            stamp = stamps.get((self.names[cell.dataset], str(recipe.method)))
-            place = (recipe.name, str(cell))
-            if place not in self._kept or self._kept[place][0] != stamp:
-                found = standing(recipe, cell, self.results, self.query)
-                self._kept[place] = (stamp, found)
-            return self._kept[place][1]
+        def lookup_cell(recipe: Recipe, cell: Cell) -> Standing:
+            token = tokens.get((self.stored_names[cell.dataset], str(recipe.method)))
+            key = (recipe.name, str(cell))
+            if key not in self._selections or self._selections[key][0] != token:
+                selection = standing(recipe, cell, self.results, self.query)
+                self._selections[key] = (token, selection)
+            return self._selections[key][1]
 
         progress.stage("filling tables", len(self.tables), "tables")
         documents = []
         for table, recipes in self.tables:
-            documents.append(leaderboard(table, recipes, ask))
+            documents.append(leaderboard(table, recipes, lookup_cell))
             progress.advance(1)
         return documents
 
-    def chosen(self) -> Iterator[Tried]:
-        """The settings that stand in any table."""
-        for _, found in self._kept.values():
-            if found.chosen:
-                yield found.chosen
+    def opening_table(self, tables: Sequence[Document]) -> str:
+        """The name of the table that the page opens with."""
+        recipes = {table.name: rows for table, rows in self.tables}
+        return opening_table(tables, recipes, self.query.data)
+
+    def selected(self) -> Iterator[Tried]:
+        """The configurations that are selected in any table."""
+        for _, selection in self._selections.values():
+            if selection.chosen:
+                yield selection.chosen
