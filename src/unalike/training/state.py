@@ -94,10 +94,10 @@ class State:
         self.improved.zero_()
 
     def learned(self, run: int) -> dict[str, Tensor]:
-        """The best weights of a run, named as its network names them."""
+        """The best weights of a run, named as in the state dict of its module."""
         stack = self.stack
         tables = {
-            f"tables.{name}": stack.whole_table(name, run) for name in stack.tables
+            f"{name}.weight": stack.whole_table(name, run) for name in stack.tables
         }
         buffers = {name: b[run] for name, b in self.best_buffers.items()}
         found = {**tables, **stack.parameters(stack.rest.best[0, run]), **buffers}
