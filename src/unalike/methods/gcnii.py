@@ -123,7 +123,7 @@ class GCNIIModule(nn.Module):
                 partial(self.run_segment, a_hat, layers),
                 2 + len(learned),
                 *(x, residual, *learned),
-                *(self.alpha, self.betas, self.dropout.rate, *kept),
+                *(self.alpha, self.betas, self.dropout.p, *kept),
             )
             for norm, seen in zip(norms, batch_stats, strict=False):
                 follow(norm, *seen)

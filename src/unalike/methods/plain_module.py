@@ -1,4 +1,4 @@
-"""Any `nn.Module` as a method: arguments by name, dropout by run, and what it allows."""
+"""Any `nn.Module` as a method: arguments by name, dropout by run, vmap or not."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def edge_index(graph: Graph) -> Int[Tensor, "2 edges"]:
     """Sources and targets of all edges, as PyTorch Geometric has them."""
     rows = graph.adjacency
     if "edge_index" not in rows.flows:
-        ends = torch.stack([rows.row_of_entry, rows.columns.long()])
-        rows.flows["edge_index"] = ends
-    ends = rows.flows["edge_index"]
-    return ends
+        ends = [rows.row_of_entry, rows.columns.long()]
+        rows.flows["edge_index"] = torch.stack(ends)
+    stored: Tensor = rows.flows["edge_index"]
+    return stored
 
 
 WHOLE_BATCH = ("batch", "graph", "data")

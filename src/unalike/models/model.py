@@ -49,11 +49,15 @@ class Model:
     @cached_property
     def network(self) -> nn.Module:
         """The module with its weights, in evaluation mode."""
-        shell = self._shell
-        with torch.device("meta"):
-            network = self.method.network(shell)
+        network = self.untrained()
         network.load_state_dict(self.weights, assign=True)
         return network.to(self.device).eval().requires_grad_(False)
+
+    def untrained(self) -> nn.Module:
+        """The module before its weights are loaded, on the meta device."""
+        shell = self._shell
+        with torch.device("meta"):
+            return self.method.network(shell)
 
     @cached_property
     def _shell(self) -> Graph:

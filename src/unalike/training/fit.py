@@ -25,7 +25,7 @@ from unalike.training.plan import Plan, show_labels
 from unalike.training.roles import Roles
 from unalike.training.settings import Training
 from unalike.training.sparse_linear import sparse_layers
-from unalike.training.stack import Share, Stack
+from unalike.training.stack import Share, Stack, reads_only_products
 from unalike.training.state import State
 from unalike.training.tables import TABLES
 from unalike.training.world import World
@@ -167,12 +167,13 @@ def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:
 
     half = device.type == "cuda" and runs[0].training.precision == "bf16"
     networks = [make(run) for run in runs]
-    rows = graph.adjacency
+    rows, row_wise = graph.adjacency, runs[0].row_wise
     stack = Stack.build(
         networks,
         device=device,
         half=half,
-        row_wise=runs[0].row_wise,
+        row_wise=row_wise,
+        only_products=row_wise and reads_only_products(networks[0], graph),
         mover=TABLES[runs[0].batching.mover],
         world=World.here(),
         divided={

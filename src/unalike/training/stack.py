@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Shaped
@@ -17,7 +17,13 @@ from unalike.graph import Graph
 from unalike.kernels.matrix_units import room_behind
 from unalike.kernels.update import Held, Weights
 from unalike.training.joint import joint_product
-from unalike.training.sparse_linear import Products, Source, as_buffers, sparse_layers
+from unalike.training.sparse_linear import (
+    Products,
+    Source,
+    as_buffers,
+    forward_with,
+    sparse_layers,
+)
 from unalike.training.tables import Exact, Table
 from unalike.training.world import World
 
@@ -74,12 +80,12 @@ class Stack:
         device: torch.device,
         half: bool,
         row_wise: bool = False,
+        only_products: bool = False,
         mover: type[Table] = Exact,
         world: World | None = None,
         divided: Shares | None = None,
     ) -> Stack:
         """Stack modules; they give up the weights of their sparse layers."""
-        only_products = row_wise and reads_only_products(networks[0])
         layers = [sparse_layers(network) for network in networks]
         tables = {
             name: side_by_side([own[name].weight.detach() for own in layers])
@@ -120,7 +126,7 @@ class Stack:
     def products(
         self, batch: Graph, *, best: bool = False, out: Stacked | None = None
     ) -> Stacked:
-        """The outputs of `SparseLinear` layers of all runs, written to `out` if given."""
+        """The outputs of `SparseLinear` layers, written to `out` if given."""
         rest = self.rest.best if best else self.rest.now
         return {
             name: multiply(
@@ -194,46 +200,29 @@ def alone(one: Forward) -> Forward:
     return stacked
 
 
-class InputReadError(Exception):
-    """A module reads an input that no `SparseLinear` layer has multiplied."""
-
-
-class UnreadableInput:
-    """An input of which `SparseLinear` layers with a product read nothing."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise InputReadError(name)
-
-    def __matmul__(self, other: Any) -> Any:
-        raise InputReadError("@")
-
-
-class UnreadableBatch(UnreadableInput):
-    """A batch whose inputs cannot be read."""
-
-    adjacency = features = UnreadableInput()
-
-
-def reads_only_products(network: nn.Module) -> bool:
-    """Are the products of its `SparseLinear` layers all that a module reads?
+def reads_only_products(network: nn.Module, graph: Graph) -> bool:
+    """Are the products of its `SparseLinear` layers all that a module reads of rows?
 
     If so, the runs of a stack can be evaluated on different nodes at the same time.
+    The module gets products of two rows with a batch of three.
     """
     layers = sparse_layers(network)
-    if not layers:
+    if not layers or not graph.num_nodes:
         return False
     products = {
         name: torch.zeros(2, layer.out_features) for name, layer in layers.items()
     }
+    batch = graph.rows(torch.zeros(3, dtype=torch.int64))
     training = network.training
     try:
         with torch.no_grad():
-            functional_call(network.eval(), as_buffers(products), (UnreadableBatch(),))
-    except InputReadError:
+            logits = forward_with(network.eval(), batch, products)
+    except Exception:
+        # A module that reads more meets rows of different number.
         return False
     finally:
         network.train(training)
-    return True
+    return len(logits) == 2
 
 
 def multiply(

@@ -89,7 +89,7 @@ class Bridge(nn.Module):
             (torch.zeros_like(norm.bias) if offset is None else offset)[None],
             norm.weight[None],
             norm.bias[None],
-            self.dropout.rate[None],
+            self.dropout.p[None],
             seed,
             None if out_of is None else out_of[None],
             self.relu,

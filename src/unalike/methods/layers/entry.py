@@ -47,6 +47,13 @@ class DenseLinear(nn.Module):
         return Affine(self.dropout(rows), self.weight, self.bias)
 
 
+class DeferredSparseLinear(SparseLinear):
+    """A `SparseLinear` whose output a normalised adjacency takes for an input layer."""
+
+    def forward(self, x: Adjacency) -> Affine:  # type: ignore[override]
+        return Affine(super().forward(x))
+
+
 def InputLinear(  # noqa: N802
     source: Source,
     graph: Graph,
@@ -60,8 +67,8 @@ def InputLinear(  # noqa: N802
 ) -> SparseLinear | DenseLinear:
     """The first linear layer: `SparseLinear` for sparse input, `DenseLinear` for dense.
 
-    Only dense features can be dropped or deferred: the training loop computes the
-    product of sparse ones.
+    Only dense features can be dropped: the training loop computes the product of
+    sparse ones. The output of a deferred layer is for a normalised adjacency.
     """
     x = getattr(graph, source)
     if not isinstance(x, Adjacency):
@@ -74,7 +81,8 @@ def InputLinear(  # noqa: N802
             dropout=dropout,
             defer=defer,
         )
-    return SparseLinear(
+    kind = DeferredSparseLinear if defer else SparseLinear
+    return kind(
         source,
         x.num_columns,
         out_features,

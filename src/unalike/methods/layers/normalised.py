@@ -51,20 +51,27 @@ class Normalised:
         return cls(Spread(adjacency.transposed, scale, added), adjacency.flows, loops)
 
     def __matmul__(self, x: Hidden) -> Float[Tensor, "nodes hidden"]:
-        return self.power(1, x)
+        return self.powers([1], x) if isinstance(x, Affine) else self.power(1, x)
 
-    def power(self, count: int, x: Hidden) -> Float[Tensor, "nodes hidden"]:
-        """Â^count x; of a deferred linear layer Â^count (x W + b).
-
-        That is (Â^count x) W + (Â^count 1) b, and features do not change: where there
-        are not many, Â^count x is computed once and no epoch does it again.
-        """
-        if isinstance(x, Affine) and propagates_features(x):
-            return self._power_of_linear(count, x)
-        x = value(x)
+    def power(
+        self, count: int, x: Float[Tensor, "nodes hidden"]
+    ) -> Float[Tensor, "nodes hidden"]:
+        """Â^count x."""
         for _ in range(count):
             x = Propagation.apply(self.spread, None, x, None)
         return x
+
+    def powers(self, counts: Sequence[int], x: Hidden) -> Float[Tensor, "nodes blocks"]:
+        """Â^count of each block of columns; x may be a deferred linear layer.
+
+        Â^k (x W + b) is (Â^k x) W + (Â^k 1) b, and features do not change: where there
+        are not many, Â^k x is computed once and no epoch does it again.
+        """
+        if isinstance(x, Affine) and propagates_features(x):
+            pairs = zip(counts, x.chunk(len(counts)), strict=True)
+            return torch.cat([self._power_of_linear(*pair) for pair in pairs], 1)
+        blocks = zip(counts, value(x).chunk(len(counts), 1), strict=True)
+        return torch.cat([self.power(*block) for block in blocks], 1)
 
     def _power_of_linear(
         self, count: int, linear: Affine
@@ -76,16 +83,6 @@ class Normalised:
             return product
         ones = linear.rows.new_ones(len(linear.rows), 1)
         return product + self.power(count, ones) * linear.offset
-
-    def powers(self, counts: Sequence[int], x: Hidden) -> Float[Tensor, "nodes blocks"]:
-        """Each block of columns propagated as often as its count says."""
-        if isinstance(x, Affine) and propagates_features(x):
-            pairs = zip(counts, x.chunk(len(counts)), strict=True)
-            return torch.cat([self._power_of_linear(*pair) for pair in pairs], 1)
-        blocks = value(x).chunk(len(counts), 1)
-        return torch.cat(
-            [self.power(*pair) for pair in zip(counts, blocks, strict=True)], 1
-        )
 
     @torch.no_grad()
     def flown(
