@@ -40,6 +40,8 @@ from unalike.methods.linkx import LINKX as LINKX
 from unalike.methods.mixhop import MixHop as MixHop
 from unalike.methods.mlp import MLP as MLP
 from unalike.methods.sgc import SGC as SGC
+from unalike.methods.trained import method as method
+from unalike.methods.trained import register as register
 from unalike.metrics import METRICS as METRICS
 from unalike.metrics import Metric as Metric
 from unalike.models.classifier import NodeClassifier as NodeClassifier

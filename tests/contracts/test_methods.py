@@ -19,10 +19,12 @@ from unalike.experiments.setting import Setting
 from unalike.experiments.view import view_of
 from unalike.kernels import plain
 from unalike.methods import METHODS
+from unalike.methods.layers.dropout import Dropout
 from unalike.methods.method import Trained, solve_stack
 from unalike.metrics import ACCURACY, METRICS
 from unalike.options import choices, options_of
 from unalike.training import descent, tables
+from unalike.training.plan import uses_batch_statistics
 from unalike.training.settings import Training
 
 TRAINED = [name for name, kind in METHODS.items() if issubclass(kind, Trained)]
@@ -141,7 +143,9 @@ def networks(name, features):
         )
         prepared = method.prepare(suiting(features=features))
         torch.manual_seed(0)
-        yield method.network(prepared), prepared
+        network = method.network(prepared)
+        network.row_wise = method.row_wise
+        yield network, prepared
 
 
 @every_trained
@@ -150,7 +154,7 @@ def test_every_parameter_learns(name, features):
     for network, graph in networks(name, features):
         for metric in METRICS.values():
             network.zero_grad()
-            scores = network.train().score(graph)
+            scores = network.train()(graph)
             metric.loss(scores, graph.labels, (graph.labels >= 0).float()).backward()
             for part, parameter in network.named_parameters():
                 assert parameter.grad is not None, part
@@ -165,8 +169,8 @@ def test_rows_alone_are_scored_as_in_the_whole(name, features):
     for network, graph in networks(name, features):
         network.eval()
         if network.row_wise:
-            wanted = network.score(graph)[ids]
-            torch.testing.assert_close(network.score(graph.rows(ids)), wanted)
+            wanted = network(graph)[ids]
+            torch.testing.assert_close(network(graph.rows(ids)), wanted)
 
 
 @every_trained
@@ -175,12 +179,12 @@ def test_a_network_that_mixes_rows_says_so(name):
         if not network.row_wise:
             continue
         for part in network.modules():
-            if hasattr(part, "rate"):
-                part.rate.zero_()
+            if isinstance(part, Dropout):
+                part.p.zero_()
         ids = torch.arange(50)
-        alone = network.train().score(graph.rows(ids))
-        same = torch.allclose(alone, network.score(graph)[ids], atol=1e-5)
-        assert same != network.mixes_rows
+        alone = network.train()(graph.rows(ids))
+        same = torch.allclose(alone, network(graph)[ids], atol=1e-5)
+        assert same != uses_batch_statistics(network)
 
 
 @pytest.fixture
@@ -221,7 +225,7 @@ def ordinary_losses(method, task):
     ones = torch.ones(len(task.train))
     for _ in range(method.training.epochs):
         optimiser.zero_grad()
-        scores = network.score(graph)[task.train]
+        scores = network(graph)[task.train]
         loss = task.metric.loss(scores, graph.labels[task.train], ones)
         loss.backward()
         optimiser.step()

@@ -24,7 +24,8 @@ def test_without_dropout(nodes, width, relu, products):
     nn.init.normal_(bridge.norm.weight)
     nn.init.normal_(bridge.norm.bias)
     x = torch.randn(nodes, width, device="cuda") * 3 + 10 * torch.rand(width).cuda()
-    sizes = {"into": (width, width), "offset": (width,), "out_of": (width, width)}
+    square = (width, width)
+    sizes = {"weight_in": square, "bias_in": (width,), "weight_out": square}
     names = sizes if products else ()
     given = [x, *(torch.randn(sizes[name]).cuda() / 10 for name in names)]
     leaves = [tensor.detach().requires_grad_() for tensor in given]
@@ -32,7 +33,7 @@ def test_without_dropout(nodes, width, relu, products):
     twin = Bridge(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
     twin.load_state_dict(bridge.state_dict())
     twin.double()
-    found = bridge(leaves[0], **dict(zip(names, leaves[1:], strict=True)))
+    found = bridge._between(leaves[0], **dict(zip(names, leaves[1:], strict=True)))
     wanted = one_by_one(twin, exact[0], *exact[1:])
     slope = torch.randn_like(found)
     found.backward(slope)

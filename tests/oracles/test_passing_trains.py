@@ -89,7 +89,7 @@ def plain_losses(method, task, epochs):
     losses = []
     for _ in range(epochs):
         adamw.zero_grad()
-        scores = network.score(graph)[task.train]
+        scores = network(graph)[task.train]
         loss = F.cross_entropy(scores, graph.labels[task.train])
         loss.backward()
         adamw.step()

@@ -18,10 +18,10 @@ from unalike.metrics import ACCURACY, cross_entropy
 from unalike.training import fit as loop
 from unalike.training import plan as plans
 from unalike.training import scoring
-from unalike.training.network import Table
+from unalike.training.network import linear_parameters
 from unalike.training.plan import Plan, show_labels
 from unalike.training.settings import Training
-from unalike.training.stack import Stack
+from unalike.training.stack import Stack, reads_only_products
 
 
 class Listener:
@@ -39,7 +39,18 @@ class Listener:
 
 def plan_of(method, tasks):
     graph = show_labels(tasks)
-    return Plan.of(method.network(graph), tasks, graph)
+    return Plan.of(stack_of(method, graph), tasks, graph)
+
+
+def stack_of(method, graph):
+    network = method.network(graph)
+    return Stack.build(
+        [network],
+        device=torch.device("cpu"),
+        half=False,
+        row_wise=True,
+        only_products=reads_only_products(network, graph),
+    )
 
 
 def test_only_train_and_valid_rows_are_needed():
@@ -91,7 +102,7 @@ def test_runs_that_share_rows_or_read_the_batch_are_graded_together():
     assert plan_of(LINK(), tasks[:1] * 6).own is None
     assert plan_of(LINKX(), tasks).own is None
     graph = show_labels(tasks)
-    assert Plan.of(LINK().network(graph), tasks, graph, every_row=True).own is None
+    assert Plan.of(stack_of(LINK(), graph), tasks, graph, every_row=True).own is None
 
 
 @pytest.mark.parametrize("name", ["link", "linkx", "mlp", "link-concat"])
@@ -122,7 +133,7 @@ def test_learning_and_grading_rows_are_views_of_the_same():
 def test_every_row_on_demand():
     tasks = tasks_of(suiting())
     graph = show_labels(tasks)
-    plan = Plan.of(LINK().network(graph), tasks, graph, every_row=True)
+    plan = Plan.of(stack_of(LINK(), graph), tasks, graph, every_row=True)
     assert plan.grade.num_nodes == 300
     assert int(plan.grade_weight.sum()) == len(tasks[0].valid)
 
@@ -161,7 +172,7 @@ def test_losses_are_those_of_the_weights_before_each_step():
     (task,) = tasks_of(suiting())
     method = LINK(training=Training(epochs=1))
     torch.manual_seed(task.seed)
-    scores = method.network(task.graph).score(task.graph)[task.train].detach()
+    scores = method.network(task.graph)(task.graph)[task.train].detach()
     wanted = cross_entropy(
         scores, task.graph.labels[task.train], torch.ones(len(task.train))
     )
@@ -283,14 +294,16 @@ def test_dropout_keeps_the_mean_and_rests_outside_training():
     assert torch.equal(Dropout(0.0).train()(ones), ones)
 
 
-def test_tables_are_drawn_like_linear_maps():
+def test_sparse_weights_are_drawn_like_those_of_linear_layers():
     torch.manual_seed(0)
-    for table, inputs in ((Table(400, 30), 400), (Table(100, 30, fan_in=900), 900)):
-        weight, offset = (part.detach() for part in table.draw())
-        assert weight.shape == (table.inputs, 30)
-        for part in (weight, offset):
+    for rows, fan_in in ((400, None), (100, 900)):
+        drawn = linear_parameters(rows, 30, fan_in=fan_in)
+        weight, bias = (part.detach() for part in drawn)
+        assert weight.shape == (rows, 30)
+        inputs = fan_in or rows
+        for part in (weight, bias):
             assert 0.8 / inputs**0.5 < float(part.abs().max()) <= 1 / inputs**0.5
-    assert Table(0, 3).draw()[0].shape == (0, 3)
+    assert linear_parameters(0, 3)[0].shape == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +312,7 @@ def test_tables_are_drawn_like_linear_maps():
 def test_networks_lie_side_by_side_unchanged(name):
     graph = HAND_DRAWN["star"]
     made = [METHODS[name]().network(graph) for _ in range(3)]
-    wanted = torch.stack([network.eval().score(graph).detach() for network in made])
+    wanted = torch.stack([network.eval()(graph).detach() for network in made])
     stack = Stack.build(made, device=torch.device("cpu"), half=False)
     assert stack.num_runs == 3
     scores = stack.scores(

@@ -12,6 +12,7 @@ from unalike.training import room
 def test_a_stack_leaves_some_memory_of_a_card_free(fits, runs, monkeypatch):
     graph = suiting()
     network = LINKX().network(graph)
-    free = int(fits * room.bytes_of_run(network, graph))
+    free = int(fits * room.bytes_of_run(network, graph, row_wise=True))
     monkeypatch.setattr(room, "free_memory", lambda device: free)
-    assert room.runs_at_once(network, graph, torch.device("cuda")) == runs
+    device = torch.device("cuda")
+    assert room.runs_at_once(network, graph, device, row_wise=True) == runs

@@ -99,7 +99,7 @@ class Scores(nn.Module):
         self.network = network
 
     def forward(self, batch):
-        return self.network.score(batch)
+        return self.network(batch)
 
 
 def both_gradients(features):
@@ -119,7 +119,7 @@ def both_gradients(features):
     first = stack.products(batch.graph)
     own = slopes_of(stack, batch.graph, weight, first, ACCURACY)
     slopes = mean_slopes(own, world, counts=True)
-    tables = {f"tables.{name}": one[:, 0] for name, one in slopes.products.items()}
+    tables = {f"{name}.weight": one[:, 0] for name, one in slopes.products.items()}
     return wanted, tables | stack.parameters(slopes.rest[0])
 
 

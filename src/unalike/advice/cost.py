@@ -57,7 +57,8 @@ def held(method: Method, graph: Graph) -> int:
         return 4 * NUMBERS_PER_CLASS * graph.num_nodes * max(1, graph.num_classes)
     prepared = method.prepare(graph)
     with torch.random.fork_rng():
-        return bytes_of_run(method.network(prepared), prepared)
+        network = method.network(prepared)
+        return bytes_of_run(network, prepared, row_wise=method.row_wise)
 
 
 def times_as_large(whole: Graph, sample: Graph) -> float:

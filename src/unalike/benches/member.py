@@ -52,7 +52,7 @@ class Member:
         task = Task.hide(whole, source.splits()[0], source.metric, 0)
         own = own_columns(whole, World.here())
         task = replace(task, graph=replace(own, labels=task.graph.labels))
-        run = Run(method.network, task, method.training, method.batching)
+        run = Run(method.network, task, method.training, method.batching, row_wise=True)
         shown = show_labels([task])
         state = start([run], shown, CPU)
         return cls(task, state, begin([run], state, shown, SILENT))
@@ -79,7 +79,7 @@ class Member:
 
     def table_bytes(self) -> int:
         """What the table of edges and its optimizer take here."""
-        parts = vars(self.state.stack.tables["edges"]).values()
+        parts = vars(self.state.stack.sparse_weight("adjacency")).values()
         return sum(part.nbytes for part in parts if part is not None)
 
     def node_bytes(self) -> int:

@@ -46,9 +46,12 @@ class Ours:
             Task.hide(graph, split, ACCURACY, seed) for seed, split in enumerate(splits)
         ]
         shown = show_labels(tasks)
-        runs = [Run(method.network, task, method.training) for task in tasks]
+        runs = [
+            Run(method.network, task, method.training, row_wise=method.row_wise)
+            for task in tasks
+        ]
         state = start(runs, shown, device)
-        plan = Plan.of(state.stack.template, tasks, shown, every_row=every_row)
+        plan = Plan.of(state.stack, tasks, shown, every_row=every_row)
         return cls(state, plan.to(device))
 
     def epoch(self) -> Epoch:
@@ -58,7 +61,7 @@ class Ours:
     def sparse_part(self) -> Epoch:
         """The gather of the rows, and the gather of the gradient with its step."""
         stack, plan = self.state.stack, self.plan
-        weights = stack.tables["edges"]
+        weights = stack.sparse_weight("adjacency")
         slope = torch.rand(
             plan.learn.num_nodes, *weights.now.shape[1:], device=weights.now.device
         ).to(weights.to_gather.dtype)
@@ -74,7 +77,7 @@ class Ours:
 
     def sparse_bytes(self) -> int:
         """The fewest bytes that the sparse part moves, with no luck in caches."""
-        weights = self.state.stack.tables["edges"]
+        weights = self.state.stack.sparse_weight("adjacency")
         rows, learn = self.plan.rows.adjacency, self.plan.learn.adjacency
         width = weights.now[0].numel()
         gathered = (rows.num_entries + learn.num_entries) * (

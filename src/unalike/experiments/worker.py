@@ -12,6 +12,7 @@ from math import ceil
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from unalike.datasets import find
 from unalike.errors import UserError
@@ -26,7 +27,6 @@ from unalike.experiments.run import Place, run_together
 from unalike.experiments.view import Seen, View
 from unalike.graph import Graph
 from unalike.methods.method import Trained
-from unalike.training.network import Network
 from unalike.training.room import runs_at_once
 
 POLL_SECONDS = 0.5
@@ -106,7 +106,10 @@ class Worker:
         start_afresh(self.place.device)
         try:
             if sketch := sketched(bundle, self.agenda.data):
-                return runs_at_once(*sketch, torch.device(self.place.device))
+                method, network, graph = sketch
+                device = torch.device(self.place.device)
+                row_wise = method.row_wise
+                return runs_at_once(network, graph, device, row_wise=row_wise)
         except Exception:
             # What is wrong is told when the runs themselves fail.
             pass
@@ -145,15 +148,17 @@ def prepared(name: str, view: View, data: Path | None) -> Seen:
     return Seen(find(name, data), view)
 
 
-def sketched(bundle: Bundle, data: Path | None) -> tuple[Network, Graph] | None:
-    """A network of a bundle without its numbers, and its graph; None if untrained."""
+def sketched(
+    bundle: Bundle, data: Path | None
+) -> tuple[Trained, nn.Module, Graph] | None:
+    """The method of a bundle, its module on the meta device, and its graph."""
     method = bundle.first.method
     if not isinstance(method, Trained):
         return None
     graph = prepared(bundle.subject.told, bundle.view, data).prepared()
     graph = method.prepare(graph)
     with torch.device("meta"):
-        return method.network(graph), graph
+        return method, method.network(graph), graph
 
 
 def describe(bundle: Bundle) -> str:

@@ -1,17 +1,18 @@
 """APPNP: a perceptron's scores, spread by personalised PageRank."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.graph import Graph
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.message_passing import MessagePassingNetwork
-from unalike.methods.layers.mlp import after_table, widths
+from unalike.methods.layers.entry import InputLinear
+from unalike.methods.layers.mlp import MLP, widths
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
+from unalike.training.network import register_constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,25 +33,26 @@ class APPNP(MessagePassing):
     hops: int = 10
     """Propagations."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return APPNPModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
+class APPNPModule(nn.Module):
+    """Z = (1 − α) Â Z + α Z₀, repeated, from Z = Z₀ = MLP(X)."""
+
     alpha: Float[Tensor, ""]
 
-    def __init__(self, of: APPNP, graph: Graph) -> None:
-        features, classes = graph.num_features, graph.num_classes
-        sizes = widths(features, of.hidden, classes, of.layers)
-        super().__init__(graph, Table(*sizes[:2]))
-        self.rest = after_table(sizes, of.dropout)
-        self.hops = of.hops
-        self.fix(alpha=of.alpha)
+    def __init__(self, o: APPNP, graph: Graph) -> None:
+        super().__init__()
+        sizes = widths(graph.num_features, o.hidden, graph.num_classes, o.layers)[1:]
+        self.mlp = MLP(InputLinear("features", graph, sizes[0]), sizes, o.dropout)
+        self.hops = o.hops
+        register_constants(self, alpha=o.alpha)
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        adjacency = Normalised.of(batch.adjacency)
-        start = value(self.rest(self.entry(batch, first)))
-        z, share = start, self.alpha.to(start.dtype) * start
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = Normalised.of(batch.adjacency)
+        z = z0 = self.mlp(batch.features)
+        residual = self.alpha.to(z0.dtype) * z0
         for _ in range(self.hops):
-            z = adjacency.back_to(share, self.alpha, z)
+            z = a_hat.back_to(residual, self.alpha, z)  # (1 − α) Â z + α z₀
         return z

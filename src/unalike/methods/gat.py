@@ -1,15 +1,16 @@
 """GAT: layers in which a node weighs its neighbours."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.graph import Graph
 from unalike.methods.layers.attention import Attentions, head_widths
-from unalike.methods.layers.message_passing import MessagePassingNetwork
+from unalike.methods.layers.entry import InputLinear
 from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,18 +34,21 @@ class GAT(MessagePassing):
     batch_norm: bool = True
     """Batch norm between layers, which Veličković et al. do without."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return GATModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
-    def __init__(self, of: GAT, graph: Graph) -> None:
+class GATModule(nn.Module):
+    """Attention layers behind a linear map of the features."""
+
+    def __init__(self, o: GAT, graph: Graph) -> None:
+        super().__init__()
         features, classes = graph.num_features, graph.num_classes
-        sizes = head_widths(features, of.hidden, classes, of.layers, of.heads)
-        super().__init__(graph, Table(*sizes[:2], offset=False, glorot=True))
-        self.attentions = Attentions(
-            sizes, of.heads, of.dropout, normed=of.batch_norm, averaged=True
+        sizes = head_widths(features, o.hidden, classes, o.layers, o.heads)
+        self.first = InputLinear("features", graph, sizes[1], bias=False, init="glorot")
+        self.layers = Attentions(
+            sizes, o.heads, o.dropout, normed=o.batch_norm, averaged=True
         )
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        return self.attentions(batch.adjacency, self.enter(batch, first))[-1]
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        return self.layers(batch.adjacency, self.first(batch.features))[-1]

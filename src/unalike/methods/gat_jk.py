@@ -1,5 +1,7 @@
 """GAT-JK: attention layers whose outputs are all read, not the last alone."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -7,10 +9,9 @@ from torch import Tensor, nn
 
 from unalike.graph import Graph
 from unalike.methods.layers.attention import Attentions, head_widths
+from unalike.methods.layers.entry import InputLinear
 from unalike.methods.layers.jumping import JUMPS, Jump
-from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,21 +33,24 @@ class GATJK(MessagePassing):
     jump: Jump = "max"
     """How outputs are joined: the largest numbers, side by side, or a weighed mean."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return GATJKModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
-    def __init__(self, of: GATJK, graph: Graph) -> None:
+class GATJKModule(nn.Module):
+    """jump(x_1, …, x_L) W + b, where x_l is the output of attention layer l."""
+
+    def __init__(self, o: GATJK, graph: Graph) -> None:
+        super().__init__()
         features = graph.num_features
-        sizes = head_widths(features, of.hidden, of.hidden, of.layers, of.heads)
-        super().__init__(graph, Table(*sizes[:2], offset=False, glorot=True))
-        self.attentions = Attentions(
-            sizes, of.heads, of.dropout, normed=of.batch_norm, averaged=False
+        sizes = head_widths(features, o.hidden, o.hidden, o.layers, o.heads)
+        self.first = InputLinear("features", graph, sizes[1], bias=False, init="glorot")
+        self.layers = Attentions(
+            sizes, o.heads, o.dropout, normed=o.batch_norm, averaged=False
         )
-        self.join = JUMPS[of.jump](len(sizes) - 1, sizes[-1])
-        self.final = nn.Linear(self.join.width, graph.num_classes)
+        self.jump = JUMPS[o.jump](len(sizes) - 1, sizes[-1])
+        self.final = nn.Linear(self.jump.width, graph.num_classes)
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        outputs = self.attentions(batch.adjacency, self.enter(batch, first))
-        return self.final(self.join(outputs))
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        outputs = self.layers(batch.adjacency, self.first(batch.features))
+        return self.final(self.jump(outputs))

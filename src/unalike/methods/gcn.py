@@ -1,17 +1,19 @@
-"""GCN: graph convolutions one after the other."""
+"""GCN: graph convolutions with batch norm, ReLU and dropout between them."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.graph import Graph
-from unalike.methods.layers.convolutions import Convolutions
-from unalike.methods.layers.message_passing import MessagePassingNetwork
+from unalike.methods.layers.bridge import NormActDropLinear, Shift
+from unalike.methods.layers.entry import InputLinear
 from unalike.methods.layers.mlp import widths
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,18 +31,28 @@ class GCN(MessagePassing):
     batch_norm: bool = True
     """Batch norm between convolutions."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return GCNModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
-    def __init__(self, of: GCN, graph: Graph) -> None:
-        features, classes = graph.num_features, graph.num_classes
-        sizes = widths(features, of.hidden, classes, of.layers)
-        super().__init__(graph, Table(*sizes[:2], offset=False, glorot=True))
-        self.convolutions = Convolutions(sizes, of.dropout, normed=of.batch_norm)
+class GCNModule(nn.Module):
+    """Â dropout(relu(norm(x))) W, layer by layer, plus b."""
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        adjacency = Normalised.of(batch.adjacency)
-        flown = self.enter_flown(batch, first, adjacency, [1])
-        return self.convolutions(adjacency, flown)
+    def __init__(self, o: GCN, graph: Graph) -> None:
+        super().__init__()
+        sizes = widths(graph.num_features, o.hidden, graph.num_classes, o.layers)
+        self.first = InputLinear(
+            "features", graph, sizes[1], bias=False, init="glorot", defer=True
+        )
+        self.blocks = nn.ModuleList(
+            NormActDropLinear(*ends, o.dropout, batch_norm=o.batch_norm, init="glorot")
+            for ends in pairwise(sizes[1:])
+        )
+        self.bias = Shift(sizes[-1])
+
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = Normalised.of(batch.adjacency)  # D^-1/2 (A + I) D^-1/2
+        x = a_hat @ self.first(batch.features)
+        for block in self.blocks:
+            x = a_hat @ block(x)
+        return self.bias(x)

@@ -1,18 +1,20 @@
-"""GCN-JK: graph convolutions whose outputs are all read, not the last alone."""
+"""GCN-JK: graph convolutions whose outputs are joined by jumping knowledge."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
-from unalike.methods.layers.convolutions import Convolutions
+from unalike.methods.layers.bridge import NormActDropLinear, Shift
+from unalike.methods.layers.entry import InputLinear
 from unalike.methods.layers.jumping import JUMPS, Jump
-from unalike.methods.layers.message_passing import MessagePassingNetwork
 from unalike.methods.layers.mlp import widths
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,20 +34,33 @@ class GCNJK(MessagePassing):
     jump: Jump = "max"
     """How outputs are joined: the largest numbers, side by side, or a weighed mean."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return GCNJKModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
-    def __init__(self, of: GCNJK, graph: Graph) -> None:
-        sizes = widths(graph.num_features, of.hidden, of.hidden, of.layers)
-        super().__init__(graph, Table(*sizes[:2], offset=False, glorot=True))
-        self.convolutions = Convolutions(sizes, of.dropout, normed=of.batch_norm)
-        self.join = JUMPS[of.jump](of.layers, of.hidden)
-        self.final = nn.Linear(self.join.width, graph.num_classes)
+class GCNJKModule(nn.Module):
+    """jump(x_1, …, x_L) W + b, where x_l is the output of convolution l."""
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        adjacency = Normalised.of(batch.adjacency)
-        flown = self.enter_flown(batch, first, adjacency, [1])
-        outputs = self.convolutions.outputs(adjacency, flown)
-        return self.final(self.join(outputs))
+    def __init__(self, o: GCNJK, graph: Graph) -> None:
+        super().__init__()
+        sizes = widths(graph.num_features, o.hidden, o.hidden, o.layers)
+        self.first = InputLinear(
+            "features", graph, sizes[1], bias=False, init="glorot", defer=True
+        )
+        self.blocks = nn.ModuleList(
+            NormActDropLinear(*ends, o.dropout, batch_norm=o.batch_norm, init="glorot")
+            for ends in pairwise(sizes[1:])
+        )
+        self.bias = Shift(sizes[-1])
+        self.jump = JUMPS[o.jump](o.layers, o.hidden)
+        self.final = nn.Linear(self.jump.width, graph.num_classes)
+
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = Normalised.of(batch.adjacency)
+        x, outputs = a_hat @ self.first(batch.features), []
+        for block in self.blocks:
+            assert isinstance(block, NormActDropLinear)
+            hidden, x = block.with_hidden(x)
+            outputs.append(hidden)
+            x = a_hat @ x
+        return self.final(self.jump([*outputs, self.bias(x)]))

@@ -1,5 +1,7 @@
 """GPR-GNN: a perceptron's scores, spread by a PageRank with learned weights."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import torch
@@ -7,12 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.message_passing import MessagePassingNetwork
-from unalike.methods.layers.mlp import after_table, widths
+from unalike.methods.layers.entry import InputLinear
+from unalike.methods.layers.mlp import MLP, widths
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,24 +33,25 @@ class GPRGNN(MessagePassing):
     hops: int = 10
     """Propagations."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return GPRGNNModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
-    def __init__(self, of: GPRGNN, graph: Graph) -> None:
-        features, classes = graph.num_features, graph.num_classes
-        sizes = widths(features, of.hidden, classes, of.layers)
-        super().__init__(graph, Table(*sizes[:2]))
-        self.rest = after_table(sizes, of.dropout)
-        self.gamma = nn.Parameter(page_rank(of.alpha, of.hops))
+class GPRGNNModule(nn.Module):
+    """Σ γₖ Âᵏ MLP(X)."""
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        adjacency = Normalised.of(batch.adjacency)
-        z = value(self.rest(self.entry(batch, first)))
+    def __init__(self, o: GPRGNN, graph: Graph) -> None:
+        super().__init__()
+        sizes = widths(graph.num_features, o.hidden, graph.num_classes, o.layers)[1:]
+        self.mlp = MLP(InputLinear("features", graph, sizes[0]), sizes, o.dropout)
+        self.gamma = nn.Parameter(page_rank(o.alpha, o.hops))
+
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = Normalised.of(batch.adjacency)
+        z = self.mlp(batch.features)
         total = self.gamma[0] * z
         for gamma in self.gamma[1:]:
-            z = adjacency @ z
+            z = a_hat @ z
             total = total + gamma * z
         return total
 

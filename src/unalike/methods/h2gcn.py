@@ -1,5 +1,7 @@
 """H2GCN: neighbours and neighbours of neighbours, each kept apart."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import torch
@@ -12,10 +14,9 @@ from unalike.graph import Graph
 from unalike.kernels.two_hop import likely_entries, most_entries
 from unalike.memory import free_memory
 from unalike.methods.layers.dropout import Dropout
-from unalike.methods.layers.message_passing import MessagePassingNetwork
+from unalike.methods.layers.entry import InputLinear
 from unalike.methods.layers.normalised import Loops, Normalised
 from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,31 +36,34 @@ class H2GCN(MessagePassing):
     loops: Loops = "kept"
     """Nodes that are their own neighbours, in one step or two: Zhu et al. have none."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return H2GCNModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
-    def __init__(self, of: H2GCN, graph: Graph) -> None:
-        super().__init__(graph, Table(graph.num_features, of.hidden))
-        norm = nn.BatchNorm1d if of.batch_norm else nn.Identity
-        sizes = [of.hidden * 2**doubled for doubled in range(of.layers + 1)]
+class H2GCNModule(nn.Module):
+    """[x_0; x_1; …] W + b with x_0 = relu(X W) and x_{l+1} = [Â x_l; Â₂ x_l]."""
+
+    def __init__(self, o: H2GCN, graph: Graph) -> None:
+        super().__init__()
+        self.first = InputLinear("features", graph, o.hidden)
+        norm = nn.BatchNorm1d if o.batch_norm else nn.Identity
+        sizes = [o.hidden * 2**doubled for doubled in range(o.layers + 1)]
         # The first layer and the last round have no batch norm.
         self.norms = nn.ModuleList(norm(width) for width in sizes[1:-1])
-        self.dropout = Dropout(of.dropout)
+        self.dropout = Dropout(o.dropout)
         self.final = nn.Linear(sum(sizes), graph.num_classes)
-        self.loops = of.loops
+        self.self_loops = o.loops
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        near = Normalised.of(batch.adjacency, loops=self.loops)
-        far = Normalised.of(far_from(batch.adjacency), loops=self.loops)
-        rounds = [torch.relu(self.enter(batch, first))]
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        one_hop = Normalised.of(batch.adjacency, loops=self.self_loops)
+        two_hop = Normalised.of(far_from(batch.adjacency), loops=self.self_loops)
+        outputs = [torch.relu(self.first(batch.features))]
         for norm in self.norms:
-            x = self.dropout(rounds[-1])
-            rounds.append(norm(torch.cat([near @ x, far @ x], 1)))
-        x = self.dropout(rounds[-1])
-        last = self.dropout(torch.cat([near @ x, far @ x], 1))
-        return self.final(torch.cat([*rounds, last], 1))
+            x = self.dropout(outputs[-1])
+            outputs.append(norm(torch.cat([one_hop @ x, two_hop @ x], 1)))
+        x = self.dropout(outputs[-1])
+        last = self.dropout(torch.cat([one_hop @ x, two_hop @ x], 1))
+        return self.final(torch.cat([*outputs, last], 1))
 
 
 def far_from(adjacency: Adjacency) -> Adjacency:

@@ -1,15 +1,16 @@
-"""LINK: logistic regression on who a node is joined to."""
+"""LINK: logistic regression on the rows of the adjacency."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
+from unalike.methods.layers.entry import InputLinear
 from unalike.methods.method import RowWise
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,19 +25,16 @@ class LINK(RowWise):
     def prepare(self, graph: Graph) -> Graph:
         return look(graph, self.directions)
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(graph.adjacency, graph.num_classes)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return LINKModule(graph)
 
 
-class _Network(Network):
-    only_tables = True
+class LINKModule(nn.Module):
+    """A W + b."""
 
-    def __init__(self, rows: Adjacency, classes: int) -> None:
-        table = Table(rows.num_columns, classes, held=rows.held)
-        super().__init__({"edges": table})
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.linear = InputLinear("adjacency", graph, graph.num_classes)
 
-    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
-        return {"edges": batch.adjacency}
-
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        return first["edges"]
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        return self.linear(batch.adjacency)

@@ -1,20 +1,20 @@
 """LINK-concat: a perceptron on adjacency row and features, end to end."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.adjacency import Adjacency
 from unalike.features import Features
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.entry import Entry
-from unalike.methods.layers.mlp import after_table, widths
+from unalike.methods.layers.entry import InputLinear, in_draw_order
+from unalike.methods.layers.mlp import MLP, widths
 from unalike.methods.method import RowWise
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,30 +40,28 @@ class LINKConcat(RowWise):
             return seen
         return replace(seen, features=binarise(seen.features))
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return LINKConcatModule(self, graph)
 
 
-class _Network(Network):
-    def __init__(self, of: LINKConcat, graph: Graph) -> None:
-        columns, features = graph.adjacency.num_columns, graph.num_features
-        inputs = columns + features
-        sizes = widths(inputs, of.hidden, graph.num_classes, of.layers)
-        table = Table(features, sizes[1], fan_in=inputs, offset=False)
-        entry = Entry(graph, table)
-        held = graph.adjacency.held
-        edges = Table(columns, sizes[1], fan_in=inputs, held=held)
-        super().__init__({"edges": edges, **entry.tables})
-        self.entry = entry
-        self.only_tables = entry.sparse
-        self.rest = after_table(sizes, of.dropout)
+class LINKConcatModule(nn.Module):
+    """MLP([A; X]), whose first layer is A W_A + X W_X + b."""
 
-    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
-        return {"edges": batch.adjacency, **self.entry.inputs(batch)}
+    def __init__(self, o: LINKConcat, graph: Graph) -> None:
+        super().__init__()
+        inputs = graph.adjacency.num_columns + graph.num_features
+        sizes = widths(inputs, o.hidden, graph.num_classes, o.layers)[1:]
+        first = {
+            source: InputLinear(
+                source, graph, sizes[0], fan_in=inputs, bias=source == "adjacency"
+            )
+            for source in in_draw_order(graph)
+        }
+        self.first_a, self.first_x = first["adjacency"], first["features"]
+        self.mlp = MLP(nn.Identity(), sizes, o.dropout)
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        joint = first["edges"] + value(self.entry(batch, first))
-        return value(self.rest(joint))
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        return self.mlp(self.first_a(batch.adjacency) + self.first_x(batch.features))
 
 
 def binarise(features: Features) -> Features:

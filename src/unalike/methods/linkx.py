@@ -1,19 +1,18 @@
-"""LINKX: embed adjacency rows and features apart, then mix them."""
+"""LINKX: embed adjacency rows and features apart, then combine them."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 from unalike.methods.directions import Directions, look
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.entry import Entry
+from unalike.methods.layers.entry import InputLinear, in_draw_order
 from unalike.methods.layers.mix import Mix
-from unalike.methods.layers.mlp import after_table, mlp, widths
+from unalike.methods.layers.mlp import MLP, widths
 from unalike.methods.method import RowWise
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,31 +41,27 @@ class LINKX(RowWise):
     def prepare(self, graph: Graph) -> Graph:
         return look(graph, self.directions)
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return LINKXModule(self, graph)
 
 
-class _Network(Network):
-    def __init__(self, of: LINKX, graph: Graph) -> None:
-        edges = widths(
-            graph.adjacency.num_columns, of.hidden, of.hidden, of.edge_layers
+class LINKXModule(nn.Module):
+    """MLP_f(relu(W [h_A; h_X] + h_A + h_X)) with h_A = MLP_A(A) and h_X = MLP_X(X)."""
+
+    def __init__(self, o: LINKX, graph: Graph) -> None:
+        super().__init__()
+        h = o.hidden
+        sizes_a, sizes_x = (
+            widths(h, h, h, layers)[1:] for layers in (o.edge_layers, o.feature_layers)
         )
-        features = widths(graph.num_features, of.hidden, of.hidden, of.feature_layers)
-        entry = Entry(graph, Table(*features[:2]))
-        table = Table(*edges[:2], held=graph.adjacency.held)
-        super().__init__({"edges": table, **entry.tables})
-        self.entry = entry
-        self.only_tables = entry.sparse
-        self.edges = after_table(edges, dropout=0.0, joined=True)
-        self.features = after_table(features, dropout=0.0, joined=True)
-        self.mix = Mix(of.hidden, of.inner_dropout, active=of.inner_activation)
-        sizes = widths(of.hidden, of.hidden, graph.num_classes, of.layers)
-        self.final = mlp(sizes, of.dropout)
+        first = {
+            source: InputLinear(source, graph, h) for source in in_draw_order(graph)
+        }
+        self.mlp_a = MLP(first["adjacency"], sizes_a, defer_last=True)
+        self.mlp_x = MLP(first["features"], sizes_x, defer_last=True)
+        self.combine = Mix(h, o.inner_dropout, active=o.inner_activation)
+        self.mlp_f = MLP.of_sizes(widths(h, h, graph.num_classes, o.layers), o.dropout)
 
-    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
-        return {"edges": batch.adjacency, **self.entry.inputs(batch)}
-
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        a = self.edges(first["edges"])
-        x = self.features(self.entry(batch, first))
-        return value(self.final(self.mix(a, x)))
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        h_a, h_x = self.mlp_a(batch.adjacency), self.mlp_x(batch.features)
+        return self.mlp_f(self.combine(h_a, h_x))  # relu(W [h_a; h_x] + h_a + h_x)

@@ -1,28 +1,29 @@
-"""Method: hyperparameters, and how to answer a task with them."""
+"""Base classes of methods: hyperparameters, and how to solve tasks with them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch import nn
 
 from unalike.batchings import BATCHINGS
 from unalike.batchings.batching import Batching
 from unalike.batchings.full import Full
 from unalike.batchings.rows import Rows
 from unalike.graph import Graph
+from unalike.methods.plain_module import Allowed, Trial, for_batches, is_foreign
 from unalike.options import one_of
 from unalike.progress import SILENT, Progress
 from unalike.task import Solution, Task
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.fit import Run, fit
 from unalike.training.joint import own_columns
-from unalike.training.network import Network
 from unalike.training.room import runs_at_once
 from unalike.training.settings import Training
 from unalike.training.world import World
@@ -41,7 +42,7 @@ else:
 class Method(ABC):
     """A way to label the nodes of a graph. Its fields are its hyperparameters."""
 
-    paper: ClassVar[str]
+    paper: ClassVar[str] = ""
     family: ClassVar[str] = "closed form"
     divides: ClassVar[bool] = False
     """Can several processes each hold some columns of the adjacency?"""
@@ -71,19 +72,31 @@ class Method(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Trained(Method):
-    """A method that trains a network by gradient descent."""
+    """A method that trains a module with AdamW.
+
+    A subclass has `build_module`; its fields are the hyperparameters.
+    """
 
     may_differ: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "dropout"})
+    row_wise: ClassVar[bool] = False
+    """Do the logits of a node depend on its own row alone in evaluation?"""
 
     training: Training = field(default_factory=Training)
     batching: Batching = field(default_factory=Full)
 
     @abstractmethod
-    def network(self, graph: Graph) -> Network:
-        """An untrained network for a prepared graph."""
+    def build_module(self, graph: Graph) -> nn.Module:
+        """An untrained module for a prepared graph.
+
+        Its `forward` takes a batch, or what `plain_module.ARGUMENTS` names.
+        """
+
+    def network(self, graph: Graph) -> nn.Module:
+        """The module of `build_module`, with a `forward` that takes a batch."""
+        return for_batches(self.build_module(graph))
 
     def prepare(self, graph: Graph) -> Graph:
-        """Work done once, before training; it has nothing to learn."""
+        """Preprocessing that is done once, before training."""
         return graph
 
     def solve_all(
@@ -109,6 +122,7 @@ class RowWise(Trained):
 
     family: ClassVar[str] = "row-wise"
     divides: ClassVar[bool] = True
+    row_wise: ClassVar[bool] = True
 
     batching: RowBatching = field(default_factory=Full)
     """What a step learns from: the whole graph, or some of its rows."""
@@ -170,21 +184,36 @@ def solve_stack(
     prepared = methods[0].prepare(tasks[0].graph)
     if methods[0].divides:
         prepared = own_columns(prepared, world)
+    with torch.random.fork_rng():
+        network = methods[0].network(prepared)
+        row_wise = methods[0].row_wise
+        size = world.least(runs_at_once(network, prepared, device, row_wise=row_wise))
+    alike = [replace(method, training=methods[0].training) for method in methods]
+    allowed = Allowed(dict.fromkeys(alike, ()))
+    if is_foreign(network):
+        half = device.type == "cuda" and methods[0].training.precision == "bf16"
+        trial = Trial(prepared, device, half, row_wise, type(methods[0]).__name__)
+        builders = {one: one.network for one in alike}
+        allowed = trial.allowed(builders, min(size, len(tasks)))
+    del network
+    for note in allowed.notes:
+        say_once(note, progress)
     runs = [
         Run(
             method.network,
             replace(task, graph=replace(prepared, labels=task.graph.labels)),
             method.training,
             method.batching,
+            row_wise=row_wise,
+            capturable=allowed.capturable,
         )
         for method, task in zip(methods, tasks, strict=True)
     ]
-    with torch.random.fork_rng():
-        network = methods[0].network(prepared)
-        size = world.least(runs_at_once(network, prepared, device))
+    size = size if allowed.stackable else 1
+    constants = [allowed.constants[one] for one in alike]
     solutions: dict[int, Solution] = {}
     kept: list[Checkpoint] = []
-    for members in stacks(runs, size):
+    for members in stacks(runs, size, constants):
         if checkpoint is not None:
             kept.append(checkpoint.part(members[0]))
         found = fit(
@@ -199,12 +228,29 @@ def solve_stack(
     return [solutions[run] for run in range(len(runs))]
 
 
-def stacks(runs: Sequence[Run], size: int) -> Iterator[list[int]]:
-    """Runs that train at once; they share a split where that decides on batches."""
-    together: dict[bytes, list[int]] = defaultdict(list)
-    for number, run in enumerate(runs):
+SAID: set[str] = set()
+"""Notes that a user of this process has seen."""
+
+
+def say_once(note: str, progress: Progress) -> None:
+    """Tell a note through the progress channel, the first time only."""
+    if note not in SAID:
+        SAID.add(note)
+        progress.stage(note, None, "")
+
+
+def stacks(
+    runs: Sequence[Run], size: int, constants: Sequence[Hashable]
+) -> Iterator[list[int]]:
+    """Runs that train in one stack: modules with equal constants, at most `size`.
+
+    They share a split where the sampler looks at the train nodes.
+    """
+    together: dict[Hashable, list[int]] = defaultdict(list)
+    for number, (run, constant) in enumerate(zip(runs, constants, strict=True)):
         split = run.task.train.numpy().tobytes()
-        together[split if run.batching.looks_at_train else b""].append(number)
+        key = split if run.batching.looks_at_train else b""
+        together[key, constant].append(number)
     for members in together.values():
         for begin in range(0, len(members), size):
             yield members[begin : begin + size]

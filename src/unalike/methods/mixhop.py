@@ -1,5 +1,7 @@
 """MixHop: layers that look at several distances side by side."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -7,13 +9,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.bridge import BridgedLinear
-from unalike.methods.layers.message_passing import MessagePassingNetwork, flow_blocks
+from unalike.methods.layers.bridge import NormActDropLinear
+from unalike.methods.layers.entry import InputLinear
 from unalike.methods.layers.mlp import widths
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,28 +31,29 @@ class MixHop(MessagePassing):
     hops: int = 2
     """The largest distance."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return MixHopModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
-    def __init__(self, of: MixHop, graph: Graph) -> None:
-        blocks = of.hops + 1
+class MixHopModule(nn.Module):
+    """[Â⁰ x W₀ + b₀; Â¹ x W₁ + b₁; …], layer by layer; a linear layer at the end."""
+
+    def __init__(self, o: MixHop, graph: Graph) -> None:
+        super().__init__()
+        self.hops = range(o.hops + 1)
         sizes = [
-            blocks * width
-            for width in widths(0, of.hidden, graph.num_classes, of.layers)[1:]
+            len(self.hops) * width
+            for width in widths(0, o.hidden, graph.num_classes, o.layers)[1:]
         ]
-        super().__init__(graph, Table(graph.num_features, sizes[0]))
-        self.hops = range(of.hops + 1)
-        self.further = nn.ModuleList(
-            BridgedLinear(before, after, of.dropout, relu="after")
-            for before, after in pairwise(sizes)
+        self.first = InputLinear("features", graph, sizes[0], defer=True)
+        self.blocks = nn.ModuleList(
+            NormActDropLinear(*ends, o.dropout) for ends in pairwise(sizes)
         )
         self.final = nn.Linear(sizes[-1], graph.num_classes)
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        adjacency = Normalised.of(batch.adjacency)
-        x = self.enter_flown(batch, first, adjacency, self.hops)
-        for layer in self.further:
-            x = flow_blocks(adjacency, value(layer(x)), self.hops)
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = Normalised.of(batch.adjacency)
+        x = a_hat.powers(self.hops, self.first(batch.features))
+        for block in self.blocks:
+            x = a_hat.powers(self.hops, block(x))
         return self.final(x)

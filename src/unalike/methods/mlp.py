@@ -1,18 +1,18 @@
 """MLP: a perceptron on the features; the edges play no part."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
-from unalike.methods.layers.affine import value
-from unalike.methods.layers.entry import Entry
-from unalike.methods.layers.mlp import after_table, widths
+from unalike.methods.layers import mlp as layers
+from unalike.methods.layers.entry import InputLinear
 from unalike.methods.method import RowWise
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,21 +34,19 @@ class MLP(RowWise):
         shape = graph.adjacency.shape
         return replace(graph, adjacency=Adjacency.from_edges(none, none, shape=shape))
 
-    def network(self, graph: Graph) -> Network:
-        sizes = widths(graph.num_features, self.hidden, graph.num_classes, self.layers)
-        return _Network(graph, sizes, self.dropout)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return MLPModule(self, graph)
 
 
-class _Network(Network):
-    def __init__(self, graph: Graph, sizes: list[int], dropout: float) -> None:
-        entry = Entry(graph, Table(sizes[0], sizes[1]))
-        super().__init__(entry.tables)
-        self.entry = entry
-        self.only_tables = entry.sparse
-        self.rest = after_table(sizes, dropout)
+class MLPModule(nn.Module):
+    """MLP(X)."""
 
-    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
-        return self.entry.inputs(batch)
+    def __init__(self, o: MLP, graph: Graph) -> None:
+        super().__init__()
+        features, classes = graph.num_features, graph.num_classes
+        sizes = layers.widths(features, o.hidden, classes, o.layers)[1:]
+        first = InputLinear("features", graph, sizes[0])
+        self.mlp = layers.MLP(first, sizes, o.dropout)
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        return value(self.rest(self.entry(batch, first)))
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        return self.mlp(batch.features)

@@ -1,5 +1,7 @@
 """SGC: logistic regression on features that were propagated a few times."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import torch
@@ -7,10 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.graph import Graph
-from unalike.methods.layers.message_passing import MessagePassingNetwork
+from unalike.methods.layers.entry import InputLinear
 from unalike.methods.layers.normalised import Normalised
 from unalike.methods.method import MessagePassing
-from unalike.training.network import First, Network, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,21 +25,22 @@ class SGC(MessagePassing):
     propagate_bias: bool = True
     """Propagate b too, as the paper's program does; Wu et al. add it afterwards."""
 
-    def network(self, graph: Graph) -> Network:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return SGCModule(self, graph)
 
 
-class _Network(MessagePassingNetwork):
-    late: nn.Parameter | None
+class SGCModule(nn.Module):
+    """Â^hops (X W + b), or Â^hops (X W) + b."""
 
-    def __init__(self, of: SGC, graph: Graph) -> None:
-        features, classes = graph.num_features, graph.num_classes
-        super().__init__(graph, Table(features, classes, offset=of.propagate_bias))
-        late = None if of.propagate_bias else nn.Parameter(torch.zeros(classes))
-        self.register_parameter("late", late)
-        self.hops = of.hops
+    def __init__(self, o: SGC, graph: Graph) -> None:
+        super().__init__()
+        classes = graph.num_classes
+        self.linear = InputLinear("features", graph, classes, bias=o.propagate_bias)
+        late = None if o.propagate_bias else nn.Parameter(torch.zeros(classes))
+        self.register_parameter("bias", late)
+        self.hops = o.hops
 
-    def forward(self, batch: Graph, first: First) -> Float[Tensor, "nodes classes"]:
-        adjacency = Normalised.of(batch.adjacency)
-        flown = adjacency.power(self.hops, self.enter(batch, first))
-        return flown if self.late is None else flown + self.late
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = Normalised.of(batch.adjacency)
+        x = a_hat.power(self.hops, self.linear(batch.features))
+        return x if self.bias is None else x + self.bias

@@ -8,11 +8,16 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
-from unalike.training.network import First, Network
+from unalike.training.sparse_linear import (
+    Products,
+    forward_with,
+    sparse_layers,
+    sparse_products,
+)
 
 AT_ONCE = 1 << 12
 """Inputs that are taken away in one pass, each from a copy of the node."""
@@ -37,19 +42,19 @@ class Part:
 class Case:
     """A prepared row, and the two classes whose log-odds are in question."""
 
-    network: Network
+    network: nn.Module
     row: Graph
     classes: tuple[int, int]
     temperature: float = 1.0
 
     @cached_property
-    def first(self) -> First:
-        """What the first layer makes of the row."""
-        return self.network.products(self.row)
+    def first(self) -> Products:
+        """The outputs of the `SparseLinear` layers for the row."""
+        return sparse_products(self.network, self.row)
 
-    def odds(self, rows: Graph, first: First) -> Float[Tensor, " rows"]:
+    def odds(self, rows: Graph, first: Products) -> Float[Tensor, " rows"]:
         """The log-odds of the first class against the second."""
-        scores = self.network(rows, first).double()
+        scores = forward_with(self.network, rows, first).double()
         odds = scores[:, self.classes[0]] - scores[:, self.classes[1]]
         return odds / self.temperature
 
@@ -58,7 +63,7 @@ class Case:
         return float(self.odds(self.row, self.first)[0])
 
     def parts(self) -> Iterator[Part]:
-        """The inputs of each table, and the dense features."""
+        """The inputs of each `SparseLinear` layer, and the dense features."""
         leaves = {name: x.detach().requires_grad_() for name, x in self.first.items()}
         dense = self.row.features
         if isinstance(dense, Adjacency):
@@ -68,27 +73,26 @@ class Case:
             odds = self.odds(replace(self.row, features=dense), leaves)
         wanted = [*leaves.values(), *([] if isinstance(dense, Adjacency) else [dense])]
         slopes = torch.autograd.grad(odds.sum(), wanted, materialize_grads=True)
-        inputs = self.network.inputs(self.row)
-        for (name, matrix), slope in zip(inputs.items(), slopes, strict=False):
-            yield self._of_table(name, matrix, slope[0])
+        for name, slope in zip(leaves, slopes, strict=False):
+            yield self._of_table(name, slope[0])
         if not isinstance(dense, Adjacency):
             yield self._of_dense(dense.detach()[0], slopes[-1][0])
 
-    def _of_table(
-        self, name: str, matrix: Adjacency, slope: Float[Tensor, " width"]
-    ) -> Part:
+    def _of_table(self, name: str, slope: Float[Tensor, " width"]) -> Part:
+        layer = sparse_layers(self.network)[name]
+        matrix = getattr(self.row, layer.source)
         columns, values = matrix.columns.long(), matrix.values
         if values is None:
             values = slope.new_ones(len(columns))
-        vectors = values[:, None] * self.network.tables[name][columns]
+        vectors = values[:, None] * layer.weight[columns]
 
-        def without(some: slice) -> tuple[Graph, First]:
+        def without(some: slice) -> tuple[Graph, Products]:
             left = self.first[name] - vectors[some]
             rows = self._copies(len(left))
             return rows, {**self._repeated(len(left)), name: left}
 
         shares = vectors.double() @ slope.double()
-        edges = matrix is self.row.adjacency
+        edges = layer.source == "adjacency"
         return Part(edges, columns, values, shares, self._changes(columns, without))
 
     def _of_dense(
@@ -97,7 +101,7 @@ class Case:
         columns = features.nonzero()[:, 0]
         values = features[columns]
 
-        def without(some: slice) -> tuple[Graph, First]:
+        def without(some: slice) -> tuple[Graph, Products]:
             chosen = columns[some]
             left = features.repeat(len(chosen), 1)
             left[torch.arange(len(chosen)), chosen] = 0
@@ -111,7 +115,7 @@ class Case:
     def _changes(
         self,
         columns: Int[Tensor, " inputs"],
-        without: Callable[[slice], tuple[Graph, First]],
+        without: Callable[[slice], tuple[Graph, Products]],
     ) -> Numbers:
         found = torch.zeros(len(columns), dtype=torch.float64)
         for begin in range(0, len(columns), AT_ONCE):
@@ -119,7 +123,7 @@ class Case:
             found[some] = self.log_odds - self.odds(*without(some)).cpu()
         return found
 
-    def _repeated(self, count: int) -> First:
+    def _repeated(self, count: int) -> Products:
         return {name: x.expand(count, -1) for name, x in self.first.items()}
 
     def _copies(self, count: int) -> Graph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from unalike.draft import UNWRITABLE
-from unalike.errors import UserError, lookup
+from unalike.errors import UserError
 from unalike.importing.encoding import Encoder
 from unalike.methods import METHODS, name_of
 from unalike.methods.method import Trained
@@ -24,9 +24,12 @@ from unalike.models.header import read_header
 from unalike.models.model import Model
 from unalike.models.names import NAMES, names_of, tensors_of
 from unalike.options import options_of, with_options
+from unalike.training.old_names import with_new_names
 from unalike.version import __version__
 
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, FORMAT)
+"""Format 2 has other names of weights."""
 ABOUT, DIGEST, WEIGHTS = "unalike", "sha256", "weights/"
 BROKEN = (
     SafetensorError,
@@ -72,7 +75,7 @@ def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Model
         raise UserError(f"{path} holds tensors, but is no model of unalike.")
     try:
         about = json.loads(metadata[ABOUT])
-        if about["format"] != FORMAT:
+        if about["format"] not in READABLE:
             raise UserError(
                 f"{path} has the format {about['format']}, written by unalike "
                 f"{about['unalike']}; unalike {__version__} reads {FORMAT}."
@@ -118,7 +121,12 @@ def _about(model: Model) -> dict[str, Any]:
 
 
 def _restored(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
-    usual = lookup(METHODS, about["method"], "method")()
+    if about["method"] not in METHODS:
+        raise UserError(
+            f"It is a model of the method '{about['method']}', which is not "
+            "registered; unalike.method(name, module) registers it."
+        )
+    usual = METHODS[about["method"]]()
     method = with_options(usual, about["options"], about["method"])
     if not isinstance(method, Trained):
         raise ValueError(f"{about['method']} has no weights")
@@ -138,6 +146,8 @@ def _restored(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
         names=names_of({name: tensors[name] for name in NAMES if name in tensors}),
         temperature=float(about.get("temperature", 1)),
     )
+    if about["format"] < FORMAT:
+        model = replace(model, weights=with_new_names(model.untrained(), weights))
     model.check()
     return model
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.adjacency import Adjacency
 from unalike.errors import UserError
@@ -25,8 +25,8 @@ from unalike.models.facts import Facts
 from unalike.models.new_features import AnyFeatures, fitting
 from unalike.models.new_rows import Given, NewRows, gather_rows
 from unalike.models.prediction import Prediction
-from unalike.training.network import Network
 from unalike.training.scoring import some_rows
+from unalike.training.sparse_linear import sparse_layers
 
 Numbers = Float[Tensor, "nodes classes"]
 
@@ -47,13 +47,17 @@ class Model:
     """What scores are divided by before they become probabilities."""
 
     @cached_property
-    def network(self) -> Network:
-        """The network with its weights, ready to score."""
-        shell = self._shell
-        with torch.device("meta"):
-            network = self.method.network(shell)
+    def network(self) -> nn.Module:
+        """The module with its weights, in evaluation mode."""
+        network = self.untrained()
         network.load_state_dict(self.weights, assign=True)
         return network.to(self.device).eval().requires_grad_(False)
+
+    def untrained(self) -> nn.Module:
+        """The module before its weights are loaded, on the meta device."""
+        shell = self._shell
+        with torch.device("meta"):
+            return self.method.network(shell)
 
     @cached_property
     def _shell(self) -> Graph:
@@ -89,10 +93,10 @@ class Model:
 
     @cached_property
     def reads_edges(self) -> bool:
-        """Does the method look at edges at all?"""
-        matrices = self.network.inputs(self._shell).values()
-        own = any(matrix is self._shell.adjacency for matrix in matrices)
-        return own or not self.network.row_wise
+        """Does the method read edges at all?"""
+        layers = sparse_layers(self.network).values()
+        own = any(layer.source == "adjacency" for layer in layers)
+        return own or not self.method.row_wise
 
     def to(self, device: torch.device | str) -> Model:
         """The same model on another device."""
@@ -152,14 +156,15 @@ class Model:
                 f"this graph has {graph.num_features}."
             )
         prepared = self.method.prepare(graph)
-        if not self.network.row_wise:
+        if not self.method.row_wise:
             return self.score_rows(prepared)
         if prepared.adjacency.width != self.width:
             raise UserError(
                 f"The model was trained on rows of {self.width:,} columns; "
                 f"those of this graph have {prepared.adjacency.width:,}."
             )
-        size = sum(table.shape[1] for table in self.network.tables.values())
+        layers = sparse_layers(self.network).values()
+        size = sum(layer.out_features for layer in layers)
         ids = torch.arange(prepared.num_nodes)
         pieces = some_rows(prepared, ids, size, self.device)
         none = torch.zeros(0, self.facts.num_classes)
@@ -168,7 +173,8 @@ class Model:
     @torch.no_grad()
     def score_rows(self, prepared: Graph) -> Numbers:
         """Scores of rows that the method has prepared."""
-        return self.network.score(prepared.to(self.device)).float().cpu()
+        logits: Tensor = self.network(prepared.to(self.device))
+        return logits.float().cpu()
 
     def check(self) -> None:
         """Refuse weights, names or columns that do not belong together."""
@@ -187,7 +193,7 @@ class Model:
 
     def check_row_wise(self, wish: str = "score new nodes") -> None:
         """Refuse a wish where a node's scores depend on more than its own row."""
-        if self.network.row_wise:
+        if self.method.row_wise:
             return
         able = [name for name, kind in METHODS.items() if issubclass(kind, RowWise)]
         raise UserError(

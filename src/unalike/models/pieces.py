@@ -63,7 +63,7 @@ def known_pieces(
     names = model.known_names
     places = places_of(names, wanted)
     progress.stage("Scoring", len(places), "nodes")
-    row_wise = model.network.row_wise
+    row_wise = model.method.row_wise
     prepared = model.method.prepare(graph) if row_wise else graph
     scores = None if row_wise else model.scores(graph)
     for part in places.split(ROWS_AT_ONCE):

@@ -149,7 +149,7 @@ class BatchEpochs:
         return scores[:, ids.to(place)]
 
     def _pieces(self, ids: Ids, chance: torch.Generator) -> Iterator[Graph]:
-        if self.state.stack.template.row_wise:
+        if self.state.stack.row_wise:
             yield from rows_of(self.state, self.graph, ids)
             return
         for piece in self.batching.cover(self.graph, chance):

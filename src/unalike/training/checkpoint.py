@@ -10,16 +10,21 @@ import shutil
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import EllipsisType
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from unalike.errors import UserError
+from unalike.training.old_names import old_columns, old_name
 from unalike.training.stack import Shares
-from unalike.training.state import State
+from unalike.training.state import BEST_BUFFER, BUFFER, REST, State
 from unalike.training.world import World
 
 KEY, WHOLE = "runs.json", ".metadata"
+FORMAT, FORMAT_FILE = 2, "format"
+"""A checkpoint without this file has the parameter names of before."""
 RANDOM, CUDA_RANDOM = "random", "cuda random"
 
 
@@ -68,6 +73,7 @@ class Checkpoint:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             (folder / KEY).write_text(self.key, "utf-8")
+            (folder / FORMAT_FILE).write_text(str(FORMAT), "utf-8")
         except OSError as error:
             raise UserError(
                 f"{self.path} cannot be written ({error.strerror})."
@@ -83,7 +89,14 @@ class Checkpoint:
         from unalike.training.saving import load
 
         found = entries(state)
-        load(found, shares(state), folder)
+        if (folder / FORMAT_FILE).exists():
+            load(found, shares(state), folder)
+        else:
+            before = old_entries(state, found)
+            renamed = {before[name].name: one for name, one in shares(state).items()}
+            load({old.name: old.tensor for old in before.values()}, renamed, folder)
+            for name, old in before.items():
+                found[name].copy_(old.tensor[..., old.columns])
         torch.set_rng_state(found[RANDOM])
         if state.best.is_cuda:
             torch.cuda.set_rng_state(found[CUDA_RANDOM], state.best.device)
@@ -108,6 +121,34 @@ def entries(state: State) -> dict[str, Tensor]:
     if state.best.is_cuda:
         tensors[CUDA_RANDOM] = torch.cuda.get_rng_state(state.best.device)
     return tensors
+
+
+class OldEntry(NamedTuple):
+    """A tensor of a checkpoint of before, and which of its columns are used now."""
+
+    name: str
+    tensor: Tensor
+    columns: Tensor | EllipsisType = ...
+
+
+def old_entries(state: State, found: dict[str, Tensor]) -> dict[str, OldEntry]:
+    """What the tensors of a checkpoint were before, by their names of today."""
+    stack, before = state.stack, {}
+    columns = old_columns(stack.template, stack.shapes)
+    for name, tensor in found.items():
+        first, _, last = name.partition("/")
+        if first in stack.tables:
+            old = old_name(stack.template, f"{first}.weight").removeprefix("tables.")
+            before[name] = OldEntry(f"{old}/{last}", tensor)
+        elif first == REST:
+            where = columns.to(tensor.device)
+            before[name] = OldEntry(name, torch.empty_like(tensor), where)
+        elif first in (BUFFER, BEST_BUFFER):
+            old = old_name(stack.template, last)
+            before[name] = OldEntry(f"{first}/{old}", tensor)
+        else:
+            before[name] = OldEntry(name, tensor)
+    return before
 
 
 def shares(state: State) -> Shares:

@@ -52,7 +52,7 @@ def slopes_of(
     for name, wanted in products.items():
         if name in stack.spans:
             slope[:, stack.spans[name]] += total(wanted)
-    inputs = stack.template.inputs(batch)
+    inputs = stack.inputs(batch)
     return Slopes(loss.detach(), weight.sum(-1), slope, inputs, products)
 
 

@@ -34,6 +34,8 @@ class Epochs:
     metric: Metric
     graph: Graph
     """All nodes, to be scored in the end."""
+    capturable: bool = True
+    """Can an epoch be captured as a CUDA graph?"""
     first: Stacked = field(init=False)
     record: torch.cuda.CUDAGraph | None = None
     done: int = 0
@@ -47,7 +49,7 @@ class Epochs:
         """One more epoch."""
         if self.record is not None:
             self.record.replay()
-        elif self.plan.learn_weight.is_cuda and self.state.stack.world.size == 1:
+        elif self.capturable and self._is_alone_on_card:
             self._advance_on_card()
         else:
             self._epoch()
@@ -58,10 +60,14 @@ class Epochs:
         """Score every node with the best weights of each run."""
         state, graph = self.state, self.graph
         everything = torch.arange(graph.num_nodes)
-        alone = state.stack.template.row_wise
+        alone = state.stack.row_wise
         batches = rows_of(state, graph, everything) if alone else [self.plan.rows]
         scores = torch.empty(state.stack.num_runs, graph.num_nodes, graph.num_classes)
         return score(state, batches, scores, best=True)
+
+    @property
+    def _is_alone_on_card(self) -> bool:
+        return self.plan.learn_weight.is_cuda and self.state.stack.world.size == 1
 
     def _advance_on_card(self) -> None:
         side = torch.cuda.Stream()

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import torch
+from torch import nn
 
 from unalike.batchings.batching import Batching
 from unalike.batchings.full import Full
@@ -20,11 +21,11 @@ from unalike.training.batches import BatchEpochs
 from unalike.training.carry import reside, size_of
 from unalike.training.checkpoint import Checkpoint, Saver
 from unalike.training.epoch import Epochs
-from unalike.training.network import Network
 from unalike.training.plan import Plan, show_labels
 from unalike.training.roles import Roles
 from unalike.training.settings import Training
-from unalike.training.stack import Share, Stack
+from unalike.training.sparse_linear import sparse_layers
+from unalike.training.stack import Share, Stack, reads_only_products
 from unalike.training.state import State
 from unalike.training.tables import TABLES
 from unalike.training.world import World
@@ -35,12 +36,16 @@ GLANCE_SECONDS = 0.2
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One member of a stack: a network to make, a task to solve, rates to use."""
+    """One run of a stack: how to build its module, its task, its hyperparameters."""
 
-    make: Callable[[Graph], Network]
+    make: Callable[[Graph], nn.Module]
     task: Task
     training: Training
     batching: Batching = field(default_factory=Full)
+    row_wise: bool = False
+    """Do the logits of a node depend on its own row alone in evaluation?"""
+    capturable: bool = True
+    """Can an epoch be captured as a CUDA graph?"""
 
 
 def fit(
@@ -138,41 +143,43 @@ def begin(
     device = state.best.device
     if isinstance(batching, Full):
         tasks = [run.task for run in runs]
-        plan = Plan.of(state.stack.template, tasks, graph).to(device)
-        return Epochs(state, plan, task.metric, graph)
+        plan = Plan.of(state.stack, tasks, graph).to(device)
+        capture = runs[0].capturable
+        return Epochs(state, plan, task.metric, graph, capturable=capture)
     there = reside(graph, device) if batching.cuts_anywhere else None
     if device.type == "cuda":
         where = "batches stream to the card" if there is None else "all on the card"
         progress.stage(f"{size_of(graph) / 2**30:.1f} GiB graph: {where}", None, "")
     source = graph if there is None else there
     # Processes that divide columns work on the same batch, each on its own of them.
-    divides = state.stack.template.row_wise
+    divides = state.stack.row_wise
     world = World() if divides else state.stack.world
     roles = Roles.of([run.task for run in runs], graph, device)
     return BatchEpochs(state, source, task, roles, batching, device, world)
 
 
 def start(runs: Sequence[Run], graph: Graph, device: torch.device) -> State:
-    """Make the networks, each from its own seed, and the state around them."""
+    """Build the modules, each from its own seed, and the state around them."""
 
-    def make(run: Run) -> Network:
+    def make(run: Run) -> nn.Module:
         torch.manual_seed(run.task.seed)
         return run.make(graph)
 
     half = device.type == "cuda" and runs[0].training.precision == "bf16"
     networks = [make(run) for run in runs]
-    rows = graph.adjacency
-    matrices = networks[0].inputs(graph).items()
+    rows, row_wise = graph.adjacency, runs[0].row_wise
     stack = Stack.build(
         networks,
         device=device,
         half=half,
+        row_wise=row_wise,
+        only_products=row_wise and reads_only_products(networks[0], graph),
         mover=TABLES[runs[0].batching.mover],
         world=World.here(),
         divided={
             name: Share(rows.held, rows.num_columns)
-            for name, matrix in matrices
-            if matrix is rows
+            for name, layer in sparse_layers(networks[0]).items()
+            if layer.source == "adjacency"
         },
     )
     torch.manual_seed(runs[0].task.seed)

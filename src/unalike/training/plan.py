@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.adjacency import Ids
 from unalike.graph import Graph
 from unalike.metrics import Labels
 from unalike.task import Task
-from unalike.training.network import Network
+from unalike.training.stack import Stack
 
 WORTH = 1.5
 """Times as many rows as a run is graded on, from which each run picks its own."""
@@ -64,17 +64,17 @@ class Plan:
     @classmethod
     def of(
         cls,
-        network: Network,
+        stack: Stack,
         tasks: Sequence[Task],
         graph: Graph,
         *,
         every_row: bool = False,
     ) -> Plan:
-        """The rows that a network needs for these tasks, or all to be scored."""
-        if network.row_wise:
-            mixes = network.mixes_rows
+        """The rows that a stack needs for these tasks, or all to be scored."""
+        if stack.row_wise:
+            mixes = uses_batch_statistics(stack.template)
             plan = cls.of_rows(tasks, graph, mixes=mixes, every_row=every_row)
-            return plan.sparing() if network.only_tables and not every_row else plan
+            return plan.sparing() if stack.only_products and not every_row else plan
         return cls.of_whole(tasks, graph)
 
     @classmethod
@@ -133,6 +133,11 @@ class Plan:
             grade_weight=self.grade_weight.to(device),
             own=None if self.own is None else self.own.to(device),
         )
+
+
+def uses_batch_statistics(module: nn.Module) -> bool:
+    """Do the logits of a row depend on the other rows of its batch in training?"""
+    return any(isinstance(part, nn.BatchNorm1d) for part in module.modules())
 
 
 def show_labels(tasks: Sequence[Task]) -> Graph:

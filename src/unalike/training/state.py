@@ -15,6 +15,8 @@ from unalike.training.settings import Training
 from unalike.training.stack import Stack
 
 KEPT = torch.contiguous_format
+REST, BUFFER, BEST_BUFFER = "rest of the network", "buffer", "best buffer"
+"""First parts of the names of tensors in a checkpoint."""
 NOTES = ("losses", "grades", "best", "best_epoch", "improved", "clock", "steps")
 
 
@@ -94,10 +96,10 @@ class State:
         self.improved.zero_()
 
     def learned(self, run: int) -> dict[str, Tensor]:
-        """The best weights of a run, named as its network names them."""
+        """The best weights of a run, named as in the state dict of its module."""
         stack = self.stack
         tables = {
-            f"tables.{name}": stack.whole_table(name, run) for name in stack.tables
+            f"{name}.weight": stack.whole_table(name, run) for name in stack.tables
         }
         buffers = {name: b[run] for name, b in self.best_buffers.items()}
         found = {**tables, **stack.parameters(stack.rest.best[0, run]), **buffers}
@@ -119,7 +121,7 @@ class State:
         best.copy_(torch.where(runs, now, best))
 
     def _all_weights(self) -> dict[str, Held]:
-        return {**self.stack.tables, "rest of the network": self.stack.rest}
+        return {**self.stack.tables, REST: self.stack.rest}
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor of the state by name, to be saved or filled in place."""
@@ -129,7 +131,7 @@ class State:
             for part, tensor in vars(all_parts).items()
             if tensor is not None
         }
-        buffers = {f"buffer/{name}": b for name, b in self.stack.buffers.items()}
-        kept = {f"best buffer/{name}": b for name, b in self.best_buffers.items()}
+        buffers = {f"{BUFFER}/{name}": b for name, b in self.stack.buffers.items()}
+        kept = {f"{BEST_BUFFER}/{name}": b for name, b in self.best_buffers.items()}
         notes = {name: getattr(self, name) for name in NOTES}
         return {**weights, **buffers, **kept, **notes}

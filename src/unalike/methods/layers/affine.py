@@ -1,8 +1,8 @@
-"""Affine: products and sums that are not yet taken, because others may join them."""
+"""Linear layers whose product is deferred, so that a later step can fold into it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import torch
@@ -16,16 +16,28 @@ Weight: TypeAlias = Float[Tensor, "inputs hidden"]
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """Rows times a weight, plus an offset, where there are such."""
+    """x W + b that is not multiplied yet; weight and bias may be absent."""
 
     rows: Float[Tensor, "nodes inputs"]
     weight: Weight | None = None
     offset: Float[Tensor, " hidden"] | None = None
+    constant: Float[Tensor, "nodes inputs"] | None = None
+    """The stored features that `rows` are equal to, where they do not change."""
 
     @classmethod
     def of(cls, hidden: Hidden) -> Affine:
-        """Numbers as they are, with nothing left to do."""
+        """A tensor as it is, or what is deferred already."""
         return hidden if isinstance(hidden, Affine) else cls(hidden)
+
+    def chunk(self, count: int) -> list[Affine]:
+        """Equal blocks of the output columns."""
+        assert self.weight is not None
+        weights = self.weight.chunk(count, 1)
+        biases = [None] * count if self.offset is None else self.offset.chunk(count)
+        return [
+            replace(self, weight=weight, offset=bias)
+            for weight, bias in zip(weights, biases, strict=True)
+        ]
 
     @property
     def factors(self) -> tuple[Tensor, ...]:
@@ -33,7 +45,7 @@ class Affine:
         return (self.rows,) if self.weight is None else (self.rows, self.weight)
 
     def product(self) -> Affine:
-        """The same with its product taken; the offset is still to be added."""
+        """The same with the product computed; the bias is still to be added."""
         return Affine(times(self.rows, self.weight), None, self.offset)
 
     def value(self) -> Float[Tensor, "nodes hidden"]:
@@ -41,7 +53,7 @@ class Affine:
         return found if self.offset is None else found + self.offset.to(found.dtype)
 
     def times(self, further: Float[Tensor, "hidden wider"]) -> Affine:
-        """The product with a further matrix, taken between the small ones."""
+        """The product with a further matrix, computed between the two weights."""
         weight = further if self.weight is None else self.weight @ further
         return Affine(
             self.rows, weight, None if self.offset is None else self.offset @ further
@@ -52,7 +64,7 @@ Hidden: TypeAlias = Affine | Float[Tensor, "nodes hidden"]
 
 
 def value(hidden: Hidden) -> Float[Tensor, "nodes hidden"]:
-    """The numbers, whether or not their product was taken."""
+    """The tensor, computed now if it was deferred."""
     return Affine.of(hidden).value()
 
 

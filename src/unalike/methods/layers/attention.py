@@ -28,9 +28,9 @@ def head_widths(
 
 
 class Attentions(nn.Module):
-    """Sums of x W weighed by neighbours, plus b; the first product x W is an entry's.
+    """Attention layers; the linear map x W of the first one is an input layer.
 
-    The heads of a layer lie side by side; those of the last may be averaged.
+    The heads of a layer are concatenated; those of the last may be averaged.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Attentions(nn.Module):
         *hidden, last = sizes[1:]
         self.heads, self.averaged = heads, averaged
         self.weights = nn.ParameterList(glorot(*ends) for ends in pairwise(sizes[1:]))
-        self.sources = nn.ParameterList(_vector(heads, width) for width in sizes[1:])
-        self.targets = nn.ParameterList(_vector(heads, width) for width in sizes[1:])
+        self.att_src = nn.ParameterList(_vector(heads, width) for width in sizes[1:])
+        self.att_dst = nn.ParameterList(_vector(heads, width) for width in sizes[1:])
         self.norms = nn.ModuleList(
             batch_norm_or_shift(width, normed=normed) for width in hidden
         )
-        self.last = Shift(last // heads if averaged else last)
+        self.bias = Shift(last // heads if averaged else last)
         self.dropout = Dropout(dropout)
 
     def forward(
@@ -67,14 +67,14 @@ class Attentions(nn.Module):
             x = self.dropout(outputs[-1]) @ weight
         attended = self.attend(-1, adjacency, x)
         last = attended.mean(1) if self.averaged else attended.flatten(1)
-        return [*outputs, self.last(last)]
+        return [*outputs, self.bias(last)]
 
     def attend(
         self, layer: int, adjacency: Adjacency, x: Float[Tensor, "nodes columns"]
     ) -> Float[Tensor, "nodes heads width"]:
-        """What a layer gathers from x W, for each of its heads."""
+        """The attention-weighted sum of x W over neighbours, for each head."""
         vectors = torch.cat(
-            [by_head(part[layer], self.heads) for part in (self.sources, self.targets)],
+            [by_head(part[layer], self.heads) for part in (self.att_src, self.att_dst)],
             1,
         )
         scores = (x @ vectors.to(x.dtype)).chunk(2, 1)

@@ -1,44 +1,104 @@
-"""Entry: the first linear map of the features, dense or sparse."""
+"""First linear layer of a method: of the adjacency or of dense or sparse features."""
 
 from __future__ import annotations
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from unalike.adjacency import Adjacency
 from unalike.graph import Graph
 from unalike.methods.layers.affine import Affine, Hidden
 from unalike.methods.layers.dropout import Dropout
-from unalike.training.network import First, Table
+from unalike.training.network import Init, linear_parameters
+from unalike.training.sparse_linear import Source, SparseLinear
 
-NAME = "features"
 
-
-class Entry(nn.Module):
-    """A table of the network for sparse features, its own weight for dense ones.
-
-    Only dense features can be dropped: the loop takes the product of sparse ones.
-    """
-
-    offset: nn.Parameter | None
+class DenseLinear(nn.Module):
+    """x W + b with a weight of shape [in, out], drawn as that of a `SparseLinear`."""
 
     def __init__(
-        self, graph: Graph, table: Table, dropout: float | None = None
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        bias: bool = True,
+        init: Init = "linear",
+        fan_in: int | None = None,
+        dropout: float | None = None,
+        defer: bool = False,
     ) -> None:
         super().__init__()
-        self.sparse = isinstance(graph.features, Adjacency)
-        if not self.sparse:
-            self.weight, offset = table.draw()
-            self.register_parameter("offset", offset)
-            self.drop = nn.Identity() if dropout is None else Dropout(dropout)
-        self.tables = {NAME: table} if self.sparse else {}
+        self.weight, offset = linear_parameters(
+            in_features, out_features, bias=bias, init=init, fan_in=fan_in
+        )
+        self.register_parameter("bias", offset)
+        self.dropout = None if dropout is None else Dropout(dropout)
+        self.deferred = defer
 
-    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
-        """The sparse features, for the table of the network."""
-        features = batch.features
-        return {NAME: features} if isinstance(features, Adjacency) else {}
+    def forward(self, x: Float[Tensor, "nodes inputs"]) -> Hidden:
+        linear = self.defer(x)
+        return linear if self.deferred else linear.value()
 
-    def forward(self, batch: Graph, first: First) -> Hidden:
-        if self.sparse:
-            return first[NAME]
-        rows = self.drop(batch.features.to_dense().to(self.weight.dtype))
-        return Affine(rows, self.weight, self.offset)
+    def defer(self, x: Float[Tensor, "nodes inputs"]) -> Affine:
+        """The layer's factors without their product."""
+        rows = x.to_dense().to(self.weight.dtype)
+        if self.dropout is None:
+            return Affine(rows, self.weight, self.bias, constant=x)
+        return Affine(self.dropout(rows), self.weight, self.bias)
+
+
+class DeferredSparseLinear(SparseLinear):
+    """A `SparseLinear` whose output a normalised adjacency takes for an input layer."""
+
+    def forward(self, x: Adjacency) -> Affine:  # type: ignore[override]
+        return Affine(super().forward(x))
+
+
+def InputLinear(  # noqa: N802
+    source: Source,
+    graph: Graph,
+    out_features: int,
+    *,
+    bias: bool = True,
+    init: Init = "linear",
+    fan_in: int | None = None,
+    dropout: float | None = None,
+    defer: bool = False,
+) -> SparseLinear | DenseLinear:
+    """The first linear layer: `SparseLinear` for sparse input, `DenseLinear` for dense.
+
+    Only dense features can be dropped: the training loop computes the product of
+    sparse ones. The output of a deferred layer is for a normalised adjacency.
+    """
+    x = getattr(graph, source)
+    if not isinstance(x, Adjacency):
+        return DenseLinear(
+            x.shape[1],
+            out_features,
+            bias=bias,
+            init=init,
+            fan_in=fan_in,
+            dropout=dropout,
+            defer=defer,
+        )
+    kind = DeferredSparseLinear if defer else SparseLinear
+    return kind(
+        source,
+        x.num_columns,
+        out_features,
+        bias=bias,
+        init=init,
+        fan_in=fan_in,
+        local_rows=x.held if source == "adjacency" else None,
+    )
+
+
+def in_draw_order(graph: Graph) -> tuple[Source, Source]:
+    """Adjacency and features in the order in which their weights are drawn.
+
+    Those of dense features come first. Another order would give other weights for the
+    same seed.
+    """
+    if isinstance(graph.features, Adjacency):
+        return "adjacency", "features"
+    return "features", "adjacency"

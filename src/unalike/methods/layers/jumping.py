@@ -34,17 +34,19 @@ class SideBySide(nn.Module):
 
 
 class Weighed(nn.Module):
-    """A mean whose weights two LSTMs choose, which read the layers there and back."""
+    """A mean of the layers, weighted by a bidirectional LSTM."""
 
     def __init__(self, layers: int, width: int) -> None:
         super().__init__()
         hidden = max(1, layers * width // 2)
         self.width = width
-        self.there, self.back = LSTM(width, hidden), LSTM(width, hidden)
+        self.forward_lstm = LSTM(width, hidden)
+        self.backward_lstm = LSTM(width, hidden)
         self.score = nn.Linear(2 * hidden, 1, bias=False)
 
     def forward(self, outputs: Outputs) -> Float[Tensor, "nodes width"]:
-        there, back = self.there(outputs), self.back(outputs[::-1])[::-1]
+        there = self.forward_lstm(outputs)
+        back = self.backward_lstm(outputs[::-1])[::-1]
         read = [torch.cat(pair, 1) for pair in zip(there, back, strict=True)]
         weights = torch.cat([self.score(one) for one in read], 1).softmax(1)
         return torch.einsum("lnw,nl->nw", torch.stack(outputs), weights)

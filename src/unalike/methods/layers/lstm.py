@@ -1,4 +1,4 @@
-"""LSTM in plain operations, which unlike torch's own can be stacked."""
+"""LSTM in plain operations, which vmap can stack unlike `nn.LSTM`."""
 
 import math
 
@@ -15,21 +15,20 @@ class LSTM(nn.Module):
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
         bound = 1 / math.sqrt(hidden)
-        self.inward = uniform(bound, inputs, 4 * hidden)
-        self.onward = uniform(bound, hidden, 4 * hidden)
-        self.offset = uniform(bound, 4 * hidden)
+        self.weight_ih = uniform(bound, inputs, 4 * hidden)
+        self.weight_hh = uniform(bound, hidden, 4 * hidden)
+        self.bias = uniform(bound, 4 * hidden)
 
     def forward(
         self, steps: list[Float[Tensor, "nodes inputs"]]
     ) -> list[Float[Tensor, "nodes hidden"]]:
-        """What is told after each step."""
-        told = memory = steps[0].new_zeros(len(steps[0]), len(self.onward))
-        all_told = []
+        """The hidden state after each step."""
+        hidden = cell = steps[0].new_zeros(len(steps[0]), len(self.weight_hh))
+        states = []
         for x in steps:
-            gates = x @ self.inward + told @ self.onward + self.offset
-            enter, keep, change, tell = gates.chunk(4, 1)
-            kept = keep.sigmoid() * memory
-            memory = kept + enter.sigmoid() * change.tanh()
-            told = tell.sigmoid() * torch.tanh(memory)
-            all_told.append(told)
-        return all_told
+            gates = x @ self.weight_ih + hidden @ self.weight_hh + self.bias
+            enter, forget, candidate, output = gates.chunk(4, 1)
+            cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
+            hidden = output.sigmoid() * torch.tanh(cell)
+            states.append(hidden)
+        return states

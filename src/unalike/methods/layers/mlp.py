@@ -1,52 +1,65 @@
-"""Multilayer perceptrons: linear, ReLU, batch norm, dropout, and again."""
+"""Multilayer perceptron: linear, ReLU, batch norm, dropout, and again."""
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from torch import nn
 
 from unalike.errors import UserError
 from unalike.methods.layers.affine import Affine, Hidden, value
-from unalike.methods.layers.bridge import BridgedLinear
+from unalike.methods.layers.bridge import NormActDropLinear
 
 
-class Perceptron(nn.Sequential):
-    """Linear maps one after the other, of which the last is left to be finished."""
+class MLP(nn.Module):
+    """A first layer of any kind, then linear layers behind ReLU, norm and dropout.
 
-    def forward(self, x: Hidden) -> Hidden:
-        for layer in self:
-            if isinstance(layer, nn.Linear):
-                x = Affine(value(x), layer.weight.T, layer.bias)
-            else:
-                x = layer(x)
-        return x
+    `sizes` begins with the output of the first layer. With `defer_last` the last
+    product is left to the layer that follows, which may fold a weight into it.
+    """
+
+    def __init__(
+        self,
+        first: nn.Module,
+        sizes: Sequence[int],
+        dropout: float = 0.0,
+        *,
+        defer_last: bool = False,
+    ) -> None:
+        super().__init__()
+        self.first = first
+        last = len(sizes) - 2
+        self.layers = nn.ModuleList(
+            NormActDropLinear(
+                *ends, dropout, act="before", defer=defer_last and number == last
+            )
+            for number, ends in enumerate(pairwise(sizes))
+        )
+        self.defer_last = defer_last
+
+    @classmethod
+    def of_sizes(cls, sizes: Sequence[int], dropout: float) -> MLP:
+        """An MLP of `len(sizes) - 1` linear layers for a dense input."""
+        return cls(nn.Linear(sizes[0], sizes[1]), sizes[1:], dropout)
+
+    def forward(self, x: Any) -> Hidden:
+        x = self._first(x)
+        for layer in self.layers:
+            assert isinstance(layer, NormActDropLinear)
+            x = layer.defer(x)
+        return x if self.defer_last else value(x)
+
+    def _first(self, x: Any) -> Affine:
+        if isinstance(self.first, nn.Linear):
+            return Affine(x, self.first.weight.T, self.first.bias)
+        defer = getattr(self.first, "defer", self.first)
+        return Affine.of(defer(x))
 
 
 def widths(inputs: int, hidden: int, outputs: int, layers: int) -> list[int]:
-    """The widths between the linear maps of a perceptron, ends included."""
+    """The widths before, between and behind the linear layers of an MLP."""
     if layers < 1 or hidden < 1:
         raise UserError(f"{layers} layers of width {hidden}: both are at least 1.")
     return [inputs, *[hidden] * (layers - 1), outputs]
-
-
-def mlp(sizes: Sequence[int], dropout: float) -> Perceptron:
-    """A perceptron of `len(sizes) - 1` linear maps."""
-    return Perceptron(nn.Linear(sizes[0], sizes[1]), *_further(sizes[1:], dropout))
-
-
-def after_table(
-    sizes: Sequence[int], dropout: float, *, joined: bool = False
-) -> Perceptron:
-    """The same perceptron without its first linear map, which is a table's.
-
-    Where it is to be joined, a further matrix multiplies the last weight, not rows.
-    """
-    layers = list(_further(sizes[1:], dropout))
-    if layers:
-        layers[-1].joined = joined
-    return Perceptron(*layers)
-
-
-def _further(sizes: Sequence[int], dropout: float) -> Iterator[BridgedLinear]:
-    for before, after in pairwise(sizes):
-        yield BridgedLinear(before, after, dropout, relu="before")

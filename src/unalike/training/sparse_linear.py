@@ -1,0 +1,94 @@
+"""Linear layer of a sparse input, whose product the training loop can compute."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from unalike.adjacency import Adjacency
+from unalike.graph import Graph
+from unalike.training.network import Init, linear_parameters
+
+Source = Literal["adjacency", "features"]
+"""The sparse input of a batch, by the name of its attribute."""
+Products: TypeAlias = dict[str, Float[Tensor, "nodes *runs hidden"]]
+"""Outputs of `SparseLinear` layers by the name of the layer."""
+
+
+class SparseLinear(nn.Module):
+    """x W + b for a sparse input of the batch.
+
+    Alone it is an ordinary layer. In training the loop computes the product of all
+    runs at once, uses it for the step and the evaluation, and hands it in as the
+    buffer `product`; AdamW then updates the weight inside the backward product.
+    """
+
+    weight: nn.Parameter
+    product: Float[Tensor, "nodes hidden"] | None
+
+    def __init__(
+        self,
+        source: Source,
+        in_features: int,
+        out_features: int,
+        *,
+        bias: bool = True,
+        init: Init = "linear",
+        fan_in: int | None = None,
+        local_rows: range | None = None,
+    ) -> None:
+        super().__init__()
+        self.source: Source = source
+        self.in_features, self.out_features = in_features, out_features
+        self.weight, offset = linear_parameters(
+            in_features,
+            out_features,
+            bias=bias,
+            init=init,
+            fan_in=fan_in,
+            local_rows=local_rows,
+        )
+        self.register_parameter("bias", offset)
+        self.register_buffer("product", None, persistent=False)
+
+    def forward(self, x: Adjacency) -> Float[Tensor, "nodes hidden"]:
+        if self.product is not None:
+            return self.product
+        product = x @ self.weight
+        return product if self.bias is None else product + self.bias
+
+    def extra_repr(self) -> str:
+        return f"{self.source!r}, {self.in_features}, {self.out_features}"
+
+
+def sparse_layers(module: nn.Module) -> dict[str, SparseLinear]:
+    """The `SparseLinear` layers of a module by name."""
+    return {
+        name: layer
+        for name, layer in module.named_modules()
+        if isinstance(layer, SparseLinear)
+    }
+
+
+def sparse_products(module: nn.Module, batch: Graph) -> Products:
+    """The output of every `SparseLinear` layer of a module."""
+    return {
+        name: layer(getattr(batch, layer.source))
+        for name, layer in sparse_layers(module).items()
+    }
+
+
+def as_buffers(products: Products) -> dict[str, Tensor]:
+    """Products by the name of the buffer through which a layer gets them."""
+    return {f"{name}.product": product for name, product in products.items()}
+
+
+def forward_with(
+    module: nn.Module, batch: Graph, products: Products
+) -> Float[Tensor, "nodes classes"]:
+    """The logits of a batch from products that are computed already."""
+    logits: Tensor = functional_call(module, as_buffers(products), (batch,))
+    return logits
