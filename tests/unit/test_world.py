@@ -105,7 +105,7 @@ def test_one_process_talks_to_nobody():
 
 @pytest.mark.parametrize("held", [range(0, 7), range(3, 11), range(6, 13)])
 def test_some_rows_are_those_of_the_whole(monkeypatch, held):
-    monkeypatch.setattr(network, "NUMBERS_AT_ONCE", 9)
+    monkeypatch.setattr(network, "CHUNK_NUMEL", 9)
     torch.manual_seed(5)
     whole, after = uniform(0.5, 13, 4), torch.rand(3)
     torch.manual_seed(5)
