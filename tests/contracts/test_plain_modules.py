@@ -152,7 +152,7 @@ def some(name, **options):
     return with_options(usual, {k: v for k, v in options.items() if k in known}, name)
 
 
-SIZES = {"parts": 3, "size": 30, "budget": 60, "roots": 40, "steps": 3}
+SIZES = {"parts": 2, "at_once": 1, "size": 30, "budget": 60, "roots": 40, "steps": 3}
 CASES = [
     (name, sampler)
     for name, (_, row_wise) in MODULES.items()
