@@ -167,8 +167,8 @@ def test_a_module_learns_with_every_sampler_that_fits(name, sampler):
     assert sampler in choices(METHODS[name])["batching"]
     options = options_of(BATCHINGS[sampler]())
     sizes = {key: size for key, size in SIZES.items() if key in options}
-    method = some(name, batching=sampler, epochs=12, **sizes)
-    solution = method.solve(task)
+    batches = BATCHINGS[sampler](**sizes)
+    solution = replace(some(name, epochs=12), batching=batches).solve(task)
     assert solution.scores.shape == (80, 2)
     assert solution.scores.isfinite().all()
     assert solution.curve.losses[-1] < solution.curve.losses[0]
