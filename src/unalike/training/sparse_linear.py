@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -55,7 +55,8 @@ class SparseLinear(nn.Module):
         self.register_parameter("bias", drawn_bias)
         self.register_buffer("product", None, persistent=False)
 
-    def forward(self, x: Adjacency) -> Float[Tensor, "nodes hidden"]:
+    def forward(self, x: Adjacency) -> Any:
+        """x W + b, or the product that was handed in."""
         if self.product is not None:
             return self.product
         product = x @ self.weight

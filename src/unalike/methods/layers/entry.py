@@ -52,11 +52,11 @@ class DenseLinear(nn.Module):
 class DeferredSparseLinear(SparseLinear):
     """A `SparseLinear` whose output a normalised adjacency takes for an input layer."""
 
-    def forward(self, x: Adjacency) -> Affine:  # type: ignore[override]
+    def forward(self, x: Adjacency) -> Affine:
         return Affine(super().forward(x))
 
 
-def InputLinear(  # noqa: N802
+def InputLinear(
     source: Source,
     graph: Graph,
     out_features: int,
