@@ -138,7 +138,7 @@ def test_a_checkpoint_changes_nothing(tmp_path):
 
 
 def test_finished_stacks_are_not_trained_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(methods, "runs_at_once", lambda *_: 1)
+    monkeypatch.setattr(methods, "runs_at_once", lambda *_, **__: 1)
     interrupted(tmp_path / "state", monkeypatch, 9 + 1 + 4)
     assert len(list(tmp_path.iterdir())) == 2
     advance = Epochs.advance

@@ -225,4 +225,10 @@ def _memory_mb(bundle: Bundle, agenda: Agenda) -> float | None:
         sketch = sketched(bundle, agenda.data)
     except UserError:
         return None
-    return len(bundle.runs) * bytes_of_run(*sketch) / 2**20 if sketch else None
+    return (
+        len(bundle.runs)
+        * bytes_of_run(sketch[1], sketch[2], row_wise=sketch[0].row_wise)
+        / 2**20
+        if sketch
+        else None
+    )

@@ -117,7 +117,7 @@ def replace_dropout(module: nn.Module) -> None:
 class Allowed:
     """What the training loop may do with a module."""
 
-    constants: Mapping[Hashable, Hashable]
+    constants: Mapping[Any, Hashable]
     """Numbers in the attributes of each method's module; a stack has equal ones."""
     stackable: bool = True
     """Do its runs train in one stack under vmap?"""
@@ -139,7 +139,7 @@ class Trial:
     """The name of the method."""
 
     def allowed(
-        self, builders: Mapping[Hashable, Callable[[Graph], nn.Module]], runs: int
+        self, builders: Mapping[Any, Callable[[Graph], nn.Module]], runs: int
     ) -> Allowed:
         """Try a module on a part of the graph."""
         build = next(iter(builders.values()))

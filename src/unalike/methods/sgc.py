@@ -32,6 +32,8 @@ class SGC(MessagePassing):
 class SGCModule(nn.Module):
     """Â^hops (X W + b), or Â^hops (X W) + b."""
 
+    bias: nn.Parameter | None
+
     def __init__(self, o: SGC, graph: Graph) -> None:
         super().__init__()
         classes = graph.num_classes

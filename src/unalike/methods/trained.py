@@ -125,23 +125,25 @@ def method(
 
 def _parameters(name: str, factory: Factory) -> tuple[dict[str, str], dict[str, Any]]:
     """Parameters that a graph fills, with what they get, and the hyperparameters."""
-    given, hyperparameters, unknown = {}, {}, []
-    for parameter in signature(factory).parameters.values():
-        if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
-            continue
-        if parameter.name in FROM_GRAPH:
-            given[parameter.name] = parameter.name
-        elif parameter.default is Parameter.empty:
-            unknown.append(parameter.name)
-        elif isinstance(parameter.default, bool | int | float | str):
-            hyperparameters[parameter.name] = parameter.default
-    if unknown and not given and len(unknown) == 1 and not isclass(factory):
+    parameters = [
+        p
+        for p in signature(factory).parameters.values()
+        if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    given = {p.name: p.name for p in parameters if p.name in FROM_GRAPH}
+    others = [p for p in parameters if p.name not in FROM_GRAPH]
+    unknown = [p.name for p in others if p.default is Parameter.empty]
+    if not given and len(unknown) == 1 and not isclass(factory):
         given[unknown.pop()] = "graph"
     if unknown:
         raise UserError(
             f"{name} needs '{unknown[0]}', which has no default and is not one of "
             f"{', '.join(FROM_GRAPH)}."
         )
+    simple = bool | int | float | str
+    hyperparameters = {
+        p.name: p.default for p in others if isinstance(p.default, simple)
+    }
     if clash := sorted(RESERVED & hyperparameters.keys()):
         raise UserError(
             f"{name} has the parameter '{clash[0]}', which is an option of training; "

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from unalike.draft import UNWRITABLE
-from unalike.errors import UserError
+from unalike.errors import UserError, did_you_mean
 from unalike.importing.encoding import Encoder
 from unalike.methods import METHODS, name_of
 from unalike.methods.method import Trained
@@ -123,8 +123,9 @@ def _about(model: Model) -> dict[str, Any]:
 def _restored(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
     if about["method"] not in METHODS:
         raise UserError(
-            f"It is a model of the method '{about['method']}', which is not "
-            "registered; unalike.method(name, module) registers it."
+            f"No method '{about['method']}'.{did_you_mean(about['method'], METHODS)} "
+            "A module of yours is registered by unalike.method(name, module) "
+            "before its model is loaded."
         )
     usual = METHODS[about["method"]]()
     method = with_options(usual, about["options"], about["method"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ class SparseLinear(nn.Module):
     """
 
     weight: nn.Parameter
+    bias: nn.Parameter | None
     product: Float[Tensor, "nodes hidden"] | None
 
     def __init__(
@@ -43,7 +44,7 @@ class SparseLinear(nn.Module):
         super().__init__()
         self.source: Source = source
         self.in_features, self.out_features = in_features, out_features
-        self.weight, offset = linear_parameters(
+        self.weight, drawn_bias = linear_parameters(
             in_features,
             out_features,
             bias=bias,
@@ -51,10 +52,11 @@ class SparseLinear(nn.Module):
             fan_in=fan_in,
             local_rows=local_rows,
         )
-        self.register_parameter("bias", offset)
+        self.register_parameter("bias", drawn_bias)
         self.register_buffer("product", None, persistent=False)
 
-    def forward(self, x: Adjacency) -> Float[Tensor, "nodes hidden"]:
+    def forward(self, x: Adjacency) -> Any:
+        """x W + b, or the product that was handed in."""
         if self.product is not None:
             return self.product
         product = x @ self.weight

@@ -16,6 +16,8 @@ from unalike.training.sparse_linear import Source, SparseLinear
 class DenseLinear(nn.Module):
     """x W + b with a weight of shape [in, out], drawn as that of a `SparseLinear`."""
 
+    bias: nn.Parameter | None
+
     def __init__(
         self,
         in_features: int,
@@ -28,10 +30,10 @@ class DenseLinear(nn.Module):
         defer: bool = False,
     ) -> None:
         super().__init__()
-        self.weight, offset = linear_parameters(
+        self.weight, drawn_bias = linear_parameters(
             in_features, out_features, bias=bias, init=init, fan_in=fan_in
         )
-        self.register_parameter("bias", offset)
+        self.register_parameter("bias", drawn_bias)
         self.dropout = None if dropout is None else Dropout(dropout)
         self.deferred = defer
 
@@ -50,11 +52,11 @@ class DenseLinear(nn.Module):
 class DeferredSparseLinear(SparseLinear):
     """A `SparseLinear` whose output a normalised adjacency takes for an input layer."""
 
-    def forward(self, x: Adjacency) -> Affine:  # type: ignore[override]
+    def forward(self, x: Adjacency) -> Affine:
         return Affine(super().forward(x))
 
 
-def InputLinear(  # noqa: N802
+def InputLinear(
     source: Source,
     graph: Graph,
     out_features: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -38,7 +38,7 @@ class Normalised:
     """
 
     spread: Spread
-    flows: dict[tuple[Loops, int, int], tuple[Tensor, Tensor]]
+    flows: dict[Any, Any]
     """What was propagated before, kept with the adjacency."""
     loops: Loops
 
