@@ -83,7 +83,7 @@ def test_who_runs_out_of_memory_is_named(stored, capsys, tmp_path, monkeypatch):
     assert "out of memory" in plot.read_text()
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("words", "nearest"),
     [(["methods", "--only", "gnc"], "gcn"), (["method"], "methods")],
 )

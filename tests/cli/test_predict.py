@@ -105,7 +105,7 @@ def test_direction_counts_where_it_did_in_training(shop, capsys):
         assert [row["p_buyer"], row["p_seller"]] == pytest.approx(share)
 
 
-@pytest.token.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_scores_are_written_whole(shop, capsys, tmp_path, ending, monkeypatch):
     monkeypatch.setattr(predict, "ROWS_AT_ONCE", 7)
     out = tmp_path / f"scores.{ending}"
@@ -210,7 +210,7 @@ MISTAKES = {
 }
 
 
-@pytest.token.parametrize("case", MISTAKES)
+@pytest.mark.parametrize("case", MISTAKES)
 def test_mistakes_in_tables_cost_one_line(shop, tmp_path, capsys, case):
     files, match = MISTAKES[case]
     for name, text in {"new.csv": NEW, "new-edges.csv": NEW_EDGES, **files}.items():

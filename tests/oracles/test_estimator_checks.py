@@ -37,8 +37,8 @@ def checks():
 CHECKS = checks()
 
 
-@pytest.token.filterwarnings("ignore")
-@pytest.token.parametrize("name", [name for name in CHECKS if name not in CANNOT])
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in CHECKS if name not in CANNOT])
 def test_estimator_checks(name):
     CHECKS[name](NodeClassifier(quick()))
 

@@ -170,7 +170,7 @@ def test_options_of_the_method_are_parameters():
     assert "seed=2" in repr(classifier)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("given", "match"),
     [
         ({"y": None}, "requires y"),

@@ -107,7 +107,7 @@ def test_a_faster_network_shortens_what_is_sent_alone():
     assert slow["seconds"] - fast["seconds"] == pytest.approx(0.9 * sent)
 
 
-@pytest.token.parametrize("name", ["hosts", "bandwidth", "nodes"])
+@pytest.mark.parametrize("name", ["hosts", "bandwidth", "nodes"])
 def test_a_cluster_of_nothing_is_refused(name):
     with pytest.raises(UserError, match=f"--{name} is 0"):
         Cluster(**{name: 0.0 if name == "bandwidth" else 0})

@@ -10,6 +10,7 @@ import torch
 from unalike import Graph, UserError, datasets, save_graph
 from unalike.formatting import json_safe
 from unalike.measures.interpretation import interpret
+from unalike.reports import paper_figures
 from unalike.reports.dataset_tables import TABLES, read_published
 from unalike.reports.paper_figures import FIGURES
 from unalike.reports.plotting import check_figure_path, save_figure
@@ -24,7 +25,7 @@ GRAPH = Graph.from_edges(
 )
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("cell", "deviates", "text"),
     [
         (StatisticCell(0.2312, ".23"), False, "0.23 (0.23)"),
@@ -58,7 +59,7 @@ def test_every_format_holds_every_cell():
     }
 
 
-@pytest.token.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", TABLES)
 def test_every_table_has_its_printed_numbers(name):
     for line in read_published(name):
         assert line["dataset"]
@@ -99,10 +100,10 @@ def test_words_say_that_edges_are_independent_of_labels():
     assert "independent" in interpret("adjusted_homophily", {"adjusted_homophily": 0.0})
 
 
-@pytest.token.parametrize("suffix", ["png", "svg", "pdf"])
-@pytest.token.parametrize("name", FIGURES)
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("name", FIGURES)
 def test_figures_are_written_and_always_the_same(name, suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr("unalike.reports.paper_figures.GRAPHS", 2)
+    monkeypatch.setattr(paper_figures, "GRAPHS", 2)
     for place in ("one", "two"):
         figure = FIGURES[name].draw(dict.fromkeys("abcd", GRAPH))
         save_figure(figure, tmp_path / f"{place}.{suffix}")

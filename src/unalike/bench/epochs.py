@@ -66,42 +66,51 @@ class EngineEpoch:
             for seed, split in enumerate(splits)
         ]
         shown = merged_labels(tasks)
-        runs = [FitSpec(method.network, task, method.training) for task in tasks]
+        runs = [
+            FitSpec(method.network, task, method.training, row_wise=method.row_wise)
+            for task in tasks
+        ]
         state = init_state(runs, shown, device)
-        plan = RowPlan.of(state.stack.template, tasks, shown, every_row=every_row)
+        plan = RowPlan.of(state.stack, tasks, shown, every_row=every_row)
         return cls(state, plan.to(device))
 
     def epoch(self) -> Epoch:
         """A step, then the validation grade, as `fit` takes them."""
-        return FullBatchEpochs(self.state, self.plan, ACCURACY, self.plan.rows).advance
+        return FullBatchEpochs(
+            self.state, self.plan, ACCURACY, self.plan.rows
+        ).run_epoch
 
     def sparse_step(self) -> Epoch:
         """The gather of the rows, and the gather of the gradient with its step."""
         stack, plan = self.state.stack, self.plan
-        weights = stack.tables["edges"]
+        weights = stack.sparse_weight("adjacency")
         slope = torch.rand(
-            plan.learn.num_nodes, *weights.now.shape[1:], device=weights.now.device
-        ).to(weights.to_gather.dtype)
-        kernels = backend(weights.now.device)
-        table = weights.to_gather.flatten(1)
+            plan.train_rows.num_nodes,
+            *weights.weight.shape[1:],
+            device=weights.weight.device,
+        ).to(weights.read_weight.dtype)
+        kernels = backend(weights.weight.device)
+        table = weights.read_weight.flatten(1)
         step = self.state.next_step()
 
         def part() -> None:
             plan.rows.adjacency @ table
-            kernels.spmm_adamw(weights, plan.learn.adjacency.T, slope, step)
+            kernels.spmm_adamw(weights, plan.train_rows.adjacency.T, slope, step)
 
         return part
 
     def sparse_bytes(self) -> int:
         """The fewest bytes that the sparse part moves, with no luck in caches."""
-        weights = self.state.stack.tables["edges"]
-        rows, learn = self.plan.rows.adjacency, self.plan.learn.adjacency
-        width = weights.now[0].numel()
+        weights = self.state.stack.sparse_weight("adjacency")
+        rows, learn = self.plan.rows.adjacency, self.plan.train_rows.adjacency
+        width = weights.weight[0].numel()
         gathered = (rows.nnz + learn.nnz) * (
-            width * weights.to_gather.element_size() + rows.indices.element_size()
+            width * weights.read_weight.element_size() + rows.indices.element_size()
         )
         written = rows.num_rows * width * 4
-        state = weights.now.numel() * (6 * 4 + (2 if weights.half is not None else 0))
+        state = weights.weight.numel() * (
+            6 * 4 + (2 if weights.weight_bf16 is not None else 0)
+        )
         return gathered + written + state
 
 

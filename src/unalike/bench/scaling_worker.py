@@ -53,9 +53,11 @@ class ScalingWorker:
         )
         whole = source.prepared()
         task = Task.from_split(whole, source.splits()[0], source.metric, 0)
-        own = shard_columns(whole, World.here())
+        own = shard_columns(whole, World.current())
         task = replace(task, graph=replace(own, labels=task.graph.labels))
-        run = FitSpec(method.network, task, method.training, method.batching)
+        run = FitSpec(
+            method.network, task, method.training, method.batching, row_wise=True
+        )
         shown = merged_labels([task])
         state = init_state([run], shown, CPU)
         return cls(task, state, make_epochs([run], state, shown, NO_PROGRESS))
@@ -68,7 +70,7 @@ class ScalingWorker:
         taken = []
         for _ in range(WARM_UP + repeats):
             began = time.perf_counter()
-            self.epochs.advance()
+            self.epochs.run_epoch()
             taken.append(time.perf_counter() - began)
         return min(taken[WARM_UP:])
 
@@ -77,12 +79,12 @@ class ScalingWorker:
         traffic = self.state.stack.world.traffic
         batch = self.task.graph.select_rows(self.task.train[:rows])
         before = traffic.received
-        self.state.stack.products(batch)
+        self.state.stack.sparse_products(batch)
         return traffic.received - before
 
     def table_bytes(self) -> int:
         """What the table of edges and its optimizer take here."""
-        parts = vars(self.state.stack.tables["edges"]).values()
+        parts = vars(self.state.stack.sparse_weight("adjacency")).values()
         return sum(part.nbytes for part in parts if part is not None)
 
     def node_bytes(self) -> int:
@@ -125,8 +127,8 @@ def main(asked: Path) -> None:
             measure(source, hidden, rows, wishes["repeats"])
             for hidden, rows in wishes["shapes"]
         ]
-        everybody = world.gather(told)
-    if world.leads:
+        everybody = world.all_gather_object(told)
+    if world.is_main:
         response_path(asked).write_text(json.dumps(everybody), "utf-8")
 
 

@@ -55,7 +55,7 @@ def command(*, out: Path = Path("demo"), json: bool = False) -> None:
         say("[bold]2. Import[/]: a stored graph, opened by mapping its arrays.")
         say(f"   unalike import {files[0]} --nodes {files[1]} --label kind --out …")
         say(f"   {_count(stored)}\n")
-        told = measure(stored.graph)
+        told = measure(stored.graph, only=SHOWN)
         say("[bold]3. Measure[/]: are neighbours alike?")
         say(_measures(told))
         results = compare(stored, bar)

@@ -8,13 +8,18 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model
-from unalike.nn.module import SparseInputModule, SparseProducts
+from unalike.nn.sparse_linear import (
+    Products,
+    forward_with,
+    sparse_layers,
+    sparse_products,
+)
 
 # Case: one node taken apart into what its inputs add to a prediction.
 
@@ -42,19 +47,19 @@ class InputAttributions:
 class NodeAttribution:
     """A prepared row, and the two classes whose log-odds are in question."""
 
-    network: SparseInputModule
+    network: nn.Module
     row: Graph
     classes: tuple[int, int]
     temperature: float = 1.0
 
     @cached_property
-    def first(self) -> SparseProducts:
-        """What the first layer makes of the row."""
-        return self.network.products(self.row)
+    def first(self) -> Products:
+        """The outputs of the `SparseLinear` layers for the row."""
+        return sparse_products(self.network, self.row)
 
-    def log_odds_of(self, rows: Graph, first: SparseProducts) -> Float[Tensor, " rows"]:
+    def log_odds_of(self, rows: Graph, first: Products) -> Float[Tensor, " rows"]:
         """The log-odds of the first class against the second."""
-        scores = self.network(rows, first).double()
+        scores = forward_with(self.network, rows, first).double()
         odds = scores[:, self.classes[0]] - scores[:, self.classes[1]]
         return odds / self.temperature
 
@@ -63,7 +68,7 @@ class NodeAttribution:
         return float(self.log_odds_of(self.row, self.first)[0])
 
     def parts(self) -> Iterator[InputAttributions]:
-        """The inputs of each table, and the dense features."""
+        """The inputs of each `SparseLinear` layer, and the dense features."""
         leaves = {name: x.detach().requires_grad_() for name, x in self.first.items()}
         dense = self.row.features
         if isinstance(dense, Adjacency):
@@ -73,27 +78,26 @@ class NodeAttribution:
             odds = self.log_odds_of(replace(self.row, features=dense), leaves)
         wanted = [*leaves.values(), *([] if isinstance(dense, Adjacency) else [dense])]
         slopes = torch.autograd.grad(odds.sum(), wanted, materialize_grads=True)
-        inputs = self.network.inputs(self.row)
-        for (name, matrix), slope in zip(inputs.items(), slopes, strict=False):
-            yield self._of_table(name, matrix, slope[0])
+        for name, slope in zip(leaves, slopes, strict=False):
+            yield self._of_table(name, slope[0])
         if not isinstance(dense, Adjacency):
             yield self._of_dense(dense.detach()[0], slopes[-1][0])
 
-    def _of_table(
-        self, name: str, matrix: Adjacency, slope: Float[Tensor, " width"]
-    ) -> InputAttributions:
+    def _of_table(self, name: str, slope: Float[Tensor, " width"]) -> InputAttributions:
+        layer = sparse_layers(self.network)[name]
+        matrix = getattr(self.row, layer.source)
         columns, values = matrix.indices.long(), matrix.values
         if values is None:
             values = slope.new_ones(len(columns))
-        vectors = values[:, None] * self.network.tables[name][columns]
+        vectors = values[:, None] * layer.weight[columns]
 
-        def without(some: slice) -> tuple[Graph, SparseProducts]:
+        def without(some: slice) -> tuple[Graph, Products]:
             left = self.first[name] - vectors[some]
             rows = self._copies(len(left))
             return rows, {**self._repeated(len(left)), name: left}
 
         shares = vectors.double() @ slope.double()
-        edges = matrix is self.row.adjacency
+        edges = layer.source == "adjacency"
         return InputAttributions(
             edges, columns, values, shares, self._changes(columns, without)
         )
@@ -104,7 +108,7 @@ class NodeAttribution:
         columns = features.nonzero()[:, 0]
         values = features[columns]
 
-        def without(some: slice) -> tuple[Graph, SparseProducts]:
+        def without(some: slice) -> tuple[Graph, Products]:
             chosen = columns[some]
             left = features.repeat(len(chosen), 1)
             left[torch.arange(len(chosen)), chosen] = 0
@@ -120,7 +124,7 @@ class NodeAttribution:
     def _changes(
         self,
         columns: Int[Tensor, " inputs"],
-        without: Callable[[slice], tuple[Graph, SparseProducts]],
+        without: Callable[[slice], tuple[Graph, Products]],
     ) -> Numbers:
         found = torch.zeros(len(columns), dtype=torch.float64)
         for begin in range(0, len(columns), CHUNK_SIZE):
@@ -128,7 +132,7 @@ class NodeAttribution:
             found[some] = self.log_odds - self.log_odds_of(*without(some)).cpu()
         return found
 
-    def _repeated(self, count: int) -> SparseProducts:
+    def _repeated(self, count: int) -> Products:
         return {name: x.expand(count, -1) for name, x in self.first.items()}
 
     def _copies(self, count: int) -> Graph:

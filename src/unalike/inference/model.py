@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
@@ -31,7 +31,7 @@ from unalike.inference.new_nodes import (
 )
 from unalike.methods import METHODS, name_of
 from unalike.methods.base import Method, RowWiseMethod, TrainedMethod
-from unalike.nn.module import SparseInputModule
+from unalike.nn.sparse_linear import sparse_layers
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.step import row_batches
 
@@ -76,13 +76,17 @@ class Model:
     """What scores are divided by before they become probabilities."""
 
     @cached_property
-    def network(self) -> SparseInputModule:
-        """The network with its weights, ready to score."""
-        shell = self._empty_graph
-        with torch.device("meta"):
-            network = self.method.network(shell)
+    def network(self) -> nn.Module:
+        """The module with its weights, in evaluation mode."""
+        network = self.untrained()
         network.load_state_dict(self.weights, assign=True)
         return network.to(self.device).eval().requires_grad_(False)
+
+    def untrained(self) -> nn.Module:
+        """The module before its weights are loaded, on the meta device."""
+        shell = self._empty_graph
+        with torch.device("meta"):
+            return self.method.network(shell)
 
     @cached_property
     def _empty_graph(self) -> Graph:
@@ -120,10 +124,10 @@ class Model:
 
     @cached_property
     def reads_edges(self) -> bool:
-        """Does the method look at edges at all?"""
-        matrices = self.network.inputs(self._empty_graph).values()
-        own = any(matrix is self._empty_graph.adjacency for matrix in matrices)
-        return own or not self.network.row_wise
+        """Does the method read edges at all?"""
+        layers = sparse_layers(self.network).values()
+        own = any(layer.source == "adjacency" for layer in layers)
+        return own or not self.method.row_wise
 
     def to(self, device: torch.device | str) -> Model:
         """The same model on another device."""
@@ -188,14 +192,15 @@ class Model:
                 f"this graph has {graph.num_features}."
             )
         prepared = self.method.prepare(graph)
-        if not self.network.row_wise:
+        if not self.method.row_wise:
             return self.score_rows(prepared)
         if prepared.adjacency.num_cols != self.num_columns:
             raise UserError(
                 f"The model was trained on rows of {self.num_columns:,} columns; "
                 f"those of this graph have {prepared.adjacency.num_cols:,}."
             )
-        size = sum(table.shape[1] for table in self.network.tables.values())
+        layers = sparse_layers(self.network).values()
+        size = sum(layer.out_features for layer in layers)
         ids = torch.arange(prepared.num_nodes)
         pieces = row_batches(prepared, ids, size, self.device)
         none = torch.zeros(0, self.graph_info.num_classes)
@@ -204,7 +209,8 @@ class Model:
     @torch.no_grad()
     def score_rows(self, prepared: Graph) -> Scores:
         """Scores of rows that the method has prepared."""
-        return self.network.score(prepared.to(self.device)).float().cpu()
+        logits: Tensor = self.network(prepared.to(self.device))
+        return logits.float().cpu()
 
     def check(self) -> None:
         """Refuse weights, names or columns that do not belong together."""
@@ -223,7 +229,7 @@ class Model:
 
     def check_row_wise(self, wish: str = "score new nodes") -> None:
         """Refuse a wish where a node's scores depend on more than its own row."""
-        if self.network.row_wise:
+        if self.method.row_wise:
             return
         able = [
             name for name, kind in METHODS.items() if issubclass(kind, RowWiseMethod)

@@ -76,7 +76,7 @@ def score_known_nodes(
     names = model.known_names
     places = positions_of(names, wanted)
     progress.stage("Scoring", len(places), "nodes")
-    row_wise = model.network.row_wise
+    row_wise = model.method.row_wise
     prepared = model.method.prepare(graph) if row_wise else graph
     scores = None if row_wise else model.scores(graph)
     for part in places.split(ROWS_AT_ONCE):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
@@ -13,9 +13,16 @@ import torch
 from jaxtyping import Float
 
 from unalike.data.graph import Graph
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.selection import SelectionOptions
 from unalike.measures import measure
 from unalike.measures.conventions import UNDIRECTED
 from unalike.measures.edge_statistics import GraphView, degree_histogram
+from unalike.reports.leaderboard_figure import (
+    Leaderboard,
+    load_leaderboard,
+    plot_leaderboard,
+)
 from unalike.reports.plotting import (
     BETWEEN_CLASS,
     CLASSES,
@@ -308,7 +315,7 @@ def draw(ax: Any, example: Example) -> None:
     ax.set_axis_off()
 
 
-# FIGURES: every figure by its name, and the datasets it shows.
+# Tables of figures by name: drawn from graphs, or from stored results.
 
 
 PROPOSED_DATASETS = (
@@ -337,3 +344,16 @@ FIGURES = {
     "imbalance": FigureSpec(plot_imbalance),
     "examples": FigureSpec(plot_examples),
 }
+"""Figures that are drawn from graphs."""
+
+
+@dataclass(frozen=True)
+class ResultsDrawing:
+    """How a figure is drawn from a database of results."""
+
+    load: Callable[[ResultsDatabase, Sequence[str], SelectionOptions], Leaderboard]
+    draw: Callable[[Leaderboard], Any]
+
+
+RESULTS_FIGURES = {"leaderboard": ResultsDrawing(load_leaderboard, plot_leaderboard)}
+"""Figures that are drawn from a database of results."""
