@@ -198,7 +198,7 @@ def test_scipy_matrices_are_put_in_order_and_left_alone():
     assert messy.data.tolist() == [1.0, 2.0, 0.0, 5.0]
 
 
-@pytest.token.parametrize("shape", [(1, 1), (3, 3), (2, 5)])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 5)])
 def test_no_edges(shape):
     none = torch.zeros(0, dtype=torch.int64)
     rows = Adjacency.from_edges(none, none, shape=shape)
@@ -207,7 +207,7 @@ def test_no_edges(shape):
     assert_rows(rows.rows(torch.tensor([0, 0])), torch.zeros(2, shape[1]))
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("source", "target", "words"),
     [
         ([0, 3], [0, 0], "source 3; ids run from 0 to 2"),

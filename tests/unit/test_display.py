@@ -87,7 +87,7 @@ def rich_text(shown):
     return console.file.getvalue()
 
 
-@pytest.token.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", SHOWN)
 def test_terminals_and_notebooks_show_the_same_words(name):
     shown = SHOWN[name]()
     read = Reader(shown._repr_html_())
@@ -97,7 +97,7 @@ def test_terminals_and_notebooks_show_the_same_words(name):
         assert " ".join(told.split()) in text
 
 
-@pytest.token.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", SHOWN)
 def test_text_stays_text(name):
     html = SHOWN[name]()._repr_html_()
     tags = {"table", "thead", "tbody", "tr", "th", "td", "p", "b", "i"}
