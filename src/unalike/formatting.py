@@ -17,7 +17,7 @@ def format_mean_std(numbers: Sequence[float]) -> str:
     return text if len(numbers) == 1 else f"{text} ± {stdev(numbers):.2f}"
 
 
-def format_duration(seconds: float) -> str:
+def format_duration(seconds: int | float) -> str:
     """A duration in seconds, minutes or hours."""
     if seconds < MINUTE:
         return f"{max(1, round(seconds))} s"
@@ -26,7 +26,7 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / HOUR:.1f} h"
 
 
-def format_memory(megabytes: float) -> str:
+def format_memory(megabytes: int | float) -> str:
     """An amount of memory in MB or GB."""
     if megabytes < GIGABYTE:
         return f"{max(1, round(megabytes))} MB"

@@ -422,9 +422,7 @@ def _transpose_cuda(rows: CSRMatrix, num_rows: int, dtype: torch.dtype) -> CSRAr
 # Union.
 
 
-def union(
-    a: scipy.sparse.csr_array, b: scipy.sparse.csr_array
-) -> scipy.sparse.csr_array:
+def union(a: scipy.sparse.sparray, b: scipy.sparse.sparray) -> scipy.sparse.csr_array:
     """The entries of either matrix; where both have one, the larger value."""
     if a.dtype == b.dtype == np.int8:
         return a.maximum(b)
