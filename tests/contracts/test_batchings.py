@@ -4,6 +4,7 @@ import inspect
 from dataclasses import fields, replace
 from importlib import import_module
 
+import jaxtyping
 import pytest
 import torch
 from graphs import HAND_DRAWN, suiting
@@ -214,6 +215,15 @@ def test_as_many_pieces_side_by_side_as_have_so_many_entries(monkeypatch):
     assert max(loads) <= 400
 
 
+@pytest.fixture
+def no_type_checks():
+    """Values of another type than the annotated one, as users may give them."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.usefixtures("no_type_checks")
 @pytest.mark.parametrize(("name", "scoring"), [one for one in SCORINGS if one[1]])
 def test_unknown_scoring_is_refused(name, scoring):
     with pytest.raises(UserError, match=rf"No scoring 'x{scoring}'. Did you mean"):
