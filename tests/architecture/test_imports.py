@@ -97,7 +97,7 @@ def test_what_few_need_is_imported_late():
     ]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "words", [["--help"], ["--version"], ["nonsense"], []], ids=" ".join
 )
 def test_the_overview_loads_nothing_heavy(words):
