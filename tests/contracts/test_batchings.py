@@ -138,7 +138,10 @@ def test_epochs_differ(name):
     graph, generator = suiting(nodes=60), seeded()
     train = torch.arange(60)
     first, second = (
-        [batch.graph.ids.tolist() for batch in small(name).epoch(graph, train, generator)]
+        [
+            batch.graph.ids.tolist()
+            for batch in small(name).epoch(graph, train, generator)
+        ]
         for _ in range(2)
     )
     assert first != second

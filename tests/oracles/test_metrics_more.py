@@ -111,4 +111,6 @@ def test_a_metric_of_two_classes_refuses_three(tmp_path):
     splits = random_splits(graph.labels, count=1)
     source = save_graph(tmp_path / "graph", graph, splits=splits)
     with pytest.raises(UserError, match="f1 is for 2 classes; split 0 of graph has 3"):
-        run(DatasetOptions(metric="f1").apply(source), LINK(training=Training(epochs=1)))
+        run(
+            DatasetOptions(metric="f1").apply(source), LINK(training=Training(epochs=1))
+        )

@@ -154,7 +154,9 @@ def test_frequencies_do_not_depend_on_the_seed_or_the_order():
     )
     once = [batch.loss_weight.tolist() for batch in sampled(batching, graph, 1)]
     list(sampled(batching, graph, 2))
-    again = [batch.loss_weight.tolist() for batch in sampled(batching, suiting(nodes=50), 1)]
+    again = [
+        batch.loss_weight.tolist() for batch in sampled(batching, suiting(nodes=50), 1)
+    ]
     assert once == again
 
 
