@@ -57,3 +57,7 @@ from unalike.methods.registry import register as register
 from unalike.methods.sgc import SGC as SGC
 from unalike.training.settings import Training as Training
 from unalike.version import __version__ as __version__
+
+# Deprecated names.
+Place = RunOptions
+Stored = StoredGraph

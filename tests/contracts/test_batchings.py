@@ -4,6 +4,7 @@ import inspect
 from dataclasses import fields, replace
 from importlib import import_module
 
+import jaxtyping
 import pytest
 import torch
 from graphs import HAND_DRAWN, suiting
@@ -64,7 +65,7 @@ GRAPHS = HAND_DRAWN | {
 
 def may_draw(name, graph):
     """Can this kind of batch be drawn from the graph?"""
-    return graph.adjacency.num_entries or name not in ("saint-nodes", "saint-edges")
+    return graph.adjacency.nnz or name not in ("saint-nodes", "saint-edges")
 
 
 @pytest.mark.parametrize("kind", GRAPHS)
@@ -77,7 +78,7 @@ def test_a_batch_is_part_of_the_graph(name, kind):
     dense, features = graph.adjacency.to_dense(), graph.features.to_dense()
     for batch in learned(small(name), graph, train):
         cut, ids = batch.graph, batch.graph.ids
-        assert len(ids.unique()) == len(ids) == cut.num_nodes == len(batch.weight)
+        assert len(ids.unique()) == len(ids) == cut.num_nodes == len(batch.loss_weight)
         inside = dense[ids] if name == "rows" else dense[ids][:, ids]
         assert cut.adjacency.shape == inside.shape
         assert (cut.adjacency.to_dense() * (inside == 0) == 0).all()
@@ -85,9 +86,9 @@ def test_a_batch_is_part_of_the_graph(name, kind):
         assert torch.equal(cut.labels, graph.labels[ids])
         assert cut.num_classes == graph.num_classes
         assert torch.equal(
-            batch.weight > 0, torch.isin(ids, train) & (batch.weight > 0)
+            batch.loss_weight > 0, torch.isin(ids, train) & (batch.loss_weight > 0)
         )
-        assert batch.weight.any()
+        assert batch.loss_weight.any()
 
 
 @pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"neighbours", "rows"}))
@@ -99,7 +100,7 @@ def test_a_batch_of_pieces_is_induced_and_learns_from_all_train_nodes(name):
         ids = batch.graph.ids
         assert torch.equal(batch.graph.adjacency.to_dense(), dense[ids][:, ids])
         assert batch.graph.adjacency.is_symmetric
-        assert torch.equal(batch.weight, torch.isin(ids, train).float())
+        assert torch.equal(batch.loss_weight, torch.isin(ids, train).float())
 
 
 @pytest.mark.parametrize("name", ["full", "clusters", "random-parts", "neighbours"])
@@ -107,7 +108,7 @@ def test_every_train_node_is_learned_from_once_an_epoch(name):
     graph = suiting(nodes=40)
     train = torch.tensor([5, 0, 17, 39, 20, 21, 22, 3])
     batches = learned(small(name), graph, train)
-    found = torch.cat([batch.graph.ids[batch.weight > 0] for batch in batches])
+    found = torch.cat([batch.graph.ids[batch.loss_weight > 0] for batch in batches])
     assert found.sort().values.tolist() == train.sort().values.tolist()
 
 
@@ -134,10 +135,13 @@ def test_same_seed_same_batches(name, directed):
 
 @pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"full"}))
 def test_epochs_differ(name):
-    graph, chance = suiting(nodes=60), seeded()
+    graph, generator = suiting(nodes=60), seeded()
     train = torch.arange(60)
     first, second = (
-        [batch.graph.ids.tolist() for batch in small(name).epoch(graph, train, chance)]
+        [
+            batch.graph.ids.tolist()
+            for batch in small(name).epoch(graph, train, generator)
+        ]
         for _ in range(2)
     )
     assert first != second
@@ -214,6 +218,15 @@ def test_as_many_pieces_side_by_side_as_have_so_many_entries(monkeypatch):
     assert max(loads) <= 400
 
 
+@pytest.fixture
+def no_type_checks():
+    """Values of another type than the annotated one, as users may give them."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.usefixtures("no_type_checks")
 @pytest.mark.parametrize(("name", "scoring"), [one for one in SCORINGS if one[1]])
 def test_unknown_scoring_is_refused(name, scoring):
     with pytest.raises(UserError, match=rf"No scoring 'x{scoring}'. Did you mean"):
@@ -244,7 +257,7 @@ def test_settings_out_of_range_are_refused(name, setting, value):
 def test_every_batching_is_in_the_table():
     found = {
         one
-        for name in modules("batchings")
+        for name in modules("samplers")
         for one in vars(import_module(f"unalike.samplers.{name}")).values()
         if inspect.isclass(one)
         and issubclass(one, Sampler)

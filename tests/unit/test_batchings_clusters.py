@@ -30,7 +30,7 @@ def grid(side):
 
 def copied(adjacency):
     """The same rows, of which nothing is remembered."""
-    return Adjacency(adjacency.starts, adjacency.columns, adjacency.width)
+    return Adjacency(adjacency.indptr, adjacency.indices, adjacency.num_cols)
 
 
 @pytest.mark.parametrize("parts", [1, 4, 20])
@@ -44,7 +44,7 @@ def test_parts_are_of_like_size(parts):
 def test_few_edges_are_cut():
     rows = grid(60).adjacency
     part = partition(rows, 9)
-    cut = part[rows.row_indices] != part[rows.columns.long()]
+    cut = part[rows.row_indices] != part[rows.indices.long()]
     assert int(cut.sum()) / 2 < 1.5 * 4 * 60
 
 
@@ -126,10 +126,10 @@ def test_a_kept_partition_needs_no_package(monkeypatch):
 def test_a_partition_is_forgotten_with_its_graph():
     rows = suiting(nodes=100).adjacency
     partition(rows, 4)
-    assert rows in partitions._FOUND
-    before = len(partitions._FOUND)
+    assert rows in partitions._PARTITIONS
+    before = len(partitions._PARTITIONS)
     del rows
-    assert len(partitions._FOUND) == before - 1
+    assert len(partitions._PARTITIONS) == before - 1
 
 
 @pytest.mark.parametrize(("at_once", "sizes"), [(1, [1] * 7), (3, [3, 3, 1])])
@@ -137,8 +137,8 @@ def test_a_batch_is_a_group_of_clusters(at_once, sizes):
     graph = grid(20)
     part = partition(graph.adjacency, 7)
     batching = ClusterSampler(parts=7, at_once=at_once)
-    chance = torch.Generator().manual_seed(0)
-    batches = list(batching.epoch(graph, torch.arange(400), chance))
+    generator = torch.Generator().manual_seed(0)
+    batches = list(batching.epoch(graph, torch.arange(400), generator))
     groups = [part[batch.graph.ids].unique().tolist() for batch in batches]
     assert [len(group) for group in groups] == sizes
     assert sorted(chain(*groups)) == list(range(7))

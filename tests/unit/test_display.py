@@ -93,8 +93,8 @@ def test_terminals_and_notebooks_show_the_same_words(name):
     read = Reader(shown._repr_html_())
     text = " ".join(rich_text(shown).split())
     assert read.texts
-    for told in read.texts:
-        assert " ".join(told.split()) in text
+    for text in read.texts:
+        assert " ".join(text.split()) in text
 
 
 @pytest.mark.parametrize("name", SHOWN)

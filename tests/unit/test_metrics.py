@@ -28,13 +28,13 @@ def columns(*margins):
 )
 def test_known_grades(margins, accuracy, auc):
     scores = columns(*margins)
-    assert float(METRICS["accuracy"].grade(scores, LABELS, EVEN)) == accuracy
-    assert float(METRICS["roc-auc"].grade(scores, LABELS, EVEN)) == auc
+    assert float(METRICS["accuracy"].score(scores, LABELS, EVEN)) == accuracy
+    assert float(METRICS["roc-auc"].score(scores, LABELS, EVEN)) == auc
 
 
 def test_an_absent_class_has_no_curve():
     ones = torch.ones(4, dtype=torch.int64)
-    found = METRICS["roc-auc"].grade(columns(1, 2, 3, 4), ones, EVEN)
+    found = METRICS["roc-auc"].score(columns(1, 2, 3, 4), ones, EVEN)
     assert math.isnan(float(found))
 
 
@@ -44,7 +44,7 @@ def test_weight_zero_leaves_a_node_out(metric):
     weight = torch.tensor([1.0, 1.0, 0.0, 1.0, 0.0])
     scores = torch.randn(5, 2, generator=torch.Generator().manual_seed(0))
     kept = weight > 0
-    for judge in (metric.grade, metric.loss):
+    for judge in (metric.score, metric.loss):
         found = judge(scores, labels, weight)
         wanted = judge(scores[kept], labels[kept], torch.ones(3))
         assert float(found) == pytest.approx(float(wanted), rel=1e-6)
@@ -56,7 +56,7 @@ def test_a_stack_is_graded_run_by_run(metric):
     scores = torch.randn(3, 20, 2, generator=draw)
     labels = torch.randint(2, (20,), generator=draw)
     weight = (torch.rand(3, 20, generator=draw) < 0.7).float()
-    for judge in (metric.grade, metric.loss):
+    for judge in (metric.score, metric.loss):
         found = judge(scores, labels, weight)
         assert found.shape == (3,)
         for run in range(3):

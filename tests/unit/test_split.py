@@ -60,9 +60,9 @@ def test_shares_that_leave_no_split_are_refused(shares):
 
 @given(st.lists(st.integers(-1, 2), max_size=20))
 def test_codes_and_back(codes):
-    told = torch.tensor(codes, dtype=torch.int8)
-    split = Split.from_codes(told)
-    assert torch.equal(split.to_codes(len(codes)), told)
+    text = torch.tensor(codes, dtype=torch.int8)
+    split = Split.from_codes(text)
+    assert torch.equal(split.to_codes(len(codes)), text)
 
 
 def test_all_splits_as_one_array():

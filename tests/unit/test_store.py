@@ -28,7 +28,7 @@ ARRAYS = ("starts", "columns", "features", "labels", "splits", "names")
 
 def assert_rows(found, wanted):
     assert found.shape == wanted.shape
-    for part in ("starts", "columns", "values"):
+    for part in ("indptr", "indices", "values"):
         one, other = getattr(found, part), getattr(wanted, part)
         assert (one is None) == (other is None)
         if other is not None:
@@ -94,8 +94,8 @@ def test_splits_metric_and_facts_come_back(tmp_path):
         about={"name": "likes", "class_names": ["Katze", "犬"]},
     )
     assert (stored.name, stored.metric) == ("likes", METRICS["roc-auc"])
-    assert stored.about["class_names"] == ["Katze", "犬"]
-    assert stored.about["num_edges"] == graph.num_edges
+    assert stored.metadata["class_names"] == ["Katze", "犬"]
+    assert stored.metadata["num_edges"] == graph.num_edges
     assert len(stored.splits()) == 3
     for found, wanted in zip(stored.splits(), splits, strict=True):
         for part in ("train", "valid", "test"):
@@ -129,7 +129,7 @@ def test_nodes_without_names_are_called_by_their_number(tmp_path):
 def test_opening_reads_no_array(stored):
     for path in stored.folder.glob("*.npy"):
         path.unlink()
-    assert open_graph(stored.folder).about == stored.about
+    assert open_graph(stored.folder).metadata == stored.metadata
 
 
 def test_arrays_are_mapped_not_read(stored):
@@ -197,8 +197,8 @@ def test_an_array_of_another_kind_is_not_taken(stored):
 @pytest.mark.parametrize("found", [0, 2, None])
 def test_other_formats_are_refused(stored, found):
     path = stored.folder / "graph.json"
-    path.write_text(json.dumps({**stored.about, "format": found}))
-    with pytest.raises(UserError, match=f"the format {found}; unalike here reads 1"):
+    path.write_text(json.dumps({**stored.metadata, "format": found}))
+    with pytest.raises(UserError, match=f"the format {found}; this unalike reads 1"):
         open_graph(stored.folder)
 
 

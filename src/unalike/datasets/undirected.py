@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from unalike.data.adjacency import Adjacency
-from unalike.data.csr import blocks_of_nnz
+from unalike.data.csr import row_blocks
 from unalike.data.graph import Graph
 from unalike.data.numba_utils import njit
 from unalike.data.store import GraphWriter, StoredGraph, atomic_graph_writer, open_graph
@@ -132,7 +132,7 @@ def write_undirected(
     arrivals = np.zeros_like(starts)
     np.cumsum(_count(columns, rows.num_rows, threads), out=arrivals[1:])
     degrees = np.zeros_like(starts)
-    ranges = blocks_of_nnz(starts + arrivals, max(MAX_BLOCK_NNZ // threads, 1))
+    ranges = list(row_blocks(starts + arrivals, max(MAX_BLOCK_NNZ // threads, 1)))
 
     def work(nodes: tuple[int, int]) -> tuple[np.ndarray, int]:
         arrived = reverse_edges(starts, columns, arrivals, *nodes)

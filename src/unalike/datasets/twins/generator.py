@@ -10,7 +10,7 @@ from queue import SimpleQueue
 import numpy as np
 import torch
 
-from unalike.data.csr import blocks_of_nnz
+from unalike.data.csr import row_blocks
 from unalike.data.numba_utils import (
     STEP,
     binary_search,
@@ -314,7 +314,7 @@ def sample_edges(
 
     progress.stage("Drawing edges", len(columns) / 1e6, "million")
     with ThreadPoolExecutor(num_threads) as pool:
-        for done in pool.map(work, blocks_of_nnz(starts, _EDGES_AT_ONCE)):
+        for done in pool.map(work, row_blocks(starts, _EDGES_AT_ONCE)):
             progress.advance(done / 1e6)
     return starts
 
