@@ -458,16 +458,6 @@ def estimate_two_hop_nnz(once: scipy.sparse.csr_array) -> int:
     return int(total * min(1.0, share))
 
 
-# Ranges of rows with about as many edges each.
-
-
-def blocks_of_nnz(starts: np.ndarray, size: int) -> list[tuple[int, int]]:
-    """Ranges that cover all rows with edges, about `size` edges each."""
-    aims = np.arange(0, starts[-1], size)
-    firsts = np.unique(np.searchsorted(starts[1:], aims, side="right")).tolist()
-    return list(pairwise([*firsts, len(starts) - 1]))
-
-
 # Placing: spilled pairs become sorted rows without repeats, block by block.
 
 
