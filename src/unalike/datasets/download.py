@@ -177,7 +177,7 @@ def _request_file(url: str, offset: int, version: str) -> tuple[HTTPResponse, by
 
 def _open(url: str, offset: int, version: str) -> HTTPResponse:
     if not url.startswith(("http://", "https://")):
-        raise DownloadError("it is not a web address")
+        raise DownloadError("it is not an HTTP URL")
     headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
     if offset:
         headers["Range"] = f"bytes={offset}-"
