@@ -1,9 +1,10 @@
-"""unalike: learning on graphs whose neighbours are unlike each other.
+"""Learning on non-homophilous graphs: LINKX, GNNs, datasets, measures, experiments.
 
-The public names are imported when first used, so that the command line starts at once;
-`__init__.pyi` tells them to type checkers.
+Public names are imported on first use, so that the command line starts fast;
+`__init__.pyi` declares them for type checkers.
 """
 
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -63,10 +64,17 @@ EXPORTS = {
     "__version__": "version",
 }
 
+DEPRECATED = {"Place": "RunOptions", "Stored": "StoredGraph"}
+"""Old public names and the names that replace them."""
+
 __all__ = list(EXPORTS)
 
 
 def __getattr__(name: str) -> Any:
+    if name in DEPRECATED:
+        message = f"unalike.{name} is deprecated; use unalike.{DEPRECATED[name]}."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        name = DEPRECATED[name]
     if name not in EXPORTS:
         raise AttributeError(f"module 'unalike' has no attribute '{name}'")
     return getattr(import_module(f"unalike.{EXPORTS[name]}"), name)

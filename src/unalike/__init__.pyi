@@ -55,3 +55,7 @@ from unalike.methods.mlp import MLP as MLP
 from unalike.methods.sgc import SGC as SGC
 from unalike.training.settings import Training as Training
 from unalike.version import __version__ as __version__
+
+# Deprecated names.
+Place = RunOptions
+Stored = StoredGraph

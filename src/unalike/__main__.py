@@ -1,4 +1,4 @@
-"""`python -m unalike`."""
+"""Entry point of `python -m unalike`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choose the device, peak memory, versions, git commit."""
+"""Choice of device, peak memory, versions of packages, git commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unalike.errors import lookup
 from unalike.version import __version__
 
 TORCH_MEMORY_SHARE = 0.95
-"""Share of a card's memory for what torch counts; programs take some besides."""
+"""Fraction of GPU memory for torch's allocator; CUDA contexts take some more."""
 
 
 def best_device() -> str:
@@ -23,64 +23,61 @@ def best_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def choose_device(told: str) -> str:
-    """The device that is meant, out of those that are there.
-
-    One card of several becomes that for which programs are loaded.
-    """
-    cards = ["cuda", *(f"cuda:{card}" for card in range(torch.cuda.device_count()))]
-    there = ["cpu", *(cards if torch.cuda.is_available() else [])]
-    known = {"auto": best_device(), **{name: name for name in there}}
-    found = lookup(known, told, "device")
-    if found in cards[1:]:
-        torch.cuda.set_device(found)
-    return found
+def choose_device(name: str) -> str:
+    """The device of a name, which may be `auto`; one GPU of several becomes current."""
+    gpus = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    available = ["cpu", *(["cuda", *gpus] if torch.cuda.is_available() else [])]
+    known = {"auto": best_device(), **{device: device for device in available}}
+    device = lookup(known, name, "device")
+    if device in gpus:
+        torch.cuda.set_device(device)
+    return device
 
 
 def device_of_worker(device: str, job: int, jobs: int) -> str:
-    """The device of one of some processes, and its part of a card's memory.
+    """The device of one of several processes; sets its fraction of GPU memory.
 
-    `cuda` stands for all cards, one after the other.
+    `cuda` stands for all GPUs in turn.
     """
     if torch.device(device).type != "cuda":
         return device
-    cards = torch.cuda.device_count() if device == "cuda" else 1
-    own = f"cuda:{job % cards}" if device == "cuda" else device
-    torch.cuda.set_device(own)
+    gpus = torch.cuda.device_count() if device == "cuda" else 1
+    gpu = f"cuda:{job % gpus}" if device == "cuda" else device
+    torch.cuda.set_device(gpu)
     torch.cuda.set_per_process_memory_fraction(
-        TORCH_MEMORY_SHARE / ceil(jobs / cards), own
+        TORCH_MEMORY_SHARE / ceil(jobs / gpus), gpu
     )
-    return own
+    return gpu
 
 
 def device_name(device: str) -> str:
-    """The device in words."""
+    """The name of a device that results report."""
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{platform.machine()} cpu, {torch.get_num_threads()} threads"
 
 
 def cpu_capability() -> str:
-    """The instructions that torch uses, on which the last bits of sums depend."""
+    """The CPU instructions that torch uses; the last bits of sums depend on them."""
     return torch.backends.cpu.get_cpu_capability()
 
 
 def peak_memory_mb(device: str) -> float:
-    """The most memory this process has held, on the device it computes on."""
+    """Peak memory of this process on a device."""
     if torch.device(device).type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def reset_peak_memory(device: str) -> None:
-    """Let go of memory that is kept for later, and of the highest use so far."""
+    """Empty the CUDA cache and reset the peak memory."""
     if torch.device(device).type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
 
 
 def versions() -> dict[str, str]:
-    """The versions that a result may depend on."""
+    """Versions of the packages that a result may depend on."""
     return {
         "unalike": __version__,
         "torch": torch.__version__,
@@ -90,17 +87,17 @@ def versions() -> dict[str, str]:
 
 @cache
 def commit() -> str:
-    """The commit of the source tree this runs from; empty for an installed package.
+    """The git commit of the source tree; empty for an installed package.
 
-    Where files differ from those of the commit, it says so.
+    It ends in `+changes` if files differ from the commit.
     """
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return ""
-    form = ["--always", "--exclude=*", "--abbrev=40", "--dirty=+changes"]
-    asked = ["git", "-C", str(root), "describe", *form]
+    flags = ["--always", "--exclude=*", "--abbrev=40", "--dirty=+changes"]
+    command = ["git", "-C", str(root), "describe", *flags]
     try:
-        found = subprocess.run(asked, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
         return ""
-    return found.stdout.strip()
+    return done.stdout.strip()

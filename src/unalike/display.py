@@ -1,4 +1,4 @@
-"""Display: what an object shows of itself, in a terminal and in a notebook."""
+"""Summary tables of objects for terminals (rich) and notebooks (HTML)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 MAX_CLASSES_SHOWN = 12
-"""Of up to so many classes each is shown."""
+"""Summaries list classes only up to this number."""
 
 
 @dataclass(frozen=True)
 class SummaryTable:
-    """A small table of text with a title, and others that belong below it."""
+    """A table of text with a title, a note and further tables below it."""
 
     title: str
     headings: Sequence[str]
@@ -28,11 +28,11 @@ class SummaryTable:
 
 
 class Displayable(ABC):
-    """Something that rich and notebooks show as a sheet."""
+    """An object that rich and notebooks show as a summary table."""
 
     @abstractmethod
     def summary(self) -> SummaryTable:
-        """What is shown."""
+        """The table to show."""
 
     def __rich__(self) -> Group:
         return to_rich(self.summary())
@@ -41,28 +41,30 @@ class Displayable(ABC):
         return to_html(self.summary())
 
 
-def to_rich(sheet: SummaryTable) -> Group:
-    """A sheet for `rich.print`; text in it is never taken for markup."""
+def to_rich(summary: SummaryTable) -> Group:
+    """A summary table for `rich.print`; its text is not parsed as markup."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in sheet.headings:
+    for heading in summary.headings:
         table.add_column(Text(heading))
-    for row in sheet.rows:
+    for row in summary.rows:
         table.add_row(*map(Text, row))
-    title = [Text(sheet.title, style="bold")] if sheet.title else []
-    note = [Text(sheet.note, style="italic")] if sheet.note else []
-    return Group(*title, table, *note, *map(to_rich, sheet.below))
+    title = [Text(summary.title, style="bold")] if summary.title else []
+    note = [Text(summary.note, style="italic")] if summary.note else []
+    return Group(*title, table, *note, *map(to_rich, summary.below))
 
 
-def to_html(sheet: SummaryTable) -> str:
-    """A sheet as HTML; whatever the text says, it stays text."""
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in sheet.headings)
-    lines = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in sheet.rows)
+def to_html(summary: SummaryTable) -> str:
+    """A summary table as HTML with escaped text."""
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in summary.headings)
+    lines = (
+        "".join(f"<td>{escape(text)}</td>" for text in row) for row in summary.rows
+    )
     body = "".join(f"<tr>{cells}</tr>" for cells in lines)
-    title = f"<p><b>{escape(sheet.title)}</b></p>" if sheet.title else ""
-    note = f"<p><i>{escape(sheet.note)}</i></p>" if sheet.note else ""
+    title = f"<p><b>{escape(summary.title)}</b></p>" if summary.title else ""
+    note = f"<p><i>{escape(summary.note)}</i></p>" if summary.note else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return title + table + note + "".join(map(to_html, sheet.below))
+    return title + table + note + "".join(map(to_html, summary.below))

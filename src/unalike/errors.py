@@ -1,4 +1,4 @@
-"""`UserError`, look-up with "did you mean", validation of positive settings."""
+"""`UserError`, look-up with "did you mean", validation of positive options."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-# The one error a user meets, and the look-up that suggests the right name.
-
-
 Entry = TypeVar("Entry")
 
 
 class UserError(Exception):
-    """A mistake the user can mend, told in one line."""
+    """A mistake that the user can correct, explained in one line."""
 
 
 class InputError(UserError, ValueError):
-    """The same where scikit-learn and its kind expect a `ValueError`."""
+    """A `UserError` where scikit-learn and similar libraries expect a `ValueError`."""
 
 
 def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
-    """The entry of a table, or a `UserError` that names the nearest entries."""
+    """The entry of a table, or a `UserError` that suggests the nearest name."""
     if name in table:
         return table[name]
     hint = did_you_mean(name, table)
@@ -29,16 +26,13 @@ def lookup(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question that names the nearest of the known names; empty if none is near."""
+    """A question with the nearest of the known names; empty if none is near."""
     near = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{near[0]}'?" if near else ""
 
 
-# Checks: settings of a batching that must be at least 1.
-
-
-def require_positive(settings: Any, *names: str) -> None:
-    """Refuse settings below 1 by their names."""
+def require_positive(options: Any, *names: str) -> None:
+    """Refuse options below 1."""
     for name in names:
-        if (value := getattr(settings, name)) < 1:
+        if (value := getattr(options, name)) < 1:
             raise UserError(f"{name} is {value}; it must be at least 1.")

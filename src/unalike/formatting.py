@@ -1,40 +1,24 @@
-"""Runs: a list of results, and how methods compare in it."""
+"""Format mean ± std, durations, memory sizes, and documents as JSON."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import Any
 
-# Runs: a list of results, and how methods compare in it.
+MINUTE, HOUR = 60, 3600  # seconds
+GIGABYTE = 1024  # megabytes
 
 
-def format_mean_std(numbers: list[float]) -> str:
-    """A mean, with the standard deviation where there are several numbers."""
-    about = f"{mean(numbers):.2f}"
-    return about if len(numbers) == 1 else f"{about} ± {stdev(numbers):.2f}"
+def format_mean_std(numbers: Sequence[float]) -> str:
+    """The mean, with the standard deviation if there are several numbers."""
+    text = f"{mean(numbers):.2f}"
+    return text if len(numbers) == 1 else f"{text} ± {stdev(numbers):.2f}"
 
 
-# Plain: a document as JSON can tell it, with null for what is not a number.
-
-
-def json_safe(value: Any) -> Any:
-    """The same document with null where a number is not one."""
-    if isinstance(value, dict):
-        return {key: json_safe(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_safe(inner) for inner in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-# Ranking: the methods of an advice as columns of a table.
-
-
-MINUTE, HOUR, GIGABYTE = 60, 3600, 1024
-
-
-def format_duration(seconds: float) -> str:
-    """A time in a unit that suits it."""
+def format_duration(seconds: int | float) -> str:
+    """A duration in seconds, minutes or hours."""
     if seconds < MINUTE:
         return f"{max(1, round(seconds))} s"
     if seconds < HOUR:
@@ -42,8 +26,17 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / HOUR:.1f} h"
 
 
-def format_memory(megabytes: float) -> str:
-    """An amount of memory in a unit that suits it."""
+def format_memory(megabytes: int | float) -> str:
+    """An amount of memory in MB or GB."""
     if megabytes < GIGABYTE:
         return f"{max(1, round(megabytes))} MB"
     return f"{megabytes / GIGABYTE:.1f} GB"
+
+
+def json_safe(value: Any) -> Any:
+    """The same document with None for NaN and infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: json_safe(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

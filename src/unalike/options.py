@@ -15,15 +15,15 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True)
 class SubcommandChoice:
-    """The mark of a kind that a field may hold: what it is called."""
+    """Annotation of a type that a field may have: the name of its subcommand."""
 
     name: str
 
 
 def one_of(table: Mapping[str, type]) -> Any:
-    """The type of a field that holds one of several kinds of settings.
+    """The type of a field that holds one of several option classes.
 
-    On the command line the kind is chosen by its name, and its own flags follow.
+    On the command line a class is chosen by its name, and its own flags follow.
     """
     return reduce(
         or_,
@@ -35,7 +35,7 @@ def one_of(table: Mapping[str, type]) -> Any:
 
 
 def _subcommand(name: str, kind: type) -> list[Any]:
-    """What tells the command line of a choice; nothing where there is none."""
+    """The annotation for tyro; none without tyro."""
     try:
         import tyro
     except ImportError:
@@ -44,56 +44,58 @@ def _subcommand(name: str, kind: type) -> list[Any]:
 
 
 CHOICES: dict[type, dict[str, dict[str, type]]] = {}
-"""What `choices` has found; a report asks some sixty thousand times."""
+"""Cache of `choices`, which a report calls some sixty thousand times."""
 
 
 def choices(settings: type) -> dict[str, dict[str, type]]:
-    """The fields of a dataclass that hold one of several kinds, and those kinds."""
+    """The fields of a dataclass that hold one of several classes, and those classes."""
     if settings not in CHOICES:
         hints = get_type_hints(settings, include_extras=True)
-        found = {field.name: _kinds(hints[field.name]) for field in fields(settings)}
-        CHOICES[settings] = {name: kinds for name, kinds in found.items() if kinds}
+        classes = {
+            field.name: _classes(hints[field.name]) for field in fields(settings)
+        }
+        CHOICES[settings] = {name: table for name, table in classes.items() if table}
     return CHOICES[settings]
 
 
-def _kinds(hint: Any) -> dict[str, type]:
+def _classes(hint: Any) -> dict[str, type]:
     return {
-        mark.name: kind.__origin__
+        annotation.name: kind.__origin__
         for kind in get_args(hint)
-        for mark in getattr(kind, "__metadata__", ())
-        if isinstance(mark, SubcommandChoice)
+        for annotation in getattr(kind, "__metadata__", ())
+        if isinstance(annotation, SubcommandChoice)
     }
 
 
 def options_of(settings: Any) -> dict[str, Any]:
-    """Every field of a dataclass and of those inside it, by its own name.
+    """Every field of a dataclass and of those nested in it, in one flat dictionary.
 
-    A field that holds one of several kinds tells the name of the kind.
+    A field that holds one of several classes has the name of the class.
     """
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     chosen = choices(type(settings))
     for field in fields(settings):
         value = getattr(settings, field.name)
         if field.name in chosen:
             names = {kind: name for name, kind in chosen[field.name].items()}
-            found[field.name] = names.get(type(value), type(value).__name__)
+            options[field.name] = names.get(type(value), type(value).__name__)
         if is_dataclass(value):
-            found.update(options_of(value))
+            options.update(options_of(value))
         else:
-            found[field.name] = value
-    return found
+            options[field.name] = value
+    return options
 
 
 def with_options(settings: Settings, options: Mapping[str, Any], of: str) -> Settings:
-    """The same settings with other values for some options, also those inside."""
-    changed = _replaced(settings, options)
+    """The same settings with other values for some options, nested ones too."""
+    changed = _replace(settings, options)
     known = options_of(changed)
     for name in options:
         lookup(known, name, f"option of {of}")
     return changed
 
 
-def _replaced(settings: Any, options: Mapping[str, Any]) -> Any:
+def _replace(settings: Any, options: Mapping[str, Any]) -> Any:
     changes, chosen = {}, choices(type(settings))
     for field in fields(settings):
         value = getattr(settings, field.name)
@@ -101,14 +103,14 @@ def _replaced(settings: Any, options: Mapping[str, Any]) -> Any:
             kind = lookup(chosen[field.name], options[field.name], field.name)
             value = value if type(value) is kind else kind()
         if is_dataclass(value):
-            changes[field.name] = _replaced(value, options)
+            changes[field.name] = _replace(value, options)
         elif field.name in options:
-            changes[field.name] = _like(value, options[field.name])
+            changes[field.name] = _convert(value, options[field.name])
     return replace(settings, **changes)
 
 
-def _like(usual: Any, value: Any) -> Any:
-    """A value as the field wants it; files know neither tuples nor 1 for 1.0."""
+def _convert(default: Any, value: Any) -> Any:
+    """A value with the type of the field; files have lists for tuples and 1 for 1.0."""
     if isinstance(value, list):
         return tuple(value)
-    return float(value) if isinstance(usual, float) else value
+    return float(value) if isinstance(default, float) else value

@@ -56,23 +56,23 @@ def even_slices(length: int, *, smallest: int = 1 << 14) -> list[slice]:
 
 
 def prefetch(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items; while one is used, a thread makes the next."""
+    """The same items; a thread computes the next one while one is used."""
     return iter(Prefetch(items))
 
 
 @dataclass(eq=False)
 class Prefetch(Generic[Item]):
-    """The same items in the same order, made ahead by a thread of their own.
+    """The same items in the same order, computed ahead of use by a thread.
 
     A consumer that stops early, by a break, an error or an interrupt, leaves no thread
-    behind: the item that is being made is finished, and the source is closed.
+    behind: the item in progress is finished, and the source is closed.
     """
 
     items: Iterable[Item]
     depth: int = 1
-    """Items that are made ahead; 0: none, and there is no thread."""
+    """Items that are computed ahead; 0: no thread."""
     wait_seconds: float = 0.0
-    """Seconds in which the consumer had to wait for an item, over all passes."""
+    """Seconds that the consumer waited for items, over all passes."""
 
     def __iter__(self) -> Iterator[Item]:
         return self._prefetched() if self.depth else iter(self.items)

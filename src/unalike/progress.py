@@ -1,23 +1,25 @@
-"""Progress listener protocol."""
+"""Progress listener protocol, and notices that explain a wait."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
 class Progress(Protocol):
-    """A listener; the command line draws a bar, a library call stays silent."""
+    """A listener; the command line shows a bar, a library call stays silent."""
 
     def stage(self, what: str, total: int | float | None, unit: str) -> None:
-        """A new stage begins, of `total` units where that is known."""
+        """A new stage begins, of `total` units if that is known."""
 
     def advance(self, amount: int | float, note: str = "") -> None:
-        """So many more units are done; `note` says what is worth seeing beside them."""
+        """`amount` more units are done; `note` is shown next to the bar."""
 
 
 class NoProgress:
-    """A listener that says nothing."""
+    """A listener that shows nothing."""
 
     def stage(self, what: str, total: int | float | None, unit: str) -> None:
         pass
@@ -27,3 +29,21 @@ class NoProgress:
 
 
 NO_PROGRESS = NoProgress()
+
+_LISTENERS: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def listening(listener: Callable[[str], None]) -> Iterator[None]:
+    """Pass notices to a function while the block runs."""
+    _LISTENERS.append(listener)
+    try:
+        yield
+    finally:
+        _LISTENERS.remove(listener)
+
+
+def notify(notice: str) -> None:
+    """Explain a wait to whoever listens; a library call stays silent."""
+    for listener in _LISTENERS:
+        listener(notice)

@@ -1,4 +1,4 @@
-"""The cache: the user's own folder for what can be made again."""
+"""CPU count, free memory of CPU and GPU, cgroup limits, cache folder."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ import torch
 
 from unalike.progress import Progress
 
-# The cache: the user's own folder for what can be made again.
-
 
 def cache_dir() -> Path:
-    """Where that folder is."""
+    """The user's cache folder, `$XDG_CACHE_HOME/unalike`."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "unalike"
 
 
-# Control groups: where Linux notes what containers and jobs may use.
+# Control groups of Linux, which limit containers and jobs.
 
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
@@ -30,36 +28,36 @@ PROC_CGROUP = Path("/proc/self/cgroup")
 
 
 def process_cgroups() -> Iterator[tuple[str, str]]:
-    """The groups of this process, each behind the controllers that it is about."""
+    """Controllers and path of each control group of this process."""
     for line in PROC_CGROUP.read_text().splitlines() if PROC_CGROUP.exists() else []:
         _, controllers, group = line.split(":", 2)
         yield controllers, group
 
 
 def with_parents(root: Path, group: str) -> Iterator[Path]:
-    """The folder of a group, and those of the groups around it."""
+    """The folder of a group and those of its parents."""
     inner = root / group.strip("/")
     yield from (inner, *inner.parents)
 
 
-# Cores: how many of the processor this process may use.
+# CPU.
 
 
 def num_cores() -> int:
-    """Cores that are allowed to this process, by the tightest limit around it.
+    """CPU cores that this process may use, by the tightest limit.
 
-    A container may show all cores of its machine and be given the time of a few: who
-    starts a thread for each then mostly waits.
+    A container may show all cores of a machine and have a quota of a few: with a thread
+    for each core, threads mostly wait.
     """
     if hasattr(os, "sched_getaffinity"):
-        shown = len(os.sched_getaffinity(0))
+        visible = len(os.sched_getaffinity(0))
     else:
-        shown = os.cpu_count() or 1
-    return max(1, min([shown, *(ceil(quota) for quota in cpu_quotas())]))
+        visible = os.cpu_count() or 1
+    return max(1, min([visible, *(ceil(quota) for quota in cpu_quotas())]))
 
 
 def cpu_quotas() -> Iterator[float]:
-    """The cores that control groups of both versions leave to this process."""
+    """CPU quotas, in cores, of all control groups (version 1 and 2)."""
     for controllers, group in process_cgroups():
         root = CGROUP_ROOT / "cpu" if "cpu" in controllers.split(",") else CGROUP_ROOT
         for folder in with_parents(root, group):
@@ -67,46 +65,47 @@ def cpu_quotas() -> Iterator[float]:
 
 
 def _quota(folder: Path) -> Iterator[float]:
-    both, quota = folder / "cpu.max", folder / "cpu.cfs_quota_us"
-    if both.exists():
-        times = both.read_text().split()
-    elif quota.exists():
-        times = [quota.read_text(), (folder / "cpu.cfs_period_us").read_text()]
+    version_2, version_1 = folder / "cpu.max", folder / "cpu.cfs_quota_us"
+    if version_2.exists():
+        quota, period = version_2.read_text().split()
+    elif version_1.exists():
+        quota = version_1.read_text().strip()
+        period = (folder / "cpu.cfs_period_us").read_text()
     else:
         return
-    if (used := times[0].strip()).isdigit():
-        yield int(used) / int(times[1])
+    if quota.isdigit():
+        yield int(quota) / int(period)
 
 
-# Memory: how much of it a device has left.
+# Memory.
 
 
 MEMINFO = Path("/proc/meminfo")
 SIGNIFICANT_SHARE = 0.05
-"""Share of a card's memory that is worth waiting for; programs take less besides."""
+"""Fraction of GPU memory that is worth waiting for; CUDA contexts take less."""
 POLL_SECONDS = 1.0
-"""Between two looks at what others hold."""
+"""Interval of checks for free GPU memory."""
 TIMEOUT_SECONDS = 600.0
-"""How long others may hold what is waited for."""
+"""How long to wait for GPU memory that other processes use."""
 
 
 @dataclass(frozen=True)
 class CgroupMemory:
-    """Where Linux notes what a group of processes may use of memory, and uses."""
+    """Files with the memory limit and usage of a control group."""
 
     root: Path
     limit: str
     used: str
     idle: str
-    """Files that were read lie in memory only until somebody needs it."""
+    """Key of the file cache, which is freed when memory is needed."""
 
     def available(self, group: str) -> Iterator[int]:
-        """What the limits of a group, and of those around it, leave."""
+        """Bytes that the limits of a group and of its parents leave."""
         for folder in with_parents(self.root, group):
             limit = folder / self.limit
-            if limit.exists() and (most := limit.read_text().strip()).isdigit():
+            if limit.exists() and (size := limit.read_text().strip()).isdigit():
                 used = int((folder / self.used).read_text())
-                yield int(most) - used + _number(folder / "memory.stat", self.idle)
+                yield int(size) - used + _number(folder / "memory.stat", self.idle)
 
 
 CGROUP_MEMORY = {
@@ -118,11 +117,11 @@ CGROUP_MEMORY = {
         "total_inactive_file",
     ),
 }
-"""Of both versions of control groups, by the controllers that they name."""
+"""Files of cgroup version 2 and 1, by controllers in /proc/self/cgroup."""
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that may still be used, those that torch holds in reserve included."""
+    """Bytes that this process may still use, with those that torch has in reserve."""
     if device.type != "cuda":
         return min(machine_memory())
     free, _ = torch.cuda.mem_get_info(device)
@@ -131,40 +130,40 @@ def free_memory(device: torch.device) -> int:
 
 
 def process_memory_limit(device: torch.device) -> int:
-    """Bytes of a card that this process may still take, if nobody else has them."""
+    """Bytes of GPU memory below the per-process limit, used by others or not."""
     _, total = torch.cuda.mem_get_info(device)
-    card = torch.cuda.current_device() if device.index is None else device.index
-    share = torch.cuda.get_per_process_memory_fraction(card)
-    return int(share * total) - torch.cuda.memory_reserved(device)
+    index = torch.cuda.current_device() if device.index is None else device.index
+    fraction = torch.cuda.get_per_process_memory_fraction(index)
+    return int(fraction * total) - torch.cuda.memory_reserved(device)
 
 
 def memory_used_by_others(device: torch.device) -> int:
-    """Bytes of a card that this process might take, were they not taken; 0 if few."""
+    """Bytes of GPU memory that other processes take from this one; 0 if few."""
     if device.type != "cuda":
         return 0
     free, total = torch.cuda.mem_get_info(device)
-    held = process_memory_limit(device) - free
-    return held if held > SIGNIFICANT_SHARE * total else 0
+    used = process_memory_limit(device) - free
+    return used if used > SIGNIFICANT_SHARE * total else 0
 
 
 def wait_for_memory(device: torch.device, progress: Progress) -> bool:
-    """Wait for memory that others hold; have they let go of some?"""
-    held = memory_used_by_others(device)
-    if not held:
+    """Wait for GPU memory that other processes use; True if some was freed."""
+    used = memory_used_by_others(device)
+    if not used:
         return False
     _, total = torch.cuda.mem_get_info(device)
-    progress.stage("waiting for memory that other programs hold", None, "s")
-    until = time.monotonic() + TIMEOUT_SECONDS
-    while time.monotonic() < until:
+    progress.stage("waiting for memory that other programs use", None, "s")
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
         progress.advance(POLL_SECONDS)
-        if memory_used_by_others(device) < held - SIGNIFICANT_SHARE * total:
+        if memory_used_by_others(device) < used - SIGNIFICANT_SHARE * total:
             return True
     return False
 
 
 def machine_memory() -> Iterator[int]:
-    """What the machine has left, and what containers and jobs may take of it."""
+    """Free bytes of the machine, and bytes that each control group leaves."""
     if MEMINFO.exists():
         yield 1024 * _number(MEMINFO, "MemAvailable:")
     else:
@@ -176,4 +175,4 @@ def machine_memory() -> Iterator[int]:
 
 def _number(file: Path, name: str) -> int:
     lines = map(str.split, file.read_text().splitlines())
-    return next(int(words[1]) for words in lines if words[0] == name)
+    return next(int(fields[1]) for fields in lines if fields[0] == name)

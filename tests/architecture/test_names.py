@@ -8,6 +8,7 @@ import pytest
 from sources import ROOT, modules
 
 import unalike
+import unalike.data
 from unalike import DATASETS, MEASURES, METRICS
 from unalike.cli.main import COMMANDS
 from unalike.data.metrics import Metric
@@ -97,7 +98,7 @@ def test_stub_and_lazy_exports_agree():
     }
 
 
-@pytest.token.parametrize("name", sorted(PUBLIC))
+@pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_every_public_name_is_there(name):
     assert getattr(unalike, name) is not None
 
@@ -105,6 +106,35 @@ def test_every_public_name_is_there(name):
 def test_other_names_are_not():
     with pytest.raises(AttributeError, match="no attribute 'graf'"):
         _ = unalike.graf
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("Place", "RunOptions"), ("Stored", "StoredGraph")]
+)
+def test_old_names_still_work_and_warn(old, new):
+    with pytest.warns(DeprecationWarning, match=rf"unalike\.{old}.*unalike\.{new}"):
+        assert getattr(unalike, old) is getattr(unalike, new)
+
+
+@pytest.mark.parametrize("name", sorted(unalike.data.EXPORTS))
+def test_public_names_of_data_are_imported_on_use(name):
+    home = import_module(f"unalike.data.{unalike.data.EXPORTS[name]}")
+    assert getattr(unalike.data, name) is getattr(home, name)
+    assert name in dir(unalike.data)
+
+
+def test_public_names_of_data_are_declared_for_type_checkers():
+    declared = {
+        alias.asname
+        for node in ast.walk(ast.parse((ROOT / "data/__init__.py").read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("unalike.")
+        for alias in node.names
+    }
+    assert declared == set(unalike.data.EXPORTS)
+    with pytest.raises(
+        AttributeError, match=r"'unalike\.data' has no attribute 'graf'"
+    ):
+        _ = unalike.data.graf
 
 
 def members(package):
@@ -126,7 +156,7 @@ def test_every_method_is_in_the_table():
     assert found == set(METHODS.values())
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("package", "kind", "table"),
     [("datasets", Dataset, DATASETS), ("datasets.twins", Twin, TWINS)],
 )

@@ -33,7 +33,7 @@ def weighing(case):
 @given(graded(2))
 def test_average_precision(case):
     scores, labels, weight = weighing(case)
-    found = float(METRICS["average-precision"].grade(*case))
+    found = float(METRICS["average-precision"].score(*case))
     if not labels.any():
         assert math.isnan(found)
         return
@@ -48,7 +48,7 @@ def test_f1(case):
     wanted = f1_score(
         labels, scores.argmax(1), sample_weight=weight, zero_division=np.nan
     )
-    found = float(METRICS["f1"].grade(*case))
+    found = float(METRICS["f1"].score(*case))
     assert found == pytest.approx(wanted, abs=1e-12, nan_ok=True)
 
 
@@ -56,7 +56,7 @@ def test_f1(case):
 def test_macro_f1(case):
     scores, labels, weight = weighing(case)
     wanted = f1_score(labels, scores.argmax(1), average="macro", sample_weight=weight)
-    found = float(METRICS["macro-f1"].grade(*case))
+    found = float(METRICS["macro-f1"].score(*case))
     assert found == pytest.approx(wanted, abs=1e-12)
 
 
@@ -67,7 +67,7 @@ def test_balanced_accuracy(case):
         # Answers of classes that do not occur are no mistake of the test.
         warnings.simplefilter("ignore")
         wanted = balanced_accuracy_score(labels, scores.argmax(1), sample_weight=weight)
-    found = float(METRICS["balanced-accuracy"].grade(*case))
+    found = float(METRICS["balanced-accuracy"].score(*case))
     assert found == pytest.approx(wanted, abs=1e-12)
 
 
@@ -86,14 +86,14 @@ def test_average_precision_of_a_stack_of_many():
     labels = draw.integers(2, size=5000)
     weight = draw.random((3, 5000)).astype(np.float32)
     given_ = (torch.from_numpy(part) for part in (scores, labels, weight))
-    found = METRICS["average-precision"].grade(*given_)
+    found = METRICS["average-precision"].score(*given_)
     for run_ in range(3):
         margin = scores[run_, :, 1] - scores[run_, :, 0]
         wanted = average_precision_score(labels, margin, sample_weight=weight[run_])
         assert float(found[run_]) == pytest.approx(wanted, abs=1e-9)
 
 
-@pytest.token.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", METRICS)
 def test_training_takes_every_metric(name, tmp_path):
     graph = suiting(nodes=80)
     splits = random_splits(graph.labels, count=2)

@@ -14,7 +14,7 @@ from unalike import METRICS
 def test_accuracy(case):
     scores, labels, weight = case
     wanted = accuracy_score(labels, scores.argmax(1), sample_weight=weight)
-    found = METRICS["accuracy"].grade(scores, labels, weight)
+    found = METRICS["accuracy"].score(scores, labels, weight)
     assert float(found) == pytest.approx(wanted, abs=1e-12)
 
 
@@ -24,7 +24,7 @@ def test_roc_auc(case):
     assume({0, 1} == set(labels[weight > 0].tolist()))
     margin = (scores[:, 1] - scores[:, 0]).numpy()
     wanted = roc_auc_score(labels, margin, sample_weight=weight)
-    found = METRICS["roc-auc"].grade(scores, labels, weight)
+    found = METRICS["roc-auc"].score(scores, labels, weight)
     assert float(found) == pytest.approx(wanted, abs=1e-12)
 
 
@@ -34,7 +34,7 @@ def test_roc_auc_of_a_stack_of_many():
     labels = draw.integers(2, size=5000)
     weight = draw.random((3, 5000)).astype(np.float32)
     given_ = (torch.from_numpy(part) for part in (scores, labels, weight))
-    found = METRICS["roc-auc"].grade(*given_)
+    found = METRICS["roc-auc"].score(*given_)
     for run in range(3):
         margin = scores[run, :, 1] - scores[run, :, 0]
         wanted = roc_auc_score(labels, margin, sample_weight=weight[run])
@@ -55,7 +55,7 @@ def test_two_column_cross_entropy(case):
     scores, labels, weight = case
     share = torch.sigmoid(scores.double())
     hot = torch.eye(2)[labels].double()
-    told = -(hot * share.log() + (1 - hot) * (1 - share).log()).mean(1)
-    wanted = (told * weight).sum() / weight.sum()
+    text = -(hot * share.log() + (1 - hot) * (1 - share).log()).mean(1)
+    wanted = (text * weight).sum() / weight.sum()
     found = METRICS["roc-auc"].loss(scores, labels, weight)
     assert float(found) == pytest.approx(float(wanted), rel=1e-5)

@@ -17,16 +17,16 @@ def factors(draw):
     """Sparse rows, the same as a dense matrix, and a dense matrix to multiply."""
     rows, columns = draw(st.integers(1, 7)), draw(st.integers(1, 7))
     width = draw(st.integers(0, 5))
-    chance = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
     share = draw(st.sampled_from([0.0, 0.2, 0.9]))
-    there = torch.rand(rows, columns, generator=chance) < share
-    weights = torch.randn(rows, columns, generator=chance)
+    there = torch.rand(rows, columns, generator=generator) < share
+    weights = torch.randn(rows, columns, generator=generator)
     dense = (weights if draw(st.booleans()) else torch.ones(rows, columns)) * there
     source, target = dense.nonzero().T
     sparse = Adjacency.from_edges(
         source, target, shape=(rows, columns), values=dense[source, target]
     )
-    return sparse, dense.double(), torch.randn(columns, width, generator=chance)
+    return sparse, dense.double(), torch.randn(columns, width, generator=generator)
 
 
 @given(factors())
@@ -59,10 +59,10 @@ def test_halves_are_summed_in_single_and_rounded_once(case):
     assert torch.allclose(found.float(), wanted, rtol=2**-8, atol=1e-5)
 
 
-@pytest.token.parametrize("name", ["path", "directed", "first node alone", "no edges"])
+@pytest.mark.parametrize("name", ["path", "directed", "first node alone", "no edges"])
 def test_gradcheck(name):
     rows = HAND_DRAWN[name].adjacency
-    dense = torch.randn(rows.width, 3, dtype=torch.float64, requires_grad=True)
+    dense = torch.randn(rows.num_cols, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(rows.__matmul__, dense)
     assert torch.autograd.gradgradcheck(rows.__matmul__, dense)
 

@@ -23,7 +23,7 @@ def sampled(batching, graph, train=None, seed=0):
 def layers(batch):
     """How many steps before the train nodes each node is found, against the edges."""
     dense = batch.graph.adjacency.to_dense() > 0
-    depth = torch.where(batch.weight > 0, 0, -1)
+    depth = torch.where(batch.loss_weight > 0, 0, -1)
     for layer in range(len(depth)):
         sources = dense[:, depth == layer].any(1)
         depth[sources & (depth < 0)] = layer + 1
@@ -43,7 +43,7 @@ def test_fan_out_is_kept_at_every_layer(directed, fan_out, size, seed):
     for batch in sampled(batching, graph, seed=seed):
         ids, depth = batch.graph.ids, layers(batch)
         found, whole = batch.graph.adjacency.to_dense(), dense[:, ids].sum(0)
-        assert int(batch.weight.sum()) <= size
+        assert int(batch.loss_weight.sum()) <= size
         assert (found <= dense[ids][:, ids]).all()
         assert int(depth.min()) >= 0
         assert int(depth.max()) <= len(fan_out)
@@ -59,7 +59,7 @@ def test_edges_are_followed_against_their_direction():
     assert sorted(batch.graph.ids.tolist()) == [0, 1, 2, 3]
     [batch] = sampled(NeighbourSampler(fan_out=(9,)), graph, [2])
     assert sorted(batch.graph.ids.tolist()) == [1, 2, 3]
-    assert batch.graph.ids[batch.weight > 0].tolist() == [2]
+    assert batch.graph.ids[batch.loss_weight > 0].tolist() == [2]
 
 
 def test_all_neighbours_are_kept_where_they_are_few():
@@ -70,7 +70,7 @@ def test_all_neighbours_are_kept_where_they_are_few():
     assert torch.equal(batch.graph.adjacency.to_dense(), dense[ids][:, ids])
 
 
-@pytest.token.parametrize("count", [1, 2, 5, 6])
+@pytest.mark.parametrize("count", [1, 2, 5, 6])
 def test_every_set_of_neighbours_is_as_likely(count):
     stars = 5000
     hubs = 8 * torch.arange(stars)
@@ -82,7 +82,7 @@ def test_every_set_of_neighbours_is_as_likely(count):
         NeighbourSampler(size=stars, fan_out=(count,)), graph, hubs.tolist()
     )
     ids = batch.graph.ids
-    reached = ids[batch.weight == 0].sort().values.view(stars, count)
+    reached = ids[batch.loss_weight == 0].sort().values.view(stars, count)
     seen = Counter(tuple(some) for some in (reached % 8).tolist())
     assert len(seen) == comb(7, count)
     assert stats.chisquare(list(seen.values())).pvalue > 0.001
@@ -91,7 +91,7 @@ def test_every_set_of_neighbours_is_as_likely(count):
 def test_lonely_nodes_are_learned_from_alone():
     [batch] = sampled(NeighbourSampler(), drawn([(0, 1)], 4), [2, 3])
     assert sorted(batch.graph.ids.tolist()) == [2, 3]
-    assert batch.graph.adjacency.num_entries == 0
+    assert batch.graph.adjacency.nnz == 0
 
 
 def test_edges_keep_their_weights():
@@ -110,7 +110,7 @@ def test_seeds_fill_batches_in_a_new_order():
     graph = suiting(nodes=50)
     train = list(range(10, 45))
     batches = sampled(NeighbourSampler(size=8), graph, train)
-    seeds = [batch.graph.ids[batch.weight > 0].tolist() for batch in batches]
+    seeds = [batch.graph.ids[batch.loss_weight > 0].tolist() for batch in batches]
     assert [len(some) for some in seeds] == [8, 8, 8, 8, 3]
     assert list(chain(*seeds)) != train
     assert sorted(chain(*seeds)) == train

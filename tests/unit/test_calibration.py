@@ -95,18 +95,18 @@ def test_shares_become_logits_and_back():
     assert found.isfinite().all()
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "method", [LabelPropagation(), CorrectAndSmooth(base=MLP(training=QUICK))]
 )
 def test_methods_that_give_shares_are_trusted_as_they_are(method):
     graph = suiting(nodes=120)
     (task,) = tasks_of(graph)
     found = method.solve(task)
-    assert found.shares
+    assert found.is_probability
     total = found.scores.double().sum(1, keepdim=True)
-    told = total[:, 0] > 0
+    text = total[:, 0] > 0
     torch.testing.assert_close(
-        found.logits.softmax(1)[told], (found.scores / total)[told], atol=3e-6, rtol=0
+        found.logits.softmax(1)[text], (found.scores / total)[text], atol=3e-6, rtol=0
     )
     assert torch.equal(found.logits.argmax(1), found.scores.argmax(1))
 

@@ -18,8 +18,8 @@ def groups(tmp_path, monkeypatch):
 
 def limit(folder, **files):
     folder.mkdir(parents=True, exist_ok=True)
-    for name, told in files.items():
-        (folder / name.replace("_", ".", 1)).write_text(f"{told}\n")
+    for name, text in files.items():
+        (folder / name.replace("_", ".", 1)).write_text(f"{text}\n")
 
 
 def test_a_machine_without_groups(groups):

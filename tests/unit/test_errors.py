@@ -1,4 +1,4 @@
-"""Look-ups: what is told of a name that is not there."""
+"""Look-ups: what is text of a name that is not there."""
 
 import pytest
 
@@ -13,14 +13,14 @@ def test_what_is_there_is_found():
 
 
 def test_the_nearest_name_is_suggested():
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as text:
         lookup(TABLE, "linkxx", "method")
-    assert str(told.value) == (
+    assert str(text.value) == (
         "No method 'linkxx'. Did you mean 'linkx'? Known: linkx, link."
     )
 
 
 def test_nothing_is_suggested_where_nothing_is_near():
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as text:
         lookup(TABLE, "gcn", "method")
-    assert str(told.value) == "No method 'gcn'. Known: linkx, link."
+    assert str(text.value) == "No method 'gcn'. Known: linkx, link."

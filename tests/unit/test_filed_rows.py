@@ -49,11 +49,11 @@ def test_rows_are_those_of_the_graph(pair, chosen):
     graph, stored = pair
     ids = torch.tensor(chosen, dtype=torch.int64) % graph.num_nodes
     assert isinstance(stored.graph.adjacency, FileBackedAdjacency)
-    found, wanted = stored.graph.rows(ids), graph.rows(ids)
+    found, wanted = stored.graph.select_rows(ids), graph.select_rows(ids)
     for part in ("adjacency", "features"):
         one, other = getattr(found, part), getattr(wanted, part)
         assert torch.equal(one.to_dense(), other.to_dense())
-    assert found.adjacency.columns.dtype == wanted.adjacency.columns.dtype
+    assert found.adjacency.indices.dtype == wanted.adjacency.indices.dtype
     assert torch.equal(found.labels, wanted.labels)
 
 
@@ -66,18 +66,18 @@ def test_what_is_made_of_them_is_ordinary(pair):
 
 def test_a_file_that_was_cut_off_is_named(tmp_path):
     rows = save_graph(tmp_path / "graph", suiting(nodes=40)).graph.adjacency
-    rows.rows(torch.tensor([1]))
+    rows.select_rows(torch.tensor([1]))
     path = tmp_path / "graph" / "columns.npy"
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 8)
     with pytest.raises(UserError, match=r"columns\.npy cannot be read where 1 rows"):
-        rows.rows(torch.arange(40))
+        rows.select_rows(torch.arange(40))
 
 
 def resident_mb(kind):
     lines = Path("/proc/self/status").read_text().splitlines()
-    (told,) = (line for line in lines if line.startswith(kind))
-    return int(told.split()[1]) / 1024
+    (text,) = (line for line in lines if line.startswith(kind))
+    return int(text.split()[1]) / 1024
 
 
 def test_reading_maps_nothing(tmp_path):
@@ -89,8 +89,8 @@ def test_reading_maps_nothing(tmp_path):
     del graph, columns
     rows = open_graph(tmp_path / "graph").graph.adjacency
     ids = torch.randperm(nodes, generator=torch.Generator().manual_seed(0))
-    rows.rows(ids[:1])
+    rows.select_rows(ids[:1])
     before = resident_mb("RssFile")
     for part in ids.split(100):
-        rows.rows(part)
+        rows.select_rows(part)
     assert resident_mb("RssFile") - before < 4

@@ -14,7 +14,7 @@ from unalike import Adjacency, Graph, UserError
 
 
 def assert_same(found, wanted):
-    for part in ("starts", "columns", "values"):
+    for part in ("indptr", "indices", "values"):
         one, other = getattr(found.adjacency, part), getattr(wanted.adjacency, part)
         assert (one is None) == (other is None)
         assert one is None or torch.equal(one, other)
@@ -24,7 +24,7 @@ def assert_same(found, wanted):
     assert found.directed == wanted.directed
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_edges_are_counted_as_people_do(name):
     assert HAND_DRAWN[name].num_edges == EDGES[name]
 
@@ -61,7 +61,7 @@ def test_labels_beyond_the_classes():
         Graph.from_edges(*edges, num_nodes=3, labels=labels, num_classes=2)
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_pyg_and_back(name):
     graph = HAND_DRAWN[name]
     if not graph.directed:
@@ -94,7 +94,7 @@ def test_sparse_features_are_dense_in_pyg():
     assert_same(Graph.from_pyg(graph.to_pyg()), graph)
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_scipy_and_back(name):
     graph = HAND_DRAWN[name]
     found = Graph.from_scipy(
@@ -117,31 +117,31 @@ def test_scipy_features_stay_sparse_and_integers_become_floats():
 
 
 def test_networkx_labels_of_any_kind_and_none():
-    told = networkx.Graph()
-    told.add_node("b", kind="dog", size=1)
-    told.add_node("a", kind="cat", size=2.5)
-    told.add_node("c", size=0)
-    told.add_edges_from([("a", "b"), ("b", "c"), ("c", "c")])
-    graph = Graph.from_networkx(told, label="kind", features=["size"])
+    text = networkx.Graph()
+    text.add_node("b", kind="dog", size=1)
+    text.add_node("a", kind="cat", size=2.5)
+    text.add_node("c", size=0)
+    text.add_edges_from([("a", "b"), ("b", "c"), ("c", "c")])
+    graph = Graph.from_networkx(text, label="kind", features=["size"])
     assert graph.labels.tolist() == [1, 0, -1]
     assert graph.features.tolist() == [[1.0], [2.5], [0.0]]
     assert graph.adjacency.to_dense().tolist() == [[0, 1, 1], [1, 0, 0], [1, 0, 1]]
     assert (graph.num_classes, graph.num_edges, graph.directed) == (2, 3, False)
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_networkx_edges(name):
     graph = HAND_DRAWN[name]
-    told = (networkx.DiGraph if graph.directed else networkx.Graph)()
-    told.add_nodes_from(range(graph.num_nodes))
-    told.add_edges_from(zip(*graph.adjacency.to_scipy().nonzero(), strict=True))
-    found = Graph.from_networkx(told)
+    text = (networkx.DiGraph if graph.directed else networkx.Graph)()
+    text.add_nodes_from(range(graph.num_nodes))
+    text.add_edges_from(zip(*graph.adjacency.to_scipy().nonzero(), strict=True))
+    found = Graph.from_networkx(text)
     assert torch.equal(found.adjacency.to_dense(), graph.adjacency.to_dense())
-    assert found.num_edges == told.number_of_edges() == graph.num_edges
+    assert found.num_edges == text.number_of_edges() == graph.num_edges
     assert found.directed == graph.directed
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("features", "labels", "words"),
     [
         (2, 3, "3 adjacency rows, 2 feature rows, 3 labels"),
@@ -171,18 +171,18 @@ def test_cuts_know_where_they_came_from(name, data):
     every = st.sampled_from(range(graph.num_nodes))
     ids = torch.tensor(data.draw(st.lists(every, unique=True)), dtype=torch.int64)
     dense = graph.adjacency.to_dense()
-    rows, inside = graph.rows(ids), graph.subgraph(ids)
+    rows, inside = graph.select_rows(ids), graph.subgraph(ids)
     assert torch.equal(rows.adjacency.to_dense(), dense[ids])
     assert torch.equal(inside.adjacency.to_dense(), dense[ids][:, ids])
     for cut in (rows, inside):
         assert torch.equal(cut.ids, ids)
         assert torch.equal(cut.labels, graph.labels[ids])
         assert torch.equal(cut.features, graph.features[ids])
-        again = cut.rows(torch.arange(len(ids)).flip(0))
+        again = cut.select_rows(torch.arange(len(ids)).flip(0))
         assert torch.equal(again.ids, ids.flip(0))
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_leading_and_trailing_nodes(name):
     graph = HAND_DRAWN[name]
     for count in range(graph.num_nodes + 1):
@@ -192,10 +192,22 @@ def test_leading_and_trailing_nodes(name):
             (graph.tail(count), ids[graph.num_nodes - count :]),
         ):
             assert torch.equal(cut.ids, wanted)
-            assert_same(cut, graph.rows(wanted))
+            assert_same(cut, graph.select_rows(wanted))
 
 
-def test_symmetric_makes_an_undirected_graph():
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_nbytes_is_the_memory_of_the_arrays(features):
+    graph = suiting(nodes=30, features=features)
+    arrays = [graph.adjacency.indptr, graph.adjacency.indices, graph.labels, graph.ids]
+    if features == "dense":
+        arrays.append(graph.features)
+    else:
+        rows = graph.features
+        arrays += [rows.indptr, rows.indices, rows.values]
+    assert graph.nbytes == sum(array.nbytes for array in arrays)
+
+
+def test_to_undirected_makes_an_undirected_graph():
     graph = HAND_DRAWN["directed"].to_undirected()
     assert (graph.directed, graph.num_edges) == (False, 4)
     assert graph.adjacency.is_symmetric

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from unalike import Adjacency
+from unalike.data import csr
 from unalike.data.csr import diagonal
 from unalike.nn import cpu, reference
 from unalike.nn.optim import AdamWState, AdamWStep
@@ -31,60 +32,69 @@ def seeded():
         yield
 
 
-@pytest.token.parametrize("weighted", [False, True])
-@pytest.token.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.token.parametrize("width", [0, 1, 33])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("width", [0, 1, 33])
 def test_gather(width, kind, weighted):
     rows = random_rows((9, 14), weighted=weighted)
     dense, offset = torch.randn(14, width).to(kind), torch.randn(width).to(kind)
     tolerance = {"rtol": 2**-7, "atol": 1e-5} if kind == torch.bfloat16 else {}
     for given in ((), (offset,)):
         found, wanted = (
-            kernel.gather(rows, dense, *given) for kernel in (cpu, reference)
+            kernel.spmm(rows, dense, *given) for kernel in (cpu, reference)
         )
         assert found.dtype == kind
         torch.testing.assert_close(found, wanted, **tolerance)
 
 
-@pytest.token.parametrize("kernels", [cpu, reference])
+@pytest.mark.parametrize("kernels", [cpu, reference])
 def test_gather_writes_where_it_is_told(kernels):
     rows, dense = random_rows((9, 14), weighted=True), torch.randn(14, 4)
     out = torch.full((9, 4), torch.nan)
-    found = kernels.gather(rows, dense, None, out)
+    found = kernels.spmm(rows, dense, None, out)
     assert found.data_ptr() == out.data_ptr()
-    assert torch.equal(out, kernels.gather(rows, dense))
+    assert torch.equal(out, kernels.spmm(rows, dense))
 
 
-@pytest.token.parametrize("weighted", [False, True])
-@pytest.token.parametrize("kind", [torch.int32, torch.int64])
-@pytest.token.parametrize("ids", [[], [0], [4, 4, 0, 8, 4], range(9), [-1, -5]])
-def test_take(ids, kind, weighted):
+@pytest.fixture(params=["small", "large"])
+def size_path(request, monkeypatch):
+    """Index work by torch and SciPy, as for small inputs, or by compiled loops."""
+    if request.param == "large":
+        monkeypatch.setattr(csr, "SMALL_NNZ", -1)
+
+
+@pytest.mark.usefixtures("size_path")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [torch.int32, torch.int64])
+@pytest.mark.parametrize("ids", [[], [0], [4, 4, 0, 8, 4], range(9), [-1, -5]])
+def test_select_rows(ids, kind, weighted):
     rows = random_rows((9, 14), weighted=weighted)
-    rows = replace(rows, columns=rows.columns.to(kind))
+    rows = replace(rows, indices=rows.indices.to(kind))
     ids = torch.tensor(list(ids), dtype=torch.int64)
-    for kernels in (cpu, reference):
-        starts, columns, width, values = kernels.take(rows, ids)
-        assert width == rows.width
-        assert columns.dtype == kind
-        taken = Adjacency(starts, columns, 14, values)
-        assert torch.equal(taken.to_dense(), rows.to_dense()[ids])
+    for select in (csr.select_rows_cpu, csr.select_rows_torch):
+        indptr, indices, num_cols, values = select(rows, ids)
+        assert num_cols == rows.num_cols
+        assert indices.dtype == kind
+        selected = Adjacency(indptr, indices, 14, values)
+        assert torch.equal(selected.to_dense(), rows.to_dense()[ids])
 
 
-@pytest.token.parametrize("kernels", [cpu, reference])
-@pytest.token.parametrize("wrong", [9, -10])
-def test_take_refuses_rows_that_are_not_there(kernels, wrong):
+@pytest.mark.parametrize("select", [csr.select_rows_cpu, csr.select_rows_torch])
+@pytest.mark.parametrize("wrong", [9, -10])
+def test_ids_of_missing_rows_are_refused(select, wrong):
     with pytest.raises(IndexError):
-        kernels.take(random_rows((9, 14), weighted=False), torch.tensor([0, wrong]))
+        select(random_rows((9, 14), weighted=False), torch.tensor([0, wrong]))
 
 
-def test_rows_are_taken_in_several_threads_at_once():
+@pytest.mark.usefixtures("size_path")
+def test_rows_are_selected_in_several_threads_at_once():
     rows = random_rows((500, 90), weighted=True)
     wanted = rows.to_dense()
 
     def right(seed):
-        chance = torch.Generator().manual_seed(seed)
-        ids = torch.randint(500, (200,), generator=chance)
-        return torch.equal(rows.rows(ids).to_dense(), wanted[ids])
+        generator = torch.Generator().manual_seed(seed)
+        ids = torch.randint(500, (200,), generator=generator)
+        return torch.equal(rows.select_rows(ids).to_dense(), wanted[ids])
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(right, range(40)))
@@ -119,9 +129,9 @@ def assert_same(found, wanted):
         assert torch.equal(found.half, found.now.to(torch.bfloat16))
 
 
-@pytest.token.parametrize("half", [False, True])
-@pytest.token.parametrize("runs", [1, 3])
-@pytest.token.parametrize("width", [1, 17])
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("width", [1, 17])
 def test_adamw(width, runs, half):
     weights, step = stacked(12, runs, width, half=half), some_step(runs)
     slope, same = torch.randn_like(weights.now), copied(weights)
@@ -135,9 +145,9 @@ def test_adamw(width, runs, half):
     assert torch.equal(weights.best[:, ~better], kept[:, ~better])
 
 
-@pytest.token.parametrize("weighted", [False, True])
-@pytest.token.parametrize("half", [False, True])
-@pytest.token.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("runs", [1, 3])
 def test_gather_adamw(runs, half, weighted):
     rows = random_rows((12, 20), weighted=weighted)
     weights, step = stacked(12, runs, 5, half=half), some_step(runs)
@@ -147,7 +157,7 @@ def test_gather_adamw(runs, half, weighted):
     assert_same(weights, same)
 
 
-@pytest.token.parametrize("kernels", [cpu, reference])
+@pytest.mark.parametrize("kernels", [cpu, reference])
 def test_steps_are_those_of_torch(kernels):
     rates, decays = torch.tensor([0.1, 0.003]), torch.tensor([0.0, 0.5])
     weights = AdamWState.fresh(torch.randn(6, 2, 4), half=False)
@@ -167,9 +177,10 @@ def test_steps_are_those_of_torch(kernels):
             torch.testing.assert_close(weights.now[:, place], run.detach())
 
 
-@pytest.token.parametrize("weighted", [False, True])
-@pytest.token.parametrize("size", [1, 2, 30])
-def test_loops(size, weighted):
+@pytest.mark.usefixtures("size_path")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 30])
+def test_diagonal(size, weighted):
     dense = torch.randn(size, size) * (torch.rand(size, size) < 0.4)
     dense.fill_diagonal_(0)
     dense[::2, ::2] += torch.diag(torch.full((len(dense[::2]),), -1.5))
@@ -179,23 +190,22 @@ def test_loops(size, weighted):
     assert torch.equal(diagonal(rows), rows.to_dense().diagonal())
 
 
-@pytest.token.parametrize("parts", [None, 1, 3])
-@pytest.token.parametrize("weighted", [False, True])
-@pytest.token.parametrize("wide", [False, True])
-@pytest.token.parametrize("ids", [[], [3], [0, 4, 9], [9, 0, 4, 8, 2], range(10)])
-def test_induced(ids, wide, weighted, parts):
+@pytest.mark.parametrize("parts", [None, 1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("ids", [[], [3], [0, 4, 9], [9, 0, 4, 8, 2], range(10)])
+def test_subgraph(ids, wide, weighted, parts):
     rows = random_rows((10, 10), weighted=weighted)
     if wide:
-        rows = Adjacency(rows.starts, rows.columns.long(), 10, rows.values)
+        rows = Adjacency(rows.indptr, rows.indices.long(), 10, rows.values)
     ids = torch.tensor(ids, dtype=torch.int64)
     part = None if parts is None else ids % parts
     wanted = rows.to_dense()[ids][:, ids]
     if part is not None:
         wanted *= part[:, None] == part
-    for kernels in (cpu, reference):
-        cut = kernels.subgraph(rows, ids, part)
-        assert torch.equal(Adjacency(*cut).to_dense(), wanted)
-        assert cut.columns.dtype == rows.columns.dtype
-        inside = cut.starts[:-1].repeat_interleave(cut.starts.diff())
-        rises = cut.columns.diff() > 0
-        assert rises[inside.diff() == 0].all()
+    for subgraph in (csr.subgraph_cpu, csr.subgraph_torch):
+        found = subgraph(rows, ids, part)
+        assert torch.equal(Adjacency(*found).to_dense(), wanted)
+        assert found.indices.dtype == rows.indices.dtype
+        row = found.indptr[:-1].repeat_interleave(found.indptr.diff())
+        assert (found.indices.diff() > 0)[row.diff() == 0].all()

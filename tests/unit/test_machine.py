@@ -11,10 +11,10 @@ AUTHOR = ["-c", "user.name=a", "-c", "user.email=a@b"]
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    place = tmp_path / "src" / "unalike" / "experiments" / "machine.py"
-    place.parent.mkdir(parents=True)
-    place.write_text("")
-    monkeypatch.setattr(devices, "__file__", str(place))
+    path = tmp_path / "src" / "unalike" / "device.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    monkeypatch.setattr(devices, "__file__", str(path))
     devices.commit.cache_clear()
     yield tmp_path
     devices.commit.cache_clear()
@@ -38,7 +38,7 @@ def test_files_that_differ_from_the_commit_are_told(tree):
     first = git(tree, "rev-parse", "HEAD")
     assert devices.commit() == first
     devices.commit.cache_clear()
-    (tree / "src" / "unalike" / "experiments" / "machine.py").write_text("changed")
+    (tree / "src" / "unalike" / "device.py").write_text("changed")
     assert devices.commit() == f"{first}+changes"
 
 
@@ -56,7 +56,7 @@ def cards(monkeypatch):
     return taken
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("device", "job", "jobs", "own", "share"),
     [
         ("cuda", 0, 1, "cuda:0", 1),

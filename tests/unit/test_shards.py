@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Adjacency, UserError, random_splits, save_graph
-from unalike.data import sharding as shards
+from unalike.data import sharding
 from unalike.data.csr import balanced_bounds
 from unalike.data.shard_writer import shard_graph
-from unalike.data.sharding import column_nnz, row_blocks, take_columns
+from unalike.data.sharding import column_nnz, iterate_rows, take_columns
 from unalike.data.store import verify_graph
 from unalike.methods.link import LINK
 from unalike.nn import cpu
@@ -24,33 +24,38 @@ matrices = st.tuples(
 )
 
 
-def drawn(rows, columns, weighted, seed):
-    chance = torch.Generator().manual_seed(seed)
-    dense = torch.randn(rows, columns, generator=chance).clamp(min=0)
+def random_matrix(rows, columns, weighted, seed):
+    generator = torch.Generator().manual_seed(seed)
+    dense = torch.randn(rows, columns, generator=generator).clamp(min=0)
     return sparse(dense if weighted else (dense > 0).float())
 
 
 @given(matrices, st.integers(1, 12))
-def test_shards_are_the_columns_of_the_whole(matrix, parts):
-    rows = drawn(*matrix)
-    bounds = balanced_bounds(column_nnz(rows), min(parts, rows.width))
+def test_shards_are_the_columns_of_the_full_matrix(matrix, parts):
+    rows = random_matrix(*matrix)
+    bounds = balanced_bounds(column_nnz(rows), min(parts, rows.num_cols))
     assert bounds[0] == 0
-    assert bounds[-1] == rows.width
+    assert bounds[-1] == rows.num_cols
     for begin, end in pairwise(bounds):
         assert begin < end
         shard = take_columns(rows, range(begin, end))
-        assert (shard.held, shard.num_columns) == (range(begin, end), rows.width)
-        assert torch.equal(shard.loads, rows.degrees)
-        some = shard.rows(torch.arange(rows.num_rows)).to_dense()
+        assert (shard.local_cols, shard.num_cols_global) == (
+            range(begin, end),
+            rows.num_cols,
+        )
+        assert torch.equal(shard.global_degrees, rows.degrees)
+        some = shard.select_rows(torch.arange(rows.num_rows)).to_dense()
         assert torch.equal(some, rows.to_dense()[:, begin:end])
 
 
 @given(matrices, st.integers(1, 4), st.integers(1, 40))
-def test_sums_that_go_on_have_the_bits_of_one(matrix, parts, width):
-    rows = drawn(*matrix)
-    table = torch.randn(rows.width, width, generator=torch.Generator().manual_seed(1))
+def test_sums_over_shards_have_the_bits_of_one_sum(matrix, parts, width):
+    rows = random_matrix(*matrix)
+    table = torch.randn(
+        rows.num_cols, width, generator=torch.Generator().manual_seed(1)
+    )
     total = torch.zeros(rows.num_rows, width)
-    bounds = balanced_bounds(column_nnz(rows), min(parts, rows.width))
+    bounds = balanced_bounds(column_nnz(rows), min(parts, rows.num_cols))
     for begin, end in pairwise(bounds):
         spmm_accumulate_(
             take_columns(rows, range(begin, end)).local, table[begin:end], total
@@ -69,22 +74,24 @@ def test_ranges_hold_evenly_many_entries(counts, parts):
         assert max(loads) <= int(counts.sum()) / parts + 2 * int(counts.max())
 
 
-def test_a_busy_column_does_not_share():
+def test_a_column_with_many_entries_is_a_shard_of_its_own():
     assert balanced_bounds(torch.tensor([90, 1, 1, 1, 1, 6]), 2) == [0, 1, 6]
 
 
-@pytest.token.parametrize("parts", [0, 4])
+@pytest.mark.parametrize("parts", [0, 4])
 def test_impossible_numbers_of_shards_are_refused(parts):
     with pytest.raises(UserError, match="3 columns cannot be divided among"):
         balanced_bounds(torch.ones(3).long(), parts)
 
 
 def test_rows_come_in_blocks_of_bounded_entries(monkeypatch):
-    monkeypatch.setattr(shards, "ENTRIES_AT_ONCE", 10)
+    monkeypatch.setattr(sharding, "ENTRIES_AT_ONCE", 10)
     rows = suiting(nodes=60).adjacency
-    blocks = row_blocks(rows)
-    assert torch.equal(torch.cat(blocks), torch.arange(60))
-    assert max(int(rows.degrees[ids].sum()) for ids in blocks if len(ids) > 1) <= 20
+    blocks = list(iterate_rows(rows))
+    dense = torch.cat([block.to_dense() for block in blocks])
+    assert torch.equal(dense, rows.to_dense())
+    assert len(blocks) > 1
+    assert max(block.nnz for block in blocks if block.num_rows > 1) <= 10
 
 
 @pytest.fixture
@@ -94,15 +101,17 @@ def stored(tmp_path):
     return save_graph(tmp_path / "likes", graph, splits=splits)
 
 
-def test_a_divided_graph_is_the_same_graph(stored, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "ENTRIES_AT_ONCE", 50)
+def test_a_sharded_graph_is_the_same_graph(stored, tmp_path, monkeypatch):
+    monkeypatch.setattr(sharding, "ENTRIES_AT_ONCE", 50)
     made = shard_graph(stored, 4, tmp_path / "four")
     verify_graph(tmp_path / "four")
     assert made.name == "likes"
     rows, whole = made.graph.adjacency, stored.graph.adjacency
-    assert rows.num_entries == whole.num_entries
+    assert rows.nnz == whole.nnz
     some = torch.tensor([5, 0, 88, 5])
-    assert torch.equal(rows.rows(some).to_dense(), whole.rows(some).to_dense())
+    assert torch.equal(
+        rows.select_rows(some).to_dense(), whole.select_rows(some).to_dense()
+    )
     assert torch.equal(rows[3:9].to_dense(), whole[3:9].to_dense())
     assert rows.to("cpu") is rows
     assert rows.to("meta").shape == whole.shape
@@ -111,23 +120,23 @@ def test_a_divided_graph_is_the_same_graph(stored, tmp_path, monkeypatch):
         assert torch.equal(mine.train, other.train)
     for rank in range(4):
         local = shard_columns(made.graph, World(rank, 4)).adjacency
-        held = local.held
+        held = local.local_cols
         wanted = whole.to_dense()[:, held.start : held.stop]
-        found = local.rows(torch.arange(90)).to_dense()
+        found = local.select_rows(torch.arange(90)).to_dense()
         assert torch.equal(found, wanted)
 
 
-def test_shards_can_be_divided_anew(stored, tmp_path):
+def test_a_sharded_graph_can_be_sharded_again(stored, tmp_path):
     three = shard_graph(stored, 3, tmp_path / "three")
     again = shard_graph(three, 2, tmp_path / "again")
     at_once = shard_graph(stored, 2, tmp_path / "at once")
-    assert again.about["arrays"] == at_once.about["arrays"]
-    assert again.about["bounds"] == at_once.about["bounds"]
+    assert again.metadata["arrays"] == at_once.metadata["arrays"]
+    assert again.metadata["bounds"] == at_once.metadata["bounds"]
     (whole,) = (shard_graph(again, 1, tmp_path / "one").graph.adjacency.open(0),)
-    assert torch.equal(whole.columns, stored.graph.adjacency.columns)
+    assert torch.equal(whole.indices, stored.graph.adjacency.indices)
 
 
-def test_a_shard_alone_cannot_be_looked_at_from_the_other_side(stored, tmp_path):
+def test_a_shard_refuses_what_needs_all_columns(stored, tmp_path):
     made = shard_graph(stored, 2, tmp_path / "two").graph
     for look in (
         lambda: made.adjacency.T,
@@ -148,9 +157,9 @@ def test_another_number_of_processes_needs_other_shards(stored, tmp_path):
         shard_columns(made, World(0, 3))
 
 
-def test_a_shard_moves_with_what_it_knows():
+def test_a_shard_keeps_its_range_and_degrees_on_another_device():
     rows = take_columns(suiting(nodes=40).adjacency, range(5, 20))
     moved = rows.to("cpu")
-    assert (moved.held, moved.num_columns) == (range(5, 20), 40)
-    assert torch.equal(moved.loads, rows.loads)
+    assert (moved.local_cols, moved.num_cols_global) == (range(5, 20), 40)
+    assert torch.equal(moved.global_degrees, rows.global_degrees)
     assert isinstance(moved[:3], Adjacency)

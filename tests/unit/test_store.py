@@ -29,7 +29,7 @@ ARRAYS = ("starts", "columns", "features", "labels", "splits", "names")
 
 def assert_rows(found, wanted):
     assert found.shape == wanted.shape
-    for part in ("starts", "columns", "values"):
+    for part in ("indptr", "indices", "values"):
         one, other = getattr(found, part), getattr(wanted, part)
         assert (one is None) == (other is None)
         if other is not None:
@@ -59,14 +59,14 @@ def stored(tmp_path):
     )
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_drawings_come_back(tmp_path, name):
     save_graph(tmp_path / "graph", HAND_DRAWN[name])
     assert_same(verify_graph(tmp_path / "graph").graph, HAND_DRAWN[name])
 
 
-@pytest.token.parametrize("features", ["dense", "half", "sparse", "one-hot", "none"])
-@pytest.token.parametrize("directed", [False, True])
+@pytest.mark.parametrize("features", ["dense", "half", "sparse", "one-hot", "none"])
+@pytest.mark.parametrize("directed", [False, True])
 def test_every_kind_of_features_comes_back(tmp_path, features, directed):
     graph = suiting(nodes=50, features=features, directed=directed)
     save_graph(tmp_path / "graph", graph)
@@ -95,8 +95,8 @@ def test_splits_metric_and_facts_come_back(tmp_path):
         about={"name": "likes", "class_names": ["Katze", "犬"]},
     )
     assert (stored.name, stored.metric) == ("likes", METRICS["roc-auc"])
-    assert stored.about["class_names"] == ["Katze", "犬"]
-    assert stored.about["num_edges"] == graph.num_edges
+    assert stored.metadata["class_names"] == ["Katze", "犬"]
+    assert stored.metadata["num_edges"] == graph.num_edges
     assert len(stored.splits()) == 3
     for found, wanted in zip(stored.splits(), splits, strict=True):
         for part in ("train", "valid", "test"):
@@ -107,7 +107,7 @@ def test_a_folder_without_a_name_is_called_as_it_is(stored):
     assert stored.name == "graph"
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "names",
     [
         pa.array([2**40, -5, 0]),
@@ -130,7 +130,7 @@ def test_nodes_without_names_are_called_by_their_number(tmp_path):
 def test_opening_reads_no_array(stored):
     for path in stored.folder.glob("*.npy"):
         path.unlink()
-    assert open_graph(stored.folder).about == stored.about
+    assert open_graph(stored.folder).metadata == stored.metadata
 
 
 def test_arrays_are_mapped_not_read(stored):
@@ -141,7 +141,7 @@ def test_arrays_are_mapped_not_read(stored):
     assert float(features[-1, -1]) == 1234.5
 
 
-@pytest.token.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("name", ARRAYS)
 def test_damage_is_found_and_named(stored, name):
     path = stored.folder / f"{name}.npy"
     content = bytearray(path.read_bytes())
@@ -151,7 +151,7 @@ def test_damage_is_found_and_named(stored, name):
         verify_graph(stored.folder)
 
 
-@pytest.token.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("name", ARRAYS)
 def test_damaged_headers_are_found_and_named(stored, name):
     path = stored.folder / f"{name}.npy"
     content = bytearray(path.read_bytes())
@@ -162,7 +162,7 @@ def test_damaged_headers_are_found_and_named(stored, name):
             opened(stored.folder)
 
 
-@pytest.token.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("name", ARRAYS)
 def test_truncated_arrays_are_named(stored, name):
     path = stored.folder / f"{name}.npy"
     os.truncate(path, path.stat().st_size - 1)
@@ -171,7 +171,7 @@ def test_truncated_arrays_are_named(stored, name):
             opened(stored.folder)
 
 
-@pytest.token.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("name", ARRAYS)
 def test_missing_arrays_are_named(stored, name):
     (stored.folder / f"{name}.npy").unlink()
     with pytest.raises(UserError, match=f"'{name}' is missing"):
@@ -195,15 +195,15 @@ def test_an_array_of_another_kind_is_not_taken(stored):
         stored.array("labels")
 
 
-@pytest.token.parametrize("found", [0, 2, None])
+@pytest.mark.parametrize("found", [0, 2, None])
 def test_other_formats_are_refused(stored, found):
     path = stored.folder / "graph.json"
-    path.write_text(json.dumps({**stored.about, "format": found}))
-    with pytest.raises(UserError, match=f"the format {found}; unalike here reads 1"):
+    path.write_text(json.dumps({**stored.metadata, "format": found}))
+    with pytest.raises(UserError, match=f"the format {found}; this unalike reads 1"):
         open_graph(stored.folder)
 
 
-@pytest.token.parametrize("text", ["{", "[]", "{}", '"graph"', "\x80"])
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '"graph"', "\x80"])
 def test_descriptions_that_are_none_are_refused(stored, text):
     (stored.folder / "graph.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(UserError, match=r"graph\.json"):
@@ -224,7 +224,7 @@ def test_an_existing_folder_is_not_touched(stored):
     verify_graph(stored.folder)
 
 
-@pytest.token.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
 def test_what_goes_wrong_leaves_nothing(tmp_path, error):
     with pytest.raises(error), atomic_graph_writer(tmp_path / "new" / "graph") as draft:
         draft.add("labels", np.arange(3))
@@ -246,9 +246,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from unalike.data.store import drafting
+from unalike.data.store import atomic_graph_writer
 
-with drafting(Path(sys.argv[1])) as draft:
+with atomic_graph_writer(Path(sys.argv[1])) as draft:
     draft.add("labels", np.arange(1000))
     os.kill(os.getpid(), signal.SIGKILL)
 """

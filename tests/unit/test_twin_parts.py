@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unalike
-from unalike.data.csr import bounded_blocks
+from unalike.data.csr import row_blocks
 from unalike.data.numba_utils import build_alias_table
 from unalike.data.store import atomic_graph_writer, open_graph
 from unalike.datasets.twins import generator
@@ -119,7 +119,7 @@ def test_a_dense_graph_has_distinct_edges(undirected):
 @given(st.lists(st.integers(0, 5_000_000), min_size=1, max_size=40))
 def test_blocks_of_rows_cover_every_row_once_and_are_bounded(degrees):
     indptr = np.concatenate([[0], np.cumsum(degrees)])
-    blocks = list(bounded_blocks(indptr, 2_000_000))
+    blocks = list(row_blocks(indptr, 2_000_000))
     covered = [row for first, last in blocks for row in range(first, last)]
     assert covered == list(range(len(degrees)))
     for first, last in blocks:

@@ -1,1 +1,58 @@
-"""Graphs and what is learned on them: CSR adjacency, labels, splits, tasks, metrics, stored folders."""
+"""Graphs and tasks: CSR adjacency, labels, splits, metrics, stored graph folders."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unalike.data.adjacency import Adjacency as Adjacency
+    from unalike.data.calibration import Reliability as Reliability
+    from unalike.data.calibration import (
+        expected_calibration_error as expected_calibration_error,
+    )
+    from unalike.data.calibration import temperature as temperature
+    from unalike.data.graph import Graph as Graph
+    from unalike.data.metrics import METRICS as METRICS
+    from unalike.data.metrics import Metric as Metric
+    from unalike.data.shard_writer import shard_graph as shard_graph
+    from unalike.data.split import Split as Split
+    from unalike.data.split import random_splits as random_splits
+    from unalike.data.store import StoredGraph as StoredGraph
+    from unalike.data.store import open_graph as open_graph
+    from unalike.data.store import save_graph as save_graph
+    from unalike.data.store import verify_graph as verify_graph
+    from unalike.data.task import Curve as Curve
+    from unalike.data.task import Solution as Solution
+    from unalike.data.task import Task as Task
+
+EXPORTS = {
+    "Adjacency": "adjacency",
+    "Curve": "task",
+    "Graph": "graph",
+    "METRICS": "metrics",
+    "Metric": "metrics",
+    "Reliability": "calibration",
+    "Solution": "task",
+    "Split": "split",
+    "StoredGraph": "store",
+    "Task": "task",
+    "expected_calibration_error": "calibration",
+    "open_graph": "store",
+    "random_splits": "split",
+    "save_graph": "store",
+    "shard_graph": "shard_writer",
+    "temperature": "calibration",
+    "verify_graph": "store",
+}
+"""Public names and their modules, which are imported on first use."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in EXPORTS:
+        raise AttributeError(f"module 'unalike.data' has no attribute '{name}'")
+    return getattr(import_module(f"unalike.data.{EXPORTS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *EXPORTS})

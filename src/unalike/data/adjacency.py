@@ -1,8 +1,9 @@
-"""`Adjacency`: the CSR matrix of edges or sparse features, with cached transpose and differentiable `@`."""
+"""`Adjacency`: a CSR matrix of edges or sparse features with a differentiable `@`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import ref
 
@@ -19,6 +20,7 @@ from unalike.data.csr import (
     subgraph,
     transpose,
     two_hop,
+    union,
 )
 from unalike.errors import UserError
 
@@ -27,8 +29,16 @@ Ids = Int[Tensor, " _"]
 _INT32_MAX = 2**31 - 1
 
 
+@dataclass(frozen=True, eq=False)
 class Adjacency(CSRMatrix):
-    """The neighbours of each node, or any other sparse matrix, by rows."""
+    """The neighbours of each node, or any other sparse matrix, in CSR format."""
+
+    _symmetric: bool | None = field(default=None, init=False, repr=False)
+    """Whether the matrix equals its transpose; None until it is compared or known."""
+    _transpose: Adjacency | None = field(default=None, init=False, repr=False)
+    """The transpose of a matrix that is not symmetric, once it is computed."""
+    _source: ref[Adjacency] | None = field(default=None, init=False, repr=False)
+    """The matrix on the CPU of which this one is a copy on another device."""
 
     @classmethod
     def from_edges(
@@ -39,22 +49,22 @@ class Adjacency(CSRMatrix):
         shape: tuple[int, int],
         values: Float[Tensor, " ids"] | None = None,
     ) -> Adjacency:
-        """Rows from pairs in any order; the values of repeated pairs add up."""
+        """A matrix from pairs in any order; the values of repeated pairs add up."""
         for ids, size, end in (
             (source, shape[0], "source"),
             (target, shape[1], "target"),
         ):
             _check_range(ids, size, end)
         ends = (_numpy(source), _numpy(target))
-        entries = np.ones(len(source), np.int8) if values is None else _numpy(values)
-        rows = scipy.sparse.coo_array((entries, ends), shape=shape).tocsr()
+        data = np.ones(len(source), np.int8) if values is None else _numpy(values)
+        rows = scipy.sparse.coo_array((data, ends), shape=shape).tocsr()
         return cls.from_scipy(rows, weighted=values is not None)
 
     @classmethod
     def from_scipy(
         cls, matrix: scipy.sparse.sparray, *, weighted: bool = True
     ) -> Adjacency:
-        """Rows of a scipy matrix; its values are kept unless all are 1 or unwanted."""
+        """A matrix from SciPy; without values if all are 1 or `weighted` is False."""
         rows = scipy.sparse.csr_array(matrix)
         if not rows.has_canonical_format:
             rows = rows.copy()
@@ -62,14 +72,14 @@ class Adjacency(CSRMatrix):
         if weighted and (rows.data == 0).any():
             rows = rows.copy()
             rows.eliminate_zeros()
-        keep = weighted and bool((rows.data != 1).any())
+        weighted = weighted and bool((rows.data != 1).any())
         return cls(
             indptr=torch.from_numpy(rows.indptr.astype(np.int64, copy=False)),
             indices=torch.from_numpy(
                 rows.indices.astype(index_dtype(rows.shape[1]), copy=False)
             ),
             num_cols=rows.shape[1],
-            values=torch.from_numpy(rows.data.astype(np.float32)) if keep else None,
+            values=torch.from_numpy(rows.data.astype(np.float32)) if weighted else None,
         )
 
     @property
@@ -84,61 +94,45 @@ class Adjacency(CSRMatrix):
     def shape(self) -> tuple[int, int]:
         return (self.num_rows, self.num_cols)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        values = 0 if self.values is None else self.values.nbytes
+        return self.indptr.nbytes + self.indices.nbytes + values
+
     @cached_property
-    def row_indices(self) -> Int[Tensor, " edges"]:
-        """The row each entry stands in."""
+    def row_indices(self) -> Int[Tensor, " nnz"]:
+        """The row of each entry."""
         rows = torch.arange(self.num_rows, device=self.indices.device)
         return rows.repeat_interleave(self.degrees)
 
     @property
     def T(self) -> Adjacency:
-        """The same entries with rows and columns exchanged; itself if symmetric."""
-        return self if self._transpose is None else self._transpose
-
-    @cached_property
-    def _transpose(self) -> Adjacency | None:
-        # Rows that held themselves would live until the collector came round.
-        mirror = Adjacency(*transpose(self))
-        return None if self._equals(mirror) else mirror
-
-    @cached_property
-    def column_sums(self) -> Float[Tensor, " columns"]:
-        """The sum of each column: the weight of the edges that enter a node."""
-        ones = torch.ones(self.num_rows, 1, device=self.indices.device)
-        return (self.T @ ones)[:, 0]
-
-    @cached_property
-    def diagonal(self) -> Float[Tensor, " rows"]:
-        """The value of each node's edge to itself, 0 where there is none."""
-        return diagonal(self)
-
-    @cached_property
-    def two_hop(self) -> Adjacency:
-        """Nodes two steps away that are not one step away; mostly a node itself too."""
-        if self.indices.is_cuda:
-            return self.cpu_copy.two_hop.to(self.indices.device)
-        found = two_hop(self.to_scipy().astype(bool), index_dtype(self.num_cols))
-        starts, columns = map(torch.from_numpy, found)
-        beyond = Adjacency(starts, columns, self.num_cols)
-        if self.is_symmetric:
-            # Then so are its two hops, which may be too many to be transposed.
-            beyond._known_symmetric()
-        return beyond
+        """The transpose; the matrix itself if it is symmetric."""
+        if self.is_symmetric or self._transpose is None:
+            return self
+        return self._transpose
 
     @property
     def is_symmetric(self) -> bool:
-        """Is every entry there both ways, with the same value?"""
-        return self._transpose is None
+        """Whether the matrix equals its transpose."""
+        if self._symmetric is None:
+            transposed = Adjacency(*transpose(self))
+            symmetric = self._equals(transposed)
+            # No reference to itself, which only the garbage collector would free.
+            self._set("_transpose", None if symmetric else transposed)
+            self._set("_symmetric", symmetric)
+        return bool(self._symmetric)
 
-    def _known_symmetric(self, known: bool = True) -> Adjacency:
-        """These rows, which need not be compared with their mirror image if known."""
+    def _mark_symmetric(self, known: bool | None = True) -> Adjacency:
+        """This matrix, which need not be compared with its transpose if `known`."""
         if known:
-            vars(self)["_transpose"] = None
+            self._set("_symmetric", True)
         return self
 
-    @property
-    def _is_known_symmetric(self) -> bool:
-        return "_transpose" in vars(self) and self.is_symmetric
+    def _set(self, name: str, value: object) -> None:
+        """Set a cache field of this frozen dataclass."""
+        object.__setattr__(self, name, value)
 
     def _equals(self, other: Adjacency) -> bool:
         if self.shape != other.shape or not torch.equal(self.indices, other.indices):
@@ -148,10 +142,33 @@ class Adjacency(CSRMatrix):
             return same
         return same and torch.equal(self.values, other.values)
 
+    @cached_property
+    def column_sums(self) -> Float[Tensor, " columns"]:
+        """The sum of each column: the weighted in-degree of a node."""
+        ones = torch.ones(self.num_rows, 1, device=self.indices.device)
+        return (self.T @ ones)[:, 0]
+
+    @cached_property
+    def diagonal(self) -> Float[Tensor, " rows"]:
+        """The value of each node's self-loop, 0 for a node without one."""
+        return diagonal(self)
+
+    @cached_property
+    def two_hop(self) -> Adjacency:
+        """Nodes two steps away that are not neighbours; mostly the node itself too."""
+        if self.indices.is_cuda:
+            return self.cpu_copy.two_hop.to(self.indices.device)
+        arrays = two_hop(self.to_scipy().astype(bool), index_dtype(self.num_cols))
+        indptr, indices = map(torch.from_numpy, arrays)
+        # Of a symmetric graph the two-hop graph is symmetric too, and may be too large
+        # to be transposed.
+        result = Adjacency(indptr, indices, self.num_cols)
+        return result._mark_symmetric(self.is_symmetric)
+
     def __matmul__(
-        self, dense: Float[Tensor, "width columns"]
-    ) -> Float[Tensor, "rows columns"]:
-        """The product with a dense matrix, with gradients to the dense side."""
+        self, dense: Float[Tensor, "columns width"]
+    ) -> Float[Tensor, "rows width"]:
+        """The product with a dense matrix, with gradients to the dense matrix."""
         from unalike.nn.sparse import SpMM
 
         return SpMM.apply(self, dense)
@@ -160,86 +177,85 @@ class Adjacency(CSRMatrix):
         """Some rows, in the order of `ids`, with all their columns."""
         return Adjacency(*select_rows(self, ids))
 
-    def __getitem__(self, chosen: Ids | slice) -> Adjacency:
-        """Some rows; those of a slice share the memory of these."""
-        if not isinstance(chosen, slice):
-            return self.select_rows(chosen)
-        first, last, step = chosen.indices(self.num_rows)
+    def __getitem__(self, rows: Ids | slice) -> Adjacency:
+        """Some rows; those of a slice share memory with this matrix."""
+        if not isinstance(rows, slice):
+            return self.select_rows(rows)
+        first, last, step = rows.indices(self.num_rows)
         if step != 1:
-            wanted = range(self.num_rows)[chosen]
-            return self.select_rows(
-                torch.tensor(wanted, device=self.indptr.device).long()
-            )
-        starts = self.indptr[first : max(first, last) + 1]
-        entries = slice(int(starts[0]), int(starts[-1]))
+            ids = range(self.num_rows)[rows]
+            return self.select_rows(torch.tensor(ids, device=self.indptr.device).long())
+        indptr = self.indptr[first : max(first, last) + 1]
+        entries = slice(int(indptr[0]), int(indptr[-1]))
         values = None if self.values is None else self.values[entries]
         return Adjacency(
-            starts - starts[0], self.indices[entries], self.num_cols, values
+            indptr - indptr[0], self.indices[entries], self.num_cols, values
         )
 
     def subgraph(self, ids: Ids, part: Ids | None = None) -> Adjacency:
-        """The entries between distinct `ids`, or of like parts of them, renumbered."""
-        cut = subgraph(self, ids, part)
-        return Adjacency(*cut)._known_symmetric(self._is_known_symmetric)
+        """The entries between distinct `ids`, renumbered; within parts if given."""
+        return Adjacency(*subgraph(self, ids, part))._mark_symmetric(self._symmetric)
+
+    def union(self, other: Adjacency) -> Adjacency:
+        """The entries of either matrix; where both have one, the larger value."""
+        weighted = self.values is not None or other.values is not None
+        matrix = union(self.to_scipy(), other.to_scipy())
+        return Adjacency.from_scipy(matrix, weighted=weighted)
 
     def to_undirected(self) -> Adjacency:
-        """Every entry and its mirror image; where both have a weight, the larger."""
+        """The union with the transpose: every edge in both directions."""
         rows = self.to_scipy()
-        if self.values is not None:
-            # The maximum takes what is absent for 0, which is above negative weights.
-            there = abs(rows.sign())
-            rows = rows + rows.T.multiply(there.T - there.multiply(there.T))
-        both = rows.maximum(rows.T)
         weighted = self.values is not None
-        return Adjacency.from_scipy(both, weighted=weighted)._known_symmetric()
+        matrix = union(rows, rows.T)
+        return Adjacency.from_scipy(matrix, weighted=weighted)._mark_symmetric()
 
     def hstack(self, other: Adjacency) -> Adjacency:
-        """Both matrices as one, the columns of `other` after these."""
-        both = scipy.sparse.hstack([self.to_scipy(), other.to_scipy()], format="csr")
+        """This matrix with the columns of `other` to its right."""
+        matrix = scipy.sparse.hstack([self.to_scipy(), other.to_scipy()], format="csr")
         weighted = self.values is not None or other.values is not None
-        return Adjacency.from_scipy(both, weighted=weighted)
+        return Adjacency.from_scipy(matrix, weighted=weighted)
 
     def to(self, device: torch.device | str) -> Adjacency:
-        """The same rows on another device."""
+        """The same matrix on another device."""
         if self.indices.device == torch.device(device):
             return self
-        moved = self._copy(lambda part: part.to(device))
-        vars(moved)["origin"] = ref(self)
-        return moved
+        copy = self._copy(lambda array: array.to(device))
+        copy._set("_source", ref(self))
+        return copy
 
     def pin_memory(self) -> Adjacency:
-        """The same rows where a card can fetch them by itself."""
+        """The same matrix in pinned memory, for asynchronous copies to a GPU."""
         return self._copy(Tensor.pin_memory)
 
-    def _copy(self, copied: Callable[[Tensor], Tensor]) -> Adjacency:
-        values = None if self.values is None else copied(self.values)
-        copy = Adjacency(
-            copied(self.indptr), copied(self.indices), self.num_cols, values
+    def _copy(self, copy: Callable[[Tensor], Tensor]) -> Adjacency:
+        values = None if self.values is None else copy(self.values)
+        arrays = (copy(self.indptr), copy(self.indices))
+        return Adjacency(*arrays, self.num_cols, values)._mark_symmetric(
+            self._symmetric
         )
-        return copy._known_symmetric(self._is_known_symmetric)
 
     @property
     def cpu_copy(self) -> Adjacency:
-        """The same rows where they came from, as long as those are in use.
+        """The matrix that this one was copied from while it is in use, else a copy.
 
-        What is worked out there serves every device, and every copy on it.
+        What is cached there serves the copies on every device.
         """
-        origin: Adjacency | None = vars(self).get("origin", lambda: None)()
-        return self.to("cpu") if origin is None else origin
+        source = None if self._source is None else self._source()
+        return self.to("cpu") if source is None else source
 
     def to_scipy(self) -> scipy.sparse.csr_array:
-        """A scipy matrix over the same memory; int8 ones where there are no values."""
-        values = (
+        """A SciPy matrix over the same memory; int8 ones if there are no values."""
+        data = (
             np.ones(self.nnz, np.int8) if self.values is None else _numpy(self.values)
         )
         rows = scipy.sparse.csr_array(
-            (values, _numpy(self.indices), _numpy(self.indptr)), shape=self.shape
+            (data, _numpy(self.indices), _numpy(self.indptr)), shape=self.shape
         )
         rows.has_canonical_format = True
         return rows
 
-    def to_dense(self) -> Float[Tensor, "rows width"]:
-        """The whole matrix, zeros included."""
+    def to_dense(self) -> Float[Tensor, "rows columns"]:
+        """The dense matrix."""
         return torch.from_numpy(self.to_scipy().astype(np.float32).toarray())
 
 

@@ -1,4 +1,4 @@
-"""`Graph`: adjacency, features, labels; counts, subgraphs, device moves, label encoding."""
+"""`Graph`: adjacency, features and labels; counts, subgraphs, conversions."""
 
 from __future__ import annotations
 
@@ -22,20 +22,17 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-# Features: a number per node and feature, dense or sparse behind one interface.
-
-
 Features: TypeAlias = Float[Tensor, "nodes features"] | Adjacency
-"""Both kinds know `x @ weight`, `x[ids]`, `x.shape`, `x.to(device)`, `x.to_dense()`."""
+"""Both have `x @ weight`, `x[ids]`, `x.shape`, `x.to(device)`, `x.to_dense()`."""
 
 
-def as_features(given: Features | np.ndarray | scipy.sparse.sparray) -> Features:
-    """Features as unalike holds them: sparse stays sparse, integers become floats."""
-    if isinstance(given, Adjacency):
-        return given
-    if scipy.sparse.issparse(given):
-        return Adjacency.from_scipy(given)
-    tensor = torch.as_tensor(given)
+def as_features(features: Features | np.ndarray | scipy.sparse.sparray) -> Features:
+    """A float tensor or a sparse matrix; integers become floats."""
+    if isinstance(features, Adjacency):
+        return features
+    if scipy.sparse.issparse(features):
+        return Adjacency.from_scipy(features)
+    tensor = torch.as_tensor(features)
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     return tensor if tensor.is_floating_point() else tensor.float()
@@ -43,23 +40,20 @@ def as_features(given: Features | np.ndarray | scipy.sparse.sparray) -> Features
 
 def select_features(
     features: Features, nodes: Ids | slice
-) -> Float[Tensor, "cut features"] | Adjacency:
-    """The features of some nodes; those of a slice share the memory of these."""
+) -> Float[Tensor, "selected features"] | Adjacency:
+    """The features of some nodes; those of a slice share memory."""
     if isinstance(features, Adjacency) or isinstance(nodes, slice):
         return features[nodes]
-    # Twice as fast as brackets on rows that are spread over a mapped file.
+    # Twice as fast as indexing on rows that are spread over a memory-mapped file.
     return features.index_select(0, nodes)
 
 
-# Counted: how much there is of a graph, and how that is shown.
-
-
 MAX_COUNTED_NNZ = 50_000_000
-"""Of a graph with more entries the loops are not counted only to be shown."""
+"""With more entries, self-loops are not counted for the summary alone."""
 
 
 class GraphSummary(Displayable):
-    """The counts of a graph."""
+    """The counts of a graph, and the table that shows them."""
 
     adjacency: Adjacency
     features: Features
@@ -77,18 +71,24 @@ class GraphSummary(Displayable):
 
     @cached_property
     def num_loops(self) -> int:
-        """Nodes that point at themselves."""
+        """Number of self-loops."""
         return int(self.adjacency.diagonal.count_nonzero())
 
     @property
     def num_edges(self) -> int:
-        """Edges as people count them: an undirected one counts once."""
-        stored = self.adjacency.nnz
-        return stored if self.directed else (stored + self.num_loops) // 2
+        """Number of edges; an undirected edge counts once."""
+        nnz = self.adjacency.nnz
+        return nnz if self.directed else (nnz + self.num_loops) // 2
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, with those of the node ids, which are made when used."""
+        arrays = (self.adjacency, self.features, self.labels)
+        return sum(array.nbytes for array in arrays) + 8 * self.num_nodes
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{count} {what}" for what, count in self._counts().items())
-        return f"Graph({parts})"
+        counts = ", ".join(f"{count} {name}" for name, count in self._counts().items())
+        return f"Graph({counts})"
 
     def summary(self) -> SummaryTable:
         counts = self._counts()
@@ -96,35 +96,33 @@ class GraphSummary(Displayable):
         return SummaryTable("Graph", [*counts], [[*counts.values()]], below=sizes)
 
     def _counts(self) -> dict[str, str]:
-        stored = self.adjacency.nnz
+        nnz = self.adjacency.nnz
         kind = "directed edges" if self.directed else "undirected edges"
-        edges = (
-            (kind, self.num_edges) if stored <= MAX_COUNTED_NNZ else ("entries", stored)
+        name, edges = (
+            (kind, self.num_edges) if nnz <= MAX_COUNTED_NNZ else ("entries", nnz)
         )
         counts = {
             "nodes": self.num_nodes,
-            edges[0]: edges[1],
+            name: edges,
             "features": self.num_features,
             "classes": self.num_classes,
         }
-        return {what: f"{count:,}" for what, count in counts.items()}
+        return {name: f"{count:,}" for name, count in counts.items()}
 
     def _class_sizes(self) -> SummaryTable:
         sizes = (self.labels + 1).bincount(minlength=self.num_classes + 1).tolist()
         names = [*map(str, range(self.num_classes)), "unlabelled"]
-        told = [f"{size:,}" for size in (*sizes[1:], sizes[0])]
-        return SummaryTable("", ["class", *names], [["nodes", *told]])
-
-
-# Graph: who points at whom, what is known of each node; a batch is one too.
+        cells = [f"{size:,}" for size in (*sizes[1:], sizes[0])]
+        return SummaryTable("", ["class", *names], [["nodes", *cells]])
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Graph(GraphSummary):
     """Nodes with features and labels, and the edges between them.
 
-    Row u of the adjacency holds the nodes that u points at. An undirected graph holds
-    every edge both ways. A batch of rows is a Graph whose adjacency is rectangular.
+    Row u of the adjacency has the targets of the edges that leave u. An undirected
+    graph has every edge in both directions. A batch of rows is a Graph with a
+    rectangular adjacency.
     """
 
     adjacency: Adjacency
@@ -134,7 +132,7 @@ class Graph(GraphSummary):
     num_classes: int
     directed: bool
     node_ids: Ids | None = None
-    """For a batch: the place of its nodes in the graph it was cut from."""
+    """For a subgraph or batch: the ids of its nodes in the full graph."""
 
     def __post_init__(self) -> None:
         counts = {
@@ -143,8 +141,8 @@ class Graph(GraphSummary):
             "labels": len(self.labels),
         }
         if len(set(counts.values())) > 1:
-            told = ", ".join(f"{count} {what}" for what, count in counts.items())
-            raise UserError(f"The parts of a graph differ in their nodes: {told}.")
+            sizes = ", ".join(f"{count} {name}" for name, count in counts.items())
+            raise UserError(f"The parts of a graph differ in their nodes: {sizes}.")
 
     @classmethod
     def build(
@@ -156,7 +154,7 @@ class Graph(GraphSummary):
         num_classes: int | None = None,
         directed: bool = False,
     ) -> Graph:
-        """A graph from its rows; what is not given is empty or unknown."""
+        """A graph from its adjacency; no features or labels unless given."""
         nodes = adjacency.num_rows
         if labels is None:
             labels = torch.full((nodes,), -1)
@@ -189,7 +187,7 @@ class Graph(GraphSummary):
         num_classes: int | None = None,
         directed: bool = False,
     ) -> Graph:
-        """A graph from pairs of ids; repeats merge, undirected pairs are mirrored."""
+        """A graph from pairs of node ids; repeated pairs merge."""
         rows = Adjacency.from_edges(source, target, shape=(num_nodes, num_nodes))
         return cls.build(
             rows if directed else rows.to_undirected(),
@@ -208,7 +206,7 @@ class Graph(GraphSummary):
         labels: Int[Tensor, " nodes"] | np.ndarray | None = None,
         num_classes: int | None = None,
     ) -> Graph:
-        """A graph from a square scipy matrix, undirected if that is symmetric."""
+        """A graph from a square SciPy matrix, undirected if that is symmetric."""
         if adjacency.shape[0] != adjacency.shape[1]:
             raise UserError(f"An adjacency is square; this one is {adjacency.shape}.")
         rows = Adjacency.from_scipy(adjacency)
@@ -243,20 +241,20 @@ class Graph(GraphSummary):
         label: str | None = None,
         features: list[str] | None = None,
     ) -> Graph:
-        """A graph from networkx, nodes in its order, by the named node attributes.
+        """A graph from networkx; labels and features are the named node attributes.
 
-        Labels of any kind are numbered in sorted order; a node may lack one.
+        Nodes keep their order. Labels of any kind are numbered in sorted order; a node
+        may have none.
         """
-        nodes = {node: place for place, node in enumerate(graph.nodes)}
+        nodes = {node: index for index, node in enumerate(graph.nodes)}
         ends = torch.tensor(
             [(nodes[u], nodes[v]) for u, v in graph.edges()], dtype=torch.int64
         ).reshape(-1, 2)
+        attributes = [values for _, values in graph.nodes(data=True)]
         numbers = [
-            [float(known[name]) for name in features or ()]
-            for _, known in graph.nodes(data=True)
+            [float(values[name]) for name in features or ()] for values in attributes
         ]
-        told = [known.get(label) for _, known in graph.nodes(data=True)]
-        labels, classes = encode_labels(told)
+        labels, classes = encode_labels([values.get(label) for values in attributes])
         return cls.from_edges(
             ends[:, 0],
             ends[:, 1],
@@ -268,39 +266,39 @@ class Graph(GraphSummary):
         )
 
     def to_pyg(self) -> Data:
-        """PyTorch Geometric's `Data`: every entry is an edge, features are dense."""
+        """PyTorch Geometric's `Data`; an edge for every entry, dense features."""
         from torch_geometric.data import Data
 
-        columns, weight = self.adjacency.indices.long(), self.adjacency.values
+        target, weight = self.adjacency.indices.long(), self.adjacency.values
         return Data(
             x=self.features.to_dense(),
             y=self.labels,
-            edge_index=torch.stack([self.adjacency.row_indices, columns]),
+            edge_index=torch.stack([self.adjacency.row_indices, target]),
             num_nodes=self.num_nodes,
             **({} if weight is None else {"edge_weight": weight}),
         )
 
     @cached_property
     def ids(self) -> Ids:
-        """The place of each node in the graph this one was cut from, or in itself."""
+        """The ids of the nodes in the full graph."""
         if self.node_ids is not None:
             return self.node_ids
         return torch.arange(self.num_nodes, device=self.labels.device)
 
     def select_rows(self, ids: Ids) -> Graph:
-        """Some nodes with all their edges, to known and unknown ends alike."""
+        """Some nodes with all edges that leave them."""
         return self._select(ids, self.adjacency.select_rows(ids))
 
     def subgraph(self, ids: Ids, part: Ids | None = None) -> Graph:
-        """Some nodes with the edges among them, or among those of like parts."""
+        """Some nodes with the edges between them; within parts if they are given."""
         return self._select(ids, self.adjacency.subgraph(ids, part))
 
     def head(self, count: int) -> Graph:
-        """The first nodes with all their edges, in the same memory."""
+        """The first nodes with all their edges, sharing memory."""
         return self._slice(slice(0, count))
 
     def tail(self, count: int) -> Graph:
-        """The last nodes with all their edges, in the same memory."""
+        """The last nodes with all their edges, sharing memory."""
         return self._slice(slice(self.num_nodes - count, self.num_nodes))
 
     def _slice(self, nodes: slice) -> Graph:

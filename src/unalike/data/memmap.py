@@ -1,4 +1,4 @@
-"""File-backed CSR rows (pread) and file-backed weights."""
+"""CSR rows that are read from files with pread, and weights in unnamed files."""
 
 from __future__ import annotations
 
@@ -21,20 +21,18 @@ from unalike.data.csr import row_bounds
 from unalike.errors import UserError
 from unalike.system import cache_dir, free_memory
 
-# Filed rows: a sparse matrix in files, of which rows are read when asked for.
-#
-# What a map shows stays resident until the system needs the memory, and a page that is
-# looked at brings its neighbours along: a few random batches of rows would fill memory
-# with the whole matrix.
+# Rows are read with pread and not through a memory map: mapped pages stay resident
+# until the system needs the memory, and read-ahead maps their neighbours too, so that
+# a few random batches of rows would fill memory with the full matrix.
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayFile:
-    """The numbers of an array, in their file."""
+    """An open file with the numbers of an array."""
 
     path: Path
     file: int
-    """The system's number of the open file."""
+    """File descriptor."""
     offset: int
     """Bytes before the first number."""
     dtype: np.dtype
@@ -45,19 +43,19 @@ class ArrayFile:
         file = os.open(path, os.O_RDONLY)
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
-        found = cls(path, file, path.stat().st_size - size, dtype)
-        finalize(found, os.close, file)
-        return found
+        array_file = cls(path, file, path.stat().st_size - size, dtype)
+        finalize(array_file, os.close, file)
+        return array_file
 
     def read(
-        self, first: Int[Tensor, " runs"], starts: Int[Tensor, " runs_and_one"]
+        self, first: Int[Tensor, " ranges"], indptr: Int[Tensor, " ranges_and_one"]
     ) -> Shaped[Tensor, " numbers"]:
-        """The numbers from each `first` on, run behind run, which begin at `starts`."""
+        """Ranges that begin at `first`, concatenated with the bounds `indptr`."""
         from unalike.data.numba_utils import pread_ranges
 
-        out, size = np.empty(int(starts[-1]), self.dtype), self.dtype.itemsize
-        places, begins = self.offset + size * first.numpy(), size * starts.numpy()
-        failed = pread_ranges(self.file, places, begins, out.view(np.uint8))
+        out, size = np.empty(int(indptr[-1]), self.dtype), self.dtype.itemsize
+        offsets, bounds = self.offset + size * first.numpy(), size * indptr.numpy()
+        failed = pread_ranges(self.file, offsets, bounds, out.view(np.uint8))
         if failed:
             raise UserError(
                 f"{self.path} cannot be read where {failed} rows should be."
@@ -67,32 +65,32 @@ class ArrayFile:
 
 @dataclass(frozen=True, eq=False)
 class FileBackedAdjacency(Adjacency):
-    """Mapped rows that are read from their files where only some are wanted."""
+    """A memory-mapped matrix whose rows are read from its files when selected."""
 
     columns_file: ArrayFile = field(kw_only=True)
     values_file: ArrayFile | None = field(kw_only=True)
 
     def select_rows(self, ids: Ids) -> Adjacency:
-        first, starts = row_bounds(self.indptr, ids)
-        columns = self.columns_file.read(first, starts)
-        weights = self.values_file
-        values = None if weights is None else weights.read(first, starts)
-        return Adjacency(starts, columns, self.num_cols, values)
+        first, indptr = row_bounds(self.indptr, ids)
+        indices = self.columns_file.read(first, indptr)
+        file = self.values_file
+        values = None if file is None else file.read(first, indptr)
+        return Adjacency(indptr, indices, self.num_cols, values)
 
 
-# Spacious: room for weights, in memory or, where they would fill it, in a file.
+# Weights in memory or, if they are too large, in a file.
 
 
 COPIES = 4
-"""Training keeps the weights, the best so far and two moments."""
+"""Training has the weights, the best weights so far and two moments."""
 MAX_MEMORY_SHARE = 0.6
-"""Share of the free memory that these copies of a table may take."""
+"""Fraction of the free memory that these copies of a weight may take."""
 MIN_FILE_BYTES = 2**24
-"""Bytes that are never worth a file."""
+"""Smaller weights are always in memory."""
 
 
 def empty_weights(shape: Sequence[int]) -> Float[Tensor, ...]:
-    """Unset numbers, in a file if memory could not hold their copies as well."""
+    """An uninitialised weight, in a file if its copies would not fit in memory."""
     size = 4 * prod(shape)
     if size > MIN_FILE_BYTES and COPIES * size > MAX_MEMORY_SHARE * free_memory(
         torch.device("cpu")
@@ -102,13 +100,13 @@ def empty_weights(shape: Sequence[int]) -> Float[Tensor, ...]:
 
 
 def empty_like(other: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Unset numbers of the same shape, in memory or in a file as the others are."""
+    """An uninitialised weight of the same shape, in a file if the other is in one."""
     in_file = not other.is_cuda and other.untyped_storage().filename is not None
     return empty_in_file(other.shape) if in_file else torch.empty_like(other)
 
 
 def empty_in_file(shape: Sequence[int]) -> Float[Tensor, ...]:
-    """Unset numbers in a file that has no name, so that nothing is ever left of it."""
+    """An uninitialised weight in an unnamed file, which vanishes with the process."""
     folder, size = cache_dir() / "weights", 4 * prod(shape)
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free

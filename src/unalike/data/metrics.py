@@ -1,6 +1,8 @@
-"""Metrics: how good scores are, and the loss that training lowers for each.
+"""Metrics (accuracy, ROC AUC, average precision, F1) and the losses for training.
 
-Both take a stack of runs as well as one, and a weight per node: 0 leaves a node out."""
+All take the scores of one run or of a stack of runs, and a weight for each node;
+weight 0 leaves a node out.
+"""
 
 from __future__ import annotations
 
@@ -19,79 +21,81 @@ MetricValues = Float[Tensor, "*runs"]
 Confusion = Float[Tensor, "*runs classes classes"]
 
 MIN_WEIGHT = 1e-30
-"""Less than any weight that counts; where no node does, nothing is learned."""
+"""Smaller than any sum of weights; avoids 0 / 0 if all nodes have weight 0."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A grade from 0 to 1, larger is better, and its differentiable stand-in."""
+    """A score from 0 to 1, larger is better, and the loss to train for it."""
 
     name: str
     score: Callable[[Scores, Labels, Weight], MetricValues]
     loss: Callable[[Scores, Labels, Weight], MetricValues]
-    most_classes: int | None = None
-    """How many classes it can grade; None for any number."""
+    max_classes: int | None = None
+    """The largest number of classes; None for any number."""
 
 
 def accuracy(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
-    """The share of nodes whose highest score is their class."""
-    right = scores.argmax(-1) == labels
-    return weighted_mean(right.double(), weight)
+    """The fraction of nodes whose highest score is their class."""
+    correct = scores.argmax(-1) == labels
+    return weighted_mean(correct.double(), weight)
 
 
 def roc_auc(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
-    """The chance that a node of class 1 scores above one of class 0; ties count half.
+    """ROC AUC of the score margin of class 1 over class 0; ties count half.
 
-    The weight of class 0 below each node of class 1 (Mann and Whitney 1947). Not a
-    number where one of the classes is absent.
+    The weight of class 0 below each node of class 1 (Mann and Whitney 1947). NaN if one
+    of the classes is absent.
     """
     margin = (scores[..., 1] - scores[..., 0]).contiguous()
     ones, zeros = weight.double() * (labels == 1), weight.double() * (labels == 0)
     ordered, order = margin.sort(-1)
     below = F.pad(zeros.gather(-1, order).cumsum(-1), (1, 0))
-    under = below.gather(-1, torch.searchsorted(ordered, margin))
-    up_to = below.gather(-1, torch.searchsorted(ordered, margin, right=True))
-    won = (ones * (under + up_to) / 2).sum(-1)
-    return won / (ones.sum(-1) * zeros.sum(-1))
+    lower = below.gather(-1, torch.searchsorted(ordered, margin))
+    lower_or_equal = below.gather(-1, torch.searchsorted(ordered, margin, right=True))
+    pairs = (ones * (lower + lower_or_equal) / 2).sum(-1)
+    return pairs / (ones.sum(-1) * zeros.sum(-1))
 
 
 def average_precision(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
-    """The mean, over nodes of class 1, of the share of class 1 from their score up.
+    """The mean precision at the score of each node of class 1.
 
-    Not a number where class 1 is absent.
+    NaN if class 1 is absent.
     """
     margin = (scores[..., 1] - scores[..., 0]).contiguous()
-    every = weight.double()
-    ones = every * (labels == 1)
+    weights = weight.double()
+    ones = weights * (labels == 1)
     ordered, order = margin.sort(-1)
-    place = torch.searchsorted(ordered, margin)
-    found, all_ = (_from(part.gather(-1, order), place) for part in (ones, every))
-    # A node without weight may lie above all that have one.
-    precision = torch.where(ones > 0, found / all_, 0.0)
+    rank = torch.searchsorted(ordered, margin)
+    true_positive, positive = (
+        _sum_from(part.gather(-1, order), rank) for part in (ones, weights)
+    )
+    # A node of weight 0 may score above all nodes that have a weight.
+    precision = torch.where(ones > 0, true_positive / positive, 0.0)
     return (ones * precision).sum(-1) / ones.sum(-1)
 
 
 def f1(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
     """F1 of class 1: 2 TP / (2 TP + FP + FN).
 
-    Not a number where no node is of class 1 and none is said to be.
+    NaN if no node is of class 1 and none is predicted to be.
     """
     return _f1_by_class(scores, labels, weight)[..., 1]
 
 
 def macro_f1(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
-    """The mean of F1 over the classes that occur or are answered."""
+    """The mean F1 of the classes that occur or are predicted."""
     return _f1_by_class(scores, labels, weight).nanmean(-1)
 
 
 def balanced_accuracy(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
-    """The mean, over the classes that occur, of the share that is found."""
+    """The mean recall of the classes that occur."""
     matrix = confusion(scores, labels, weight)
     return (_diagonal(matrix) / matrix.sum(-1)).nanmean(-1)
 
 
 def confusion(scores: Scores, labels: Labels, weight: Weight) -> Confusion:
-    """The weight of the nodes of each class (row) that got each answer (column)."""
+    """Confusion matrix: weight of nodes by true (row) and predicted class (column)."""
     classes = scores.shape[-1]
     cell = labels.clamp(min=0) * classes + scores.argmax(-1)
     empty = weight.new_zeros(*weight.shape[:-1], classes * classes).double()
@@ -99,31 +103,33 @@ def confusion(scores: Scores, labels: Labels, weight: Weight) -> Confusion:
 
 
 def cross_entropy(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
-    """Minus the log of the share that a softmax gives to the right class."""
-    chosen = labels.clamp(min=0).expand(scores.shape[:-1])
-    told = F.cross_entropy(scores.flatten(0, -2), chosen.flatten(), reduction="none")
-    return weighted_mean(told.view(chosen.shape), weight, least=MIN_WEIGHT)
+    """Softmax cross-entropy of the true class."""
+    target = labels.clamp(min=0).expand(scores.shape[:-1])
+    loss = F.cross_entropy(scores.flatten(0, -2), target.flatten(), reduction="none")
+    return weighted_mean(loss.view(target.shape), weight, min_weight=MIN_WEIGHT)
 
 
 def two_column_cross_entropy(
     scores: Scores, labels: Labels, weight: Weight
 ) -> MetricValues:
-    """Binary cross-entropy with the one-hot class, over nodes and columns."""
+    """Binary cross-entropy with the one-hot class, mean over nodes and columns."""
     target = F.one_hot(labels.clamp(min=0), scores.shape[-1]).to(scores.dtype)
-    told = F.binary_cross_entropy_with_logits(
+    loss = F.binary_cross_entropy_with_logits(
         scores, target.expand_as(scores), reduction="none"
     )
-    return weighted_mean(told.mean(-1), weight, least=MIN_WEIGHT)
+    return weighted_mean(loss.mean(-1), weight, min_weight=MIN_WEIGHT)
 
 
-def weighted_mean(value: Weight, weight: Weight, least: float = 0.0) -> MetricValues:
-    """The mean by weight; where all weigh less than `least`, next to nothing."""
-    return (value * weight).sum(-1) / weight.sum(-1).clamp(min=least)
+def weighted_mean(
+    values: Weight, weight: Weight, min_weight: float = 0.0
+) -> MetricValues:
+    """The weighted mean; the sum of weights is at least `min_weight`."""
+    return (values * weight).sum(-1) / weight.sum(-1).clamp(min=min_weight)
 
 
-def _from(part: Weight, place: Int[Tensor, "*runs nodes"]) -> Weight:
-    """The sum of what lies at each place and behind it."""
-    return part.flip(-1).cumsum(-1).flip(-1).gather(-1, place)
+def _sum_from(values: Weight, start: Int[Tensor, "*runs nodes"]) -> Weight:
+    """The sums values[start:] for each start."""
+    return values.flip(-1).cumsum(-1).flip(-1).gather(-1, start)
 
 
 def _f1_by_class(
@@ -138,11 +144,11 @@ def _diagonal(matrix: Confusion) -> Float[Tensor, "*runs classes"]:
 
 
 ACCURACY = Metric("accuracy", accuracy, cross_entropy)
-ROC_AUC = Metric("roc-auc", roc_auc, two_column_cross_entropy, most_classes=2)
+ROC_AUC = Metric("roc-auc", roc_auc, two_column_cross_entropy, max_classes=2)
 AVERAGE_PRECISION = Metric(
-    "average-precision", average_precision, cross_entropy, most_classes=2
+    "average-precision", average_precision, cross_entropy, max_classes=2
 )
-F1 = Metric("f1", f1, cross_entropy, most_classes=2)
+F1 = Metric("f1", f1, cross_entropy, max_classes=2)
 MACRO_F1 = Metric("macro-f1", macro_f1, cross_entropy)
 BALANCED_ACCURACY = Metric("balanced-accuracy", balanced_accuracy, cross_entropy)
 

@@ -1,4 +1,4 @@
-"""Compiled: loops that numba turns into machine code, kept for the next start."""
+"""Numba helpers: cached njit, memcpy, pread, sort, binary search, random streams."""
 
 from __future__ import annotations
 
@@ -11,96 +11,111 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 import torch
-from numba.core import cgutils, types
+from numba.core import cgutils, event, types
 from numba.extending import intrinsic
 
-# Compiled: loops that numba turns into machine code, kept for the next start.
+from unalike.progress import notify
 
-
-Loop = TypeVar("Loop", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 PARALLEL_LOCK = Lock()
-"""Held by parallel loops.
+"""Held by parallel functions.
 
-The one thread pool of numba's that every machine has ends the process when two threads
-enter it at the same time.
+The thread pool of numba that every machine has ends the process when two threads enter
+it at the same time.
 """
 
 
 @cache
 def start_numba_threads() -> None:
-    """Start numba's threads, and undo that with it the number torch uses is set.
+    """Start numba's threads without changing the number of threads that torch uses.
 
     With another number of threads torch sums in another order. A process that has
-    started them cannot be forked, so that this waits until there is a loop to run.
+    started them cannot be forked, so they start with the first parallel function.
     """
-    wanted = torch.get_num_threads()
+    threads = torch.get_num_threads()
     numba.get_num_threads()
-    torch.set_num_threads(wanted)
+    torch.set_num_threads(threads)
+
+
+@event.Listener.register
+class CompilationNotice:
+    """Say once per process that numba compiles, which takes seconds.
+
+    numba announces no compilation where it loads machine code from its cache.
+    """
+
+    def __init__(self) -> None:
+        self.given = False
+
+    def notify(self, event: Any) -> None:
+        if event.is_start and not self.given:
+            self.given = True
+            notify("compiling once; later starts load the machine code from a cache.")
+
+
+NOTICE = CompilationNotice()
+event.register("numba:compile", NOTICE)
 
 
 def njit(
     *, parallel: bool = False, fastmath: bool | set[str] = False
-) -> Callable[[Loop], Loop]:
-    """Compile a function when it is first called; it runs without Python's lock.
+) -> Callable[[Function], Function]:
+    """Compile a function at its first call, cache it on disk, run it without the GIL.
 
     Run-time type checkers wrap functions, and numba needs the one that is inside.
     """
 
-    def compile_inside(loop: Loop) -> Loop:
-        fast = numba.njit(
-            inspect.unwrap(loop),
+    def compile_unwrapped(function: Function) -> Function:
+        compiled = numba.njit(
+            inspect.unwrap(function),
             parallel=parallel,
             fastmath=fastmath,
             nogil=True,
             cache=True,
+            no_cfunc_wrapper=True,  # nothing calls it from C
         )
-        return one_thread_at_a_time(fast) if parallel else fast
+        return one_thread_at_a_time(compiled) if parallel else compiled
 
-    return compile_inside
+    return compile_unwrapped
 
 
-def one_thread_at_a_time(loop: Loop) -> Loop:
-    """The same loop, in one thread of the program at a time."""
+def one_thread_at_a_time(function: Function) -> Function:
+    """The same function, run by one Python thread at a time."""
 
-    @wraps(loop)
-    def waits(*arguments: Any) -> Any:
+    @wraps(function)
+    def locked(*arguments: Any) -> Any:
         with PARALLEL_LOCK:
             start_numba_threads()
-            return loop(*arguments)
+            return function(*arguments)
 
-    return cast(Loop, waits)
+    return cast(Function, locked)
 
 
-# Copying: a run of numbers in memory, for compiled loops.
-#
-# The system's own copy takes a run of some hundred numbers twice as fast as a loop that
-# numba compiles, be it over numbers or a slice.
+# Memory and files. memcpy copies some hundred numbers twice as fast as a loop or slice
+# that numba compiles.
 
 
 @intrinsic
 def memcpy(
-    typing: Any, to: Any, to_begin: Any, of: Any, of_begin: Any, length: Any
+    typing: Any, target: Any, target_start: Any, source: Any, start: Any, length: Any
 ) -> Any:
-    """Put of[of_begin : of_begin + length] at to[to_begin]; both lie without gaps."""
+    """target[target_start:][:length] = source[start:][:length] of contiguous arrays."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type = signature.args[0]
-        target, source = (
+        to, of = (
             builder.gep(
                 context.make_array(array_type)(context, builder, array).data, [begin]
             )
             for array, begin in (arguments[0:2], arguments[2:4])
         )
         size = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
-        cgutils.raw_memcpy(builder, target, source, arguments[4], size)
+        cgutils.raw_memcpy(builder, to, of, arguments[4], size)
         return context.get_dummy_value()
 
-    whole = types.int64
-    return types.void(to, whole, of, whole, whole), generate
-
-
-# Files: runs of bytes read at many places of a file, side by side.
+    integer = types.int64
+    return types.void(target, integer, source, integer, integer), generate
 
 
 pread: Any = types.ExternalFunction(
@@ -110,146 +125,145 @@ pread: Any = types.ExternalFunction(
 
 @njit(parallel=True)
 def pread_ranges(
-    file: int, places: np.ndarray, begins: np.ndarray, out: np.ndarray
+    file: int, offsets: np.ndarray, bounds: np.ndarray, out: np.ndarray
 ) -> int:
-    """Fill out[begins[i] : begins[i + 1]] from each place; counts those that fail."""
+    """Read out[bounds[i] : bounds[i + 1]] at offsets[i]; counts ranges that fail."""
     failed = 0
     address = out.ctypes.data
-    for run in numba.prange(len(places)):
-        done, end = begins[run], begins[run + 1]
+    for i in numba.prange(len(offsets)):
+        done, end = bounds[i], bounds[i + 1]
         while done < end:
-            place = places[run] + done - begins[run]
-            got = pread(file, address + done, end - done, place)
-            if got <= 0:
+            offset = offsets[i] + done - bounds[i]
+            count = pread(file, address + done, end - done, offset)
+            if count <= 0:
                 failed += 1
                 break
-            done += got
+            done += count
     return failed
 
 
-# Sorting: a run of numbers put in order, and searched in it, for compiled loops.
-#
-# numba's own sorts are closures that share a name. What one process compiled and kept may
-# meet what another did under that name, and a sort then does the work of an argsort
-# without a word.
+# Sort and search. numba's own sorts are closures that share a name: machine code that
+# one process cached may meet that of another under the same name, and a sort then
+# silently does the work of an argsort.
 
 
 INSERTION_SORT_LENGTH = 16
-"""Numbers that are put in order one by one."""
+"""Numbers that insertion sort puts in order."""
 MAX_STACK = 64
-"""Pieces that may wait: the larger half does, so there are no more than bits."""
+"""Ranges that may wait: the larger half does, so there are no more than bits."""
 
 
 @njit()
-def sort_range(numbers, along, begin, end):
-    """Sort numbers[begin:end]; what lies along is moved with them, if there is any."""
+def sort_range(numbers, companion, begin, end):
+    """Sort numbers[begin:end] in place; a companion that is not empty moves along."""
     if end - begin > INSERTION_SORT_LENGTH:
-        _quicksort(numbers, along, begin, end)
-    for place in range(begin + 1, end):
-        while place > begin and numbers[place - 1] > numbers[place]:
-            _swap(numbers, along, place - 1, place)
-            place -= 1
+        _quicksort(numbers, companion, begin, end)
+    for i in range(begin + 1, end):
+        while i > begin and numbers[i - 1] > numbers[i]:
+            _swap(numbers, companion, i - 1, i)
+            i -= 1
 
 
 @njit()
-def binary_search(numbers, begin, end, wanted):
-    """Where a number stands in the sorted numbers[begin:end]; -1 where it does not."""
+def binary_search(numbers, begin, end, value):
+    """The index of a value in the sorted numbers[begin:end]; -1 if it is absent."""
     low, high = begin, end
     while low < high:
         middle = (low + high) // 2
-        if numbers[middle] < wanted:
+        if numbers[middle] < value:
             low = middle + 1
         else:
             high = middle
-    return low if low < end and numbers[low] == wanted else -1
+    return low if low < end and numbers[low] == value else -1
 
 
 @njit()
-def _quicksort(numbers, along, begin, end):
-    """Part small numbers from large ones until all parts have few (Hoare 1962)."""
-    waiting = np.empty((MAX_STACK, 2), np.int64)
-    waiting[0, 0], waiting[0, 1], count = begin, end, 1
+def _quicksort(numbers, companion, begin, end):
+    """Partition until all ranges are short (Hoare 1962)."""
+    stack = np.empty((MAX_STACK, 2), np.int64)
+    stack[0, 0], stack[0, 1], count = begin, end, 1
     while count:
         count -= 1
-        low, high = waiting[count, 0], waiting[count, 1]
+        low, high = stack[count, 0], stack[count, 1]
         while high - low > INSERTION_SORT_LENGTH:
-            left, right = _hoare_partition(numbers, along, low, high)
+            left, right = _hoare_partition(numbers, companion, low, high)
             if right - low < high - left:
-                waiting[count, 0], waiting[count, 1] = left, high
+                stack[count, 0], stack[count, 1] = left, high
                 high = right
             else:
-                waiting[count, 0], waiting[count, 1] = low, right
+                stack[count, 0], stack[count, 1] = low, right
                 low = left
             count += 1
 
 
 @njit()
-def _hoare_partition(numbers, along, low, high):
-    """Where those that are not above the middle end, and those not below it begin."""
+def _hoare_partition(numbers, companion, low, high):
+    """Where the numbers <= pivot end, and where those >= pivot begin."""
     first, second, third = numbers[low], numbers[(low + high) // 2], numbers[high - 1]
-    middle = max(min(first, second), min(max(first, second), third))
+    pivot = max(min(first, second), min(max(first, second), third))
     left, right = low, high - 1
     while left <= right:
-        while numbers[left] < middle:
+        while numbers[left] < pivot:
             left += 1
-        while numbers[right] > middle:
+        while numbers[right] > pivot:
             right -= 1
         if left <= right:
-            _swap(numbers, along, left, right)
+            _swap(numbers, companion, left, right)
             left += 1
             right -= 1
     return left, right + 1
 
 
 @njit()
-def _swap(numbers, along, one, other):
-    numbers[one], numbers[other] = numbers[other], numbers[one]
-    if len(along):
-        along[one], along[other] = along[other], along[one]
+def _swap(numbers, companion, i, j):
+    numbers[i], numbers[j] = numbers[j], numbers[i]
+    if len(companion):
+        companion[i], companion[j] = companion[j], companion[i]
 
 
-# Streams of random numbers, and choices by chance, for compiled loops.
-#
-# Each row has a stream of its own (SplitMix64, Steele et al. 2014), so that what is drawn
-# does not depend on how many threads draw.
+# Random streams. Each row has a stream of its own (SplitMix64, Steele et al. 2014), so
+# samples do not depend on the number of threads.
 
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
-"""What a stream's state grows by from one number to the next."""
+"""The increment of a stream's state from one number to the next."""
 
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @njit()
 def mix64(state: np.uint64) -> np.uint64:
     """The random bits of a state."""
-    bits = (state ^ (state >> np.uint64(30))) * _FIRST
-    bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
+    bits = (state ^ (state >> np.uint64(30))) * _MIX_1
+    bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
     return bits ^ (bits >> np.uint64(31))
 
 
 @njit()
 def stream_seed(seed: int, row: int) -> np.uint64:
-    """The first state of a row."""
+    """The first state of the stream of a row."""
     return mix64(mix64(np.uint64(seed)) + STEP * np.uint64(row + 1))
 
 
 @njit()
 def uniform(state: np.uint64) -> float:
-    """A number from 0 up to 1, of 53 random bits."""
+    """A number in [0, 1) of 53 random bits."""
     return (mix64(state) >> np.uint64(11)) * 2.0**-53
 
 
 @njit()
-def weighted_choice(chances: np.ndarray, share: float) -> int:
-    """The place at a share of the summed chances; -1 where all of them are 0."""
-    left = chances.sum() * share
+def weighted_choice(weights: np.ndarray, fraction: float) -> int:
+    """The index at a fraction of the summed weights; -1 where all of them are 0."""
+    total = 0.0
+    for i in range(len(weights)):
+        total += weights[i]
+    remaining = total * fraction
     last = -1
-    for place in range(len(chances)):
-        if chances[place] > 0:
-            last = place
-            left -= chances[place]
-            if left < 0:
+    for i in range(len(weights)):
+        if weights[i] > 0:
+            last = i
+            remaining -= weights[i]
+            if remaining < 0:
                 break
     return last
 
@@ -260,26 +274,32 @@ def build_alias_table(
 ) -> None:
     """Fill an alias table (Walker 1977; Vose 1991).
 
-    A draw falls on a place evenly, stays there with the chance `keep`, and otherwise
-    goes to the id `other`.
+    A sample takes a uniform index i, and returns ids[i] with the probability keep[i],
+    otherwise other[i].
     """
-    scaled = weights * (len(weights) / weights.sum())
+    total = 0.0
+    for i in range(len(weights)):
+        total += weights[i]
+    scale = len(weights) / total
+    scaled = np.empty(len(weights), np.float64)
+    for i in range(len(weights)):
+        scaled[i] = weights[i] * scale
     stack = np.empty(len(weights), np.int64)
-    poor, rich = 0, len(weights)
-    for place in range(len(weights)):
-        keep[place], other[place] = 1, ids[place]
-        if scaled[place] < 1:
-            stack[poor] = place
-            poor += 1
+    small, large = 0, len(weights)
+    for i in range(len(weights)):
+        keep[i], other[i] = 1, ids[i]
+        if scaled[i] < 1:
+            stack[small] = i
+            small += 1
         else:
-            rich -= 1
-            stack[rich] = place
-    while poor > 0 and rich < len(weights):
-        poor -= 1
-        taker, giver = stack[poor], stack[rich]
-        keep[taker], other[taker] = scaled[taker], ids[giver]
-        scaled[giver] -= 1 - scaled[taker]
-        if scaled[giver] < 1:
-            stack[poor] = giver
-            poor += 1
-            rich += 1
+            large -= 1
+            stack[large] = i
+    while small > 0 and large < len(weights):
+        small -= 1
+        below, above = stack[small], stack[large]
+        keep[below], other[below] = scaled[below], ids[above]
+        scaled[above] -= 1 - scaled[below]
+        if scaled[above] < 1:
+            stack[small] = above
+            small += 1
+            large += 1

@@ -1,4 +1,4 @@
-"""Sharding: a stored graph whose columns are divided, written once for many readers."""
+"""Write a stored graph whose columns are divided into shards."""
 
 from __future__ import annotations
 
@@ -15,107 +15,111 @@ from jaxtyping import Shaped
 from unalike.data.adjacency import Adjacency, index_dtype
 from unalike.data.csr import balanced_bounds, slice_columns
 from unalike.data.graph import Graph
-from unalike.data.sharding import column_nnz, row_blocks
+from unalike.data.sharding import column_nnz, iterate_rows
 from unalike.data.store import (
     GraphSource,
     GraphWriter,
     StoredGraph,
     add_nodes,
     atomic_graph_writer,
+    graph_counts,
     open_graph,
 )
-from unalike.data.store import graph_counts as counts_of
 from unalike.progress import NO_PROGRESS, Progress
 
 Append = Callable[[Shaped[np.ndarray, " _"]], None]
+
+PER_FOLDER_KEYS = ("format", "unalike", "arrays", "bounds")
+"""Keys of graph.json that describe one folder and not the graph."""
 
 
 def shard_graph(
     source: GraphSource, parts: int, folder: Path, *, progress: Progress = NO_PROGRESS
 ) -> StoredGraph:
-    """Divide the columns of a graph, as methods are given it, into shards on disk.
+    """Divide the columns of a prepared graph into shards on disk with about equal nnz.
 
-    They are ranges with about equally many entries. Rows are read in order, a bounded
-    number at a time, and may come from shards themselves.
+    Rows are read in order, block by block; the source may be sharded itself.
     """
     graph = source.prepared(progress=progress)
     rows = graph.adjacency
     counts = column_nnz(rows) if graph.directed else rows.degrees
     bounds = balanced_bounds(counts, parts)
-    with atomic_graph_writer(folder) as draft:
-        write_shards(draft, rows, bounds, progress)
-        draft.add("starts", rows.indptr.numpy())
-        add_nodes(draft, graph, source.splits())
-        draft.commit({**metadata_of(source, graph), "bounds": bounds})
+    with atomic_graph_writer(folder) as writer:
+        write_shards(writer, rows, bounds, progress)
+        writer.add("starts", rows.indptr.numpy())
+        add_nodes(writer, graph, source.splits())
+        writer.commit({**metadata_of(source, graph), "bounds": bounds})
     return open_graph(folder)
 
 
 def metadata_of(source: GraphSource, graph: Graph) -> dict[str, Any]:
-    """What is known of a graph, whether or not it is divided already."""
-    known = source.metadata if isinstance(source, StoredGraph) else counts_of(graph)
-    facts = {key: told for key, told in known.items() if key not in PER_FOLDER_KEYS}
-    return {**facts, "name": source.name, "metric": source.metric.name}
-
-
-PER_FOLDER_KEYS = ("format", "unalike", "arrays", "bounds")
-"""What a folder says of itself alone."""
+    """The metadata of a graph without the keys that describe one folder."""
+    metadata = (
+        source.metadata if isinstance(source, StoredGraph) else graph_counts(graph)
+    )
+    shared = {key: metadata[key] for key in metadata if key not in PER_FOLDER_KEYS}
+    return {**shared, "name": source.name, "metric": source.metric.name}
 
 
 @dataclass
 class ShardWriter:
-    """The files of one shard, to which rows are added."""
+    """The arrays of one shard, to which rows are appended."""
 
-    held: range
-    starts: Append
-    columns: Append
-    values: Append | None
-    end: int = 0
+    columns: range
+    append_indptr: Append
+    append_indices: Append
+    append_values: Append | None
+    nnz: int = 0
+
+    @classmethod
+    def open(
+        cls,
+        writer: GraphWriter,
+        files: ExitStack,
+        prefix: str,
+        columns: range,
+        weighted: bool,
+    ) -> ShardWriter:
+        """Open the array files of a shard."""
+
+        def append(name: str, dtype: type) -> Append:
+            return files.enter_context(writer.append_array(f"{prefix}{name}", dtype))
+
+        append_indptr = append("starts", np.int64)
+        append_indptr(np.zeros(1, np.int64))
+        append_indices = append("columns", index_dtype(len(columns)))
+        append_values = append("values", np.float32) if weighted else None
+        return cls(columns, append_indptr, append_indices, append_values)
 
     def add(self, rows: Adjacency) -> None:
-        """Add the entries of some more rows."""
-        cut = slice_columns(rows, self.held)
-        self.starts(self.end + cut.indptr[1:].numpy())
-        self.columns(cut.indices.numpy())
-        if self.values is not None and cut.values is not None:
-            self.values(cut.values.numpy())
-        self.end += int(cut.indptr[-1])
+        """Append the entries of more rows."""
+        arrays = slice_columns(rows, self.columns)
+        self.append_indptr(self.nnz + arrays.indptr[1:].numpy())
+        self.append_indices(arrays.indices.numpy())
+        if self.append_values is not None and arrays.values is not None:
+            self.append_values(arrays.values.numpy())
+        self.nnz += int(arrays.indptr[-1])
 
 
 def write_shards(
-    draft: GraphWriter, rows: Adjacency, bounds: list[int], progress: Progress
+    writer: GraphWriter, rows: Adjacency, bounds: list[int], progress: Progress
 ) -> None:
-    """Deal the entries of rows out to shards, in one pass over them."""
+    """Write the entries of all rows to their shards in one pass."""
     progress.stage("dividing", rows.num_rows, "nodes")
+    weighted = is_weighted(rows)
     with ExitStack() as files:
-        piles = [
-            open_shard(
-                draft, files, f"shard{place}_", range(begin, end), weighted(rows)
+        shards = [
+            ShardWriter.open(
+                writer, files, f"shard{index}_", range(begin, end), weighted
             )
-            for place, (begin, end) in enumerate(pairwise(bounds))
+            for index, (begin, end) in enumerate(pairwise(bounds))
         ]
-        for ids in row_blocks(rows):
-            block = rows.select_rows(ids)
-            for one in piles:
-                one.add(block)
-            progress.advance(len(ids))
+        for block in iterate_rows(rows):
+            for shard in shards:
+                shard.add(block)
+            progress.advance(block.num_rows)
 
 
-def weighted(rows: Adjacency) -> bool:
-    """Do entries have values? Those of shards tell by their first rows."""
+def is_weighted(rows: Adjacency) -> bool:
+    """Whether entries have values; a sharded matrix shows them only in its rows."""
     return rows.select_rows(rows.indptr[:0]).values is not None
-
-
-def open_shard(
-    draft: GraphWriter, files: ExitStack, prefix: str, held: range, weighted: bool
-) -> ShardWriter:
-    """Open the files of a shard."""
-
-    def file(name: str, kind: type) -> Append:
-        return files.enter_context(draft.append_array(f"{prefix}{name}", kind))
-
-    starts = file("starts", np.int64)
-    starts(np.zeros(1, np.int64))
-    columns = file("columns", index_dtype(len(held)))
-    return ShardWriter(
-        held, starts, columns, file("values", np.float32) if weighted else None
-    )

@@ -1,8 +1,8 @@
-"""Shard: a range of the columns of a sparse matrix; others hold the rest."""
+"""Column shards of an adjacency matrix, for graphs that one process cannot hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -11,15 +11,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
-from unalike.data.csr import slice_columns
+from unalike.data.csr import row_blocks, slice_columns
 from unalike.errors import UserError
 
 ENTRIES_AT_ONCE = 2**22
-"""Entries that are looked at together where there may be more than memory holds."""
+"""Entries in a block of rows that is read from a matrix larger than memory."""
 
 
 class RowAccessOnly(Adjacency):
-    """A sparse matrix that can give rows, and nothing that needs all its columns."""
+    """A matrix that gives rows, and nothing that needs all its columns."""
 
     def to_scipy(self) -> NoReturn:
         self._refuse()
@@ -32,45 +32,51 @@ class RowAccessOnly(Adjacency):
         self._refuse()
 
     def __matmul__(
-        self, dense: Float[Tensor, "width columns"]
-    ) -> Float[Tensor, "rows columns"]:
+        self, dense: Float[Tensor, "columns width"]
+    ) -> Float[Tensor, "rows width"]:
         self._refuse()
 
     @property
-    def _transpose(self) -> NoReturn:
+    def is_symmetric(self) -> NoReturn:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
         raise UserError(
-            "The columns of this graph are divided: nothing can look along its edges "
-            "but the rows of mlp, link, linkx and link-concat with --directions out."
+            "The columns of this graph are divided into shards, which only the "
+            "row-wise methods mlp, link, linkx and link-concat with --directions out "
+            "can use."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnShard(RowAccessOnly):
-    """Some columns of a matrix; they count from the first that is held."""
+    """A range of the columns of a matrix, numbered from 0."""
 
     local: Adjacency = field(kw_only=True)
-    """The same entries, as they are read."""
+    """The same entries as an ordinary matrix."""
     first_col: int = field(kw_only=True)
     full_num_cols: int = field(kw_only=True)
     full_degrees: Int[Tensor, " rows"] = field(kw_only=True)
 
     @classmethod
     def of(
-        cls, local: Adjacency, *, begin: int, whole: int, loads: Int[Tensor, " rows"]
+        cls,
+        local: Adjacency,
+        *,
+        first_col: int,
+        full_num_cols: int,
+        full_degrees: Int[Tensor, " rows"],
     ) -> ColumnShard:
-        """The columns of a matrix from `begin` on."""
+        """The shard of a full matrix that begins at a column."""
         return cls(
             local.indptr,
             local.indices,
             local.num_cols,
             local.values,
             local=local,
-            first_col=begin,
-            full_num_cols=whole,
-            full_degrees=loads,
+            first_col=first_col,
+            full_num_cols=full_num_cols,
+            full_degrees=full_degrees,
         )
 
     @property
@@ -91,18 +97,18 @@ class ColumnShard(RowAccessOnly):
     def to(self, device: torch.device | str) -> ColumnShard:
         return ColumnShard.of(
             self.local.to(device),
-            begin=self.first_col,
-            whole=self.num_cols_global,
-            loads=self.global_degrees.to(device),
+            first_col=self.first_col,
+            full_num_cols=self.full_num_cols,
+            full_degrees=self.full_degrees.to(device),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class ShardedAdjacency(RowAccessOnly):
-    """A matrix whose shards lie apart and are opened when they are asked for."""
+    """A matrix whose column shards are opened when they are used."""
 
     bounds: Sequence[int] = field(kw_only=True)
-    """Where ranges of columns begin, and where the last one ends."""
+    """The first column of each shard, and the number of columns."""
     open: Callable[[int], Adjacency] = field(kw_only=True)
 
     @property
@@ -113,51 +119,51 @@ class ShardedAdjacency(RowAccessOnly):
     def num_shards(self) -> int:
         return len(self.bounds) - 1
 
-    def shard(self, place: int) -> ColumnShard:
-        """One of the shards; the others are not looked at."""
+    def shard(self, index: int) -> ColumnShard:
+        """One shard; the others are not opened."""
         return ColumnShard.of(
-            self.open(place),
-            begin=self.bounds[place],
-            whole=self.num_cols,
-            loads=self.degrees,
+            self.open(index),
+            first_col=self.bounds[index],
+            full_num_cols=self.num_cols,
+            full_degrees=self.degrees,
         )
 
     def select_rows(self, ids: Ids) -> Adjacency:
-        """Some rows, put together from all shards."""
-        parts = [self.open(place).select_rows(ids) for place in range(self.num_shards)]
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole.hstack(part)
-        return whole
+        """Some rows with the columns of all shards."""
+        rows = self.open(0).select_rows(ids)
+        for index in range(1, self.num_shards):
+            rows = rows.hstack(self.open(index).select_rows(ids))
+        return rows
 
-    def __getitem__(self, chosen: Ids | slice) -> Adjacency:
-        return self.select_rows(torch.arange(self.num_rows)[chosen])
+    def __getitem__(self, rows: Ids | slice) -> Adjacency:
+        return self.select_rows(torch.arange(self.num_rows)[rows])
 
     def to(self, device: torch.device | str) -> Adjacency:
-        """These rows; put together on another device."""
-        here = self.indptr.device == torch.device(device)
-        return self if here else self[:].to(device)
+        """This matrix; an ordinary one with all columns on another device."""
+        same = self.indptr.device == torch.device(device)
+        return self if same else self[:].to(device)
 
 
-def take_columns(rows: Adjacency, held: range) -> ColumnShard:
-    """The shard of a matrix that holds some of its columns."""
-    local = Adjacency(*slice_columns(rows, held))
+def take_columns(rows: Adjacency, columns: range) -> ColumnShard:
+    """The shard of a matrix that has a range of its columns."""
     return ColumnShard.of(
-        local, begin=held.start, whole=rows.num_cols, loads=rows.degrees
+        Adjacency(*slice_columns(rows, columns)),
+        first_col=columns.start,
+        full_num_cols=rows.num_cols,
+        full_degrees=rows.degrees,
     )
 
 
 def column_nnz(rows: Adjacency) -> Int[Tensor, " columns"]:
-    """Entries in each column, found a bounded number of entries at a time."""
+    """The number of entries in each column, counted block by block."""
     counts = torch.zeros(rows.num_cols, dtype=torch.int64)
-    for ids in row_blocks(rows):
-        columns = rows.select_rows(ids).indices.long()
+    for block in iterate_rows(rows):
+        columns = block.indices.long()
         counts.scatter_add_(0, columns, torch.ones_like(columns))
     return counts
 
 
-def row_blocks(rows: Adjacency) -> list[Ids]:
-    """All rows in order, a bounded number of entries at a time."""
-    ids = torch.arange(rows.num_rows)
-    sizes = (rows.indptr[1:] // ENTRIES_AT_ONCE).bincount()
-    return list(ids.split(sizes[sizes > 0].tolist())) if len(ids) else []
+def iterate_rows(rows: Adjacency) -> Iterator[Adjacency]:
+    """All rows in order, in blocks with a bounded number of entries."""
+    for low, high in row_blocks(rows.indptr.numpy(), ENTRIES_AT_ONCE):
+        yield rows.select_rows(torch.arange(low, high))

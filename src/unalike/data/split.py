@@ -1,4 +1,4 @@
-"""Train/valid/test splits, random splits."""
+"""Train, validation and test splits of nodes, and random splits."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def random_splits(
     train: float = 0.5,
     valid: float = 0.25,
 ) -> list[Split]:
-    """Splits of the labelled nodes, drawn one after the other from one seed.
+    """Random splits of the labelled nodes, sampled in sequence from one seed.
 
-    Numpy's legacy generator and these roundings are those of the paper's program, so
-    that its random splits come out again.
+    NumPy's legacy generator and the rounding of sizes are those of the paper's code, so
+    that its random splits are reproduced.
     """
     if not (train > 0 and valid >= 0 and train + valid <= 1):
-        raise UserError(f"Shares of train {train} and valid {valid} leave no split.")
-    draw = np.random.RandomState(seed)
+        raise UserError(f"Fractions of train {train} and valid {valid} leave no split.")
+    rng = np.random.RandomState(seed)
     labelled = (labels >= 0).nonzero()[:, 0]
     return [
-        split_by_order(labelled, draw.permutation(len(labelled)), train, valid)
+        split_by_order(labelled, rng.permutation(len(labelled)), train, valid)
         for _ in range(count)
     ]
 
@@ -63,13 +63,13 @@ def random_splits(
 def split_by_order(
     labelled: Ids, order: np.ndarray, train: float, valid: float
 ) -> Split:
-    """A split that deals the labelled ids out in the given order."""
+    """A split of the labelled ids in the given order: train, then valid, then test."""
     sizes = [int(train * len(order)), int(valid * len(order))]
     sizes.append(len(order) - sum(sizes))
     return Split(*labelled[torch.from_numpy(order)].split(sizes))
 
 
 def stack_codes(splits: Sequence[Split], num_nodes: int) -> np.ndarray:
-    """All splits as one array of codes, a row each."""
+    """All splits as one array of codes, one row per split."""
     rows = [split.to_codes(num_nodes).numpy() for split in splits]
     return np.stack(rows) if rows else np.zeros((0, num_nodes), np.int8)

@@ -1,4 +1,4 @@
-"""`Task` (what is asked), `Solution` (scores), training curve, class weights, one-hot train labels."""
+"""`Task` (graph and split), `Solution` (scores), training curve, class weights."""
 
 from __future__ import annotations
 
@@ -16,61 +16,58 @@ from unalike.data.metrics import Metric
 from unalike.data.split import Split
 from unalike.display import MAX_CLASSES_SHOWN, Displayable, SummaryTable
 
-# Class weights: what a node of each class counts for in the loss.
-
-
 ClassWeights = Float[Tensor, " classes"]
 
 
 def balanced_class_weights(
     labels: Int[Tensor, " nodes"], num_classes: int
 ) -> ClassWeights:
-    """n / (k n_c): each of the k classes that occur counts as much as any other.
+    """n / (k n_c): the k classes that occur have the same total weight.
 
-    A node counts for 1 on average. A class that does not occur counts for nothing.
+    The mean weight of a node is 1. A class that does not occur has weight 0.
     """
     sizes = labels[labels >= 0].bincount(minlength=num_classes)
-    there = sizes > 0
-    shares = sizes.sum() / (there.sum() * sizes.clamp(min=1))
-    return torch.where(there, shares, 0.0)
+    occurs = sizes > 0
+    weights = sizes.sum() / (occurs.sum() * sizes.clamp(min=1))
+    return torch.where(occurs, weights, 0.0)
 
 
 CLASS_WEIGHTS: dict[str, Callable[[Int[Tensor, " nodes"], int], ClassWeights]] = {
     "balanced": balanced_class_weights,
 }
 
-# Task and Solution: what is asked of a method, and what it answers.
-
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A graph with the labels of train and valid nodes, and no others."""
+    """A graph with the labels of train and validation nodes, and no others."""
 
     graph: Graph
     train: Int[Tensor, " train"]
     valid: Int[Tensor, " valid"]
     metric: Metric
     seed: int = 0
-    """Where chance begins, for methods that need it."""
+    """Seed of the random generators of a method."""
     class_weights: ClassWeights | None = None
-    """What a train node counts for in the loss, by class; None where all do alike."""
+    """Weight of a train node in the loss, by class; None: all weigh the same."""
     patience: int | None = None
-    """Epochs without a better grade after which training stops; None: it goes on."""
+    """Epochs without a better validation score before early stopping; None: no early
+    stopping."""
     keep: bool = False
-    """Are the learned weights wanted besides the scores?"""
+    """Return the learned weights with the scores."""
 
     @classmethod
     def from_split(
         cls, graph: Graph, split: Split, metric: Metric, seed: int = 0
     ) -> Task:
-        """The task of a split: every label outside train and valid becomes unknown."""
-        shown = torch.full_like(graph.labels, -1)
+        """The task of a split; labels outside train and valid become -1."""
+        labels = torch.full_like(graph.labels, -1)
         for ids in (split.train, split.valid):
-            shown[ids] = graph.labels[ids]
-        return cls(replace(graph, labels=shown), split.train, split.valid, metric, seed)
+            labels[ids] = graph.labels[ids]
+        visible = replace(graph, labels=labels)
+        return cls(visible, split.train, split.valid, metric, seed)
 
     def weights_of(self, labels: Int[Tensor, " nodes"]) -> Float[Tensor, " nodes"]:
-        """What nodes with these labels count for in the loss."""
+        """The weight in the loss of nodes with these labels."""
         if self.class_weights is None:
             return torch.ones(len(labels), device=labels.device)
         return self.class_weights.to(labels.device)[labels.clamp(min=0)]
@@ -78,40 +75,40 @@ class Task:
 
 @dataclass(frozen=True)
 class Curve:
-    """How training went, epoch by epoch."""
+    """Loss and validation score of each epoch of a training run."""
 
     losses: list[float]
-    """On the training nodes."""
+    """Loss on the train nodes."""
     valid_scores: list[float]
-    """On the validation nodes."""
+    """Score on the validation nodes."""
     best_epoch: int
-    """The first epoch with the highest grade, counted from 1."""
+    """The first epoch with the highest validation score, counted from 1."""
     seconds: float
-    """Wall clock of its stack, divided by the runs of that stack."""
+    """Wall-clock time of the stack of runs, divided by their number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution(Displayable):
-    """A score for every node and class; the highest is the answer."""
+    """A score for every node and class; the class with the highest is predicted."""
 
     scores: Float[Tensor, "nodes classes"]
     curve: Curve | None = None
     weights: dict[str, Tensor] | None = None
-    """What a network learned, by the names it gives; only where the task asks."""
+    """Learned weights by parameter name, if the task asks for them."""
     is_probability: bool = False
-    """Are the scores shares, 0 or more, and not logits?"""
+    """Whether the scores are probabilities, not necessarily normalised, or logits."""
 
     @property
     def logits(self) -> Float[Tensor, "nodes classes"]:
-        """The scores as numbers of which a softmax makes probabilities."""
+        """The scores as logits: their softmax gives probabilities."""
         return (
             probabilities_to_logits(self.scores) if self.is_probability else self.scores
         )
 
     def temperature(
-        self, ids: Int[Tensor, " some"], labels: Int[Tensor, " nodes"]
+        self, ids: Int[Tensor, " ids"], labels: Int[Tensor, " nodes"]
     ) -> float:
-        """The temperature that suits some nodes, given the labels of all."""
+        """The temperature fitted to some nodes, given the labels of all."""
         return temperature(self.logits[ids], labels[ids])
 
     def summary(self) -> SummaryTable:
@@ -123,12 +120,9 @@ class Solution(Displayable):
         return SummaryTable(title, ["answer", *map(str, shown)], rows)
 
 
-# Guess: what trained runs think of every node, beside what is known for sure.
-
-
 def one_hot_train_labels(task: Task) -> Float[Tensor, "nodes classes"]:
-    """A 1 at the class of each train node, 0 elsewhere."""
-    known = torch.zeros(task.graph.num_nodes, task.graph.num_classes)
+    """One-hot labels of the train nodes; rows of other nodes are 0."""
+    one_hot = torch.zeros(task.graph.num_nodes, task.graph.num_classes)
     labels = task.graph.labels[task.train]
-    known[task.train] = F.one_hot(labels, task.graph.num_classes).float()
-    return known
+    one_hot[task.train] = F.one_hot(labels, task.graph.num_classes).float()
+    return one_hot

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import socket
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urljoin
 from urllib.request import Request, urlopen
 
+from unalike.files import sync
 from unalike.progress import Progress
 from unalike.version import __version__
 
@@ -93,8 +93,7 @@ class PartialFile:
 
     def commit(self) -> None:
         """Rename the complete file to its target, atomically."""
-        with self.path.open("rb") as file:
-            os.fsync(file.fileno())
+        sync(self.path)
         self.path.replace(self.target)
         self.metadata_path.unlink(missing_ok=True)
 

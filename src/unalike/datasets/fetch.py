@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import zipfile
 import zlib
@@ -21,7 +20,7 @@ from unalike.datasets.download import (
 from unalike.datasets.paths import is_writable
 from unalike.datasets.remote import Checksum, RemoteFile
 from unalike.errors import UserError
-from unalike.files import file_lock
+from unalike.files import atomic_write, file_lock
 from unalike.progress import NO_PROGRESS, Progress
 
 CHECKSUMS_FILE = "hashes.json"
@@ -92,9 +91,8 @@ def record_checksum(root: Path, name: str, checksum: Checksum) -> None:
     with file_lock(path):
         checksums = {**recorded_checksums(root), name: checksum}
         document = {key: asdict(value) for key, value in sorted(checksums.items())}
-        temporary = path.with_name(f".{CHECKSUMS_FILE}.{os.getpid()}")
-        temporary.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-        temporary.replace(path)
+        with atomic_write(path) as partial:
+            partial.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
 
 
 def _download_missing(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from hashlib import file_digest
 from importlib.resources import files
 from pathlib import Path
 
 from unalike.errors import UserError
+from unalike.files import sha256_file
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,7 @@ class Checksum:
     @classmethod
     def of(cls, path: Path) -> Checksum:
         """The checksum of a file on disk."""
-        with path.open("rb") as file:
-            digest = file_digest(file, "sha256").hexdigest()
-            return cls(file.tell(), digest)
+        return cls(path.stat().st_size, sha256_file(path))
 
 
 @cache

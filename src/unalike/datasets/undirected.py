@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unalike.data.adjacency import Adjacency
-from unalike.data.csr import bounded_blocks
+from unalike.data.csr import row_blocks
 from unalike.data.graph import Graph
 from unalike.data.numba_utils import njit
 from unalike.data.store import GraphWriter, StoredGraph, atomic_graph_writer, open_graph
@@ -123,7 +123,7 @@ def write_undirected(
     np.cumsum(_in_degrees(indices, adjacency.num_rows, threads), out=in_indptr[1:])
     degrees = np.zeros_like(indptr)
     max_nnz = max(MAX_BLOCK_NNZ // threads, 1)
-    blocks = list(bounded_blocks(indptr + in_indptr, max_nnz))
+    blocks = list(row_blocks(indptr + in_indptr, max_nnz))
 
     def merge(block: tuple[int, int]) -> tuple[np.ndarray, int]:
         in_indices = reverse_edges(indptr, indices, in_indptr, *block)

@@ -135,9 +135,9 @@ def check_split_gradable(split: Split, graph: Graph, metric: Metric, told: str) 
 
 def check_num_classes(metric: Metric, graph: Graph, told: str) -> None:
     """Refuse a metric that cannot grade so many classes."""
-    if metric.most_classes is not None and graph.num_classes > metric.most_classes:
+    if metric.max_classes is not None and graph.num_classes > metric.max_classes:
         raise UserError(
-            f"{metric.name} is for {metric.most_classes} classes; "
+            f"{metric.name} is for {metric.max_classes} classes; "
             f"{told} has {graph.num_classes}."
         )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unalike.data.csr import bounded_blocks, even_blocks
+from unalike.data.csr import balanced_row_blocks, row_blocks
 from unalike.data.numba_utils import njit, sort_range
 from unalike.data.store import GraphWriter
 from unalike.errors import UserError
@@ -159,7 +159,7 @@ def build_csr(
     starts[1 + rank] = spill.row_nnz[:num_nodes]
     np.cumsum(starts, out=starts)
     degrees = np.zeros(num_nodes, np.int64)
-    blocks = list(bounded_blocks(starts, MAX_BLOCK_NNZ))
+    blocks = list(row_blocks(starts, MAX_BLOCK_NNZ))
     progress.stage("Placing edges", spill.num_pairs * len(blocks), "edges")
     num_loops = 0
     with draft.append_array("columns", np.int32) as append:
@@ -184,7 +184,7 @@ def _scatter_block(
     low, high = block
     entries = np.empty(starts[high] - starts[low], np.int32)
     cursor = starts[low:high] - starts[low]
-    parts = even_blocks(starts, block)
+    parts = balanced_row_blocks(starts, block)
     for pairs in prefetch(spill.chunks()):
         parallel_map(partial(_renumber, pairs, rank), even_slices(len(pairs)))
         where = (spill.undirected, low, cursor, entries)
@@ -212,7 +212,7 @@ def _sorted_rows(
         length, loops = sort_and_deduplicate(own, ends, first, degrees[first:end])
         return own[:length], loops
 
-    return parallel_map(order, even_blocks(starts, block))
+    return parallel_map(order, balanced_row_blocks(starts, block))
 
 
 @njit()

@@ -65,7 +65,7 @@ class ImportOptions:
 
     def check_classes(self, classes: Sequence[Hashable]) -> None:
         """Refuse a metric that cannot grade so many classes."""
-        most = METRICS[self.metric].most_classes
+        most = METRICS[self.metric].max_classes
         if most is not None and len(classes) > most:
             raise UserError(
                 f"--metric {self.metric} grades {most} classes; "

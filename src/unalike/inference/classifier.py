@@ -297,9 +297,9 @@ class NodeClassifier(ParamsMixin):
             train, valid = given_holdout(graph.labels, valid)
         weights = class_weights(self.class_weight, classes, graph.labels[train])
         metric = lookup(METRICS, self.metric, "metric")
-        if metric.most_classes is not None and len(classes) > metric.most_classes:
+        if metric.max_classes is not None and len(classes) > metric.max_classes:
             raise InputError(
-                f"{metric.name} grades {metric.most_classes} classes; "
+                f"{metric.name} grades {metric.max_classes} classes; "
                 f"there are {len(classes)}."
             )
         return Task(

@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from unalike.data.store import UNWRITABLE
 from unalike.errors import UserError, lookup
+from unalike.files import UNWRITABLE
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model
 from unalike.inference.new_nodes import TrainingGraph

@@ -116,7 +116,7 @@ class NewRows(Adjacency):
     def of(cls, out: Adjacency, into: Adjacency, *, directed: bool) -> NewRows:
         """The rows of new nodes; in an undirected graph either direction is both."""
         if not directed and into is not out:
-            out = into = union(out, into)
+            out = into = out.union(into)
         return cls(out.indptr, out.indices, out.num_cols, out.values, in_edges=into)
 
     @property
@@ -125,19 +125,7 @@ class NewRows(Adjacency):
 
     def to_undirected(self) -> Adjacency:
         same = self.in_edges.indices is self.indices
-        return self.in_edges if same else union(self, self.in_edges)
-
-
-def union(one: Adjacency, other: Adjacency) -> Adjacency:
-    """The entries of both; where both have a weight, the larger."""
-    rows, more = one.to_scipy(), other.to_scipy()
-    if one.values is None and other.values is None:
-        return Adjacency.from_scipy(rows.maximum(more), weighted=False)
-    # The maximum takes what is absent for 0, which is above negative weights.
-    here, there = abs(rows.sign()), abs(more.sign())
-    shared = here.multiply(there)
-    full = rows + more.multiply(there - shared)
-    return Adjacency.from_scipy(full.maximum(more + rows.multiply(here - shared)))
+        return self.in_edges if same else self.union(self.in_edges)
 
 
 def build_rows(

@@ -18,9 +18,9 @@ import torch
 
 from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
-from unalike.data.store import UNWRITABLE
 from unalike.datasets import GraphSource
 from unalike.errors import UserError, did_you_mean
+from unalike.files import UNWRITABLE
 from unalike.inference.model import Model, Prediction
 from unalike.inference.model_file import check_can_create
 from unalike.inference.new_node_tables import ROWS_AT_ONCE, NewNodeTables

@@ -1,4 +1,4 @@
-"""`Batch`, `Sampler`, full batch, partition sampler base, induced subgraph batches, inference batches."""
+"""`Sampler` and `Batch`: full batch, partitions, subgraphs, inference batches."""
 
 from __future__ import annotations
 
@@ -16,130 +16,105 @@ from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
 from unalike.errors import lookup
 
-# Batching: how to cut a graph into pieces to learn from and to score.
-
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some nodes to learn from."""
+    """Some nodes to train on."""
 
     graph: Graph
-    """A subgraph; its ids are places in the graph it was cut from."""
+    """A subgraph; its `ids` are those of the full graph."""
     loss_weight: Float[Tensor, " nodes"]
-    """What each node counts for in the loss; 0: not learned from."""
+    """Weight of each node in the loss; 0: not trained on."""
     counts_in_loss: bool = True
-    """Is this the process that learns from it? Others may work on it to keep step."""
+    """Whether this process trains on it; others compute it only to stay in step."""
 
 
 LazyBatch = Callable[[], Batch]
-"""A batch that is drawn, and cut out of the graph when it is called for."""
+"""A batch that is sampled, and built from the graph when it is called."""
 
 MAX_GROUPED_NNZ = 2**22
-"""Entries that the rows of pieces which are scored at once may have."""
+"""Entries of subgraphs that are evaluated together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampler(ABC):
-    """How to cut a graph into the batches of an epoch. Its fields are its settings."""
+    """Divides a graph into the batches of an epoch. Its fields are its options."""
 
     runs_on_gpu: ClassVar[bool] = False
-    """Can it cut a graph that lies on a card? Otherwise batches are carried there."""
+    """Whether it can build batches of a graph on a GPU; otherwise they are copied."""
 
     @property
     def depends_on_train(self) -> bool:
-        """Do train nodes decide which nodes a batch has, and not only their weights?
+        """Whether the train nodes determine the nodes of a batch, not only weights.
 
-        Runs on different splits have the same batches where they do not.
+        Otherwise runs on different splits share their batches.
         """
         return False
 
     @property
     def sparse_optimizer(self) -> str:
-        """How tables move, by a name of `training.tables`."""
+        """The name of the optimizer of sparse weights."""
         return "adamw"
 
     def per_process(self, processes: int) -> Sampler:
-        """The batching of processes that learn from a batch each in every step.
+        """The sampler of each of several data-parallel processes.
 
-        Nodes that bring their own surroundings are divided. A subgraph is not: a half
-        of it has a quarter of its edges, and nets learn less from that.
+        Batches of nodes with their neighbours are divided. A subgraph is not: half of
+        its nodes have a quarter of its edges, and networks learn less from that.
         """
         return self
 
     @abstractmethod
     def lazy_batches(
-        self, graph: Graph, train: Ids, chance: torch.Generator
+        self, graph: Graph, train: Ids, generator: torch.Generator
     ) -> Iterator[LazyBatch]:
-        """The batches of one epoch, yet to be cut; each has a node to learn from.
+        """The batches of one epoch, not built yet; each has a train node.
 
-        The same state of `chance`, a generator on the CPU, gives the same batches,
-        whichever of them are called for.
+        The same state of the generator, which is on the CPU, gives the same batches,
+        whichever of them are called.
         """
 
     def fixed_batches(self, graph: Graph, train: Ids) -> list[LazyBatch] | None:
-        """The batches, where every epoch has the same in another order."""
+        """The batches, if every epoch has the same ones in another order."""
         return None
 
     def epoch(
-        self, graph: Graph, train: Ids, chance: torch.Generator
+        self, graph: Graph, train: Ids, generator: torch.Generator
     ) -> Iterator[Batch]:
         """The batches of one epoch."""
-        return (cut() for cut in self.lazy_batches(graph, train, chance))
+        return (batch() for batch in self.lazy_batches(graph, train, generator))
 
     def inference_batches(
-        self, graph: Graph, chance: torch.Generator
+        self, graph: Graph, generator: torch.Generator
     ) -> Iterator[Graph]:
-        """Graphs to score: every node is in exactly one of them."""
+        """Graphs for inference: every node is in exactly one of them."""
         yield graph
 
 
-def shuffled(cuts: Sequence[LazyBatch], chance: torch.Generator) -> Iterator[LazyBatch]:
-    """The same batches in an order of chance."""
-    order = torch.randperm(len(cuts), generator=chance)
-    return (cuts[place] for place in order.tolist())
+def shuffled(
+    batches: Sequence[LazyBatch], generator: torch.Generator
+) -> Iterator[LazyBatch]:
+    """The same batches in random order."""
+    order = torch.randperm(len(batches), generator=generator)
+    return (batches[index] for index in order.tolist())
 
 
 def train_mask(graph: Graph, train: Ids) -> Float[Tensor, " nodes"]:
-    """1 on the nodes to learn from, 0 on all others."""
-    weight = torch.zeros(graph.num_nodes, device=graph.labels.device)
-    weight[train.to(weight.device)] = 1
-    return weight
+    """1 for train nodes, 0 for all others."""
+    mask = torch.zeros(graph.num_nodes, device=graph.labels.device)
+    mask[train.to(mask.device)] = 1
+    return mask
 
 
-def induced_graphs(graph: Graph, pieces: Iterable[Ids]) -> Iterator[Graph]:
-    """The subgraphs that pieces induce, as many side by side as fit into one graph.
-
-    No edge leads from one to another, so each is scored as if it were alone.
-    """
-    cache_symmetry(graph)
-    for group in group_pieces(graph.adjacency, pieces):
-        ids, order = torch.cat(group).sort()
-        sizes = torch.tensor([len(piece) for piece in group], device=ids.device)
-        numbers = torch.arange(len(group), device=ids.device)
-        yield graph.subgraph(ids, numbers.repeat_interleave(sizes)[order])
-
-
-def group_pieces(rows: Adjacency, pieces: Iterable[Ids]) -> Iterator[list[Ids]]:
-    """Pieces that have so many entries together; empty pieces are left out."""
-    group: list[Ids] = []
-    held = 0
-    for ids in filter(len, pieces):
-        entries = int(rows.global_degrees[ids].sum())
-        if group and held + entries > MAX_GROUPED_NNZ:
-            yield group
-            group, held = [], 0
-        group.append(ids)
-        held += entries
-    if group:
-        yield group
+# Batches that are induced subgraphs.
 
 
 def induced_batches(
-    graph: Graph, pieces: Iterable[Ids], weight: Float[Tensor, " nodes"]
+    graph: Graph, parts: Iterable[Ids], weight: Float[Tensor, " nodes"]
 ) -> Iterator[LazyBatch]:
-    """The subgraphs that pieces induce, where there is something to learn."""
+    """The induced subgraphs of sets of nodes, except those without a weight."""
     cache_symmetry(graph)
-    for ids in pieces:
+    for ids in parts:
         if weight[ids].any():
             yield partial(_induced_batch, graph, ids, weight)
 
@@ -148,13 +123,41 @@ def _induced_batch(graph: Graph, ids: Ids, weight: Float[Tensor, " nodes"]) -> B
     return Batch(graph.subgraph(ids), weight[ids])
 
 
+def induced_graphs(graph: Graph, parts: Iterable[Ids]) -> Iterator[Graph]:
+    """The induced subgraphs of disjoint sets of nodes, as few graphs as fit in memory.
+
+    Subgraphs in one graph have no edges between them, so each is as if it were alone.
+    """
+    cache_symmetry(graph)
+    for group in group_parts(graph.adjacency, parts):
+        ids, order = torch.cat(group).sort()
+        sizes = torch.tensor([len(part) for part in group], device=ids.device)
+        numbers = torch.arange(len(group), device=ids.device)
+        yield graph.subgraph(ids, numbers.repeat_interleave(sizes)[order])
+
+
+def group_parts(rows: Adjacency, parts: Iterable[Ids]) -> Iterator[list[Ids]]:
+    """Groups of consecutive parts with a bounded nnz; empty parts are left out."""
+    group: list[Ids] = []
+    group_nnz = 0
+    for ids in filter(len, parts):
+        nnz = int(rows.global_degrees[ids].sum())
+        if group and group_nnz + nnz > MAX_GROUPED_NNZ:
+            yield group
+            group, group_nnz = [], 0
+        group.append(ids)
+        group_nnz += nnz
+    if group:
+        yield group
+
+
 def cache_symmetry(graph: Graph) -> None:
-    """Find out once if edges are mirrored, so that no piece needs to be transposed."""
+    """Check the symmetry of an undirected graph once; its subgraphs inherit it."""
     if not graph.directed:
         _ = graph.adjacency.is_symmetric
 
 
-# Dealing: nodes handed out to parts, each node to one part.
+# Partitions of the nodes.
 
 
 def partition_members(
@@ -166,44 +169,31 @@ def partition_members(
 
 
 def random_partition(
-    graph: Graph, parts: int, chance: torch.Generator
+    graph: Graph, parts: int, generator: torch.Generator
 ) -> tuple[Ids, ...]:
-    """The nodes of parts, where every node falls into any part alike."""
-    drawn = torch.randint(parts, (graph.num_nodes,), generator=chance)
-    return partition_members(drawn.to(graph.labels.device), parts)
+    """The nodes of each part, where every node is in a uniformly random part."""
+    part_of_node = torch.randint(parts, (graph.num_nodes,), generator=generator)
+    return partition_members(part_of_node.to(graph.labels.device), parts)
 
 
-# Full: the whole graph is the only batch.
-
-
-@dataclass(frozen=True, kw_only=True)
-class FullBatch(Sampler):
-    """One batch: the graph itself."""
-
-    def lazy_batches(
-        self, graph: Graph, train: Ids, chance: torch.Generator
-    ) -> Iterator[LazyBatch]:
-        if len(train):
-            yield partial(Batch, graph, train_mask(graph, train))
-
-
-# Scoring: the pieces in which every node is scored once.
+# Inference batches.
 
 
 INFERENCE_PARTS = 10
-"""Parts in which the paper scores its large graphs."""
+"""Random parts in which the paper evaluates its large graphs."""
 
 InferenceMode = Callable[[Graph, torch.Generator], Iterator[Graph]]
 
 
-def whole_graph(graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
-    """The graph itself: every node sees all its neighbours."""
+def whole_graph(graph: Graph, generator: torch.Generator) -> Iterator[Graph]:
+    """The graph itself: every node has all its neighbours."""
     yield graph
 
 
-def ten_random_parts(graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
-    """Ten random parts: a node sees about a tenth of its neighbours."""
-    yield from induced_graphs(graph, random_partition(graph, INFERENCE_PARTS, chance))
+def ten_random_parts(graph: Graph, generator: torch.Generator) -> Iterator[Graph]:
+    """Ten random parts: a node has about a tenth of its neighbours."""
+    parts = random_partition(graph, INFERENCE_PARTS, generator)
+    yield from induced_graphs(graph, parts)
 
 
 INFERENCE_MODES: dict[str, InferenceMode] = {
@@ -211,42 +201,54 @@ INFERENCE_MODES: dict[str, InferenceMode] = {
     "parts": ten_random_parts,
 }
 
-# Pieces: batchings that cut a graph apart, so that each node is in one batch.
+
+@dataclass(frozen=True, kw_only=True)
+class FullBatch(Sampler):
+    """One batch: the graph itself."""
+
+    def lazy_batches(
+        self, graph: Graph, train: Ids, generator: torch.Generator
+    ) -> Iterator[LazyBatch]:
+        if len(train):
+            yield partial(Batch, graph, train_mask(graph, train))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionSampler(Sampler):
-    """Each piece is the subgraph its nodes induce; edges between pieces are lost."""
+    """Each batch is the subgraph of one part; edges between parts are lost."""
 
     scoring: Literal["graph", "batches", "parts"] = "graph"
-    """Score on the whole graph, on pieces drawn anew, or on ten random parts."""
+    """Evaluate on the whole graph, on newly sampled batches, or on ten random parts."""
 
     def __post_init__(self) -> None:
         lookup(self._inference_modes, self.scoring, "scoring")
 
     @abstractmethod
-    def partition_batches(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
-        """Distinct nodes of each piece; all pieces together hold every node once."""
+    def partition_batches(
+        self, graph: Graph, generator: torch.Generator
+    ) -> Iterable[Ids]:
+        """The distinct nodes of each batch; every node is in one batch."""
 
     def lazy_batches(
-        self, graph: Graph, train: Ids, chance: torch.Generator
+        self, graph: Graph, train: Ids, generator: torch.Generator
     ) -> Iterator[LazyBatch]:
-        return self.lazy_batches_of(graph, train, self.partition_batches(graph, chance))
+        parts = self.partition_batches(graph, generator)
+        return self.lazy_batches_of(graph, train, parts)
 
     def lazy_batches_of(
-        self, graph: Graph, train: Ids, pieces: Iterable[Ids]
+        self, graph: Graph, train: Ids, parts: Iterable[Ids]
     ) -> Iterator[LazyBatch]:
-        """The batches that pieces are, where there is something to learn."""
-        return induced_batches(graph, pieces, train_mask(graph, train))
+        """The batches of the parts that have a train node."""
+        return induced_batches(graph, parts, train_mask(graph, train))
 
     def inference_batches(
-        self, graph: Graph, chance: torch.Generator
+        self, graph: Graph, generator: torch.Generator
     ) -> Iterator[Graph]:
-        yield from self._inference_modes[self.scoring](graph, chance)
+        yield from self._inference_modes[self.scoring](graph, generator)
 
     @property
     def _inference_modes(self) -> dict[str, InferenceMode]:
-        return INFERENCE_MODES | {"batches": self._own_pieces}
+        return INFERENCE_MODES | {"batches": self._own_batches}
 
-    def _own_pieces(self, graph: Graph, chance: torch.Generator) -> Iterator[Graph]:
-        yield from induced_graphs(graph, self.partition_batches(graph, chance))
+    def _own_batches(self, graph: Graph, generator: torch.Generator) -> Iterator[Graph]:
+        yield from induced_graphs(graph, self.partition_batches(graph, generator))

@@ -1,4 +1,4 @@
-"""GraphSAINT node, edge and random-walk samplers, and their normalisation."""
+"""GraphSAINT node, edge and random-walk samplers, with their normalisation."""
 
 from __future__ import annotations
 
@@ -25,60 +25,60 @@ from unalike.samplers.base import (
     train_mask,
 )
 
-# Draws: random entries of sparse rows, and random steps along them.
+# Random edges and random walks.
 
 
-def random_ids(size: int, count: int, chance: torch.Generator) -> Ids:
-    """Numbers below `size`, each as likely as any other; none if there are none."""
-    return torch.randint(max(1, size), (count if size else 0,), generator=chance)
+def random_ids(size: int, count: int, generator: torch.Generator) -> Ids:
+    """`count` uniform integers below `size`; none if `size` is 0."""
+    return torch.randint(max(1, size), (count if size else 0,), generator=generator)
 
 
-def random_edges(rows: Adjacency, count: int, chance: torch.Generator) -> Ids:
-    """Places of random entries."""
+def random_edges(rows: Adjacency, count: int, generator: torch.Generator) -> Ids:
+    """Positions of uniformly random entries."""
     require_edges(rows)
-    return random_ids(rows.nnz, count, chance).to(rows.indices.device)
+    return random_ids(rows.nnz, count, generator).to(rows.indices.device)
 
 
-def edge_sources(rows: Adjacency, places: Ids) -> Ids:
-    """The rows in which entries stand."""
-    return torch.searchsorted(rows.indptr, places, right=True) - 1
+def edge_sources(rows: Adjacency, entries: Ids) -> Ids:
+    """The rows of entries at some positions."""
+    return torch.searchsorted(rows.indptr, entries, right=True) - 1
 
 
 def random_walk_step(
-    rows: Adjacency, nodes: Int[Tensor, " walks"], chance: torch.Generator
+    rows: Adjacency, nodes: Int[Tensor, " walks"], generator: torch.Generator
 ) -> Int[Tensor, " walks"]:
-    """A random neighbour of each node; a node without any stays where it is."""
-    share = torch.rand(len(nodes), dtype=torch.float64, generator=chance)
+    """A random neighbour of each node; a node without neighbours stays."""
+    uniform = torch.rand(len(nodes), dtype=torch.float64, generator=generator)
     degrees = rows.degrees[nodes]
     moves = degrees > 0
-    places = rows.indptr[nodes] + (share.to(nodes.device) * degrees).long()
-    reached = nodes.clone()
-    reached[moves] = rows.indices[places[moves]].to(nodes.dtype)
-    return reached
+    entries = rows.indptr[nodes] + (uniform.to(nodes.device) * degrees).long()
+    following = nodes.clone()
+    following[moves] = rows.indices[entries[moves]].to(nodes.dtype)
+    return following
 
 
 def require_edges(rows: Adjacency) -> None:
-    """Refuse a graph without edges, from which none can be drawn."""
+    """Refuse a graph without edges, which cannot be sampled by edges."""
     if not rows.nnz:
-        raise UserError("The graph has no edges, and these batches draw edges.")
+        raise UserError("The graph has no edges, and these batches sample edges.")
 
 
-# Inclusion: how often a sampler takes each node and edge, and what makes up for it.
+# Normalisation.
 
 
 MIN_DRAWS_PER_NODE = 50
-"""Times that an average node is drawn before its frequency is trusted."""
+"""Mean number of samples of a node from which its frequency is estimated."""
 
 SampleNodes = Callable[[Graph, torch.Generator], Ids]
 
 
 @dataclass(frozen=True, eq=False)
 class SamplingNorm:
-    """Weights that make an average over subgraphs that of the graph.
+    """Loss and edge weights with which subgraphs estimate the full graph unbiasedly.
 
-    Of N subgraphs, C(v) hold node v and C(u, v) hold the edge from u to v. The loss of
-    v counts N / C(v) times, and what v gathers from u counts C(v) / C(u, v) times.
-    What was never seen counts as seen once (Zeng et al. 2020, section 3.2).
+    Of N subgraphs, C(v) contain node v and C(u, v) the edge from u to v. The loss of v
+    has the weight N / C(v), and the message from u to v the weight C(v) / C(u, v). A
+    count of 0 is taken for 1 (Zeng et al. 2020, section 3.2).
     """
 
     loss_weight: Float[Tensor, " nodes"]
@@ -86,18 +86,18 @@ class SamplingNorm:
 
     @classmethod
     def estimate(cls, graph: Graph, sample: SampleNodes) -> SamplingNorm:
-        """Frequencies in subgraphs drawn from a seed of their own."""
+        """Estimate from subgraphs that are sampled with a fixed seed."""
         rows = graph.adjacency.to("cpu")
-        starts, columns = rows.indptr.numpy(), rows.indices.numpy()
-        of_nodes = np.zeros(graph.num_nodes, np.int32)
-        of_edges = np.zeros(rows.nnz, np.int32)
-        chance, drawn, samples = torch.Generator().manual_seed(0), 0, 0
-        while drawn < MIN_DRAWS_PER_NODE * graph.num_nodes:
-            ids = sample(graph, chance).cpu().numpy()
-            _count(starts, columns, ids, of_nodes, of_edges)
-            drawn, samples = drawn + max(1, len(ids)), samples + 1
-        node_count = torch.from_numpy(of_nodes).clamp(min=1).float()
-        edge_count = torch.from_numpy(of_edges).clamp(min=1).float()
+        indptr, indices = rows.indptr.numpy(), rows.indices.numpy()
+        node_counts = np.zeros(graph.num_nodes, np.int32)
+        edge_counts = np.zeros(rows.nnz, np.int32)
+        generator, nodes, samples = torch.Generator().manual_seed(0), 0, 0
+        while nodes < MIN_DRAWS_PER_NODE * graph.num_nodes:
+            ids = sample(graph, generator).cpu().numpy()
+            _count_sample(indptr, indices, ids, node_counts, edge_counts)
+            nodes, samples = nodes + max(1, len(ids)), samples + 1
+        node_count = torch.from_numpy(node_counts).clamp(min=1).float()
+        edge_count = torch.from_numpy(edge_counts).clamp(min=1).float()
         values = node_count[rows.indices.long()] / edge_count
         if rows.values is not None:
             values = values * rows.values
@@ -106,48 +106,47 @@ class SamplingNorm:
         return cls((samples / node_count).to(device), weighted.to(device))
 
     def reweight(self, graph: Graph) -> Graph:
-        """The graph with its edges weighted."""
+        """The graph with the normalised edge weights."""
         return replace(graph, adjacency=self.adjacency)
 
 
-_ESTIMATED: WeakKeyDictionary[Adjacency, dict[Hashable, SamplingNorm]] = (
+_SAMPLING_NORMS: WeakKeyDictionary[Adjacency, dict[Hashable, SamplingNorm]] = (
     WeakKeyDictionary()
 )
-"""What was estimated before, as long as the rows live."""
+"""Estimates by sampler, as long as the adjacency is in use."""
 
 
-def sampling_norm(
-    graph: Graph, settings: Hashable, sample: SampleNodes
-) -> SamplingNorm:
-    """The frequencies of a sampler with these settings, estimated once per graph."""
-    known = _ESTIMATED.setdefault(graph.adjacency, {})
-    if settings not in known:
-        known[settings] = SamplingNorm.estimate(graph, sample)
-    return known[settings]
+def sampling_norm(graph: Graph, sampler: Hashable, sample: SampleNodes) -> SamplingNorm:
+    """The normalisation of a sampler, estimated once per graph."""
+    cached = _SAMPLING_NORMS.setdefault(graph.adjacency, {})
+    if sampler not in cached:
+        cached[sampler] = SamplingNorm.estimate(graph, sample)
+    return cached[sampler]
 
 
 @njit()
-def _count(
-    starts: np.ndarray,
-    columns: np.ndarray,
+def _count_sample(
+    indptr: np.ndarray,
+    indices: np.ndarray,
     ids: np.ndarray,
-    of_nodes: np.ndarray,
-    of_edges: np.ndarray,
+    node_counts: np.ndarray,
+    edge_counts: np.ndarray,
 ) -> None:
-    inside = np.zeros(len(of_nodes), np.bool_)
+    """Count the nodes and edges of one subgraph."""
+    inside = np.zeros(len(node_counts), np.bool_)
     inside[ids] = True
-    of_nodes[ids] += 1
+    node_counts[ids] += 1
     for node in ids:
-        for entry in range(starts[node], starts[node + 1]):
-            of_edges[entry] += inside[columns[entry]]
+        for entry in range(indptr[node], indptr[node + 1]):
+            edge_counts[entry] += inside[indices[entry]]
 
 
-# GraphSAINT: batches are subgraphs induced by nodes that a sampler draws.
+# Samplers.
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSAINTSampler(Sampler):
-    """Some subgraphs in every epoch, each drawn by itself.
+    """Independently sampled subgraphs in every epoch.
 
     Zeng et al. 2020, https://arxiv.org/abs/1907.04931.
     """
@@ -155,116 +154,105 @@ class GraphSAINTSampler(Sampler):
     steps: int = 5
     """Batches in an epoch."""
     normalised: bool = False
-    """Make up for nodes and edges that are drawn more often than others."""
+    """Correct for nodes and edges that are sampled more often than others."""
     scoring: Literal["graph", "parts"] = "graph"
-    """Score on the whole graph, or on ten random parts."""
+    """Evaluate on the whole graph, or on ten random parts."""
 
     def __post_init__(self) -> None:
         lookup(INFERENCE_MODES, self.scoring, "scoring")
         require_positive(self, "steps")
 
     @abstractmethod
-    def sample_nodes(self, graph: Graph, chance: torch.Generator) -> Ids:
-        """The nodes of one subgraph, with repeats."""
+    def sample_nodes(self, graph: Graph, generator: torch.Generator) -> Ids:
+        """The nodes of one subgraph, possibly repeated."""
 
     def lazy_batches(
-        self, graph: Graph, train: Ids, chance: torch.Generator
+        self, graph: Graph, train: Ids, generator: torch.Generator
     ) -> Iterator[LazyBatch]:
         weight = train_mask(graph, train)
         if self.normalised:
-            seen = self._inclusion(graph)
-            graph, weight = seen.reweight(graph), weight * seen.loss_weight
-        samples = (self._sample(graph, chance) for _ in range(self.steps))
+            norm = sampling_norm(graph, self, self._sample)
+            graph, weight = norm.reweight(graph), weight * norm.loss_weight
+        samples = (self._sample(graph, generator) for _ in range(self.steps))
         yield from induced_batches(graph, samples, weight)
 
     def inference_batches(
-        self, graph: Graph, chance: torch.Generator
+        self, graph: Graph, generator: torch.Generator
     ) -> Iterator[Graph]:
-        yield from INFERENCE_MODES[self.scoring](graph, chance)
+        yield from INFERENCE_MODES[self.scoring](graph, generator)
 
-    def _sample(self, graph: Graph, chance: torch.Generator) -> Ids:
-        return self.sample_nodes(graph, chance).unique()
-
-    def _inclusion(self, graph: Graph) -> SamplingNorm:
-        return sampling_norm(graph, self, self._sample)
-
-
-# GraphSAINT by edges: both ends of edges, those of low degree more often.
+    def _sample(self, graph: Graph, generator: torch.Generator) -> Ids:
+        return self.sample_nodes(graph, generator).unique()
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSAINTEdgeSampler(GraphSAINTSampler):
-    """An edge from u to v is drawn in proportion to 1 / deg u + 1 / deg v.
+    """An edge from u to v is sampled in proportion to 1 / deg u + 1 / deg v.
 
-    These are the edges that leave u and those that enter v. Any edge of a random node
-    is drawn in proportion to 1 / deg, so no table of all edges is needed.
+    deg u counts the edges that leave u, and deg v those that enter v. A random edge of
+    a random node has a probability in proportion to 1 / deg, so that no table of all
+    edges is needed.
     """
 
     budget: int = 5000
-    """Edges drawn for a batch; one that is drawn again counts once."""
+    """Edges sampled for a batch; repeated ones count once."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(self, "budget")
 
-    def sample_nodes(self, graph: Graph, chance: torch.Generator) -> Ids:
+    def sample_nodes(self, graph: Graph, generator: torch.Generator) -> Ids:
         require_edges(graph.adjacency)
-        leaving, entering = graph.adjacency, graph.adjacency.T
-        sources, targets = _with_edges(leaving), _with_edges(entering)
-        ends = random_ids(len(sources) + len(targets), self.budget, chance)
+        adjacency, adjacency_t = graph.adjacency, graph.adjacency.T
+        sources = adjacency.degrees.nonzero()[:, 0]
+        targets = adjacency_t.degrees.nonzero()[:, 0]
+        ends = random_ids(len(sources) + len(targets), self.budget, generator)
         ends = ends.to(sources.device)
         first = sources[ends[ends < len(sources)]]
         last = targets[ends[ends >= len(sources)] - len(sources)]
         others = (
-            random_walk_step(leaving, first, chance),
-            random_walk_step(entering, last, chance),
+            random_walk_step(adjacency, first, generator),
+            random_walk_step(adjacency_t, last, generator),
         )
         return torch.cat([first, last, *others])
 
 
-def _with_edges(rows: Adjacency) -> Ids:
-    return rows.degrees.nonzero()[:, 0]
-
-
-# GraphSAINT by nodes: the sources of edges drawn at random.
-
-
 @dataclass(frozen=True, kw_only=True)
 class GraphSAINTNodeSampler(GraphSAINTSampler):
-    """A node is drawn as often as it points at others; one that never does, never."""
+    """A node is sampled in proportion to its out-degree."""
 
     budget: int = 5000
-    """Draws for a batch; a node that is drawn again counts once."""
+    """Nodes sampled for a batch; repeated ones count once."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(self, "budget")
 
-    def sample_nodes(self, graph: Graph, chance: torch.Generator) -> Ids:
+    def sample_nodes(self, graph: Graph, generator: torch.Generator) -> Ids:
         return edge_sources(
-            graph.adjacency, random_edges(graph.adjacency, self.budget, chance)
+            graph.adjacency, random_edges(graph.adjacency, self.budget, generator)
         )
-
-
-# GraphSAINT by walks: all nodes on short random walks.
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
-    """Walks start at any node alike and follow edges; where none leaves, they stay."""
+    """All nodes on random walks from uniformly random roots.
+
+    A walk stays at a node without outgoing edges.
+    """
 
     roots: int = 5000
-    """Walks for a batch; two may start at one node."""
+    """Random walks for a batch; two may have the same root."""
     length: int = 2
-    """Steps of a walk; the paper takes as many as the network has layers."""
+    """Steps of a walk; the paper takes the number of layers of the network."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(self, "roots", "length")
 
-    def sample_nodes(self, graph: Graph, chance: torch.Generator) -> Ids:
-        roots = random_ids(graph.num_nodes, self.roots, chance)
+    def sample_nodes(self, graph: Graph, generator: torch.Generator) -> Ids:
+        roots = random_ids(graph.num_nodes, self.roots, generator)
         visited = [roots.to(graph.labels.device)]
         for _ in range(self.length):
-            visited.append(random_walk_step(graph.adjacency, visited[-1], chance))
+            visited.append(random_walk_step(graph.adjacency, visited[-1], generator))
         return torch.cat(visited)

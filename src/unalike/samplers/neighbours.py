@@ -1,4 +1,4 @@
-"""GraphSAGE neighbour sampling with fan-out."""
+"""GraphSAGE sampler: random neighbours of train nodes with a fan-out per layer."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from unalike.samplers.base import Batch, LazyBatch, Sampler
 class NeighbourSampler(Sampler):
     """Every train node once an epoch, with random neighbours, layer by layer.
 
-    A node gathers along the edges that enter it, so these are drawn, without repeats.
-    A node that is reached again brings no further neighbours (GraphSAGE, Hamilton et
-    al. 2017, https://arxiv.org/abs/1706.02216).
+    A node aggregates along the edges that enter it, so these are sampled, without
+    replacement. A node that is sampled again adds no further neighbours (GraphSAGE,
+    Hamilton et al. 2017, https://arxiv.org/abs/1706.02216).
     """
 
     size: int = 1024
     """Train nodes in a batch."""
     fan_out: tuple[int, ...] = (10, 10)
-    """Neighbours of a node at most: of the train nodes, of theirs, and so on."""
+    """Maximal number of neighbours of a node in each layer, from the train nodes on."""
 
     def __post_init__(self) -> None:
         require_positive(self, "size")
         if not self.fan_out or min(self.fan_out) < 1:
-            told = ", ".join(map(str, self.fan_out)) or "empty"
-            raise UserError(f"fan_out is {told}; it needs numbers of at least 1.")
+            text = ", ".join(map(str, self.fan_out)) or "empty"
+            raise UserError(f"fan_out is {text}; it needs numbers of at least 1.")
 
     @property
     def depends_on_train(self) -> bool:
@@ -46,53 +46,55 @@ class NeighbourSampler(Sampler):
         return replace(self, size=ceil(self.size / processes))
 
     def lazy_batches(
-        self, graph: Graph, train: Ids, chance: torch.Generator
+        self, graph: Graph, train: Ids, generator: torch.Generator
     ) -> Iterator[LazyBatch]:
-        entering = graph.adjacency.T.to("cpu")
-        order = torch.randperm(len(train), generator=chance)
+        adjacency_t = graph.adjacency.T.to("cpu")
+        order = torch.randperm(len(train), generator=generator)
         for first in range(0, len(train), self.size):
             seeds = train.cpu()[order[first : first + self.size]]
-            # Each batch has a chance of its own, so that one may be left out.
-            draw = int(torch.randint(2**62, (1,), generator=chance))
-            yield partial(self._cut, graph, entering, seeds, draw)
+            # Each batch has a seed of its own, so that any of them can be skipped.
+            seed = int(torch.randint(2**62, (1,), generator=generator))
+            yield partial(self._sample_batch, graph, adjacency_t, seeds, seed)
 
-    def _cut(self, graph: Graph, entering: Adjacency, seeds: Ids, draw: int) -> Batch:
-        chance = torch.Generator().manual_seed(draw)
-        nodes, rows = self._sample_layers(entering, seeds, chance)
+    def _sample_batch(
+        self, graph: Graph, adjacency_t: Adjacency, seeds: Ids, seed: int
+    ) -> Batch:
+        generator = torch.Generator().manual_seed(seed)
+        nodes, rows = self._sample_layers(adjacency_t, seeds, generator)
         return _batch(graph, nodes, rows, len(seeds))
 
     def _sample_layers(
-        self, entering: Adjacency, seeds: Ids, chance: torch.Generator
+        self, adjacency_t: Adjacency, seeds: Ids, generator: torch.Generator
     ) -> tuple[Ids, Adjacency]:
-        """The nodes that are reached, seeds first, and the edges that led to them."""
-        place = torch.full((entering.num_rows,), -1)
-        place[seeds] = torch.arange(len(seeds))
-        reached, picked, targets = [seeds], [], []
+        """The sampled nodes, seeds first, and the sampled edges between them."""
+        new_id = torch.full((adjacency_t.num_rows,), -1)
+        new_id[seeds] = torch.arange(len(seeds))
+        layers, sampled, targets = [seeds], [], []
         for count in self.fan_out:
-            nodes = reached[-1]
-            entries, lengths = sample_entries(entering, nodes, count, chance)
-            picked.append(entries)
+            nodes = layers[-1]
+            entries, lengths = sample_entries(adjacency_t, nodes, count, generator)
+            sampled.append(entries)
             targets.append(nodes.repeat_interleave(lengths))
-            sources = entering.indices[entries].long()
-            fresh = sources[place[sources] < 0].unique()
-            known = sum(map(len, reached))
-            place[fresh] = torch.arange(known, known + len(fresh))
-            reached.append(fresh)
-        entry = torch.cat(picked)
-        nodes = torch.cat(reached)
+            sources = adjacency_t.indices[entries].long()
+            added = sources[new_id[sources] < 0].unique()
+            size = sum(map(len, layers))
+            new_id[added] = torch.arange(size, size + len(added))
+            layers.append(added)
+        entry = torch.cat(sampled)
+        nodes = torch.cat(layers)
         rows = Adjacency.from_edges(
-            place[entering.indices[entry].long()],
-            place[torch.cat(targets)],
+            new_id[adjacency_t.indices[entry].long()],
+            new_id[torch.cat(targets)],
             shape=(len(nodes), len(nodes)),
-            values=None if entering.values is None else entering.values[entry],
+            values=None if adjacency_t.values is None else adjacency_t.values[entry],
         )
         return nodes, rows
 
 
 def _batch(graph: Graph, nodes: Ids, rows: Adjacency, seeds: int) -> Batch:
-    """Nodes with the edges drawn among them; the leading ones are learned from."""
+    """Nodes with the sampled edges; the first `seeds` nodes are trained on."""
     nodes = nodes.to(graph.labels.device)
-    drawn = replace(
+    sampled = replace(
         graph,
         adjacency=rows.to(nodes.device),
         features=graph.features[nodes],
@@ -102,41 +104,40 @@ def _batch(graph: Graph, nodes: Ids, rows: Adjacency, seeds: int) -> Batch:
     )
     weight = torch.zeros(len(nodes), device=nodes.device)
     weight[:seeds] = 1
-    return Batch(drawn, weight)
+    return Batch(sampled, weight)
 
 
 def sample_entries(
-    rows: Adjacency, nodes: Ids, count: int, chance: torch.Generator
+    rows: Adjacency, nodes: Ids, count: int, generator: torch.Generator
 ) -> tuple[Ids, Ids]:
-    """Places of at most `count` random entries of each row, and how many they are."""
+    """Positions of at most `count` random entries of each row, and their number."""
     degrees = rows.degrees[nodes]
     lengths = degrees.clamp(max=count)
     last = lengths.cumsum(0)
-    shares = torch.rand(int(lengths.sum()), dtype=torch.float64, generator=chance)
-    numbers: list[Tensor] = [rows.indptr[nodes], degrees, last - lengths, lengths]
-    places = _pick(*(part.numpy() for part in (*numbers, shares)))
-    return torch.from_numpy(places), lengths
+    uniform = torch.rand(int(lengths.sum()), dtype=torch.float64, generator=generator)
+    arrays: list[Tensor] = [rows.indptr[nodes], degrees, last - lengths, lengths]
+    positions = _sample_without_replacement(*(a.numpy() for a in (*arrays, uniform)))
+    return torch.from_numpy(positions), lengths
 
 
 @njit()
-def _pick(
+def _sample_without_replacement(
     starts: np.ndarray,
     degrees: np.ndarray,
     first: np.ndarray,
     lengths: np.ndarray,
-    shares: np.ndarray,
+    uniform: np.ndarray,
 ) -> np.ndarray:
-    """Floyd's draw without repeats: it never looks at entries it does not take."""
-    places = np.empty(len(shares), np.int64)
+    """Floyd's algorithm, which touches only the entries that it samples."""
+    positions = np.empty(len(uniform), np.int64)
     for node in range(len(starts)):
         begin = first[node]
-        for taken in range(lengths[node]):
-            newest = degrees[node] - lengths[node] + taken
-            drawn = np.int64(shares[begin + taken] * (newest + 1))
-            place = starts[node] + drawn
-            for earlier in range(begin, begin + taken):
-                if places[earlier] == place:
-                    place = starts[node] + newest
+        for count in range(lengths[node]):
+            newest = degrees[node] - lengths[node] + count
+            position = starts[node] + np.int64(uniform[begin + count] * (newest + 1))
+            for earlier in range(begin, begin + count):
+                if positions[earlier] == position:
+                    position = starts[node] + newest
                     break
-            places[begin + taken] = place
-    return places
+            positions[begin + count] = position
+    return positions

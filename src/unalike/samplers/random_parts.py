@@ -1,4 +1,4 @@
-"""Random node partition per epoch."""
+"""Sampler that partitions the nodes at random in each epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unalike.samplers.base import PartitionSampler, random_partition
 
 @dataclass(frozen=True, kw_only=True)
 class RandomPartSampler(PartitionSampler):
-    """Every node falls into one of the parts, all alike; a part is a batch."""
+    """Every node is in a uniformly random part in each epoch; a part is a batch."""
 
     parts: int = 10
     """Parts of the graph."""
@@ -24,5 +24,7 @@ class RandomPartSampler(PartitionSampler):
         super().__post_init__()
         require_positive(self, "parts")
 
-    def partition_batches(self, graph: Graph, chance: torch.Generator) -> Iterable[Ids]:
-        return random_partition(graph, self.parts, chance)
+    def partition_batches(
+        self, graph: Graph, generator: torch.Generator
+    ) -> Iterable[Ids]:
+        return random_partition(graph, self.parts, generator)

@@ -1,4 +1,4 @@
-"""Row batches (exact for row-wise methods), the paper's ranges."""
+"""Row sampler: batches of nodes with all their edges, for row-wise methods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tables = Literal["adamw", "lazy", "adagrad"]
 
 @dataclass(frozen=True, kw_only=True)
 class RowSampler(Sampler):
-    """Some nodes with all their edges; exact for methods that look at rows alone."""
+    """Some nodes with all their edges; exact for row-wise methods."""
 
     runs_on_gpu: ClassVar[bool] = True
 
@@ -30,12 +30,12 @@ class RowSampler(Sampler):
     """Train nodes in a batch of the shuffled style."""
     style: Style = "shuffled"
     """shuffled: every train node once an epoch; paper: an epoch is one step on one of
-    some parts, which are ranges of nodes with equally many edges."""
+    `parts` ranges of nodes with about equally many edges."""
     parts: int = 10
-    """Parts of the paper's style."""
+    """Ranges of nodes of the paper's style."""
     tables: Tables = "adamw"
-    """How the weights of edges move: adamw, exact; lazy, AdamW on the rows that a batch
-    meets, an approximation; adagrad, one number per row in place of the moments."""
+    """Optimizer of the sparse weights: adamw, exact; lazy, AdamW on the rows of a batch
+    only, an approximation; adagrad, one number per row instead of the moments."""
 
     def __post_init__(self) -> None:
         require_positive(self, "size", "parts")
@@ -49,51 +49,51 @@ class RowSampler(Sampler):
         return self.tables
 
     def lazy_batches(
-        self, graph: Graph, train: Ids, chance: torch.Generator
+        self, graph: Graph, train: Ids, generator: torch.Generator
     ) -> Iterator[LazyBatch]:
-        return STYLES[self.style](self, graph, train, chance)
+        return STYLES[self.style](self, graph, train, generator)
 
 
 def shuffled_rows(
-    rows: RowSampler, graph: Graph, train: Ids, chance: torch.Generator
+    sampler: RowSampler, graph: Graph, train: Ids, generator: torch.Generator
 ) -> Iterator[LazyBatch]:
-    """Every train node once, in batches of one size but for the last."""
-    order = torch.randperm(len(train), generator=chance)
-    for part in order.split(rows.size) if len(order) else ():
+    """Every train node once, in batches of equal size except the last."""
+    order = torch.randperm(len(train), generator=generator)
+    for part in order.split(sampler.size) if len(order) else ():
         ids = train[part].to(graph.labels.device)
-        yield partial(_cut, graph, ids, torch.ones(len(ids), device=ids.device))
+        yield partial(_row_batch, graph, ids, torch.ones(len(ids), device=ids.device))
 
 
 def paper_range(
-    rows: RowSampler, graph: Graph, train: Ids, chance: torch.Generator
+    sampler: RowSampler, graph: Graph, train: Ids, generator: torch.Generator
 ) -> Iterator[LazyBatch]:
-    """One range of nodes, all of them seen, the train nodes among them learned from."""
-    bounds = paper_ranges(graph.adjacency, rows.parts)
-    part = int(torch.randint(len(bounds) - 1, (1,), generator=chance))
+    """One random range of nodes; the loss is that of its train nodes."""
+    bounds = paper_ranges(graph.adjacency, sampler.parts)
+    part = int(torch.randint(len(bounds) - 1, (1,), generator=generator))
     ids = torch.arange(bounds[part], bounds[part + 1], device=graph.labels.device)
     weight = train_mask(graph, train)[ids]
     if weight.any():
-        yield partial(_cut, graph, ids, weight)
+        yield partial(_row_batch, graph, ids, weight)
 
 
-def _cut(graph: Graph, ids: Ids, weight: Float[Tensor, " nodes"]) -> Batch:
+def _row_batch(graph: Graph, ids: Ids, weight: Float[Tensor, " nodes"]) -> Batch:
     return Batch(graph.select_rows(ids), weight)
 
 
 def paper_ranges(adjacency: Adjacency, parts: int) -> list[int]:
-    """Where ranges of nodes with about equally many entries begin and end.
+    """Bounds of ranges of nodes with about equally many entries.
 
-    As the paper's program cuts them: where `parts` divides the number of entries the
+    The same as those of the paper's code: if `parts` divides the number of entries, the
     last two ranges are one.
     """
-    loads, nodes = adjacency.global_degrees.cpu(), adjacency.num_rows
-    starts, entries = loads.cumsum(0) - loads, int(loads.sum())
-    even = max(1, entries // parts)
-    cuts = torch.tensor(range(even, entries, even)[:-1], dtype=torch.int64)
-    filled = loads.nonzero()[:, 0]
-    places = torch.searchsorted(starts[filled], cuts)
-    found = filled[places[places < len(filled)]].unique()
-    return [0, *found.tolist(), nodes]
+    degrees, nodes = adjacency.global_degrees.cpu(), adjacency.num_rows
+    first, nnz = degrees.cumsum(0) - degrees, int(degrees.sum())
+    size = max(1, nnz // parts)
+    targets = torch.tensor(range(size, nnz, size)[:-1], dtype=torch.int64)
+    with_edges = degrees.nonzero()[:, 0]
+    index = torch.searchsorted(first[with_edges], targets)
+    bounds = with_edges[index[index < len(with_edges)]].unique()
+    return [0, *bounds.tolist(), nodes]
 
 
 STYLES: dict[

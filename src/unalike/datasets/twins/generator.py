@@ -8,7 +8,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from unalike.data.csr import bounded_blocks
+from unalike.data.csr import row_blocks
 from unalike.data.numba_utils import (
     STEP,
     binary_search,
@@ -250,7 +250,7 @@ def sample_edges(
         return int(indptr[block[1]] - indptr[block[0]])
 
     progress.stage("Sampling edges", len(indices) / 1e6, "million")
-    for nnz in ordered_map(sample, bounded_blocks(indptr, BLOCK_EDGES), threads):
+    for nnz in ordered_map(sample, row_blocks(indptr, BLOCK_EDGES), threads):
         progress.advance(nnz / 1e6)
     return indptr
 

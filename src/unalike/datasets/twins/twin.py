@@ -129,7 +129,12 @@ class Twin:
 
     def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
         """The graph as methods get it."""
-        stored = self.open_stored(progress=progress)
+        return self.prepare(self.open_stored(progress=progress), progress=progress)
+
+    def prepare(
+        self, stored: StoredGraph, *, progress: Progress = NO_PROGRESS
+    ) -> Graph:
+        """Make the opened stored graph undirected if the twin is configured so."""
         if not self.symmetrised:
             return stored.graph
         return undirected_graph(stored, self._folder_name, self.data, progress=progress)
