@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from unalike import MEASURES, Adjacency, Graph, measure
-from unalike.measures import Convention
+from unalike.measures import Convention, edge_statistics
 from unalike.measures.interpretation import INTERPRETATIONS, interpret
 from unalike.measures.registry import ONE_PASS_MEASURES, OWN_PASS_MEASURES
 from unalike.reports.paper_figures import simulate_imbalance
@@ -94,7 +94,7 @@ def test_a_class_that_no_node_has_does_not_matter():
 
 
 def test_the_number_of_threads_does_not_matter(monkeypatch):
-    monkeypatch.setattr("unalike.measures.edge_statistics.BLOCK_EDGES", 20)
+    monkeypatch.setattr(edge_statistics, "BLOCK_EDGES", 20)
     graph = random_graph(5, directed=True)
     single = measure(graph)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)

@@ -11,6 +11,8 @@ import pytest
 from loopback import Site, serving
 
 from unalike import UserError
+from unalike.datasets import fetch as fetch_module
+from unalike.datasets import remote
 from unalike.datasets.fetch import fetch_file, remove_archives
 from unalike.datasets.remote import Checksum, RemoteFile
 
@@ -34,9 +36,7 @@ def known(monkeypatch):
 
     def add(body: bytes, path: str = "folder/file.bin") -> None:
         checksums = {path: Checksum(len(body), sha256(body).hexdigest())}
-        monkeypatch.setattr(
-            "unalike.datasets.remote.shipped_checksums", lambda: checksums
-        )
+        monkeypatch.setattr(remote, "shipped_checksums", lambda: checksums)
 
     return add
 
@@ -293,6 +293,6 @@ def test_a_full_disk_is_an_error(tmp_path: Path, site: Site, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unalike.datasets.fetch.download", full)
+    monkeypatch.setattr(fetch_module, "download", full)
     with pytest.raises(UserError, match=r"Cannot write .*No space left"):
         fetch(tmp_path, site.put("/file", BODY))

@@ -127,8 +127,8 @@ class EdgeStatistics:
 class GroupedEdgeStatistics:
     """Edge statistics of random groups of nodes, which the bootstrap resamples."""
 
-    matrices: Float[np.ndarray, "groups 3 codes codes"]
-    vectors: Float[np.ndarray, "groups 4 codes"]
+    matrices: Float[np.ndarray, "groups 3 ids ids"]
+    vectors: Float[np.ndarray, "groups 4 ids"]
     num_valid_classes: int
     directed: bool
 
@@ -209,7 +209,7 @@ def _count(
     for node in range(first, last):
         own, group = class_ids[node], _group(node, seed, len(vectors), len(class_ids))
         neighbours = indices[indptr[node] : indptr[node + 1]]
-        degree = 0
+        degree = np.int64(0)
         for neighbour in neighbours:
             other, weight = class_ids[neighbour], 1
             if neighbour == node:
@@ -225,7 +225,7 @@ def _count(
                 _add(matrices[group, :, own], class_counts, other, degree)
         else:
             for neighbour in neighbours:
-                other = class_ids[neighbour]
+                other = np.int64(class_ids[neighbour])
                 _add(matrices[group, :, own], class_counts, other, degree)
 
 
@@ -245,7 +245,7 @@ def _add(sums, class_counts, other, degree):
 @no_type_check
 def _group(node, seed, num_groups, num_nodes):
     """The group of a node, by a hash of its index and the seed."""
-    if num_groups in (1, num_nodes):
+    if num_groups == 1 or num_groups == num_nodes:  # `in` is slow to compile
         return min(node, num_groups - 1)
     hashed = mix64(np.uint64(node) + np.uint64(seed) * STEP)
     return np.int64(hashed % np.uint64(num_groups))

@@ -131,11 +131,14 @@ def _mean_fraction(
 @njit()
 @no_type_check
 def _two_hop_fractions(indptr, indices, class_ids, num_valid, ids, fractions):
-    visited_by = np.full(len(class_ids), -1, np.int32)
+    visited_by = np.empty(len(class_ids), np.int32)
+    for node in range(len(class_ids)):
+        visited_by[node] = -1
     for index, node in enumerate(ids):
         neighbours = indices[indptr[node] : indptr[node + 1]]
         visited_by[node] = index
-        visited_by[neighbours] = index
+        for neighbour in neighbours:
+            visited_by[neighbour] = index
         same = total = 0
         for neighbour in neighbours:
             for far in indices[indptr[neighbour] : indptr[neighbour + 1]]:

@@ -271,26 +271,46 @@ def allocate_edges(
     edges that remain over those that this row and the later ones are expected to take.
     So the counts follow the probabilities, and their sums are the totals.
     """
-    remaining = totals.copy()
-    expected = np.zeros(len(totals))
+    # Loops instead of array expressions, which take seconds to compile.
+    remaining, num_classes = totals.copy(), len(totals)
+    expected, weights = np.zeros(num_classes), np.zeros(num_classes)
     for index in range(len(rows)):
-        expected += degrees[rows[index]] * probabilities[index]
+        _add_scaled(expected, probabilities[index], degrees[rows[index]])
     for index in range(len(rows)):
         row = rows[index]
-        weights = probabilities[index] * remaining / np.maximum(expected, 1e-9)
+        for label in range(num_classes):
+            weight = probabilities[index, label] * remaining[label]
+            weights[label] = weight / max(expected[label], 1e-9)
         state = stream_seed(seed, row)
         for _ in range(degrees[row]):
             state += STEP
             label = weighted_choice(weights, uniform(state))
             if label < 0:
                 # All classes with a weight are used up: take the largest remainder.
-                free = np.where(counts[row] < limits, remaining, -(2**62))
-                label = int(np.argmax(free))
+                label = _largest_remainder(counts[row], limits, remaining)
             counts[row, label] += 1
             remaining[label] -= 1
             if remaining[label] <= 0 or counts[row, label] >= limits[label]:
                 weights[label] = 0
-        expected -= degrees[row] * probabilities[index]
+        _add_scaled(expected, probabilities[index], -degrees[row])
+
+
+@njit()
+def _add_scaled(sums: np.ndarray, values: np.ndarray, factor: int) -> None:
+    for label in range(len(sums)):
+        sums[label] += factor * values[label]
+
+
+@njit()
+def _largest_remainder(
+    counts: np.ndarray, limits: np.ndarray, remaining: np.ndarray
+) -> int:
+    """The class with the most remaining edges among those below their limit."""
+    best, largest = 0, -(2**62)
+    for label in range(len(remaining)):
+        if counts[label] < limits[label] and remaining[label] > largest:
+            best, largest = label, remaining[label]
+    return best
 
 
 @njit()
@@ -316,7 +336,7 @@ def sample_rows(
         for label in range(counts.shape[1]):
             start, size = bounds[label], bounds[label + 1] - bounds[label]
             for _ in range(counts[row, label]):
-                attempts, position, target = 0, 0, row
+                attempts, position, target = 0, 0, np.int64(row)
                 while is_duplicate(
                     row, target, last_row_of, undirected, indptr, indices
                 ):
@@ -325,10 +345,11 @@ def sample_rows(
                         sample = uniform(state) * size
                         position = start + int(sample)
                         is_kept = sample - int(sample) < keep[own, position]
-                        target = members[position] if is_kept else other[own, position]
+                        chosen = members[position] if is_kept else other[own, position]
+                        target = np.int64(chosen)
                     else:
                         position = (position + 1) % len(members)
-                        target = members[position]
+                        target = np.int64(members[position])
                     attempts += 1
                 last_row_of[target] = row
                 indices[end] = target
@@ -339,7 +360,7 @@ def sample_rows(
 @njit()
 def is_duplicate(
     row: int,
-    target: int,
+    target: np.int64,
     last_row_of: np.ndarray,
     undirected: bool,
     indptr: np.ndarray,
