@@ -101,7 +101,7 @@ def by_threshold(
     return lambda measures: texts[bisect_right(bounds, measures[name])]
 
 
-def compared_with_node_homophily(
+def compared_with_neighbours(
     name: str, more: str, equal: str, less: str
 ) -> Callable[[Measures], str]:
     """A text that compares other neighbours with the direct neighbours."""
@@ -118,17 +118,17 @@ def compared_with_node_homophily(
     return interpretation
 
 
-def _edge_homophily(measures: Measures) -> str:
+def _edge_homophily_text(measures: Measures) -> str:
     text = f"{measures['edge_homophily']:.0%} of edges join equal labels"
     return f"{text}; even classes give {1 / measures['num_classes']:.0%} by chance"
 
 
-def _node_homophily(measures: Measures) -> str:
+def _node_homophily_text(measures: Measures) -> str:
     share = measures["node_homophily"]
     return f"on average {share:.0%} of neighbours share a node's label"
 
 
-def _aggregation_homophily(measures: Measures) -> str:
+def _aggregation_homophily_text(measures: Measures) -> str:
     share = measures["aggregation_homophily"]
     return f"after averaging, {share:.0%} of nodes are nearest their class"
 
@@ -155,8 +155,8 @@ def _homophily_scale(name: str) -> Callable[[Measures], str]:
 
 
 INTERPRETATIONS: dict[str, Callable[[Measures], str]] = {
-    "edge_homophily": _edge_homophily,
-    "node_homophily": _node_homophily,
+    "edge_homophily": _edge_homophily_text,
+    "node_homophily": _node_homophily_text,
     "class_homophily": by_threshold(
         "class_homophily",
         "no class keeps to itself more than by chance",
@@ -176,32 +176,32 @@ INTERPRETATIONS: dict[str, Callable[[Measures], str]] = {
         (0.02, "neighbours of a node are somewhat alike"),
         (0.15, "neighbours of a node are alike: look two hops away"),
     ),
-    "two_hop_node_homophily": compared_with_node_homophily(
+    "two_hop_node_homophily": compared_with_neighbours(
         "two_hop_node_homophily",
         "two-hop neighbours agree more than neighbours: try LINKX",
         "two-hop neighbours agree as much as neighbours",
         "two-hop neighbours agree less than neighbours",
     ),
-    "aggregation_homophily": _aggregation_homophily,
+    "aggregation_homophily": _aggregation_homophily_text,
     "generalised_edge_homophily": by_threshold(
         "generalised_edge_homophily",
         "features of neighbours have little in common",
         (0.1, "features of neighbours are somewhat alike"),
         (0.5, "features of neighbours are alike"),
     ),
-    "in_node_homophily": compared_with_node_homophily(
+    "in_node_homophily": compared_with_neighbours(
         "in_node_homophily",
         "in-neighbours agree more: keep the direction of edges",
         "in-neighbours agree as much as out-neighbours",
         "in-neighbours agree less: keep the direction of edges",
     ),
-    "shared_target_homophily": compared_with_node_homophily(
+    "shared_target_homophily": compared_with_neighbours(
         "shared_target_homophily",
         "nodes with the same targets agree more than neighbours",
         "nodes with the same targets agree as much as neighbours",
         "nodes with the same targets agree less than neighbours",
     ),
-    "shared_source_homophily": compared_with_node_homophily(
+    "shared_source_homophily": compared_with_neighbours(
         "shared_source_homophily",
         "nodes with the same sources agree more than neighbours",
         "nodes with the same sources agree as much as neighbours",
