@@ -61,8 +61,8 @@ def store(folder: Path, edges: int) -> None:
 def peak_memory() -> int:
     """The most memory this process has held, in bytes, mapped pages included."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    (told,) = (line for line in lines if line.startswith("VmHWM"))
-    return int(told.split()[1]) * 1024
+    (line,) = (line for line in lines if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
 
 
 def from_disk(folder: Path) -> None:
@@ -73,7 +73,7 @@ def from_disk(folder: Path) -> None:
     graph = open_graph(folder).load()
     found = measure(graph, only=ONE_PASS)
     seconds = time.perf_counter() - start
-    mapped = graph.adjacency.columns.nbytes + graph.adjacency.starts.nbytes
+    mapped = graph.adjacency.indices.nbytes + graph.adjacency.indptr.nbytes
     print(
         json.dumps(
             {
@@ -101,7 +101,7 @@ def against_pyg(edges: int) -> None:
     labels = torch.from_numpy(np.random.default_rng(0).integers(0, CLASSES, nodes))
     rows = Adjacency(starts, torch.from_numpy(columns), nodes)
     graph = Graph.build(rows, labels=labels, directed=True)
-    edge_index = torch.stack([rows.row_indices, rows.columns.long()])
+    edge_index = torch.stack([rows.row_indices, rows.indices.long()])
     methods = ("edge", "node", "edge_insensitive")
     ours = best(lambda: measure(graph, only=ONE_PASS))
     theirs = best(lambda: [homophily(edge_index, labels, method=m) for m in methods])

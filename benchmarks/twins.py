@@ -22,7 +22,7 @@ import numpy as np
 from unalike.data.graph import Graph
 from unalike.datasets.twins import TWINS
 
-ROWS_AT_ONCE = 100_000
+BLOCK_ROWS = 100_000
 HEADINGS = ("nodes", "edges", "edge_homophily", "class_homophily")
 COSTS = ("seconds", "peak_GB", "disk_GB")
 
@@ -41,8 +41,8 @@ def main() -> None:
     for name in options.names:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             command = [sys.executable, __file__, name, "--one", "--folder", folder]
-            told = subprocess.run(command, check=True, capture_output=True).stdout
-        row = json.loads(told)
+            output = subprocess.run(command, check=True, capture_output=True).stdout
+        row = json.loads(output)
         print(
             name, *(row[heading] for heading in HEADINGS + COSTS), sep="\t", flush=True
         )
@@ -50,9 +50,9 @@ def main() -> None:
 
 def figures(name: str, folder: Path) -> dict[str, float]:
     """Generate one twin and measure it."""
-    began = time.perf_counter()
+    start = time.perf_counter()
     stored = TWINS[name].save(folder / name)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     size = sum(path.stat().st_size for path in (folder / name).iterdir())
     table = class_table(stored.graph)
@@ -68,21 +68,21 @@ def figures(name: str, folder: Path) -> dict[str, float]:
 
 
 def class_table(graph: Graph) -> np.ndarray:
-    """Edges from class to class, nodes without a label last, some rows at a time."""
+    """Edges from class to class, unlabelled nodes last, in blocks of rows."""
     size = graph.num_classes + 1
-    kinds = np.where(graph.labels < 0, graph.num_classes, graph.labels)
-    starts, columns = graph.adjacency.starts.numpy(), graph.adjacency.columns.numpy()
+    classes = np.where(graph.labels < 0, graph.num_classes, graph.labels)
+    indptr, indices = graph.adjacency.indptr.numpy(), graph.adjacency.indices.numpy()
     table = np.zeros(size * size, np.int64)
-    for first in range(0, graph.num_nodes, ROWS_AT_ONCE):
-        rows = slice(first, min(first + ROWS_AT_ONCE, graph.num_nodes))
-        sources = np.repeat(kinds[rows], np.diff(starts[first : rows.stop + 1]))
-        targets = kinds[columns[starts[first] : starts[rows.stop]]]
+    for first in range(0, graph.num_nodes, BLOCK_ROWS):
+        rows = slice(first, min(first + BLOCK_ROWS, graph.num_nodes))
+        sources = np.repeat(classes[rows], np.diff(indptr[first : rows.stop + 1]))
+        targets = classes[indices[indptr[first] : indptr[rows.stop]]]
         table += np.bincount(sources * size + targets, minlength=size * size)
     return table.reshape(size, size)
 
 
 def class_homophily(graph: Graph, table: np.ndarray) -> float:
-    """The paper's measure, on the edges as stored."""
+    """Class homophily of the stored edges."""
     known = graph.labels[graph.labels >= 0].numpy()
     own = np.diag(table) / np.maximum(table.sum(1), 1)
     above = np.maximum(own - np.bincount(known) / len(known), 0)

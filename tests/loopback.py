@@ -1,4 +1,4 @@
-"""A web server on this machine that misbehaves as told."""
+"""A local HTTP server with configurable faults."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Page:
-    """One address, and how the server treats those who ask for it."""
+    """One URL path and the faults of its responses."""
 
     body: bytes = b""
     tag: str | None = '"one"'
     breaks: list[int] = field(default_factory=list)
-    """How many bytes the next answers give before the connection ends."""
+    """Bytes that the next responses send before the connection is closed."""
     statuses: list[int] = field(default_factory=list)
-    """Statuses of the next answers, before it works."""
+    """Statuses of the next responses, before the file is sent."""
+    retry_after: str | None = None
+    """Retry-After header of these responses."""
     ignores_range: bool = False
     length: int | None = None
-    """A length to claim instead of the true one."""
+    """Content-Length to send instead of the true one."""
     kind: str = "application/octet-stream"
     redirect: str | None = None
     pause: float = 0.0
-    """Seconds between pieces of 4096 bytes."""
+    """Seconds between chunks of 4096 bytes."""
 
 
 class Site:
-    """A server, its pages, and what it was asked."""
+    """A server, its pages, and the requests it got."""
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.pages: dict[str, Page] = {}
         self.asked: list[tuple[str, str | None]] = []
-        """Paths and the Range header that came with each."""
+        """Path and Range header of each request."""
 
     def put(self, path: str, body: bytes, **how: object) -> str:
         self.pages[path] = Page(body, **how)
@@ -48,33 +50,37 @@ class _Handler(BaseHTTPRequestHandler):
     site: Site
 
     def do_GET(self) -> None:
-        path, wanted = self.path, self.headers.get("Range")
-        self.site.asked.append((path, wanted))
+        path, byte_range = self.path, self.headers.get("Range")
+        self.site.asked.append((path, byte_range))
         page = self.site.pages.get(path)
         if page is None:
             self.send_error(404)
         elif page.statuses:
-            self.send_error(page.statuses.pop(0))
+            self.send_response(page.statuses.pop(0))
+            if page.retry_after is not None:
+                self.send_header("Retry-After", page.retry_after)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
         elif page.redirect:
             self.send_response(302)
             self.send_header("Location", page.redirect)
             self.send_header("Content-Length", "0")
             self.end_headers()
         else:
-            self.give(page, wanted)
+            self.send_file(page, byte_range)
 
-    def give(self, page: Page, wanted: str | None) -> None:
+    def send_file(self, page: Page, byte_range: str | None) -> None:
         start = 0
         same = self.headers.get("If-Range") in (None, page.tag)
-        if wanted and same and not page.ignores_range:
-            start = int(wanted.removeprefix("bytes=").rstrip("-"))
+        if byte_range and same and not page.ignores_range:
+            start = int(byte_range.removeprefix("bytes=").rstrip("-"))
             if start >= len(page.body):
                 self.send_response(416)
                 self.send_header("Content-Range", f"bytes */{len(page.body)}")
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
-        rest = page.body[start:]
+        body = page.body[start:]
         self.send_response(206 if start else 200)
         if start:
             last = len(page.body) - 1
@@ -82,18 +88,18 @@ class _Handler(BaseHTTPRequestHandler):
         if page.tag:
             self.send_header("ETag", page.tag)
         self.send_header("Content-Type", page.kind)
-        length = len(rest) if page.length is None else page.length
+        length = len(body) if page.length is None else page.length
         self.send_header("Content-Length", str(length))
         self.end_headers()
-        self.pour(page, rest)
+        self.send_chunks(page, body)
 
-    def pour(self, page: Page, rest: bytes) -> None:
-        given = rest[: page.breaks.pop(0)] if page.breaks else rest
-        for place in range(0, len(given), 4096):
-            self.wfile.write(given[place : place + 4096])
+    def send_chunks(self, page: Page, body: bytes) -> None:
+        sent = body[: page.breaks.pop(0)] if page.breaks else body
+        for start in range(0, len(sent), 4096):
+            self.wfile.write(sent[start : start + 4096])
             self.wfile.flush()
             time.sleep(page.pause)
-        short = len(given) < len(rest) or page.length is not None
+        short = len(sent) < len(body) or page.length is not None
         self.close_connection = self.close_connection or short
 
     def log_message(self, *_: object) -> None:
@@ -104,12 +110,12 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A client that was killed is no news."""
+        """Ignore clients that were killed."""
 
 
 @contextmanager
 def serving() -> Iterator[Site]:
-    """A server for the time of a block."""
+    """Run a server inside a `with` block."""
     handler = type("Handler", (_Handler,), {})
     server = _Server(("127.0.0.1", 0), handler)
     handler.site = site = Site(f"http://127.0.0.1:{server.server_port}")

@@ -1,4 +1,4 @@
-"""`unalike fetch` against a server on this machine, and against being killed."""
+"""`unalike fetch` from a local server, also when the process is killed."""
 
 import io
 import json
@@ -43,10 +43,10 @@ def graph_file(nodes: int) -> bytes:
 
 @pytest.fixture
 def questions(monkeypatch, site: Site):
-    """The dataset `questions`, at the server here."""
+    """The dataset `questions` with its file on the local server."""
 
-    def serve(body: bytes, **how: object) -> None:
-        file = RemoteFile(PATH, (site.put("/questions.npz", body, **how),))
+    def serve(body: bytes, **options: object) -> None:
+        file = RemoteFile(PATH, (site.put("/questions.npz", body, **options),))
         dataset = replace(DATASETS["questions"], files=(file,), counts=None)
         monkeypatch.setitem(DATASETS, "questions", dataset)
 
@@ -57,15 +57,19 @@ def test_fetch_downloads_and_converts(tmp_path: Path, questions, capsys):
     questions(graph_file(9), breaks=[1000])
     assert main(["fetch", "questions", "--data", str(tmp_path), "--json"]) == 0
     out, err = capsys.readouterr()
-    (told,) = json.loads(out)
-    assert (told["num_nodes"], told["num_edges"], told["num_classes"]) == (9, 9, 2)
-    assert told["files"][0]["downloaded"]
-    assert not told["files"][0]["known"]
-    verify_graph(Path(told["stored"]))
+    (document,) = json.loads(out)
+    assert (document["num_nodes"], document["num_edges"], document["num_classes"]) == (
+        9,
+        9,
+        2,
+    )
+    assert document["files"][0]["downloaded"]
+    assert not document["files"][0]["known"]
+    verify_graph(Path(document["stored"]))
     assert err == ""
 
 
-def test_fetch_says_what_it_did_and_what_it_cannot_vouch_for(
+def test_fetch_prints_a_summary_and_a_note_about_missing_checksums(
     tmp_path: Path, questions, capsys
 ):
     questions(graph_file(9))
@@ -79,14 +83,16 @@ def test_fetch_says_what_it_did_and_what_it_cannot_vouch_for(
     assert err == ""
 
 
-def test_fetch_with_half_the_bits(tmp_path: Path, questions, capsys):
+def test_fetch_with_half_precision_features(tmp_path: Path, questions, capsys):
     questions(graph_file(9))
     assert main(["fetch", "questions", "--data", str(tmp_path), "--half"]) == 0
-    told = json.loads((tmp_path / "stored" / "questions" / "graph.json").read_text())
-    assert told["arrays"]["features"]["dtype"] == "float16"
+    document = json.loads(
+        (tmp_path / "stored" / "questions" / "graph.json").read_text()
+    )
+    assert document["arrays"]["features"]["dtype"] == "float16"
 
 
-def test_another_graph_than_the_known_one_is_told(
+def test_a_graph_with_other_counts_is_an_error(
     tmp_path: Path, questions, monkeypatch, capsys
 ):
     counts = DATASETS["questions"].counts
@@ -97,7 +103,7 @@ def test_another_graph_than_the_known_one_is_told(
     assert "num_nodes is 9 instead of 48921" in capsys.readouterr().err
 
 
-def test_without_network_one_line_says_what_to_do(
+def test_without_network_the_error_has_the_manual_download(
     tmp_path: Path, questions, monkeypatch, capsys
 ):
     questions(b"")
@@ -111,41 +117,43 @@ def test_without_network_one_line_says_what_to_do(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["oeis"], "never released"),
         (["penn49"], "Did you mean 'penn94'?"),
         ([], "Name a dataset"),
     ],
 )
-def test_mistakes(tmp_path: Path, arguments: list[str], told: str, capsys):
+def test_wrong_names_are_errors(
+    tmp_path: Path, arguments: list[str], message: str, capsys
+):
     assert main(["fetch", *arguments, "--data", str(tmp_path)]) == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_real_files_that_are_there_are_checked(data: Path, tmp_path: Path, capsys):
+def test_existing_real_files_are_verified(data: Path, tmp_path: Path, capsys):
     (tmp_path / "facebook100").symlink_to(data / "facebook100")
     assert main(["fetch", "reed98", "--data", str(tmp_path), "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)
-    assert told["files"][0]["known"]
-    assert told["num_edges"] == 18_812
+    (document,) = json.loads(capsys.readouterr().out)
+    assert document["files"][0]["known"]
+    assert document["num_edges"] == 18_812
 
 
-def test_killed_downloads_never_leave_a_wrong_file(tmp_path: Path, site: Site):
+def test_killed_downloads_leave_no_wrong_file(tmp_path: Path, site: Site):
     body = graph_file(20_000)
     file = RemoteFile(PATH, (site.put("/file", body, pause=0.002),))
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     target = tmp_path / PATH
     resumed = 0
     for _ in range(5):
         process = child(fetch_file, file, tmp_path)
-        time.sleep(draw.uniform(0.05, 0.2))
+        time.sleep(rng.uniform(0.05, 0.2))
         process.kill()
         process.join()
         assert not target.exists() or target.read_bytes() == body
         resumed += any(span for _, span in site.asked)
     site.pages["/file"].pause = 0
-    assert fetch_file(file, tmp_path).place.read_bytes() == body
+    assert fetch_file(file, tmp_path).path.read_bytes() == body
     assert resumed
 
 
@@ -154,9 +162,9 @@ import sys
 from dataclasses import replace
 from unalike.cli.main import main
 from unalike.datasets import DATASETS
-from unalike.datasets.remote import Remote
-root, path, address = sys.argv[1:]
-file = Remote(path, (address,))
+from unalike.datasets.remote import RemoteFile
+root, path, url = sys.argv[1:]
+file = RemoteFile(path, (url,))
 old = DATASETS["questions"]
 DATASETS["questions"] = replace(old, files=(file,), counts=None)
 print("ready", flush=True)
@@ -165,20 +173,20 @@ sys.exit(main(["fetch", "questions", "--data", root]))
 
 
 @pytest.mark.slow
-def test_the_command_may_be_killed_at_any_moment(tmp_path: Path, site: Site):
+def test_the_command_can_be_killed_at_any_time(tmp_path: Path, site: Site):
     body = graph_file(60_000)
-    address = site.put("/file", body, pause=0.003)
-    draw = np.random.default_rng(1)
+    url = site.put("/file", body, pause=0.003)
+    rng = np.random.default_rng(1)
     target, stored = tmp_path / PATH, tmp_path / "stored" / "questions"
     for _ in range(20):
         process = subprocess.Popen(
-            [sys.executable, "-c", FETCH, str(tmp_path), PATH, address],
+            [sys.executable, "-c", FETCH, str(tmp_path), PATH, url],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
         assert process.stdout.readline() == "ready\n"
-        time.sleep(draw.uniform(0, 1.5))
+        time.sleep(rng.uniform(0, 1.5))
         process.kill()
         process.communicate()
         assert not target.exists() or target.read_bytes() == body

@@ -24,18 +24,18 @@ def stored(tmp_path):
     return str(tmp_path / "texas")
 
 
-def test_json_holds_counts_and_every_measure(stored, capsys):
+def test_json_has_counts_and_every_measure(stored, capsys):
     assert main(["measure", stored, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     counts = {"num_nodes": 5, "num_edges": 4, "num_features": 0, "num_classes": 3}
-    assert counts.items() <= found.items()
-    assert set(MEASURES) <= set(found)
-    assert found["edge_homophily"] == pytest.approx(2 / 3)
-    assert found["compatibility"][2] == [None, None, None]
-    assert found["unbiased_homophily"] is None
+    assert counts.items() <= result.items()
+    assert set(MEASURES) <= set(result)
+    assert result["edge_homophily"] == pytest.approx(2 / 3)
+    assert result["compatibility"][2] == [None, None, None]
+    assert result["unbiased_homophily"] is None
 
 
-def test_a_table_tells_the_meaning(stored, capsys, monkeypatch):
+def test_the_table_has_interpretations(stored, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     assert main(["measure", stored]) == 0
     out = capsys.readouterr().out
@@ -44,31 +44,33 @@ def test_a_table_tells_the_meaning(stored, capsys, monkeypatch):
     assert "from \\ to" in out
 
 
-def test_the_convention_of_the_paper_is_found_by_the_name(stored, capsys):
-    asked = ["--only", "edge-homophily", "--convention", "paper", "--json"]
-    assert main(["measure", stored, *asked]) == 0
+def test_the_paper_convention_depends_on_the_dataset_name(stored, capsys):
+    arguments = ["--only", "edge-homophily", "--convention", "paper", "--json"]
+    assert main(["measure", stored, *arguments]) == 0
     assert json.loads(capsys.readouterr().out)["edge_homophily"] == pytest.approx(3 / 4)
 
 
-def test_several_datasets_stand_side_by_side(stored, tmp_path, capsys):
+def test_several_datasets_are_columns_of_one_table(stored, tmp_path, capsys):
     other = tmp_path / "other"
     save_graph(other, datasets.find(stored).load().to_undirected())
     assert main(["measure", stored, str(other), "--bootstrap", "5", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"texas", "other"}
-    assert set(found["other"]["intervals"]) < set(MEASURES)
+    result = json.loads(capsys.readouterr().out)
+    assert set(result) == {"texas", "other"}
+    assert set(result["other"]["intervals"]) < set(MEASURES)
     assert main(["measure", stored, str(other), "--bootstrap", "5"]) == 0
     assert "other" in capsys.readouterr().out.splitlines()[3]
 
 
-def test_the_papers_value_and_the_difference_are_shown(
+def test_the_published_value_and_the_difference_are_shown(
     stored, tmp_path, capsys, monkeypatch
 ):
     graph = datasets.find(stored).load()
-    told = Published(edge_homophily=0.11, class_homophily=0.0)
+    published = Published(edge_homophily=0.11, class_homophily=0.0)
     lacking = Counts(5, 4, 7, 3)
     texas = replace(DATASETS["texas"], files=(), read=lambda root: graph)
-    with_paper = replace(texas, published=told, counts=lacking, data=tmp_path / "data")
+    with_paper = replace(
+        texas, published=published, counts=lacking, data=tmp_path / "data"
+    )
     monkeypatch.setattr(datasets, "find", lambda name, data=None: with_paper)
     monkeypatch.setenv("COLUMNS", "140")
     only = ["edge_homophily", "class_homophily", "node_homophily"]
@@ -79,7 +81,7 @@ def test_the_papers_value_and_the_difference_are_shown(
     assert "0.350  0.000      +0.350" in out
 
 
-def test_a_large_matrix_is_left_to_json(tmp_path, capsys):
+def test_a_large_matrix_is_only_in_json(tmp_path, capsys):
     nodes = torch.arange(20)
     graph = Graph.from_edges(nodes, nodes.flip(0), num_nodes=20, labels=nodes)
     save_graph(tmp_path / "large", graph)
@@ -97,7 +99,7 @@ def test_a_large_matrix_is_left_to_json(tmp_path, capsys):
         ([], "Name a dataset"),
     ],
 )
-def test_mistakes_are_told_in_one_line(stored, capsys, arguments, words):
+def test_errors_have_one_line(stored, capsys, arguments, words):
     assert main(["measure", *(given.format(stored) for given in arguments)]) == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Every dataset keeps its promises; the real files hold exactly what they should."""
+"""Contracts of all datasets, and exact counts of the real files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from unalike import DATASETS, Graph
 from unalike.datasets import find
 from unalike.datasets.base import Dataset
 from unalike.datasets.facebook100 import SCHOOLS
-from unalike.datasets.splits import read_shipped
+from unalike.datasets.splits import read_npy_splits
 
 COUNTS = {
     "cornell5": (18_660, 790_777, 4_735, 2),
@@ -63,7 +63,7 @@ PAIRS = {
     "texas": 279,
     "wisconsin": 450,
 }
-"""Undirected pairs, loops left out."""
+"""Undirected edges without self-loops."""
 
 CLASSES = {
     "amherst41": [203, 1_015, 1_017],
@@ -122,7 +122,7 @@ HOMOPHILY = {
     "texas": (0.062, 0.0013),
     "wisconsin": (0.170, 0.0941),
 }
-"""Edge and class homophily on the edges as stored, without loops."""
+"""Edge and class homophily of the stored edges, without self-loops."""
 
 ROC_AUC = {"genius", "yelp-chi", "tolokers", "minesweeper", "questions"} | {
     f"twitch-{language}" for language in ("de", "engb", "es", "fr", "ptbr", "ru", "tw")
@@ -131,7 +131,7 @@ ROC_AUC = {"genius", "yelp-chi", "tolokers", "minesweeper", "questions"} | {
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory) -> Callable[[Path], Path]:
-    """A root that holds the real files but keeps what is made of them to itself."""
+    """A data root with links to the real files and its own stored graphs."""
     folder = tmp_path_factory.mktemp("root")
 
     def linked(data: Path) -> Path:
@@ -146,8 +146,8 @@ def root(tmp_path_factory) -> Callable[[Path], Path]:
 
 @pytest.fixture
 def real(root, data: Path) -> Callable[[str], Dataset]:
-    place = root(data)
-    return lambda name: find(name, place)
+    linked_root = root(data)
+    return lambda name: find(name, linked_root)
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -160,7 +160,7 @@ def test_counts_of_the_real_files(real, name: str):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_pairs_of_the_small_six(real, name: str):
+def test_undirected_edges_of_the_geom_gcn_graphs(real, name: str):
     graph = real(name).load().to_undirected()
     assert graph.num_edges - graph.num_loops == PAIRS[name]
 
@@ -172,11 +172,11 @@ def test_class_sizes_of_the_real_files(real, name: str):
 
 
 def homophily(graph: Graph) -> tuple[float, float]:
-    """Edge and class homophily by their definitions, over labelled ends."""
+    """Edge and class homophily by their definitions, over labelled nodes."""
     rows = graph.adjacency
     source = graph.labels[rows.row_indices]
-    target = graph.labels[rows.columns.long()]
-    loop = rows.row_indices == rows.columns
+    target = graph.labels[rows.indices.long()]
+    loop = rows.row_indices == rows.indices
     counted = (source >= 0) & (target >= 0) & ~loop
     same = (source == target)[counted].double()
     excess = 0.0
@@ -190,8 +190,8 @@ def homophily(graph: Graph) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", HOMOPHILY)
 def test_homophily_of_the_real_files(real, name: str):
-    found = homophily(real(name).load())
-    assert found == pytest.approx(HOMOPHILY[name], abs=6e-4)
+    result = homophily(real(name).load())
+    assert result == pytest.approx(HOMOPHILY[name], abs=6e-4)
 
 
 @pytest.mark.parametrize("name", SPLITS)
@@ -210,7 +210,7 @@ def test_splits_of_the_real_files(real, name: str):
 
 def test_two_splits_of_citeseer_are_smaller(real):
     sizes = [len(split.train) for split in real("citeseer").splits()]
-    assert [place for place, size in enumerate(sizes) if size == 1_017] == [4, 5]
+    assert [index for index, size in enumerate(sizes) if size == 1_017] == [4, 5]
 
 
 SHIPPED = {
@@ -227,17 +227,17 @@ SHIPPED = {
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_splits_are_those_that_the_authors_ship(real, data: Path, name: str):
+def test_splits_equal_the_split_files_of_the_authors(real, data: Path, name: str):
     dataset = real(name)
     path = data / "splits" / f"{SHIPPED[name]}-splits.npy"
-    shipped = read_shipped(path, dataset.load().num_nodes)
+    shipped = read_npy_splits(path, dataset.load().num_nodes)
     for ours, theirs in zip(dataset.splits(), shipped, strict=True):
         for part in ("train", "valid", "test"):
             assert torch.equal(getattr(ours, part), getattr(theirs, part).sort().values)
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_the_small_six_are_prepared_as_in_the_paper(real, name: str):
+def test_the_geom_gcn_graphs_are_prepared_as_in_the_paper(real, name: str):
     dataset = real(name)
     stored, graph = dataset.load(), dataset.prepared()
     assert not graph.directed
@@ -249,33 +249,33 @@ def test_the_small_six_are_prepared_as_in_the_paper(real, name: str):
     assert (stored.features.to_dense() <= 1).all()
 
 
-def test_cornell_is_faulty_and_its_other_self_is_not(real):
+def test_cornell_has_labels_of_texas_and_cornell_fixed_its_own(real):
     cornell, texas, fixed = map(real, ("cornell", "texas", "cornell-fixed"))
     assert torch.equal(cornell.load().labels, texas.load().labels)
     assert not torch.equal(fixed.load().labels, texas.load().labels)
 
 
-def test_bags_of_words_stay_sparse(real):
+def test_bag_of_words_features_are_sparse(real):
     for name in ("cora", "actor", "chameleon", "deezer-europe", "reed98", "twitch-de"):
         assert not isinstance(real(name).load().features, torch.Tensor)
 
 
-def test_arxiv_year_says_that_its_features_are_missing(real):
-    remarks = real("arxiv-year").stored().about["provenance"]["remarks"]
+def test_arxiv_year_has_a_note_about_missing_features(real):
+    remarks = real("arxiv-year").open_stored().metadata["provenance"]["remarks"]
     assert ["without its 128 features" in remark for remark in remarks] == [True]
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_known_counts_are_those_of_the_files(real, name: str):
+def test_declared_counts_are_those_of_the_files(real, name: str):
     dataset = real(name)
-    about = {**dataset.stored().about}
-    if dataset.counts and not about["num_features"]:
-        about["num_features"] = dataset.counts.num_features
-    assert dataset.count_mismatches(about) == []
+    metadata = {**dataset.open_stored().metadata}
+    if dataset.counts and not metadata["num_features"]:
+        metadata["num_features"] = dataset.counts.num_features
+    assert dataset.count_mismatches(metadata) == []
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_what_every_dataset_declares(name: str):
+def test_declarations_of_every_dataset(name: str):
     dataset = DATASETS[name]
     assert dataset.name == name == name.lower()
     assert (dataset.metric.name == "roc-auc") == (name in ROC_AUC)
@@ -287,7 +287,7 @@ def test_what_every_dataset_declares(name: str):
     assert not {"/", "\\"} & set(name)
 
 
-def test_all_hundred_schools_are_named():
+def test_all_hundred_schools_are_declared():
     numbers = sorted(int("".join(filter(str.isdigit, name))) for name in SCHOOLS)
     assert numbers == [number for number in range(1, 101) if number != 94]
     assert len(DATASETS) == 135

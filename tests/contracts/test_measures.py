@@ -1,4 +1,4 @@
-"""Promises that every measure keeps."""
+"""Contracts of all measures."""
 
 import math
 
@@ -23,25 +23,25 @@ HIGHEST = {"node_label_informativeness": math.inf, "monophily": math.inf}
 
 
 def random_graph(seed, *, nodes=60, directed=False, classes=3):
-    draw = torch.Generator().manual_seed(seed)
-    ends = torch.randint(nodes, (2, 200), generator=draw)
+    generator = torch.Generator().manual_seed(seed)
+    edge_index = torch.randint(nodes, (2, 200), generator=generator)
     return Graph.from_edges(
-        *ends,
+        *edge_index,
         num_nodes=nodes,
-        labels=torch.randint(-1, classes, (nodes,), generator=draw),
+        labels=torch.randint(-1, classes, (nodes,), generator=generator),
         num_classes=classes,
-        features=torch.randn(nodes, 4, generator=draw),
+        features=torch.randn(nodes, 4, generator=generator),
         directed=directed,
     )
 
 
 def renumbered(graph, order):
     """The same graph with its nodes in another order."""
-    place = torch.empty_like(order)
-    place[order] = torch.arange(len(order))
+    position = torch.empty_like(order)
+    position[order] = torch.arange(len(order))
     return Graph.from_edges(
-        place[graph.adjacency.row_indices],
-        place[graph.adjacency.columns.long()],
+        position[graph.adjacency.row_indices],
+        position[graph.adjacency.indices.long()],
         num_nodes=graph.num_nodes,
         labels=graph.labels[order],
         num_classes=graph.num_classes,
@@ -58,10 +58,10 @@ def close(one, other):
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_values_lie_in_their_range(seed, directed):
-    found = measure(random_graph(seed, directed=directed))
+    result = measure(random_graph(seed, directed=directed))
     for name in SCALARS:
         low, high = LOWEST.get(name, 0), HIGHEST.get(name, 1)
-        assert math.isnan(found[name]) or low <= found[name] <= high, name
+        assert math.isnan(result[name]) or low <= result[name] <= high, name
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -96,24 +96,24 @@ def test_a_class_that_no_node_has_does_not_matter():
 def test_the_number_of_threads_does_not_matter(monkeypatch):
     monkeypatch.setattr(edge_statistics, "BLOCK_EDGES", 20)
     graph = random_graph(5, directed=True)
-    alone = measure(graph)
+    single = measure(graph)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
-    assert repr(measure(graph)) == repr(alone)
+    assert repr(measure(graph)) == repr(single)
 
 
-def test_sparse_features_are_as_good_as_dense_ones():
+def test_sparse_and_dense_features_give_the_same_value():
     dense = random_graph(6)
-    kept = dense.features * (dense.features > 0)
-    rows, columns = kept.nonzero().T
+    positive = dense.features * (dense.features > 0)
+    rows, columns = positive.nonzero().T
     sparse = Adjacency.from_edges(
-        rows, columns, shape=tuple(kept.shape), values=kept[rows, columns]
+        rows, columns, shape=tuple(positive.shape), values=positive[rows, columns]
     )
     one, other = (
         measure(
             Graph.build(dense.adjacency, labels=dense.labels, features=features),
             only=["generalised_edge_homophily"],
         )["generalised_edge_homophily"]
-        for features in (kept, sparse)
+        for features in (positive, sparse)
     )
     assert one == pytest.approx(other, rel=1e-6)
 
@@ -132,19 +132,19 @@ def test_sparse_features_are_as_good_as_dense_ones():
     ids=["no nodes", "no edges", "no labels", "only a loop", "one class"],
 )
 @pytest.mark.parametrize("unlabelled", [False, True])
-def test_graphs_with_nothing_to_measure_give_nan_and_no_error(graph, unlabelled):
-    found = measure(graph, conventions=Convention(unlabelled=unlabelled), bootstrap=3)
-    assert math.isnan(found["adjusted_homophily"])
-    assert math.isnan(found["label_informativeness"])
-    assert math.isnan(found["class_homophily"]) or unlabelled
+def test_degenerate_graphs_give_nan(graph, unlabelled):
+    result = measure(graph, conventions=Convention(unlabelled=unlabelled), bootstrap=3)
+    assert math.isnan(result["adjusted_homophily"])
+    assert math.isnan(result["label_informativeness"])
+    assert math.isnan(result["class_homophily"]) or unlabelled
 
 
 @pytest.mark.parametrize("name", SCALARS)
-def test_every_measure_states_its_source_and_has_words(name):
+def test_every_measure_cites_a_paper_and_has_an_interpretation(name):
     assert "arXiv:" in (MEASURES[name].__doc__ or "")
     for value in (-1.0, 0.0, 0.01, 0.1, 0.4, 1.0, math.nan):
-        found = {name: value, "node_homophily": 0.3, "num_classes": 3} | {name: value}
-        assert 10 < len(interpret(name, found)) < 70
+        result = {name: value, "node_homophily": 0.3, "num_classes": 3} | {name: value}
+        assert 10 < len(interpret(name, result)) < 70
     assert name in INTERPRETATIONS
 
 
@@ -152,15 +152,15 @@ def test_two_cliques_are_perfectly_homophilous():
     block = torch.block_diag(torch.ones(4, 4), torch.ones(4, 4)).fill_diagonal_(0)
     rows, columns = block.nonzero().T
     labels = torch.tensor([0] * 4 + [1] * 4)
-    found = measure(Graph.from_edges(rows, columns, num_nodes=8, labels=labels))
+    result = measure(Graph.from_edges(rows, columns, num_nodes=8, labels=labels))
     for name in list(ONE_PASS_MEASURES)[:7]:
-        assert found[name] == pytest.approx(1), name
-    assert found["compatibility"] == [[1, 0], [0, 1]]
+        assert result[name] == pytest.approx(1), name
+    assert result["compatibility"] == [[1, 0], [0, 1]]
 
 
-def test_random_edges_have_no_class_homophily_however_uneven_the_classes():
-    found = simulate_imbalance()
+def test_random_edges_have_no_class_homophily_for_imbalanced_classes():
+    result = simulate_imbalance()
     sizes = np.array([50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 99])
-    by_chance = (sizes * (sizes - 1) + (100 - sizes) * (99 - sizes)) / 9900
-    np.testing.assert_allclose(found["edge_homophily"].mean(1), by_chance, atol=0.006)
-    assert (found["class_homophily"].mean(1) < 0.015).all()
+    expected = (sizes * (sizes - 1) + (100 - sizes) * (99 - sizes)) / 9900
+    np.testing.assert_allclose(result["edge_homophily"].mean(1), expected, atol=0.006)
+    assert (result["class_homophily"].mean(1) < 0.015).all()

@@ -1,4 +1,4 @@
-"""Every measure equals its definition, written out slowly over small graphs."""
+"""Every measure equals a slow implementation of its definition on small graphs."""
 
 import math
 import warnings
@@ -31,14 +31,16 @@ def graphs(draw, labels=(-1, 0, 1, 2), loops=True):
     pairs = draw(st.lists(st.tuples(end, end), max_size=25))
     pairs = [pair for pair in pairs if loops or pair[0] != pair[1]]
     ends = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2)
-    told = draw(st.lists(st.sampled_from(labels), min_size=nodes, max_size=nodes))
+    node_labels = draw(
+        st.lists(st.sampled_from(labels), min_size=nodes, max_size=nodes)
+    )
     numbers = st.lists(st.integers(-2, 2), min_size=2, max_size=2)
     features = draw(st.lists(numbers, min_size=nodes, max_size=nodes))
     return Graph.from_edges(
         ends[:, 0],
         ends[:, 1],
         num_nodes=nodes,
-        labels=torch.tensor(told),
+        labels=torch.tensor(node_labels),
         num_classes=3,
         features=torch.tensor(features, dtype=torch.float32),
         directed=draw(st.booleans()),
@@ -113,8 +115,8 @@ class Slow:
         for (u, v), w in self.edges.items():
             share[self.labels[u], self.labels[v]] += w / total
         above = below = 0.0
-        for place, i in enumerate(self.classes):
-            for j in self.classes[:place]:
+        for index, i in enumerate(self.classes):
+            for j in self.classes[:index]:
                 root, between = math.sqrt(share[i, i] * share[j, j]), share[i, j]
                 between = (share[i, j] + share[j, i]) / 2
                 above, below = above + root - between, below + root + between
@@ -126,8 +128,8 @@ class Slow:
         for (u, v), w in self.edges.items():
             joint[self.labels[u], self.labels[v]] += w / total
         source = marginal(joint, 0)
-        told = entropy(source) + entropy(marginal(joint, 1)) - entropy(joint)
-        return divide(told, entropy(source))
+        mutual = entropy(source) + entropy(marginal(joint, 1)) - entropy(joint)
+        return divide(mutual, entropy(source))
 
     def node_label_informativeness(self):
         active = [u for u in self.nodes if sum(self.row(u).values()) > 0]
@@ -139,10 +141,10 @@ class Slow:
                 joint[pair] += w / sum(row.values()) / len(active)
                 target[self.labels[v]] += w / sum(self.edges.values())
         source = marginal(joint, 0)
-        told = sum(
+        mutual = sum(
             p * math.log(p / (source[k] * target[m])) for (k, m), p in joint.items()
         )
-        return divide(told, entropy(source))
+        return divide(mutual, entropy(source))
 
     def monophily(self):
         above = members = 0.0
@@ -154,7 +156,7 @@ class Slow:
             for count, row in zip(counts, rows, strict=True):
                 for v, w in row.items():
                     count[self.labels[v]] += w
-            chance = (
+            probability = (
                 {
                     m: sum(count[m] for count in counts) / total
                     for m in set().union(*counts)
@@ -164,14 +166,14 @@ class Slow:
             )
             degrees = [sum(row.values()) for row in rows]
             spread = sum((d - 1) * (1 - d / total) for d in degrees)
-            if len(chance) < 2 or spread <= 1e-12:
+            if len(probability) < 2 or spread <= 1e-12:
                 continue
             pearson = sum(
                 (count[m] - d * p) ** 2 / (d * p)
                 for count, d in zip(counts, degrees, strict=True)
-                for m, p in chance.items()
+                for m, p in probability.items()
             )
-            excess = pearson / (len(chance) - 1) - (len(rows) - 1)
+            excess = pearson / (len(probability) - 1) - (len(rows) - 1)
             above, members = above + len(rows) * excess / spread, members + len(rows)
         return divide(above, members)
 
@@ -219,18 +221,18 @@ class Slow:
         return self.walk(self.matrix.T @ self.matrix)
 
 
-def divide(part, whole):
-    return part / whole if whole else math.nan
+def divide(part, total):
+    return part / total if total else math.nan
 
 
-def entropy(chances):
-    return -sum(p * math.log(p) for p in chances.values() if 0 < p < 1 - 1e-12)
+def entropy(probabilities):
+    return -sum(p * math.log(p) for p in probabilities.values() if 0 < p < 1 - 1e-12)
 
 
 def marginal(joint, end):
     sums = Counter()
-    for pair, chance in joint.items():
-        sums[pair[end]] += chance
+    for pair, probability in joint.items():
+        sums[pair[end]] += probability
     return sums
 
 
@@ -238,15 +240,15 @@ def marginal(joint, end):
 @settings(max_examples=40)
 @given(graph=graphs())
 def test_measures_equal_their_definitions(convention, graph):
-    found = measure(graph, conventions=convention)
+    result = measure(graph, conventions=convention)
     slow = Slow(graph, convention)
-    whole = graph.to_undirected() if convention.both_ways else graph
-    slow.stored = whole.adjacency.to_dense().numpy()
-    names = [name for name in vars(Slow) if name in found]
+    stored = graph.to_undirected() if convention.both_ways else graph
+    slow.stored = stored.adjacency.to_dense().numpy()
+    names = [name for name in vars(Slow) if name in result]
     assert len(names) == 13
     for name in names:
         expected = getattr(slow, name)()
-        assert found[name] == pytest.approx(expected, abs=1e-6, nan_ok=True), name
+        assert result[name] == pytest.approx(expected, abs=1e-6, nan_ok=True), name
 
 
 @settings(max_examples=40)
@@ -256,10 +258,10 @@ def test_adjusted_homophily_is_the_assortativity_of_networkx(graph):
     twin = networkx.from_numpy_array(graph.adjacency.to_dense().numpy(), False, kind)
     for node, label in enumerate(graph.labels.tolist()):
         twin.nodes[node]["label"] = label
-    found = measure(graph, only=["adjusted_homophily"])["adjusted_homophily"]
-    if not math.isnan(found):
+    result = measure(graph, only=["adjusted_homophily"])["adjusted_homophily"]
+    if not math.isnan(result):
         expected = networkx.attribute_assortativity_coefficient(twin, "label")
-        assert found == pytest.approx(expected)
+        assert result == pytest.approx(expected)
 
 
 def test_three_measures_are_those_of_pyg_where_its_definition_agrees():
@@ -274,14 +276,14 @@ def test_three_measures_are_those_of_pyg_where_its_definition_agrees():
     graph = Graph.from_edges(*ends, num_nodes=60, labels=labels)
     assert bool((graph.adjacency.degrees > 0).all())
     edges = graph.to_pyg().edge_index
-    found = measure(graph)
+    result = measure(graph)
     for ours, theirs in {
         "edge_homophily": "edge",
         "node_homophily": "node",
         "class_homophily": "edge_insensitive",
     }.items():
         expected = homophily(edges, labels, method=theirs)
-        assert found[ours] == pytest.approx(expected, abs=1e-6)
+        assert result[ours] == pytest.approx(expected, abs=1e-6)
 
 
 def test_label_informativeness_has_the_values_of_its_authors_example():
@@ -291,6 +293,6 @@ def test_label_informativeness_has_the_values_of_its_authors_example():
         num_nodes=6,
         labels=torch.tensor([0, 0, 0, 0, 1, 1]),
     )
-    found = measure(graph)
-    assert found["label_informativeness"] == pytest.approx(0.251776, abs=1e-6)
-    assert found["node_label_informativeness"] == pytest.approx(0.338187, abs=1e-6)
+    result = measure(graph)
+    assert result["label_informativeness"] == pytest.approx(0.251776, abs=1e-6)
+    assert result["node_label_informativeness"] == pytest.approx(0.338187, abs=1e-6)

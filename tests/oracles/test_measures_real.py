@@ -1,4 +1,4 @@
-"""The measures of real graphs are those that the paper prints."""
+"""Measures of real graphs equal those of the LINKX paper."""
 
 import pickle
 from collections import defaultdict
@@ -116,41 +116,42 @@ def rounded(value, printed):
 
 
 @pytest.mark.parametrize("name", GEOM_GCN)
-def test_the_six_older_graphs_have_their_printed_homophily(data, name):
-    found = measure(geom_gcn(data, name), conventions=paper_conventions(name))
+def test_geom_gcn_graphs_have_their_published_homophily(data, name):
+    result = measure(geom_gcn(data, name), conventions=paper_conventions(name))
     edge, class_ = GEOM_GCN[name]
-    assert rounded(found["edge_homophily"], edge) == edge
-    assert rounded(found["class_homophily"], class_) == class_
+    assert rounded(result["edge_homophily"], edge) == edge
+    assert rounded(result["class_homophily"], class_) == class_
 
 
 @pytest.mark.parametrize("name", COMPATIBILITY)
 def test_compatibility_matrices_agree_to_three_digits(data, name):
     graph = arxiv_years(data) if name not in GEOM_GCN else geom_gcn(data, name)
-    found = measure(graph, only=["compatibility"])["compatibility"]
-    told = COMPATIBILITY[name].replace("-", "nan").split("|")
-    expected = np.array([row.split() for row in told], float)
-    np.testing.assert_allclose(found, expected, atol=5.01e-4)
+    result = measure(graph, only=["compatibility"])["compatibility"]
+    rows = COMPATIBILITY[name].replace("-", "nan").split("|")
+    expected = np.array([row.split() for row in rows], float)
+    np.testing.assert_allclose(result, expected, atol=5.01e-4)
 
 
-def test_arxiv_year_has_its_printed_homophily(data):
-    found = measure(arxiv_years(data), conventions=paper_conventions("arxiv-year"))
-    assert rounded(found["edge_homophily"], ".222") == ".222"
-    assert rounded(found["class_homophily"], ".272") == ".272"
-    assert rounded(found["node_homophily"], ".289") == ".289"
-    printed_error = found["two_hop_node_homophily_deviation"] / np.sqrt(500)
-    assert found["two_hop_node_homophily"] == pytest.approx(
+def test_arxiv_year_has_its_published_homophily(data):
+    result = measure(arxiv_years(data), conventions=paper_conventions("arxiv-year"))
+    assert rounded(result["edge_homophily"], ".222") == ".222"
+    assert rounded(result["class_homophily"], ".272") == ".272"
+    assert rounded(result["node_homophily"], ".289") == ".289"
+    printed_error = result["two_hop_node_homophily_deviation"] / np.sqrt(500)
+    assert result["two_hop_node_homophily"] == pytest.approx(
         0.341,
-        abs=2 * np.hypot(found["two_hop_node_homophily_standard_error"], printed_error),
+        abs=2
+        * np.hypot(result["two_hop_node_homophily_standard_error"], printed_error),
     )
 
 
-def test_ogbn_arxiv_has_its_printed_homophily(data):
+def test_ogbn_arxiv_has_its_published_homophily(data):
     path = data / "arxiv-year" / "node-label.csv.gz"
     graph = arxiv(data, np.loadtxt(path, dtype=np.int64))
-    found = measure(graph, only=["edge_homophily", "class_homophily"])
-    assert found["edge_homophily"] == pytest.approx(0.655, abs=5e-4)
-    assert rounded(found["edge_homophily"], ".66") == ".66"
-    assert rounded(found["class_homophily"], ".416") == ".416"
+    result = measure(graph, only=["edge_homophily", "class_homophily"])
+    assert result["edge_homophily"] == pytest.approx(0.655, abs=5e-4)
+    assert rounded(result["edge_homophily"], ".66") == ".66"
+    assert rounded(result["class_homophily"], ".416") == ".416"
 
 
 @pytest.mark.parametrize(
@@ -161,11 +162,13 @@ def test_ogbn_arxiv_has_its_printed_homophily(data):
         ("pubmed", 44324, ".80", ".664"),
     ],
 )
-def test_planetoid_graphs_have_their_printed_homophily(data, name, edges, edge, class_):
-    found = measure(planetoid(data, name), only=["edge_homophily", "class_homophily"])
-    assert found["num_edges"] == edges
-    assert rounded(found["edge_homophily"], edge) == edge
-    assert rounded(found["class_homophily"], class_) == class_
+def test_planetoid_graphs_have_their_published_homophily(
+    data, name, edges, edge, class_
+):
+    result = measure(planetoid(data, name), only=["edge_homophily", "class_homophily"])
+    assert result["num_edges"] == edges
+    assert rounded(result["edge_homophily"], edge) == edge
+    assert rounded(result["class_homophily"], class_) == class_
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,7 @@ def test_planetoid_graphs_have_their_printed_homophily(data, name, edges, edge, 
         ("Reed98", 0.450, 0.5216, 0.0219, 0.4539),
     ],
 )
-def test_unlabelled_students_are_left_out_or_a_class_as_penn94_needs(
+def test_unlabelled_students_are_excluded_or_a_class_by_convention(
     data, school, all_edges, labelled, class_, node
 ):
     file = scipy.io.loadmat(data / "facebook100" / f"{school}.mat")

@@ -1,4 +1,4 @@
-"""Readers on tiny files that are written exactly as the real ones are."""
+"""Readers of small files in the formats of the real ones."""
 
 import gzip
 import io
@@ -22,10 +22,10 @@ DISTINCT = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 0)]
 
 def entries(graph: Graph) -> list[tuple[int, int]]:
     rows = graph.adjacency
-    return list(zip(rows.row_indices.tolist(), rows.columns.tolist(), strict=True))
+    return list(zip(rows.row_indices.tolist(), rows.indices.tolist(), strict=True))
 
 
-def both_ways(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def with_reverse(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return sorted({*pairs, *((v, u) for u, v in pairs)})
 
 
@@ -35,12 +35,12 @@ def write_gzip(path: Path, text: str) -> None:
         file.write(text)
 
 
-def write_mat(path: Path, **held: object) -> None:
+def write_mat(path: Path, **arrays: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    scipy.io.savemat(path, held)
+    scipy.io.savemat(path, arrays)
 
 
-def test_pokec_has_labels_in_a_row_and_some_unknown(tmp_path: Path):
+def test_pokec_has_labels_in_a_row_and_unlabelled_nodes(tmp_path: Path):
     features = np.arange(8, dtype=np.float64).reshape(4, 2)
     write_mat(
         tmp_path / "pokec" / "pokec.mat",
@@ -57,7 +57,7 @@ def test_pokec_has_labels_in_a_row_and_some_unknown(tmp_path: Path):
     assert graph.num_classes == 2
 
 
-def test_pokec_may_lie_in_the_root_itself(tmp_path: Path):
+def test_pokec_is_found_in_the_root_itself(tmp_path: Path):
     write_mat(
         tmp_path / "pokec.mat",
         edge_index=EDGES.astype(np.int32),
@@ -69,8 +69,8 @@ def test_pokec_may_lie_in_the_root_itself(tmp_path: Path):
 
 
 def test_snap_patents_turns_years_into_quantiles_and_stays_sparse(tmp_path: Path):
-    draw = np.random.default_rng(0)
-    features = scipy.sparse.random_array((10, 7), density=0.3, rng=draw)
+    rng = np.random.default_rng(0)
+    features = scipy.sparse.random_array((10, 7), density=0.3, rng=rng)
     write_mat(
         tmp_path / "snap-patents" / "snap_patents.mat",
         edge_index=EDGES,
@@ -94,10 +94,10 @@ def test_genius_keeps_direction_and_reads_shipped_splits(tmp_path: Path):
         node_feat=np.ones((4, 3)),
         label=np.array([[0], [1], [0], [1]]),
     )
-    held = np.empty(1, object)
-    held[0] = {"train": [3, 0], "valid": [1], "test": [2]}
+    arrays = np.empty(1, object)
+    arrays[0] = {"train": [3, 0], "valid": [1], "test": [2]}
     (tmp_path / "splits").mkdir()
-    np.save(tmp_path / "splits" / "genius-splits.npy", held, allow_pickle=True)
+    np.save(tmp_path / "splits" / "genius-splits.npy", arrays, allow_pickle=True)
     genius = find("genius", tmp_path)
     assert genius.metric.name == "roc-auc"
     assert entries(genius.load()) == DISTINCT
@@ -115,7 +115,7 @@ language,affiliate
 """
 
 
-def test_twitch_gamers_are_standardised_as_told(tmp_path: Path):
+def test_features_of_twitch_gamers_are_standardised(tmp_path: Path):
     folder = tmp_path / "twitch-gamers"
     folder.mkdir()
     (folder / "twitch-gamer_feat.csv").write_text(NODES)
@@ -123,7 +123,7 @@ def test_twitch_gamers_are_standardised_as_told(tmp_path: Path):
     (folder / "twitch-gamer_edges.csv").write_text(pairs)
     graph = load("twitch-gamers", tmp_path)
     assert entries(graph) == [(0, 1), (3, 2)]
-    assert entries(find("twitch-gamers", tmp_path).prepared()) == both_ways(
+    assert entries(find("twitch-gamers", tmp_path).prepared()) == with_reverse(
         [(0, 1), (2, 3)]
     )
     assert graph.labels.tolist() == [1, 0, 1, 0]
@@ -140,7 +140,7 @@ def test_twitch_gamers_are_standardised_as_told(tmp_path: Path):
     assert np.allclose(graph.features.numpy(), expected, atol=1e-6)
 
 
-def test_twitch_gamers_fill_gaps_with_the_mean(tmp_path: Path):
+def test_missing_values_of_twitch_gamers_get_the_mean(tmp_path: Path):
     folder = tmp_path / "twitch-gamers"
     folder.mkdir()
     gap = NODES.replace("500,0,2699,", "500,0,,")
@@ -154,12 +154,12 @@ def test_twitch_gamers_fill_gaps_with_the_mean(tmp_path: Path):
 def write_wiki(root: Path, *, legacy: bool = False) -> torch.Tensor:
     (root / "wiki").mkdir()
     features = torch.randn(4, 600, generator=torch.Generator().manual_seed(0))
-    held = {
+    arrays = {
         "features": features,
         "edges": torch.from_numpy(EDGES.T.copy()),
         "views": torch.tensor([0, 4, -1, 2]),
     }
-    for name, tensor in held.items():
+    for name, tensor in arrays.items():
         path = root / "wiki" / f"wiki_{name}2M.pt"
         torch.save(tensor, path, _use_new_zipfile_serialization=not legacy)
     return features
@@ -176,12 +176,12 @@ def test_wiki_is_three_tensors(tmp_path: Path, legacy: bool):
     assert graph.directed
 
 
-def test_wiki_with_half_the_bits(tmp_path: Path):
+def test_wiki_with_half_precision_features(tmp_path: Path):
     features = write_wiki(tmp_path)
     wiki = find("wiki", tmp_path)
-    wiki.stored(half=True)
+    wiki.open_stored(half=True)
     assert torch.equal(wiki.load().features, features.half())
-    assert torch.equal(wiki.stored(half=False).graph.features, features)
+    assert torch.equal(wiki.open_stored(half=False).graph.features, features)
 
 
 def write_arxiv(folder: Path) -> None:
@@ -204,13 +204,13 @@ def test_arxiv_from_the_tables_of_ogb(tmp_path: Path, folder: str):
     assert (years.num_classes, subjects.num_classes) == (5, 40)
 
 
-def test_arxiv_without_features_says_so(tmp_path: Path):
+def test_arxiv_without_features_has_a_note(tmp_path: Path):
     write_arxiv(tmp_path / "arxiv-year")
     (tmp_path / "arxiv-year" / "node-feat.csv.gz").unlink()
-    stored = find("arxiv-year", tmp_path).stored()
+    stored = find("arxiv-year", tmp_path).open_stored()
     assert stored.graph.num_features == 0
-    (remark,) = stored.about["provenance"]["remarks"]
-    assert "without its 128 features" in remark
+    (note,) = stored.metadata["provenance"]["remarks"]
+    assert "without its 128 features" in note
 
 
 def test_ogb_splits_are_the_official_ones(tmp_path: Path):
@@ -229,7 +229,7 @@ def test_products_lists_every_pair_once(tmp_path: Path):
     write_gzip(raw / "node-label.csv.gz", "46\n0\n1\n")
     write_gzip(raw / "num-node-list.csv.gz", "3\n")
     graph = load("ogbn-products", tmp_path)
-    assert entries(graph) == both_ways([(0, 1), (1, 2), (2, 2)])
+    assert entries(graph) == with_reverse([(0, 1), (1, 2), (2, 2)])
     assert graph.num_edges == 3
     assert graph.num_classes == 47
 
@@ -244,23 +244,23 @@ def test_yelp_chi_is_a_sparse_matrix(tmp_path: Path):
     )
     yelp = find("yelp-chi", tmp_path)
     graph = yelp.load()
-    assert entries(graph) == both_ways([(0, 1), (1, 2)])
+    assert entries(graph) == with_reverse([(0, 1), (1, 2)])
     assert graph.adjacency.values is None
     assert graph.features.tolist() == [[0, 1], [2, 3], [4, 5]]
     assert yelp.metric.name == "roc-auc"
 
 
 def write_deezer_zip(root: Path) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
+    zipped = io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as archive:
         folder = "deezer_europe/deezer_europe_"
         archive.writestr(f"{folder}edges.csv", "node_1,node_2\n0,2\n1,2\n")
         archive.writestr(f"{folder}target.csv", "id,target\n1,1\n0,0\n2,1\n")
-        bags = {"0": [31240, 5], "1": [], "2": [5]}
-        archive.writestr(f"{folder}features.json", json.dumps(bags))
+        active = {"0": [31240, 5], "1": [], "2": [5]}
+        archive.writestr(f"{folder}features.json", json.dumps(active))
     path = root / "deezer-europe" / "deezer_europe.zip"
     path.parent.mkdir(parents=True)
-    path.write_bytes(packed.getvalue())
+    path.write_bytes(zipped.getvalue())
 
 
 def test_deezer_from_snap_and_from_the_authors_is_the_same(tmp_path: Path):
@@ -277,7 +277,7 @@ def test_deezer_from_snap_and_from_the_authors_is_the_same(tmp_path: Path):
     assert entries(one) == entries(two) == [(0, 2), (1, 2)]
     assert one.labels.tolist() == two.labels.tolist() == [0, 1, 1]
     assert one.features.shape == two.features.shape
-    assert torch.equal(one.features.columns, two.features.columns)
+    assert torch.equal(one.features.indices, two.features.indices)
 
 
 def write_twitch(root: Path, language: str, rows: str) -> None:
@@ -286,8 +286,8 @@ def write_twitch(root: Path, language: str, rows: str) -> None:
     head = "id,days,mature,views,partner,new_id\n"
     (folder / f"musae_{language}_target.csv").write_text(head + rows)
     (folder / f"musae_{language}_edges.csv").write_text("from,to\n0,2\n1,2\n0,2\n")
-    bags = {"1": [7, 3000, 7], "0": [], "2": [5], "9": [1]}
-    (folder / f"musae_{language}_features.json").write_text(json.dumps(bags))
+    active = {"1": [7, 3000, 7], "0": [], "2": [5], "9": [1]}
+    (folder / f"musae_{language}_features.json").write_text(json.dumps(active))
 
 
 def test_twitch_keeps_the_first_of_two_rows_and_drops_empty_columns(tmp_path: Path):
@@ -302,7 +302,7 @@ def test_twitch_keeps_the_first_of_two_rows_and_drops_empty_columns(tmp_path: Pa
     assert graph.features.to_dense().tolist() == [[0, 0, 0], [0, 1, 1], [1, 0, 0]]
 
 
-def test_twitch_with_gaps_in_its_ids_is_refused(tmp_path: Path):
+def test_twitch_with_missing_ids_is_an_error(tmp_path: Path):
     write_twitch(tmp_path, "RU", "70,1,True,5,False,2\n71,1,False,5,False,0\n")
     with pytest.raises(UserError, match="ids are not 0 to 1"):
         load("twitch-ru", tmp_path)
@@ -333,7 +333,7 @@ def test_any_school_loads_by_its_name(tmp_path: Path, name: str, file: str):
     columns = write_school(tmp_path / "facebook100" / f"{file}.mat")
     graph = load(name, tmp_path)
     assert graph.labels.tolist() == [0, -1, 1]
-    assert entries(graph) == both_ways([(0, 1), (0, 2)])
+    assert entries(graph) == with_reverse([(0, 1), (0, 2)])
     kept = columns[:, [0, 2, 3, 4, 5, 6]]
     expected = [(column[:, None] == np.unique(column)) for column in kept.T]
     assert np.array_equal(graph.features.to_dense().numpy(), np.hstack(expected))
@@ -357,24 +357,24 @@ def write_platonov(path: Path, classes: int) -> None:
     ("file", "classes", "metric"),
     [("roman_empire", 3, "accuracy"), ("questions", 2, "roc-auc")],
 )
-def test_platonov_files_that_are_declared(
+def test_declared_files_of_platonov(
     tmp_path: Path, file: str, classes: int, metric: str
 ):
     write_platonov(tmp_path / "heterophilous" / f"{file}.npz", classes)
-    found = find(file.replace("_", "-"), tmp_path)
-    assert found.metric.name == metric
-    assert entries(found.load()) == [(0, 1), (2, 1)]
-    assert entries(found.prepared()) == both_ways([(0, 1), (1, 2)])
-    assert [split.train.tolist() for split in found.splits()] == [[0], [1]]
-    assert [split.valid.tolist() for split in found.splits()] == [[1], [2]]
+    dataset = find(file.replace("_", "-"), tmp_path)
+    assert dataset.metric.name == metric
+    assert entries(dataset.load()) == [(0, 1), (2, 1)]
+    assert entries(dataset.prepared()) == with_reverse([(0, 1), (1, 2)])
+    assert [split.train.tolist() for split in dataset.splits()] == [[0], [1]]
+    assert [split.valid.tolist() for split in dataset.splits()] == [[1], [2]]
 
 
 @pytest.mark.parametrize(("classes", "metric"), [(2, "roc-auc"), (3, "accuracy")])
-def test_platonov_files_that_nobody_declared(tmp_path: Path, classes: int, metric: str):
+def test_undeclared_files_of_platonov(tmp_path: Path, classes: int, metric: str):
     write_platonov(tmp_path / "heterophilous" / "new_graph_directed.npz", classes)
-    found = find("new-graph-directed", tmp_path)
-    assert found.metric.name == metric
-    assert entries(found.prepared()) == [(0, 1), (2, 1)]
+    dataset = find("new-graph-directed", tmp_path)
+    assert dataset.metric.name == metric
+    assert entries(dataset.prepared()) == [(0, 1), (2, 1)]
 
 
 def test_oeis_was_never_released():
@@ -382,27 +382,27 @@ def test_oeis_was_never_released():
         load("oeis")
 
 
-def test_a_name_that_is_nearly_right(tmp_path: Path):
+def test_a_misspelled_name_gets_a_suggestion(tmp_path: Path):
     with pytest.raises(UserError, match="Did you mean 'wisconsin87'"):
         find("wisconsn87", tmp_path)
 
 
 def test_a_path_is_a_stored_graph(tmp_path: Path):
     write_school(tmp_path / "facebook100" / "Reed98.mat")
-    folder = find("reed98", tmp_path).stored().folder
+    folder = find("reed98", tmp_path).open_stored().folder
     assert find(str(folder)).load().num_nodes == 3
     with pytest.raises(UserError, match="not a stored graph"):
         find(str(tmp_path / "nowhere"))
 
 
-def test_a_missing_file_is_named_with_its_address_and_place(tmp_path: Path):
-    with pytest.raises(UserError) as told:
+def test_the_error_of_a_missing_file_has_its_path_and_url(tmp_path: Path):
+    with pytest.raises(UserError) as error:
         load("genius", tmp_path)
-    assert str(tmp_path / "genius" / "genius.mat") in str(told.value)
-    assert "https://raw.githubusercontent.com/CUAI/" in str(told.value)
+    assert str(tmp_path / "genius" / "genius.mat") in str(error.value)
+    assert "https://raw.githubusercontent.com/CUAI/" in str(error.value)
 
 
-def test_a_variable_that_is_missing_is_named(tmp_path: Path):
+def test_a_missing_variable_is_named(tmp_path: Path):
     write_mat(tmp_path / "genius" / "genius.mat", edge_index=EDGES, label=[0, 1])
     with pytest.raises(UserError, match="node_feat"):
         load("genius", tmp_path)

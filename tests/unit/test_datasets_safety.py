@@ -1,4 +1,4 @@
-"""Files from strangers: nothing in them runs, and damage is told in one line."""
+"""Untrusted and damaged files: no code runs, and errors name the file in one line."""
 
 import os
 import pickle
@@ -17,7 +17,7 @@ from unalike.datasets.safe_pickle import read_object_array, read_pickle
 
 
 class Evil:
-    """An object whose pickle makes a file when it is read."""
+    """An object whose pickle makes a folder when it is loaded."""
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace
@@ -26,7 +26,7 @@ class Evil:
         return (os.mkdir, (str(self.trace),))
 
 
-def test_a_pickle_that_runs_something_is_refused(tmp_path: Path):
+def test_a_pickle_with_code_is_an_error(tmp_path: Path):
     path, trace = tmp_path / "ind.cora.graph", tmp_path / "trace"
     path.write_bytes(pickle.dumps({0: [Evil(trace)]}))
     with pytest.raises(UserError, match=r"mkdir, which is not allowed"):
@@ -35,26 +35,27 @@ def test_a_pickle_that_runs_something_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "asked", ["builtins eval", "builtins getattr", "os system", "numpy.f2py compile"]
+    "global_name",
+    ["builtins eval", "builtins getattr", "os system", "numpy.f2py compile"],
 )
-def test_no_other_name_is_allowed(tmp_path: Path, asked: str):
+def test_other_globals_of_a_pickle_are_an_error(tmp_path: Path, global_name: str):
     path = tmp_path / "file"
-    module, name = asked.split()
+    module, name = global_name.split()
     path.write_bytes(f"c{module}\n{name}\n(S'1'\ntR.".encode())
     with pytest.raises(UserError, match="not allowed"):
         read_pickle(path)
 
 
-def test_a_split_file_that_runs_something_is_refused(tmp_path: Path):
-    held = np.empty(1, object)
-    held[0] = {"train": Evil(tmp_path / "trace")}
-    np.save(tmp_path / "x-splits.npy", held, allow_pickle=True)
+def test_a_split_file_with_code_is_an_error(tmp_path: Path):
+    array = np.empty(1, object)
+    array[0] = {"train": Evil(tmp_path / "trace")}
+    np.save(tmp_path / "x-splits.npy", array, allow_pickle=True)
     with pytest.raises(UserError, match="not allowed"):
         read_object_array(tmp_path / "x-splits.npy")
     assert not (tmp_path / "trace").exists()
 
 
-def test_a_tensor_file_that_runs_something_is_refused(tmp_path: Path):
+def test_a_tensor_file_with_code_is_an_error(tmp_path: Path):
     (tmp_path / "wiki").mkdir()
     for name in ("features", "edges", "views"):
         torch.save(Evil(tmp_path / "trace"), tmp_path / "wiki" / f"wiki_{name}2M.pt")
@@ -63,12 +64,12 @@ def test_a_tensor_file_that_runs_something_is_refused(tmp_path: Path):
     assert not (tmp_path / "trace").exists()
 
 
-def test_an_archive_of_objects_is_refused(tmp_path: Path):
+def test_an_npz_file_with_objects_is_an_error(tmp_path: Path):
     path = tmp_path / "heterophilous" / "tolokers.npz"
     path.parent.mkdir()
-    held = np.array([Evil(tmp_path / "trace")], object)
+    array = np.array([Evil(tmp_path / "trace")], object)
     names = ("edges", "node_features", "node_labels")
-    np.savez(path, **dict.fromkeys(names, held))
+    np.savez(path, **dict.fromkeys(names, array))
     with pytest.raises(UserError, match="cannot be read"):
         load("tolokers", tmp_path)
     assert not (tmp_path / "trace").exists()
@@ -96,23 +97,23 @@ RAW = {
     database=None,
 )
 @given(share=st.floats(0, 0.98), flip=st.booleans(), seed=st.integers(0, 10**6))
-def test_damage_is_told_or_harmless(
+def test_a_damaged_file_loads_or_is_named_in_the_error(
     tmp_path_factory, data: Path, name: str, share: float, flip: bool, seed: int
 ):
-    """A file cut short, or with some bytes changed, loads or says which file it is."""
+    """The file is truncated, or some of its bytes are changed."""
     root = tmp_path_factory.mktemp("damaged")
     folder = Path(RAW[name]).parts[0]
     shutil.copytree(data / folder, root / folder)
     path = root / RAW[name]
     path.chmod(0o644)
-    whole = bytearray(path.read_bytes())
+    content = bytearray(path.read_bytes())
     if flip:
-        draw = np.random.default_rng(seed)
-        for place in draw.integers(0, len(whole), 20):
-            whole[place] = draw.integers(256)
+        rng = np.random.default_rng(seed)
+        for position in rng.integers(0, len(content), 20):
+            content[position] = rng.integers(256)
     else:
-        whole = whole[: int(share * len(whole))]
-    path.write_bytes(whole)
+        content = content[: int(share * len(content))]
+    path.write_bytes(content)
     try:
         find(name, root).load()
     except UserError as error:

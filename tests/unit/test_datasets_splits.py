@@ -1,4 +1,4 @@
-"""The paper's splits come out again, bit for bit."""
+"""The splits of the LINKX paper are reproduced exactly."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +16,7 @@ from unalike.datasets.splits import (
     PAPER_LABELLED_COUNTS,
     paper_permutations,
     paper_splits,
-    read_shipped,
+    read_npy_splits,
 )
 
 PERMUTATIONS = {
@@ -38,17 +38,17 @@ PERMUTATIONS = {
 """The first 16 digits of the sha256 of each permutation as 64-bit numbers."""
 
 
-def test_the_chain_names_the_same_datasets():
+def test_the_order_of_the_sampled_datasets_is_fixed():
     assert list(PERMUTATIONS) == list(PAPER_LABELLED_COUNTS)
 
 
 @pytest.mark.parametrize("name", PERMUTATIONS)
 def test_permutations_are_those_of_the_paper(name: str):
-    found = [
+    result = [
         sha256(order.astype("<i8").tobytes()).hexdigest()[:16]
         for order in paper_permutations(name)
     ]
-    assert found == PERMUTATIONS[name].split()
+    assert result == PERMUTATIONS[name].split()
 
 
 def unlabelled(labels: torch.Tensor) -> Graph:
@@ -58,25 +58,25 @@ def unlabelled(labels: torch.Tensor) -> Graph:
     )
 
 
-def test_penn94_deals_out_labelled_nodes_only(tmp_path: Path):
+def test_splits_of_penn94_have_labelled_nodes_only(tmp_path: Path):
     labels = torch.zeros(41_554, dtype=torch.int64)
     labels[:2_739] = -1
-    told = paper_splits("penn94")(tmp_path, unlabelled(labels))
-    assert "paper" in told.origin
+    loaded = paper_splits("penn94")(tmp_path, unlabelled(labels))
+    assert "paper" in loaded.origin
     order = paper_permutations("penn94")[4] + 2_739
-    last = told.splits[4]
+    last = loaded.splits[4]
     assert last.train.tolist() == order[:19_407].tolist()
     assert last.valid.tolist() == order[19_407:29_110].tolist()
     assert last.test.tolist() == order[29_110:].tolist()
 
 
 def test_another_graph_under_the_same_name_gets_random_splits(tmp_path: Path):
-    told = paper_splits("penn94")(
+    loaded = paper_splits("penn94")(
         tmp_path, unlabelled(torch.zeros(8, dtype=torch.int64))
     )
-    assert told.origin.startswith("random")
-    assert "38815" in told.origin
-    assert [len(split.train) for split in told.splits] == [4] * 5
+    assert loaded.origin.startswith("random")
+    assert "38815" in loaded.origin
+    assert [len(split.train) for split in loaded.splits] == [4] * 5
 
 
 @pytest.mark.parametrize(
@@ -88,18 +88,20 @@ def test_another_graph_under_the_same_name_gets_random_splits(tmp_path: Path):
         ("deezer-europe", "deezer-europe"),
     ],
 )
-def test_the_chain_gives_what_the_authors_ship(data: Path, name: str, file: str):
-    shipped = read_shipped(data / "splits" / f"{file}-splits.npy", 200_000)
+def test_permutations_equal_the_split_files_of_the_authors(
+    data: Path, name: str, file: str
+):
+    shipped = read_npy_splits(data / "splits" / f"{file}-splits.npy", 200_000)
     labelled = np.sort(
         np.concatenate([shipped[0].train, shipped[0].valid, shipped[0].test])
     )
     for split, order in zip(shipped, paper_permutations(name), strict=True):
-        dealt = torch.cat([split.train, split.valid, split.test]).numpy()
-        assert np.array_equal(dealt, labelled[order])
+        ids = torch.cat([split.train, split.valid, split.test]).numpy()
+        assert np.array_equal(ids, labelled[order])
 
 
 @pytest.mark.parametrize(
-    "held",
+    "ids_by_part",
     [
         {"train": [0, 1], "valid": [1], "test": [2]},
         {"train": [0], "valid": [1], "test": [3]},
@@ -108,25 +110,27 @@ def test_the_chain_gives_what_the_authors_ship(data: Path, name: str, file: str)
         {"train": ["a"], "valid": [1], "test": [2]},
     ],
 )
-def test_shipped_splits_that_cannot_be_are_refused(tmp_path: Path, held: dict):
+def test_npy_splits_that_are_no_partition_are_an_error(
+    tmp_path: Path, ids_by_part: dict
+):
     path = tmp_path / "some-splits.npy"
-    box = np.empty(1, object)
-    box[0] = held
-    np.save(path, box, allow_pickle=True)
+    array = np.empty(1, object)
+    array[0] = ids_by_part
+    np.save(path, array, allow_pickle=True)
     with pytest.raises(UserError, match="some-splits"):
-        read_shipped(path, num_nodes=3)
+        read_npy_splits(path, num_nodes=3)
 
 
 def slow_quantile_labels(values: np.ndarray, num_classes: int) -> list[int]:
-    """The rule as it is told: cut by cut, ties go up."""
+    """The rule threshold by threshold; ties go to the higher class."""
     labels = [-1] * len(values)
     lower = -np.inf
     for k in range(num_classes):
         last = k == num_classes - 1
         upper = np.inf if last else np.nanquantile(values, (k + 1) / num_classes)
-        for place, value in enumerate(values):
+        for index, value in enumerate(values):
             if lower <= value and (last or value < upper):
-                labels[place] = k
+                labels[index] = k
         lower = upper
     return labels
 
@@ -139,10 +143,12 @@ def slow_quantile_labels(values: np.ndarray, num_classes: int) -> list[int]:
     ).filter(lambda values: not np.isnan(values).all()),
     st.integers(2, 6),
 )
-def test_quantiles_follow_the_rule(values: np.ndarray, num_classes: int):
-    found = quantile_labels(values, num_classes).tolist()
-    assert found == slow_quantile_labels(values, num_classes)
+def test_quantile_labels_equal_a_slow_implementation(
+    values: np.ndarray, num_classes: int
+):
+    result = quantile_labels(values, num_classes).tolist()
+    assert result == slow_quantile_labels(values, num_classes)
 
 
-def test_values_that_are_all_unknown_have_no_class():
+def test_nan_values_have_no_class():
     assert quantile_labels(np.full(3, np.nan), 5).tolist() == [-1, -1, -1]

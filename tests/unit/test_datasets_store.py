@@ -1,4 +1,4 @@
-"""The stored form of raw files: made once, made again when need be, never half."""
+"""Stored graphs of raw files: converted once, again after changes, atomically."""
 
 import json
 import os
@@ -12,8 +12,7 @@ import torch
 from children import child
 
 from unalike import UserError, verify_graph
-from unalike.datasets import base as raw_form
-from unalike.datasets import find, load
+from unalike.datasets import base, find, load
 from unalike.datasets.paths import data_root
 
 
@@ -40,9 +39,9 @@ def cache(tmp_path: Path, monkeypatch) -> Path:
     return tmp_path / "cache" / "unalike"
 
 
-def test_the_second_load_maps_what_the_first_made(tmp_path: Path):
+def test_the_second_load_maps_the_stored_graph(tmp_path: Path):
     write_graph(tmp_path)
-    folder = find("tolokers", tmp_path).stored().folder
+    folder = find("tolokers", tmp_path).open_stored().folder
     assert folder == tmp_path / "stored" / "tolokers"
     before = (folder / "graph.json").stat().st_mtime_ns
     assert find("tolokers", tmp_path).load().num_nodes == 3
@@ -50,7 +49,7 @@ def test_the_second_load_maps_what_the_first_made(tmp_path: Path):
     verify_graph(folder)
 
 
-def test_other_raw_bytes_are_read_anew(tmp_path: Path):
+def test_changed_raw_files_are_converted_again(tmp_path: Path):
     write_graph(tmp_path)
     assert find("tolokers", tmp_path).load().num_nodes == 3
     write_graph(tmp_path, nodes=5)
@@ -58,31 +57,33 @@ def test_other_raw_bytes_are_read_anew(tmp_path: Path):
     assert not list((tmp_path / "stored").glob("*.stale"))
 
 
-def test_an_older_reader_is_not_trusted(tmp_path: Path, monkeypatch):
+def test_a_graph_of_an_older_reader_is_converted_again(tmp_path: Path, monkeypatch):
     write_graph(tmp_path)
-    folder = find("tolokers", tmp_path).stored().folder
-    monkeypatch.setattr(raw_form, "READER_VERSION", raw_form.READER_VERSION + 1)
+    folder = find("tolokers", tmp_path).open_stored().folder
+    monkeypatch.setattr(base, "READER_VERSION", base.READER_VERSION + 1)
     assert find("tolokers", tmp_path).cached() is None
     find("tolokers", tmp_path).load()
-    told = json.loads((folder / "graph.json").read_text())
-    assert told["provenance"]["reader"] == raw_form.READER_VERSION
+    metadata = json.loads((folder / "graph.json").read_text())
+    assert metadata["provenance"]["reader"] == base.READER_VERSION
 
 
-def test_the_stored_form_is_enough(tmp_path: Path):
+def test_the_stored_graph_loads_without_raw_files(tmp_path: Path):
     raw = write_graph(tmp_path)
     find("tolokers", tmp_path).load()
     raw.unlink()
     assert find("tolokers", tmp_path).load().num_nodes == 3
 
 
-def test_a_damaged_stored_form_is_made_again(tmp_path: Path):
+def test_a_damaged_stored_graph_is_converted_again(tmp_path: Path):
     write_graph(tmp_path)
-    folder = find("tolokers", tmp_path).stored().folder
+    folder = find("tolokers", tmp_path).open_stored().folder
     (folder / "graph.json").write_text("{")
     assert find("tolokers", tmp_path).load().num_nodes == 3
 
 
-def test_a_read_only_root_is_left_alone(tmp_path: Path, cache: Path):
+def test_graphs_of_a_read_only_root_are_stored_in_the_cache(
+    tmp_path: Path, cache: Path
+):
     one, two = tmp_path / "one", tmp_path / "two"
     write_graph(one)
     write_graph(two, nodes=4)
@@ -99,15 +100,17 @@ def test_a_read_only_root_is_left_alone(tmp_path: Path, cache: Path):
     assert len(list((cache / "stored").glob("*/tolokers/graph.json"))) == 2
 
 
-def test_the_root_is_told_or_found(tmp_path: Path, monkeypatch, cache: Path):
+def test_the_data_root_is_the_argument_the_environment_or_the_cache(
+    tmp_path: Path, monkeypatch, cache: Path
+):
     monkeypatch.delenv("UNALIKE_DATA", raising=False)
     assert data_root() == cache / "data"
-    monkeypatch.setenv("UNALIKE_DATA", str(tmp_path / "there"))
-    assert data_root() == tmp_path / "there"
-    assert data_root(tmp_path / "here") == tmp_path / "here"
+    monkeypatch.setenv("UNALIKE_DATA", str(tmp_path / "environment"))
+    assert data_root() == tmp_path / "environment"
+    assert data_root(tmp_path / "argument") == tmp_path / "argument"
 
 
-def test_a_reader_that_fails_leaves_nothing(tmp_path: Path):
+def test_a_failed_conversion_leaves_no_files(tmp_path: Path):
     write_graph(tmp_path).write_bytes(b"nothing")
     with pytest.raises(UserError, match=r"tolokers\.npz cannot be read"):
         find("tolokers", tmp_path).load()
@@ -115,14 +118,14 @@ def test_a_reader_that_fails_leaves_nothing(tmp_path: Path):
     assert not list((tmp_path / "stored").glob("tolokers*"))
 
 
-def test_dense_features_are_written_in_pieces(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(raw_form, "WRITE_BYTES", 16)
+def test_dense_features_are_written_in_blocks(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(base, "WRITE_BYTES", 16)
     write_graph(tmp_path, nodes=11)
     graph = find("tolokers", tmp_path).load()
     assert torch.equal(graph.features, torch.ones(11, 2))
 
 
-def test_two_processes_convert_at_once(tmp_path: Path):
+def test_two_processes_can_convert_the_same_dataset(tmp_path: Path):
     write_graph(tmp_path, nodes=30_000)
     both = [child(load, "tolokers", tmp_path) for _ in range(2)]
     for process in both:
@@ -131,7 +134,7 @@ def test_two_processes_convert_at_once(tmp_path: Path):
     verify_graph(tmp_path / "stored" / "tolokers")
 
 
-def test_threads_convert_at_once(tmp_path: Path):
+def test_threads_can_convert_the_same_dataset(tmp_path: Path):
     write_graph(tmp_path, nodes=1_000)
     with ThreadPoolExecutor(4) as pool:
         loads = pool.map(
@@ -141,26 +144,26 @@ def test_threads_convert_at_once(tmp_path: Path):
 
 
 def kill_conversions(root: Path, times: int, seed: int) -> None:
-    """Kill converting processes at random moments; the folder is whole or absent."""
-    draw = np.random.default_rng(seed)
+    """Kill converting processes at random times; the folder is complete or absent."""
+    rng = np.random.default_rng(seed)
     raw = write_graph(root, nodes=300_000)
-    place = root / "stored" / "tolokers"
+    folder = root / "stored" / "tolokers"
     for _ in range(times):
         process = child(load, "tolokers", root)
-        time.sleep(draw.uniform(0, 0.3))
+        time.sleep(rng.uniform(0, 0.3))
         process.kill()
         process.join()
-        if place.exists():
-            assert verify_graph(place).load().num_nodes == 300_000
+        if folder.exists():
+            assert verify_graph(folder).load().num_nodes == 300_000
             os.utime(raw)
     assert find("tolokers", root).load().num_nodes == 300_000
-    assert [path.name for path in place.parent.glob(".*") if path.is_dir()] == []
+    assert [path.name for path in folder.parent.glob(".*") if path.is_dir()] == []
 
 
-def test_killed_conversions_leave_nothing_wrong(tmp_path: Path):
+def test_killed_conversions_leave_no_damaged_graph(tmp_path: Path):
     kill_conversions(tmp_path, times=5, seed=0)
 
 
 @pytest.mark.slow
-def test_many_killed_conversions_leave_nothing_wrong(tmp_path: Path):
+def test_many_killed_conversions_leave_no_damaged_graph(tmp_path: Path):
     kill_conversions(tmp_path, times=20, seed=1)

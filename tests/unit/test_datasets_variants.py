@@ -1,4 +1,4 @@
-"""Files of known formats that differ in what their authors left open."""
+"""Variants of the file formats of Platonov et al. and Facebook100."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from unalike.datasets import find
 
 EDGES = np.array([[0, 1], [2, 1], [3, 0]])
 FIRST = np.array([0, 1, 2, 0])
-"""The part of the first split that each node is in: train, valid or test."""
+"""The part of the first split of each node: train, valid or test."""
 
 
 def masks(codes: np.ndarray) -> dict[str, np.ndarray]:
@@ -29,11 +29,13 @@ PLAIN = {
 
 
 def archive(root: Path, **changes: np.ndarray | None):
-    """The dataset in an archive that differs from the plain one."""
+    """The dataset in an .npz file with some changed arrays."""
     path = root / "heterophilous" / "unseen.npz"
     path.parent.mkdir()
-    held = {**PLAIN, **changes}
-    np.savez(path, **{name: array for name, array in held.items() if array is not None})
+    arrays = {**PLAIN, **changes}
+    np.savez(
+        path, **{name: array for name, array in arrays.items() if array is not None}
+    )
     return find("unseen", root)
 
 
@@ -65,22 +67,22 @@ def test_a_variant_gives_the_same_graph(tmp_path: Path, changes):
     assert second.valid.tolist() == [2]
 
 
-def test_one_split_may_stand_alone(tmp_path: Path):
+def test_a_single_mask_is_one_split(tmp_path: Path):
     (split,) = archive(tmp_path, **masks(FIRST)).splits()
     assert split.train.tolist() == [0, 3]
 
 
-def test_without_masks_the_splits_are_drawn(tmp_path: Path):
-    stored = archive(tmp_path, val_masks=None).stored()
+def test_without_masks_the_splits_are_random(tmp_path: Path):
+    stored = archive(tmp_path, val_masks=None).open_stored()
     assert len(stored.splits()) == 5
-    assert "has none" in stored.about["provenance"]["splits"]
+    assert "has none" in stored.metadata["provenance"]["splits"]
 
 
-def test_without_features_there_are_none(tmp_path: Path):
+def test_a_file_without_features_has_zero_features(tmp_path: Path):
     assert archive(tmp_path, node_features=None).load().num_features == 0
 
 
-def test_one_feature_may_be_a_plain_array(tmp_path: Path):
+def test_a_1d_feature_array_is_one_feature(tmp_path: Path):
     graph = archive(tmp_path, node_features=np.arange(1.0, 5.0)).load()
     assert graph.features.tolist() == [[1], [2], [3], [4]]
 
@@ -91,15 +93,15 @@ def test_unlabelled_nodes_are_in_no_split(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         (masks(FIRST[:3]), "4 nodes and masks of the shape"),
         ({"val_masks": PLAIN["train_masks"]}, "a node in two of its parts"),
         ({"edges": np.arange(3)}, "cannot be read"),
     ],
 )
-def test_what_makes_no_sense_is_refused(tmp_path: Path, changes, told):
-    with pytest.raises(UserError, match=told):
+def test_inconsistent_arrays_are_an_error(tmp_path: Path, changes, message):
+    with pytest.raises(UserError, match=message):
         archive(tmp_path, **changes).load()
 
 
@@ -125,7 +127,7 @@ HALF = np.array([[0, 1, 1], [0, 0, 0], [0, 0, 0]], np.uint8)
         scipy.sparse.csc_matrix(HALF, dtype=bool),
     ],
 )
-def test_friendships_go_both_ways_however_they_are_told(tmp_path: Path, adjacency):
+def test_friendships_are_undirected_for_any_matrix_type(tmp_path: Path, adjacency):
     school(tmp_path, adjacency, [1, 2, 2])
     graph = find("new-place1", tmp_path).load()
     assert graph.num_edges == 2
@@ -134,7 +136,7 @@ def test_friendships_go_both_ways_however_they_are_told(tmp_path: Path, adjacenc
     assert graph.num_features == 2 + 1 + 1 + 1 + 1 + 2
 
 
-def test_a_stored_zero_is_no_friendship(tmp_path: Path):
+def test_an_explicit_zero_is_no_edge(tmp_path: Path):
     adjacency = scipy.sparse.csc_matrix(HALF, dtype=np.float64)
     adjacency.data[0] = 0
     school(tmp_path, adjacency, [1, 2, 1])
@@ -142,6 +144,6 @@ def test_a_stored_zero_is_no_friendship(tmp_path: Path):
 
 
 @pytest.mark.parametrize("genders", [[1, 0, 2], [1, 3, 2]])
-def test_only_two_codes_are_classes(tmp_path: Path, genders):
+def test_other_gender_codes_are_unlabelled(tmp_path: Path, genders):
     school(tmp_path, HALF, genders)
     assert find("new-place1", tmp_path).load().labels.tolist() == [0, -1, 1]

@@ -1,4 +1,4 @@
-"""The parts a twin is made of: rounding, tails, tables, decks, rows and features."""
+"""Parts of twins: rounding, degrees, alias tables, class counts, edges, features."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import unalike
 from unalike.data.csr import row_blocks
 from unalike.data.numba_utils import build_alias_table
 from unalike.data.store import atomic_graph_writer, open_graph
-from unalike.datasets.twins import generator as twin_edges
+from unalike.datasets.twins import generator
 from unalike.datasets.twins.features import Gaussian, OneHot
 from unalike.datasets.twins.generator import (
     DegreeDistribution,
@@ -37,145 +37,147 @@ def test_apportioned_numbers_add_up_and_are_rounded(weights, total):
 
 
 @given(WEIGHTS)
-def test_an_alias_table_draws_in_proportion(weights):
+def test_an_alias_table_has_the_given_probabilities(weights):
     weights = np.array(weights)
     ids = np.arange(len(weights))[::-1].copy()
     keep, other = np.empty(len(ids)), np.empty(len(ids), np.int64)
     build_alias_table(weights, ids, keep, other)
-    drawn = np.zeros(len(ids))
-    np.add.at(drawn, ids, keep / len(ids))
-    np.add.at(drawn, other, (1 - keep) / len(ids))
-    np.testing.assert_allclose(drawn[ids], weights / weights.sum(), atol=1e-9)
+    probabilities = np.zeros(len(ids))
+    np.add.at(probabilities, ids, keep / len(ids))
+    np.add.at(probabilities, other, (1 - keep) / len(ids))
+    np.testing.assert_allclose(probabilities[ids], weights / weights.sum(), atol=1e-9)
 
 
 @given(st.floats(1.5, 6), st.floats(0, 2), st.integers(0, 5))
-def test_a_tail_adds_up_within_its_limit(exponent, spread, seed):
-    random = np.random.default_rng(seed)
-    amounts = DegreeDistribution(exponent, spread).draw(random, 500, 4_000, limit=30)
-    assert amounts.sum() == pytest.approx(4_000)
-    assert amounts.min() >= 0
-    assert amounts.max() <= 30 + 1e-9
+def test_sampled_degrees_have_the_given_sum_and_limit(exponent, spread, seed):
+    rng = np.random.default_rng(seed)
+    degrees = DegreeDistribution(exponent, spread).sample(rng, 500, 4_000, limit=30)
+    assert degrees.sum() == pytest.approx(4_000)
+    assert degrees.min() >= 0
+    assert degrees.max() <= 30 + 1e-9
 
 
-def test_too_many_edges_are_refused():
+def test_too_many_edges_are_an_error():
     with pytest.raises(UserError, match="900 edges are too many for 10 nodes"):
-        DegreeDistribution(2.5).draw(np.random.default_rng(0), 10, 900, limit=100)
+        DegreeDistribution(2.5).sample(np.random.default_rng(0), 10, 900, limit=100)
 
 
-def society(seed: int = 0, edges=((900, 2_100), (1_500, 2_500))) -> NodeParameters:
+def random_nodes(seed: int = 0, edges=((900, 2_100), (1_500, 2_500))) -> NodeParameters:
     return sample_nodes(
         np.array([300, 500]),
         np.array(edges),
-        leaving=DegreeDistribution(2.5),
-        arriving=DegreeDistribution(2.5),
+        out_degrees=DegreeDistribution(2.5),
+        in_degrees=DegreeDistribution(2.5),
         monophily=0.3,
-        random=np.random.default_rng(seed),
+        rng=np.random.default_rng(seed),
     )
 
 
 @given(st.integers(0, 20), st.lists(st.integers(0, 3_000), min_size=4, max_size=4))
-def test_a_deck_comes_out_even(seed, numbers):
+def test_class_counts_have_exact_sums(seed, numbers):
     edges = np.reshape(numbers, (2, 2))
-    nodes = society(seed, edges)
+    nodes = random_nodes(seed, edges)
     counts = sample_target_classes(nodes, edges, seed)
     np.testing.assert_array_equal(counts.sum(1), nodes.degrees)
-    dealt = [counts[nodes.members(group)].sum(0) for group in range(2)]
-    np.testing.assert_array_equal(dealt, edges)
+    totals = [counts[nodes.members(label)].sum(0) for label in range(2)]
+    np.testing.assert_array_equal(totals, edges)
 
 
-def drawn(nodes: NodeParameters, edges, **options) -> tuple[np.ndarray, np.ndarray]:
+def sampled_csr(
+    nodes: NodeParameters, edges, *, undirected: bool
+) -> tuple[np.ndarray, np.ndarray]:
     counts = sample_target_classes(nodes, np.array(edges), 0)
-    columns = np.zeros(np.sum(edges), np.int32)
-    starts = sample_edges(
-        nodes, counts, columns, seed=1, progress=NO_PROGRESS, **options
+    indices = np.zeros(np.sum(edges), np.int32)
+    indptr = sample_edges(
+        nodes, counts, indices, undirected=undirected, seed=1, progress=NO_PROGRESS
     )
-    return starts, columns
+    return indptr, indices
 
 
-def test_rows_do_not_depend_on_threads_and_ranges(monkeypatch):
+def test_edges_do_not_depend_on_threads_and_blocks(monkeypatch):
     edges = ((900, 2_100), (1_500, 2_500))
-    _, once = drawn(society(), edges, pairs=False)
-    monkeypatch.setattr(twin_edges, "_EDGES_AT_ONCE", 100)
+    _, once = sampled_csr(random_nodes(), edges, undirected=False)
+    monkeypatch.setattr(generator, "BLOCK_EDGES", 100)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    _, again = drawn(society(), edges, pairs=False)
+    _, again = sampled_csr(random_nodes(), edges, undirected=False)
     np.testing.assert_array_equal(once, again)
 
 
-@pytest.mark.parametrize("pairs", [False, True])
-def test_a_crowded_graph_still_has_distinct_targets(pairs):
+@pytest.mark.parametrize("undirected", [False, True])
+def test_a_dense_graph_has_distinct_edges(undirected):
     edges = ((5_000, 8_000), (8_000, 15_000))
-    starts, columns = drawn(society(0, edges), edges, pairs=pairs)
-    rows = np.repeat(np.arange(800), np.diff(starts))
-    ends = [rows, columns]
-    if pairs:
-        ends = [np.minimum(rows, columns), np.maximum(rows, columns)]
-    assert len(np.unique(ends, axis=1).T) == 36_000
-    assert (rows != columns).all()
-    assert (np.diff(columns)[np.diff(rows) == 0] > 0).all()
+    indptr, indices = sampled_csr(random_nodes(0, edges), edges, undirected=undirected)
+    rows = np.repeat(np.arange(800), np.diff(indptr))
+    pairs = [rows, indices]
+    if undirected:
+        pairs = [np.minimum(rows, indices), np.maximum(rows, indices)]
+    assert len(np.unique(pairs, axis=1).T) == 36_000
+    assert (rows != indices).all()
+    assert (np.diff(indices)[np.diff(rows) == 0] > 0).all()
 
 
 @given(st.lists(st.integers(0, 5_000_000), min_size=1, max_size=40))
-def test_ranges_cover_every_row_once(degrees):
-    starts = np.concatenate([[0], np.cumsum(degrees)])
-    ranges = row_blocks(starts, 2_000_000)
-    covered = [row for first, last in ranges for row in range(first, last)]
+def test_blocks_of_rows_cover_every_row_once_and_are_bounded(degrees):
+    indptr = np.concatenate([[0], np.cumsum(degrees)])
+    blocks = list(row_blocks(indptr, 2_000_000))
+    covered = [row for first, last in blocks for row in range(first, last)]
     assert covered == list(range(len(degrees)))
+    for first, last in blocks:
+        assert last == first + 1 or indptr[last] - indptr[first] <= 2_000_000
 
 
 @pytest.mark.parametrize("informativeness", [0.0, 0.3, 0.8])
-def test_gaussian_features_tell_two_classes_apart_as_often_as_said(
-    tmp_path, informativeness
-):
+def test_gaussian_features_have_the_given_informativeness(tmp_path, informativeness):
     classes = np.arange(40_000) % 3
-    given = Gaussian(8, informativeness)
-    features = written(tmp_path, given, classes)
-    means = given.means(3, seed=0)
-    ours = features[classes < 2]
-    nearer = (ours @ (means[1] - means[0]) > 0).astype(int)
-    right = (nearer == classes[classes < 2]).mean()
-    assert right == pytest.approx((1 + informativeness) / 2, abs=0.01)
+    gaussian = Gaussian(8, informativeness)
+    features = written(tmp_path, gaussian, classes)
+    means = gaussian.means(3, seed=0)
+    features = features[classes < 2]
+    predictions = (features @ (means[1] - means[0]) > 0).astype(int)
+    accuracy = (predictions == classes[classes < 2]).mean()
+    assert accuracy == pytest.approx((1 + informativeness) / 2, abs=0.01)
 
 
 @pytest.mark.parametrize("informativeness", [0.0, 0.5, 1.0])
-def test_attributes_differ_between_classes_as_much_as_said(tmp_path, informativeness):
+def test_one_hot_features_have_the_given_informativeness(tmp_path, informativeness):
     classes = np.arange(60_000) % 2
-    given = OneHot((4, 9), informativeness, telling=1)
-    features = written(tmp_path, given, classes)
+    one_hot = OneHot((4, 9), informativeness, telling=1)
+    features = written(tmp_path, one_hot, classes)
     assert (features[:, :4].sum(1) == 1).all()
     assert (features[:, 4:].sum(1) == 1).all()
-    shares = [features[classes == kind].mean(0) for kind in (0, 1)]
-    apart = np.abs(shares[0] - shares[1]) / 2
-    assert apart[:4].sum() == pytest.approx(0, abs=0.02)
-    assert apart[4:].sum() == pytest.approx(informativeness, abs=0.02)
+    means = [features[classes == label].mean(0) for label in (0, 1)]
+    distance = np.abs(means[0] - means[1]) / 2
+    assert distance[:4].sum() == pytest.approx(0, abs=0.02)
+    assert distance[4:].sum() == pytest.approx(informativeness, abs=0.02)
 
 
-def written(folder, given, classes) -> np.ndarray:
-    nodes = {"num_nodes": len(classes), "num_features": given.width}
-    with atomic_graph_writer(folder / "drawn") as draft:
-        given.write(draft, classes, 0, NO_PROGRESS)
-        draft.add("starts", np.zeros(len(classes) + 1, np.int64))
-        draft.add("columns", np.zeros(0, np.int32))
-        draft.add("labels", classes)
-        draft.commit({**nodes, "num_classes": 3, "directed": True})
-    return open_graph(folder / "drawn").graph.features.to_dense().numpy()
+def written(folder, config, classes) -> np.ndarray:
+    counts = {"num_nodes": len(classes), "num_features": config.width}
+    with atomic_graph_writer(folder / "graph") as writer:
+        config.write(writer, classes, 0, NO_PROGRESS)
+        writer.add("starts", np.zeros(len(classes) + 1, np.int64))
+        writer.add("columns", np.zeros(0, np.int32))
+        writer.add("labels", classes)
+        writer.commit({**counts, "num_classes": 3, "directed": True})
+    return open_graph(folder / "graph").graph.features.to_dense().numpy()
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"monophily": 1.0}, "its monophily 1.0 is not from 0 up to 1"),
         ({"seed": -1}, "its seed -1 is negative"),
         ({"informativeness": 2.0}, "2.0 is not in 0 to 1"),
     ],
 )
-def test_an_impossible_twin_is_refused(changes, told):
-    with pytest.raises(UserError, match=told):
+def test_an_invalid_twin_is_an_error(changes, message):
+    with pytest.raises(UserError, match=message):
         unalike.twin("pokec", **changes)
 
 
-def test_a_twin_too_small_for_its_edges_is_refused(tmp_path):
+def test_a_twin_with_too_many_edges_is_an_error(tmp_path):
     with pytest.raises(UserError, match="edges are too many"):
-        unalike.twin("wiki", num_nodes=500).at(tmp_path).load()
+        unalike.twin("wiki", num_nodes=500).with_root(tmp_path).load()
     assert not list(tmp_path.rglob("graph.json"))
 
 

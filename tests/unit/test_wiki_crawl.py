@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wiki_proxy import DAYS, FAULTS, fronting
 
+from unalike.datasets.download import parse_retry_after
 from unalike.errors import UserError
-from unalike.wiki.api_client import CrawlPolicy, parse_retry_after
+from unalike.wiki.api_client import CrawlPolicy
 from unalike.wiki.collection import SCHEMAS, Collection
 from unalike.wiki.crawl import crawl
 

@@ -60,7 +60,7 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
     root = dataset.root
     files = [fetch_file(file, root, progress=progress) for file in dataset.files]
     remove_archives(dataset.files, root)
-    stored = dataset.load_or_convert(half=half, progress=progress)
+    stored = dataset.open_stored(half=half, progress=progress)
     check(dataset, stored)
     return {
         "name": dataset.name,
@@ -87,7 +87,7 @@ def check(dataset: Dataset, stored: StoredGraph) -> None:
 def describe(file: Fetched) -> dict[str, Any]:
     """A file as the JSON document tells it."""
     return {
-        "path": str(file.place),
+        "path": str(file.path),
         "bytes": file.checksum.size,
         "sha256": file.checksum.sha256,
         "downloaded": file.downloaded,

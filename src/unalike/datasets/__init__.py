@@ -1,4 +1,4 @@
-"""Datasets: the table of all, look-up by name, loading."""
+"""Graph datasets: table by name, lookup and loading."""
 
 from unalike.data.store import GraphSource as GraphSource
 from unalike.datasets.base import Dataset as Dataset

@@ -1,4 +1,4 @@
-"""`Dataset`: files, metric, splits, counts; converts raw files once and opens the stored graph."""
+"""Datasets: declared files, metric, splits and counts, converted once and stored."""
 
 from __future__ import annotations
 
@@ -30,150 +30,19 @@ from unalike.errors import UserError
 from unalike.files import file_lock, remove_folder
 from unalike.progress import NO_PROGRESS, Progress
 
-# Raw: files as their authors gave them, turned into a stored graph when first used.
-
-
 READER_VERSION = 2
-"""Raised when a reader changes, so that stored forms of older ones are made again."""
+"""Increased when a reader changes, so that older stored graphs are converted again."""
 
 WRITE_BYTES = 1 << 26
 """Bytes of dense features that are written at a time."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class RawDataset:
-    """A graph in files, and how to read it."""
-
-    name: str
-    read: Callable[[Path], Graph]
-    """Reads the graph from a data root."""
-    files: tuple[RemoteFile, ...] = ()
-    """What `fetch` downloads; a reader may take other files of the same graph too."""
-    alternative_files: tuple[RemoteFile, ...] = ()
-    """Files that the reader takes where those that `fetch` downloads are not there."""
-    split: SplitLoader = default_random_splits
-    metric: Metric = ACCURACY
-    data: Path | None = None
-    """The data root; None stands for the default one."""
-
-    @property
-    def root(self) -> Path:
-        return data_root(self.data)
-
-    def load(self) -> Graph:
-        """The graph, over mapped arrays."""
-        return self.load_or_convert().graph
-
-    def splits(self) -> list[Split]:
-        """The splits that belong to the graph."""
-        return self.load_or_convert().splits()
-
-    def remarks(self) -> list[str]:
-        """What somebody who uses the graph should know about this copy of it."""
-        return self.load_or_convert().remarks()
-
-    def gaps(self, graph: Graph) -> list[str]:
-        """What a graph lacks that was just read from the files at hand, in words."""
-        return []
-
-    def present_files(self) -> dict[str, Path]:
-        """The raw files that are there, by their place under the root."""
-        places = {file.path: file.find(self.root) for file in self._sources}
-        return {path: place for path, place in places.items() if place}
-
-    @property
-    def _sources(self) -> tuple[RemoteFile, ...]:
-        return self.files + self.alternative_files
-
-    def cached(self, *, half: bool | None = None) -> StoredGraph | None:
-        """The stored form, if there is one that fits the raw files."""
-        seen = self._fingerprint()
-        for place in stored_folders(self.root, self.name):
-            if stored := _is_current(place, seen, half):
-                return stored
-        return None
-
-    def load_or_convert(
-        self, *, half: bool | None = None, progress: Progress = NO_PROGRESS
-    ) -> StoredGraph:
-        """The stored form, made now if need be; `half` asks for 16-bit features."""
-        if stored := self.cached(half=half):
-            return stored
-        place = writable_stored_folder(self.name, self.data)
-        with file_lock(place):
-            if stored := self.cached(half=half):
-                return stored
-            progress.stage(f"converting {self.name}", None, "")
-            self._convert(place, half=bool(half))
-        return open_graph(place)
-
-    def _convert(self, place: Path, *, half: bool) -> None:
-        seen = self._fingerprint()
-        graph = self.read(self.root)
-        splits, origin = self.split(self.root, graph)
-        provenance = {
-            "reader": READER_VERSION,
-            "files": seen,
-            "splits": origin,
-            "half": half,
-            "remarks": self.gaps(graph),
-        }
-        remove_folder(place)
-        with atomic_graph_writer(place) as draft:
-            add_csr(draft, "", graph.adjacency)
-            _add_features(draft, graph.features, half=half)
-            draft.add("labels", graph.labels.numpy())
-            draft.add("splits", stack_codes(splits, graph.num_nodes))
-            about = {
-                "name": self.name,
-                **graph_counts(graph),
-                "metric": self.metric.name,
-            }
-            draft.commit({**about, "provenance": provenance})
-
-    def _fingerprint(self) -> dict[str, list[int]]:
-        """Size and time of change of the raw files that are there."""
-        facts = {path: place.stat() for path, place in self.present_files().items()}
-        return {path: [fact.st_size, fact.st_mtime_ns] for path, fact in facts.items()}
-
-
-def _is_current(
-    place: Path, seen: dict[str, list[int]], half: bool | None
-) -> StoredGraph | None:
-    """The stored graph at a place, unless it was made otherwise or of other files."""
-    try:
-        stored = open_graph(place)
-    except UserError:
-        return None
-    made: dict[str, Any] = stored.metadata.get("provenance", {})
-    used = made.get("files", {})
-    fits = made.get("reader") == READER_VERSION
-    fits = fits and all(used.get(path) == facts for path, facts in seen.items())
-    return stored if fits and half in (None, made.get("half")) else None
-
-
-def _add_features(draft: GraphWriter, features: Features, *, half: bool) -> None:
-    """Put features into a draft; dense ones piece by piece, they may be mapped."""
-    if isinstance(features, Adjacency):
-        add_csr(draft, "features_", features)
-        return
-    dtype = np.float16 if half else np.float32
-    room = draft.create_memmap("features", dtype, tuple(features.shape))
-    step = max(1, WRITE_BYTES // max(1, 4 * features.shape[1]))
-    for start in range(0, len(features), step):
-        room[start : start + step] = features[start : start + step].numpy()
-
-
-# Dataset: a named graph with its fixed facts.
-
-
 MIN_EDGE_SHARE = 0.999
-"""The least share of the edges of a file that remains when repeats are merged."""
+"""The smallest fraction of the edges of a file that remains without duplicates."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What reading the real files gives, exactly."""
+    """Exact numbers of nodes, edges, features and classes in the raw files."""
 
     num_nodes: int
     num_edges: int
@@ -183,11 +52,11 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What is told of a dataset; None where nothing is.
+    """Published statistics of a dataset; None where there is no published value.
 
-    For the paper's datasets these are its printed numbers. They follow several
-    conventions: see `Counts` for what the files hold. For the others they come from
-    the paper that introduced them, or were measured where none prints them.
+    For the datasets of the LINKX paper these are its printed numbers, which follow
+    several conventions; `Counts` has the numbers of the files. For other datasets they
+    come from the paper that introduced them, or were measured where no paper has them.
     """
 
     num_nodes: int | None = None
@@ -203,15 +72,114 @@ class Published:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RawDataset:
+    """A graph in raw files that is converted to a stored graph on first use."""
+
+    name: str
+    read: Callable[[Path], Graph]
+    """Reads the graph from a data root."""
+    files: tuple[RemoteFile, ...] = ()
+    """Files that `fetch` downloads."""
+    alternative_files: tuple[RemoteFile, ...] = ()
+    """Files that the reader uses if those of `fetch` are missing."""
+    split: SplitLoader = default_random_splits
+    metric: Metric = ACCURACY
+    data: Path | None = None
+    """The data root; None is the default one."""
+
+    @property
+    def root(self) -> Path:
+        return data_root(self.data)
+
+    def load(self) -> Graph:
+        """The graph over memory-mapped arrays."""
+        return self.open_stored().graph
+
+    def splits(self) -> list[Split]:
+        """The train, valid and test splits of the dataset."""
+        return self.open_stored().splits()
+
+    def remarks(self) -> list[str]:
+        """Notes for users about this copy of the graph, such as missing features."""
+        return self.open_stored().remarks()
+
+    def missing_parts(self, graph: Graph) -> list[str]:
+        """Messages about what a converted graph lacks because of missing files."""
+        return []
+
+    def present_files(self) -> dict[str, Path]:
+        """The raw files that exist, by their path under the root."""
+        paths = {
+            file.path: file.find(self.root)
+            for file in self.files + self.alternative_files
+        }
+        return {name: path for name, path in paths.items() if path}
+
+    def cached(self, *, half: bool | None = None) -> StoredGraph | None:
+        """The stored graph, if there is one that matches the raw files."""
+        fingerprint = self._fingerprint()
+        for folder in stored_folders(self.root, self.name):
+            if stored := _open_if_current(folder, fingerprint, half):
+                return stored
+        return None
+
+    def open_stored(
+        self, *, half: bool | None = None, progress: Progress = NO_PROGRESS
+    ) -> StoredGraph:
+        """The stored graph, converted from the raw files if needed.
+
+        With `half` features are stored with 16 bits.
+        """
+        if stored := self.cached(half=half):
+            return stored
+        folder = writable_stored_folder(self.name, self.data)
+        with file_lock(folder):
+            if stored := self.cached(half=half):
+                return stored
+            progress.stage(f"converting {self.name}", None, "")
+            self._convert(folder, half=bool(half))
+        return open_graph(folder)
+
+    def _convert(self, folder: Path, *, half: bool) -> None:
+        fingerprint = self._fingerprint()
+        graph = self.read(self.root)
+        splits, origin = self.split(self.root, graph)
+        provenance = {
+            "reader": READER_VERSION,
+            "files": fingerprint,
+            "splits": origin,
+            "half": half,
+            "remarks": self.missing_parts(graph),
+        }
+        remove_folder(folder)
+        with atomic_graph_writer(folder) as writer:
+            add_csr(writer, "", graph.adjacency)
+            _add_features(writer, graph.features, half=half)
+            writer.add("labels", graph.labels.numpy())
+            writer.add("splits", stack_codes(splits, graph.num_nodes))
+            metadata = {
+                "name": self.name,
+                **graph_counts(graph),
+                "metric": self.metric.name,
+            }
+            writer.commit({**metadata, "provenance": provenance})
+
+    def _fingerprint(self) -> dict[str, list[int]]:
+        """Size and modification time of each raw file that exists."""
+        stats = {name: path.stat() for name, path in self.present_files().items()}
+        return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Dataset(RawDataset):
-    """A named graph: its files, its metric, its splits, and what is known of it."""
+    """A named graph: files, metric, splits, licence and published statistics."""
 
     about: str
     label_meaning: str
     directed: bool
     """Each edge is stored once, in the direction of its file, whatever it means there.
 
-    The measures that papers print follow the file; `prepared` gives both directions.
+    Published measures use the edges of the file; `prepared` gives both directions.
     """
     licence: str
     citation: str
@@ -219,32 +187,40 @@ class Dataset(RawDataset):
     published: Published = Published()
     preparation: Preparation = SYMMETRISED
     list_only_if_present: bool = False
-    """Lists name it only where its files are at hand."""
+    """List it only if its files are present."""
 
     def with_root(self, data: Path | None) -> Dataset:
         """The same dataset in another data root."""
         return replace(self, data=data)
 
     def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
-        """The graph as the paper's program hands it to a method."""
-        stored = self.load_or_convert(progress=progress)
+        """The graph as the paper's code passes it to a method."""
+        return self.prepare(self.open_stored(progress=progress), progress=progress)
+
+    def prepare(
+        self, stored: StoredGraph, *, progress: Progress = NO_PROGRESS
+    ) -> Graph:
+        """Apply the preparation of the dataset to its opened stored graph."""
         if self.preparation == SYMMETRISED:
             return undirected_graph(stored, self.name, self.data, progress=progress)
         return self.preparation.apply(stored.graph)
 
-    def count_mismatches(self, about: dict[str, Any]) -> list[str]:
-        """How a stored graph differs from the counts that are known of its files.
+    def count_mismatches(self, metadata: dict[str, Any]) -> list[str]:
+        """Differences between a stored graph and the known counts of its files.
 
-        Edges that a file tells twice are merged, so a few less are no difference.
+        Duplicate edges of a file are merged, so a few missing edges are no difference.
         """
         if self.counts is None:
             return []
-        told = asdict(self.counts)
-        least = {**told, "num_edges": int(MIN_EDGE_SHARE * told["num_edges"])}
+        expected = asdict(self.counts)
+        minimum = {
+            **expected,
+            "num_edges": int(MIN_EDGE_SHARE * expected["num_edges"]),
+        }
         return [
-            f"{key} is {about[key]} instead of {told[key]}"
-            for key in told
-            if not least[key] <= about[key] <= told[key]
+            f"{key} is {metadata[key]} instead of {expected[key]}"
+            for key in expected
+            if not minimum[key] <= metadata[key] <= expected[key]
         ]
 
     def missing_parts(self, graph: Graph) -> list[str]:
@@ -255,3 +231,33 @@ class Dataset(RawDataset):
             f"{self.name} is without its {expected} features; "
             f"`unalike fetch {self.name}` gets them."
         ]
+
+
+def _open_if_current(
+    folder: Path, fingerprint: dict[str, list[int]], half: bool | None
+) -> StoredGraph | None:
+    """The stored graph in a folder, if this reader made it from the same files."""
+    try:
+        stored = open_graph(folder)
+    except UserError:
+        return None
+    provenance: dict[str, Any] = stored.metadata.get("provenance", {})
+    files = provenance.get("files", {})
+    is_current = (
+        provenance.get("reader") == READER_VERSION
+        and all(files.get(name) == stat for name, stat in fingerprint.items())
+        and half in (None, provenance.get("half"))
+    )
+    return stored if is_current else None
+
+
+def _add_features(writer: GraphWriter, features: Features, *, half: bool) -> None:
+    """Write features; dense ones in blocks of rows, because they may be mapped."""
+    if isinstance(features, Adjacency):
+        add_csr(writer, "features_", features)
+        return
+    dtype = np.float16 if half else np.float32
+    array = writer.create_memmap("features", dtype, tuple(features.shape))
+    step = max(1, WRITE_BYTES // max(1, 4 * features.shape[1]))
+    for start in range(0, len(features), step):
+        array[start : start + step] = features[start : start + step].numpy()

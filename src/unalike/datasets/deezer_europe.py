@@ -1,4 +1,4 @@
-"""Deezer-Europe."""
+"""The Deezer-Europe dataset."""
 
 from __future__ import annotations
 
@@ -37,28 +37,30 @@ NUM_FEATURES = 31_241
 
 
 def read(root: Path) -> Graph:
-    """The graph from SNAP's archive, or from the authors' copy of it."""
+    """Read the graph from SNAP's archive, or from the LINKX authors' copy of it."""
     if (path := MATLAB.find(root)) and not ARCHIVE.find(root):
         return from_matlab(path)
     return from_archive(ARCHIVE.require(root))
 
 
 def from_archive(path: Path) -> Graph:
-    """Tables of edges and labels, and a list of artists per user."""
+    """Read tables of edges and labels, and a list of artists per user."""
     with read_errors(path), zipfile.ZipFile(path) as archive:
-        held = {
-            part: io.BytesIO(archive.read(f"deezer_europe/deezer_europe_{part}"))
-            for part in ("edges.csv", "target.csv", "features.json")
+        parts = {
+            name: io.BytesIO(archive.read(f"deezer_europe/deezer_europe_{name}"))
+            for name in ("edges.csv", "target.csv", "features.json")
         }
-    source, other = read_edge_list(held["edges.csv"], name=f"{path}: edges.csv")
-    target = read_table(held["target.csv"], name=f"{path}: target.csv").sort_by("id")
-    contents = read_json(held["features.json"], name=f"{path}: features.json")
+    source, destination = read_edge_list(parts["edges.csv"], name=f"{path}: edges.csv")
+    target = read_table(parts["target.csv"], name=f"{path}: target.csv").sort_by("id")
+    active_features = read_json(parts["features.json"], name=f"{path}: features.json")
     with read_errors(path):
-        features = multi_hot(contents, num_nodes=target.num_rows, width=NUM_FEATURES)
+        features = multi_hot(
+            active_features, num_nodes=target.num_rows, num_features=NUM_FEATURES
+        )
         labels = label_tensor(target["target"])
     return Graph.from_edges(
         source,
-        other,
+        destination,
         num_nodes=target.num_rows,
         features=features,
         labels=labels,
@@ -68,7 +70,7 @@ def from_archive(path: Path) -> Graph:
 
 
 def from_matlab(path: Path) -> Graph:
-    """A sparse matrix of friendships, each told once here too, and one of features."""
+    """Read sparse matrices of friendships and features; each pair is stored once."""
     adjacency, features, labels = read_mat(path, "A", "features", "label")
     with read_errors(path):
         upper = scipy.sparse.triu(adjacency + adjacency.T)

@@ -1,14 +1,15 @@
-"""Resumable HTTP download with retries, Range/If-Range, Google Drive confirmation."""
+"""Resumable HTTP download with retries, Retry-After, Range and Google Drive pages."""
 
 from __future__ import annotations
 
 import errno
 import json
-import os
 import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -17,15 +18,44 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urljoin
 from urllib.request import Request, urlopen
 
+from unalike.files import sync
 from unalike.progress import Progress
 from unalike.version import __version__
 
-# Part: a download on its way, beside the place where the whole file will be.
+USER_AGENT = f"unalike/{__version__}"
+TIMEOUT = 30.0
+CHUNK_BYTES = 1 << 18
+SNIFF_BYTES = 512
+"""First bytes of a response that are checked for HTML."""
+MAX_PAGE_BYTES = 1 << 20
+"""Maximum number of bytes of an HTML page that are parsed."""
+BACKOFF_SECONDS = (1.0, 3.0, 10.0)
+"""Seconds before each retry without progress; any received byte starts them anew."""
+RETRY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
+"""HTTP statuses after which the same request may succeed later."""
+MAX_RETRY_AFTER = 3600.0
+"""Maximum of `parse_retry_after` in seconds."""
+MAX_DOWNLOAD_WAIT = 120.0
+"""Seconds of Retry-After up to which a download waits instead of giving up."""
+DISK_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of the local disk, which no other mirror can avoid."""
+
+
+class DownloadError(Exception):
+    """A mirror does not give the file; the message is the reason."""
+
+
+class IncompleteDownloadError(Exception):
+    """The connection ended early, or the server is busy; a retry may succeed."""
+
+    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True)
 class PartialFile:
-    """The bytes so far, and a note of where they came from."""
+    """The bytes downloaded so far, and the URL and version they came from."""
 
     target: Path
 
@@ -42,130 +72,68 @@ class PartialFile:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def origin(self) -> dict[str, Any]:
-        """The address and version that the bytes so far belong to."""
+        """The URL and version of the bytes so far."""
         try:
-            told = json.loads(self.metadata_path.read_text("utf-8"))
+            metadata = json.loads(self.metadata_path.read_text("utf-8"))
         except (OSError, ValueError):
             return {}
-        return told if isinstance(told, dict) else {}
+        return metadata if isinstance(metadata, dict) else {}
 
-    def start(self, address: str, version: str) -> None:
-        """Forget the bytes so far and note where the next ones come from."""
+    def start(self, url: str, version: str) -> None:
+        """Delete the bytes so far and record where the next ones come from."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.unlink(missing_ok=True)
-        self.metadata_path.write_text(
-            json.dumps({"address": address, "version": version})
-        )
+        self.metadata_path.write_text(json.dumps({"address": url, "version": version}))
         self.path.touch()
 
     def discard(self) -> None:
-        """Forget everything."""
+        """Delete the bytes and their metadata."""
         self.path.unlink(missing_ok=True)
         self.metadata_path.unlink(missing_ok=True)
 
     def commit(self) -> None:
-        """Give the whole file its name, at once and for good."""
-        with self.path.open("rb") as file:
-            os.fsync(file.fileno())
+        """Rename the complete file to its target, atomically."""
+        sync(self.path)
         self.path.replace(self.target)
         self.metadata_path.unlink(missing_ok=True)
 
 
-# Confirm: Google Drive's page about large files, and the address behind its button.
-
-
-class _DownloadForm(HTMLParser):
-    """Collects the download form of a page: its address and its hidden fields."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.action: str | None = None
-        self.fields: dict[str, str] = {}
-        self.inside = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = {key: value or "" for key, value in attrs}
-        if tag == "form":
-            self.inside = told.get("id") == "download-form"
-            self.action = told.get("action") if self.inside else self.action
-        elif tag == "input" and self.inside and told.get("name"):
-            self.fields[told["name"]] = told.get("value", "")
-
-    def handle_endtag(self, tag: str) -> None:
-        self.inside = self.inside and tag != "form"
-
-
-def google_drive_confirm_url(page: bytes, address: str) -> str | None:
-    """Where Google Drive's page about large files leads, if this is that page."""
-    forms = _DownloadForm()
-    forms.feed(page.decode("utf-8", "replace"))
-    if not forms.action:
-        return None
-    return f"{urljoin(address, forms.action)}?{urlencode(forms.fields)}"
-
-
-# Downloads that survive breaks.
-
-
-CHUNK = 1 << 18
-SNIFF_BYTES = 512
-"""Bytes that tell a web page from a file."""
-MAX_PAGE_BYTES = 1 << 20
-"""The most bytes of a web page that are looked at."""
-TIMEOUT = 30.0
-BACKOFF_SECONDS = (1.0, 3.0, 10.0)
-"""Seconds before the next try while nothing comes; any progress starts them anew."""
-
-RETRY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
-"""HTTP statuses after which the same request may succeed later."""
-
-
-DISK_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of the disk, which no other mirror can help."""
-
-
-class DownloadError(Exception):
-    """This mirror does not give the file; the text says why."""
-
-
-class IncompleteDownloadError(Exception):
-    """The connection ended early; the next try goes on from there."""
-
-
 def download(
-    address: str,
+    url: str,
     part: PartialFile,
     *,
     size: int | None,
     checked: bool,
     progress: Progress,
-    waits: Sequence[float] = BACKOFF_SECONDS,
+    backoff: Sequence[float] = BACKOFF_SECONDS,
 ) -> None:
-    """Fill a part from one address, going on after breaks.
+    """Download a URL into a partial file, and resume after broken connections.
 
-    Bytes of an earlier attempt are kept if they come from the same version of the same
-    address; where the server names no version, only if the result is `checked` after.
+    Bytes of an earlier attempt are used if they come from the same version of the same
+    URL; if the server gives no version, only if the result is `checked` afterwards.
     """
-    tries = 0
+    attempts = 0
     while True:
         before = part.size
         try:
-            _attempt(address, part, size=size, checked=checked, progress=progress)
+            _attempt(url, part, size=size, checked=checked, progress=progress)
             return
         except (IncompleteDownloadError, HTTPException, OSError) as error:
-            reason = _reason(error)
+            reason, retry_after = _reason(error), getattr(error, "retry_after", 0.0)
             if getattr(error, "errno", None) in DISK_ERRNOS:
                 raise
             if _is_offline(error):
                 raise DownloadError(reason) from None
-        tries = 0 if part.size > before else tries + 1
-        if tries > len(waits):
+        attempts = 0 if part.size > before else attempts + 1
+        if attempts > len(backoff):
             raise DownloadError(reason)
-        time.sleep(waits[max(0, tries - 1)] if waits else 0)
+        if retry_after > MAX_DOWNLOAD_WAIT:
+            raise DownloadError(f"{reason}, to be tried again in {retry_after:.0f} s")
+        time.sleep(max(retry_after, backoff[max(0, attempts - 1)] if backoff else 0))
 
 
 def _attempt(
-    address: str,
+    url: str,
     part: PartialFile,
     *,
     size: int | None,
@@ -174,118 +142,122 @@ def _attempt(
 ) -> None:
     origin = part.origin()
     version = origin.get("version", "")
-    usable = origin.get("address") == address and (version or checked)
-    have = part.size if usable else 0
+    resumable = origin.get("address") == url and (version or checked)
+    offset = part.size if resumable else 0
     try:
-        response, first = _answer(address, have, version)
+        response, first_bytes = _request_file(url, offset, version)
     except HTTPError as error:
         with error:
-            _raise_for_status(error, part, have, size)
+            _raise_for_status(error, part, offset, size)
         return
     with response:
-        _receive(response, first, address, part, have, size, progress)
+        _receive(response, first_bytes, url, part, offset, size, progress)
 
 
-def _answer(address: str, have: int, version: str) -> tuple[HTTPResponse, bytes]:
-    """The answer and its first bytes; a page that asks once more is told yes."""
+def _request_file(url: str, offset: int, version: str) -> tuple[HTTPResponse, bytes]:
+    """The response and its first bytes; a confirmation page is followed once."""
     for _ in range(2):
-        response = _open(address, have, version)
+        response = _open(url, offset, version)
         try:
-            first = response.read(SNIFF_BYTES)
-            if not _is_page(response, first):
-                return response, first
-            page = first + response.read(MAX_PAGE_BYTES)
+            first_bytes = response.read(SNIFF_BYTES)
+            if not _is_html(response, first_bytes):
+                return response, first_bytes
+            page = first_bytes + response.read(MAX_PAGE_BYTES)
         except BaseException:
             response.close()
             raise
         response.close()
-        onward = google_drive_confirm_url(page, response.url)
-        if onward is None:
+        confirmed = google_drive_confirm_url(page, response.url)
+        if confirmed is None:
             break
-        address = onward
+        url = confirmed
     raise DownloadError("it answers with a web page instead of the file")
 
 
-def _open(address: str, have: int, version: str) -> HTTPResponse:
-    if not address.startswith(("http://", "https://")):
-        raise DownloadError("it is not a web address")
-    headers = {"User-Agent": f"unalike/{__version__}", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
+def _open(url: str, offset: int, version: str) -> HTTPResponse:
+    if not url.startswith(("http://", "https://")):
+        raise DownloadError("it is not an HTTP URL")
+    headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
+    if offset:
+        headers["Range"] = f"bytes={offset}-"
         if version:
             headers["If-Range"] = version
-    response: HTTPResponse = urlopen(Request(address, headers=headers), timeout=TIMEOUT)
+    response: HTTPResponse = urlopen(Request(url, headers=headers), timeout=TIMEOUT)
     return response
 
 
 def _raise_for_status(
-    error: HTTPError, part: PartialFile, have: int, size: int | None
+    error: HTTPError, part: PartialFile, offset: int, size: int | None
 ) -> None:
-    """Raise what an HTTP error means; a full part asked for more is no error."""
-    if error.code == 416 and have:
+    """Raise for an HTTP error; status 416 of a complete partial file is no error."""
+    if error.code == 416 and offset:
         total = error.headers.get("Content-Range", "").rpartition("/")[2]
-        if have == (size or (int(total) if total.isdigit() else None)):
+        if offset == (size or (int(total) if total.isdigit() else None)):
             return
         part.discard()
-        raise IncompleteDownloadError("the bytes so far do not fit")
+        raise IncompleteDownloadError("the bytes of an earlier attempt do not fit")
+    reason = f"it answers {error.code} {error.reason}"
     if error.code in RETRY_STATUSES:
-        raise IncompleteDownloadError(f"it answers {error.code} {error.reason}")
-    raise DownloadError(f"it answers {error.code} {error.reason}")
+        retry_after = parse_retry_after(error.headers.get("Retry-After"))
+        raise IncompleteDownloadError(reason, retry_after)
+    raise DownloadError(reason)
 
 
 def _receive(
     response: HTTPResponse,
-    first: bytes,
-    address: str,
+    first_bytes: bytes,
+    url: str,
     part: PartialFile,
-    have: int,
+    offset: int,
     size: int | None,
     progress: Progress,
 ) -> None:
-    if not _is_partial_content(response, have):
-        have = 0
+    if not _is_partial_content(response, offset):
+        offset = 0
     length = response.headers.get("Content-Length", "")
-    total = have + int(length) if length.isdigit() else None
+    total = offset + int(length) if length.isdigit() else None
     if size is not None and total not in (None, size):
         raise DownloadError(f"it offers {total} bytes instead of {size}")
-    if not have:
-        part.start(address, _version(response))
-    whole = None if total is None else float(total)
-    progress.stage(part.target.name, whole, "bytes")
-    progress.advance(have)
+    if not offset:
+        part.start(url, _version(response))
+    progress.stage(part.target.name, None if total is None else float(total), "bytes")
+    progress.advance(offset)
     with part.path.open("ab") as file:
-        piece = first
-        while piece:
-            file.write(piece)
-            progress.advance(len(piece))
-            piece = response.read1(CHUNK)
+        chunk = first_bytes
+        while chunk:
+            file.write(chunk)
+            progress.advance(len(chunk))
+            chunk = response.read1(CHUNK_BYTES)
     if total is not None and part.size < total:
         raise IncompleteDownloadError(
             f"it broke off after {part.size} of {total} bytes"
         )
 
 
-def _is_partial_content(response: HTTPResponse, have: int) -> bool:
-    """Does the answer go on where the part ends, rather than begin anew?"""
-    span = response.headers.get("Content-Range", "")
-    return bool(have) and response.status == 206 and span.startswith(f"bytes {have}-")
+def _is_partial_content(response: HTTPResponse, offset: int) -> bool:
+    """Whether the response continues at the offset instead of at the beginning."""
+    content_range = response.headers.get("Content-Range", "")
+    continues = content_range.startswith(f"bytes {offset}-")
+    return bool(offset) and response.status == 206 and continues
 
 
 def _version(response: HTTPResponse) -> str:
-    """What tells this version of the file from others, as If-Range takes it."""
+    """The strong ETag or the modification date, as If-Range takes it."""
     tag = response.headers.get("ETag", "")
     strong = tag and not tag.startswith("W/")
     return tag if strong else response.headers.get("Last-Modified", "")
 
 
-def _is_page(response: HTTPResponse, first: bytes) -> bool:
-    opening = first[:64].lstrip().lower()
-    kind = response.headers.get_content_type()
-    return kind == "text/html" or opening.startswith((b"<!doctype html", b"<html"))
+def _is_html(response: HTTPResponse, first_bytes: bytes) -> bool:
+    start = first_bytes[:64].lstrip().lower()
+    content_type = response.headers.get_content_type()
+    return content_type == "text/html" or start.startswith(
+        (b"<!doctype html", b"<html")
+    )
 
 
 def _is_offline(error: Exception) -> bool:
-    """Is there no way to the server at all, so that waiting will not help?"""
+    """Whether the server cannot be reached at all, so that retries are useless."""
     reason = error.reason if isinstance(error, URLError) else None
     unreachable = getattr(reason, "errno", None) == errno.ENETUNREACH
     return unreachable or isinstance(reason, socket.gaierror)
@@ -296,3 +268,54 @@ def _reason(error: Exception) -> str:
     if isinstance(reason, OSError) and reason.strerror:
         return reason.strerror
     return str(reason) or type(reason).__name__
+
+
+def parse_retry_after(header: str | None) -> float:
+    """Seconds of a Retry-After header, which is a number or a date."""
+    if header is None:
+        return 0.0
+    try:
+        seconds = float(header)
+    except ValueError:
+        seconds = _seconds_until(header)
+    return min(MAX_RETRY_AFTER, max(0.0, seconds))
+
+
+def _seconds_until(date: str) -> float:
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return 0.0
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime.now(UTC)).total_seconds()
+
+
+class _DownloadForm(HTMLParser):
+    """The download form of an HTML page: its URL and its hidden fields."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action: str | None = None
+        self.fields: dict[str, str] = {}
+        self.inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {key: value or "" for key, value in attrs}
+        if tag == "form":
+            self.inside = attributes.get("id") == "download-form"
+            self.action = attributes.get("action") if self.inside else self.action
+        elif tag == "input" and self.inside and attributes.get("name"):
+            self.fields[attributes["name"]] = attributes.get("value", "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag != "form"
+
+
+def google_drive_confirm_url(page: bytes, url: str) -> str | None:
+    """The URL behind the confirmation of Google Drive for large files, if it is one."""
+    form = _DownloadForm()
+    form.feed(page.decode("utf-8", "replace"))
+    if not form.action:
+        return None
+    return f"{urljoin(url, form.action)}?{urlencode(form.fields)}"

@@ -1,4 +1,4 @@
-"""Penn94 and the other Facebook100 schools."""
+"""Penn94 and the other schools of Facebook100."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.datasets.base import Counts, Dataset, Published
-from unalike.datasets.readers import label_tensor, read_errors, read_mat
+from unalike.datasets.readers import (
+    label_tensor,
+    one_hot_features,
+    read_errors,
+    read_mat,
+)
 from unalike.datasets.remote import RemoteFile, github_url, linkx_url
 from unalike.datasets.splits import paper_or_random
-
-# The 99 schools of Facebook100 beside Penn94, as its files are called.
-
 
 SCHOOLS = tuple(
     """
@@ -39,17 +40,14 @@ SCHOOLS = tuple(
     Brandeis99 Trinity100
     """.replace("\n", " ").split()
 )
-"""In the order of their numbers; an underscore stands for a space."""
-
-# facebook100: friendships in a hundred schools; who is of which sex?
-
+"""The other 99 schools in the order of their numbers; an underscore is a space."""
 
 GENDER = 1
-"""Of the columns status, gender, major, minor, house, year and high school."""
+"""Index of gender among status, gender, major, minor, house, year, high school."""
 
 
 def read(root: Path, file: RemoteFile) -> Graph:
-    """One school: an indicator for every value of every column, missing ones too."""
+    """Read one school; features are one-hot values of every column, 0 included."""
     path = file.require(root)
     adjacency, columns = read_mat(path, "A", "local_info")
     with read_errors(path):
@@ -63,52 +61,44 @@ def read(root: Path, file: RemoteFile) -> Graph:
 
 
 def genders(column: np.ndarray) -> Int[Tensor, " nodes"]:
-    """Classes 0 and 1 from the codes 1 and 2; whatever else is told is unknown."""
+    """Labels 0 and 1 from the codes 1 and 2; any other code is unlabelled."""
     return label_tensor(np.where(np.isin(column, (1, 2)), column, 0).astype(int) - 1)
 
 
 def one_hot(columns: np.ndarray) -> Adjacency:
-    """One-hot encodings of integer columns side by side, values in ascending order."""
-    codes, width = [], 0
-    for column in columns.T:
-        values, code = np.unique(column, return_inverse=True)
-        codes.append(code + width)
-        width += len(values)
-    nodes, kinds = columns.shape
-    return Adjacency(
-        torch.arange(nodes + 1) * kinds,
-        torch.from_numpy(np.stack(codes, 1).ravel().astype(np.int32)),
-        width,
-    )
+    """One-hot encoding of integer columns, with categories in ascending order."""
+    unique = [np.unique(column, return_inverse=True) for column in columns.T]
+    codes = np.stack([code for _, code in unique], axis=1)
+    return one_hot_features(codes, [len(categories) for categories, _ in unique])
 
 
-def school_dataset(called: str) -> Dataset:
+def school_dataset(school: str) -> Dataset:
     """The dataset of one school."""
-    spaced, joined = called.replace("_", " "), called.replace("_", "")
-    by_authors = (
-        () if called not in AUTHORS else (linkx_url(f"facebook100/{spaced}.mat"),)
+    spaced, joined = school.replace("_", " "), school.replace("_", "")
+    linkx_mirror = (
+        () if school not in LINKX_SCHOOLS else (linkx_url(f"facebook100/{spaced}.mat"),)
     )
     file = RemoteFile(
         f"facebook100/{joined}.mat",
         mirrors=(
-            *by_authors,
+            *linkx_mirror,
             github_url(
                 "sisaman/pyg-datasets", f"datasets/facebook100/{joined}.mat", "main"
             ),
         ),
-        other_paths=(f"facebook100/{spaced}.mat", f"facebook100/{called}.mat"),
+        other_paths=(f"facebook100/{spaced}.mat", f"facebook100/{school}.mat"),
     )
-    name = called.replace("_", "-").lower()
+    name = school.replace("_", "-").lower()
     return replace(
         dataset_from_file(file, name),
         split=paper_or_random(name),
-        counts=COUNTS.get(called),
-        published=PUBLISHED.get(called, Published()),
+        counts=COUNTS.get(school),
+        published=PUBLISHED.get(school, Published()),
     )
 
 
 def dataset_from_file(file: RemoteFile, name: str) -> Dataset:
-    """The dataset in one .mat file of the collection's format."""
+    """The dataset in one .mat file of Facebook100."""
     return Dataset(
         name=name,
         about="Facebook friendships among the people of a school in September 2005.",
@@ -123,9 +113,9 @@ def dataset_from_file(file: RemoteFile, name: str) -> Dataset:
 
 
 def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
-    """Every other .mat file in the folder, by its own name."""
+    """Datasets of .mat files in the data root that are not declared, by file name."""
     files = [file for dataset in (PENN94, *OTHER_SCHOOLS) for file in dataset.files]
-    known = {place for file in files for place in (file.path, *file.other_paths)}
+    known = {path for file in files for path in (file.path, *file.other_paths)}
     for path in sorted((root / "facebook100").glob("*.mat")):
         if str(path.relative_to(root)) in known:
             continue
@@ -133,8 +123,8 @@ def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
         yield name, dataset_from_file(RemoteFile(f"facebook100/{path.name}"), name)
 
 
-AUTHORS = ("Penn94", "Amherst41", "Cornell5", "Johns_Hopkins55", "Reed98")
-"""The schools in the repository of the paper's authors."""
+LINKX_SCHOOLS = ("Penn94", "Amherst41", "Cornell5", "Johns_Hopkins55", "Reed98")
+"""Schools in the repository of the LINKX authors."""
 
 COUNTS = {
     "Penn94": Counts(41_554, 1_362_229, 4_814, 2),
@@ -174,4 +164,4 @@ PUBLISHED = {
 }
 
 PENN94 = replace(school_dataset("Penn94"), list_only_if_present=False)
-OTHER_SCHOOLS = tuple(school_dataset(called) for called in SCHOOLS)
+OTHER_SCHOOLS = tuple(school_dataset(school) for school in SCHOOLS)

@@ -1,4 +1,4 @@
-"""Texas, Wisconsin, Cornell, Actor, Squirrel, Chameleon (geom-gcn format)."""
+"""Texas, Wisconsin, Cornell, Actor, Squirrel and Chameleon in geom-gcn format."""
 
 from __future__ import annotations
 
@@ -24,12 +24,10 @@ from unalike.datasets.remote import RemoteFile, github_url, platonov_file
 from unalike.datasets.splits import splits_from_masks
 from unalike.datasets.transforms import Preparation
 
-# geom-gcn: a format of raw files, and how they become a graph.
-#
-# A graph holds the distinct directed edges of the file, its few self-loops included, and
-# 0/1 features. What the paper's program fed to its methods is `Dataset.prepared()`: a
-# self-loop on every node, rows of features that sum to 1, and every edge both ways.
-
+# A stored graph has the distinct directed edges of the file, its few self-loops
+# included, and 0/1 features. `Dataset.prepared()` gives the input of the paper's
+# methods: a self-loop on every node, rows of features that sum to 1, and undirected
+# edges.
 
 REPOSITORY = "graphdml-uiuc-jlu/geom-gcn"
 
@@ -37,14 +35,14 @@ Nodes = tuple[Features, Int[Tensor, " nodes"]]
 
 
 def raw_file(name: str, file: str) -> RemoteFile:
-    """One of the raw files."""
+    """One of the raw files of geom-gcn."""
     return RemoteFile(
         f"geom-gcn/{name}/{file}", (github_url(REPOSITORY, f"new_data/{name}/{file}"),)
     )
 
 
 def split_files(name: str) -> tuple[RemoteFile, ...]:
-    """The ten files of splits."""
+    """The ten split files of a graph."""
     files = [f"{name}_split_0.6_0.2_{run}.npz" for run in range(10)]
     return tuple(
         RemoteFile(
@@ -55,7 +53,7 @@ def split_files(name: str) -> tuple[RemoteFile, ...]:
 
 
 def read(root: Path, edges: RemoteFile, nodes: Callable[[Path], Nodes]) -> Graph:
-    """The edges of one file with the nodes of another."""
+    """Read the edges of one file and the nodes of another."""
     path = edges.require(root)
     features, labels = nodes(root)
     pairs = torch.from_numpy(read_matrix(path, delimiter="\t", skip=1))
@@ -73,7 +71,7 @@ def read(root: Path, edges: RemoteFile, nodes: Callable[[Path], Nodes]) -> Graph
 
 
 def read_node_lines(path: Path) -> dict[int, tuple[list[int], int]]:
-    """The numbers and the label of each node."""
+    """Read the numbers and the label of each node."""
     rows = (line.split("\t") for line in path.read_text("utf-8").splitlines()[1:])
     return {
         int(node): ([int(number) for number in numbers.split(",")], int(label))
@@ -82,27 +80,28 @@ def read_node_lines(path: Path) -> dict[int, tuple[list[int], int]]:
 
 
 def nodes_from_vectors(root: Path, file: RemoteFile) -> Nodes:
-    """Nodes whose features are told as 0/1 vectors."""
+    """Read nodes whose features are 0/1 vectors."""
     path = file.require(root)
     with read_errors(path):
-        told = read_node_lines(path)
-        rows = [told[node][0] for node in range(len(told))]
-        labels = label_tensor([told[node][1] for node in range(len(told))])
+        nodes = read_node_lines(path)
+        rows = [nodes[node][0] for node in range(len(nodes))]
+        labels = label_tensor([nodes[node][1] for node in range(len(nodes))])
         return sparse_or_dense_features(rows), labels
 
 
-def nodes_from_lists(root: Path, file: RemoteFile, width: int) -> Nodes:
-    """Nodes whose features are told as the list of those that are 1."""
+def nodes_from_lists(root: Path, file: RemoteFile, num_features: int) -> Nodes:
+    """Read nodes whose features are lists of the columns that are 1."""
     path = file.require(root)
     with read_errors(path):
-        told = read_node_lines(path)
-        contents = {str(node): active for node, (active, _) in told.items()}
-        labels = label_tensor([told[node][1] for node in range(len(told))])
-        return multi_hot(contents, num_nodes=len(told), width=width), labels
+        nodes = read_node_lines(path)
+        active = {str(node): columns for node, (columns, _) in nodes.items()}
+        labels = label_tensor([nodes[node][1] for node in range(len(nodes))])
+        features = multi_hot(active, num_nodes=len(nodes), num_features=num_features)
+        return features, labels
 
 
 def nodes_from_npz(root: Path, file: RemoteFile) -> Nodes:
-    """Nodes from Platonov's repackaging, which keeps their order."""
+    """Read nodes from the .npz file of Platonov et al., which has the same order."""
     features, labels = read_npz(file.require(root), "node_features", "node_labels")
     return sparse_or_dense_features(features), label_tensor(labels)
 
@@ -118,7 +117,7 @@ def geom_gcn_dataset(
     node_file: RemoteFile | None = None,
     folder: str = "",
 ) -> Dataset:
-    """One of the six; `folder` is its name there where that differs."""
+    """A dataset in geom-gcn format; `folder` is its name there if that differs."""
     folder = folder or name
     edges = raw_file(folder, "out1_graph_edges.txt")
     node_file = node_file or raw_file(folder, "out1_node_feature_label.txt")
@@ -140,17 +139,12 @@ def geom_gcn_dataset(
     )
 
 
-# The six small graphs of earlier work, in the format of geom-gcn.
-
-
 WEB = "Links between the web pages of a computer science department."
 WIKIPEDIA = "Links between Wikipedia pages on a topic."
 PAGE_KIND = "kind of page: student, project, course, staff, faculty"
 TRAFFIC = "monthly traffic, in five quantiles"
 
 FILM = raw_file("film", "out1_node_feature_label.txt")
-
-
 CHAMELEON_NODES = platonov_file("chameleon_directed")
 SQUIRREL_NODES = platonov_file("squirrel_directed")
 
@@ -210,7 +204,7 @@ ACTOR = geom_gcn_dataset(
         class_homophily=0.011,
     ),
     node_file=FILM,
-    nodes=partial(nodes_from_lists, file=FILM, width=932),
+    nodes=partial(nodes_from_lists, file=FILM, num_features=932),
     folder="film",
 )
 SQUIRREL = geom_gcn_dataset(

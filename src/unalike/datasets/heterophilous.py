@@ -1,4 +1,4 @@
-"""Platonov et al. 2023: Roman-empire, Amazon-ratings, Minesweeper, Tolokers, Questions, filtered graphs."""
+"""Roman-empire, Amazon-ratings, Minesweeper and others of Platonov et al. 2023."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from unalike.errors import UserError
 
 
 def read(root: Path, file: RemoteFile) -> Graph:
-    """A graph from one archive of arrays, which tells every edge once."""
+    """Read a graph from one .npz file, in which every edge is stored once."""
     path = file.require(root)
     edges, labels = read_npz(path, "edges", "node_labels")
     features = None
     if "node_features" in npz_names(path):
         (features,) = read_npz(path, "node_features")
     with read_errors(path):
-        pairs = torch.from_numpy(edges.astype("int64"))
-        source, target = pairs.T if pairs.shape[1:] == (2,) else pairs
+        edge_index = torch.from_numpy(edges.astype("int64"))
+        source, target = edge_index.T if edge_index.shape[1:] == (2,) else edge_index
         classes = label_tensor(labels)
     return Graph.from_edges(
         source,
@@ -50,7 +50,7 @@ def read(root: Path, file: RemoteFile) -> Graph:
 
 
 def as_matrix(features: np.ndarray) -> np.ndarray:
-    """Features as a matrix; a plain array is one feature of each node."""
+    """Features as a matrix; a 1-D array is one feature per node."""
     return features[:, None] if features.ndim == 1 else features
 
 
@@ -60,12 +60,12 @@ def dataset_from_file(
     *,
     metric: Metric,
     about: str = "A graph in the format of Platonov et al. 2023.",
-    label_meaning: str = "not told",
+    label_meaning: str = "unknown",
     counts: Counts | None = None,
     edge_homophily: float | None = None,
-    one_way: bool = False,
+    keep_direction: bool = False,
 ) -> Dataset:
-    """The dataset in one archive of this format."""
+    """The dataset in one .npz file of this format."""
     return Dataset(
         name=name,
         about=about,
@@ -79,30 +79,30 @@ def dataset_from_file(
         citation="Platonov et al. 2023, https://arxiv.org/abs/2302.11640",
         counts=counts,
         published=Published(edge_homophily=edge_homophily),
-        preparation=Preparation(symmetrised=not one_way),
+        preparation=Preparation(symmetrised=not keep_direction),
         list_only_if_present=counts is None,
     )
 
 
 def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
-    """Every archive in the folder, by its own name."""
+    """Datasets of all .npz files in the data root, by file name."""
     for path in sorted((root / "heterophilous").glob("*.npz")):
         name = path.stem.replace("_", "-").lower()
         dataset = dataset_from_file(
             RemoteFile(f"heterophilous/{path.name}"),
             name,
             metric=default_metric(path),
-            one_way=path.stem.endswith("_directed"),
+            keep_direction=path.stem.endswith("_directed"),
         )
         yield name, dataset
 
 
 def default_metric(path: Path) -> Metric:
-    """Platonov's choice: ROC-AUC where there are two classes."""
+    """The metric of Platonov et al.: ROC-AUC for two classes, else accuracy."""
     try:
         (labels,) = read_npz(path, "node_labels")
     except UserError:
-        # Whoever loads the graph will hear of the damage; a list need not.
+        # A damaged file raises when its graph is loaded; lists must still work.
         return ACCURACY
     return ROC_AUC if labels.max(initial=0) < 2 else ACCURACY
 

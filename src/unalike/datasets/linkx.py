@@ -1,4 +1,4 @@
-"""Pokec, Genius, SNAP-patents, Wiki (and OEIS, statistics only) of the LINKX paper."""
+"""Pokec, Genius, SNAP-patents, Wiki and OEIS of the LINKX paper."""
 
 from __future__ import annotations
 
@@ -26,23 +26,22 @@ from unalike.datasets.splits import paper_splits, splits_from_npy
 from unalike.datasets.transforms import Preparation
 from unalike.errors import UserError
 
-# The authors' .mat files: an edge list, features and labels of one graph.
-
 
 def read_edge_mat(
-    root: Path, file: RemoteFile, target: str
+    root: Path, file: RemoteFile, label_name: str
 ) -> tuple[Adjacency, Any, Any]:
-    """The directed edges, the features and the column that the labels come from."""
+    """Read directed edges, features and the label column of a LINKX .mat file."""
     path = file.require(root)
-    edges, features, told = read_mat(path, "edge_index", "node_feat", target)
+    edge_index, features, labels = read_mat(path, "edge_index", "node_feat", label_name)
     with read_errors(path):
-        source, other = torch.from_numpy(edges.astype("int64", copy=False))
-        nodes = features.shape[0]
-        return Adjacency.from_edges(source, other, shape=(nodes, nodes)), features, told
+        source, target = torch.from_numpy(edge_index.astype("int64", copy=False))
+        num_nodes = features.shape[0]
+        adjacency = Adjacency.from_edges(source, target, shape=(num_nodes, num_nodes))
+    return adjacency, features, labels
 
 
 def read_binary_graph(root: Path, file: RemoteFile) -> Graph:
-    """A graph of dense features and two classes, edges in the file's direction."""
+    """Read a directed graph with dense features and two classes."""
     edges, features, labels = read_edge_mat(root, file, "label")
     return Graph.build(
         edges,
@@ -51,9 +50,6 @@ def read_binary_graph(root: Path, file: RemoteFile) -> Graph:
         num_classes=2,
         directed=True,
     )
-
-
-# pokec: who follows whom in a Slovak social network; who is of which sex?
 
 
 POKEC_FILE = RemoteFile(
@@ -86,13 +82,10 @@ POKEC = Dataset(
     ),
 )
 
-# genius: who follows whom on a lyrics site; which accounts are marked?
-
-
 GENIUS_FILE = RemoteFile(
     "genius/genius.mat", (linkx_url("genius.mat"),), other_paths=("genius.mat",)
 )
-SPLITS = RemoteFile(
+GENIUS_SPLITS = RemoteFile(
     "splits/genius-splits.npy", mirrors=(linkx_url("splits/genius-splits.npy"),)
 )
 
@@ -101,9 +94,9 @@ GENIUS = Dataset(
     name="genius",
     about="Who follows whom on genius.com, a site that annotates song lyrics.",
     label_meaning="the account is marked as gone",
-    files=(GENIUS_FILE, SPLITS),
+    files=(GENIUS_FILE, GENIUS_SPLITS),
     read=partial(read_binary_graph, file=GENIUS_FILE),
-    split=splits_from_npy(SPLITS),
+    split=splits_from_npy(GENIUS_SPLITS),
     metric=ROC_AUC,
     directed=True,
     licence="none",
@@ -121,9 +114,6 @@ GENIUS = Dataset(
     ),
 )
 
-# snap-patents: which patent cites which; when was each granted?
-
-
 SNAP_PATENTS_FILE = RemoteFile(
     "snap-patents/snap_patents.mat",
     mirrors=(google_drive_url("1ldh23TSY1PwXia6dU0MYcpyEgX-w3Hia"),),
@@ -132,7 +122,7 @@ SNAP_PATENTS_FILE = RemoteFile(
 
 
 def read_snap_patents(root: Path) -> Graph:
-    """The graph as the authors released it; its features stay sparse."""
+    """Read the graph; sparse features remain sparse."""
     edges, features, years = read_edge_mat(root, SNAP_PATENTS_FILE, "years")
     is_dense = isinstance(features, np.ndarray)
     return Graph.build(
@@ -169,34 +159,34 @@ SNAP_PATENTS = Dataset(
     preparation=Preparation(symmetrised=False),
 )
 
-# wiki: links between Wikipedia articles; how many people view each?
 
-
-def _file(name: str, identity: str) -> RemoteFile:
+def _wiki_file(name: str, file_id: str) -> RemoteFile:
     return RemoteFile(
-        f"wiki/{name}", mirrors=(google_drive_url(identity),), other_paths=(name,)
+        f"wiki/{name}", mirrors=(google_drive_url(file_id),), other_paths=(name,)
     )
 
 
-FEATURES = _file("wiki_features2M.pt", "1ySNspxbK-snNoAZM7oxiWGvOnTRdSyEK")
-EDGES = _file("wiki_edges2M.pt", "14X7FlkjrlUgmnsYtPwdh-gGuFla4yb5u")
-VIEWS = _file("wiki_views2M.pt", "1p5DlVHrnFgYm3VsNIzahSsvCD424AyvP")
+WIKI_FEATURES = _wiki_file("wiki_features2M.pt", "1ySNspxbK-snNoAZM7oxiWGvOnTRdSyEK")
+WIKI_EDGES = _wiki_file("wiki_edges2M.pt", "14X7FlkjrlUgmnsYtPwdh-gGuFla4yb5u")
+WIKI_VIEWS = _wiki_file("wiki_views2M.pt", "1p5DlVHrnFgYm3VsNIzahSsvCD424AyvP")
 
 
 def read_wiki(root: Path) -> Graph:
-    """The graph over mapped features: only what is looked at comes into memory."""
-    path = EDGES.require(root)
+    """Read the graph; its features are memory-mapped."""
+    path = WIKI_EDGES.require(root)
     edges = read_tensor(path)
-    labels = label_tensor(read_tensor(VIEWS.require(root)))
+    labels = label_tensor(read_tensor(WIKI_VIEWS.require(root)))
     if edges.ndim != 2 or edges.shape[1] != 2:
-        raise UserError(f"{path} holds {tuple(edges.shape)} numbers instead of pairs.")
+        raise UserError(
+            f"{path} has an array of shape {tuple(edges.shape)} instead of (edges, 2)."
+        )
     with read_errors(path):
-        rows = Adjacency.from_edges(
+        adjacency = Adjacency.from_edges(
             edges[:, 0], edges[:, 1], shape=(len(labels), len(labels))
         )
     return Graph.build(
-        rows,
-        features=read_tensor(FEATURES.require(root)),
+        adjacency,
+        features=read_tensor(WIKI_FEATURES.require(root)),
         labels=labels,
         num_classes=5,
         directed=True,
@@ -207,7 +197,7 @@ WIKI = Dataset(
     name="wiki",
     about="Links between articles of the English Wikipedia in spring 2021.",
     label_meaning="page views in 60 days, in five quantiles",
-    files=(FEATURES, EDGES, VIEWS),
+    files=(WIKI_FEATURES, WIKI_EDGES, WIKI_VIEWS),
     read=read_wiki,
     directed=True,
     licence="CC BY-SA 3.0 and GFDL",
@@ -223,11 +213,9 @@ WIKI = Dataset(
     ),
 )
 
-# oeis: integer sequences that refer to each other; when was each posted?
 
-
-def read(root: Path) -> Graph:
-    """There is nothing to read."""
+def read_oeis(root: Path) -> Graph:
+    """Raise, because OEIS was never released."""
     raise UserError("oeis was never released; only the paper's statistics are known.")
 
 
@@ -235,7 +223,7 @@ OEIS = Dataset(
     name="oeis",
     about="References between integer sequences. Never released: statistics only.",
     label_meaning="time of posting, in five quantiles",
-    read=read,
+    read=read_oeis,
     directed=True,
     licence="not released",
     citation="Lim et al. 2021, https://arxiv.org/abs/2110.14446",

@@ -1,4 +1,4 @@
-"""Ogbn-arxiv, ogbn-products, arxiv-year."""
+"""The OGB datasets ogbn-arxiv, ogbn-products, and arxiv-year."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from unalike.datasets.remote import RemoteFile
 from unalike.datasets.splits import ogb_splits, paper_splits
 from unalike.datasets.transforms import Preparation
 
-SITE = "http://snap.stanford.edu/ogb/data/nodeproppred"
+BASE_URL = "https://snap.stanford.edu/ogb/data/nodeproppred"
 
 
-def raw_file(graph: str, name: str, *, also: tuple[str, ...] = ()) -> RemoteFile:
-    """One of the gzipped tables that OGB packs into an archive per graph."""
-    mirror = f"{SITE}/{graph}.zip#{graph}/{name}"
-    return RemoteFile(f"ogbn_{graph}/{name}", (mirror,), also)
+def raw_file(graph: str, name: str) -> RemoteFile:
+    """One of the gzipped CSV files in the OGB archive of a graph."""
+    mirror = f"{BASE_URL}/{graph}.zip#{graph}/{name}"
+    return RemoteFile(f"ogbn_{graph}/{name}", (mirror,))
 
 
 def _arxiv_file(name: str) -> RemoteFile:
-    mirror = f"{SITE}/arxiv.zip#arxiv/raw/{name}"
+    mirror = f"{BASE_URL}/arxiv.zip#arxiv/raw/{name}"
     return RemoteFile(
         f"arxiv-year/{name}", (mirror,), other_paths=(f"ogbn_arxiv/raw/{name}",)
     )
@@ -38,8 +38,8 @@ ARXIV_EDGES = _arxiv_file("edge.csv.gz")
 ARXIV_FEATURES = _arxiv_file("node-feat.csv.gz")
 ARXIV_LABELS = _arxiv_file("node-label.csv.gz")
 ARXIV_YEARS = _arxiv_file("node_year.csv.gz")
-ARXIV_ROWS = RemoteFile("arxiv-year/adj_full.npz")
-"""The same edges as scipy rows, for those who have them and not OGB's table."""
+ARXIV_MATRIX = RemoteFile("arxiv-year/adj_full.npz")
+"""The same edges as a SciPy matrix, an alternative to the CSV file of OGB."""
 
 ARXIV_SPLIT = tuple(
     raw_file("arxiv", f"split/time/{part}.csv.gz")
@@ -56,13 +56,13 @@ PRODUCTS_SPLIT = tuple(
 
 
 def read_arxiv_year(root: Path) -> Graph:
-    """The citations with the year of each paper, in five quantiles."""
+    """Read citations, labelled by five quantiles of the year of each paper."""
     years = read_matrix(ARXIV_YEARS.require(root), np.float64)
     return build_arxiv(root, quantile_labels(years, 5), num_classes=5)
 
 
 def read_arxiv(root: Path) -> Graph:
-    """The citations with the subject of each paper."""
+    """Read citations, labelled by the subject of each paper."""
     labels = label_tensor(read_matrix(ARXIV_LABELS.require(root)))
     return build_arxiv(root, labels, num_classes=40)
 
@@ -70,10 +70,10 @@ def read_arxiv(root: Path) -> Graph:
 def build_arxiv(
     root: Path, labels: Int[Tensor, " nodes"], *, num_classes: int
 ) -> Graph:
-    """Who cites whom; without features where their file is not there."""
-    rows = ARXIV_ROWS.find(root)
-    if rows and not ARXIV_EDGES.find(root):
-        adjacency = adjacency_from_npz(rows)
+    """The citation graph, without features if their file is missing."""
+    matrix = ARXIV_MATRIX.find(root)
+    if matrix and not ARXIV_EDGES.find(root):
+        adjacency = adjacency_from_npz(matrix)
     else:
         adjacency = adjacency_from_csv(ARXIV_EDGES.require(root), len(labels))
     return Graph.build(
@@ -86,11 +86,11 @@ def build_arxiv(
 
 
 def read_products(root: Path) -> Graph:
-    """Products bought together; OGB lists every pair once."""
+    """Read the co-purchase graph; OGB lists every pair once."""
     paths = {name: file.require(root) for name, file in PRODUCTS.items()}
-    nodes = int(read_matrix(paths["num-node-list"])[0, 0])
+    num_nodes = int(read_matrix(paths["num-node-list"])[0, 0])
     return Graph.build(
-        adjacency_from_csv(paths["edge"], nodes).to_undirected(),
+        adjacency_from_csv(paths["edge"], num_nodes).to_undirected(),
         features=read_features(paths["node-feat"]),
         labels=label_tensor(read_matrix(paths["node-label"])),
         num_classes=47,
@@ -98,23 +98,23 @@ def read_products(root: Path) -> Graph:
 
 
 def adjacency_from_npz(path: Path) -> Adjacency:
-    """Rows from the parts of a scipy matrix that `save_npz` wrote."""
-    shape, starts, columns = read_npz(path, "shape", "indptr", "indices")
+    """Read a SciPy CSR matrix that `save_npz` wrote."""
+    shape, indptr, indices = read_npz(path, "shape", "indptr", "indices")
     with read_errors(path):
-        lengths = torch.from_numpy(np.diff(starts).astype(np.int64))
+        lengths = torch.from_numpy(np.diff(indptr).astype(np.int64))
         source = torch.arange(int(shape[0])).repeat_interleave(lengths)
-        target = torch.from_numpy(columns.astype(np.int64))
+        target = torch.from_numpy(indices.astype(np.int64))
     return Adjacency.from_edges(source, target, shape=(int(shape[0]), int(shape[1])))
 
 
-def adjacency_from_csv(path: Path, nodes: int) -> Adjacency:
-    """Rows from a table of pairs."""
-    pairs = torch.from_numpy(read_matrix(path))
-    return Adjacency.from_edges(pairs[:, 0], pairs[:, 1], shape=(nodes, nodes))
+def adjacency_from_csv(path: Path, num_nodes: int) -> Adjacency:
+    """Read a CSV file of node pairs."""
+    edges = torch.from_numpy(read_matrix(path))
+    return Adjacency.from_edges(edges[:, 0], edges[:, 1], shape=(num_nodes, num_nodes))
 
 
 def read_features(path: Path | None) -> Features | None:
-    """A table of numbers, if it is there."""
+    """Read a CSV file of numbers, if there is one."""
     return torch.from_numpy(read_matrix(path, np.float32)) if path else None
 
 
@@ -125,7 +125,7 @@ ARXIV_YEAR = Dataset(
     about="Citations between computer science papers on arXiv.",
     label_meaning="year of posting, in five quantiles",
     files=(ARXIV_EDGES, ARXIV_FEATURES, ARXIV_YEARS),
-    alternative_files=(ARXIV_ROWS,),
+    alternative_files=(ARXIV_MATRIX,),
     read=read_arxiv_year,
     split=paper_splits("arxiv-year"),
     directed=True,
@@ -150,7 +150,7 @@ OGBN_ARXIV = Dataset(
     about="Citations between computer science papers on arXiv.",
     label_meaning="subject area",
     files=(ARXIV_EDGES, ARXIV_FEATURES, ARXIV_LABELS, *ARXIV_SPLIT),
-    alternative_files=(ARXIV_ROWS,),
+    alternative_files=(ARXIV_MATRIX,),
     read=read_arxiv,
     split=ogb_splits(ARXIV_SPLIT),
     directed=True,

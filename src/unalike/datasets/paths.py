@@ -1,4 +1,4 @@
-"""Where data lives: `$UNALIKE_DATA`, cache, stored folders (only file that reads the environment)."""
+"""Data folders: `$UNALIKE_DATA`, the cache, and folders of stored graphs."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from unalike.errors import UserError
 from unalike.system import cache_dir
 
 
-def data_root(given: Path | None = None) -> Path:
-    """The folder of raw files: the one given, else $UNALIKE_DATA, else the cache."""
-    told = given or os.environ.get("UNALIKE_DATA")
-    return (Path(told).expanduser() if told else cache_dir() / "data").absolute()
+def data_root(data: Path | None = None) -> Path:
+    """The folder of raw files: the argument, else $UNALIKE_DATA, else the cache."""
+    path = data or os.environ.get("UNALIKE_DATA")
+    return (Path(path).expanduser() if path else cache_dir() / "data").absolute()
 
 
 def stored_folders(root: Path, name: str) -> Iterator[Path]:
-    """Where the stored form of a dataset may be: in the root, or in the cache."""
+    """Folders that may contain the stored graph of a dataset: in the root or cache."""
     yield root / "stored" / name
     key = sha256(os.fsencode(root.resolve())).hexdigest()[:12]
     yield cache_dir() / "stored" / key / name
 
 
 def writable_stored_folder(name: str, data: Path | None = None) -> Path:
-    """The first of these places that can be written."""
+    """The first of these folders that can be written."""
     root = data_root(data)
-    for place in stored_folders(root, name):
-        if is_writable(place.parent):
-            return place
+    for folder in stored_folders(root, name):
+        if is_writable(folder.parent):
+            return folder
     raise UserError(f"Neither {root} nor {cache_dir()} can be written.")
 
 
 def is_writable(folder: Path) -> bool:
-    """May files be made in a folder, or in the nearest one above that exists?
+    """Whether files can be made in a folder, or in its nearest parent that exists.
 
-    A folder without any write bit counts as read-only for everybody: the superuser
-    could write there, but its owner does not want it.
+    A folder without any write bit is read-only for the superuser too, because its
+    owner does not want files in it.
     """
     while not folder.exists():
         folder = folder.parent

@@ -1,4 +1,4 @@
-"""Cora, CiteSeer, PubMed."""
+"""Cora, CiteSeer and PubMed in the format of Planetoid."""
 
 from __future__ import annotations
 
@@ -32,32 +32,37 @@ def planetoid_files(name: str) -> dict[str, RemoteFile]:
 
 
 def read(root: Path, name: str) -> Graph:
-    """The graph with its nodes in the order of the edge file.
+    """Read the graph with its nodes in the order of the edge file.
 
-    The test nodes come shuffled; test.index holds their places. CiteSeer lacks 15 of
-    them: isolated nodes without features, which count as class 0 as in every program
-    that reads these files.
+    The test nodes are shuffled; test.index has their ids. CiteSeer lacks 15 of them:
+    isolated nodes without features, which get class 0 as in other readers of these
+    files.
     """
     files = planetoid_files(name)
-    held = {part: read_pickle(files[part].require(root)) for part in PARTS[2:-1]}
-    places = read_matrix(files["test.index"].require(root)).ravel()
+    arrays = {part: read_pickle(files[part].require(root)) for part in PARTS[2:-1]}
+    test_ids = read_matrix(files["test.index"].require(root)).ravel()
     with read_errors(root / "planetoid" / f"ind.{name}"):
         for part in ("allx", "tx"):
-            held[part].check_format(full_check=True)
-        nodes = max(held["graph"]) + 1
-        order = np.concatenate([np.arange(held["allx"].shape[0]), places])
-        features = scipy.sparse.vstack([held["allx"], held["tx"]]).tocoo()
-        ends = (order[features.row], features.col)
-        shape = (nodes, features.shape[1])
-        classes = np.zeros((nodes, held["ally"].shape[1]))
-        classes[order] = np.concatenate([held["ally"], held["ty"]])
-        pairs = [
-            (u, v) for u, others in held["graph"].items() for v in others if u != v
+            arrays[part].check_format(full_check=True)
+        num_nodes = max(arrays["graph"]) + 1
+        order = np.concatenate([np.arange(arrays["allx"].shape[0]), test_ids])
+        features = scipy.sparse.vstack([arrays["allx"], arrays["tx"]]).tocoo()
+        coordinates = (order[features.row], features.col)
+        shape = (num_nodes, features.shape[1])
+        classes = np.zeros((num_nodes, arrays["ally"].shape[1]))
+        classes[order] = np.concatenate([arrays["ally"], arrays["ty"]])
+        edges = [
+            (u, v)
+            for u, neighbours in arrays["graph"].items()
+            for v in neighbours
+            if u != v
         ]
     return Graph.from_edges(
-        *torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T,
-        num_nodes=nodes,
-        features=as_features(scipy.sparse.coo_array((features.data, ends), shape)),
+        *torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T,
+        num_nodes=num_nodes,
+        features=as_features(
+            scipy.sparse.coo_array((features.data, coordinates), shape)
+        ),
         labels=torch.from_numpy(classes.argmax(1)),
         num_classes=classes.shape[1],
     )
@@ -66,7 +71,7 @@ def read(root: Path, name: str) -> Graph:
 def planetoid_dataset(
     name: str, label_meaning: str, counts: Counts, published: Published
 ) -> Dataset:
-    """One of the three, with the splits of geom-gcn that the paper's rows follow."""
+    """A Planetoid dataset with the geom-gcn splits that the LINKX paper uses."""
     splits = split_files(name)
     return Dataset(
         name=name,

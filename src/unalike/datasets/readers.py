@@ -1,4 +1,4 @@
-"""Read .mat, .npz, .pt, CSV, JSON safely; raw columns to label and feature tensors."""
+"""Read .mat, .npz, .pt, CSV and JSON files into label and feature tensors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -26,9 +26,6 @@ from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features
 from unalike.errors import UserError
 
-# Raw files opened with care: nothing in them runs, and damage is told by name.
-
-
 READ_ERRORS = (
     ArithmeticError,
     AttributeError,
@@ -46,12 +43,12 @@ READ_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What readers raise on files that are cut short or of another format."""
+"""Exceptions of readers on truncated files or files of another format."""
 
 
 @contextmanager
 def read_errors(path: Path | str) -> Iterator[None]:
-    """Turn whatever a reader raises into one line that names the file."""
+    """Turn exceptions of a reader into a one-line `UserError` that names the file."""
     try:
         yield
     except READ_ERRORS as error:
@@ -59,38 +56,38 @@ def read_errors(path: Path | str) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """The beginning of what an error says; some quote half a file."""
-    told = str(error).strip() or type(error).__name__
-    return told.splitlines()[0][:120].rstrip(".")
+    """The first line of an error message, truncated to 120 characters."""
+    message = str(error).strip() or type(error).__name__
+    return message.splitlines()[0][:120].rstrip(".")
 
 
 def read_mat(path: Path, *names: str) -> list[Any]:
     """The named variables of a MATLAB file."""
     with read_errors(path), path.open("rb") as file:
-        held = scipy.io.loadmat(file, variable_names=names)
-    if missing := [name for name in names if name not in held]:
-        raise UserError(f"{path} holds no '{missing[0]}'.")
-    return [_array(held[name]) for name in names]
+        variables = scipy.io.loadmat(file, variable_names=names)
+    if missing := [name for name in names if name not in variables]:
+        raise UserError(f"{path} has no variable '{missing[0]}'.")
+    return [_csr_if_sparse(variables[name]) for name in names]
 
 
-def _array(held: Any) -> Any:
-    """scipy's newer kind of sparse matrix in place of its older one, without zeros."""
-    if not scipy.sparse.issparse(held):
-        return held
-    rows = scipy.sparse.csr_array(held)
-    rows.eliminate_zeros()
-    return rows
+def _csr_if_sparse(variable: Any) -> Any:
+    """A sparse matrix as `csr_array` without explicit zeros; other arrays unchanged."""
+    if not scipy.sparse.issparse(variable):
+        return variable
+    matrix = scipy.sparse.csr_array(variable)
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def read_npz(path: Path, *names: str) -> list[np.ndarray]:
     """The named arrays of a .npz file."""
-    # numpy leaves a file open if it fails on a path, so it gets an open file.
+    # np.load(path) leaves the file open if it fails, so it gets an open file.
     with (
         read_errors(path),
         path.open("rb") as file,
-        np.load(file, allow_pickle=False) as held,
+        np.load(file, allow_pickle=False) as arrays,
     ):
-        return [held[name] for name in names]
+        return [arrays[name] for name in names]
 
 
 def npz_names(path: Path) -> set[str]:
@@ -99,22 +96,22 @@ def npz_names(path: Path) -> set[str]:
         return {name.removesuffix(".npy") for name in archive.namelist()}
 
 
-def read_tensor(path: Path) -> Shaped[Tensor, "..."]:
-    """A tensor that torch saved, mapped where its format allows that."""
+def read_tensor(path: Path) -> Shaped[Tensor, ...]:
+    """A tensor that torch saved, memory-mapped if its format allows that."""
     with read_errors(path):
-        held = torch.load(
+        tensor = torch.load(
             path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
         )
-    if not isinstance(held, Tensor):
-        raise UserError(f"{path} holds no tensor but a {type(held).__name__}.")
-    return held
+    if not isinstance(tensor, Tensor):
+        raise UserError(f"{path} has a {type(tensor).__name__} instead of a tensor.")
+    return tensor
 
 
 def read_table(
-    file: Path | BytesIO, *, texts: tuple[str, ...] = (), name: str = ""
+    file: Path | BytesIO, *, string_columns: tuple[str, ...] = (), name: str = ""
 ) -> pa.Table:
-    """A CSV file with a header; the columns in `texts` stay text."""
-    types = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
+    """A CSV file with a header; `string_columns` are not parsed as numbers or dates."""
+    types = csv.ConvertOptions(column_types=dict.fromkeys(string_columns, pa.string()))
     with read_errors(name or str(file)):
         return csv.read_csv(file, convert_options=types)
 
@@ -122,7 +119,7 @@ def read_table(
 def read_matrix(
     path: Path, dtype: Any = np.int64, *, delimiter: str = ",", skip: int = 0
 ) -> np.ndarray:
-    """A CSV file of numbers without a header, gzipped or not, as a matrix."""
+    """A matrix from a CSV file of numbers without a header, gzipped or not."""
     with read_errors(path):
         table = csv.read_csv(
             path,
@@ -132,15 +129,15 @@ def read_matrix(
             parse_options=csv.ParseOptions(delimiter=delimiter),
         )
         matrix = np.empty((table.num_rows, table.num_columns), dtype)
-        for place, column in enumerate(table.columns):
-            matrix[:, place] = numeric_column(column, dtype)
+        for index, column in enumerate(table.columns):
+            matrix[:, index] = numeric_column(column, dtype)
         return matrix
 
 
 def read_edge_list(
     file: Path | BytesIO, *, name: str = ""
 ) -> tuple[Int[Tensor, " ids"], Int[Tensor, " ids"]]:
-    """The ends of edges, from the two columns of a CSV file with a header."""
+    """Source and target ids from the two columns of a CSV file with a header."""
     table = read_table(file, name=name)
     with read_errors(name or str(file)):
         source, target = (
@@ -151,12 +148,12 @@ def read_edge_list(
 
 
 def numeric_column(column: pa.ChunkedArray, dtype: Any) -> np.ndarray:
-    """A column as numbers; only floats may have gaps."""
+    """A column as a numeric array; only floats may have missing values."""
     if np.issubdtype(dtype, np.floating):
         return column.cast(pa.float64()).to_numpy()
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-        raise ValueError(f"row {row + 1} of its numbers lacks one")
+        raise ValueError(f"row {row + 1} has a missing number")
     return column.cast(pa.from_numpy_dtype(np.dtype(dtype))).to_numpy()
 
 
@@ -166,53 +163,62 @@ def read_json(file: Path | BytesIO, *, name: str = "") -> Any:
         return json.loads(file.read_bytes() if isinstance(file, Path) else file.read())
 
 
-# Columns: what raw files hold of each node, as labels and as features.
-
-
 SPARSE_DENSITY = 0.1
-"""Features with fewer entries than this share are kept sparse."""
+"""Features with a lower density than this are stored as a sparse matrix."""
 
 
 def label_tensor(column: Any) -> Int[Tensor, " nodes"]:
-    """Classes from a row, a column or a plain array; -1 and gaps are unknown."""
-    numbers = np.asarray(column, np.float64).ravel()
-    known = ~np.isnan(numbers) & (numbers >= 0)
-    return torch.from_numpy(
-        np.where(known, np.nan_to_num(numbers), -1).astype(np.int64)
-    )
+    """Labels from a row, column or 1-D array; negative and missing ones become -1."""
+    values = np.asarray(column, np.float64).ravel()
+    is_label = ~np.isnan(values) & (values >= 0)
+    labels = np.where(is_label, np.nan_to_num(values), -1)
+    return torch.from_numpy(labels.astype(np.int64))
 
 
 def dense_features(matrix: Any) -> Float[Tensor, "nodes features"]:
-    """Features as 32-bit floats, sparse ones filled in."""
-    full = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
-    return torch.from_numpy(full.astype(np.float32, copy=False))
+    """Features as a dense tensor of 32-bit floats."""
+    dense = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+    return torch.from_numpy(dense.astype(np.float32, copy=False))
 
 
 def sparse_or_dense_features(matrix: Any) -> Features:
-    """Features, sparse if most of them are zero."""
-    rows = scipy.sparse.csr_array(matrix, dtype=np.float32)
-    thin = rows.nnz < SPARSE_DENSITY * rows.shape[0] * rows.shape[1]
-    return Adjacency.from_scipy(rows) if thin else dense_features(matrix)
+    """Features as a sparse matrix if most of them are zero, else dense."""
+    csr = scipy.sparse.csr_array(matrix, dtype=np.float32)
+    is_sparse = csr.nnz < SPARSE_DENSITY * csr.shape[0] * csr.shape[1]
+    return Adjacency.from_scipy(csr) if is_sparse else dense_features(matrix)
 
 
 def multi_hot(
-    contents: dict[str, list[int]], *, num_nodes: int, width: int
+    active: dict[str, list[int]], *, num_nodes: int, num_features: int
 ) -> Adjacency:
-    """Rows of 0/1 features from lists of those that are 1; other nodes are skipped."""
-    kept = {
-        int(node): active for node, active in contents.items() if int(node) < num_nodes
+    """0/1 features from lists of those that are 1; ids beyond the nodes are skipped."""
+    lists = {
+        int(node): columns for node, columns in active.items() if int(node) < num_nodes
     }
-    lengths = [len(active) for active in kept.values()]
-    nodes = np.repeat(np.array(list(kept), np.int64), lengths)
-    active = np.concatenate([np.zeros(0, np.int64), *map(np.asarray, kept.values())])
+    lengths = [len(columns) for columns in lists.values()]
+    rows = np.repeat(np.array(list(lists), np.int64), lengths)
+    columns = np.concatenate([np.zeros(0, np.int64), *map(np.asarray, lists.values())])
     return Adjacency.from_edges(
-        torch.from_numpy(nodes),
-        torch.from_numpy(active.astype(np.int64)),
-        shape=(num_nodes, width),
+        torch.from_numpy(rows),
+        torch.from_numpy(columns.astype(np.int64)),
+        shape=(num_nodes, num_features),
     )
 
 
-def drop_empty_columns(rows: Adjacency) -> Adjacency:
-    """The same rows without the columns that have no entry."""
-    used, columns = torch.unique(rows.indices, return_inverse=True)
-    return Adjacency(rows.indptr, columns.int(), len(used), rows.values)
+def one_hot_features(
+    codes: Int[np.ndarray, "nodes fields"], num_categories: Sequence[int]
+) -> Adjacency:
+    """One-hot encoding of the category codes of several fields."""
+    num_nodes, num_fields = codes.shape
+    columns = codes + np.cumsum([0, *num_categories[:-1]])
+    return Adjacency(
+        torch.arange(num_nodes + 1) * num_fields,
+        torch.from_numpy(columns.astype(np.int32).ravel()),
+        sum(num_categories),
+    )
+
+
+def drop_empty_columns(features: Adjacency) -> Adjacency:
+    """The same features without the columns that have no nonzero value."""
+    used, indices = torch.unique(features.indices, return_inverse=True)
+    return Adjacency(features.indptr, indices.int(), len(used), features.values)

@@ -1,4 +1,4 @@
-"""The table of all datasets, lookup by name, discovery of files in the data root, listing."""
+"""Table of all datasets, lookup by name, discovery in the data root, and listing."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ from unalike.datasets.twins.twin import Twin
 from unalike.datasets.twitch import TWITCH_EXPLICIT, TWITCH_GAMERS
 from unalike.datasets.yelp_chi import YELP_CHI
 from unalike.errors import UserError, did_you_mean
-
-# DATASETS: every dataset by its name, and how to find one.
-
 
 DATASETS: dict[str, Dataset] = {
     dataset.name: dataset
@@ -52,26 +49,26 @@ DATASETS: dict[str, Dataset] = {
 
 @runtime_checkable
 class RelocatableSource(GraphSource, Protocol):
-    """A source that keeps its files in a data root."""
+    """A graph source whose files are in a data root."""
 
     def with_root(self, data: Path | None) -> GraphSource:
-        """The same in another data root."""
+        """The same source in another data root."""
 
 
 REGISTRIES: tuple[Mapping[str, RelocatableSource], ...] = (DATASETS, TWINS)
 
 
 def find(name: str, data: Path | None = None) -> GraphSource:
-    """What a name stands for: a dataset, a file in the data root, or a stored graph."""
+    """The graph source of a name: a dataset, a file in the data root, or a folder."""
     for table in REGISTRIES:
         if name in table:
             return table[name].with_root(data)
     if (Path(name) / "graph.json").is_file() or "/" in name:
         return open_graph(Path(name))
-    here = dict(discover(data_root(data)))
-    if name in here:
-        return here[name].with_root(data)
-    hint = did_you_mean(name, (*DATASETS, *TWINS, *here))
+    discovered = dict(discover(data_root(data)))
+    if name in discovered:
+        return discovered[name].with_root(data)
+    hint = did_you_mean(name, (*DATASETS, *TWINS, *discovered))
     raise UserError(
         f"No dataset '{name}'.{hint} "
         "`unalike list datasets` and `unalike list twins` name them all."
@@ -79,32 +76,29 @@ def find(name: str, data: Path | None = None) -> GraphSource:
 
 
 def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
-    """Graphs in a data root that no table names, by the names of their files."""
-    for family in (facebook100, heterophilous):
-        for name, dataset in family.discover(root):
+    """Datasets of files in a data root that are not declared, by file name."""
+    for module in (facebook100, heterophilous):
+        for name, dataset in module.discover(root):
             if name not in DATASETS:
                 yield name, dataset
 
 
 def load(name: str, data: Path | None = None) -> Graph:
-    """The graph that a name stands for."""
+    """Load the graph of a dataset, a twin or a stored graph by name."""
     return find(name, data).load()
-
-
-# The catalogue: what there is, and how much of it is at hand.
 
 
 COUNT_KEYS = ("num_nodes", "num_edges", "num_features", "num_classes")
 
 
 def list_datasets(data: Path | None = None) -> Iterator[Dataset]:
-    """Every dataset that has a name, and those that only lie in the data root."""
+    """All declared datasets, and those discovered in the data root."""
     for dataset in (*DATASETS.values(), *dict(discover(data_root(data))).values()):
         yield dataset.with_root(data)
 
 
 def describe_dataset(dataset: Dataset) -> dict[str, Any]:
-    """What is known of a dataset; counts are of its files rather than as printed."""
+    """Metadata of a dataset; counts are of its files rather than published ones."""
     stored = dataset.cached()
     published = asdict(dataset.published)
     exact = asdict(dataset.counts) if dataset.counts else {}
@@ -132,7 +126,7 @@ def describe_dataset(dataset: Dataset) -> dict[str, Any]:
 
 
 def describe_twin(twin: Twin) -> dict[str, Any]:
-    """What is known of a twin before it is generated."""
+    """Metadata of a twin, which need not be generated."""
     return {
         "name": twin.name,
         "num_nodes": twin.num_nodes,
@@ -149,7 +143,7 @@ def describe_twin(twin: Twin) -> dict[str, Any]:
 
 
 def stored_location(stored: StoredGraph | None) -> dict[str, Any]:
-    """Is a stored form there, and where?"""
+    """Whether a graph is stored, and its folder."""
     return {
         "stored": stored is not None,
         "folder": str(stored.folder) if stored else None,
@@ -157,9 +151,9 @@ def stored_location(stored: StoredGraph | None) -> dict[str, Any]:
 
 
 def raw_files_status(dataset: Dataset) -> str:
-    """How many of the raw files are there: all, some or none."""
-    wanted = {file.path for file in dataset.files}
-    found = set(dataset.present_files())
-    if wanted and wanted <= found:
+    """Whether all, some or none of the raw files are present."""
+    expected = {file.path for file in dataset.files}
+    present = set(dataset.present_files())
+    if expected and expected <= present:
         return "all"
-    return "some" if found else "none"
+    return "some" if present else "none"

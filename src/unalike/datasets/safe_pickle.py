@@ -1,4 +1,4 @@
-"""Restricted unpickler for old NumPy/SciPy pickles."""
+"""Restricted unpickler for old NumPy and SciPy pickles."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALLOWED_GLOBALS: dict[tuple[str, str], Any] = {
 
 
 class ArrayUnpickler(pickle.Unpickler):
-    """Refuses every name that is not needed for arrays, lists and dicts of them."""
+    """Refuses every global that is not needed for arrays, lists and dicts of them."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in ALLOWED_GLOBALS:
@@ -41,13 +41,13 @@ class ArrayUnpickler(pickle.Unpickler):
 
 
 def read_pickle(path: Path) -> Any:
-    """The object in a pickle file, old Python 2 ones included."""
+    """The object in a pickle file of Python 2 or 3."""
     with path.open("rb") as file:
         return _load(file, path)
 
 
 def read_object_array(path: Path) -> Any:
-    """The objects in a .npy file that numpy would need `allow_pickle` for."""
+    """The object array in a .npy file, without `allow_pickle` of NumPy."""
     with path.open("rb") as file:
         try:
             version = np.lib.format.read_magic(file)
@@ -63,5 +63,5 @@ def _load(file: BinaryIO, path: Path) -> Any:
     try:
         return ArrayUnpickler(file, encoding="latin1").load()
     except Exception as error:
-        # A damaged pickle can raise nearly anything; none of it may pass for data.
+        # A damaged pickle can raise nearly any exception.
         raise UserError(f"{path} cannot be unpickled: {first_line(error)}.") from None

@@ -1,4 +1,4 @@
-"""Train/valid/test splits: of the paper, of OGB, of geom-gcn, of Platonov, random."""
+"""Train, valid and test splits of the LINKX paper, OGB, geom-gcn and Platonov."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from unalike.datasets.remote import RemoteFile
 from unalike.datasets.safe_pickle import read_object_array
 from unalike.errors import UserError
 
-# The chain: one stream of random numbers from which the paper's splits were drawn.
-
-
 PAPER_LABELLED_COUNTS = {
     "penn94": 38_815,
     "twitch-de": 9_498,
@@ -30,98 +27,82 @@ PAPER_LABELLED_COUNTS = {
     "snap-patents": 2_923_922,
     "yelp-chi": 45_954,
 }
-"""Labelled nodes of each dataset, in the order in which their splits were drawn."""
+"""Labelled nodes of each dataset, in the order in which the paper sampled splits."""
 
 NUM_SPLITS = 5
 
 
-def paper_permutations(name: str) -> list[np.ndarray]:
-    """The orders in which the labelled nodes of a dataset are dealt out.
-
-    Numpy's legacy generator was seeded once with 0 and gave five permutations for each
-    dataset in turn, so that those of all earlier datasets have to be drawn as well.
-    """
-    draw = np.random.RandomState(0)
-    for member, labelled in PAPER_LABELLED_COUNTS.items():
-        orders = [draw.permutation(labelled) for _ in range(NUM_SPLITS)]
-        if member == name:
-            return orders
-    raise KeyError(name)
-
-
-# The splits of a dataset: the paper's own, those of its files, or random ones.
-
-
 class LoadedSplits(NamedTuple):
-    """Splits, and where they come from."""
+    """Splits, and a text about their origin."""
 
     splits: list[Split]
     origin: str
 
 
 MASKS = ("train_masks", "val_masks", "test_masks")
-"""The parts of the splits in Platonov's files."""
+"""Array names of the splits in .npz files of Platonov et al."""
 
 SplitLoader = Callable[[Path, Graph], LoadedSplits]
-"""Gives the splits of a graph that was read from a data root."""
+"""Loads the splits of a graph that was read from a data root."""
 
 
 def default_random_splits(root: Path, graph: Graph) -> LoadedSplits:
-    """Five random splits, 50/25/25, seed 0."""
+    """Five random splits of 50/25/25 percent with seed 0."""
     return LoadedSplits(
         random_splits(graph.labels, count=NUM_SPLITS), "random 50/25/25, seed 0"
     )
 
 
 def paper_splits(name: str) -> SplitLoader:
-    """The paper's five, drawn again from its stream of random numbers."""
+    """The five splits of the LINKX paper, sampled with its random generator."""
 
     def split(root: Path, graph: Graph) -> LoadedSplits:
         labelled = (graph.labels >= 0).nonzero()[:, 0]
-        if len(labelled) != PAPER_LABELLED_COUNTS[name]:
+        expected = PAPER_LABELLED_COUNTS[name]
+        if len(labelled) != expected:
             return _with_reason(
                 default_random_splits(root, graph),
-                f"the paper's need {PAPER_LABELLED_COUNTS[name]} labelled nodes, not {len(labelled)}",
+                f"the paper's need {expected} labelled nodes, not {len(labelled)}",
             )
-        orders = paper_permutations(name)
         splits = [
-            split_by_order(labelled, order, train=0.5, valid=0.25) for order in orders
+            split_by_order(labelled, permutation, train=0.5, valid=0.25)
+            for permutation in paper_permutations(name)
         ]
-        return LoadedSplits(splits, "the paper's five, drawn again")
+        return LoadedSplits(splits, "the paper's five")
 
     return split
 
 
 def paper_or_random(name: str) -> SplitLoader:
-    """The paper's splits if it drew some for this name, else random ones."""
+    """The splits of the LINKX paper if it has some for this name, else random ones."""
     return (
         paper_splits(name) if name in PAPER_LABELLED_COUNTS else default_random_splits
     )
 
 
 def splits_from_npy(file: RemoteFile) -> SplitLoader:
-    """The paper's, from the file that its authors ship."""
+    """The splits of the LINKX paper, from the .npy file of its authors."""
 
     def split(root: Path, graph: Graph) -> LoadedSplits:
         if path := file.find(root):
             return LoadedSplits(
-                read_shipped(path, graph.num_nodes), f"the paper's, {file.path}"
+                read_npy_splits(path, graph.num_nodes), f"the paper's, {file.path}"
             )
         return _with_reason(
-            default_random_splits(root, graph), f"{file.path} is not there"
+            default_random_splits(root, graph), f"{file.path} is missing"
         )
 
     return split
 
 
 def splits_in_archive(file: RemoteFile) -> SplitLoader:
-    """Those that lie in the same archive as the graph, if it has any."""
+    """The splits in the .npz file of the graph, if it has any."""
 
     def split(root: Path, graph: Graph) -> LoadedSplits:
         path = file.require(root)
         if set(MASKS) <= npz_names(path):
             return LoadedSplits(
-                read_mask_rows(path, graph.labels), "those beside the graph"
+                read_npz_splits(path, graph.labels), f"those of {file.path}"
             )
         return _with_reason(default_random_splits(root, graph), f"{file.path} has none")
 
@@ -129,76 +110,91 @@ def splits_in_archive(file: RemoteFile) -> SplitLoader:
 
 
 def splits_from_masks(files: Sequence[RemoteFile]) -> SplitLoader:
-    """geom-gcn's ten, 48/32/20, one file of masks each."""
+    """The ten splits of geom-gcn, 48/32/20 percent, one file of masks each."""
 
     def split(root: Path, graph: Graph) -> LoadedSplits:
         paths = [path for file in files if (path := file.find(root))]
         if len(paths) == len(files):
-            return LoadedSplits([read_masks(path) for path in paths], "geom-gcn's ten")
-        drawn = random_splits(graph.labels, count=10, train=0.48, valid=0.32)
-        told = LoadedSplits(drawn, "random 48/32/20, seed 0")
-        return _with_reason(told, "the files of geom-gcn's splits are not there")
-
-    return split
-
-
-def ogb_splits(files: Sequence[RemoteFile]) -> SplitLoader:
-    """OGB's one official split: a file of ids for each part."""
-
-    def split(root: Path, graph: Graph) -> LoadedSplits:
-        paths = [file.find(root) for file in files]
-        held = [read_matrix(path).ravel() for path in paths if path]
-        if len(held) == len(files):
-            return LoadedSplits(
-                [Split(*map(torch.from_numpy, held))], "OGB's official split"
-            )
+            splits = [read_mask_split(path) for path in paths]
+            return LoadedSplits(splits, "geom-gcn's ten")
+        splits = random_splits(graph.labels, count=10, train=0.48, valid=0.32)
         return _with_reason(
-            default_random_splits(root, graph), "OGB's split files are not there"
+            LoadedSplits(splits, "random 48/32/20, seed 0"),
+            "the files of geom-gcn's splits are missing",
         )
 
     return split
 
 
-def read_shipped(path: Path, num_nodes: int) -> list[Split]:
-    """The splits in one of the authors' files: a dict of id lists for each."""
+def ogb_splits(files: Sequence[RemoteFile]) -> SplitLoader:
+    """The official split of OGB: a file of node ids for each part."""
+
+    def split(root: Path, graph: Graph) -> LoadedSplits:
+        paths = [file.find(root) for file in files]
+        parts = [read_matrix(path).ravel() for path in paths if path]
+        if len(parts) == len(files):
+            return LoadedSplits(
+                [Split(*map(torch.from_numpy, parts))], "OGB's official split"
+            )
+        return _with_reason(
+            default_random_splits(root, graph), "OGB's split files are missing"
+        )
+
+    return split
+
+
+def paper_permutations(name: str) -> list[np.ndarray]:
+    """The permutations of the labelled nodes behind the splits of the LINKX paper.
+
+    NumPy's legacy generator was seeded once with 0 and gave five permutations for each
+    dataset in turn, so that those of all earlier datasets have to be sampled as well.
+    """
+    rng = np.random.RandomState(0)
+    for dataset, num_labelled in PAPER_LABELLED_COUNTS.items():
+        permutations = [rng.permutation(num_labelled) for _ in range(NUM_SPLITS)]
+        if dataset == name:
+            return permutations
+    raise KeyError(name)
+
+
+def read_npy_splits(path: Path, num_nodes: int) -> list[Split]:
+    """Read splits from a .npy file of the LINKX authors: a dict of ids for each."""
     splits = []
-    for place, held in enumerate(read_object_array(path)):
+    for index, ids_by_part in enumerate(read_object_array(path)):
         with read_errors(path):
-            parts = [np.asarray(held[part], np.int64) for part in PARTS]
+            parts = [np.asarray(ids_by_part[part], np.int64) for part in PARTS]
         ids = np.concatenate(parts)
-        outside = len(ids) and (ids.min() < 0 or ids.max() >= num_nodes)
-        if outside or len(np.unique(ids)) < len(ids):
+        out_of_range = len(ids) and (ids.min() < 0 or ids.max() >= num_nodes)
+        if out_of_range or len(np.unique(ids)) < len(ids):
             raise UserError(
-                f"{path}: split {place} does not cut {num_nodes} nodes into three."
+                f"{path}: split {index} has ids out of range or twice; "
+                f"the graph has {num_nodes} nodes."
             )
         splits.append(Split(*map(torch.from_numpy, parts)))
     return splits
 
 
-def read_masks(path: Path) -> Split:
-    """The split in one of geom-gcn's files: a mask for each part."""
+def read_mask_split(path: Path) -> Split:
+    """Read the split in a file of geom-gcn: a mask for each part."""
     return _from_masks(read_npz(path, "train_mask", "val_mask", "test_mask"))
 
 
-def read_mask_rows(path: Path, labels: Int[Tensor, " nodes"]) -> list[Split]:
-    """The splits in one of Platonov's files: a row of masks for each.
-
-    Unlabelled nodes are left out; they can neither teach nor be graded.
-    """
-    held = read_npz(path, *MASKS)
-    known = (labels >= 0).numpy()
+def read_npz_splits(path: Path, labels: Int[Tensor, " nodes"]) -> list[Split]:
+    """Read the labelled nodes of the splits in a file of Platonov et al."""
+    arrays = read_npz(path, *MASKS)
+    labelled = (labels >= 0).numpy()
     with read_errors(path):
-        parts = [_mask_rows(masks, len(known)) for masks in held]
+        parts = [_one_mask_per_row(masks, len(labelled)) for masks in arrays]
         if (np.sum(parts, axis=0) > 1).any():
             raise ValueError("a split has a node in two of its parts")
         return [
-            _from_masks(row)
-            for row in zip(*(known & part for part in parts), strict=True)
+            _from_masks(masks)
+            for masks in zip(*(labelled & part for part in parts), strict=True)
         ]
 
 
-def _mask_rows(masks: np.ndarray, num_nodes: int) -> np.ndarray:
-    """Masks as one row per split, whether there is one, or a row or a column each."""
+def _one_mask_per_row(masks: np.ndarray, num_nodes: int) -> np.ndarray:
+    """Masks as one row per split, from a single mask, or from rows or columns."""
     rows = np.atleast_2d(masks).astype(bool)
     if rows.shape[1] != num_nodes:
         rows = rows.T
@@ -213,5 +209,5 @@ def _from_masks(masks: Sequence[np.ndarray]) -> Split:
     return Split(*(torch.from_numpy(part.nonzero()[0]) for part in masks))
 
 
-def _with_reason(told: LoadedSplits, reason: str) -> LoadedSplits:
-    return told._replace(origin=f"{told.origin} ({reason})")
+def _with_reason(loaded: LoadedSplits, reason: str) -> LoadedSplits:
+    return loaded._replace(origin=f"{loaded.origin} ({reason})")

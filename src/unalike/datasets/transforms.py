@@ -1,4 +1,4 @@
-"""What the paper does before training: self-loops, row-normalised features, undirected edges."""
+"""Graph transforms before training: self-loops, row normalisation, undirected edges."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from unalike.data.graph import Features, Graph
 
 @dataclass(frozen=True)
 class Preparation:
-    """Steps from the stored graph to the model's input, in this order."""
+    """Transforms from the stored graph to the input of a method, in this order.
+
+    The `repr` is part of the hash of a dataset, so class and fields keep their names.
+    """
 
     self_loops: bool = False
-    """Every node points at itself."""
+    """Add a self-loop to every node."""
     row_normalised: bool = False
-    """The features of a node are divided by their sum."""
+    """Divide the features of each node by their sum."""
     symmetrised: bool = True
-    """Every edge goes both ways."""
+    """Make the graph undirected."""
 
     def apply(self, graph: Graph) -> Graph:
-        """The graph as the paper's methods get it."""
+        """The graph as the paper's code passes it to a method."""
         if self.self_loops:
             graph = replace(graph, adjacency=add_self_loops(graph.adjacency))
         if self.row_normalised:
@@ -36,26 +39,26 @@ SYMMETRISED = Preparation()
 
 
 def add_self_loops(adjacency: Adjacency) -> Adjacency:
-    """The same rows with an entry on the whole diagonal."""
-    loops = torch.arange(adjacency.num_rows)
+    """The adjacency with ones on the diagonal."""
+    nodes = torch.arange(adjacency.num_rows)
     return Adjacency.from_edges(
-        torch.cat([adjacency.row_indices, loops]),
-        torch.cat([adjacency.indices.long(), loops]),
+        torch.cat([adjacency.row_indices, nodes]),
+        torch.cat([adjacency.indices.long(), nodes]),
         shape=adjacency.shape,
     )
 
 
 def normalize_rows(features: Features) -> Features:
-    """Features whose rows sum to 1; empty rows stay empty."""
+    """Features divided by their row sums; rows that sum to 0 become 0."""
     if not isinstance(features, Adjacency):
-        return features * _inverse(features.sum(1))[:, None]
-    entries = features.values
-    if entries is None:
-        entries = torch.ones(features.nnz)
+        return features * _safe_inverse(features.sum(1))[:, None]
+    values = features.values
+    if values is None:
+        values = torch.ones(features.nnz)
     sums = torch.zeros(features.num_rows)
-    sums.index_add_(0, features.row_indices, entries)
-    return replace(features, values=entries * _inverse(sums)[features.row_indices])
+    sums.index_add_(0, features.row_indices, values)
+    return replace(features, values=values * _safe_inverse(sums)[features.row_indices])
 
 
-def _inverse(sums: Float[Tensor, " nodes"]) -> Float[Tensor, " nodes"]:
+def _safe_inverse(sums: Float[Tensor, " nodes"]) -> Float[Tensor, " nodes"]:
     return torch.where(sums == 0, 0.0, 1 / sums)

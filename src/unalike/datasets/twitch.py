@@ -27,9 +27,6 @@ from unalike.datasets.remote import RemoteFile, github_url, google_drive_url, li
 from unalike.datasets.splits import paper_or_random, splits_from_npy
 from unalike.errors import UserError
 
-# twitch-gamers: friendships of streamers; who streams mature content?
-
-
 ARCHIVE = "https://snap.stanford.edu/data/twitch_gamers.zip"
 NODES = RemoteFile(
     "twitch-gamers/twitch-gamer_feat.csv",
@@ -53,12 +50,12 @@ SPLITS = RemoteFile(
 
 
 def read_gamers(root: Path) -> Graph:
-    """Row i of the node file is node i; features are standardised as in the paper."""
+    """Read Twitch-gamers with standardised features; row i of its file is node i."""
     path = NODES.require(root)
-    nodes = read_table(path, texts=("created_at", "updated_at", "language"))
+    nodes = read_table(path, string_columns=("created_at", "updated_at", "language"))
     source, target = read_edge_list(EDGES.require(root))
     with read_errors(path):
-        columns = [number(nodes[name]) for name, number in FEATURES.items()]
+        columns = [convert(nodes[name]) for name, convert in FEATURES.items()]
         features = np.stack(columns, 1).astype(np.float32)
         labels = label_tensor(nodes["mature"])
     return Graph.from_edges(
@@ -73,28 +70,28 @@ def read_gamers(root: Path) -> Graph:
 
 
 def as_float(column: pa.ChunkedArray) -> np.ndarray:
-    """Numbers as they are; gaps become NaN."""
+    """A numeric column as floats; missing values become NaN."""
     return column.to_numpy().astype(np.float64)
 
 
 def date_as_number(column: pa.ChunkedArray) -> np.ndarray:
-    """A date as the number YYYYMMDD."""
+    """A column of dates as the numbers YYYYMMDD."""
     return as_float(pc.cast(pc.replace_substring(column, "-", ""), pa.int64()))
 
 
 def category_code(column: pa.ChunkedArray) -> np.ndarray:
-    """A word as its number in the order of first appearance."""
+    """A column of strings as category codes in the order of first appearance."""
     return as_float(pa.chunked_array([pc.index_in(column, pc.unique(column))]))
 
 
 def standardize(features: np.ndarray) -> np.ndarray:
-    """Columns with mean 0 and sample standard deviation 1; a gap gets the mean.
+    """Columns with mean 0 and sample standard deviation 1; missing values get the mean.
 
-    The dates are rounded to 32 bits before this, as the paper's program rounds them.
+    The dates are rounded to 32 bits before this, as in the paper's code.
     """
     exact = features.astype(np.float64)
-    spread = np.nanstd(exact, axis=0, ddof=1)
-    scaled = (exact - np.nanmean(exact, axis=0)) / np.where(spread == 0, 1, spread)
+    std = np.nanstd(exact, axis=0, ddof=1)
+    scaled = (exact - np.nanmean(exact, axis=0)) / np.where(std == 0, 1, std)
     return np.nan_to_num(scaled).astype(np.float32)
 
 
@@ -107,7 +104,7 @@ FEATURES = {
     "language": category_code,
     "affiliate": as_float,
 }
-"""The columns in their order, and how each becomes numbers."""
+"""The feature columns in order, and the conversion of each to floats."""
 
 TWITCH_GAMERS = Dataset(
     name="twitch-gamers",
@@ -132,15 +129,12 @@ TWITCH_GAMERS = Dataset(
     ),
 )
 
-# twitch-explicit: friendships of streamers in seven languages; who is explicit?
-
-
 NUM_FEATURES = 3_170
-"""Columns before those that are empty in a language are left out."""
+"""Feature columns of all languages, before empty ones are dropped."""
 
 
 def language_files(language: str) -> dict[str, RemoteFile]:
-    """The three files of a language."""
+    """The three raw files of a language."""
     names = {
         "nodes": f"musae_{language}_target.csv",
         "edges": f"musae_{language}_edges.csv",
@@ -161,21 +155,23 @@ def language_files(language: str) -> dict[str, RemoteFile]:
 
 
 def read_language(root: Path, language: str) -> Graph:
-    """One language; where an id is told twice, its first row counts."""
+    """Read one language; the first row of a duplicate id is used."""
     paths = {
         part: file.require(root) for part, file in language_files(language).items()
     }
     nodes = read_table(paths["nodes"])
     source, target = read_edge_list(paths["edges"])
-    contents = read_json(paths["features"])
+    active_features = read_json(paths["features"])
     with read_errors(paths["nodes"]):
-        told = numeric_column(nodes["new_id"], np.int64)
-        ids, first = np.unique(told, return_index=True)
+        new_ids = numeric_column(nodes["new_id"], np.int64)
+        ids, first = np.unique(new_ids, return_index=True)
         mature = nodes["mature"].to_numpy()[first].astype(bool)
     if not np.array_equal(ids, np.arange(len(ids))):
         raise UserError(f"{paths['nodes']}: the ids are not 0 to {len(ids) - 1}.")
     with read_errors(paths["features"]):
-        features = multi_hot(contents, num_nodes=len(ids), width=NUM_FEATURES)
+        features = multi_hot(
+            active_features, num_nodes=len(ids), num_features=NUM_FEATURES
+        )
     return Graph.from_edges(
         source,
         target,
@@ -190,7 +186,7 @@ def read_language(root: Path, language: str) -> Graph:
 def language_dataset(
     language: str, counts: Counts, edge: float, by_class: float, node: float
 ) -> Dataset:
-    """One language, with its edge, class and node homophily."""
+    """The dataset of one language, with its edge, class and node homophily."""
     name = f"twitch-{language.lower()}"
     return Dataset(
         name=name,

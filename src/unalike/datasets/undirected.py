@@ -1,4 +1,4 @@
-"""Undirected copy of a large directed graph, built out of core and cached on disk."""
+"""Undirected copies of large directed graphs, built out of core and cached on disk."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.csr import row_blocks
@@ -16,20 +15,20 @@ from unalike.data.store import GraphWriter, StoredGraph, atomic_graph_writer, op
 from unalike.datasets.paths import data_root, stored_folders, writable_stored_folder
 from unalike.errors import UserError
 from unalike.files import file_lock, remove_folder
-from unalike.parallel import ordered_map
+from unalike.parallel import num_threads, ordered_map, parallel_map
 from unalike.progress import NO_PROGRESS, Progress
 
-# Both ways: the undirected form of a directed stored graph, stored beside it.
-
-
 MAX_IN_MEMORY_EDGES = 20_000_000
-"""Edges up to which a graph is made symmetric in memory, each time."""
+"""Graphs with at most this many edges are made undirected in memory, each time."""
+
+MAX_BLOCK_NNZ = 1 << 27
+"""Edges and reverse edges that all threads together merge at a time."""
 
 WRITER_KEYS = {"format", "unalike", "arrays"}
-"""What each draft writes of itself."""
+"""Metadata keys that `GraphWriter` writes itself."""
 
 VERSION = 1
-"""Raised when the making changes, so that what older ones made is made again."""
+"""Increased when the algorithm changes, so that older copies are made again."""
 
 
 def undirected_graph(
@@ -39,9 +38,10 @@ def undirected_graph(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> Graph:
-    """A stored graph with every edge both ways; mapped too, if it is large."""
-    graph, rows = stored.graph, stored.graph.adjacency
-    if not graph.directed or rows.values is not None or rows.nnz <= MAX_IN_MEMORY_EDGES:
+    """A stored graph made undirected; a large one is cached and memory-mapped."""
+    graph, adjacency = stored.graph, stored.graph.adjacency
+    fits = adjacency.nnz <= MAX_IN_MEMORY_EDGES
+    if not graph.directed or adjacency.values is not None or fits:
         return graph.to_undirected()
     return cached_undirected(stored, name, data, progress=progress).graph
 
@@ -53,169 +53,161 @@ def cached_undirected(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> StoredGraph:
-    """The undirected form of a directed graph, made now if need be.
+    """The stored undirected copy of a directed graph, made if needed.
 
-    Its features and labels are those of the directed graph, not copies of them.
+    Its features and labels are links to those of the directed graph.
     """
-    name, origin = f"{name}-both-ways", _source_hashes(stored)
-    if found := _find_cached(name, data, origin):
-        return found
-    place = writable_stored_folder(name, data)
-    with file_lock(place):
-        if found := _find_cached(name, data, origin):
-            return found
-        remove_folder(place)
-        return _make(stored, place, origin, progress)
+    name, source = f"{name}-both-ways", _source_hashes(stored)
+    if cached := _find_cached(name, data, source):
+        return cached
+    folder = writable_stored_folder(name, data)
+    with file_lock(folder):
+        if cached := _find_cached(name, data, source):
+            return cached
+        remove_folder(folder)
+        return _make(stored, folder, source, progress)
 
 
 def _source_hashes(stored: StoredGraph) -> dict[str, Any]:
-    """What an undirected form is made of: a hash for each array."""
+    """The hash of each array of the directed graph, and the version."""
     arrays = stored.metadata["arrays"].items()
-    return {"maker": VERSION, **{name: facts["sha256"] for name, facts in arrays}}
+    return {"maker": VERSION, **{name: array["sha256"] for name, array in arrays}}
 
 
 def _find_cached(
-    name: str, data: Path | None, origin: dict[str, Any]
+    name: str, data: Path | None, source: dict[str, Any]
 ) -> StoredGraph | None:
-    """The undirected form that is there, if it was made of the same arrays."""
-    for place in stored_folders(data_root(data), name):
+    """The cached undirected graph, if it was made from the same arrays."""
+    for folder in stored_folders(data_root(data), name):
         try:
-            found = open_graph(place)
+            stored = open_graph(folder)
         except UserError:
             continue
-        if found.metadata.get("provenance", {}).get("directed") == origin:
-            return found
+        if stored.metadata.get("provenance", {}).get("directed") == source:
+            return stored
     return None
 
 
 def _make(
-    stored: StoredGraph, place: Path, origin: dict[str, Any], progress: Progress
+    stored: StoredGraph, folder: Path, source: dict[str, Any], progress: Progress
 ) -> StoredGraph:
-    # The compiler is slow to import, and what is there already needs none.
-
-    with atomic_graph_writer(place) as draft:
-        rows = stored.graph.adjacency
-        num_entries, num_loops = write_undirected(draft, rows, progress)
-        for name, facts in stored.metadata["arrays"].items():
-            if name not in draft.names:
-                draft.link_array(name, stored.folder / f"{name}.npy", facts)
-        kept = {
+    with atomic_graph_writer(folder) as writer:
+        nnz, num_loops = write_undirected(writer, stored.graph.adjacency, progress)
+        for name, array in stored.metadata["arrays"].items():
+            if name not in writer.names:
+                writer.link_array(name, stored.folder / f"{name}.npy", array)
+        metadata = {
             key: stored.metadata[key] for key in stored.metadata.keys() - WRITER_KEYS
         }
-        changed = {
-            "num_edges": (num_entries + num_loops) // 2,
+        changes = {
+            "num_edges": (nnz + num_loops) // 2,
             "num_loops": num_loops,
             "directed": False,
-            "provenance": {**kept.get("provenance", {}), "directed": origin},
+            "provenance": {**metadata.get("provenance", {}), "directed": source},
         }
-        draft.commit({**kept, **changed})
-    return open_graph(place)
-
-
-# Mirror: the rows of a directed graph with every edge both ways, some at a time.
-
-
-MAX_BLOCK_NNZ = 1 << 27
-"""Entries that are merged at once, by all threads together."""
+        writer.commit({**metadata, **changes})
+    return open_graph(folder)
 
 
 def write_undirected(
-    draft: GraphWriter, rows: Adjacency, progress: Progress
+    writer: GraphWriter, adjacency: Adjacency, progress: Progress
 ) -> tuple[int, int]:
-    """Put rows and their mirror images into a draft; counts entries and loops.
+    """Write the union of an adjacency and its transpose; returns nnz and self-loops.
 
-    The rows are read once for each range of nodes, and of the others only the entries
-    that name a node of the range: these arrive there in ascending order.
+    The adjacency is read once for each block of rows: of the other rows only the
+    entries in the columns of the block are used.
     """
-    starts, columns = rows.indptr.numpy(), rows.indices.numpy()
-    threads = torch.get_num_threads()
-    arrivals = np.zeros_like(starts)
-    np.cumsum(_count(columns, rows.num_rows, threads), out=arrivals[1:])
-    degrees = np.zeros_like(starts)
-    ranges = list(row_blocks(starts + arrivals, max(MAX_BLOCK_NNZ // threads, 1)))
+    indptr, indices = adjacency.indptr.numpy(), adjacency.indices.numpy()
+    threads = num_threads()
+    in_indptr = np.zeros_like(indptr)
+    np.cumsum(_in_degrees(indices, adjacency.num_rows, threads), out=in_indptr[1:])
+    degrees = np.zeros_like(indptr)
+    max_nnz = max(MAX_BLOCK_NNZ // threads, 1)
+    blocks = list(row_blocks(indptr + in_indptr, max_nnz))
 
-    def work(nodes: tuple[int, int]) -> tuple[np.ndarray, int]:
-        arrived = reverse_edges(starts, columns, arrivals, *nodes)
+    def merge(block: tuple[int, int]) -> tuple[np.ndarray, int]:
+        in_indices = reverse_edges(indptr, indices, in_indptr, *block)
         return merge_sorted_rows(
-            starts, columns, arrivals, arrived, *nodes, degrees[1:]
+            indptr, indices, in_indptr, in_indices, *block, degrees[1:]
         )
 
     num_loops = 0
-    progress.stage("Mirroring edges", len(columns) / 1e6, "million")
-    with draft.append_array("columns", columns.dtype) as append:
-        for nodes, made in zip(ranges, ordered_map(work, ranges, threads), strict=True):
-            append(made[0])
-            num_loops += made[1]
-            progress.advance(float(starts[nodes[1]] - starts[nodes[0]]) / 1e6)
+    progress.stage("Adding reverse edges", len(indices) / 1e6, "million")
+    with writer.append_array("columns", indices.dtype) as append:
+        merged = ordered_map(merge, blocks, threads)
+        for (first, last), (rows, loops) in zip(blocks, merged, strict=True):
+            append(rows)
+            num_loops += loops
+            progress.advance(float(indptr[last] - indptr[first]) / 1e6)
     np.cumsum(degrees, out=degrees)
-    draft.add("starts", degrees)
+    writer.add("starts", degrees)
     return int(degrees[-1]), num_loops
 
 
-def _count(columns: np.ndarray, num_nodes: int, threads: int) -> np.ndarray:
-    """How many entries name each node."""
-    cuts = np.array_split(columns, threads)
-    parts = ordered_map(lambda cut: count(cut, num_nodes), cuts, threads)
-    return sum(parts, np.zeros(num_nodes, np.int64))
+def _in_degrees(indices: np.ndarray, num_nodes: int, threads: int) -> np.ndarray:
+    """The number of edges that end in each node."""
+    parts = np.array_split(indices, threads)
+    counts = parallel_map(lambda part: bincount(part, num_nodes), parts)
+    return sum(counts, np.zeros(num_nodes, np.int64))
 
 
 @njit()
-def count(columns: np.ndarray, num_nodes: int) -> np.ndarray:
-    """How often each node is named."""
+def bincount(indices: np.ndarray, num_nodes: int) -> np.ndarray:
+    """`np.bincount` without the GIL and without a copy to int64."""
     counts = np.zeros(num_nodes, np.int64)
-    for i in range(len(columns)):
-        counts[columns[i]] += 1
+    for i in range(len(indices)):
+        counts[indices[i]] += 1
     return counts
 
 
 @njit()
 def reverse_edges(
-    starts: np.ndarray, columns: np.ndarray, arrivals: np.ndarray, low: int, high: int
+    indptr: np.ndarray, indices: np.ndarray, in_indptr: np.ndarray, low: int, high: int
 ) -> np.ndarray:
-    """The rows that name each node from `low` to `high`, node by node."""
-    arrived = np.empty(arrivals[high] - arrivals[low], columns.dtype)
-    ends = arrivals[low:high] - arrivals[low]
-    for row in range(len(starts) - 1):
-        end = starts[row + 1]
-        entry = starts[row]
+    """The sources of the edges into each node from `low` to `high`, ascending."""
+    in_indices = np.empty(in_indptr[high] - in_indptr[low], indices.dtype)
+    ends = in_indptr[low:high] - in_indptr[low]
+    for row in range(len(indptr) - 1):
+        end = indptr[row + 1]
+        entry = indptr[row]
         if low > 0:
-            entry += np.searchsorted(columns[entry:end], low)
-        while entry < end and columns[entry] < high:
-            node = columns[entry] - low
-            arrived[ends[node]] = row
+            entry += np.searchsorted(indices[entry:end], low)
+        while entry < end and indices[entry] < high:
+            node = indices[entry] - low
+            in_indices[ends[node]] = row
             ends[node] += 1
             entry += 1
-    return arrived
+    return in_indices
 
 
 @njit()
 def merge_sorted_rows(
-    starts: np.ndarray,
-    columns: np.ndarray,
-    arrivals: np.ndarray,
-    arrived: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    in_indptr: np.ndarray,
+    in_indices: np.ndarray,
     low: int,
     high: int,
     degrees: np.ndarray,
 ) -> tuple[np.ndarray, int]:
-    """Each node's own entries and what arrived, ascending, those in both once."""
-    merged = np.empty(len(arrived) + starts[high] - starts[low], columns.dtype)
-    length, loops, shift = 0, 0, arrivals[low]
+    """The sorted union of out- and in-neighbours of each row, and the self-loops."""
+    merged = np.empty(len(in_indices) + indptr[high] - indptr[low], indices.dtype)
+    length, loops, shift = 0, 0, in_indptr[low]
     for row in range(low, high):
-        begin = length
-        own, own_end = starts[row], starts[row + 1]
-        other, other_end = arrivals[row] - shift, arrivals[row + 1] - shift
-        while own < own_end or other < other_end:
-            if other == other_end or (own < own_end and columns[own] < arrived[other]):
-                node = columns[own]
-                own += 1
+        start = length
+        i, i_end = indptr[row], indptr[row + 1]
+        j, j_end = in_indptr[row] - shift, in_indptr[row + 1] - shift
+        while i < i_end or j < j_end:
+            if j == j_end or (i < i_end and indices[i] < in_indices[j]):
+                node = indices[i]
+                i += 1
             else:
-                node = arrived[other]
-                other += 1
-                if own < own_end and columns[own] == node:
-                    own += 1
+                node = in_indices[j]
+                j += 1
+                if i < i_end and indices[i] == node:
+                    i += 1
             loops += node == row
             merged[length] = node
             length += 1
-        degrees[row] = length - begin
+        degrees[row] = length - start
     return merged[:length], loops

@@ -1,4 +1,4 @@
-"""YelpChi."""
+"""The YelpChi dataset."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILE = RemoteFile(
 
 
 def read(root: Path) -> Graph:
-    """All three kinds of relation between reviews as one."""
+    """Read the union of the three relations between reviews."""
     path = FILE.require(root)
     adjacency, features, labels = read_mat(path, "homo", "features", "label")
     with read_errors(path):

@@ -146,7 +146,7 @@ def stored_graph_of(source: GraphSource) -> StoredGraph:
     if isinstance(source, StoredGraph):
         return source
     if isinstance(source, RawDataset | Twin):
-        return source.load_or_generate()
+        return source.open_stored()
     raise UserError(f"{source.name} is not a stored graph; save it first.")
 
 

@@ -1,4 +1,4 @@
-"""`measure`, `MEASURES`, `Convention`."""
+"""Homophily measures of graphs."""
 
 from __future__ import annotations
 

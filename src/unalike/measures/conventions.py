@@ -1,43 +1,40 @@
-"""Which edges count (self-loops, unlabelled, direction), and the paper's choices."""
+"""Conventions of measures: self-loops, unlabelled nodes and edge direction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-# Convention: which edges a measure counts, and for how much.
-
 
 @dataclass(frozen=True)
 class Convention:
-    """What is said about the edges that papers treat in different ways.
+    """Which edges a measure counts, and with which weight.
 
-    By default self-loops and edges with an unlabelled end are left out and every stored
-    edge is read from its source. Nodes without a counted edge are left out of means.
+    By default self-loops and edges of unlabelled nodes are excluded and every stored
+    edge counts once, from source to target. Nodes without a valid edge are excluded
+    from means.
     """
 
     loops: int = 0
-    """What a self-loop counts for, where any other stored edge counts for 1.
+    """The weight of a self-loop; other stored edges have the weight 1.
 
-    Where edges are read both ways a pair counts for 2; so does a loop with 2.
+    In an undirected graph a pair of nodes has two stored edges, so 2 makes a self-loop
+    count as much as a pair.
     """
     unlabelled: bool = False
-    """Do the unlabelled nodes count as one more class?"""
+    """Treat unlabelled nodes as one more class."""
     both_ways: bool = False
-    """Is a directed edge read from its target as well?"""
+    """Make the graph undirected."""
 
 
 STORED = Convention()
 UNDIRECTED = Convention(both_ways=True)
 
-# The conventions behind the numbers that the LINKX paper prints.
-
-
 UNDIRECTED_WITH_UNLABELLED = Convention(both_ways=True, unlabelled=True)
-"""The two-hop table: the symmetrised graph, with `unlabelled` as a class."""
+"""Of the two-hop table of the LINKX paper: unlabelled nodes are a class."""
 
 H2GCN_PAIRS = Convention(both_ways=True, loops=2)
-"""The six older graphs, quoted from H2GCN: undirected pairs, a loop counts as one."""
+"""Of the six small graphs, quoted from H2GCN: a self-loop counts as one pair."""
 
 PAPER_DEFAULT: Mapping[str, Convention] = {
     "node_homophily": UNDIRECTED_WITH_UNLABELLED,
@@ -56,7 +53,7 @@ PAPER_OVERRIDES: Mapping[str, Mapping[str, Convention]] = {
 
 
 def paper_conventions(dataset: str) -> dict[str, Convention]:
-    """What each printed number of a dataset counts; the rest is counted as stored."""
+    """The convention of each published measure of a dataset, if it is not `STORED`."""
     return {**PAPER_DEFAULT, **PAPER_OVERRIDES.get(dataset, {})}
 
 
@@ -65,4 +62,4 @@ CONVENTIONS: dict[str, Callable[[str], Convention | Mapping[str, Convention]]] =
     "both-ways": lambda _: UNDIRECTED,
     "paper": paper_conventions,
 }
-"""What can be asked for by name, for a dataset."""
+"""Conventions by name, as functions of the name of a dataset."""

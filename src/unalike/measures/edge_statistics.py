@@ -1,4 +1,4 @@
-"""One streaming pass over the edges: counts by class, degree histogram, bootstrap."""
+"""Edge counts by class in one streaming pass, degree histogram, and bootstrap."""
 
 from __future__ import annotations
 
@@ -17,38 +17,37 @@ from unalike.measures.conventions import Convention
 from unalike.parallel import ordered_map
 from unalike.progress import NO_PROGRESS, Progress
 
-# View: a graph under one convention, as the kernels read it.
-
 
 @dataclass(frozen=True, eq=False)
 class GraphView:
-    """Plain arrays over the memory of the graph; a mapped graph stays mapped."""
+    """NumPy arrays of a graph under a convention, without a copy of the graph."""
 
     graph: Graph
     convention: Convention
-    starts: Int[np.ndarray, " nodes_and_one"]
-    columns: Int[np.ndarray, " edges"]
+    indptr: Int[np.ndarray, " nodes_and_one"]
+    indices: Int[np.ndarray, " edges"]
     class_ids: Int[np.ndarray, " nodes"]
-    """The class of each node; the number of classes where it is unknown."""
+    """The class of each node; `num_classes` for unlabelled nodes."""
     num_valid_classes: int
-    """Codes below this one count."""
+    """Nodes with a class id below this one are valid."""
 
     @classmethod
     def of(cls, graph: Graph, convention: Convention) -> GraphView:
-        """The graph as the convention reads it."""
-        rows, width = graph.adjacency.shape
-        if rows != width:
+        """The view of a graph under a convention."""
+        num_rows, num_cols = graph.adjacency.shape
+        if num_rows != num_cols:
             raise UserError(
-                f"Measures need a whole graph; this batch has {rows} of {width} rows."
+                "Measures need a full graph; "
+                f"this batch has {num_rows} of {num_cols} rows."
             )
-        seen = graph.to_undirected() if convention.both_ways else graph
-        adjacency = seen.adjacency.to("cpu")
+        graph = graph.to_undirected() if convention.both_ways else graph
+        adjacency = graph.adjacency.to("cpu")
         return cls(
-            graph=seen,
+            graph=graph,
             convention=convention,
-            starts=adjacency.indptr.numpy(),
-            columns=adjacency.indices.numpy(),
-            class_ids=_codes(graph),
+            indptr=adjacency.indptr.numpy(),
+            indices=adjacency.indices.numpy(),
+            class_ids=_class_ids(graph),
             num_valid_classes=graph.num_classes + convention.unlabelled,
         )
 
@@ -58,131 +57,135 @@ class GraphView:
 
     @property
     def is_valid(self) -> np.ndarray:
-        """Does the class of each node count?"""
+        """Whether the class of each node counts."""
         return self.class_ids < self.num_valid_classes
 
 
-def _codes(graph: Graph) -> np.ndarray:
-    # Small types keep the labels of millions of nodes in the processor's cache.
+def _class_ids(graph: Graph) -> np.ndarray:
+    # Small integers, so that the labels of millions of nodes fit into the CPU cache.
     dtype = np.int16 if graph.num_classes < np.iinfo(np.int16).max else np.int32
-    codes: np.ndarray = graph.labels.cpu().numpy().astype(dtype)
-    codes[codes < 0] = graph.num_classes
-    return codes
+    class_ids: np.ndarray = graph.labels.cpu().numpy().astype(dtype)
+    class_ids[class_ids < 0] = graph.num_classes
+    return class_ids
 
 
-# Blocks of rows with about equally many edges, worked on side by side.
-
-Made = TypeVar("Made")
+Output = TypeVar("Output")
 
 BLOCK_EDGES = 4_000_000
 
 
 def map_row_blocks(
-    starts: Int[np.ndarray, " nodes_and_one"],
-    work: Callable[[int, int], Made],
+    indptr: Int[np.ndarray, " nodes_and_one"],
+    function: Callable[[int, int], Output],
     *,
     progress: Progress = NO_PROGRESS,
-) -> Iterator[Made]:
-    """What `work` makes of each block of rows, from a first to before a last, in order.
+) -> Iterator[Output]:
+    """Outputs of a function of each block of rows, `first` to `last`, in order.
 
-    The blocks do not depend on the number of threads, and so neither does any sum.
+    The blocks do not depend on the number of threads, so that sums of floats do not.
     """
-    nodes, edges = len(starts) - 1, int(starts[-1])
-    marks = np.searchsorted(starts, np.arange(BLOCK_EDGES, edges, BLOCK_EDGES))
-    blocks = list(pairwise(np.unique([0, *marks, nodes]).tolist()))
-    made = ordered_map(lambda block: work(*block), blocks)
-    for (first, last), part in zip(blocks, made, strict=True):
-        progress.advance(float(starts[last] - starts[first]))
-        yield part
-
-
-# Tally: the sums over nodes and edges that every one-hop measure is made of.
+    num_nodes, num_edges = len(indptr) - 1, int(indptr[-1])
+    bounds = np.searchsorted(indptr, np.arange(BLOCK_EDGES, num_edges, BLOCK_EDGES))
+    blocks = list(pairwise(np.unique([0, *bounds, num_nodes]).tolist()))
+    outputs = ordered_map(lambda block: function(*block), blocks)
+    for (first, last), output in zip(blocks, outputs, strict=True):
+        progress.advance(float(indptr[last] - indptr[first]))
+        yield output
 
 
 Matrix = Float[np.ndarray, "classes classes"]
 Vector = Float[np.ndarray, " classes"]
 
+# Indices of the sums in the arrays of `GroupedEdgeStatistics`.
 EDGES, SHARES, SQUARES = range(3)
+NODES, NODES_WITH_EDGES, DEGREE_SQUARES, LOOPS = range(4)
+
 MIN_GROUPS, MAX_GROUP_CELLS = 16, 2**20
-NODES, ACTIVE, DEGREE_SQUARES, LOOPS = range(4)
+"""Bounds on the groups of nodes, by the memory of one matrix per group."""
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeStatistics:
-    """What one pass over the edges leaves, by class; d is a node's counted edges."""
+    """Sums of one pass over the edges, by class; d is the valid degree of a node."""
 
     edges: Matrix
-    """Counted edges from a class to a class."""
+    """Valid edges from class to class."""
     neighbour_shares: Matrix
-    """Over the nodes of a class, the sum of the shares of their edges into a class."""
+    """Sum over the nodes of a class of the fraction of their edges into a class."""
     squares: Matrix
-    """The same sum of squared numbers of such edges, each divided by d."""
+    """Sum over the nodes of a class of their squared edges into a class, over d."""
     nodes: Vector
     nodes_with_edges: Vector
-    """Nodes with a counted edge."""
+    """Nodes with a valid edge."""
     degree_squares: Vector
-    """The sum of d * d."""
+    """The sum of d squared."""
     num_loops: int
     directed: bool
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedEdgeStatistics:
-    """The same sums over random groups of nodes, so that groups can be resampled."""
+    """Edge statistics of random groups of nodes, which the bootstrap resamples."""
 
-    matrices: Float[np.ndarray, "groups 3 codes codes"]
-    vectors: Float[np.ndarray, "groups 4 codes"]
-    num_counted: int
+    matrices: Float[np.ndarray, "groups 3 ids ids"]
+    vectors: Float[np.ndarray, "groups 4 ids"]
+    num_valid_classes: int
     directed: bool
 
     def total(self) -> EdgeStatistics:
-        """The tally of all nodes."""
+        """The statistics of all nodes."""
         return self.weighted(np.ones(len(self.vectors)))
 
     def weighted(self, weights: Float[np.ndarray, " groups"]) -> EdgeStatistics:
-        """The tally in which each group counts so many times."""
+        """The statistics with a weight for each group."""
         matrices = np.tensordot(weights, self.matrices, 1)
         vectors = np.tensordot(weights, self.vectors, 1)
-        counted = slice(self.num_counted)
+        valid = slice(self.num_valid_classes)
         return EdgeStatistics(
-            edges=matrices[EDGES, counted, counted],
-            neighbour_shares=matrices[SHARES, counted, counted],
-            squares=matrices[SQUARES, counted, counted],
-            nodes=vectors[NODES, counted],
-            nodes_with_edges=vectors[ACTIVE, counted],
-            degree_squares=vectors[DEGREE_SQUARES, counted],
+            edges=matrices[EDGES, valid, valid],
+            neighbour_shares=matrices[SHARES, valid, valid],
+            squares=matrices[SQUARES, valid, valid],
+            nodes=vectors[NODES, valid],
+            nodes_with_edges=vectors[NODES_WITH_EDGES, valid],
+            degree_squares=vectors[DEGREE_SQUARES, valid],
             num_loops=int(vectors[LOOPS].sum()),
             directed=self.directed,
         )
 
 
 def count_edges(
-    view: GraphView, *, groups: int = 1, seed: int = 0, progress: Progress = NO_PROGRESS
+    view: GraphView,
+    *,
+    num_groups: int = 1,
+    seed: int = 0,
+    progress: Progress = NO_PROGRESS,
 ) -> GroupedEdgeStatistics:
-    """Read every edge once and add up what it says.
+    """Count edges by class in one pass, without a copy of the edges.
 
-    The edges are read where they lie; beside them a few small matrices are kept, fewer
-    groups of them where there are very many classes.
+    With very many classes there are fewer groups, to bound the memory of the sums.
     """
-    codes = view.graph.num_classes + 1
-    groups = max(
-        1, min(groups, view.num_nodes, max(MIN_GROUPS, MAX_GROUP_CELLS // codes**2))
-    )
+    num_ids = view.graph.num_classes + 1
+    max_groups = max(MIN_GROUPS, MAX_GROUP_CELLS // num_ids**2)
+    num_groups = max(1, min(num_groups, view.num_nodes, max_groups))
 
-    def work(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        matrices = np.zeros((groups, 3, codes, codes))
-        vectors = np.zeros((groups, 4, codes))
+    def zeros() -> tuple[np.ndarray, np.ndarray]:
+        matrices = np.zeros((num_groups, 3, num_ids, num_ids))
+        return matrices, np.zeros((num_groups, 4, num_ids))
+
+    def count(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        sums = zeros()
+        csr = (view.indptr, view.indices, view.class_ids)
         settings = (view.num_valid_classes, view.convention.loops, seed)
-        rows = (view.starts, view.columns, view.class_ids)
-        _count(*rows, first, last, *settings, matrices, vectors)
-        return matrices, vectors
+        _count(*csr, first, last, *settings, *sums)
+        return sums
 
-    matrices = np.zeros((groups, 3, codes, codes))
-    vectors = np.zeros((groups, 4, codes))
-    progress.stage("counting edges", float(view.starts[-1]), "edges")
-    for part in map_row_blocks(view.starts, work, progress=progress):
-        matrices += part[0]
-        vectors += part[1]
+    matrices, vectors = zeros()
+    progress.stage("counting edges", float(view.indptr[-1]), "edges")
+    for block_matrices, block_vectors in map_row_blocks(
+        view.indptr, count, progress=progress
+    ):
+        matrices += block_matrices
+        vectors += block_vectors
     return GroupedEdgeStatistics(
         matrices, vectors, view.num_valid_classes, view.graph.directed
     )
@@ -191,69 +194,73 @@ def count_edges(
 @njit()
 @no_type_check
 def _count(
-    starts, columns, codes, first, last, num_counted, loops, seed, matrices, vectors
+    indptr,
+    indices,
+    class_ids,
+    first,
+    last,
+    num_valid,
+    self_loop_weight,
+    seed,
+    matrices,
+    vectors,
 ):
-    seen = np.zeros(matrices.shape[-1], np.int64)
+    class_counts = np.zeros(matrices.shape[-1], np.int64)
     for node in range(first, last):
-        own, group = codes[node], _group(node, seed, len(vectors), len(codes))
-        row = columns[starts[node] : starts[node + 1]]
+        own, group = class_ids[node], _group(node, seed, len(vectors), len(class_ids))
+        neighbours = indices[indptr[node] : indptr[node + 1]]
         degree = np.int64(0)
-        for column in row:
-            other, weight = codes[column], 1
-            if column == node:
-                weight = loops
+        for neighbour in neighbours:
+            other, weight = class_ids[neighbour], 1
+            if neighbour == node:
+                weight = self_loop_weight
                 vectors[group, LOOPS, own] += 1
-            seen[other] += weight
-            degree += weight * (other < num_counted)
+            class_counts[other] += weight
+            degree += weight * (other < num_valid)
         vectors[group, NODES, own] += 1
-        vectors[group, ACTIVE, own] += degree > 0
+        vectors[group, NODES_WITH_EDGES, own] += degree > 0
         vectors[group, DEGREE_SQUARES, own] += degree * degree
-        if len(seen) < 2 * len(row):
-            for other in range(len(seen)):
-                _add(matrices[group, :, own], seen, other, degree)
+        if len(class_counts) < 2 * len(neighbours):
+            for other in range(len(class_counts)):
+                _add(matrices[group, :, own], class_counts, other, degree)
         else:
-            for column in row:
-                _add(matrices[group, :, own], seen, np.int64(codes[column]), degree)
+            for neighbour in neighbours:
+                other = np.int64(class_ids[neighbour])
+                _add(matrices[group, :, own], class_counts, other, degree)
 
 
 @njit()
 @no_type_check
-def _add(sums, seen, other, degree):
-    count = seen[other]
+def _add(sums, class_counts, other, degree):
+    count = class_counts[other]
     if count:
         share = count / max(degree, 1)
         sums[EDGES, other] += count
         sums[SHARES, other] += share
         sums[SQUARES, other] += share * count
-        seen[other] = 0
+        class_counts[other] = 0
 
 
 @njit()
 @no_type_check
-def _group(node, seed, groups, nodes):
-    """A group drawn by the node's number."""
-    if groups == 1 or groups == nodes:  # a test of membership is slow to compile
-        return min(node, groups - 1)
-    drawn = mix64(np.uint64(node) + np.uint64(seed) * STEP)
-    return np.int64(drawn % np.uint64(groups))
-
-
-# The degree distribution: how many nodes have how many neighbours.
+def _group(node, seed, num_groups, num_nodes):
+    """The group of a node, by a hash of its index and the seed."""
+    if num_groups == 1 or num_groups == num_nodes:  # `in` is slow to compile
+        return min(node, num_groups - 1)
+    hashed = mix64(np.uint64(node) + np.uint64(seed) * STEP)
+    return np.int64(hashed % np.uint64(num_groups))
 
 
 def degree_histogram(
     view: GraphView,
 ) -> tuple[Int[np.ndarray, " degrees"], Int[np.ndarray, " degrees"]]:
-    """Every degree that occurs, and the number of nodes that have it.
+    """The degrees that occur, and the number of nodes of each.
 
-    The degree is the length of a row, loops and unlabelled neighbours included.
+    Self-loops and unlabelled neighbours are included.
     """
-    counts = np.bincount(np.diff(view.starts))
+    counts = np.bincount(np.diff(view.indptr))
     degrees = np.flatnonzero(counts)
     return degrees, counts[degrees]
-
-
-# The bootstrap: how much a measure would move with other nodes.
 
 
 BOOTSTRAP_GROUPS = 256
@@ -261,20 +268,22 @@ BOOTSTRAP_GROUPS = 256
 
 
 def bootstrap_interval(
-    groups: GroupedEdgeStatistics,
-    of: Callable[[EdgeStatistics], float],
-    replicates: int,
+    grouped: GroupedEdgeStatistics,
+    function: Callable[[EdgeStatistics], float],
+    num_resamples: int,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """The middle 95 % of a measure over resampled graphs.
+    """The 95 % bootstrap confidence interval of a measure.
 
-    What is drawn with replacement are nodes with their out-edges, in random groups, so
-    that one pass over the edges serves every replicate.
+    Nodes with their out-edges are resampled with replacement, in random groups, so that
+    all resamples share one pass over the edges.
     """
-    draw = np.random.default_rng(seed)
-    size = len(groups.vectors)
-    weights = draw.multinomial(size, np.full(size, 1 / size), replicates).astype(float)
-    values = np.array([of(groups.weighted(row)) for row in weights])
-    known = values[~np.isnan(values)]
-    low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (np.nan, np.nan)
+    rng = np.random.default_rng(seed)
+    size = len(grouped.vectors)
+    weights = rng.multinomial(size, np.full(size, 1 / size), num_resamples)
+    values = np.array(
+        [function(grouped.weighted(row)) for row in weights.astype(float)]
+    )
+    values = values[~np.isnan(values)]
+    low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (np.nan, np.nan)
     return float(low), float(high)

@@ -1,4 +1,4 @@
-"""`measure()`: every measure of a graph, sharing passes."""
+"""Compute homophily measures of a graph, with shared passes over the edges."""
 
 from __future__ import annotations
 
@@ -27,51 +27,6 @@ from unalike.measures.registry import (
 from unalike.measures.two_hop import Estimate
 from unalike.progress import NO_PROGRESS, Progress
 
-# Desk: the views and tallies of one graph, each made once, when first asked for.
-
-
-@dataclass(frozen=True, eq=False)
-class StatisticsCache:
-    """What each measure needs, by the name of the measure."""
-
-    graph: Graph
-    conventions: Convention | Mapping[str, Convention] = STORED
-    """One for all, or one for each measure that differs from the default."""
-    num_groups: int = 1
-    seed: int = 0
-    progress: Progress = NO_PROGRESS
-    views: dict[Convention, GraphView] = field(default_factory=dict)
-    statistics: dict[Convention, GroupedEdgeStatistics] = field(default_factory=dict)
-
-    def convention(self, name: str) -> Convention:
-        if isinstance(self.conventions, Convention):
-            return self.conventions
-        return self.conventions.get(name, STORED)
-
-    def view(self, name: str) -> GraphView:
-        convention = self.convention(name)
-        if convention not in self.views:
-            self.views[convention] = GraphView.of(self.graph, convention)
-        return self.views[convention]
-
-    def groups(self, name: str) -> GroupedEdgeStatistics:
-        convention = self.convention(name)
-        if convention not in self.statistics:
-            self.statistics[convention] = count_edges(
-                self.view(name),
-                groups=self.num_groups,
-                seed=self.seed,
-                progress=self.progress,
-            )
-        return self.statistics[convention]
-
-    def tally(self, name: str) -> EdgeStatistics:
-        return self.groups(name).total()
-
-
-# measure: every measure of a graph, its edges read once for all that can share.
-
-
 MeasureFunction = TypeVar("MeasureFunction")
 
 
@@ -84,54 +39,57 @@ def measure(
     seed: int = 0,
     progress: Progress = NO_PROGRESS,
 ) -> MeasureResult:
-    """Counts and measures of a graph by name; a measure without meaning is NaN.
+    """Counts and measures of a graph by name; an undefined measure is NaN.
 
     `conventions` is one for all, or one for each measure that differs from the default.
-    `bootstrap` adds the 95 % intervals of the one-pass measures, from so many
-    resamplings of nodes with their out-edges.
+    `bootstrap` adds the 95 % confidence intervals of the one-pass measures, from this
+    number of resamples of nodes with their out-edges.
     """
     for name in only:
         lookup(MEASURES, name, "measure")
-    size = BOOTSTRAP_GROUPS if bootstrap else 1
-    desk = StatisticsCache(graph, conventions, size, seed, progress)
-    found = counts(graph, desk.tally("class_homophily"))
-    for name, of_tally in select(ONE_PASS_MEASURES, only).items():
-        found[name] = of_tally(desk.tally(name))
-    for name, matrix in select(MATRIX_MEASURES, only).items():
-        found[name] = matrix(desk.tally(name)).tolist()
-    for name, of_view in select(OWN_PASS_MEASURES, only).items():
-        found |= as_items(name, of_view(desk.view(name)))
+    num_groups = BOOTSTRAP_GROUPS if bootstrap else 1
+    cache = StatisticsCache(graph, conventions, num_groups, seed, progress)
+    one_pass = select(ONE_PASS_MEASURES, only)
+    result = counts(graph, cache.statistics("class_homophily"))
+    for name, scalar_measure in one_pass.items():
+        result[name] = scalar_measure(cache.statistics(name))
+    for name, matrix_measure in select(MATRIX_MEASURES, only).items():
+        result[name] = matrix_measure(cache.statistics(name)).tolist()
+    for name, view_measure in select(OWN_PASS_MEASURES, only).items():
+        result |= as_items(name, view_measure(cache.view(name)))
     if bootstrap:
-        found["intervals"] = {
-            name: bootstrap_interval(desk.groups(name), of_tally, bootstrap, seed)
-            for name, of_tally in select(ONE_PASS_MEASURES, only).items()
+        result["intervals"] = {
+            name: bootstrap_interval(
+                cache.grouped_statistics(name), function, bootstrap, seed
+            )
+            for name, function in one_pass.items()
         }
-    return MeasureResult(found)
+    return MeasureResult(result)
 
 
 def select(
     table: Mapping[str, MeasureFunction], only: Collection[str]
 ) -> dict[str, MeasureFunction]:
-    """The entries of a table that are asked for; all of them if none is."""
-    return {name: of for name, of in table.items() if not only or name in only}
+    """The selected entries of a table; all of them if none is selected."""
+    return {name: value for name, value in table.items() if not only or name in only}
 
 
-def counts(graph: Graph, sums: EdgeStatistics) -> dict[str, Any]:
-    """The size of a graph; its loops come from the pass over the edges."""
-    stored = graph.adjacency.nnz
+def counts(graph: Graph, statistics: EdgeStatistics) -> dict[str, Any]:
+    """Counts of a graph; its self-loops come from the pass over the edges."""
+    nnz, num_loops = graph.adjacency.nnz, statistics.num_loops
     return {
         "num_nodes": graph.num_nodes,
-        "num_edges": stored if graph.directed else (stored + sums.num_loops) // 2,
+        "num_edges": nnz if graph.directed else (nnz + num_loops) // 2,
         "num_features": graph.num_features,
         "num_classes": graph.num_classes,
-        "num_loops": sums.num_loops,
+        "num_loops": num_loops,
         "num_unlabelled": int((graph.labels < 0).sum()),
         "directed": graph.directed,
     }
 
 
 def as_items(name: str, value: float | Estimate) -> dict[str, float]:
-    """A value by its name; that of a sample with its spread beside it."""
+    """The value of a measure by name; an estimate adds its deviation and error."""
     if not isinstance(value, Estimate):
         return {name: value}
     return {
@@ -139,3 +97,45 @@ def as_items(name: str, value: float | Estimate) -> dict[str, float]:
         f"{name}_deviation": value.std,
         f"{name}_standard_error": value.standard_error,
     }
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsCache:
+    """Views and edge statistics of a graph, computed once for each convention."""
+
+    graph: Graph
+    conventions: Convention | Mapping[str, Convention]
+    num_groups: int
+    seed: int
+    progress: Progress
+    _views: dict[Convention, GraphView] = field(default_factory=dict)
+    _grouped: dict[Convention, GroupedEdgeStatistics] = field(default_factory=dict)
+
+    def convention(self, name: str) -> Convention:
+        """The convention of a measure."""
+        if isinstance(self.conventions, Convention):
+            return self.conventions
+        return self.conventions.get(name, STORED)
+
+    def view(self, name: str) -> GraphView:
+        """The graph under the convention of a measure."""
+        convention = self.convention(name)
+        if convention not in self._views:
+            self._views[convention] = GraphView.of(self.graph, convention)
+        return self._views[convention]
+
+    def grouped_statistics(self, name: str) -> GroupedEdgeStatistics:
+        """Edge statistics of groups of nodes under the convention of a measure."""
+        convention = self.convention(name)
+        if convention not in self._grouped:
+            self._grouped[convention] = count_edges(
+                self.view(name),
+                num_groups=self.num_groups,
+                seed=self.seed,
+                progress=self.progress,
+            )
+        return self._grouped[convention]
+
+    def statistics(self, name: str) -> EdgeStatistics:
+        """Edge statistics of all nodes under the convention of a measure."""
+        return self.grouped_statistics(name).total()

@@ -1,4 +1,4 @@
-"""`MEASURES` by name."""
+"""Table of homophily measures by name."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ ONE_PASS_MEASURES: dict[str, Callable[[EdgeStatistics], float]] = {
     "node_label_informativeness": node_label_informativeness,
     "monophily": monophily,
 }
-"""Numbers that one pass over the edges gives all at once."""
+"""Scalar measures of the statistics of one pass over the edges."""
 
 MATRIX_MEASURES: dict[str, Callable[[EdgeStatistics], Matrix]] = {
     "compatibility": compatibility
 }
-"""Matrices that the same pass gives."""
+"""Matrix measures of the same statistics."""
 
 OWN_PASS_MEASURES: dict[str, Callable[[GraphView], float | Estimate]] = {
     "two_hop_node_homophily": two_hop_node_homophily,
@@ -54,7 +54,7 @@ OWN_PASS_MEASURES: dict[str, Callable[[GraphView], float | Estimate]] = {
     "shared_target_homophily": shared_target_homophily,
     "shared_source_homophily": shared_source_homophily,
 }
-"""Numbers that need a walk of their own."""
+"""Measures that need a pass of their own."""
 
 MEASURES: dict[str, Callable[..., Any]] = {
     **ONE_PASS_MEASURES,

@@ -9,18 +9,19 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from email.message import Message
-from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from queue import Empty, SimpleQueue
 from socket import SHUT_RDWR
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-from unalike.datasets.download import RETRY_STATUSES
+from unalike.datasets.download import (
+    RETRY_STATUSES,
+    USER_AGENT,
+    parse_retry_after,
+)
 from unalike.errors import UserError, lookup
-from unalike.version import __version__
 
 # Connection: a line to a wiki that asks politely and reads no more than it should.
 
@@ -131,7 +132,7 @@ def user_agent(contact: str) -> str:
     """How the crawler introduces itself."""
     if not contact.isprintable() or not contact.isascii():
         raise UserError("The contact is an address or e-mail of printable ASCII.")
-    return f"unalike/{__version__} ({contact or 'no contact given'})"
+    return f"{USER_AGENT} ({contact or 'no contact given'})"
 
 
 # Pace: when the next request may go out, for all threads together.
@@ -212,8 +213,6 @@ class CrawlPolicy:
 
 
 BASE_PARAMS = {"format": "json", "formatversion": "2", "errorformat": "plaintext"}
-MAX_RETRY_AFTER = 3600.0
-"""Seconds that a wiki may ask for; more is taken as this much."""
 
 TRANSIENT_CODES = ("maxlag", "ratelimited", "readonly")
 """Errors of the API that pass, and how those begin that are the wiki's own faults."""
@@ -323,24 +322,3 @@ class ApiClient:
         if code in TRANSIENT_CODES or code.startswith(INTERNAL):
             raise TransientError(f"{code}: {text}", rest)
         raise UserError(f"{self.address} answers with the error {code}: {text}")
-
-
-def parse_retry_after(header: str | None) -> float:
-    """The seconds that a Retry-After header asks for: a number or a date."""
-    if header is None:
-        return 0.0
-    try:
-        return _bounded(float(header))
-    except ValueError:
-        pass
-    try:
-        date = parsedate_to_datetime(header)
-    except ValueError:
-        return 0.0
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return _bounded((date - datetime.now(UTC)).total_seconds())
-
-
-def _bounded(seconds: float) -> float:
-    return min(MAX_RETRY_AFTER, max(0.0, seconds))

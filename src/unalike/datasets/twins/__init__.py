@@ -1,4 +1,4 @@
-"""`TWINS` and `twin()`: synthetic stand-ins of datasets."""
+"""Twins: synthetic graphs with the statistics of real datasets."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def twin(
     informativeness: float | None = None,
     seed: int = 0,
 ) -> Twin:
-    """The twin of a dataset, in any size; what is given replaces what is its own."""
-    found = lookup(TWINS, f"{name.removesuffix('-twin')}-twin", "twin")
+    """The twin of a dataset, in any size; arguments replace its own settings."""
+    result = lookup(TWINS, f"{name.removesuffix('-twin')}-twin", "twin")
     if num_nodes is not None:
-        found = found.scaled(num_nodes)
+        result = result.scaled(num_nodes)
     if monophily is not None:
-        named = f"{found.name}-monophily-{monophily}"
-        found = replace(found, name=named, monophily=monophily)
+        full_name = f"{result.name}-monophily-{monophily}"
+        result = replace(result, name=full_name, monophily=monophily)
     if informativeness is not None:
-        named = f"{found.name}-informativeness-{informativeness}"
-        told = replace(found.features, informativeness=informativeness)
-        found = replace(found, name=named, features=told)
+        full_name = f"{result.name}-informativeness-{informativeness}"
+        features = replace(result.features, informativeness=informativeness)
+        result = replace(result, name=full_name, features=features)
     if seed:
-        found = replace(found, name=f"{found.name}-seed-{seed}", seed=seed)
-    return found
+        result = replace(result, name=f"{result.name}-seed-{seed}", seed=seed)
+    return result

@@ -1,4 +1,4 @@
-"""The numbers of every twin."""
+"""Configurations of all twins."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from unalike.datasets.twins.features import Gaussian, OneHot
 from unalike.datasets.twins.generator import DegreeDistribution
 from unalike.datasets.twins.twin import Numbers, Twin
 
-# Twins of the paper's own datasets: what is known of each, and what is assumed.
-#
-# Nodes, edges, classes and features are counted as in the paper. The informativeness of
-# the features is set so that they alone give its score of an MLP, the monophily so that
-# the edges alone give about its score of LINK.
+# Nodes, edges, classes and features are counted as in the LINKX paper. The
+# informativeness is set so that an MLP gets about its published score, the monophily so
+# that LINK does.
 
 
 def scale_rows(sources: Numbers, rows: tuple[Numbers, ...]) -> tuple[Numbers, ...]:
-    """The class table of edges that leave the classes in given shares, by rows."""
+    """The class table with each row multiplied by the edges of its source class."""
     return tuple(
         tuple(source * entry for entry in row)
         for source, row in zip(sources, rows, strict=True)
@@ -144,9 +142,6 @@ LARGE = (
         monophily=0.001,
     ),
 )
-
-# Twins of small datasets, with the class sizes and tables of the originals.
-
 
 MEASURED = "class sizes and class table counted in the original; tails near its own"
 

@@ -1,30 +1,31 @@
-"""Gaussian and one-hot features with a given informativeness."""
+"""Synthetic node features with a given informativeness: Gaussian or one-hot."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-import torch
 
-from unalike.data.store import GraphWriter
+from unalike.data.store import GraphWriter, add_csr
+from unalike.datasets.readers import one_hot_features
 from unalike.errors import UserError
+from unalike.parallel import ordered_map
 from unalike.progress import Progress
 
-_NUMBERS_AT_ONCE = 4_000_000
-_NEARLY_CERTAIN = 1 - 1e-9
+VALUES_PER_BLOCK = 4_000_000
+MAX_INFORMATIVENESS = 1 - 1e-9
+"""Gaussian means are at a finite distance up to this informativeness."""
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Dense features: the mean of the class, in orthogonal directions, and noise.
+    """Dense features: one mean per class, in orthogonal directions, plus noise.
 
     The informativeness a is the total variation distance between the features of any
-    two classes: knowing them, one tells two even classes apart in (1 + a) / 2 of all
-    cases. The means are √2 Φ⁻¹((1 + a) / 2) long, for noise of variance 1.
+    two classes: the best classifier of two balanced classes has accuracy (1 + a) / 2.
+    The means have the norm √2 Φ⁻¹((1 + a) / 2), for noise of variance 1.
     """
 
     width: int
@@ -35,53 +36,52 @@ class Gaussian:
         check_probability(self.informativeness)
 
     def write(
-        self, draft: GraphWriter, classes: np.ndarray, seed: int, progress: Progress
+        self, writer: GraphWriter, classes: np.ndarray, seed: int, progress: Progress
     ) -> None:
-        """Put the features of nodes of known classes into a draft."""
+        """Sample and write the features of nodes of given classes."""
         means = self.means(int(classes.max()) + 1, seed)
-        size = max(_NUMBERS_AT_ONCE // self.width, 1)
-        features = draft.create_memmap(
+        step = max(VALUES_PER_BLOCK // self.width, 1)
+        features = writer.create_memmap(
             "features", self.dtype, (len(classes), self.width)
         )
 
-        def work(first: int) -> int:
-            rows = classes[first : first + size]
-            random = np.random.default_rng([seed, 3, first])
-            noise = random.standard_normal((len(rows), self.width), np.float32)
-            noise += means[rows]
-            features[first : first + size] = noise
-            return len(rows)
+        def sample(first: int) -> int:
+            labels = classes[first : first + step]
+            rng = np.random.default_rng([seed, 3, first])
+            block = rng.standard_normal((len(labels), self.width), np.float32)
+            block += means[labels]
+            features[first : first + step] = block
+            return len(labels)
 
-        progress.stage("Drawing features", len(classes) / 1e3, "thousand nodes")
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            for done in pool.map(work, range(0, len(classes), size)):
-                progress.advance(done / 1e3)
+        progress.stage("Sampling features", len(classes) / 1e3, "thousand nodes")
+        for num_rows in ordered_map(sample, range(0, len(classes), step)):
+            progress.advance(num_rows / 1e3)
 
     def means(self, num_classes: int, seed: int) -> np.ndarray:
         """The mean of each class."""
         if self.width < num_classes:
             raise UserError(f"{num_classes} classes need as many features or more.")
-        random = np.random.default_rng([seed, 2])
-        axes = np.linalg.qr(random.standard_normal((self.width, num_classes)))[0].T
-        certainty = min(self.informativeness, _NEARLY_CERTAIN)
-        length = np.sqrt(2) * NormalDist().inv_cdf((1 + certainty) / 2)
-        return (length * axes).astype(np.float32)
+        rng = np.random.default_rng([seed, 2])
+        axes = np.linalg.qr(rng.standard_normal((self.width, num_classes)))[0].T
+        informativeness = min(self.informativeness, MAX_INFORMATIVENESS)
+        norm = np.sqrt(2) * NormalDist().inv_cdf((1 + informativeness) / 2)
+        return (norm * axes).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class OneHot:
-    """Sparse features: a value for each of several attributes, as in a profile.
+    """Sparse features: one-hot values of several fields, as in a user profile.
 
-    The values of an attribute follow Zipf's law, and are dealt to the classes in turn.
-    One attribute tells of the class: with the chance `informativeness` it takes a value
-    of the node's own class. That chance is the total variation distance again.
+    The values of a field follow Zipf's law and are assigned to the classes in turn. One
+    field depends on the class: with the probability `informativeness` it has a value of
+    the node's own class. That probability is the total variation distance again.
     """
 
     fields: tuple[int, ...]
-    """How many values each attribute has."""
+    """The number of values of each field."""
     informativeness: float = 0.25
     telling: int = 0
-    """The attribute that tells of the class."""
+    """The index of the field that depends on the class."""
 
     def __post_init__(self) -> None:
         check_probability(self.informativeness)
@@ -91,34 +91,31 @@ class OneHot:
         return sum(self.fields)
 
     def write(
-        self, draft: GraphWriter, classes: np.ndarray, seed: int, progress: Progress
+        self, writer: GraphWriter, classes: np.ndarray, seed: int, progress: Progress
     ) -> None:
-        """Put the features of nodes of known classes into a draft."""
-        progress.stage("Drawing features", len(classes) / 1e3, "thousand nodes")
-        num_fields = len(self.fields)
-        columns = np.stack(list(self.values(classes, seed)), axis=1)
-        columns += np.cumsum([0, *self.fields[:-1]])
-        draft.add("features_starts", np.arange(len(classes) + 1) * num_fields)
-        draft.add("features_columns", columns.astype(np.int32).ravel())
+        """Sample and write the features of nodes of given classes."""
+        progress.stage("Sampling features", len(classes) / 1e3, "thousand nodes")
+        codes = np.stack(list(self.values(classes, seed)), axis=1)
+        add_csr(writer, "features_", one_hot_features(codes, self.fields))
         progress.advance(len(classes) / 1e3)
 
     def values(self, classes: np.ndarray, seed: int) -> Iterator[np.ndarray]:
-        """The value of every node, attribute by attribute."""
-        random = np.random.default_rng([seed, 2])
+        """The value of every node, field by field."""
+        rng = np.random.default_rng([seed, 2])
         num_classes = int(classes.max()) + 1
         for field, size in enumerate(self.fields):
-            law = np.cumsum(1 / np.arange(1, size + 1))
-            spots = random.random(len(classes)) * law[-1]
-            values = np.searchsorted(law[:-1], spots, side="right")
+            zipf_cdf = np.cumsum(1 / np.arange(1, size + 1))
+            uniform = rng.random(len(classes)) * zipf_cdf[-1]
+            values = np.searchsorted(zipf_cdf[:-1], uniform, side="right")
             if field == self.telling:
                 own = values - values % num_classes + classes
                 own = np.where(own < size, own, own - num_classes)
-                tells = random.random(len(classes)) < self.informativeness
-                values = np.where(tells, own, values)
+                is_own = rng.random(len(classes)) < self.informativeness
+                values = np.where(is_own, own, values)
             yield values
 
 
 def check_probability(informativeness: float) -> None:
-    """Refuse an informativeness that is no share."""
+    """Refuse an informativeness outside 0 to 1."""
     if not 0 <= informativeness <= 1:
         raise UserError(f"An informativeness of {informativeness} is not in 0 to 1.")

@@ -1,14 +1,12 @@
-"""Sampling of nodes, degrees, class preferences and edges."""
+"""Random graphs of a degree-corrected block model with class preferences of nodes."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from queue import SimpleQueue
 
 import numpy as np
-import torch
 
 from unalike.data.csr import row_blocks
 from unalike.data.numba_utils import (
@@ -22,16 +20,19 @@ from unalike.data.numba_utils import (
     weighted_choice,
 )
 from unalike.errors import UserError
+from unalike.parallel import num_threads, ordered_map
 from unalike.progress import Progress
 
-# The nodes of a twin: the class, the degree, the attraction and the taste of each.
-
-
 MIN_PREFERENCE = 1e-3
-"""Every node likes every class a little, so that a forced edge finds its target."""
-
-_LARGEST = 8
-"""No node sends edges to more than one in so many of the others."""
+"""Minimum of a class preference, so that every target can be sampled."""
+MIN_NODES_PER_DEGREE = 8
+"""The maximum degree is the number of nodes divided by this."""
+NUM_FITTING_ROUNDS = 5
+"""Iterations of proportional fitting."""
+BLOCK_EDGES = 2_000_000
+"""Edges that a thread samples at a time."""
+MAX_ATTEMPTS = 64
+"""Samples of a duplicate target before the next free node is used."""
 
 
 @dataclass(frozen=True)
@@ -47,218 +48,154 @@ class DegreeDistribution:
     def __post_init__(self) -> None:
         if not (self.exponent > 1 and self.spread >= 0):
             raise UserError(
-                f"A tail has an exponent above 1 and a spread of 0 or more, not {self}."
+                "A degree distribution needs an exponent above 1 and a spread of 0 or "
+                f"more, not {self}."
             )
 
-    def draw(
-        self, random: np.random.Generator, count: int, total: int, limit: int
+    def sample(
+        self, rng: np.random.Generator, count: int, total: int, limit: int
     ) -> np.ndarray:
-        """So many numbers that add up to a total, none above the limit."""
+        """Sample `count` expected degrees that sum to `total`, none above the limit."""
         if total > limit * count / 2:
             raise UserError(f"{total} edges are too many for {count} nodes of a class.")
-        weights = np.exp(self.spread * random.standard_normal(count))
-        weights *= (1 - random.random(count)) ** (-1 / (self.exponent - 1))
+        weights = np.exp(self.spread * rng.standard_normal(count))
+        weights *= (1 - rng.random(count)) ** (-1 / (self.exponent - 1))
         capped = np.zeros(count, bool)
-        amounts = weights
         while True:
-            room = total - limit * capped.sum()
-            amounts = weights * (room / weights[~capped].sum())
-            amounts[capped] = limit
-            if not (amounts > limit).any():
-                return amounts
-            capped |= amounts > limit
+            remaining = total - limit * capped.sum()
+            degrees = weights * (remaining / weights[~capped].sum())
+            degrees[capped] = limit
+            if not (degrees > limit).any():
+                return degrees
+            capped |= degrees > limit
 
 
 @dataclass(frozen=True, eq=False)
 class NodeParameters:
-    """What is drawn of each node before there are edges."""
+    """What is sampled for each node before there are edges."""
 
     classes: np.ndarray
-    """The class of each node; nodes without a label are a class of their own."""
+    """The class of each node; unlabelled nodes are a class of their own."""
     degrees: np.ndarray
-    """Edges that leave each node."""
+    """The out-degree of each node."""
     target_weights: np.ndarray
-    """The weight of each node when a target is drawn within its class."""
+    """The weight of each node when a target is sampled within its class."""
     class_preferences: np.ndarray
-    """How much each node likes each class, 1 being its own class's average."""
+    """The preference of each node for each class; the average of its class is 1."""
 
     @property
     def num_nodes(self) -> int:
         return len(self.classes)
 
-    def members(self, group: int) -> np.ndarray:
-        return np.flatnonzero(self.classes == group)
+    def members(self, label: int) -> np.ndarray:
+        """The nodes of a class."""
+        return np.flatnonzero(self.classes == label)
 
 
 def sample_nodes(
-    sizes: np.ndarray,
-    edges: np.ndarray,
+    class_sizes: np.ndarray,
+    class_edges: np.ndarray,
     *,
-    leaving: DegreeDistribution,
-    arriving: DegreeDistribution | None,
+    out_degrees: DegreeDistribution,
+    in_degrees: DegreeDistribution | None,
     monophily: float,
-    random: np.random.Generator,
+    rng: np.random.Generator,
 ) -> NodeParameters:
-    """Draw every node, given the nodes of each class and the edges between classes.
+    """Sample all nodes, given the class sizes and the number of edges between classes.
 
-    Without a tail of arriving edges, a node attracts as many as it sends out.
+    Without `in_degrees`, the target weight of a node is its expected out-degree.
     """
-    groups = random.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    society = NodeParameters(
-        groups,
-        degrees=np.zeros(len(groups), np.int64),
-        target_weights=np.zeros(len(groups)),
-        class_preferences=np.ones((len(groups), len(sizes)), np.float32),
+    num_classes = len(class_sizes)
+    classes = rng.permutation(np.repeat(np.arange(num_classes), class_sizes))
+    nodes = NodeParameters(
+        classes,
+        degrees=np.zeros(len(classes), np.int64),
+        target_weights=np.zeros(len(classes)),
+        class_preferences=np.ones((len(classes), num_classes), np.float32),
     )
-    limit = max(len(groups) // _LARGEST, 1)
-    for group, size in enumerate(sizes.tolist()):
-        rows = society.members(group)
-        sent, received = int(edges[group].sum()), int(edges[:, group].sum())
-        amounts = leaving.draw(random, size, sent, limit)
-        society.degrees[rows] = apportion(amounts, sent)
-        if arriving is not None:
-            amounts = arriving.draw(random, size, received, limit)
-        society.target_weights[rows] = amounts
-        met = edges[group] + edges[:, group]
-        society.class_preferences[rows] = sample_preferences(
-            random, size, met, monophily
+    limit = max(len(classes) // MIN_NODES_PER_DEGREE, 1)
+    for label, size in enumerate(class_sizes.tolist()):
+        members = nodes.members(label)
+        out_edges, in_edges = class_edges[label], class_edges[:, label]
+        num_out, num_in = int(out_edges.sum()), int(in_edges.sum())
+        expected = out_degrees.sample(rng, size, num_out, limit)
+        nodes.degrees[members] = apportion(expected, num_out)
+        if in_degrees is not None:
+            expected = in_degrees.sample(rng, size, num_in, limit)
+        nodes.target_weights[members] = expected
+        nodes.class_preferences[members] = sample_preferences(
+            rng, size, out_edges + in_edges, monophily
         )
-    return society
+    return nodes
 
 
 def sample_preferences(
-    random: np.random.Generator, count: int, met: np.ndarray, monophily: float
+    rng: np.random.Generator, count: int, neighbour_counts: np.ndarray, monophily: float
 ) -> np.ndarray:
-    """A taste for each node of a class that meets the others in given proportions.
+    """Sample class preferences for the nodes of a class.
 
-    The tastes are Dirichlet around the proportions b with the concentration
-    (1 - monophily) / monophily, so that any two neighbours of a node are correlated
-    by `monophily`; divided by b they become likings, which are 1 on average.
+    The neighbour distributions of nodes are Dirichlet around that of the class, b, with
+    the concentration (1 - monophily) / monophily, so that the classes of two neighbours
+    of a node have the correlation `monophily`; divided by b they are preferences, whose
+    mean is 1.
     """
-    if not monophily or not met.any():
-        return np.ones((count, len(met)))
-    base = met / met.sum()
-    shapes = base * (1 - monophily) / monophily
-    tastes = random.standard_gamma(shapes, (count, len(met)))
-    tastes /= np.maximum(tastes.sum(1, keepdims=True), 1e-300)
-    likings = np.divide(tastes, base, out=np.ones_like(tastes), where=base > 0)
-    return np.maximum(likings, MIN_PREFERENCE)
+    if not monophily or not neighbour_counts.any():
+        return np.ones((count, len(neighbour_counts)))
+    base = neighbour_counts / neighbour_counts.sum()
+    alpha = base * (1 - monophily) / monophily
+    shares = rng.standard_gamma(alpha, (count, len(neighbour_counts)))
+    shares /= np.maximum(shares.sum(1, keepdims=True), 1e-300)
+    preferences = np.divide(shares, base, out=np.ones_like(shares), where=base > 0)
+    return np.maximum(preferences, MIN_PREFERENCE)
 
 
 def apportion(amounts: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers in proportion to the amounts, each rounded up or down, that add up.
+    """Integers in proportion to the amounts, each rounded up or down, with a given sum.
 
-    The running sum is rounded instead of each amount (systematic rounding).
+    The cumulative sum is rounded instead of each amount (systematic rounding).
     """
     shares = np.cumsum(amounts) / max(np.sum(amounts), 1e-300)
     return np.diff(np.floor(shares * total + 0.5).astype(np.int64), prepend=0)
 
 
-# The classes a twin's edges lead to: dealt to each row by the taste of its node.
-
-
-_ROUNDS = 5
-
-
 def sample_target_classes(
-    society: NodeParameters, edges: np.ndarray, seed: int
+    nodes: NodeParameters, class_edges: np.ndarray, seed: int
 ) -> np.ndarray:
-    """How many edges each node sends to each class: in sum, exactly `edges`."""
-    counts = np.zeros(society.class_preferences.shape, np.int32)
-    limits = np.bincount(society.classes, minlength=len(edges)) // 2
-    for group, deck in enumerate(edges):
-        rows = society.members(group)
-        tastes = fit_marginals(
-            society.class_preferences[rows] * deck, society.degrees[rows], deck
+    """Sample the number of edges from each node to each class; sums are exact."""
+    counts = np.zeros(nodes.class_preferences.shape, np.int32)
+    limits = np.bincount(nodes.classes, minlength=len(class_edges)) // 2
+    for label, totals in enumerate(class_edges):
+        members = nodes.members(label)
+        degrees = nodes.degrees[members]
+        probabilities = fit_marginals(
+            nodes.class_preferences[members] * totals, degrees, totals
         )
-        allocate_edges(rows, society.degrees, tastes, deck, limits, seed, counts)
+        allocate_edges(
+            members, nodes.degrees, probabilities, totals, limits, seed, counts
+        )
     return counts
 
 
 def fit_marginals(
-    tastes: np.ndarray, degrees: np.ndarray, deck: np.ndarray
+    weights: np.ndarray, degrees: np.ndarray, totals: np.ndarray
 ) -> np.ndarray:
-    """Tastes that add up to 1 for each node and, over its edges, to the deck.
+    """Probabilities that sum to 1 for each node and, over all edges, to the totals.
 
     Rows and columns are scaled in turn (iterative proportional fitting).
     """
-    tastes = tastes.astype(np.float64)
-    for _ in range(_ROUNDS):
-        tastes *= deck / np.maximum(degrees @ tastes, 1e-300)
-        tastes /= np.maximum(tastes.sum(1, keepdims=True), 1e-300)
-    return tastes
-
-
-@njit()
-def allocate_edges(
-    rows: np.ndarray,
-    degrees: np.ndarray,
-    tastes: np.ndarray,
-    deck: np.ndarray,
-    limits: np.ndarray,
-    seed: int,
-    counts: np.ndarray,
-) -> None:
-    """Deal the edges of a class, as a deck of target classes, to its rows.
-
-    Row u draws class l with the chance tastes[u, l] * left[l] / expected[l]: the cards
-    left over those that this row and the later ones should take. So the tastes decide,
-    and the deck comes out even.
-    """
-    # Written out: whole-array expressions take seconds to compile.
-    left, num_groups = deck.copy(), len(deck)
-    expected, chances = np.zeros(num_groups), np.zeros(num_groups)
-    for place in range(len(rows)):
-        _add(expected, tastes[place], degrees[rows[place]])
-    for place in range(len(rows)):
-        row = rows[place]
-        for group in range(num_groups):
-            share = tastes[place, group] * left[group]
-            chances[group] = share / max(expected[group], 1e-9)
-        state = stream_seed(seed, row)
-        for _ in range(degrees[row]):
-            state += STEP
-            group = weighted_choice(chances, uniform(state))
-            if group < 0:
-                # The tastes name only what is used up: take what is left, or anything.
-                group = _most_left(counts[row], limits, left)
-            counts[row, group] += 1
-            left[group] -= 1
-            if left[group] <= 0 or counts[row, group] >= limits[group]:
-                chances[group] = 0
-        _add(expected, tastes[place], -degrees[row])
-
-
-@njit()
-def _add(sums: np.ndarray, tastes: np.ndarray, times: int) -> None:
-    for group in range(len(sums)):
-        sums[group] += times * tastes[group]
-
-
-@njit()
-def _most_left(counts: np.ndarray, limits: np.ndarray, left: np.ndarray) -> int:
-    """The class with the most edges left among those below their limit."""
-    best, most = 0, -(2**62)
-    for group in range(len(left)):
-        if counts[group] < limits[group] and left[group] > most:
-            best, most = group, left[group]
-    return best
-
-
-# The edges of a twin: rows of distinct targets, drawn by attraction and taste.
-
-
-_EDGES_AT_ONCE = 2_000_000
-_TRIES = 64
-"""Draws of a target that is taken already, before the next free node is sought."""
+    probabilities = weights.astype(np.float64)
+    for _ in range(NUM_FITTING_ROUNDS):
+        probabilities *= totals / np.maximum(degrees @ probabilities, 1e-300)
+        probabilities /= np.maximum(probabilities.sum(1, keepdims=True), 1e-300)
+    return probabilities
 
 
 @dataclass(frozen=True, eq=False)
 class AliasTables:
-    """Alias tables: whom a node of one class draws within another.
+    """Alias tables to sample a target within a class, one for each source class.
 
-    Places run over the nodes ordered by class, class l from bounds[l] to bounds[l + 1];
-    a node of class k draws from row k of the tables.
+    Positions run over the nodes ordered by class, class l from bounds[l] to
+    bounds[l + 1]; a node of class k samples from row k of the tables.
     """
 
     members: np.ndarray
@@ -267,112 +204,171 @@ class AliasTables:
     other: np.ndarray
 
     @classmethod
-    def of(cls, society: NodeParameters) -> AliasTables:
-        """Tables that weigh node v for class k by its attraction and liking of k."""
-        num_groups = society.class_preferences.shape[1]
-        members = np.argsort(society.classes, kind="stable").astype(np.int32)
-        bounds = np.searchsorted(society.classes[members], np.arange(num_groups + 1))
-        keep = np.empty((num_groups, len(members)), np.float32)
-        other = np.empty((num_groups, len(members)), np.int32)
-        for begin, end in pairwise(bounds):
-            ids = members[begin:end]
-            weights = society.target_weights[ids] * society.class_preferences[ids].T
-            for group in range(num_groups):
-                row = (group, slice(begin, end))
-                build_alias_table(weights[group], ids, keep[row], other[row])
+    def of(cls, nodes: NodeParameters) -> AliasTables:
+        """Tables with the weight of node v for class k: target weight * preference."""
+        num_classes = nodes.class_preferences.shape[1]
+        members = np.argsort(nodes.classes, kind="stable").astype(np.int32)
+        bounds = np.searchsorted(nodes.classes[members], np.arange(num_classes + 1))
+        keep = np.empty((num_classes, len(members)), np.float32)
+        other = np.empty((num_classes, len(members)), np.int32)
+        for start, end in pairwise(bounds):
+            ids = members[start:end]
+            weights = nodes.target_weights[ids] * nodes.class_preferences[ids].T
+            for label in range(num_classes):
+                row = (label, slice(start, end))
+                build_alias_table(weights[label], ids, keep[row], other[row])
         return cls(members, bounds, keep, other)
 
 
 def sample_edges(
-    society: NodeParameters,
+    nodes: NodeParameters,
     counts: np.ndarray,
-    columns: np.ndarray,
+    indices: np.ndarray,
     *,
-    pairs: bool,
+    undirected: bool,
     seed: int,
     progress: Progress,
 ) -> np.ndarray:
-    """Fill in the targets of every row, ascending and without repeats; returns starts.
+    """Sample the targets of every row, sorted and distinct, into `indices`.
 
-    Where edges are unordered pairs, a row also avoids the earlier rows that hold it;
-    they must be finished then, so one thread works through the rows in order.
+    Returns indptr. For an undirected graph each edge is sampled once: a row avoids the
+    earlier rows that contain it, so one thread works through the rows in order.
     """
-    num_threads = 1 if pairs else torch.get_num_threads()
-    starts = np.concatenate([[0], np.cumsum(society.degrees)])
-    targets = AliasTables.of(society)
-    tables = (targets.members, targets.bounds, targets.keep, targets.other)
-    marks: SimpleQueue[np.ndarray] = SimpleQueue()
-    for _ in range(num_threads):
-        marks.put(np.full(society.num_nodes, -1, np.int32))
+    threads = 1 if undirected else num_threads()
+    indptr = np.concatenate([[0], np.cumsum(nodes.degrees)])
+    alias = AliasTables.of(nodes)
+    tables = (alias.members, alias.bounds, alias.keep, alias.other)
+    buffers: SimpleQueue[np.ndarray] = SimpleQueue()
+    for _ in range(threads):
+        buffers.put(np.full(nodes.num_nodes, -1, np.int32))
 
-    def work(rows: tuple[int, int]) -> int:
-        mark = marks.get()
-        drawn = (society.classes, counts, starts)
-        sample_rows(*rows, *drawn, *tables, pairs, seed, mark, columns)
-        marks.put(mark)
-        return int(starts[rows[1]] - starts[rows[0]])
+    def sample(block: tuple[int, int]) -> int:
+        last_row_of = buffers.get()
+        arrays = (nodes.classes, counts, indptr)
+        sample_rows(*block, *arrays, *tables, undirected, seed, last_row_of, indices)
+        buffers.put(last_row_of)
+        return int(indptr[block[1]] - indptr[block[0]])
 
-    progress.stage("Drawing edges", len(columns) / 1e6, "million")
-    with ThreadPoolExecutor(num_threads) as pool:
-        for done in pool.map(work, row_blocks(starts, _EDGES_AT_ONCE)):
-            progress.advance(done / 1e6)
-    return starts
+    progress.stage("Sampling edges", len(indices) / 1e6, "million")
+    for nnz in ordered_map(sample, row_blocks(indptr, BLOCK_EDGES), threads):
+        progress.advance(nnz / 1e6)
+    return indptr
+
+
+@njit()
+def allocate_edges(
+    rows: np.ndarray,
+    degrees: np.ndarray,
+    probabilities: np.ndarray,
+    totals: np.ndarray,
+    limits: np.ndarray,
+    seed: int,
+    counts: np.ndarray,
+) -> None:
+    """Sample the target class of every edge of a class, without replacement.
+
+    Row u samples class l with the probability p[u, l] * remaining[l] / expected[l]: the
+    edges that remain over those that this row and the later ones are expected to take.
+    So the counts follow the probabilities, and their sums are the totals.
+    """
+    # Loops instead of array expressions, which take seconds to compile.
+    remaining, num_classes = totals.copy(), len(totals)
+    expected, weights = np.zeros(num_classes), np.zeros(num_classes)
+    for index in range(len(rows)):
+        _add_scaled(expected, probabilities[index], degrees[rows[index]])
+    for index in range(len(rows)):
+        row = rows[index]
+        for label in range(num_classes):
+            weight = probabilities[index, label] * remaining[label]
+            weights[label] = weight / max(expected[label], 1e-9)
+        state = stream_seed(seed, row)
+        for _ in range(degrees[row]):
+            state += STEP
+            label = weighted_choice(weights, uniform(state))
+            if label < 0:
+                # All classes with a weight are used up: take the largest remainder.
+                label = _largest_remainder(counts[row], limits, remaining)
+            counts[row, label] += 1
+            remaining[label] -= 1
+            if remaining[label] <= 0 or counts[row, label] >= limits[label]:
+                weights[label] = 0
+        _add_scaled(expected, probabilities[index], -degrees[row])
+
+
+@njit()
+def _add_scaled(sums: np.ndarray, values: np.ndarray, factor: int) -> None:
+    for label in range(len(sums)):
+        sums[label] += factor * values[label]
+
+
+@njit()
+def _largest_remainder(
+    counts: np.ndarray, limits: np.ndarray, remaining: np.ndarray
+) -> int:
+    """The class with the most remaining edges among those below their limit."""
+    best, largest = 0, -(2**62)
+    for label in range(len(remaining)):
+        if counts[label] < limits[label] and remaining[label] > largest:
+            best, largest = label, remaining[label]
+    return best
 
 
 @njit()
 def sample_rows(
     first: int,
     last: int,
-    groups: np.ndarray,
+    classes: np.ndarray,
     counts: np.ndarray,
-    starts: np.ndarray,
+    indptr: np.ndarray,
     members: np.ndarray,
     bounds: np.ndarray,
     keep: np.ndarray,
     other: np.ndarray,
-    pairs: bool,
+    undirected: bool,
     seed: int,
-    mark: np.ndarray,
-    columns: np.ndarray,
+    last_row_of: np.ndarray,
+    indices: np.ndarray,
 ) -> None:
-    """Draw the targets of some rows; `mark` holds the last row that took each node."""
+    """Sample the targets of a block of rows; last_row_of[v] is the last row with v."""
     for row in range(first, last):
-        mark[row] = row
-        state, end, own = stream_seed(seed, row), starts[row], groups[row]
-        for group in range(counts.shape[1]):
-            begin, size = bounds[group], bounds[group + 1] - bounds[group]
-            for _ in range(counts[row, group]):
-                tries, place, target = 0, 0, np.int64(row)
-                while is_duplicate(row, target, mark, pairs, starts, columns):
-                    if tries < _TRIES:
+        last_row_of[row] = row
+        state, end, own = stream_seed(seed, row), indptr[row], classes[row]
+        for label in range(counts.shape[1]):
+            start, size = bounds[label], bounds[label + 1] - bounds[label]
+            for _ in range(counts[row, label]):
+                attempts, position, target = 0, 0, np.int64(row)
+                while is_duplicate(
+                    row, target, last_row_of, undirected, indptr, indices
+                ):
+                    if attempts < MAX_ATTEMPTS:
                         state += STEP
-                        spot = uniform(state) * size
-                        place = begin + int(spot)
-                        stays = spot - int(spot) < keep[own, place]
-                        chosen = members[place] if stays else other[own, place]
+                        sample = uniform(state) * size
+                        position = start + int(sample)
+                        is_kept = sample - int(sample) < keep[own, position]
+                        chosen = members[position] if is_kept else other[own, position]
                         target = np.int64(chosen)
                     else:
-                        place = (place + 1) % len(members)
-                        target = np.int64(members[place])
-                    tries += 1
-                mark[target] = row
-                columns[end] = target
+                        position = (position + 1) % len(members)
+                        target = np.int64(members[position])
+                    attempts += 1
+                last_row_of[target] = row
+                indices[end] = target
                 end += 1
-        sort_range(columns, columns[:0], starts[row], end)
+        sort_range(indices, indices[:0], indptr[row], end)
 
 
 @njit()
 def is_duplicate(
     row: int,
     target: np.int64,
-    mark: np.ndarray,
-    pairs: bool,
-    starts: np.ndarray,
-    columns: np.ndarray,
+    last_row_of: np.ndarray,
+    undirected: bool,
+    indptr: np.ndarray,
+    indices: np.ndarray,
 ) -> bool:
-    """Is the target in this row already or, as a pair, is this row in the target's?"""
-    if mark[target] == row:
+    """Whether the row has the target, or the target's row has it if undirected."""
+    if last_row_of[target] == row:
         return True
-    if not pairs or target > row:
+    if not undirected or target > row:
         return False
-    return binary_search(columns, starts[target], starts[target + 1], row) >= 0
+    return binary_search(indices, indptr[target], indptr[target + 1], row) >= 0

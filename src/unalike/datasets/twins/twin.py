@@ -1,10 +1,9 @@
-"""Configuration of a synthetic graph (degree-corrected block model), save and load."""
+"""Configuration of a synthetic graph (degree-corrected block model) and its storage."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,52 +23,60 @@ from unalike.data.store import (
     open_graph,
 )
 from unalike.datasets.paths import data_root, stored_folders, writable_stored_folder
+from unalike.datasets.splits import NUM_SPLITS
 from unalike.datasets.twins.features import Gaussian, OneHot
-from unalike.datasets.twins.generator import DegreeDistribution, apportion, sample_nodes
+from unalike.datasets.twins.generator import (
+    DegreeDistribution,
+    apportion,
+    sample_edges,
+    sample_nodes,
+    sample_target_classes,
+)
 from unalike.datasets.undirected import undirected_graph
 from unalike.errors import UserError
 from unalike.files import file_lock
 from unalike.progress import NO_PROGRESS, Progress
 
 GENERATOR_VERSION = 1
-"""Counts up when the same configuration comes to give another graph."""
+"""Increased when the same configuration gives another graph."""
 
 Numbers: TypeAlias = tuple[int | float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Twin:
-    """The configuration of a generated graph; the same one gives the same graph.
+    """Configuration of a synthetic graph; the same one gives the same graph.
 
-    An edge from u of class k to v of class l comes with a rate proportional to
-    degree(u) attraction(v) edges[k][l] liking(u, l) liking(v, k): a degree-corrected
-    block model (Karrer and Newman 2011) in which each node has a taste of its own.
+    An edge from u of class k to v of class l has a rate proportional to
+    out_degree(u) in_degree(v) edges[k][l] preference(u, l) preference(v, k): a
+    degree-corrected block model (Karrer and Newman 2011) in which each node has class
+    preferences of its own. Field names are part of the folder names of stored graphs.
     """
 
     name: str
     num_nodes: int
     num_edges: int
     sizes: Numbers
-    """Nodes of each class, in any unit."""
+    """Nodes of each class, up to a factor."""
     edges: tuple[Numbers, ...]
-    """Edges from each class to each, in any unit; symmetric for an undirected graph."""
+    """Edges from class to class, up to a factor; symmetric for an undirected graph."""
     features: Gaussian | OneHot
     leaving: DegreeDistribution
-    """The degrees; in a directed graph, of the edges that leave a node."""
+    """The distribution of degrees; in a directed graph, of out-degrees."""
     arriving: DegreeDistribution | None = None
-    """The degrees of the edges that arrive; None makes the graph undirected."""
+    """The distribution of in-degrees; None makes the graph undirected."""
     monophily: float = 0.2
     """The correlation between the classes of two neighbours of a node."""
     unlabelled: bool = False
-    """Are the nodes of the last class those without a label?"""
+    """Nodes of the last class are unlabelled."""
     metric: Metric = ACCURACY
     seed: int = 0
     basis: str = ""
-    """Where the numbers are from."""
+    """The origin of the numbers."""
     symmetrised: bool = True
-    """Are methods given every edge both ways?"""
+    """Methods get the undirected graph."""
     data: Path | None = None
-    """The data root; None stands for the default one."""
+    """The data root; None is the default one."""
 
     def __post_init__(self) -> None:
         table = np.array(self.edges, float)
@@ -77,7 +84,7 @@ class Twin:
             f"its {len(self.sizes)} classes need a square table of edges": (
                 table.shape != 2 * (len(self.sizes),)
             ),
-            "without arriving edges, its table of edges must be symmetric": (
+            "an undirected twin needs a symmetric table of edges": (
                 not self.directed and not np.array_equal(table, table.T)
             ),
             f"its monophily {self.monophily} is not from 0 up to 1": (
@@ -85,9 +92,9 @@ class Twin:
             ),
             f"its seed {self.seed} is negative": self.seed < 0,
         }
-        for problem, found in problems.items():
-            if found:
-                raise UserError(f"The twin '{self.name}' cannot be: {problem}.")
+        for problem, is_present in problems.items():
+            if is_present:
+                raise UserError(f"The twin '{self.name}' is not possible: {problem}.")
 
     @property
     def directed(self) -> bool:
@@ -99,7 +106,7 @@ class Twin:
 
     @property
     def edge_homophily(self) -> float:
-        """The share of edges inside a class, among those between labelled nodes."""
+        """The fraction of edges within a class, of those between labelled nodes."""
         labelled = np.array(self.edges, float)[: self.num_classes, : self.num_classes]
         return float(labelled.trace() / labelled.sum())
 
@@ -117,36 +124,41 @@ class Twin:
         return replace(self, data=data)
 
     def load(self) -> Graph:
-        """The graph, mapped; it is generated where that was not done before."""
-        return self.load_or_generate().graph
+        """The memory-mapped graph, generated if needed."""
+        return self.open_stored().graph
 
     def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
-        """The graph as methods are given it."""
-        stored = self.load_or_generate(progress=progress)
+        """The graph as methods get it."""
+        return self.prepare(self.open_stored(progress=progress), progress=progress)
+
+    def prepare(
+        self, stored: StoredGraph, *, progress: Progress = NO_PROGRESS
+    ) -> Graph:
+        """Make the opened stored graph undirected if the twin is configured so."""
         if not self.symmetrised:
             return stored.graph
         return undirected_graph(stored, self._folder_name, self.data, progress=progress)
 
     def splits(self) -> list[Split]:
-        """Five random splits: half of the labels to learn from, a quarter to test."""
-        return self.load_or_generate().splits()
+        """Five random splits of 50/25/25 percent of the labelled nodes."""
+        return self.open_stored().splits()
 
     def remarks(self) -> list[str]:
-        """Nothing: a generated graph lacks nothing."""
+        """No notes: a generated graph is complete."""
         return []
 
     @property
     def _folder_name(self) -> str:
-        """The name of its folder, which changes with the configuration."""
+        """The folder name, which depends on the configuration."""
         return f"{self.name}-{self.digest}"
 
     def cached(self) -> StoredGraph | None:
         """The stored graph, if it was generated before."""
-        places = stored_folders(data_root(self.data), self._folder_name)
-        return next((open_graph(place) for place in places if place.exists()), None)
+        folders = stored_folders(data_root(self.data), self._folder_name)
+        return next((open_graph(path) for path in folders if path.exists()), None)
 
-    def load_or_generate(self, *, progress: Progress = NO_PROGRESS) -> StoredGraph:
-        """The stored graph, generated now if need be."""
+    def open_stored(self, *, progress: Progress = NO_PROGRESS) -> StoredGraph:
+        """The stored graph, generated if needed."""
         if stored := self.cached():
             return stored
         folder = writable_stored_folder(self._folder_name, self.data)
@@ -155,69 +167,73 @@ class Twin:
 
     def save(self, folder: Path, *, progress: Progress = NO_PROGRESS) -> StoredGraph:
         """Generate the graph into a new folder."""
-        with atomic_graph_writer(folder) as draft:
-            groups = self._write_edges(draft, progress)
-            labels = np.where(groups < self.num_classes, groups, -1)
-            draft.add("labels", labels)
-            splits = random_splits(torch.from_numpy(labels), count=5, seed=0)
-            draft.add("splits", stack_codes(splits, self.num_nodes))
-            known = self._feature_classes(groups)
-            self.features.write(draft, known, self.seed, progress)
-            draft.commit(self._about())
+        with atomic_graph_writer(folder) as writer:
+            classes = self._write_edges(writer, progress)
+            labels = np.where(classes < self.num_classes, classes, -1)
+            writer.add("labels", labels)
+            splits = random_splits(torch.from_numpy(labels), count=NUM_SPLITS, seed=0)
+            writer.add("splits", stack_codes(splits, self.num_nodes))
+            feature_classes = self._feature_classes(classes)
+            self.features.write(writer, feature_classes, self.seed, progress)
+            writer.commit(self._metadata())
         return open_graph(folder)
 
-    def _write_edges(self, draft: GraphWriter, progress: Progress) -> np.ndarray:
-        """Put the rows into a draft; returns the class of each node."""
-        # The compiler is slow to import, and the facts of a twin need none.
-        from unalike.datasets.twins.generator import sample_edges, sample_target_classes
-
-        edges = apportion(np.ravel(self.edges), self.num_edges)
-        edges = edges.reshape(len(self.sizes), len(self.sizes))
-        society = sample_nodes(
+    def _write_edges(self, writer: GraphWriter, progress: Progress) -> np.ndarray:
+        """Sample and write the edges; returns the class of each node."""
+        class_edges = apportion(np.ravel(self.edges), self.num_edges)
+        class_edges = class_edges.reshape(len(self.sizes), len(self.sizes))
+        nodes = sample_nodes(
             apportion(np.array(self.sizes), self.num_nodes),
-            edges,
-            leaving=self.leaving,
-            arriving=self.arriving,
+            class_edges,
+            out_degrees=self.leaving,
+            in_degrees=self.arriving,
             monophily=self.monophily,
-            random=np.random.default_rng([self.seed, 0]),
+            rng=np.random.default_rng([self.seed, 0]),
         )
-        counts = sample_target_classes(society, edges, seed=2 * self.seed)
-        drawing = partial(
-            sample_edges, society, counts, seed=2 * self.seed + 1, progress=progress
-        )
+        counts = sample_target_classes(nodes, class_edges, seed=2 * self.seed)
         shape = (self.num_edges,)
+        indices = (
+            np.asarray(writer.create_memmap("columns", np.int32, shape))
+            if self.directed
+            else np.empty(shape, np.int32)
+        )
+        indptr = sample_edges(
+            nodes,
+            counts,
+            indices,
+            undirected=not self.directed,
+            seed=2 * self.seed + 1,
+            progress=progress,
+        )
         if self.directed:
-            columns = np.asarray(draft.create_memmap("columns", np.int32, shape))
-            draft.add("starts", drawing(columns, pairs=False))
+            writer.add("starts", indptr)
         else:
-            columns = np.empty(shape, np.int32)
-            starts = drawing(columns, pairs=True)
-            ends = (torch.from_numpy(starts), torch.from_numpy(columns))
-            add_csr(draft, "", Adjacency(*ends, self.num_nodes).to_undirected())
-        return society.classes
+            csr = (torch.from_numpy(indptr), torch.from_numpy(indices), self.num_nodes)
+            add_csr(writer, "", Adjacency(*csr).to_undirected())
+        return nodes.classes
 
-    def _feature_classes(self, groups: np.ndarray) -> np.ndarray:
-        """The class of each node, drawn by the sizes where there is no label."""
+    def _feature_classes(self, classes: np.ndarray) -> np.ndarray:
+        """The class of each node, sampled by class size for unlabelled nodes."""
         sizes = np.cumsum(self.sizes[: self.num_classes])
-        random = np.random.default_rng([self.seed, 1])
-        drawn = np.searchsorted(sizes, random.random(len(groups)) * sizes[-1])
-        return np.where(groups < self.num_classes, groups, drawn)
+        rng = np.random.default_rng([self.seed, 1])
+        sampled = np.searchsorted(sizes, rng.random(len(classes)) * sizes[-1])
+        return np.where(classes < self.num_classes, classes, sampled)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that decides the stored graph, in plain types."""
-        plain = asdict(self) | {"metric": self.metric.name, "model": GENERATOR_VERSION}
+        """The fields that determine the stored graph, as JSON types."""
+        fields = asdict(self) | {"metric": self.metric.name, "model": GENERATOR_VERSION}
         for name in ("basis", "symmetrised", "data"):
-            del plain[name]
-        return plain
+            del fields[name]
+        return fields
 
     @property
     def digest(self) -> str:
-        """Eight letters that stand for the settings."""
-        told = json.dumps(self.settings, sort_keys=True)
-        return sha256(told.encode()).hexdigest()[:8]
+        """Eight hexadecimal digits of the hash of the settings."""
+        text = json.dumps(self.settings, sort_keys=True)
+        return sha256(text.encode()).hexdigest()[:8]
 
-    def _about(self) -> dict[str, Any]:
+    def _metadata(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "num_nodes": self.num_nodes,
