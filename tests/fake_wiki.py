@@ -33,7 +33,7 @@ class FakeWiki:
         return {"paraminfo": self.paraminfo, "query": self.query}[form["action"]](form)
 
     def paraminfo(self, form: Form) -> dict[str, Any]:
-        return {"paraminfo": {"modules": [{"name": name} for name in self.props]}}
+        return {"paraminfo": {"modules": [{"name": name} for name in self.extras]}}
 
     def query(self, form: Form) -> dict[str, Any]:
         if "meta" in form:
@@ -79,7 +79,7 @@ class FakeWiki:
         wanted = [prop for prop in form.get("prop", "").split("|") if prop]
         items = {
             "links": [
-                (t, {"ns": 0, "title": x}) for t in pages for x in self.is_linked(t)
+                (t, {"ns": 0, "title": x}) for t in pages for x in self.linked(t)
             ],
             "extracts": [(title, self.intro(title)) for title in pages],
             "pageviews": [(t, daily_views(self.page_id(t))) for t in pages],
@@ -121,25 +121,25 @@ class FakeWiki:
         """The articles that a breadth-first crawl reads, in its order."""
         queue, order = [start], []
         for title in queue:
-            article = self.advantage_over(normal(title))
+            article = self.lead(normal(title))
             if article is None or article in order:
                 continue
             if len(order) == wanted:
                 break
             order.append(article)
-            queue += [link for link in self.is_linked(article) if link not in queue]
+            queue += [link for link in self.linked(article) if link not in queue]
         return order
 
     def expected(self, start: str, wanted: int) -> dict[str, list[tuple[Any, ...]]]:
         """The rows of every table of the collection."""
         reached = self.reached(start, wanted)
         ids = {title: self.page_id(title) for title in reached}
-        links = {(title, link) for title in reached for link in self.is_linked(title)}
+        links = {(title, link) for title in reached for link in self.linked(title)}
         named = {link for _, link in links} | {normal(start)}
         pairs = {
-            (ids[title], ids.get(self.advantage_over(link))) for title, link in links
+            (ids[title], ids.get(self.lead(link))) for title, link in links
         }
-        texts, views = "extracts" in self.props, "pageviews" in self.props
+        texts, views = "extracts" in self.extras, "pageviews" in self.extras
         return {
             "pages": sorted(
                 (
@@ -154,9 +154,9 @@ class FakeWiki:
                 pair for pair in pairs if pair[1] is not None and pair[0] != pair[1]
             ),
             "aliases": sorted(
-                (title, ids[self.advantage_over(title)])
+                (title, ids[self.lead(title)])
                 for title in named
-                if title in self.redirects and self.advantage_over(title) in ids
+                if title in self.redirects and self.lead(title) in ids
             ),
             "missing": sorted(
                 (title,)

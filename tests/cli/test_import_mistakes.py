@@ -42,7 +42,7 @@ def complaint(capsys, arguments):
 
 
 NO_ENDING = (
-    "edges.xlsx has no ending that tells its format; known are .csv, .csv.gz, .tsv, "
+    "edges.xlsx has a suffix of no known format; known are .csv, .csv.gz, .tsv, "
     ".tsv.gz, .txt, .txt.gz, .parquet, .pq."
 )
 EDGE_FILES = {
@@ -87,7 +87,7 @@ EDGE_FILES = {
     "several blanks": (
         "e.txt",
         b"# aligned\n1   2\n3   4\n",
-        "e.txt, line 2: columns stand several blanks apart; leave one between them.",
+        "e.txt, line 2: several blanks between columns; leave one.",
     ),
     "source missing": (
         "e.csv",
@@ -107,7 +107,7 @@ EDGE_FILES = {
     "fraction": (
         "e.parquet",
         parquet({"u": [1.0, 2.5], "v": [1, 2]}),
-        "e.parquet, row 2: the source 2.5 is not a whole number.",
+        "e.parquet, row 2: the source 2.5 is not an integer.",
     ),
     "nested id": (
         "e.parquet",
@@ -135,7 +135,7 @@ EDGE_FILES = {
 }
 
 
-@pytest.token.parametrize("case", EDGE_FILES)
+@pytest.mark.parametrize("case", EDGE_FILES)
 def test_a_bad_edge_file(capsys, case):
     name, content, line = EDGE_FILES[case]
     Path(name).write_bytes(content)
@@ -151,7 +151,7 @@ def test_a_gz_that_ends_too_soon_after_its_first_line(capsys):
     )
 
 
-@pytest.token.parametrize("keep", [0.5, 0.99])
+@pytest.mark.parametrize("keep", [0.5, 0.99])
 def test_a_truncated_parquet_file(capsys, keep):
     content = parquet({"u": list(range(999)), "v": list(range(999))})
     Path("e.parquet").write_bytes(content[: int(keep * len(content))])
@@ -172,7 +172,7 @@ def test_files_that_are_not_there(capsys):
     assert complaint(capsys, ["no/*.csv"]) == "No file matches 'no/*.csv'."
     Path("bare").mkdir()
     assert complaint(capsys, ["bare"]) == (
-        "bare holds no table; known are .csv, .csv.gz, .tsv, .tsv.gz, .txt, .txt.gz, "
+        "bare has no table; known are .csv, .csv.gz, .tsv, .tsv.gz, .txt, .txt.gz, "
         ".parquet, .pq."
     )
 
@@ -221,11 +221,11 @@ COLUMNS = {
     ),
     "metric of two classes": (
         ["edges.csv", "--nodes", "nodes.csv", "--label", "age", "--metric", "roc-auc"],
-        "--metric roc-auc grades 2 classes; the label 'age' has 3.",
+        "--metric roc-auc needs 2 classes; the label 'age' has 3.",
     ),
     "label without nodes": (
         ["edges.csv", "--label", "kind"],
-        "--label speaks of a node table; name it by --nodes.",
+        "--label needs a node table; give it with --nodes.",
     ),
     "no edges": (
         [],
@@ -234,7 +234,7 @@ COLUMNS = {
 }
 
 
-@pytest.token.parametrize("case", COLUMNS)
+@pytest.mark.parametrize("case", COLUMNS)
 def test_a_wrong_name(capsys, case):
     arguments, line = COLUMNS[case]
     assert complaint(capsys, arguments) == line
@@ -261,7 +261,7 @@ NODE_FILES = {
     "id repeated": (
         "n.csv",
         nodes_with("b,4,y"),
-        "n.csv, row 4 (line 5): the node id 'b' is there a second time.",
+        "n.csv, row 4 (line 5): the node id 'b' is a duplicate.",
     ),
     "feature missing": (
         "n.csv",
@@ -302,12 +302,12 @@ NODE_FILES = {
     "label a fraction": (
         "n.parquet",
         parquet({"id": [*"abc"], "kind": [1.0, 2.5, None]}),
-        "n.parquet, row 2: the label 'kind' 2.5 is not a whole number.",
+        "n.parquet, row 2: the label 'kind' 2.5 is not an integer.",
     ),
     "label a fraction in text": (
         "n.csv",
         b"id,kind\na,1\nb,\nc,2.5\n",
-        "n.csv, row 3 (line 4): the label 'kind' 2.5 is not a whole number.",
+        "n.csv, row 3 (line 4): the label 'kind' 2.5 is not an integer.",
     ),
     "one class": (
         "n.csv",
@@ -327,7 +327,7 @@ NODE_FILES = {
 }
 
 
-@pytest.token.parametrize("case", NODE_FILES)
+@pytest.mark.parametrize("case", NODE_FILES)
 def test_a_bad_node_file(capsys, case):
     name, content, line = NODE_FILES[case]
     Path(name).write_bytes(content)

@@ -12,8 +12,8 @@ from unalike.wiki.build import build_graph
 from unalike.wiki.crawl import crawl
 
 pytestmark = [
-    pytest.token.wiki,
-    pytest.token.skipif(bool(mediawiki.lack()), reason=mediawiki.lack() or ""),
+    pytest.mark.wiki,
+    pytest.mark.skipif(bool(mediawiki.lack()), reason=mediawiki.lack() or ""),
 ]
 
 
@@ -49,7 +49,7 @@ def check(found):
     assert {row["title"] for row in found["missing"]} == MISSING
 
 
-@pytest.token.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize("at_once", [1, 4])
 def test_the_wiki_itself_is_read_exactly(wiki, tmp_path, at_once):
     manners = CrawlPolicy(rate=0.0, at_once=at_once)
     heard = []
@@ -100,7 +100,7 @@ def test_the_graph_is_the_wiki(wiki, tmp_path):
     verify_graph(tmp_path / "graph")
     names = stored.names.to_pylist()
     rows = stored.graph.adjacency
-    pairs = zip(rows.row_indices.tolist(), rows.columns.tolist(), strict=True)
+    pairs = zip(rows.row_indices.tolist(), rows.indices.tolist(), strict=True)
     assert {(names[a], names[b]) for a, b in pairs} == KNOWN
     assert stored.graph.features[names.index("Small page 7")].tolist()[:2] == [0.5, 0.5]
     assert stored.graph.labels[stored.graph.labels >= 0].unique().tolist() == [

@@ -17,7 +17,7 @@ STAGES = [
     "Reading redirects",
     "Reading targets",
     "Reading links",
-    "Placing edges",
+    "Building CSR rows",
     *(f"Reading {day}" for day in DAYS),
     "Writing links",
 ]
@@ -63,7 +63,7 @@ def interrupt():
     raise KeyboardInterrupt
 
 
-@pytest.token.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", STAGES)
 def test_an_ended_run_repeats_only_what_was_not_finished(dumps, tmp_path, stage):
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
@@ -100,7 +100,7 @@ def test_a_finished_run_is_not_repeated(dumps, tmp_path):
 def test_work_on_other_files_begins_anew(dumps, tmp_path):
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        collect(dumps, out, progress=Listener("Placing edges", interrupt))
+        collect(dumps, out, progress=Listener("Building CSR rows", interrupt))
     dump_files.write({"A": ["B"], "B": []}, dumps)
     again = Listener()
     collect(dumps, out, progress=again)

@@ -85,11 +85,11 @@ def str_is_whole(name):
 
 def entries_of(stored):
     rows = stored.graph.adjacency
-    return list(zip(rows.row_indices.tolist(), rows.columns.tolist(), strict=True))
+    return list(zip(rows.row_indices.tolist(), rows.indices.tolist(), strict=True))
 
 
 def arrays_of(stored):
-    return {name: facts["sha256"] for name, facts in stored.about["arrays"].items()}
+    return {name: facts["sha256"] for name, facts in stored.metadata["arrays"].items()}
 
 
 @settings(max_examples=60)
@@ -113,8 +113,8 @@ def test_any_edge_list_becomes_the_rows_that_sets_make_of_it(pairs, directed):
         assert entries_of(stored) == entries
         assert arrays_of(stored) == arrays_of(twin)
         assert told.nodes == stored.graph.num_nodes
-        assert told.edges == stored.graph.num_edges == stored.about["num_edges"]
-        assert told.loops == stored.graph.num_loops == stored.about["num_loops"]
+        assert told.edges == stored.graph.num_edges == stored.metadata["num_edges"]
+        assert told.loops == stored.graph.num_loops == stored.metadata["num_loops"]
         assert told.edges + told.repeats == len(pairs)
         assert told.isolated == 0
 

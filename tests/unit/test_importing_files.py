@@ -20,7 +20,7 @@ def entries(folder):
     stored = open_graph(folder)
     rows = stored.graph.adjacency
     names = stored.names.to_pylist()
-    ends = zip(rows.row_indices.tolist(), rows.columns.tolist(), strict=True)
+    ends = zip(rows.row_indices.tolist(), rows.indices.tolist(), strict=True)
     return {(names[u], names[v]) for u, v in ends}
 
 
@@ -34,7 +34,7 @@ def read(tmp_path, *edges, **options):
     return entries(out), told
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("name", "delimiter"),
     [
         ("e.csv", ","),
@@ -78,9 +78,7 @@ def test_packed_in_several_members(tmp_path):
     assert read(tmp_path, tmp_path / "e.csv.gz")[0] == set(EDGES)
 
 
-@pytest.token.parametrize(
-    "given", ["parts", "parts/*.*", "parts/part-?.csv parts/p.pq"]
-)
+@pytest.mark.parametrize("given", ["parts", "parts/*.*", "parts/part-?.csv parts/p.pq"])
 def test_folders_patterns_and_lists_of_files(tmp_path, given):
     parts = tmp_path / "parts"
     parts.mkdir()
@@ -93,7 +91,7 @@ def test_folders_patterns_and_lists_of_files(tmp_path, given):
     found, told = read(tmp_path, *(tmp_path / name for name in given.split()))
     assert found == set(EDGES)
     assert told.edges == 3
-    files = open_graph(tmp_path / "graph").about["provenance"]["edges"]
+    files = open_graph(tmp_path / "graph").metadata["provenance"]["edges"]
     assert sorted(file["rows"] for file in files) == [1, 1, 1]
 
 
@@ -116,7 +114,7 @@ def test_byte_order_mark_windows_lines_blank_lines_quotes_and_blanks(tmp_path):
     assert read(tmp_path, tmp_path / "e.csv")[0] == set(EDGES)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("header", "options", "swapped"),
     [
         ("weight,to,from", {}, True),

@@ -52,13 +52,13 @@ def load(tmp_path, edges, columns, ending="csv", **options):
     return open_graph(tmp_path / ending), told
 
 
-@pytest.token.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_nodes_keep_the_order_of_their_table(tmp_path, edges, ending):
     ids = {"id": ["c", "lonely", "a", "b"]}
     stored, told = load(tmp_path, edges, ids, ending)
     assert stored.names.to_pylist() == ["c", "lonely", "a", "b"]
     rows = [
-        stored.graph.adjacency[torch.tensor([place])].columns.tolist()
+        stored.graph.adjacency[torch.tensor([place])].indices.tolist()
         for place in range(4)
     ]
     assert rows == [[3], [], [3], [0, 2]]
@@ -80,7 +80,7 @@ def test_a_column_without_any_value_has_no_width(tmp_path, edges):
         assert stored.graph.features.to_dense().tolist() == [[1], [2], [3]]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("labels", "classes", "numbers"),
     [
         (["y", None, "x", "y"], ["x", "y"], [1, -1, 0, 1]),
@@ -95,7 +95,7 @@ def test_labels_of_every_spelling(tmp_path, edges, labels, classes, numbers):
     columns = {"id": ["a", "b", "c", "d"], "kind": labels}
     for ending in ("csv", "parquet"):
         stored, told = load(tmp_path, edges, columns, ending, label="kind")
-        assert stored.about["class_names"] == classes
+        assert stored.metadata["class_names"] == classes
         assert stored.graph.labels.tolist() == numbers
         assert stored.graph.num_classes == 2
         assert told.unlabelled == numbers.count(-1)
@@ -153,11 +153,13 @@ FEATURES = [
 ]
 
 
-@pytest.token.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_every_kind_of_column_becomes_features(tmp_path, edges, ending):
     stored, told = load(tmp_path, edges, COLUMNS, ending)
     assert stored.graph.features.to_dense().tolist() == FEATURES
-    kinds = [(told["name"], told["kind"]) for told in stored.about["feature_columns"]]
+    kinds = [
+        (told["name"], told["kind"]) for told in stored.metadata["feature_columns"]
+    ]
     assert kinds == [
         ("age", "numeric"),
         ("count", "numeric"),
@@ -167,13 +169,13 @@ def test_every_kind_of_column_becomes_features(tmp_path, edges, ending):
         ("seen", "date"),
         ("town", "category"),
     ]
-    assert stored.about["feature_columns"][-1]["categories"] == ["Bonn", "Oslo"]
+    assert stored.metadata["feature_columns"][-1]["categories"] == ["Bonn", "Oslo"]
     assert (told.features, told.one_hot_columns) == (8, 2)
 
 
 def test_the_encoder_of_a_graph_encodes_nodes_that_come_later(tmp_path, edges):
     stored, _ = load(tmp_path, edges, COLUMNS, "csv")
-    encoder = FeatureEncoder.from_dict(stored.about["feature_columns"])
+    encoder = FeatureEncoder.from_dict(stored.metadata["feature_columns"])
     later = write(
         tmp_path / "later.parquet", {**COLUMNS, "town": ["Rome", "Oslo", None]}
     )
@@ -224,7 +226,7 @@ def test_a_column_may_show_its_kind_late(tmp_path, edges, monkeypatch):
     late = ["true"] * 10 + ["7"] * 20 + ["word"] * 13
     numbers = ["1"] * 42 + ["2.5"]
     stored, _ = load(tmp_path, edges, {"id": ids, "late": late, "number": numbers})
-    told = {column["name"]: column for column in stored.about["feature_columns"]}
+    told = {column["name"]: column for column in stored.metadata["feature_columns"]}
     assert told["late"]["categories"] == ["7", "true", "word"]
     assert told["number"]["kind"] == "numeric"
     assert stored.graph.features.to_dense().sum(0).tolist() == [20, 10, 13, 44.5]
@@ -258,7 +260,7 @@ def test_a_column_that_differs_in_kind_between_tables_is_a_category(tmp_path, ed
     first = write(tmp_path / "1.parquet", {"id": ["c"], "x": [True]})
     second = write(tmp_path / "2.parquet", {"id": ["b", "a"], "x": [4, 5]})
     import_graph([edges], [first, second], out=tmp_path / "g")
-    (column,) = open_graph(tmp_path / "g").about["feature_columns"]
+    (column,) = open_graph(tmp_path / "g").metadata["feature_columns"]
     assert column["categories"] == ["4", "5", "true"]
 
 
@@ -303,5 +305,5 @@ def test_any_node_table_is_the_same_from_csv_and_parquet(columns):
 
 
 def test_options_that_speak_of_nodes_need_a_node_table(tmp_path, edges):
-    with pytest.raises(UserError, match="--label speaks of a node table"):
+    with pytest.raises(UserError, match="--label needs a node table"):
         import_graph([edges], out=tmp_path / "g", options=ImportOptions(label="x"))

@@ -59,16 +59,16 @@ def rows(collection: Collection) -> dict[str, list[tuple]]:
     }
 
 
-@pytest.token.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize("at_once", [1, 4])
 def test_a_crawl_finds_the_whole_wiki(tmp_path, at_once):
     manners = CrawlPolicy(rate=0.0, at_once=at_once, contact="me@example.org")
     with fronting(SMALL) as front:
         found = crawl(front.address, "start", 1000, tmp_path / "c", manners=manners)
-        assert rows(found) == SMALL.mean_score("start", 1000)
+        assert rows(found) == SMALL.expected("start", 1000)
         assert len(front.agents) == 1 and "me@example.org" in front.agents.pop()
         assert front.most_at_once <= at_once
         assert {form["maxlag"] for form in front.asked} == {"5"}
-    found.check()
+    found.verify()
     assert Collection.open(tmp_path / "c").about == found.about
     assert found.about["start"] == "start" and found.about["wiki"] == front.address
     assert found.about["counts"]["pages"] == 53
@@ -106,21 +106,21 @@ def test_any_wiki_is_found_as_it_is(wiki, wanted, at_once, faults, start):
     with TemporaryDirectory() as folder, fronting(wiki) as front:
         front.faults = list(faults)
         out = Path(folder) / "c"
-        if wiki.advantage_over(normal(start)) is None:
+        if wiki.lead(normal(start)) is None:
             with pytest.raises(UserError, match="has no article"):
                 crawl(front.address, start, wanted, out, manners=manners)
             assert not out.exists()
         else:
             found = crawl(front.address, start, wanted, out, manners=manners)
-            assert rows(found) == wiki.mean_score(start, wanted)
+            assert rows(found) == wiki.expected(start, wanted)
 
 
-@pytest.token.parametrize("fault", sorted(FAULTS))
+@pytest.mark.parametrize("fault", sorted(FAULTS))
 def test_every_fault_passes(tmp_path, fault):
     with fronting(SMALL) as front:
         front.faults = ["", "", "", fault, "", fault, fault]
         found = crawl(front.address, "Start", 9, tmp_path / "c", manners=EAGER)
-        assert rows(found) == SMALL.mean_score("Start", 9)
+        assert rows(found) == SMALL.expected("Start", 9)
 
 
 def test_no_article_is_read_that_is_not_wanted(tmp_path):
@@ -130,7 +130,7 @@ def test_no_article_is_read_that_is_not_wanted(tmp_path):
             form["titles"] for form in front.asked if "links" in form.get("prop", "")
         ]
     titles = {title for titles in read for title in titles.split("|")}
-    assert {SMALL.advantage_over(title) for title in titles} - {None} == set(
+    assert {SMALL.lead(title) for title in titles} - {None} == set(
         SMALL.reached("Start", 5)
     )
 
@@ -159,13 +159,13 @@ def test_a_wiki_that_stays_broken_ends_the_crawl_but_not_its_state(tmp_path):
             crawl(front.address, "Start", 60, tmp_path / "c", manners=manners)
         asked = len(front.asked)
         found = crawl(front.address, "Start", 60, tmp_path / "c", manners=manners)
-        assert rows(found) == SMALL.mean_score("Start", 60)
+        assert rows(found) == SMALL.expected("Start", 60)
         assert max(front.answered.values()) == 1
         again = crawl(front.address, "Start", 60, tmp_path / "c", manners=manners)
         assert again.about == found.about and len(front.asked) > asked
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("extras", "told"),
     [((), 2), (("extracts",), 1), (("pageviews",), 1)],
     ids=["neither", "intros", "views"],
@@ -180,7 +180,7 @@ def test_a_wiki_may_lack_extensions(tmp_path, extras, told):
             manners=EAGER,
             tell=heard.append,
         )
-    assert rows(found) == wiki.mean_score("Start", 60)
+    assert rows(found) == wiki.expected("Start", 60)
     assert len(heard) == told and heard == found.about["remarks"]
 
 
@@ -189,7 +189,7 @@ def crawl_slowly(address, out, at_once):
     crawl(address, "Start", 60, out, manners=manners)
 
 
-@pytest.token.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("at_once", [1, 3])
 def test_kills_lose_at_most_what_was_under_way(tmp_path, at_once):
     wiki = FakeWiki(SMALL.articles, SMALL.redirects, limits=(5, 4, 7))
     kills = 0
@@ -209,10 +209,10 @@ def test_kills_lose_at_most_what_was_under_way(tmp_path, at_once):
         assert process.exitcode == 0 and kills == 3
         repeated = sum(count - 1 for count in front.answered.values())
     assert repeated <= kills * at_once
-    assert rows(Collection.open(tmp_path / "c")) == wiki.mean_score("Start", 60)
+    assert rows(Collection.open(tmp_path / "c")) == wiki.expected("Start", 60)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"start": "Other"}, "start 'Start', not 'Other'"),
@@ -234,7 +234,7 @@ def test_another_crawl_needs_another_folder(tmp_path, given, message):
             crawl(front.address, **asked | given)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("address", "message"),
     [
         ("ftp://example.org/api.php", "kind of address"),
@@ -250,7 +250,7 @@ def test_only_web_addresses_are_asked(tmp_path, address, message):
         crawl(address, "Start", 1, tmp_path / "c")
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("asked", "message"),
     [
         ({"pages": 0}, "1 or more pages"),
@@ -269,7 +269,7 @@ def test_nonsense_is_refused(tmp_path, asked, message):
         assert not front.asked
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("told", "message"),
     [
         ({"errors": [{"code": "nope", "text": "Not you."}]}, "error nope: Not you"),
@@ -283,7 +283,7 @@ def test_errors_of_the_wiki_are_told(tmp_path, told, message):
         crawl(front.address, "Start", 1, tmp_path / "c", manners=EAGER)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("refusal", "message"),
     [
         ("moved", "answers 301 and points to https://elsewhere"),
@@ -300,7 +300,7 @@ def test_refusals_end_the_crawl_at_once(tmp_path, refusal, message):
         assert len(front.asked) == 3
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("header", "least", "most"),
     [
         (None, 0, 0),
