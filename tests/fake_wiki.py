@@ -136,9 +136,7 @@ class FakeWiki:
         ids = {title: self.page_id(title) for title in reached}
         links = {(title, link) for title in reached for link in self.linked(title)}
         named = {link for _, link in links} | {normal(start)}
-        pairs = {
-            (ids[title], ids.get(self.lead(link))) for title, link in links
-        }
+        pairs = {(ids[title], ids.get(self.lead(link))) for title, link in links}
         texts, views = "extracts" in self.extras, "pageviews" in self.extras
         return {
             "pages": sorted(

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import file_digest
 from pathlib import Path
 
 from unalike.errors import UserError
@@ -28,7 +29,16 @@ def file_lock(path: Path) -> Iterator[None]:
         yield
 
 
-# Raw: files as their authors gave them, turned into a stored graph when first used.
+def sync(path: Path) -> None:
+    """Wait until the content of a file is on disk."""
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def sha256_file(path: Path) -> str:
+    """The SHA-256 of a file in hexadecimal digits."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def remove_folder(place: Path) -> None:

@@ -42,10 +42,10 @@ def tables(collection):
     ("start", "pages"), [("Start", 10_000), ("Start", 30), ("Triple", 5)]
 )
 def test_dumps_and_crawl_agree(wiki, home, tmp_path, start, pages, old):
-    manners = CrawlPolicy(rate=0.0, at_once=4)
-    crawled = crawl(wiki, start, pages, tmp_path / "crawled", manners=manners)
+    policy = CrawlPolicy(rate=0.0, concurrency=4)
+    crawled = crawl(wiki, start, pages, tmp_path / "crawled", policy=policy)
     database = home / "database" / "wiki.sqlite"
     dumps = dump_files.write_database(database, tmp_path / "dumps", old=old)
     read = collect(dumps, tmp_path / "read", start=start, pages=pages)
     assert tables(read) == tables(crawled)
-    assert read.rows("pages") == min(pages, len(LINKS))
+    assert read.num_rows("pages") == min(pages, len(LINKS))

@@ -51,10 +51,10 @@ def check(found):
 
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_the_wiki_itself_is_read_exactly(wiki, tmp_path, at_once):
-    manners = CrawlPolicy(rate=0.0, at_once=at_once)
+    policy = CrawlPolicy(rate=0.0, concurrency=at_once)
     heard = []
     collection = crawl(
-        *(wiki, "start", 10_000, tmp_path / "c"), manners=manners, tell=heard.append
+        *(wiki, "start", 10_000, tmp_path / "c"), policy=policy, on_note=heard.append
     )
     found = tables(collection)
     check(found)
@@ -64,7 +64,7 @@ def test_the_wiki_itself_is_read_exactly(wiki, tmp_path, at_once):
     assert intros[LONG].startswith("Long.")
     assert {page["views"] for page in found["pages"]} == {None}
     assert len(heard) == 1 and "PageViewInfo" in heard[0]
-    site = collection.about["site"]
+    site = collection.metadata["site"]
     assert (
         site["software"].startswith("MediaWiki") and "by-sa" in site["licence_address"]
     )
@@ -73,13 +73,11 @@ def test_the_wiki_itself_is_read_exactly(wiki, tmp_path, at_once):
 def test_faults_change_nothing(wiki, tmp_path):
     with fronting(WithViews(wiki)) as front:
         front.faults = ["", "", "", *(f for name in sorted(FAULTS) for f in (name, ""))]
-        manners = CrawlPolicy(rate=0.0, at_once=3, longest_wait=0.01)
-        whole = crawl(
-            front.address, "Start", 10_000, tmp_path / "whole", manners=manners
-        )
+        policy = CrawlPolicy(rate=0.0, concurrency=3, max_backoff=0.01)
+        whole = crawl(front.address, "Start", 10_000, tmp_path / "whole", policy=policy)
         front.faults = [name for name in FAULTS for _ in range(2)]
-        one = CrawlPolicy(rate=0.0, longest_wait=0.01, tries=30)
-        part = crawl(front.address, "Start", 30, tmp_path / "part", manners=one)
+        one = CrawlPolicy(rate=0.0, max_backoff=0.01, max_attempts=30)
+        part = crawl(front.address, "Start", 30, tmp_path / "part", policy=one)
     found = tables(whole)
     check(found)
     for page in found["pages"]:
@@ -92,8 +90,8 @@ def test_faults_change_nothing(wiki, tmp_path):
 
 def test_the_graph_is_the_wiki(wiki, tmp_path):
     with fronting(WithViews(wiki)) as front:
-        manners = CrawlPolicy(rate=0.0, at_once=4)
-        collection = crawl(front.address, "Start", 600, tmp_path / "c", manners=manners)
+        policy = CrawlPolicy(rate=0.0, concurrency=4)
+        collection = crawl(front.address, "Start", 600, tmp_path / "c", policy=policy)
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("small 1 0\npage 0 1\nstart 2 2\n")
     stored = build_graph(collection, tmp_path / "graph", vectors=vectors)

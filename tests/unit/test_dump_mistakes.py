@@ -104,7 +104,7 @@ def test_another_table_in_the_file(dumps):
 )
 def test_a_row_of_another_form(dumps, found, instead):
     rewrite(dumps, "page", lambda text: text.replace(found, instead))
-    fails(dumps, "page.sql.gz, unpacked byte .* no row of the 12 columns of page")
+    fails(dumps, "page.sql.gz, decompressed byte .* no row of the 12 columns of page")
 
 
 @pytest.mark.parametrize("instead", [b"(10,0,'A'", b"(3,0,'B'"])
@@ -141,7 +141,7 @@ def test_a_start_that_leads_nowhere(tmp_path):
 
 @pytest.mark.parametrize("options", [{"pages": 1}, {"start": "A", "pages": 0}])
 def test_pages_and_start_belong_together(dumps, options):
-    fails(dumps, "belong together", **options)
+    fails(dumps, "needs a start title", **options)
 
 
 def test_a_folder_that_is_another_collection(dumps, tmp_path):

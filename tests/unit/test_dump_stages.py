@@ -94,7 +94,7 @@ def test_a_finished_run_is_not_repeated(dumps, tmp_path):
     again = Listener()
     found = collect(dumps, tmp_path / "whole", progress=again)
     assert again.met == []
-    assert found.rows("pages") == 3
+    assert found.num_rows("pages") == 3
 
 
 def test_work_on_other_files_begins_anew(dumps, tmp_path):
@@ -105,4 +105,4 @@ def test_work_on_other_files_begins_anew(dumps, tmp_path):
     again = Listener()
     collect(dumps, out, progress=again)
     assert again.met == STAGES
-    assert collect(dumps, out).rows("links") == 1
+    assert collect(dumps, out).num_rows("links") == 1

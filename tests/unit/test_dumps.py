@@ -13,7 +13,7 @@ from unalike.wiki.collection import SCHEMAS
 from unalike.wiki.crawl import crawl
 from unalike.wiki.dumps import collect
 
-EAGER = CrawlPolicy(rate=0.0, longest_wait=0.001)
+EAGER = CrawlPolicy(rate=0.0, max_backoff=0.001)
 WIKI = {
     "Hilbert space": ["Banach space", "Vector", "Hilbert space", "No such page"],
     "Banach space": ["Hilbert space", "Complete", "Talk:Vector", "Stefan's \\ lemma"],
@@ -107,8 +107,8 @@ def test_a_known_wiki_gives_its_graph(tmp_path, suffix, old):
     collection = collect(dumps, tmp_path / "out")
     ids = dump_files.numbered(WIKI)
     assert tables(tmp_path / "out") == expected(WIKI, ids, articles(WIKI))
-    assert collection.about["wiki"] == "testwiki"
-    assert collection.about["dates"]["dump"] == "20240101"
+    assert collection.metadata["wiki"] == "testwiki"
+    assert collection.metadata["dates"]["dump"] == "20240101"
     assert {one.name for one in tmp_path.iterdir()} == {"dumps", "out", ".out.lock"}
 
 
@@ -154,7 +154,7 @@ def test_a_ball_holds_what_a_crawl_meets_first(tmp_path, start, most):
     kept = met_from(WIKI, title, most or 100)
     ids = dump_files.numbered(WIKI)
     assert tables(tmp_path / "out") == expected(WIKI, ids, kept, title)
-    assert collection.about["start"] == start
+    assert collection.metadata["start"] == start
     assert "Alone" not in kept
 
 
@@ -188,9 +188,9 @@ def test_views_are_added_up_by_title(tmp_path, name, codes, hourly):
     assert views["Vector space"] == 0
     assert views["Field"] == 8
     assert views["Banach space"] is None
-    assert collection.about["dates"]["views_from"].startswith("202401")
-    assert collection.about["dates"]["views_to"].startswith("202402")
-    assert collection.about["remarks"] == []
+    assert collection.metadata["dates"]["views_from"].startswith("202401")
+    assert collection.metadata["dates"]["views_to"].startswith("202402")
+    assert collection.metadata["remarks"] == []
 
 
 def test_lines_of_views_that_cannot_be_read_are_counted(tmp_path):
@@ -200,13 +200,15 @@ def test_lines_of_views_that_cannot_be_read_are_counted(tmp_path):
     (dumps / "pageviews-202401-user").write_bytes(lines)
     collection = collect(dumps, tmp_path / "out")
     assert views_of(tmp_path / "out")["Field"] == 4
-    assert collection.about["remarks"] == ["2 lines of page views could not be read."]
+    assert collection.metadata["remarks"] == [
+        "2 lines of page views could not be read."
+    ]
 
 
 def test_without_files_of_views_there_are_none(tmp_path):
     collection = collect(dump_files.write(WIKI, tmp_path / "dumps"), tmp_path / "out")
     assert set(views_of(tmp_path / "out").values()) == {None}
-    assert "no file of page views" in collection.about["remarks"][0]
+    assert "no file of page views" in collection.metadata["remarks"][0]
 
 
 FAKE = FakeWiki(
@@ -235,5 +237,5 @@ def test_dumps_give_what_a_crawl_gives(tmp_path, most):
     dumps = dump_files.write(wiki, tmp_path / "dumps", ids=ids)
     collect(dumps, tmp_path / "read", start="Twice", pages=most)
     with fronting(FAKE) as front:
-        crawl(front.address, "Twice", most, tmp_path / "crawled", manners=EAGER)
+        crawl(front.address, "Twice", most, tmp_path / "crawled", policy=EAGER)
     assert tables(tmp_path / "read") == tables(tmp_path / "crawled")

@@ -19,7 +19,7 @@ from unalike.wiki.api_client import CrawlPolicy, parse_retry_after
 from unalike.wiki.collection import SCHEMAS, Collection
 from unalike.wiki.crawl import crawl
 
-EAGER = CrawlPolicy(rate=0.0, longest_wait=0.001, timeout=20.0)
+EAGER = CrawlPolicy(rate=0.0, max_backoff=0.001, timeout=20.0)
 
 SMALL = FakeWiki(
     {
@@ -61,19 +61,28 @@ def rows(collection: Collection) -> dict[str, list[tuple]]:
 
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_a_crawl_finds_the_whole_wiki(tmp_path, at_once):
-    manners = CrawlPolicy(rate=0.0, at_once=at_once, contact="me@example.org")
+    policy = CrawlPolicy(rate=0.0, concurrency=at_once, contact="me@example.org")
     with fronting(SMALL) as front:
-        found = crawl(front.address, "start", 1000, tmp_path / "c", manners=manners)
+        found = crawl(front.address, "start", 1000, tmp_path / "c", policy=policy)
         assert rows(found) == SMALL.expected("start", 1000)
         assert len(front.agents) == 1 and "me@example.org" in front.agents.pop()
         assert front.most_at_once <= at_once
         assert {form["maxlag"] for form in front.asked} == {"5"}
     found.verify()
-    assert Collection.open(tmp_path / "c").about == found.about
-    assert found.about["start"] == "start" and found.about["wiki"] == front.address
-    assert found.about["counts"]["pages"] == 53
-    assert found.about["dates"]["views_from"] == min(DAYS)
-    assert found.about["site"]["licence"] == "CC BY-SA 4.0"
+    assert Collection.open(tmp_path / "c").metadata == found.metadata
+    assert (
+        found.metadata["start"] == "start" and found.metadata["wiki"] == front.address
+    )
+    assert found.metadata["counts"]["pages"] == 53
+    assert found.metadata["dates"]["views_from"] == min(DAYS)
+    assert found.metadata["site"] == {
+        "name": "Fake",
+        "software": "Fake 1",
+        "language": "en",
+        "licence": "CC BY-SA 4.0",
+        "licence_address": "https://example.org",
+        "extras": ["extracts", "pageviews"],
+    }
     assert not list(tmp_path.glob(".c.crawl"))
 
 
@@ -102,16 +111,18 @@ def wikis(draw):
     start=st.sampled_from(["A", "b", "Dé", "F_g"]),
 )
 def test_any_wiki_is_found_as_it_is(wiki, wanted, at_once, faults, start):
-    manners = CrawlPolicy(rate=0.0, at_once=at_once, tries=14, longest_wait=0.001)
+    policy = CrawlPolicy(
+        rate=0.0, concurrency=at_once, max_attempts=14, max_backoff=0.001
+    )
     with TemporaryDirectory() as folder, fronting(wiki) as front:
         front.faults = list(faults)
         out = Path(folder) / "c"
         if wiki.lead(normal(start)) is None:
             with pytest.raises(UserError, match="has no article"):
-                crawl(front.address, start, wanted, out, manners=manners)
+                crawl(front.address, start, wanted, out, policy=policy)
             assert not out.exists()
         else:
-            found = crawl(front.address, start, wanted, out, manners=manners)
+            found = crawl(front.address, start, wanted, out, policy=policy)
             assert rows(found) == wiki.expected(start, wanted)
 
 
@@ -119,13 +130,13 @@ def test_any_wiki_is_found_as_it_is(wiki, wanted, at_once, faults, start):
 def test_every_fault_passes(tmp_path, fault):
     with fronting(SMALL) as front:
         front.faults = ["", "", "", fault, "", fault, fault]
-        found = crawl(front.address, "Start", 9, tmp_path / "c", manners=EAGER)
+        found = crawl(front.address, "Start", 9, tmp_path / "c", policy=EAGER)
         assert rows(found) == SMALL.expected("Start", 9)
 
 
 def test_no_article_is_read_that_is_not_wanted(tmp_path):
     with fronting(SMALL) as front:
-        crawl(front.address, "Start", 5, tmp_path / "c", manners=EAGER)
+        crawl(front.address, "Start", 5, tmp_path / "c", policy=EAGER)
         read = [
             form["titles"] for form in front.asked if "links" in form.get("prop", "")
         ]
@@ -139,30 +150,30 @@ def test_a_wiki_may_ask_for_a_rest(tmp_path):
     with fronting(SMALL) as front:
         front.faults, front.retry_after = ["", "", "", "429"], "0.5"
         began = time.monotonic()
-        crawl(front.address, "Start", 1, tmp_path / "c", manners=EAGER)
+        crawl(front.address, "Start", 1, tmp_path / "c", policy=EAGER)
         assert time.monotonic() - began >= 0.5
 
 
 def test_the_rate_is_kept(tmp_path):
     with fronting(SMALL) as front:
         began = time.monotonic()
-        manners = CrawlPolicy(rate=20.0, at_once=4)
-        crawl(front.address, "Start", 60, tmp_path / "c", manners=manners)
+        policy = CrawlPolicy(rate=20.0, concurrency=4)
+        crawl(front.address, "Start", 60, tmp_path / "c", policy=policy)
         assert time.monotonic() - began >= (len(front.asked) - 1) / 20.0
 
 
 def test_a_wiki_that_stays_broken_ends_the_crawl_but_not_its_state(tmp_path):
     with fronting(SMALL) as front:
         front.faults = [""] * 5 + ["503"] * 3
-        manners = CrawlPolicy(rate=0.0, longest_wait=0.001, tries=3)
-        with pytest.raises(UserError, match=r"3 tries \(status 503\).*goes on later"):
-            crawl(front.address, "Start", 60, tmp_path / "c", manners=manners)
+        policy = CrawlPolicy(rate=0.0, max_backoff=0.001, max_attempts=3)
+        with pytest.raises(UserError, match=r"3 attempts \(status 503\).*to resume"):
+            crawl(front.address, "Start", 60, tmp_path / "c", policy=policy)
         asked = len(front.asked)
-        found = crawl(front.address, "Start", 60, tmp_path / "c", manners=manners)
+        found = crawl(front.address, "Start", 60, tmp_path / "c", policy=policy)
         assert rows(found) == SMALL.expected("Start", 60)
         assert max(front.answered.values()) == 1
-        again = crawl(front.address, "Start", 60, tmp_path / "c", manners=manners)
-        assert again.about == found.about and len(front.asked) > asked
+        again = crawl(front.address, "Start", 60, tmp_path / "c", policy=policy)
+        assert again.metadata == found.metadata and len(front.asked) > asked
 
 
 @pytest.mark.parametrize(
@@ -177,16 +188,16 @@ def test_a_wiki_may_lack_extensions(tmp_path, extras, told):
         found = crawl(
             front.address,
             *("Start", 60, tmp_path / "c"),
-            manners=EAGER,
-            tell=heard.append,
+            policy=EAGER,
+            on_note=heard.append,
         )
     assert rows(found) == wiki.expected("Start", 60)
-    assert len(heard) == told and heard == found.about["remarks"]
+    assert len(heard) == told and heard == found.metadata["remarks"]
 
 
 def crawl_slowly(address, out, at_once):
-    manners = CrawlPolicy(rate=0.0, at_once=at_once)
-    crawl(address, "Start", 60, out, manners=manners)
+    policy = CrawlPolicy(rate=0.0, concurrency=at_once)
+    crawl(address, "Start", 60, out, policy=policy)
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
@@ -221,12 +232,12 @@ def test_kills_lose_at_most_what_was_under_way(tmp_path, at_once):
     ids=["start", "pages"],
 )
 def test_another_crawl_needs_another_folder(tmp_path, given, message):
-    asked = {"start": "Start", "pages": 60, "out": tmp_path / "c", "manners": EAGER}
+    asked = {"start": "Start", "pages": 60, "out": tmp_path / "c", "policy": EAGER}
     with fronting(SMALL) as front:
         front.faults = [""] * 4 + ["503"]
-        once = CrawlPolicy(rate=0.0, tries=1)
-        with pytest.raises(UserError, match="goes on later"):
-            crawl(front.address, **asked | {"manners": once})
+        once = CrawlPolicy(rate=0.0, max_attempts=1)
+        with pytest.raises(UserError, match="to resume"):
+            crawl(front.address, **asked | {"policy": once})
         with pytest.raises(UserError, match=message):
             crawl(front.address, **asked | given)
         crawl(front.address, **asked)
@@ -237,12 +248,12 @@ def test_another_crawl_needs_another_folder(tmp_path, given, message):
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("ftp://example.org/api.php", "kind of address"),
-        ("file:///etc/passwd", "no address of an api.php"),
-        ("example.org/api.php", "no address of an api.php"),
-        ("http://example.org:port/api.php", "no address of an api.php"),
-        ("http://me:secret@example.org/api.php", "more to it"),
-        ("http://example.org/api.php?x=1", "more to it"),
+        ("ftp://example.org/api.php", "URL scheme"),
+        ("file:///etc/passwd", "not the URL of an api.php"),
+        ("example.org/api.php", "not the URL of an api.php"),
+        ("http://example.org:port/api.php", "not the URL of an api.php"),
+        ("http://me:secret@example.org/api.php", "host and path only"),
+        ("http://example.org/api.php?x=1", "host and path only"),
     ],
 )
 def test_only_web_addresses_are_asked(tmp_path, address, message):
@@ -257,7 +268,7 @@ def test_only_web_addresses_are_asked(tmp_path, address, message):
         ({"start": " "}, "cannot be the title"),
         ({"start": "A|B"}, "cannot be the title"),
         ({"start": "ü" * 200}, "cannot be the title"),
-        ({"manners": CrawlPolicy(contact="me\nHost: you")}, "printable"),
+        ({"policy": CrawlPolicy(contact="me\nHost: you")}, "printable"),
     ],
     ids=["pages", "empty", "two", "long", "contact"],
 )
@@ -280,14 +291,14 @@ def test_nonsense_is_refused(tmp_path, asked, message):
 )
 def test_errors_of_the_wiki_are_told(tmp_path, told, message):
     with fronting(lambda _: told) as front, pytest.raises(UserError, match=message):
-        crawl(front.address, "Start", 1, tmp_path / "c", manners=EAGER)
+        crawl(front.address, "Start", 1, tmp_path / "c", policy=EAGER)
 
 
 @pytest.mark.parametrize(
     ("refusal", "message"),
     [
-        ("moved", "answers 301 and points to https://elsewhere"),
-        ("forbidden", "answers 403"),
+        ("moved", "status 301 and redirects to https://elsewhere"),
+        ("forbidden", "has status 403"),
         ("page", "is a web page"),
         ("bomb", "more than 67,108,864 bytes"),
     ],
@@ -296,7 +307,7 @@ def test_refusals_end_the_crawl_at_once(tmp_path, refusal, message):
     with fronting(SMALL) as front:
         front.faults = ["", "", refusal]
         with pytest.raises(UserError, match=message):
-            crawl(front.address, "Start", 1, tmp_path / "c", manners=EAGER)
+            crawl(front.address, "Start", 1, tmp_path / "c", policy=EAGER)
         assert len(front.asked) == 3
 
 
@@ -325,12 +336,12 @@ def test_an_answer_that_never_ends_is_noticed(tmp_path):
             told["continue"] = {"plcontinue": "0"}
         return told
 
-    with fronting(backend) as front, pytest.raises(UserError, match="same answer"):
-        crawl(front.address, "Start", 1, tmp_path / "c", manners=EAGER)
+    with fronting(backend) as front, pytest.raises(UserError, match="same response"):
+        crawl(front.address, "Start", 1, tmp_path / "c", policy=EAGER)
 
 
 def test_a_damaged_state_is_named(tmp_path):
     (tmp_path / ".c.crawl").mkdir()
     (tmp_path / ".c.crawl" / "state.db").write_bytes(b"no database" * 99)
     with pytest.raises(UserError, match=r"state\.db.*not a database"):
-        crawl("http://127.0.0.1:9/api.php", "Start", 1, tmp_path / "c", manners=EAGER)
+        crawl("http://127.0.0.1:9/api.php", "Start", 1, tmp_path / "c", policy=EAGER)

@@ -98,15 +98,15 @@ def test_the_graph_is_the_collection(tmp_path):
     assert (found.graph.adjacency.to_dense().numpy() == dense).all()
     assert found.graph.directed and found.graph.num_edges == len(LINKS)
     assert found.graph.labels.tolist() == [2, -1, 0, 1]
-    assert found.about["class_names"] == [
+    assert found.metadata["class_names"] == [
         "20 to 20 views",
         "70 to 70 views",
         "100 to 100 views",
     ]
     assert len(found.splits()) == 5
-    made = found.about["provenance"]
+    made = found.metadata["provenance"]
     assert made["wiki"] == "here" and made["dates"] == {"started": "today"}
-    assert made["tables"] == collection.about["tables"]
+    assert made["tables"] == collection.metadata["tables"]
     assert made["vectors"]["file"] == "glove.txt" and made["vectors"]["words"] == 6
     assert len(made["vectors"]["sha256"]) == 64
     assert found.remarks() == ["beware"]
@@ -114,7 +114,7 @@ def test_the_graph_is_the_collection(tmp_path):
 
 def test_without_vectors_there_are_no_features(tmp_path):
     found = build_graph(collect(tmp_path / "c"), tmp_path / "g")
-    assert found.graph.features.shape == (4, 0) and found.about["num_features"] == 0
+    assert found.graph.features.shape == (4, 0) and found.metadata["num_features"] == 0
     assert "--vectors" in found.remarks()[0]
 
 
@@ -158,10 +158,10 @@ def test_the_paper_cleans_in_its_own_way(text, words):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no vectors"),
+        ("", "has no vectors"),
         ("the 1 2\nof 1\n", "line 2 has 1 numbers instead of 2"),
         ("the 1 2\ngraph 1 two\n", "line 2: could not convert"),
-        ("the 1 2\ngraph 1 nan\n", "line 2 holds a number that is too large"),
+        ("the 1 2\ngraph 1 nan\n", "line 2 has a number that is too large"),
         ("alone\n", "line 1 is no word"),
         ("x" * (1 << 17), "line 1 is too long"),
     ],

@@ -233,8 +233,9 @@ class StoredGraph:
     def names(self) -> pa.Array:
         """The user's own id of each node: numbers or strings."""
         if "names_text" in self.metadata["arrays"]:
-            offsets, data = self.array("names_offsets"), self.array("names_text")
-            return string_array(offsets.numpy(), data.numpy())
+            offsets, text = self.array("names_offsets"), self.array("names_text")
+            buffers = [None, pa.py_buffer(offsets.numpy()), pa.py_buffer(text.numpy())]
+            return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers[1:])
         if "names" in self.metadata["arrays"]:
             return pa.array(self.array("names").numpy())
         return pa.array(np.arange(self.metadata["num_nodes"]))
@@ -360,28 +361,11 @@ def add_names(draft: GraphWriter, names: pa.Array) -> None:
     if pa.types.is_integer(names.type):
         draft.add("names", names.to_numpy(zero_copy_only=False))
         return
-    offsets, data = string_buffers(names)
+    names = pa.concat_arrays([names.cast(pa.large_string())])
+    _, offsets, text = names.buffers()
+    offsets = np.frombuffer(offsets, np.int64)[: len(names) + 1]
     draft.add("names_offsets", offsets)
-    draft.add("names_text", data)
-
-
-def string_array(offsets: np.ndarray, data: np.ndarray) -> pa.Array:
-    """Build an Arrow array whose string i is data[offsets[i]:offsets[i + 1]]."""
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
-
-
-def string_buffers(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the offsets, from 0 on, and the UTF-8 bytes of an array of strings."""
-    strings = strings.cast(pa.large_string())
-    _, offsets, data = strings.buffers()
-    if not len(strings):
-        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    offsets = np.frombuffer(offsets, np.int64)
-    offsets = offsets[strings.offset : strings.offset + len(strings) + 1]
-    first, end = offsets[0], offsets[-1]
-    data = np.frombuffer(data or b"", np.uint8)[first:end]
-    return offsets - first if first else offsets, data
+    draft.add("names_text", np.frombuffer(text or b"", np.uint8)[: offsets[-1]])
 
 
 def verify_graph(folder: Path) -> StoredGraph:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unalike.data.numba_utils import njit
-from unalike.data.store import string_array, string_buffers
+from unalike.data.strings import string_array, string_buffers
 from unalike.errors import UserError
 from unalike.parallel import even_slices, parallel_map
 
