@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv as arrow_csv
 
 from unalike.errors import UserError
 from unalike.importing.tables import Batch, Header, Table
@@ -61,16 +62,16 @@ class CsvTable:
 
     def _reader(
         self, file: pa.NativeFile, columns: Sequence[str]
-    ) -> pa.csv.CSVStreamingReader:
-        return pa.csv.open_csv(
+    ) -> arrow_csv.CSVStreamingReader:
+        return arrow_csv.open_csv(
             file,
-            pa.csv.ReadOptions(
+            arrow_csv.ReadOptions(
                 block_size=CSV_BLOCK_BYTES,
                 skip_rows=self.skip_rows,
                 column_names=self.columns,
             ),
-            pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            pa.csv.ConvertOptions(
+            arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(columns, pa.large_string()),
                 include_columns=list(columns),
             ),

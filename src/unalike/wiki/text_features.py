@@ -20,6 +20,70 @@ from unalike.wiki.collection import Collection
 WORD = re.compile(r"[^\W_]+")
 BRACES = re.compile(r"\s*\{.*\}\s*")
 
+MAX_LINE_BYTES = 1 << 17
+"""Maximum bytes of a line."""
+FLOAT16_MAX = 65504.0
+"""Largest number of half precision."""
+PROGRESS_LINES = 1 << 13
+"""Lines between two updates of the progress bar."""
+BATCH_PAGES = 1 << 13
+"""Pages per batch."""
+
+Texts = tuple[list[list[str]], list[list[str]]]
+"""Words of a batch of titles, and of their intros."""
+
+
+def add_features(
+    writer: GraphWriter,
+    collection: Collection,
+    path: Path | None,
+    tokenizer: Tokenizer,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Write the features of all articles; returns their provenance.
+
+    Without a file of vectors, articles have no features. The file is read twice, for
+    its words and then for the vectors of those that occur, to save memory.
+    """
+    num_nodes = collection.num_rows("pages")
+    if path is None:
+        writer.create_memmap("features", np.float16, (num_nodes, 0))
+        return {}
+    vocabulary = Vocabulary.read(path, progress)
+    used: set[str] = set()
+    for texts in _texts(collection, tokenizer, "words of pages", progress):
+        for words in texts:
+            used.update(word for text in words for word in text)
+            used &= vocabulary.words
+    scratch = writer.scratch("vectors")
+    vectors = WordVectors.read(vocabulary, used, scratch, progress)
+    width = vocabulary.dimension
+    features = writer.create_memmap("features", np.float16, (num_nodes, 2 * width))
+    row = 0
+    for titles, intros in _texts(collection, tokenizer, "features", progress):
+        end = row + len(titles)
+        features[row:end, :width] = vectors.means(titles, tokenizer)
+        features[row:end, width:] = vectors.means(intros, tokenizer)
+        row = end
+    return {
+        "file": path.name,
+        "sha256": vocabulary.sha256,
+        "dimension": width,
+        "words": len(vocabulary.words),
+        "words_used": len(used),
+    }
+
+
+def _texts(
+    collection: Collection, tokenizer: Tokenizer, what: str, progress: Progress
+) -> Iterator[Texts]:
+    progress.stage(what, collection.num_rows("pages"), "pages")
+    words, clean = tokenizer.words, tokenizer.clean
+    for batch in collection.batches("pages", "title", "intro", rows=BATCH_PAGES):
+        titles, intros = (batch.column(name).to_pylist() for name in ("title", "intro"))
+        yield [words(title) for title in titles], [words(clean(i)) for i in intros]
+        progress.advance(batch.num_rows)
+
 
 @dataclass(frozen=True)
 class Tokenizer:
@@ -62,13 +126,6 @@ TOKENIZERS = {
         count_unknown_words=True,
     ),
 }
-
-MAX_LINE_BYTES = 1 << 17
-"""Maximum bytes of a line."""
-FLOAT16_MAX = 65504.0
-"""Largest number of half precision."""
-PROGRESS_LINES = 1 << 13
-"""Lines between two updates of the progress bar."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,62 +251,3 @@ def _vector(path: Path, number: int, fields: list[bytes]) -> np.ndarray:
     if not (np.abs(vector) < FLOAT16_MAX).all():
         raise UserError(f"{path}, line {number} has a number that is too large.")
     return vector
-
-
-BATCH_PAGES = 1 << 13
-"""Pages per batch."""
-
-Texts = tuple[list[list[str]], list[list[str]]]
-"""Words of a batch of titles, and of their intros."""
-
-
-def add_features(
-    writer: GraphWriter,
-    collection: Collection,
-    path: Path | None,
-    tokenizer: Tokenizer,
-    progress: Progress,
-) -> dict[str, Any]:
-    """Write the features of all articles; returns their provenance.
-
-    Without a file of vectors, articles have no features. The file is read twice, for
-    its words and then for the vectors of those that occur, to save memory.
-    """
-    num_nodes = collection.num_rows("pages")
-    if path is None:
-        writer.create_memmap("features", np.float16, (num_nodes, 0))
-        return {}
-    vocabulary = Vocabulary.read(path, progress)
-    used: set[str] = set()
-    for texts in _texts(collection, tokenizer, "words of pages", progress):
-        for words in texts:
-            used.update(word for text in words for word in text)
-            used &= vocabulary.words
-    scratch = writer.scratch("vectors")
-    vectors = WordVectors.read(vocabulary, used, scratch, progress)
-    width = vocabulary.dimension
-    features = writer.create_memmap("features", np.float16, (num_nodes, 2 * width))
-    row = 0
-    for titles, intros in _texts(collection, tokenizer, "features", progress):
-        end = row + len(titles)
-        features[row:end, :width] = vectors.means(titles, tokenizer)
-        features[row:end, width:] = vectors.means(intros, tokenizer)
-        row = end
-    return {
-        "file": path.name,
-        "sha256": vocabulary.sha256,
-        "dimension": width,
-        "words": len(vocabulary.words),
-        "words_used": len(used),
-    }
-
-
-def _texts(
-    collection: Collection, tokenizer: Tokenizer, what: str, progress: Progress
-) -> Iterator[Texts]:
-    progress.stage(what, collection.num_rows("pages"), "pages")
-    words, clean = tokenizer.words, tokenizer.clean
-    for batch in collection.batches("pages", "title", "intro", rows=BATCH_PAGES):
-        titles, intros = (batch.column(name).to_pylist() for name in ("title", "intro"))
-        yield [words(title) for title in titles], [words(clean(i)) for i in intros]
-        progress.advance(batch.num_rows)
