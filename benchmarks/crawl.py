@@ -62,8 +62,9 @@ def written(pages: int, links: int) -> dict[str, str]:
 def figures(address: str, out: Path, pages: int, at_once: int) -> tuple[object, ...]:
     """Crawl once; tells what was found and how fast."""
     began, own = time.perf_counter(), time.process_time()
-    manners = CrawlPolicy(rate=0.0, at_once=at_once)
-    counts = crawl(address, "Article 0", pages, out, manners=manners).about["counts"]
+    policy = CrawlPolicy(rate=0.0, concurrency=at_once)
+    collection = crawl(address, "Article 0", pages, out, policy=policy)
+    counts = collection.metadata["counts"]
     seconds, own = time.perf_counter() - began, time.process_time() - own
     speed = f"{counts['pages'] / seconds:.0f}"
     return counts["pages"], counts["links"], f"{seconds:.1f}", f"{own:.1f}", speed

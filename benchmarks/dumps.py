@@ -161,7 +161,7 @@ def report(folder: Path, num_links: int) -> None:
     clock.stop()
     took, cpu = time.perf_counter() - began, time.process_time() - before
     print(f"{'all':<24} {took:8.1f} {cpu:8.1f}")
-    print(f"{num_links:,} links, {collection.rows('links'):,} kept")
+    print(f"{num_links:,} links, {collection.num_rows('links'):,} kept")
     print(f"{num_links / took / 1e6:.2f} M links a second")
 
 

@@ -92,14 +92,14 @@ def table(
     *,
     at_once: int = 3,
 ) -> bytes:
-    """A whole dump of one table."""
-    told = ",\n".join(f"  `{column}` {kind}" for column, kind in columns.items())
+    """The dump of one table."""
+    schema = ",\n".join(f"  `{column}` {kind}" for column, kind in columns.items())
     head = (
         "-- MariaDB dump 10.19  Distrib 10.5.23-MariaDB\n--\n"
         "-- Host: db1    Database: testwiki\n\n"
         "/*!40101 SET NAMES utf8mb4 */;\n"
         f"DROP TABLE IF EXISTS `{name}`;\n"
-        f"CREATE TABLE `{name}` (\n{told},\n  PRIMARY KEY (`{next(iter(columns))}`)\n"
+        f"CREATE TABLE `{name}` (\n{schema},\n  PRIMARY KEY (`{next(iter(columns))}`)\n"
         ") ENGINE=InnoDB DEFAULT CHARSET=binary;\n\n"
         f"/*!40000 ALTER TABLE `{name}` DISABLE KEYS */;\n"
     )
@@ -108,12 +108,12 @@ def table(
 
 
 def pack(path: Path, content: bytes) -> Path:
-    """Write a file, packed as its suffix says."""
+    """Write a file, compressed as its suffix says."""
     path.write_bytes(PACKERS[path.suffix if path.suffix != ".sql" else ""](content))
     return path
 
 
-def place(title: str) -> tuple[int, str]:
+def namespace_and_title(title: str) -> tuple[int, str]:
     """The number of a title's namespace, and the title as the tables write it."""
     space, colon, rest = title.partition(":")
     if colon and space in NAMESPACES:
@@ -150,7 +150,10 @@ def write(
     tables = {
         "page": (PAGE, _pages(wiki, ids)),
         "redirect": (REDIRECT, _redirects(wiki, ids)),
-        "linktarget": (LINKTARGET, [(n, *place(one)) for one, n in targets.items()]),
+        "linktarget": (
+            LINKTARGET,
+            [(n, *namespace_and_title(one)) for one, n in targets.items()],
+        ),
         "pagelinks": (PAGELINKS, _links(wiki, ids, targets)),
     }
     if old:
@@ -186,7 +189,7 @@ def _linked(own: str | Sequence[str]) -> Sequence[str]:
 
 def _pages(wiki, ids):
     for title, own in wiki.items():
-        space, name = place(title)
+        space, name = namespace_and_title(title)
         redirect = int(isinstance(own, str))
         rest = (0.731240562, "20240101000000", None, 5, 120, "wikitext", None)
         yield (ids[title], space, name, redirect, 1 - redirect, *rest)
@@ -199,19 +202,19 @@ def _redirects(wiki, ids):
             if wiki_code in INTERWIKI:
                 yield (ids[title], 0, rest.replace(" ", "_"), wiki_code, "")
             else:
-                yield (ids[title], *place(own), "", "A_part")
+                yield (ids[title], *namespace_and_title(own), "", "A_part")
 
 
 def _links(wiki, ids, targets):
     for title, own in wiki.items():
         for one in sorted(set(_linked(own)), key=targets.get):
-            yield (ids[title], place(title)[0], targets[one])
+            yield (ids[title], namespace_and_title(title)[0], targets[one])
 
 
 def _old_links(wiki, ids):
     for title, own in wiki.items():
         for one in sorted(set(_linked(own))):
-            yield (ids[title], *place(one), place(title)[0])
+            yield (ids[title], *namespace_and_title(one), namespace_and_title(title)[0])
 
 
 def write_database(path: Path, folder: Path, *, old: bool) -> Path:
@@ -247,6 +250,6 @@ def write_database(path: Path, folder: Path, *, old: bool) -> Path:
 
 
 def _stored(base: sqlite3.Connection, name: str) -> tuple[dict[str, str], list[tuple]]:
-    told = base.execute(f"PRAGMA table_info({name})").fetchall()
-    columns = {column: kind for _, column, kind, *_ in told}
+    schema = base.execute(f"PRAGMA table_info({name})").fetchall()
+    columns = {column: kind for _, column, kind, *_ in schema}
     return columns, base.execute(f"SELECT * FROM {name}").fetchall()

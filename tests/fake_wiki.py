@@ -1,4 +1,4 @@
-"""A wiki in a dictionary that answers as MediaWiki does, and what a crawl must find."""
+"""A fake MediaWiki with its API responses, and the expected result of a crawl."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FakeWiki:
     redirects: dict[str, str] = field(default_factory=dict)
     extras: tuple[str, ...] = ("extracts", "pageviews")
     limits: tuple[int, int, int] = (500, 20, 7)
-    """Links, extracts and views in an answer."""
+    """Maximum links, extracts and views in a response."""
 
     def page_id(self, title: str) -> int:
         return 3 * sorted({*self.articles, *self.redirects}).index(title) + 1
@@ -33,27 +33,27 @@ class FakeWiki:
         return {"paraminfo": self.paraminfo, "query": self.query}[form["action"]](form)
 
     def paraminfo(self, form: Form) -> dict[str, Any]:
-        return {"paraminfo": {"modules": [{"name": name} for name in self.props]}}
+        return {"paraminfo": {"modules": [{"name": name} for name in self.extras]}}
 
     def query(self, form: Form) -> dict[str, Any]:
         if "meta" in form:
             general = {"sitename": "Fake", "generator": "Fake 1", "lang": "en"}
             rights = {"text": "CC BY-SA 4.0", "url": "https://example.org"}
             return {"query": {"general": general, "rightsinfo": rights}}
-        asked = form["titles"].split("|")
-        assert len(asked) <= 50
+        requested = form["titles"].split("|")
+        assert len(requested) <= 50
         query: dict[str, Any] = {"pages": []}
         query["normalized"] = [
             {"from": title, "to": normal(title)}
-            for title in asked
+            for title in requested
             if title != normal(title)
         ]
-        titles = dict.fromkeys(map(normal, asked))
-        query["redirects"] = self.broadcast_object(titles)
-        found = [title for title in titles if title in self.articles]
+        titles = dict.fromkeys(map(normal, requested))
+        query["redirects"] = self.follow(titles)
+        articles = [title for title in titles if title in self.articles]
         pages = {
             title: {"pageid": self.page_id(title), "ns": 0, "title": title}
-            for title in sorted(found, key=self.page_id)
+            for title in sorted(articles, key=self.page_id)
         }
         query["pages"] = [
             {"ns": 0, "title": title, "missing": True}
@@ -63,7 +63,7 @@ class FakeWiki:
         return {"query": query, **self.properties(form, pages)}
 
     def follow(self, titles: dict[str, None]) -> list[dict[str, str]]:
-        """Replace redirects by where they lead, as long as there are any."""
+        """Replace redirects by their targets, over any number of steps."""
         steps: dict[str, str] = {}
         while ahead := [title for title in titles if title in self.redirects]:
             for title in ahead:
@@ -74,18 +74,18 @@ class FakeWiki:
         return [{"from": title, "to": target} for title, target in steps.items()]
 
     def properties(self, form: Form, pages: dict[str, Any]) -> dict[str, Any]:
-        """Put what was asked for into pages; gives how to go on."""
+        """Add the requested properties to pages; returns the continuation."""
         done = form.get("continue", "").partition("||")[2].split("|")
         wanted = [prop for prop in form.get("prop", "").split("|") if prop]
         items = {
             "links": [
-                (t, {"ns": 0, "title": x}) for t in pages for x in self.is_linked(t)
+                (t, {"ns": 0, "title": x}) for t in pages for x in self.linked(t)
             ],
             "extracts": [(title, self.intro(title)) for title in pages],
             "pageviews": [(t, daily_views(self.page_id(t))) for t in pages],
         }
         tokens = {"links": "plcontinue", "extracts": "excontinue"}
-        onward, finished = {}, []
+        continuation, finished = {}, []
         for prop, limit in zip(items, self.limits, strict=True):
             if prop not in wanted or prop in done:
                 finished += [prop] if prop in done else []
@@ -98,22 +98,22 @@ class FakeWiki:
                 else:
                     pages[title][{"extracts": "extract"}.get(prop, prop)] = value
             if first + limit < len(items[prop]):
-                onward[token] = str(first + limit)
+                continuation[token] = str(first + limit)
             else:
                 finished.append(prop)
-        if not onward:
+        if not continuation:
             return {"batchcomplete": True}
-        return {"continue": {**onward, "continue": "-||" + "|".join(finished)}}
+        return {"continue": {**continuation, "continue": "-||" + "|".join(finished)}}
 
     def linked(self, title: str) -> list[str]:
-        """What the wiki says an article links: every other title once, by name."""
+        """Titles that an article links, sorted, without itself."""
         return sorted({normal(link) for link in self.articles[title]} - {title})
 
-    def lead(self, title: str) -> str | None:
-        """The article that a title leads to."""
-        met: set[str] = set()
-        while title in self.redirects and title not in met:
-            met.add(title)
+    def article_of(self, title: str) -> str | None:
+        """The article of a title after redirects, or None."""
+        visited: set[str] = set()
+        while title in self.redirects and title not in visited:
+            visited.add(title)
             title = self.redirects[title]
         return title if title in self.articles else None
 
@@ -121,25 +121,23 @@ class FakeWiki:
         """The articles that a breadth-first crawl reads, in its order."""
         queue, order = [start], []
         for title in queue:
-            article = self.advantage_over(normal(title))
+            article = self.article_of(normal(title))
             if article is None or article in order:
                 continue
             if len(order) == wanted:
                 break
             order.append(article)
-            queue += [link for link in self.is_linked(article) if link not in queue]
+            queue += [link for link in self.linked(article) if link not in queue]
         return order
 
     def expected(self, start: str, wanted: int) -> dict[str, list[tuple[Any, ...]]]:
         """The rows of every table of the collection."""
         reached = self.reached(start, wanted)
         ids = {title: self.page_id(title) for title in reached}
-        links = {(title, link) for title in reached for link in self.is_linked(title)}
+        links = {(title, link) for title in reached for link in self.linked(title)}
         named = {link for _, link in links} | {normal(start)}
-        pairs = {
-            (ids[title], ids.get(self.advantage_over(link))) for title, link in links
-        }
-        texts, views = "extracts" in self.props, "pageviews" in self.props
+        pairs = {(ids[title], ids.get(self.article_of(link))) for title, link in links}
+        texts, views = "extracts" in self.extras, "pageviews" in self.extras
         return {
             "pages": sorted(
                 (
@@ -154,9 +152,9 @@ class FakeWiki:
                 pair for pair in pairs if pair[1] is not None and pair[0] != pair[1]
             ),
             "aliases": sorted(
-                (title, ids[self.advantage_over(title)])
+                (title, ids[self.article_of(title)])
                 for title in named
-                if title in self.redirects and self.advantage_over(title) in ids
+                if title in self.redirects and self.article_of(title) in ids
             ),
             "missing": sorted(
                 (title,)

@@ -1,4 +1,4 @@
-"""A wiki's API on this machine that misbehaves as told."""
+"""A local HTTP server of a wiki API with scripted faults."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Backend = Callable[[Form], dict[str, Any]]
 
 @dataclass
 class Front:
-    """What stands before a wiki: what it was asked, and how it treats who asks."""
+    """A server in front of a wiki that records requests and injects faults."""
 
     backend: Backend
     faults: list[str] = field(default_factory=list)
-    """What goes wrong with the next requests; '' lets one pass."""
+    """Faults of the next requests; '' is none."""
     retry_after: str = "0"
     pause: float = 0.0
-    asked: list[Form] = field(default_factory=list)
+    requests: list[Form] = field(default_factory=list)
     agents: set[str] = field(default_factory=set)
     answered: Counter[str] = field(default_factory=Counter)
-    """How often each request was answered in full."""
-    at_once: int = 0
-    most_at_once: int = 0
+    """Number of complete responses to each request."""
+    concurrent: int = 0
+    max_concurrent: int = 0
     address: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -51,17 +51,17 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         form = dict(parse_qsl(body.decode(), keep_blank_values=True))
         with front.lock:
-            front.asked.append(form)
+            front.requests.append(form)
             front.agents.add(self.headers["User-Agent"])
-            front.at_once += 1
-            front.most_at_once = max(front.most_at_once, front.at_once)
+            front.concurrent += 1
+            front.max_concurrent = max(front.max_concurrent, front.concurrent)
             fault = front.faults.pop(0) if front.faults else ""
         time.sleep(front.pause)
         try:
             (FAULTS | REFUSALS)[fault](self, form)
         finally:
             with front.lock:
-                front.at_once -= 1
+                front.concurrent -= 1
 
     def give(
         self, body: bytes, status: int = 200, length: int | None = None, **headers: str
@@ -129,7 +129,7 @@ FAULTS: dict[str, Callable[[Handler, Form], None]] = {
     "list": lambda handler, _: handler.give(b"[1]"),
 }
 
-"""What a crawl gets over."""
+"""Faults after which a crawl retries."""
 
 REFUSALS: dict[str, Callable[[Handler, Form], None]] = {
     "moved": lambda handler, _: handler.give(b"", 301, Location="https://elsewhere"),
@@ -139,7 +139,7 @@ REFUSALS: dict[str, Callable[[Handler, Form], None]] = {
         gzip.compress(b" " * (MAX_RESPONSE_BYTES + 1)), Content_Encoding="gzip"
     ),
 }
-"""What it does not."""
+"""Faults that end a crawl."""
 
 
 class Server(ThreadingHTTPServer):
@@ -147,7 +147,7 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, *_: object) -> None:
-        """A client that was killed or hung up is no news."""
+        """Ignore clients that closed their connection."""
 
     def shutdown_request(self, request: Any) -> None:
         try:
@@ -158,7 +158,7 @@ class Server(ThreadingHTTPServer):
 
 @contextmanager
 def fronting(backend: Backend) -> Iterator[Front]:
-    """A front for the time of a block."""
+    """Run the server for a `with` block."""
     handler = type("OwnHandler", (Handler,), {})
     server = Server(("127.0.0.1", 0), handler)
     handler.front = front = Front(backend)
@@ -175,12 +175,12 @@ def fronting(backend: Backend) -> Iterator[Front]:
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in (9, 10) for day in range(1, 31)]
 PER_ANSWER = 7
-"""Pages whose views come in one answer."""
+"""Pages whose views are in one response."""
 
 
 def daily_views(page_id: int) -> dict[str, int | None]:
-    """Views of a page: some days nobody knows, and of every ninth page no day."""
-    counts = {day: (page_id * 37 + place) % 11 for place, day in enumerate(DAYS)}
+    """Views of a page by day; some days, and all of every ninth page, are unknown."""
+    counts = {day: (page_id * 37 + start) % 11 for start, day in enumerate(DAYS)}
     unknown = DAYS if page_id % 9 == 0 else DAYS[page_id % 5 :: 7]
     return {day: None if day in unknown else counts[day] for day in DAYS}
 
@@ -192,39 +192,41 @@ def total_views(page_id: int) -> int | None:
 
 @dataclass(frozen=True)
 class WithViews:
-    """A real wiki's answers, with the page views that an extension would add."""
+    """Responses of a real wiki, with the page views that an extension would add."""
 
     address: str
 
     def __call__(self, form: Form) -> dict[str, Any]:
         form = dict(form)
         wanted = form.get("prop", "").split("|")
-        place = form.pop("pvipcontinue", "0")
+        start = form.pop("pvipcontinue", "0")
         form.pop("pvipdays", None)
         form["prop"] = "|".join(prop for prop in wanted if prop != "pageviews")
         if form.get("continue") == "views":
             del form["continue"]
             form["prop"] = "info"
-        told = self.forward(form)
-        if "paraminfo" in told:
-            told["paraminfo"]["modules"].append({"name": "pageviews"})
+        document = self.forward(form)
+        if "paraminfo" in document:
+            document["paraminfo"]["modules"].append({"name": "pageviews"})
         elif "pageviews" in wanted:
-            self.add(told, place)
-        return told
+            self.add(document, start)
+        return document
 
     def forward(self, form: Form) -> dict[str, Any]:
         request = Request(self.address, urlencode(form).encode())
         with urlopen(request, timeout=60) as reply:
             return json.load(reply)
 
-    def add(self, told: dict[str, Any], place: str) -> None:
-        """Put the views of a few pages into an answer, and say how they go on."""
-        pages = [page for page in told["query"].get("pages", []) if "pageid" in page]
+    def add(self, document: dict[str, Any], start: str) -> None:
+        """Add the views of a few pages to a response, and the continuation."""
+        pages = [
+            page for page in document["query"].get("pages", []) if "pageid" in page
+        ]
         pages.sort(key=lambda page: page["pageid"])
-        first = len(pages) if place == "done" else int(place)
+        first = len(pages) if start == "done" else int(start)
         for page in pages[first : first + PER_ANSWER]:
             page["pageviews"] = daily_views(page["pageid"])
         left = first + PER_ANSWER < len(pages)
-        if left or "continue" in told:
-            goes_on = told.setdefault("continue", {"continue": "views"})
+        if left or "continue" in document:
+            goes_on = document.setdefault("continue", {"continue": "views"})
             goes_on["pvipcontinue"] = str(first + PER_ANSWER) if left else "done"

@@ -25,24 +25,24 @@ def run(capsys, *words):
     return status, out, err
 
 
-def test_a_wiki_becomes_a_graph_for_other_commands(tmp_path, capsys):
+def test_the_graph_of_a_crawl_works_with_other_commands(tmp_path, capsys):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("page 1 0 0\narticle 0 1 0\n")
     out = tmp_path / "graph"
     with fronting(WIKI) as front:
-        asked = ["--api", front.address, "--start", "front page", "--pages", 30]
+        arguments = ["--api", front.address, "--start", "front page", "--pages", 30]
         more = ["--rate", 0, "--contact", "me@example.org", "--vectors", vectors]
-        status, told, err = run(capsys, *asked, *more, "--out", out)
+        status, output, err = run(capsys, *arguments, *more, "--out", out)
         assert (status, err) == (0, "")
-        requests = len(front.asked)
-        status, told_again, _ = run(
+        count = len(front.requests)
+        status, json_output, _ = run(
             capsys,
             *("--collection", f"{out}.collection", "--out", tmp_path / "again"),
             *("--style", "paper", "--classes", 2, "--json"),
         )
-        assert status == 0 and len(front.asked) == requests
-    assert "30 articles" in told and "6 features, 5 classes" in told
-    about = json.loads(told_again)
+        assert status == 0 and len(front.requests) == count
+    assert "30 articles" in output and "6 features, 5 classes" in output
+    about = json.loads(json_output)
     assert about["num_nodes"] == 30 and about["num_features"] == 0
     assert about["counts"]["pages"] == 30 and about["num_classes"] == 2
     assert main(["measure", str(out), "--json"]) == 0
@@ -51,30 +51,39 @@ def test_a_wiki_becomes_a_graph_for_other_commands(tmp_path, capsys):
     assert main(["measure", str(tmp_path / "again")]) == 0
 
 
-def test_dumps_become_a_graph(tmp_path, capsys):
+def test_dumps_are_read_into_a_graph(tmp_path, capsys):
     wiki = {"A": ["B", "C", "Nowhere"], "B": ["A"], "C": "D", "D": ["A", "B"]}
     dump_files.write(wiki, tmp_path / "dumps")
-    asked = ["--dumps", tmp_path / "dumps"]
-    status, told, err = run(capsys, *asked, "--out", tmp_path / "all", "--json")
-    about = json.loads(told)
+    arguments = ["--dumps", tmp_path / "dumps"]
+    status, output, err = run(capsys, *arguments, "--out", tmp_path / "all", "--json")
+    about = json.loads(output)
     assert status == 0 and "page views" in err
     assert (about["num_nodes"], about["num_edges"]) == (3, 5)
     assert (about["counts"]["aliases"], about["counts"]["missing"]) == (1, 1)
     near = ["--start", "B", "--pages", 2, "--out", tmp_path / "near", "--json"]
-    assert json.loads(run(capsys, *asked, *near)[1])["num_nodes"] == 2
+    assert json.loads(run(capsys, *arguments, *near)[1])["num_nodes"] == 2
 
 
-def test_what_a_wiki_lacks_is_told_once(tmp_path, capsys):
+def test_missing_extensions_are_printed_once(tmp_path, capsys):
     bare = FakeWiki(WIKI.articles, WIKI.redirects, extras=())
     with fronting(bare) as front:
-        asked = ["--api", front.address, "--start", "Page 1", "--pages", 5, "--rate", 0]
-        status, _, err = run(capsys, *asked, "--out", tmp_path / "g")
+        arguments = [
+            "--api",
+            front.address,
+            "--start",
+            "Page 1",
+            "--pages",
+            5,
+            "--rate",
+            0,
+        ]
+        status, _, err = run(capsys, *arguments, "--out", tmp_path / "g")
     assert status == 0
     for part in ("TextExtracts", "PageViewInfo", "--contact", "no features"):
         assert err.count(part) == 1
 
 
-def test_mistakes_end_in_one_line_before_anything_is_asked(tmp_path, capsys):
+def test_invalid_arguments_end_in_one_line_without_a_request(tmp_path, capsys):
     (tmp_path / "there").mkdir()
     with fronting(WIKI) as front:
         api = ["--api", front.address]
@@ -91,24 +100,24 @@ def test_mistakes_end_in_one_line_before_anything_is_asked(tmp_path, capsys):
             ([*api, *out, "--start", "A", "--pages", 1, "--style", "odd"], "style"),
             ([*api, *out, "--start", "A", "--pages", 1, "--vectors", "no"], "vectors"),
         ]:
-            status, told, err = run(capsys, *words)
-            assert (status, told) == (1, "") and part in err, err
+            status, output, err = run(capsys, *words)
+            assert (status, output) == (1, "") and part in err, err
             assert err.startswith("error: ") and err.count("\n") == 1
-        assert not front.asked
+        assert not front.requests
 
 
-def test_an_interrupted_crawl_goes_on(tmp_path, capsys):
+def test_an_interrupted_crawl_resumes(tmp_path, capsys):
     out = tmp_path / "g"
     with fronting(WIKI) as front:
-        asked = ["--api", front.address, "--start", "Page 1", "--pages", "30"]
-        words = [*asked, "--out", str(out), "--at-once", "2", "--contact", "me"]
+        arguments = ["--api", front.address, "--start", "Page 1", "--pages", "30"]
+        words = [*arguments, "--out", str(out), "--at-once", "2", "--contact", "me"]
         front.pause = 5.0
         process = subprocess.Popen(
             [command(), "crawl", *words],
             stderr=subprocess.PIPE,
             text=True,
         )
-        while not front.asked:
+        while not front.requests:
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)

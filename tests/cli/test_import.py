@@ -63,12 +63,14 @@ def test_the_summary_as_a_table(capsys):
 
 def test_the_summary_as_json(capsys):
     assert main([*COMMAND, "--directed", "--splits", "2", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["seconds"] > 0
-    assert told["edges_per_second"] == pytest.approx(5 / told["seconds"])
-    assert told["bytes"] == sum(file.stat().st_size for file in Path("graph").iterdir())
-    del told["seconds"], told["edges_per_second"], told["bytes"]
-    assert told == {
+    result = json.loads(capsys.readouterr().out)
+    assert result["seconds"] > 0
+    assert result["edges_per_second"] == pytest.approx(5 / result["seconds"])
+    assert result["bytes"] == sum(
+        file.stat().st_size for file in Path("graph").iterdir()
+    )
+    del result["seconds"], result["edges_per_second"], result["bytes"]
+    assert result == {
         "folder": "graph",
         "nodes": 4,
         "edges": 4,
@@ -88,7 +90,7 @@ def test_the_summary_as_json(capsys):
 
 
 def test_many_classes_are_not_all_shown(capsys):
-    rows = "".join(f"{place},[c{place:02}]\n" for place in range(40))
+    rows = "".join(f"{i},[c{i:02}]\n" for i in range(40))
     Path("many.csv").write_text(f"id,kind\n{rows}")
     Path("e.txt").write_text("1 2\n")
     arguments = ["e.txt", "--nodes", "many.csv", "--label", "kind", "--out", "graph"]
@@ -160,13 +162,11 @@ def large(tmp_path_factory):
     with path.open("w") as file:
         file.write("source,target\n")
         for first in range(0, 2_000_000, 1000):
-            file.writelines(
-                f"n{place},m{place}\n" for place in range(first, first + 1000)
-            )
+            file.writelines(f"n{i},m{i}\n" for i in range(first, first + 1000))
     return str(path)
 
 
-def test_an_interrupt_leaves_nothing(large):
+def test_an_interrupt_leaves_no_files(large):
     process = start(large, "--out", "graph")
     begun(process)
     process.send_signal(signal.SIGINT)
@@ -176,7 +176,9 @@ def test_an_interrupt_leaves_nothing(large):
     assert not list(Path().glob("*graph*"))
 
 
-def test_a_killed_import_leaves_no_graph_and_the_next_one_tidies_up(large, capsys):
+def test_a_killed_import_leaves_no_graph_and_the_next_one_removes_its_files(
+    large, capsys
+):
     process = start(large, "--out", "graph")
     begun(process)
     process.kill()
@@ -188,8 +190,8 @@ def test_a_killed_import_leaves_no_graph_and_the_next_one_tidies_up(large, capsy
 
 
 @pytest.mark.parametrize("limit", [1000, 800_050])
-def test_a_full_disk_is_told_and_leaves_nothing(limit):
-    rows = "".join(f"{place},{place * 7 % 100_000}\n" for place in range(100_000))
+def test_a_full_disk_is_an_error_and_leaves_no_files(limit):
+    rows = "".join(f"{i},{i * 7 % 100_000}\n" for i in range(100_000))
     Path("e.csv").write_text(f"source,target\n{rows}")
 
     def full():
@@ -207,15 +209,15 @@ def test_text_of_digits_is_the_same_in_parquet_and_csv(tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "nodes.parquet")
     pyarrow.csv.write_csv(pa.table(columns), tmp_path / "nodes.csv")
     (tmp_path / "edges.csv").write_text("u,v\n01,1\n1,x\n")
-    told = []
+    result = []
     for end in ("csv", "parquet"):
         out = tmp_path / end
         edges, nodes = tmp_path / "edges.csv", tmp_path / f"nodes.{end}"
         options = ImportOptions(label="kind")
         import_graph([edges], [nodes], out=out, options=options)
         stored = open_graph(out)
-        told.append((stored.names.to_pylist(), stored.graph.features.tolist()))
-    assert told[0] == told[1] == (["01", "1", "x"], [[7.0], [10.0], [9.0]])
+        result.append((stored.names.to_pylist(), stored.graph.features.tolist()))
+    assert result[0] == result[1] == (["01", "1", "x"], [[7.0], [10.0], [9.0]])
 
 
 def test_the_library_imports_without_the_command_line():

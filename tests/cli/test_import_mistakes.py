@@ -1,4 +1,4 @@
-"""Every mistake in a table gets one line that names the file, the row and the value."""
+"""Errors of an import are one line with the file, the row and the value."""
 
 import gzip
 import os
@@ -29,8 +29,8 @@ def parquet(columns):
     return file.getvalue().to_pybytes()
 
 
-def complaint(capsys, arguments):
-    """What the command says of an import that must fail and leave nothing behind."""
+def error_line(capsys, arguments):
+    """The error of an import that must fail and leave no files."""
     before = sorted(Path().iterdir())
     assert main(["import", *arguments, "--out", "deep/graph"]) == 1
     assert sorted(Path().iterdir()) == before
@@ -42,7 +42,7 @@ def complaint(capsys, arguments):
 
 
 NO_ENDING = (
-    "edges.xlsx has no ending that tells its format; known are .csv, .csv.gz, .tsv, "
+    "edges.xlsx has a suffix of no known format; known are .csv, .csv.gz, .tsv, "
     ".tsv.gz, .txt, .txt.gz, .parquet, .pq."
 )
 EDGE_FILES = {
@@ -87,7 +87,7 @@ EDGE_FILES = {
     "several blanks": (
         "e.txt",
         b"# aligned\n1   2\n3   4\n",
-        "e.txt, line 2: columns stand several blanks apart; leave one between them.",
+        "e.txt, line 2: several blanks between columns; leave one.",
     ),
     "source missing": (
         "e.csv",
@@ -107,7 +107,7 @@ EDGE_FILES = {
     "fraction": (
         "e.parquet",
         parquet({"u": [1.0, 2.5], "v": [1, 2]}),
-        "e.parquet, row 2: the source 2.5 is not a whole number.",
+        "e.parquet, row 2: the source 2.5 is not an integer.",
     ),
     "nested id": (
         "e.parquet",
@@ -136,43 +136,43 @@ EDGE_FILES = {
 
 
 @pytest.mark.parametrize("case", EDGE_FILES)
-def test_a_bad_edge_file(capsys, case):
+def test_an_invalid_edge_file_is_an_error(capsys, case):
     name, content, line = EDGE_FILES[case]
     Path(name).write_bytes(content)
-    assert complaint(capsys, [name]) == line
+    assert error_line(capsys, [name]) == line
 
 
-def test_a_gz_that_ends_too_soon_after_its_first_line(capsys):
-    packed = gzip.compress(b"source,target\n" + b"a,b\n" * 99_999)
-    Path("e.csv.gz").write_bytes(packed[:-50])
-    assert complaint(capsys, ["e.csv.gz"]) == (
+def test_a_truncated_gz_file_is_an_error(capsys):
+    compressed = gzip.compress(b"source,target\n" + b"a,b\n" * 99_999)
+    Path("e.csv.gz").write_bytes(compressed[:-50])
+    assert error_line(capsys, ["e.csv.gz"]) == (
         "e.csv.gz is damaged: Compressed file ended before the end-of-stream marker "
         "was reached."
     )
 
 
 @pytest.mark.parametrize("keep", [0.5, 0.99])
-def test_a_truncated_parquet_file(capsys, keep):
+def test_a_truncated_parquet_file_is_an_error(capsys, keep):
     content = parquet({"u": list(range(999)), "v": list(range(999))})
     Path("e.parquet").write_bytes(content[: int(keep * len(content))])
-    line = complaint(capsys, ["e.parquet"])
+    line = error_line(capsys, ["e.parquet"])
     assert line.startswith("e.parquet is damaged or no Parquet file: Parquet magic")
 
 
-def test_a_parquet_file_with_damage_inside(capsys):
+def test_a_damaged_parquet_file_is_an_error(capsys):
     content = bytearray(parquet({"u": list(range(999)), "v": list(range(999))}))
     content[4:40] = b"\xff" * 36
     Path("e.parquet").write_bytes(content)
-    line = complaint(capsys, ["e.parquet"])
+    line = error_line(capsys, ["e.parquet"])
     assert line.startswith("e.parquet is damaged or no Parquet file: ")
 
 
-def test_files_that_are_not_there(capsys):
-    assert complaint(capsys, ["no.csv"]) == "There is no file no.csv."
-    assert complaint(capsys, ["no/*.csv"]) == "No file matches 'no/*.csv'."
+def test_missing_files_are_named(capsys):
+    assert error_line(capsys, ["no.csv"]) == "There is no file no.csv."
+    assert error_line(capsys, ["no/*.csv"]) == "No file matches 'no/*.csv'."
     Path("bare").mkdir()
-    assert complaint(capsys, ["bare"]) == (
-        "bare holds no table; known are .csv, .csv.gz, .tsv, .tsv.gz, .txt, .txt.gz, "
+    assert error_line(capsys, ["bare"]) == (
+        "bare has no table; known are .csv, .csv.gz, .tsv, .tsv.gz, .txt, .txt.gz, "
         ".parquet, .pq."
     )
 
@@ -221,11 +221,11 @@ COLUMNS = {
     ),
     "metric of two classes": (
         ["edges.csv", "--nodes", "nodes.csv", "--label", "age", "--metric", "roc-auc"],
-        "--metric roc-auc grades 2 classes; the label 'age' has 3.",
+        "--metric roc-auc needs 2 classes; the label 'age' has 3.",
     ),
     "label without nodes": (
         ["edges.csv", "--label", "kind"],
-        "--label speaks of a node table; name it by --nodes.",
+        "--label needs a node table; give it with --nodes.",
     ),
     "no edges": (
         [],
@@ -235,9 +235,9 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("case", COLUMNS)
-def test_a_wrong_name(capsys, case):
+def test_an_unknown_column_or_metric_is_an_error(capsys, case):
     arguments, line = COLUMNS[case]
-    assert complaint(capsys, arguments) == line
+    assert error_line(capsys, arguments) == line
 
 
 def nodes_with(row):
@@ -261,7 +261,7 @@ NODE_FILES = {
     "id repeated": (
         "n.csv",
         nodes_with("b,4,y"),
-        "n.csv, row 4 (line 5): the node id 'b' is there a second time.",
+        "n.csv, row 4 (line 5): the node id 'b' is a duplicate.",
     ),
     "feature missing": (
         "n.csv",
@@ -302,12 +302,12 @@ NODE_FILES = {
     "label a fraction": (
         "n.parquet",
         parquet({"id": [*"abc"], "kind": [1.0, 2.5, None]}),
-        "n.parquet, row 2: the label 'kind' 2.5 is not a whole number.",
+        "n.parquet, row 2: the label 'kind' 2.5 is not an integer.",
     ),
     "label a fraction in text": (
         "n.csv",
         b"id,kind\na,1\nb,\nc,2.5\n",
-        "n.csv, row 3 (line 4): the label 'kind' 2.5 is not a whole number.",
+        "n.csv, row 3 (line 4): the label 'kind' 2.5 is not an integer.",
     ),
     "one class": (
         "n.csv",
@@ -328,31 +328,31 @@ NODE_FILES = {
 
 
 @pytest.mark.parametrize("case", NODE_FILES)
-def test_a_bad_node_file(capsys, case):
+def test_an_invalid_node_file_is_an_error(capsys, case):
     name, content, line = NODE_FILES[case]
     Path(name).write_bytes(content)
     arguments = ["edges.csv", "--nodes", name, "--label", "kind"]
-    assert complaint(capsys, arguments) == line
+    assert error_line(capsys, arguments) == line
 
 
-def test_an_unknown_part_of_a_split(capsys):
+def test_an_unknown_split_name_is_an_error(capsys):
     Path("n.csv").write_text("id,kind,part\na,x,train\nb,y,dev\nc,x,\n")
     arguments = ["edges.csv", "--nodes", "n.csv", "--label", "kind", "--split", "part"]
-    assert complaint(capsys, arguments) == (
+    assert error_line(capsys, arguments) == (
         "n.csv, row 2 (line 3): the split 'dev' is unknown; "
         "known are train, valid, val, validation, test."
     )
 
 
-def test_the_line_is_right_after_blank_lines_and_quoted_line_ends(capsys):
+def test_line_numbers_count_blank_lines_and_quoted_line_ends(capsys):
     Path("n.csv").write_text('id,note,kind\na,"two\nlines",x\n\nb,n,y\n,n,y\n')
     arguments = ["edges.csv", "--nodes", "n.csv", "--label", "kind"]
-    assert complaint(capsys, arguments) == (
+    assert error_line(capsys, arguments) == (
         "n.csv, row 3 (line 6): the node id is missing."
     )
 
 
-def test_a_folder_that_exists_is_not_touched(capsys):
+def test_an_existing_folder_is_not_changed(capsys):
     Path("taken").mkdir()
     Path("taken/keep").write_text("mine")
     assert main(["import", "edges.csv", "--out", "taken"]) == 1
@@ -361,7 +361,7 @@ def test_a_folder_that_exists_is_not_touched(capsys):
     assert list(Path("taken").iterdir()) == [Path("taken/keep")]
 
 
-def test_no_folder_to_write(capsys):
+def test_a_missing_out_argument_is_an_error(capsys):
     assert main(["import", "edges.csv"]) == 1
     assert capsys.readouterr().err == (
         "error: Name the folder to write (--out); "

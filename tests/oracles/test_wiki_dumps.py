@@ -30,22 +30,24 @@ def wiki(home):
 
 def tables(collection):
     """All tables, without the texts that dumps do not have."""
-    found = {
+    content = {
         name: pq.read_table(collection.folder / f"{name}.parquet") for name in SCHEMAS
     }
-    found["pages"] = found["pages"].drop_columns(["intro"])
-    return {name: table.to_pylist() for name, table in found.items()}
+    content["pages"] = content["pages"].drop_columns(["intro"])
+    return {name: table.to_pylist() for name, table in content.items()}
 
 
 @pytest.mark.parametrize("old", [True, False], ids=["by title", "by id"])
 @pytest.mark.parametrize(
     ("start", "pages"), [("Start", 10_000), ("Start", 30), ("Triple", 5)]
 )
-def test_dumps_and_crawl_agree(wiki, home, tmp_path, start, pages, old):
-    manners = CrawlPolicy(rate=0.0, at_once=4)
-    crawled = crawl(wiki, start, pages, tmp_path / "crawled", manners=manners)
+def test_dumps_and_crawl_give_the_same_collection(
+    wiki, home, tmp_path, start, pages, old
+):
+    policy = CrawlPolicy(rate=0.0, concurrency=4)
+    crawled = crawl(wiki, start, pages, tmp_path / "crawled", policy=policy)
     database = home / "database" / "wiki.sqlite"
     dumps = dump_files.write_database(database, tmp_path / "dumps", old=old)
     read = collect(dumps, tmp_path / "read", start=start, pages=pages)
     assert tables(read) == tables(crawled)
-    assert read.rows("pages") == min(pages, len(LINKS))
+    assert read.num_rows("pages") == min(pages, len(LINKS))

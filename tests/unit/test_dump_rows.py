@@ -1,4 +1,4 @@
-"""Rows of a dump come back as they went in, wherever blocks end."""
+"""Rows of a dump are parsed exactly, wherever blocks end."""
 
 import bz2
 import gzip
@@ -49,13 +49,13 @@ def folder(tmp_path_factory):
 
 
 @settings(max_examples=60)
-@given(rows=ROWS, piece=st.sampled_from([1, 7, 64, 1 << 18]))
-def test_rows_come_back(folder, rows, piece):
+@given(rows=ROWS, block_size=st.sampled_from([1, 7, 64, 1 << 18]))
+def test_rows_are_parsed_exactly(folder, rows, block_size):
     path = folder / "rows.sql"
     dump_files.pack(path, dump_files.table("things", COLUMNS, rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "BLOCK_BYTES", piece)
-        patch.setattr(files, "READ_BYTES", piece)
+        patch.setattr(files, "BLOCK_BYTES", block_size)
+        patch.setattr(files, "READ_BYTES", block_size)
         numbers, texts = read(path, text="title", length="note")
     assert texts == [as_bytes(row[3]) for row in rows]
     assert numbers == [
@@ -68,7 +68,7 @@ def written(rows):
     return dump_files.table("things", COLUMNS, rows)
 
 
-def test_long_texts_take_more_than_a_block(tmp_path, monkeypatch):
+def test_a_text_may_be_longer_than_a_block(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 12)
     monkeypatch.setattr(files, "READ_BYTES", 1 << 10)
     long = "'\\é" * (1 << 12)
@@ -80,12 +80,16 @@ def test_long_texts_take_more_than_a_block(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)]
+    ("suffix", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress)]
 )
-def test_files_of_several_packed_ones_are_read_as_one(tmp_path, suffix, pack):
-    whole = written([(number, 1, 0.1, f"t{number}", None) for number in range(50)])
+def test_concatenated_compressed_streams_are_read_as_one_file(
+    tmp_path, suffix, compress
+):
+    content = written([(number, 1, 0.1, f"t{number}", None) for number in range(50)])
     path = tmp_path / f"rows.sql{suffix}"
-    path.write_bytes(pack(whole[:300]) + pack(b"") + pack(whole[300:]) + bytes(100))
+    path.write_bytes(
+        compress(content[:300]) + compress(b"") + compress(content[300:]) + bytes(100)
+    )
     numbers, _ = read(path)
     assert numbers == [[number, 1] for number in range(50)]
 
@@ -97,7 +101,7 @@ def test_files_of_several_packed_ones_are_read_as_one(tmp_path, suffix, pack):
         b" (7, 1 , 0x41, 'a\\'b', NULL) , ( 8,2,3,'c',NULL );",
     ],
 )
-def test_other_spellings_of_rows_are_read(tmp_path, values):
+def test_other_formats_of_rows_are_parsed(tmp_path, values):
     path = tmp_path / "rows.sql"
     other = b"INSERT INTO `others` VALUES (1,2,3,4,5,6);\n"
     path.write_bytes(written([]) + other + b"INSERT INTO `things` VALUES" + values)

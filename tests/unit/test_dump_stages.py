@@ -1,4 +1,4 @@
-"""A run that was ended goes on where it stood."""
+"""A run that was stopped resumes after its last finished stage."""
 
 import os
 import signal
@@ -17,23 +17,23 @@ STAGES = [
     "Reading redirects",
     "Reading targets",
     "Reading links",
-    "Placing edges",
+    "Building CSR rows",
     *(f"Reading {day}" for day in DAYS),
     "Writing links",
 ]
 
 
 class Listener:
-    """Notes the stages; at one of them, something happens."""
+    """Records the stages, and calls a function in one of them."""
 
     def __init__(self, at="", then=None):
-        self.at, self.then, self.met = at, then, []
+        self.at, self.then, self.stages = at, then, []
 
     def stage(self, what, total, unit):
-        self.met.append(what)
+        self.stages.append(what)
 
     def advance(self, amount, note=""):
-        if self.met[-1] == self.at:
+        if self.stages[-1] == self.at:
             self.then()
 
 
@@ -55,7 +55,7 @@ def dumps(tmp_path):
     for count, day in enumerate(DAYS):
         views = {"A": 3 + count, "B": 1}
         dump_files.write_views(views, folder / day, codes=["test.wikipedia"])
-    collect(folder, tmp_path / "whole")
+    collect(folder, tmp_path / "full")
     return folder
 
 
@@ -64,18 +64,18 @@ def interrupt():
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_ended_run_repeats_only_what_was_not_finished(dumps, tmp_path, stage):
+def test_a_stopped_run_repeats_only_unfinished_stages(dumps, tmp_path, stage):
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         collect(dumps, out, progress=Listener(stage, interrupt))
     assert not out.exists()
     again = Listener()
     collect(dumps, out, progress=again)
-    assert again.met == STAGES[STAGES.index(stage) :]
-    assert content(out) == content(tmp_path / "whole")
+    assert again.stages == STAGES[STAGES.index(stage) :]
+    assert content(out) == content(tmp_path / "full")
 
 
-def test_a_killed_run_goes_on(dumps, tmp_path):
+def test_a_killed_run_resumes(dumps, tmp_path):
     out = tmp_path / "out"
     for stage in ("Reading links", "Writing links"):
         process = child(collect_and_die, dumps, out, stage)
@@ -84,25 +84,25 @@ def test_a_killed_run_goes_on(dumps, tmp_path):
         assert not out.exists()
     again = Listener()
     collect(dumps, out, progress=again)
-    assert again.met == ["Writing links"]
-    assert content(out) == content(tmp_path / "whole")
-    left = {one.name for one in tmp_path.iterdir() if "out" in one.name}
+    assert again.stages == ["Writing links"]
+    assert content(out) == content(tmp_path / "full")
+    left = {path.name for path in tmp_path.iterdir() if "out" in path.name}
     assert left == {"out", ".out.lock"}
 
 
 def test_a_finished_run_is_not_repeated(dumps, tmp_path):
     again = Listener()
-    found = collect(dumps, tmp_path / "whole", progress=again)
-    assert again.met == []
-    assert found.rows("pages") == 3
+    collection = collect(dumps, tmp_path / "full", progress=again)
+    assert again.stages == []
+    assert collection.num_rows("pages") == 3
 
 
-def test_work_on_other_files_begins_anew(dumps, tmp_path):
+def test_changed_files_start_a_new_run(dumps, tmp_path):
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        collect(dumps, out, progress=Listener("Placing edges", interrupt))
+        collect(dumps, out, progress=Listener("Building CSR rows", interrupt))
     dump_files.write({"A": ["B"], "B": []}, dumps)
     again = Listener()
     collect(dumps, out, progress=again)
-    assert again.met == STAGES
-    assert collect(dumps, out).rows("links") == 1
+    assert again.stages == STAGES
+    assert collect(dumps, out).num_rows("links") == 1

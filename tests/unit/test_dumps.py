@@ -1,4 +1,4 @@
-"""Dump files of a known wiki give exactly its graph."""
+"""Dump files of a known wiki give exactly its pages, links and titles."""
 
 import dump_files
 import pyarrow.parquet as pq
@@ -13,7 +13,7 @@ from unalike.wiki.collection import SCHEMAS
 from unalike.wiki.crawl import crawl
 from unalike.wiki.dumps import collect
 
-EAGER = CrawlPolicy(rate=0.0, longest_wait=0.001)
+EAGER = CrawlPolicy(rate=0.0, max_backoff=0.001)
 WIKI = {
     "Hilbert space": ["Banach space", "Vector", "Hilbert space", "No such page"],
     "Banach space": ["Hilbert space", "Complete", "Talk:Vector", "Stefan's \\ lemma"],
@@ -36,49 +36,53 @@ WIKI = {
 }
 
 
-def led(wiki, title):
-    """The article behind a title, or None; no way leads through other namespaces."""
-    met = set()
-    while isinstance(wiki.get(title), str) and title not in met | {"Talk:A"}:
-        met.add(title)
+def article_of(wiki, title):
+    """The article of a title after redirects, or None; not over other namespaces."""
+    visited = set()
+    while isinstance(wiki.get(title), str) and title not in visited | {"Talk:A"}:
+        visited.add(title)
         title = wiki[title]
     article = isinstance(wiki.get(title), list) and not title.startswith("Talk:")
     return title if article else None
 
 
 def articles(wiki):
-    return [title for title in wiki if led(wiki, title) == title]
+    return [title for title in wiki if article_of(wiki, title) == title]
 
 
-def met_from(wiki, start, most):
-    """The articles that a crawl meets first, by the rule in plain words."""
-    queue, found = [start], []
+def first_articles(wiki, start, max_pages):
+    """The first articles of a breadth-first crawl."""
+    queue, order = [start], []
     for title in queue:
-        article = led(wiki, title)
-        if article and article not in found and len(found) < most:
-            found.append(article)
+        article = article_of(wiki, title)
+        if article and article not in order and len(order) < max_pages:
+            order.append(article)
             new = [t for t in wiki[article] if t not in queue and ":" not in t]
             queue += sorted({t.replace("_", " ") for t in new} - set(queue))
-    return found
+    return order
 
 
-def expected(wiki, ids, kept, start=None):
+def expected(wiki, ids, selected, start=None):
     """The four tables, by their definitions."""
-    linked = {(a, t.replace("_", " ")) for a in kept for t in wiki[a]}
+    linked = {(a, t.replace("_", " ")) for a in selected for t in wiki[a]}
     linked = {(a, t) for a, t in linked if not t.startswith("Talk:")}
     titles = {t for _, t in linked} | ({start} if start else set())
     aliases = {t for t in titles if isinstance(wiki.get(t), str)}
     return {
-        "pages": sorted(ids[a] for a in kept),
+        "pages": sorted(ids[a] for a in selected),
         "links": sorted(
             {
                 (ids[a], ids[b])
                 for a, t in linked
-                if (b := led(wiki, t)) in kept and a != b
+                if (b := article_of(wiki, t)) in selected and a != b
             }
         ),
         "aliases": sorted(
-            ((t, ids[led(wiki, t)]) for t in aliases if led(wiki, t) in kept),
+            (
+                (t, ids[article_of(wiki, t)])
+                for t in aliases
+                if article_of(wiki, t) in selected
+            ),
             key=lambda row: row[0].encode(),
         ),
         "missing": sorted((t for t in titles if t not in wiki), key=str.encode),
@@ -86,11 +90,11 @@ def expected(wiki, ids, kept, start=None):
 
 
 def tables(folder):
-    found = {name: pq.read_table(folder / f"{name}.parquet") for name in SCHEMAS}
-    assert all(found[name].schema == SCHEMAS[name] for name in SCHEMAS)
+    content = {name: pq.read_table(folder / f"{name}.parquet") for name in SCHEMAS}
+    assert all(content[name].schema == SCHEMAS[name] for name in SCHEMAS)
     rows = {
         name: [tuple(row.values()) for row in t.to_pylist()]
-        for name, t in found.items()
+        for name, t in content.items()
     }
     return {
         "pages": [row[0] for row in rows["pages"]],
@@ -107,9 +111,9 @@ def test_a_known_wiki_gives_its_graph(tmp_path, suffix, old):
     collection = collect(dumps, tmp_path / "out")
     ids = dump_files.numbered(WIKI)
     assert tables(tmp_path / "out") == expected(WIKI, ids, articles(WIKI))
-    assert collection.about["wiki"] == "testwiki"
-    assert collection.about["dates"]["dump"] == "20240101"
-    assert {one.name for one in tmp_path.iterdir()} == {"dumps", "out", ".out.lock"}
+    assert collection.metadata["wiki"] == "testwiki"
+    assert collection.metadata["dates"]["dump"] == "20240101"
+    assert {item.name for item in tmp_path.iterdir()} == {"dumps", "out", ".out.lock"}
 
 
 TITLES = ["A", "B", "C", "Da", "D_a", "D b", "É", "Z z", "a", "Talk:A"]
@@ -127,35 +131,37 @@ def wikis(draw):
     return {
         title: own.replace("_", " ")
         if isinstance(own, str)
-        else [one.replace("_", " ") for one in own]
+        else [item.replace("_", " ") for item in own]
         for title, own in wiki.items()
     }
 
 
 @settings(max_examples=25)
-@given(wiki=wikis(), old=st.booleans(), most=st.integers(1, 6))
-def test_any_wiki_gives_its_graph(tmp_path_factory, wiki, old, most):
+@given(wiki=wikis(), old=st.booleans(), max_pages=st.integers(1, 6))
+def test_any_wiki_gives_its_graph(tmp_path_factory, wiki, old, max_pages):
     folder = tmp_path_factory.mktemp("wiki")
     ids = dump_files.numbered(wiki)
     dumps = dump_files.write(wiki, folder / "dumps", old=old, suffix="")
     collect(dumps, folder / "all")
     assert tables(folder / "all") == expected(wiki, ids, articles(wiki))
-    collect(dumps, folder / "some", start="A", pages=most)
-    kept = met_from(wiki, "A", most)
-    assert tables(folder / "some") == expected(wiki, ids, kept, "A")
+    collect(dumps, folder / "some", start="A", pages=max_pages)
+    selected = first_articles(wiki, "A", max_pages)
+    assert tables(folder / "some") == expected(wiki, ids, selected, "A")
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 4, 5, 100, None])
+@pytest.mark.parametrize("max_pages", [1, 2, 3, 4, 5, 100, None])
 @pytest.mark.parametrize("start", ["Hilbert space", "Vector", "hilbert_space"])
-def test_a_ball_holds_what_a_crawl_meets_first(tmp_path, start, most):
+def test_a_start_title_selects_the_first_articles_of_a_crawl(
+    tmp_path, start, max_pages
+):
     dumps = dump_files.write(WIKI, tmp_path / "dumps")
-    collection = collect(dumps, tmp_path / "out", start=start, pages=most)
+    collection = collect(dumps, tmp_path / "out", start=start, pages=max_pages)
     title = start.replace("_", " ").replace("hilbert", "Hilbert")
-    kept = met_from(WIKI, title, most or 100)
+    selected = first_articles(WIKI, title, max_pages or 100)
     ids = dump_files.numbered(WIKI)
-    assert tables(tmp_path / "out") == expected(WIKI, ids, kept, title)
-    assert collection.about["start"] == start
-    assert "Alone" not in kept
+    assert tables(tmp_path / "out") == expected(WIKI, ids, selected, title)
+    assert collection.metadata["start"] == start
+    assert "Alone" not in selected
 
 
 VIEWS = {"Hilbert space": 10, "Vector": 5, "Vector space": 0, "Gone": 3, "Field": 7}
@@ -176,7 +182,7 @@ def views_of(folder):
         ("pageviews-20240101-000000.gz", ["test", "test.m"], True),
     ],
 )
-def test_views_are_added_up_by_title(tmp_path, name, codes, hourly):
+def test_views_are_summed_by_title(tmp_path, name, codes, hourly):
     dumps = dump_files.write(WIKI, tmp_path / "dumps")
     dump_files.write_views(VIEWS, dumps / name, codes=codes, hourly=hourly)
     later = name.replace("202401", "202402")
@@ -188,9 +194,9 @@ def test_views_are_added_up_by_title(tmp_path, name, codes, hourly):
     assert views["Vector space"] == 0
     assert views["Field"] == 8
     assert views["Banach space"] is None
-    assert collection.about["dates"]["views_from"].startswith("202401")
-    assert collection.about["dates"]["views_to"].startswith("202402")
-    assert collection.about["remarks"] == []
+    assert collection.metadata["dates"]["views_from"].startswith("202401")
+    assert collection.metadata["dates"]["views_to"].startswith("202402")
+    assert collection.metadata["remarks"] == []
 
 
 def test_lines_of_views_that_cannot_be_read_are_counted(tmp_path):
@@ -200,18 +206,20 @@ def test_lines_of_views_that_cannot_be_read_are_counted(tmp_path):
     (dumps / "pageviews-202401-user").write_bytes(lines)
     collection = collect(dumps, tmp_path / "out")
     assert views_of(tmp_path / "out")["Field"] == 4
-    assert collection.about["remarks"] == ["2 lines of page views could not be read."]
+    assert collection.metadata["remarks"] == [
+        "2 lines of page views could not be read."
+    ]
 
 
-def test_without_files_of_views_there_are_none(tmp_path):
+def test_without_view_files_pages_have_no_views(tmp_path):
     collection = collect(dump_files.write(WIKI, tmp_path / "dumps"), tmp_path / "out")
     assert set(views_of(tmp_path / "out").values()) == {None}
-    assert "no file of page views" in collection.about["remarks"][0]
+    assert "no file of page views" in collection.metadata["remarks"][0]
 
 
 FAKE = FakeWiki(
     {
-        "Start": ["Alias", "Twice", "Circle", "Missing one", "Übung", "Broken"],
+        "Start": ["Alias", "Twice", "Circle", "Missing item", "Übung", "Broken"],
         "Übung": ["Start", "Very far", "Alias"],
         "Very far": ["Leaf", "Back", "Missing two"],
         "Leaf": ["Start"],
@@ -228,12 +236,12 @@ FAKE = FakeWiki(
 )
 
 
-@pytest.mark.parametrize("most", [2, 3, 100])
-def test_dumps_give_what_a_crawl_gives(tmp_path, most):
+@pytest.mark.parametrize("max_pages", [2, 3, 100])
+def test_dumps_and_crawl_give_the_same_tables(tmp_path, max_pages):
     wiki = {**FAKE.articles, **FAKE.redirects}
     ids = {title: FAKE.page_id(title) for title in wiki}
     dumps = dump_files.write(wiki, tmp_path / "dumps", ids=ids)
-    collect(dumps, tmp_path / "read", start="Twice", pages=most)
+    collect(dumps, tmp_path / "read", start="Twice", pages=max_pages)
     with fronting(FAKE) as front:
-        crawl(front.address, "Twice", most, tmp_path / "crawled", manners=EAGER)
+        crawl(front.address, "Twice", max_pages, tmp_path / "crawled", policy=EAGER)
     assert tables(tmp_path / "read") == tables(tmp_path / "crawled")

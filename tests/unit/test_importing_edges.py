@@ -1,4 +1,4 @@
-"""Imported edges against sets of pairs, whatever the ids and the format are."""
+"""Imported edges equal sets of pairs, for all types of ids and formats."""
 
 import csv
 import tempfile
@@ -30,8 +30,8 @@ def edge_lists():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_pieces():
-    """Cut the work so small that a few edges meet every border between pieces."""
+def small_chunks():
+    """Use chunks so small that a few edges cross every boundary."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csr, "READ_PAIRS", 3)
         patch.setattr(csr, "MAX_BLOCK_NNZ", 4)
@@ -62,15 +62,15 @@ def max_number(pairs):
 
 
 def expected(pairs, directed):
-    """Names and rows as a few lines of plain Python see them."""
+    """Names and sorted pairs in plain Python."""
     names = sorted({end for pair in pairs for end in pair})
     if all(isinstance(name, str) and str_is_whole(name) for name in names):
         names = sorted(map(int, names))
         pairs = [(int(u), int(v)) for u, v in pairs]
     elif isinstance(names[0], str):
         names = sorted(names, key=str.encode)
-    place = {name: number for number, name in enumerate(names)}
-    entries = {(place[u], place[v]) for u, v in pairs}
+    index_of = {name: number for number, name in enumerate(names)}
+    entries = {(index_of[u], index_of[v]) for u, v in pairs}
     if not directed:
         entries |= {(v, u) for u, v in entries}
     return names, sorted(entries)
@@ -85,20 +85,20 @@ def str_is_whole(name):
 
 def entries_of(stored):
     rows = stored.graph.adjacency
-    return list(zip(rows.row_indices.tolist(), rows.columns.tolist(), strict=True))
+    return list(zip(rows.row_indices.tolist(), rows.indices.tolist(), strict=True))
 
 
 def arrays_of(stored):
-    return {name: facts["sha256"] for name, facts in stored.about["arrays"].items()}
+    return {name: facts["sha256"] for name, facts in stored.metadata["arrays"].items()}
 
 
 @settings(max_examples=60)
 @given(edge_lists(), st.booleans())
-def test_any_edge_list_becomes_the_rows_that_sets_make_of_it(pairs, directed):
+def test_any_edge_list_gives_the_rows_of_a_set_of_pairs(pairs, directed):
     options = ImportOptions(directed=directed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        told = import_graph(
+        summary = import_graph(
             [write_csv(folder / "e.csv", pairs)], out=folder / "csv", options=options
         )
         import_graph(
@@ -107,16 +107,16 @@ def test_any_edge_list_becomes_the_rows_that_sets_make_of_it(pairs, directed):
             options=options,
         )
         stored = verify_graph(folder / "csv")
-        twin = verify_graph(folder / "parquet")
+        other = verify_graph(folder / "parquet")
         names, entries = expected(pairs, directed)
         assert stored.names.to_pylist() == names
         assert entries_of(stored) == entries
-        assert arrays_of(stored) == arrays_of(twin)
-        assert told.nodes == stored.graph.num_nodes
-        assert told.edges == stored.graph.num_edges == stored.about["num_edges"]
-        assert told.loops == stored.graph.num_loops == stored.about["num_loops"]
-        assert told.edges + told.repeats == len(pairs)
-        assert told.isolated == 0
+        assert arrays_of(stored) == arrays_of(other)
+        assert summary.nodes == stored.graph.num_nodes
+        assert summary.edges == stored.graph.num_edges == stored.metadata["num_edges"]
+        assert summary.loops == stored.graph.num_loops == stored.metadata["num_loops"]
+        assert summary.edges + summary.repeats == len(pairs)
+        assert summary.isolated == 0
 
 
 @settings(max_examples=60)
@@ -132,7 +132,7 @@ def test_the_index_numbers_ids_as_a_dict_does(batches):
     assert index.find(pa.array(["no such id"])).tolist() == [-1]
 
 
-def test_numbers_and_words_meet_in_one_index():
+def test_integers_and_strings_share_one_index():
     index = IdIndex()
     assert index.add(pa.array([7, -3, 7])).tolist() == [0, 1, 0]
     assert index.add(pa.array(["7", "x", "-3"])).tolist() == [0, 2, 1]
@@ -150,24 +150,36 @@ def test_the_index_grows_past_many_ids():
     assert (index.find(pa.array(ids)) == np.arange(len(ids))).all()
 
 
-def test_one_node_with_a_loop(tmp_path):
-    told = import_graph([write_csv(tmp_path / "e.csv", [(5, 5)])], out=tmp_path / "g")
-    assert (told.nodes, told.edges, told.loops, told.repeats) == (1, 1, 1, 0)
+def test_one_node_with_a_self_loop(tmp_path):
+    summary = import_graph(
+        [write_csv(tmp_path / "e.csv", [(5, 5)])], out=tmp_path / "g"
+    )
+    assert (summary.nodes, summary.edges, summary.loops, summary.repeats) == (
+        1,
+        1,
+        1,
+        0,
+    )
     stored = open_graph(tmp_path / "g")
     assert stored.names.to_pylist() == [5]
     assert stored.splits() == []
     assert stored.graph.labels.tolist() == [-1]
 
 
-def test_whole_numbers_with_a_point_are_ids(tmp_path):
+def test_integral_floats_are_ids(tmp_path):
     pq.write_table(pa.table({"a": [1.0, 3.0], "b": [3.0, 2.0]}), tmp_path / "e.parquet")
     import_graph([tmp_path / "e.parquet"], out=tmp_path / "g")
     assert open_graph(tmp_path / "g").names.to_pylist() == [1, 2, 3]
 
 
-def test_coded_text_is_text(tmp_path):
+def test_dictionary_encoded_text_is_text(tmp_path):
     coded = pa.array(["x", "y", "x"]).dictionary_encode()
     pq.write_table(pa.table({"u": coded, "v": coded}), tmp_path / "e.parquet")
-    told = import_graph([tmp_path / "e.parquet"], out=tmp_path / "g")
-    assert (told.nodes, told.edges, told.loops, told.repeats) == (2, 2, 2, 1)
+    summary = import_graph([tmp_path / "e.parquet"], out=tmp_path / "g")
+    assert (summary.nodes, summary.edges, summary.loops, summary.repeats) == (
+        2,
+        2,
+        2,
+        1,
+    )
     assert open_graph(tmp_path / "g").names.to_pylist() == ["x", "y"]

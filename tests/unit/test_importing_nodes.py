@@ -43,34 +43,33 @@ def write(path, columns):
 
 def load(tmp_path, edges, columns, ending="csv", **options):
     nodes = write(tmp_path / f"nodes.{ending}", columns)
-    told = import_graph(
+    summary = import_graph(
         [edges],
         [nodes],
         out=tmp_path / ending,
         options=ImportOptions(**{"id": "id"} | options),
     )
-    return open_graph(tmp_path / ending), told
+    return open_graph(tmp_path / ending), summary
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_nodes_keep_the_order_of_their_table(tmp_path, edges, ending):
     ids = {"id": ["c", "lonely", "a", "b"]}
-    stored, told = load(tmp_path, edges, ids, ending)
+    stored, summary = load(tmp_path, edges, ids, ending)
     assert stored.names.to_pylist() == ["c", "lonely", "a", "b"]
     rows = [
-        stored.graph.adjacency[torch.tensor([place])].columns.tolist()
-        for place in range(4)
+        stored.graph.adjacency[torch.tensor([i])].indices.tolist() for i in range(4)
     ]
     assert rows == [[3], [], [3], [0, 2]]
-    assert told.isolated == 1
+    assert summary.isolated == 1
     assert stored.graph.features.shape == (4, 0)
 
 
-def test_a_node_that_is_only_pointed_at_is_not_isolated(tmp_path, edges):
+def test_a_node_with_only_incoming_edges_is_not_isolated(tmp_path, edges):
     ids = {"id": ["c", "lonely", "a", "b"]}
-    stored, told = load(tmp_path, edges, ids, directed=True)
+    stored, summary = load(tmp_path, edges, ids, directed=True)
     assert stored.graph.adjacency.degrees.tolist() == [1, 0, 0, 1]
-    assert told.isolated == 1
+    assert summary.isolated == 1
 
 
 def test_a_column_without_any_value_has_no_width(tmp_path, edges):
@@ -91,15 +90,17 @@ def test_a_column_without_any_value_has_no_width(tmp_path, edges):
         (["b", "NULL", "a", " "], ["a", "b"], [1, -1, 0, -1]),
     ],
 )
-def test_labels_of_every_spelling(tmp_path, edges, labels, classes, numbers):
+def test_labels_may_be_numbers_booleans_or_text(
+    tmp_path, edges, labels, classes, numbers
+):
     columns = {"id": ["a", "b", "c", "d"], "kind": labels}
     for ending in ("csv", "parquet"):
-        stored, told = load(tmp_path, edges, columns, ending, label="kind")
-        assert stored.about["class_names"] == classes
+        stored, summary = load(tmp_path, edges, columns, ending, label="kind")
+        assert stored.metadata["class_names"] == classes
         assert stored.graph.labels.tolist() == numbers
         assert stored.graph.num_classes == 2
-        assert told.unlabelled == numbers.count(-1)
-        assert [name for name, _ in told.classes] == classes
+        assert summary.unlabelled == numbers.count(-1)
+        assert [name for name, _ in summary.classes] == classes
 
 
 def test_random_splits_come_from_the_seed_and_hold_labelled_nodes(tmp_path, edges):
@@ -127,13 +128,13 @@ def test_a_split_column_is_the_split(tmp_path, edges):
         "kind": ["x", "y", "x", "y", None, "x"],
         "part": ["train", "VAL", "test", "validation", "train", None],
     }
-    stored, told = load(tmp_path, edges, columns, label="kind", split="part")
+    stored, summary = load(tmp_path, edges, columns, label="kind", split="part")
     (split,) = stored.splits()
     assert split.train.tolist() == [0]
     assert split.valid.tolist() == [1, 3]
     assert split.test.tolist() == [2]
-    assert told.splits == [{"train": 1, "valid": 2, "test": 1}]
-    assert told.notes == ["1 nodes of the split have no label and are left out."]
+    assert summary.splits == [{"train": 1, "valid": 2, "test": 1}]
+    assert summary.notes == ["1 nodes of the split have no label and are left out."]
 
 
 COLUMNS = {
@@ -155,9 +156,12 @@ FEATURES = [
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_every_kind_of_column_becomes_features(tmp_path, edges, ending):
-    stored, told = load(tmp_path, edges, COLUMNS, ending)
+    stored, summary = load(tmp_path, edges, COLUMNS, ending)
     assert stored.graph.features.to_dense().tolist() == FEATURES
-    kinds = [(told["name"], told["kind"]) for told in stored.about["feature_columns"]]
+    kinds = [
+        (column["name"], column["kind"])
+        for column in stored.metadata["feature_columns"]
+    ]
     assert kinds == [
         ("age", "numeric"),
         ("count", "numeric"),
@@ -167,13 +171,13 @@ def test_every_kind_of_column_becomes_features(tmp_path, edges, ending):
         ("seen", "date"),
         ("town", "category"),
     ]
-    assert stored.about["feature_columns"][-1]["categories"] == ["Bonn", "Oslo"]
-    assert (told.features, told.one_hot_columns) == (8, 2)
+    assert stored.metadata["feature_columns"][-1]["categories"] == ["Bonn", "Oslo"]
+    assert (summary.features, summary.one_hot_columns) == (8, 2)
 
 
 def test_the_encoder_of_a_graph_encodes_nodes_that_come_later(tmp_path, edges):
     stored, _ = load(tmp_path, edges, COLUMNS, "csv")
-    encoder = FeatureEncoder.from_dict(stored.about["feature_columns"])
+    encoder = FeatureEncoder.from_dict(stored.metadata["feature_columns"])
     later = write(
         tmp_path / "later.parquet", {**COLUMNS, "town": ["Rome", "Oslo", None]}
     )
@@ -187,7 +191,7 @@ def test_the_encoder_of_a_graph_encodes_nodes_that_come_later(tmp_path, edges):
 
 def test_columns_are_chosen_left_out_and_read_as_categories(tmp_path, edges):
     columns = {"id": [*"abc"], "x": [1, 2, 3], "zip": [10, 20, 10], "y": [5, 6, 7]}
-    told = [
+    graphs = [
         load(tmp_path / name, edges, columns, **options)[0]
         for name, options in {
             "1": {"features": ("y", "x")},
@@ -196,17 +200,17 @@ def test_columns_are_chosen_left_out_and_read_as_categories(tmp_path, edges):
         }.items()
         if not (tmp_path / name).mkdir()
     ]
-    dense = [stored.graph.features.to_dense().tolist() for stored in told]
+    dense = [stored.graph.features.to_dense().tolist() for stored in graphs]
     assert dense[0] == [[5, 1], [6, 2], [7, 3]]
     assert dense[1] == [[10], [20], [10]]
     assert dense[2] == [[1, 0], [0, 1], [1, 0]]
 
 
 def test_features_are_sparse_where_that_is_smaller(tmp_path, edges):
-    ids = ["a", "b", "c", *(f"n{place}" for place in range(60))]
-    towns = [f"town {place % 20}" for place in range(63)]
-    stored, told = load(tmp_path, edges, {"id": ids, "town": towns})
-    assert told.sparse
+    ids = ["a", "b", "c", *(f"n{i}" for i in range(60))]
+    towns = [f"town {i % 20}" for i in range(63)]
+    stored, summary = load(tmp_path, edges, {"id": ids, "town": towns})
+    assert summary.sparse
     assert isinstance(stored.graph.features, Adjacency)
     assert stored.graph.features.values is None
     weighted, _ = load(
@@ -218,29 +222,29 @@ def test_features_are_sparse_where_that_is_smaller(tmp_path, edges):
     assert dense[:, 20].tolist() == list(range(63))
 
 
-def test_a_column_may_show_its_kind_late(tmp_path, edges, monkeypatch):
+def test_the_type_of_a_column_may_change_late(tmp_path, edges, monkeypatch):
     monkeypatch.setattr(readers, "CSV_BLOCK_BYTES", 48)
-    ids = ["a", "b", "c", *(f"node-{place}" for place in range(40))]
+    ids = ["a", "b", "c", *(f"node-{i}" for i in range(40))]
     late = ["true"] * 10 + ["7"] * 20 + ["word"] * 13
     numbers = ["1"] * 42 + ["2.5"]
     stored, _ = load(tmp_path, edges, {"id": ids, "late": late, "number": numbers})
-    told = {column["name"]: column for column in stored.about["feature_columns"]}
-    assert told["late"]["categories"] == ["7", "true", "word"]
-    assert told["number"]["kind"] == "numeric"
+    columns = {column["name"]: column for column in stored.metadata["feature_columns"]}
+    assert columns["late"]["categories"] == ["7", "true", "word"]
+    assert columns["number"]["kind"] == "numeric"
     assert stored.graph.features.to_dense().sum(0).tolist() == [20, 10, 13, 44.5]
 
 
-def test_one_category_for_each_node_is_worth_a_note(tmp_path, edges):
-    ids = ["a", "b", "c", *(f"n{place}" for place in range(150))]
-    _, told = load(tmp_path, edges, {"id": ids, "name": ids})
-    assert told.notes == [
+def test_one_category_per_node_gives_a_note(tmp_path, edges):
+    ids = ["a", "b", "c", *(f"n{i}" for i in range(150))]
+    _, summary = load(tmp_path, edges, {"id": ids, "name": ids})
+    assert summary.notes == [
         "The column 'name' has 153 categories; --ignore name leaves it out."
     ]
 
 
-def test_edges_to_unknown_nodes_are_dropped_when_told_so(tmp_path, edges):
-    stored, told = load(tmp_path, edges, {"id": ["a", "b"]}, unknown="drop")
-    assert (told.edges, told.dropped) == (1, 1)
+def test_edges_to_unknown_nodes_are_dropped_on_request(tmp_path, edges):
+    stored, summary = load(tmp_path, edges, {"id": ["a", "b"]}, unknown="drop")
+    assert (summary.edges, summary.dropped) == (1, 1)
     assert stored.names.to_pylist() == ["a", "b"]
 
 
@@ -258,13 +262,13 @@ def test_a_column_that_differs_in_kind_between_tables_is_a_category(tmp_path, ed
     first = write(tmp_path / "1.parquet", {"id": ["c"], "x": [True]})
     second = write(tmp_path / "2.parquet", {"id": ["b", "a"], "x": [4, 5]})
     import_graph([edges], [first, second], out=tmp_path / "g")
-    (column,) = open_graph(tmp_path / "g").about["feature_columns"]
+    (column,) = open_graph(tmp_path / "g").metadata["feature_columns"]
     assert column["categories"] == ["4", "5", "true"]
 
 
 VALUES = {
     "number": st.floats(-1e6, 1e6, width=32),
-    "whole": st.integers(-1000, 1000),
+    "integer": st.integers(-1000, 1000),
     "truth": st.booleans(),
     "day": st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1)),
     "word": st.sampled_from(["red", "green", "blue", None]),
@@ -292,16 +296,16 @@ def test_any_node_table_is_the_same_from_csv_and_parquet(columns):
         folder = Path(name)
         edges = write(folder / "edges.csv", {"u": [0], "v": [0]})
         stored, _ = load(folder, edges, columns, "csv")
-        twin, _ = load(folder, edges, columns, "parquet")
+        other, _ = load(folder, edges, columns, "parquet")
         features = stored.graph.features.to_dense()
-        assert (features == twin.graph.features.to_dense()).all()
+        assert (features == other.graph.features.to_dense()).all()
         assert features[:, 0].tolist() == columns["number"]
-        assert features[:, 1].tolist() == columns["whole"]
+        assert features[:, 1].tolist() == columns["integer"]
         assert features[:, 2].bool().tolist() == columns["truth"]
         days = [day.toordinal() - 719_163 for day in columns["day"]]
         assert features[:, 3].tolist() == days
 
 
-def test_options_that_speak_of_nodes_need_a_node_table(tmp_path, edges):
-    with pytest.raises(UserError, match="--label speaks of a node table"):
+def test_options_of_nodes_need_a_node_table(tmp_path, edges):
+    with pytest.raises(UserError, match="--label needs a node table"):
         import_graph([edges], out=tmp_path / "g", options=ImportOptions(label="x"))

@@ -8,9 +8,7 @@ from unalike import LINKX
 from unalike.training import stack
 
 
-@pytest.mark.parametrize(
-    ("fits", "runs"), [(0.1, 1), (1.5, 1), (10.1, 7), (100.1, 70)]
-)
+@pytest.mark.parametrize(("fits", "runs"), [(0.1, 1), (1.5, 1), (10.1, 7), (100.1, 70)])
 def test_a_stack_leaves_some_memory_of_a_card_free(fits, runs, monkeypatch):
     graph = suiting()
     network = LINKX().network(graph)

@@ -1,4 +1,4 @@
-"""A collection becomes a graph: words become features, views become labels."""
+"""Graphs built from a collection: words are features, views are labels."""
 
 import json
 import re
@@ -44,8 +44,8 @@ def collect(folder: Path, pages=PAGES, links=LINKS, **about) -> Collection:
                     dict(zip(schema.names, row, strict=True)) for row in rows[name]
                 ]
                 table.write_table(pa.Table.from_pylist(dicts, schema=schema))
-        told = {"wiki": "here", "start": None, "dates": {"started": "today"}}
-        return writer.commit(told | about)
+        metadata = {"wiki": "here", "start": None, "dates": {"started": "today"}}
+        return writer.commit(metadata | about)
 
 
 def write_vectors(path: Path, header: str = "") -> Path:
@@ -77,45 +77,47 @@ PAPER = [
 @pytest.mark.parametrize("header", ["", "6 3\n"], ids=["glove", "word2vec"])
 def test_features_are_means_of_word_vectors(tmp_path, style, wanted, header):
     vectors = write_vectors(tmp_path / "glove.txt", header)
-    found = build_graph(
+    stored = build_graph(
         collect(tmp_path / "c"), tmp_path / "g", vectors=vectors, style=style
     )
-    features = found.graph.features
+    features = stored.graph.features
     assert features.numpy().dtype == np.float16
     np.testing.assert_allclose(features.numpy(), np.array(wanted), rtol=1e-3)
 
 
-def test_the_graph_is_the_collection(tmp_path):
+def test_the_graph_has_the_pages_and_links_of_the_collection(tmp_path):
     collection = collect(tmp_path / "c", remarks=["beware"])
     vectors = write_vectors(tmp_path / "glove.txt")
     build_graph(collection, tmp_path / "g", vectors=vectors, classes=3)
-    found = verify_graph(tmp_path / "g")
-    assert found.names.to_pylist() == [title for _, title, _, _ in PAGES]
-    places = {page_id: place for place, (page_id, *_) in enumerate(PAGES)}
+    stored = verify_graph(tmp_path / "g")
+    assert stored.names.to_pylist() == [title for _, title, _, _ in PAGES]
+    index_of = {page_id: i for i, (page_id, *_) in enumerate(PAGES)}
     dense = np.zeros((4, 4))
     for source, target in LINKS:
-        dense[places[source], places[target]] = 1
-    assert (found.graph.adjacency.to_dense().numpy() == dense).all()
-    assert found.graph.directed and found.graph.num_edges == len(LINKS)
-    assert found.graph.labels.tolist() == [2, -1, 0, 1]
-    assert found.about["class_names"] == [
+        dense[index_of[source], index_of[target]] = 1
+    assert (stored.graph.adjacency.to_dense().numpy() == dense).all()
+    assert stored.graph.directed and stored.graph.num_edges == len(LINKS)
+    assert stored.graph.labels.tolist() == [2, -1, 0, 1]
+    assert stored.metadata["class_names"] == [
         "20 to 20 views",
         "70 to 70 views",
         "100 to 100 views",
     ]
-    assert len(found.splits()) == 5
-    made = found.about["provenance"]
+    assert len(stored.splits()) == 5
+    made = stored.metadata["provenance"]
     assert made["wiki"] == "here" and made["dates"] == {"started": "today"}
-    assert made["tables"] == collection.about["tables"]
+    assert made["tables"] == collection.metadata["tables"]
     assert made["vectors"]["file"] == "glove.txt" and made["vectors"]["words"] == 6
     assert len(made["vectors"]["sha256"]) == 64
-    assert found.remarks() == ["beware"]
+    assert stored.remarks() == ["beware"]
 
 
 def test_without_vectors_there_are_no_features(tmp_path):
-    found = build_graph(collect(tmp_path / "c"), tmp_path / "g")
-    assert found.graph.features.shape == (4, 0) and found.about["num_features"] == 0
-    assert "--vectors" in found.remarks()[0]
+    stored = build_graph(collect(tmp_path / "c"), tmp_path / "g")
+    assert (
+        stored.graph.features.shape == (4, 0) and stored.metadata["num_features"] == 0
+    )
+    assert "--vectors" in stored.remarks()[0]
 
 
 @settings(max_examples=25)
@@ -123,14 +125,14 @@ def test_without_vectors_there_are_no_features(tmp_path):
     views=st.lists(st.none() | st.integers(0, 9), min_size=1, max_size=30),
     classes=st.integers(2, 6),
 )
-def test_labels_are_even_quantiles_of_views(views, classes):
-    pages = [(place, f"P{place}", "", count) for place, count in enumerate(views)]
+def test_labels_are_quantiles_of_views(views, classes):
+    pages = [(i, f"P{i}", "", count) for i, count in enumerate(views)]
     with TemporaryDirectory() as folder:
         collection = collect(Path(folder) / "c", pages, [])
-        found = build_graph(collection, Path(folder) / "g", classes=classes)
-        labels = found.graph.labels.tolist()
-    told = np.array([np.nan if count is None else count for count in views], float)
-    assert labels == quantile_labels(told, classes).tolist()
+        stored = build_graph(collection, Path(folder) / "g", classes=classes)
+        labels = stored.graph.labels.tolist()
+    values = np.array([np.nan if count is None else count for count in views], float)
+    assert labels == quantile_labels(values, classes).tolist()
     assert [label < 0 for label in labels] == [count is None for count in views]
 
 
@@ -150,7 +152,7 @@ def test_plain_words_are_lower_case_letters_and_digits(text):
         ("open { brace", ["open", "{", "brace"]),
     ],
 )
-def test_the_paper_cleans_in_its_own_way(text, words):
+def test_the_paper_style_cleans_text_as_the_paper(text, words):
     style = TOKENIZERS["paper"]
     assert style.words(style.clean(text)) == words
 
@@ -158,27 +160,25 @@ def test_the_paper_cleans_in_its_own_way(text, words):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no vectors"),
+        ("", "has no vectors"),
         ("the 1 2\nof 1\n", "line 2 has 1 numbers instead of 2"),
         ("the 1 2\ngraph 1 two\n", "line 2: could not convert"),
-        ("the 1 2\ngraph 1 nan\n", "line 2 holds a number that is too large"),
+        ("the 1 2\ngraph 1 nan\n", "line 2 has a number that is too large"),
         ("alone\n", "line 1 is no word"),
         ("x" * (1 << 17), "line 1 is too long"),
     ],
     ids=["empty", "short", "word", "nan", "alone", "long"],
 )
-def test_damaged_vectors_are_told_by_line(tmp_path, text, message):
+def test_damaged_vectors_are_errors_with_the_line(tmp_path, text, message):
     (tmp_path / "v.txt").write_text(text)
     with pytest.raises(UserError, match=message):
         build_graph(collect(tmp_path / "c"), tmp_path / "g", vectors=tmp_path / "v.txt")
     assert not (tmp_path / "g").exists()
 
 
-def test_mistakes_are_told(tmp_path):
+def test_invalid_arguments_are_errors(tmp_path):
     collection = collect(tmp_path / "c")
-    with pytest.raises(
-        UserError, match=r"nowhere\.txt, the file of word vectors, is not"
-    ):
+    with pytest.raises(UserError, match=r"no file of word vectors .*nowhere\.txt"):
         build_graph(collection, tmp_path / "g", vectors=tmp_path / "nowhere.txt")
     with pytest.raises(UserError, match="Did you mean 'paper'"):
         build_graph(collection, tmp_path / "g", style="papers")
@@ -190,7 +190,7 @@ def test_mistakes_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("table", [*SCHEMAS])
-def test_a_changed_table_is_noticed(tmp_path, table):
+def test_a_changed_table_is_an_error(tmp_path, table):
     collection = collect(tmp_path / "c")
     path = collection.folder / f"{table}.parquet"
     path.write_bytes(path.read_bytes()[:-1])
@@ -201,7 +201,7 @@ def test_a_changed_table_is_noticed(tmp_path, table):
         build_graph(collection, tmp_path / "g")
 
 
-def test_a_collection_appears_whole_or_not_at_all(tmp_path):
+def test_an_incomplete_collection_is_not_written(tmp_path):
     with pytest.raises(ZeroDivisionError), writing_collection(tmp_path / "c") as writer:
         with writer.table("missing") as table:
             table.write_table(SCHEMAS["missing"].empty_table())
@@ -222,7 +222,7 @@ def test_a_collection_appears_whole_or_not_at_all(tmp_path):
     ],
     ids=["absent", "broken", "list", "newer"],
 )
-def test_what_is_no_collection_is_not_opened(tmp_path, text, message):
+def test_a_folder_without_valid_metadata_is_not_opened(tmp_path, text, message):
     if text is not None:
         (tmp_path / "collection.json").write_text(text)
     with pytest.raises(UserError, match=message):

@@ -34,7 +34,7 @@ def command(
     classes: int = CLASSES,
     contact: str = "",
     rate: float = USUAL.rate,
-    at_once: int = USUAL.at_once,
+    at_once: int = USUAL.concurrency,
     json: bool = False,
 ) -> None:
     """Make a graph of a wiki: articles, their links, words and views.
@@ -72,8 +72,8 @@ def command(
         if api is not None and dumps is not None:
             raise UserError("A wiki is read by --api or from --dumps, not both.")
         if api is not None:
-            manners = CrawlPolicy(contact=contact, rate=rate, at_once=at_once)
-            found = read_api(api, start, pages, place, manners, bar, heard)
+            policy = CrawlPolicy(contact=contact, rate=rate, concurrency=at_once)
+            found = read_api(api, start, pages, place, policy, bar, heard)
         elif dumps is not None:
             found = collect(dumps, place, start=start, pages=pages, progress=bar)
         elif collection is not None:
@@ -96,7 +96,7 @@ def read_api(
     start: str | None,
     pages: int | None,
     place: Path,
-    manners: CrawlPolicy,
+    policy: CrawlPolicy,
     progress: Progress,
     heard: list[str],
 ) -> Collection:
@@ -104,7 +104,7 @@ def read_api(
     if start is None or pages is None:
         missing = "the first title (--start)" if start is None else "a number (--pages)"
         raise UserError(f"A crawl needs {missing}.")
-    if not manners.contact:
+    if not policy.contact:
         print_notes(
             ["no --contact was given; Wikipedia and others may refuse to answer."]
         )
@@ -114,7 +114,7 @@ def read_api(
         print_notes([remark])
 
     return crawl(
-        api, start, pages, place, manners=manners, progress=progress, tell=tell
+        api, start, pages, place, policy=policy, progress=progress, on_note=tell
     )
 
 
@@ -126,7 +126,7 @@ def summary(place: Path, collection: Collection, stored: StoredGraph) -> dict[st
         **{key: stored.metadata[key] for key in keys},
         "unlabelled": int((stored.array("labels") < 0).sum()),
         "collection": str(place),
-        "counts": collection.about["counts"],
+        "counts": collection.metadata["counts"],
         "remarks": stored.remarks(),
     }
 

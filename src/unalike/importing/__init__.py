@@ -1,3 +1,3 @@
-"""`import_graph`, `ImportOptions`."""
+"""Import graphs from CSV, TSV, text and Parquet tables of edges and nodes."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Edge tables to sorted CSR on disk: spill pairs, scatter, sort, deduplicate."""
+"""Convert edge tables to a CSR adjacency on disk in bounded memory."""
 
 from __future__ import annotations
 
@@ -20,39 +20,42 @@ from unalike.importing.tables import Batch, Table, check_header, edge_columns, r
 from unalike.parallel import even_slices, parallel_map, prefetch
 from unalike.progress import Progress
 
-# Edges: tables are read once, the ends numbered, the pairs spilled to disk.
-
-
 SOURCE_AND_TARGET = ("source", "target")
 READ_PAIRS = 1 << 22
-"""Pairs that are read back at once."""
+"""Pairs that are read back per chunk."""
+
+MAX_BLOCK_NNZ = 1 << 30
+"""Column indices in memory per block; the spill file is read once for each block."""
+
+NUMPY_SORT_LENGTH = 64
+"""Rows from this length on are sorted by numpy, which is faster but slower to call."""
 
 
 @dataclass
 class EdgeSpill:
-    """Pairs of codes on disk, with what was counted while they were written."""
+    """Spill file of (source, target) node indices, with the row counts of its CSR."""
 
     path: Path
     undirected: bool
-    """Is every edge an entry of both its ends?"""
+    """Whether an edge is stored in the rows of both its endpoints."""
     row_nnz: np.ndarray = field(default_factory=lambda: np.zeros(1 << 10, np.int64))
-    """Entries in the row of each code, repeats included."""
+    """Stored elements in the row of each node, duplicates included."""
     has_edge: np.ndarray = field(default_factory=lambda: np.zeros(1 << 10, np.uint8))
-    """Is the code an end of any edge?"""
+    """Whether the node is an endpoint of any edge."""
     num_pairs: int = 0
     num_dropped: int = 0
     rows: list[int] = field(default_factory=list)
-    """Rows of each table."""
+    """Rows read from each table."""
 
-    def count(self, pairs: np.ndarray, num_codes: int) -> None:
-        """Take note of pairs that were written."""
-        self.row_nnz = grow(self.row_nnz, num_codes)
-        self.has_edge = grow(self.has_edge, num_codes)
+    def count(self, pairs: np.ndarray, num_nodes: int) -> None:
+        """Add pairs that were written to the row counts."""
+        self.row_nnz = grow(self.row_nnz, num_nodes)
+        self.has_edge = grow(self.has_edge, num_nodes)
         count_row_nnz(pairs, self.undirected, self.row_nnz, self.has_edge)
         self.num_pairs += len(pairs)
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """The pairs again, in writable pieces."""
+        """Read the pairs back, in writable chunks."""
         with self.path.open("rb") as file:
             while len(flat := np.fromfile(file, np.int32, 2 * READ_PAIRS)):
                 yield flat.reshape(-1, 2)
@@ -60,7 +63,7 @@ class EdgeSpill:
 
 @dataclass(frozen=True)
 class EdgeReader:
-    """How edges are read: by which options, and whether all nodes are known."""
+    """Reads edge tables and converts their ids to node indices."""
 
     options: ImportOptions
     only_known_ids: bool
@@ -72,7 +75,7 @@ class EdgeReader:
         spill: EdgeSpill,
         progress: Progress,
     ) -> None:
-        """Read all tables, number their ids and write the pairs."""
+        """Read all tables and write their pairs to the spill file."""
         progress.stage("Reading edges", total_megabytes(tables), "MB")
         with spill.path.open("wb") as file:
             for table in tables:
@@ -94,9 +97,9 @@ class EdgeReader:
         self, batch: Batch, columns: tuple[str, str], index: IdIndex
     ) -> np.ndarray:
         pairs = np.empty((len(batch), 2), np.int32)
-        for end, column in enumerate(columns):
-            ids = read_ids(batch, column, SOURCE_AND_TARGET[end])
-            pairs[:, end] = index.find(ids) if self.only_known_ids else index.add(ids)
+        for side, column in enumerate(columns):
+            ids = read_ids(batch, column, SOURCE_AND_TARGET[side])
+            pairs[:, side] = index.find(ids) if self.only_known_ids else index.add(ids)
         if not self.only_known_ids:
             return pairs
         unknown = (pairs < 0).any(1)
@@ -105,160 +108,149 @@ class EdgeReader:
         if self.options.unknown == "drop":
             return pairs[~unknown]
         row = int(unknown.argmax())
-        end = int(pairs[row, 0] >= 0)
-        raise _unknown(batch, row, columns[end], SOURCE_AND_TARGET[end])
-
-
-def _unknown(batch: Batch, row: int, column: str, what: str) -> UserError:
-    told = batch.column(column)[row].as_py()
-    return batch.row_error(
-        row,
-        f"the {what} '{told}' is not in the node table; "
-        "--unknown drop leaves such edges out.",
-    )
-
-
-@njit()
-def count_row_nnz(
-    pairs: np.ndarray, mirrored: bool, entries: np.ndarray, met: np.ndarray
-) -> None:
-    """Count the entries that pairs make in each row; a loop makes one."""
-    for i in range(len(pairs)):
-        source, target = pairs[i, 0], pairs[i, 1]
-        entries[source] += 1
-        if mirrored and source != target:
-            entries[target] += 1
-        met[source] = 1
-        met[target] = 1
-
-
-# Placing: spilled pairs become sorted rows without repeats, block by block.
-
-
-MAX_BLOCK_NNZ = 1 << 30
-"""Entries that are held in memory at once; the spill is read once for each block."""
-
-NUMPY_SORT_LENGTH = 64
-"""Rows from this length on are sorted by numpy, which is faster but slower to call."""
+        side = int(pairs[row, 0] >= 0)
+        value = batch.column(columns[side])[row].as_py()
+        raise batch.row_error(
+            row,
+            f"the {SOURCE_AND_TARGET[side]} '{value}' is not in the node table; "
+            "--unknown drop leaves such edges out.",
+        )
 
 
 @dataclass(frozen=True)
 class CsrCounts:
-    """What became of the edges."""
+    """Stored elements and self-loops of a CSR matrix."""
 
-    num_entries: int
+    nnz: int
     num_loops: int
 
 
 def build_csr(
-    spill: EdgeSpill, rank: np.ndarray, draft: GraphWriter, progress: Progress
+    spill: EdgeSpill, new_index: np.ndarray, writer: GraphWriter, progress: Progress
 ) -> CsrCounts:
-    """Write `starts` and `columns`; node c of the spill becomes row rank[c]."""
-    num_nodes = len(rank)
-    starts = np.zeros(num_nodes + 1, np.int64)
-    starts[1 + rank] = spill.row_nnz[:num_nodes]
-    np.cumsum(starts, out=starts)
+    """Write the CSR arrays of a spill file; node i becomes row new_index[i].
+
+    Rows are sorted and duplicate edges merged, one block of rows after the other.
+    """
+    num_nodes = len(new_index)
+    indptr = np.zeros(num_nodes + 1, np.int64)
+    indptr[1 + new_index] = spill.row_nnz[:num_nodes]
+    np.cumsum(indptr, out=indptr)
     degrees = np.zeros(num_nodes, np.int64)
-    blocks = list(row_blocks(starts, MAX_BLOCK_NNZ))
-    progress.stage("Placing edges", spill.num_pairs * len(blocks), "edges")
+    blocks = list(row_blocks(indptr, MAX_BLOCK_NNZ))
+    progress.stage("Building CSR rows", spill.num_pairs * len(blocks), "edges")
     num_loops = 0
-    with draft.append_array("columns", np.int32) as append:
-        for low, high in blocks:
-            entries = _scatter_block(spill, rank, starts, (low, high), progress)
-            for piece, loops in _sorted_rows(entries, starts, (low, high), degrees):
-                append(piece)
+    with writer.append_array("columns", np.int32) as append:
+        for block in blocks:
+            indices = _scatter_block(spill, new_index, indptr, block, progress)
+            for rows, loops in _sort_block(indices, indptr, block, degrees):
+                append(rows)
                 num_loops += loops
-    np.cumsum(degrees, out=starts[1:])
-    draft.add("starts", starts)
-    return CsrCounts(int(starts[-1]), num_loops)
+    np.cumsum(degrees, out=indptr[1:])
+    writer.add("starts", indptr)
+    return CsrCounts(int(indptr[-1]), num_loops)
 
 
 def _scatter_block(
     spill: EdgeSpill,
-    rank: np.ndarray,
-    starts: np.ndarray,
+    new_index: np.ndarray,
+    indptr: np.ndarray,
     block: tuple[int, int],
     progress: Progress,
 ) -> np.ndarray:
-    """The entries of a block of rows, in the order of the spill."""
+    """Return the column indices of a block of rows, in the order of the spill file."""
     low, high = block
-    entries = np.empty(starts[high] - starts[low], np.int32)
-    cursor = starts[low:high] - starts[low]
-    parts = balanced_row_blocks(starts, block)
+    indices = np.empty(indptr[high] - indptr[low], np.int32)
+    cursor = indptr[low:high] - indptr[low]
+    ranges = balanced_row_blocks(indptr, block)
     for pairs in prefetch(spill.chunks()):
-        parallel_map(partial(_renumber, pairs, rank), even_slices(len(pairs)))
-        where = (spill.undirected, low, cursor, entries)
-        parallel_map(partial(scatter_pairs, pairs, *where), parts)
+        parallel_map(partial(_relabel_slice, pairs, new_index), even_slices(len(pairs)))
+        scatter = partial(scatter_pairs, pairs, spill.undirected, low, cursor, indices)
+        parallel_map(scatter, ranges)
         progress.advance(len(pairs))
-    return entries
+    return indices
 
 
-def _renumber(pairs: np.ndarray, rank: np.ndarray, part: slice) -> None:
-    relabel(pairs[part], rank)
+def _relabel_slice(pairs: np.ndarray, new_index: np.ndarray, part: slice) -> None:
+    relabel(pairs[part], new_index)
 
 
-def _sorted_rows(
-    entries: np.ndarray, starts: np.ndarray, block: tuple[int, int], degrees: np.ndarray
+def _sort_block(
+    indices: np.ndarray, indptr: np.ndarray, block: tuple[int, int], degrees: np.ndarray
 ) -> list[tuple[np.ndarray, int]]:
-    """The entries of each share of a block, sorted and merged, and its loops."""
-    base = starts[block[0]]
+    """Sort and deduplicate rows in parallel; returns column indices and self-loops."""
+    base = indptr[block[0]]
 
-    def order(part: tuple[int, int]) -> tuple[np.ndarray, int]:
-        first, end = part
-        own = entries[starts[first] - base : starts[end] - base]
-        ends = starts[first : end + 1] - starts[first]
-        for row in (np.diff(ends) >= NUMPY_SORT_LENGTH).nonzero()[0].tolist():
-            own[ends[row] : ends[row + 1]].sort()
-        length, loops = sort_and_deduplicate(own, ends, first, degrees[first:end])
-        return own[:length], loops
+    def sort(rows: tuple[int, int]) -> tuple[np.ndarray, int]:
+        first, end = rows
+        columns = indices[indptr[first] - base : indptr[end] - base]
+        offsets = indptr[first : end + 1] - indptr[first]
+        for row in (np.diff(offsets) >= NUMPY_SORT_LENGTH).nonzero()[0].tolist():
+            columns[offsets[row] : offsets[row + 1]].sort()
+        nnz, loops = sort_and_deduplicate(columns, offsets, first, degrees[first:end])
+        return columns[:nnz], loops
 
-    return parallel_map(order, balanced_row_blocks(starts, block))
+    return parallel_map(sort, balanced_row_blocks(indptr, block))
 
 
 @njit()
-def relabel(pairs: np.ndarray, rank: np.ndarray) -> None:
-    """Replace every code by its rank."""
+def count_row_nnz(
+    pairs: np.ndarray, undirected: bool, row_nnz: np.ndarray, has_edge: np.ndarray
+) -> None:
+    """Count the stored elements of each row; a self-loop is one element."""
     for i in range(len(pairs)):
-        pairs[i, 0] = rank[pairs[i, 0]]
-        pairs[i, 1] = rank[pairs[i, 1]]
+        source, target = pairs[i, 0], pairs[i, 1]
+        row_nnz[source] += 1
+        if undirected and source != target:
+            row_nnz[target] += 1
+        has_edge[source] = 1
+        has_edge[target] = 1
+
+
+@njit()
+def relabel(pairs: np.ndarray, new_index: np.ndarray) -> None:
+    """Replace every node index by its new index."""
+    for i in range(len(pairs)):
+        pairs[i, 0] = new_index[pairs[i, 0]]
+        pairs[i, 1] = new_index[pairs[i, 1]]
 
 
 @njit()
 def scatter_pairs(
     pairs: np.ndarray,
-    mirrored: bool,
+    undirected: bool,
     base: int,
     cursor: np.ndarray,
-    entries: np.ndarray,
-    part: tuple[int, int],
+    indices: np.ndarray,
+    rows: tuple[int, int],
 ) -> None:
-    """Put the ends of edges into the rows from part[0] to part[1]."""
-    low, high = part
+    """Write the column indices of edges into the rows from rows[0] to rows[1]."""
+    low, high = rows
     for i in range(len(pairs)):
         source, target = pairs[i, 0], pairs[i, 1]
         if low <= source < high:
-            entries[cursor[source - base]] = target
+            indices[cursor[source - base]] = target
             cursor[source - base] += 1
-        if mirrored and source != target and low <= target < high:
-            entries[cursor[target - base]] = source
+        if undirected and source != target and low <= target < high:
+            indices[cursor[target - base]] = source
             cursor[target - base] += 1
 
 
 @njit()
 def sort_and_deduplicate(
-    entries: np.ndarray, starts: np.ndarray, first: int, degrees: np.ndarray
+    indices: np.ndarray, indptr: np.ndarray, first: int, degrees: np.ndarray
 ) -> tuple[int, int]:
-    """Sort each row, drop its repeats and close the gaps; counts loops on the way."""
-    length, loops = 0, 0
-    for row in range(len(degrees)):
-        begin = length
-        own = entries[starts[row] : starts[row + 1]]
-        if len(own) < NUMPY_SORT_LENGTH:
-            sort_range(own, own[:0], np.int64(0), len(own))
-        for i in range(len(own)):
-            if i == 0 or own[i] != own[i - 1]:
-                loops += own[i] == first + row
-                entries[length] = own[i]
-                length += 1
-        degrees[row] = length - begin
-    return length, loops
+    """Sort each row and drop duplicates in place; returns nnz and self-loops."""
+    nnz, loops = 0, 0
+    for i in range(len(degrees)):
+        begin = nnz
+        row = indices[indptr[i] : indptr[i + 1]]
+        if len(row) < NUMPY_SORT_LENGTH:
+            sort_range(row, row[:0], np.int64(0), len(row))
+        for j in range(len(row)):
+            if j == 0 or row[j] != row[j - 1]:
+                loops += row[j] == first + i
+                indices[nnz] = row[j]
+                nnz += 1
+        degrees[i] = nnz - begin
+    return nnz, loops

@@ -1,4 +1,4 @@
-"""Column type inference, one-hot encoding, `FeatureEncoder`."""
+"""Infer the types of table columns and encode them as features, one-hot for text."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from pyarrow import types
 
 from unalike.importing.tables import Batch, column_values, is_text, text_or_null
 
-# Kinds: the ways a column of a table can be read as features.
-
-
 CATEGORY = "category"
 
-_DAY = 86_400_000_000
-_MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
+_MICROSECONDS_PER_DAY = 86_400_000_000
+_TIMESTAMP_TYPES = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
 
 
-def as_boolean(values: pa.Array) -> pa.Array | None:
-    """True and false, or these words in any case."""
+def parse_boolean(values: pa.Array) -> pa.Array | None:
+    """Parse booleans, or the words true and false in any case, as 1 and 0."""
     if types.is_boolean(values.type):
         return values.cast(pa.float64())
     words = pc.utf8_lower(values.cast(pa.large_string()))
@@ -35,27 +32,28 @@ def as_boolean(values: pa.Array) -> pa.Array | None:
 
 
 def parse_number(values: pa.Array) -> pa.Array | None:
-    """Numbers, or texts that all spell one."""
+    """Parse numbers, or text in which every value is a number."""
     return _cast(values, pa.float64())
 
 
-def as_date(values: pa.Array) -> pa.Array | None:
-    """Dates and moments as days since the start of 1970; as text in ISO 8601."""
-    for moment in _MOMENTS:
-        found = _cast(values, moment)
-        if found is not None:
-            return pc.divide(found.cast(pa.int64()).cast(pa.float64()), float(_DAY))
+def parse_date(values: pa.Array) -> pa.Array | None:
+    """Parse dates, timestamps or ISO 8601 text as days since 1970-01-01."""
+    for kind in _TIMESTAMP_TYPES:
+        times = _cast(values, kind)
+        if times is not None:
+            microseconds = times.cast(pa.int64()).cast(pa.float64())
+            return pc.divide(microseconds, float(_MICROSECONDS_PER_DAY))
     return None
 
 
 PARSERS: dict[str, Callable[[pa.Array], pa.Array | None]] = {
-    "boolean": as_boolean,
+    "boolean": parse_boolean,
     "numeric": parse_number,
-    "date": as_date,
+    "date": parse_date,
 }
-"""How each kind becomes one number for each row; None where the values do not fit."""
+"""Parser of each column type: a number per row, or None where a value does not fit."""
 
-_POSSIBLE: tuple[tuple[Callable[[pa.DataType], bool], tuple[str, ...]], ...] = (
+_TYPES_OF_ARROW: tuple[tuple[Callable[[pa.DataType], bool], tuple[str, ...]], ...] = (
     (is_text, (*PARSERS, CATEGORY)),
     (types.is_null, (*PARSERS, CATEGORY)),
     (types.is_boolean, ("boolean", CATEGORY)),
@@ -67,15 +65,15 @@ _POSSIBLE: tuple[tuple[Callable[[pa.DataType], bool], tuple[str, ...]], ...] = (
 )
 
 
-def allowed_kinds(kind: pa.DataType) -> tuple[str, ...]:
-    """The kinds a type of column may be read as, the narrowest first."""
-    return next((kinds for fits, kinds in _POSSIBLE if fits(kind)), ())
+def allowed_kinds(arrow_type: pa.DataType) -> tuple[str, ...]:
+    """Return the column types that an Arrow type may be read as, narrowest first."""
+    return next((kinds for fits, kinds in _TYPES_OF_ARROW if fits(arrow_type)), ())
 
 
 def parse_column(kind: str, values: pa.Array) -> np.ndarray | None:
-    """One number for each value, NaN where it is missing; None if they do not fit."""
-    read = PARSERS[kind](values)
-    return None if read is None else read.to_numpy(zero_copy_only=False)
+    """Parse values as numbers, NaN where missing; None if one does not fit."""
+    numbers = PARSERS[kind](values)
+    return None if numbers is None else numbers.to_numpy(zero_copy_only=False)
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
@@ -85,37 +83,36 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
         return None
 
 
-# Encoder: how rows of a table become features, now and for later nodes.
-
-
 @dataclass(frozen=True)
 class FeatureColumn:
-    """A column of the table: one number wide, or one for each category."""
+    """A table column that becomes one feature, or one feature per category."""
 
     name: str
     kind: str
     categories: tuple[str, ...] = ()
     optional: bool = True
-    """May the column be left out? Not once a model was trained on it."""
+    """Whether the column may be left out, unlike one that a model was trained on."""
 
     @property
     def width(self) -> int:
         return len(self.categories) if self.kind == CATEGORY else 1
 
     def to_dict(self) -> dict[str, Any]:
-        """The column as graph.json tells it."""
-        told = {"name": self.name, "kind": self.kind, "width": self.width}
+        """Return the column as graph.json stores it."""
+        document = {"name": self.name, "kind": self.kind, "width": self.width}
         if self.kind == CATEGORY:
-            told["categories"] = list(self.categories)
-        return told
+            document["categories"] = list(self.categories)
+        return document
 
     def encode(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """A column below `width` and a value for each row; -1 means none."""
+        """Return a feature index below `width` and a value per row; -1 means none."""
         if self.kind == CATEGORY:
             known = pa.array(self.categories, pa.large_string())
-            found = pc.index_in(text_or_null(batch.column(self.name)), value_set=known)
-            places = found.fill_null(-1).to_numpy(zero_copy_only=False)
-            return places, np.ones(len(batch), np.float32)
+            text = text_or_null(batch.column(self.name))
+            indices = pc.index_in(text, value_set=known).fill_null(-1)
+            return indices.to_numpy(zero_copy_only=False), np.ones(
+                len(batch), np.float32
+            )
         values = parse_column(self.kind, column_values(batch, self.name))
         if values is None:
             raise batch.row_error(0, f"the feature '{self.name}' is not {self.kind}.")
@@ -123,26 +120,26 @@ class FeatureColumn:
 
     def _finite(self, batch: Batch, values: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
-            small = values.astype(np.float32)
-        broken = ~np.isfinite(small)
-        if not broken.any():
-            return small
-        row = int(broken.argmax())
-        told = batch.column(self.name)[row].as_py()
-        what = "missing" if told in (None, "") else f"{told}, not a finite number"
+            numbers = values.astype(np.float32)
+        invalid = ~np.isfinite(numbers)
+        if not invalid.any():
+            return numbers
+        row = int(invalid.argmax())
+        value = batch.column(self.name)[row].as_py()
+        what = "missing" if value in (None, "") else f"{value}, not a finite number"
         hint = f"; --ignore {self.name} leaves the column out" if self.optional else ""
         raise batch.row_error(row, f"the feature '{self.name}' is {what}{hint}.")
 
 
 @dataclass(frozen=True)
 class FeatureEncoder:
-    """The columns that make the features, from left to right."""
+    """Encodes rows of a table as features, column by column."""
 
     columns: tuple[FeatureColumn, ...]
 
     @classmethod
-    def from_dict(cls, told: Iterable[dict[str, Any]]) -> FeatureEncoder:
-        """The encoder that a graph.json describes under `feature_columns`."""
+    def from_dict(cls, columns: Iterable[dict[str, Any]]) -> FeatureEncoder:
+        """Build the encoder that graph.json describes under `feature_columns`."""
         return cls(
             tuple(
                 FeatureColumn(
@@ -151,7 +148,7 @@ class FeatureEncoder:
                     tuple(column.get("categories", ())),
                     optional=False,
                 )
-                for column in told
+                for column in columns
             )
         )
 
@@ -164,39 +161,38 @@ class FeatureEncoder:
         return sum(column.width for column in self.columns)
 
     def dense(self, batch: Batch) -> np.ndarray:
-        """The features of a batch as a full array."""
+        """Return the features of a batch as a dense array."""
         features = np.zeros((len(batch), self.width), np.float32)
-        for rows, places, values in self._entries(batch):
-            features[rows, places] = values
+        for rows, columns, values in self._coordinates(batch):
+            features[rows, columns] = values
         return features
 
     def sparse(self, batch: Batch) -> scipy.sparse.csr_array:
-        """The features of a batch, zeros left out."""
-        parts = [np.zeros((3, 0)), *map(np.stack, self._entries(batch))]
-        rows, places, values = np.concatenate(parts, axis=1)
-        kept = values != 0
-        ends = (rows[kept].astype(np.int64), places[kept].astype(np.int64))
+        """Return the features of a batch as a CSR matrix without explicit zeros."""
+        parts = [np.zeros((3, 0)), *map(np.stack, self._coordinates(batch))]
+        rows, columns, values = np.concatenate(parts, axis=1)
+        mask = values != 0
+        coordinates = (rows[mask].astype(np.int64), columns[mask].astype(np.int64))
         return scipy.sparse.csr_array(
-            (values[kept].astype(np.float32), ends), shape=(len(batch), self.width)
+            (values[mask].astype(np.float32), coordinates),
+            shape=(len(batch), self.width),
         )
 
-    def _entries(
+    def _coordinates(
         self, batch: Batch
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield rows, feature indices and values of each column (COO)."""
         first = 0
         for column in self.columns:
-            places, values = column.encode(batch)
-            (rows,) = (places >= 0).nonzero()
-            yield rows, places[rows] + first, values[rows]
+            indices, values = column.encode(batch)
+            (rows,) = (indices >= 0).nonzero()
+            yield rows, indices[rows] + first, values[rows]
             first += column.width
-
-
-# Sighting: what is learned of a feature column while its rows pass by.
 
 
 @dataclass
 class ColumnTypeInference:
-    """The kinds a column may still be, and what was seen of the narrowest."""
+    """Infers the type of a column from its batches, from narrow to wide types."""
 
     name: str
     kinds: tuple[str, ...] = (*PARSERS, CATEGORY)
@@ -204,27 +200,27 @@ class ColumnTypeInference:
     num_nonzero: int = 0
     categories: set[str] = field(default_factory=set)
     needs_another_pass: bool = False
-    """Did the kind change late, so that all rows must pass once more?"""
+    """Whether the type changed late, so that all rows must be read again."""
 
     def update(self, batch: Batch) -> None:
-        """Take in a batch; a kind it does not fit is out for good."""
+        """Rule out the types that a batch does not fit."""
         values = column_values(batch, self.name)
-        possible = allowed_kinds(values.type)
-        if not possible:
+        allowed = allowed_kinds(values.type)
+        if not allowed:
             raise batch.row_error(
                 0,
                 f"the column '{self.name}' is of the type {values.type}, which cannot "
                 f"be a feature; --ignore {self.name} leaves it out.",
             )
         before = self.kinds[0]
-        self.kinds = tuple(kind for kind in self.kinds if kind in possible)
+        self.kinds = tuple(kind for kind in self.kinds if kind in allowed)
         while not self._accepts(values):
             self.kinds = self.kinds[1:]
         self.needs_another_pass |= self.kinds[0] != before and self.num_values > 0
         self.num_values += len(values) - values.null_count
 
     def finish_pass(self) -> bool:
-        """Is the column known now? If not, forget what was counted of another kind."""
+        """Return whether the type is final; if not, reset for another pass."""
         if not self.needs_another_pass:
             return True
         self.needs_another_pass = False
@@ -232,8 +228,8 @@ class ColumnTypeInference:
         self.categories = set()
         return False
 
-    def column(self) -> FeatureColumn:
-        """The column as it will be encoded; one without any value has no width."""
+    def feature_column(self) -> FeatureColumn:
+        """Return the column to encode; one without any value has width 0."""
         if self.num_values and self.kinds[0] != CATEGORY:
             return FeatureColumn(self.name, self.kinds[0])
         return FeatureColumn(self.name, CATEGORY, tuple(sorted(self.categories)))
@@ -244,7 +240,7 @@ class ColumnTypeInference:
             self.categories.update(pc.unique(text.drop_null()).to_pylist())
             self.num_nonzero += len(text) - text.null_count
             return True
-        found = parse_column(self.kinds[0], values)
-        if found is not None:
-            self.num_nonzero += int(np.count_nonzero(found))
-        return found is not None
+        numbers = parse_column(self.kinds[0], values)
+        if numbers is not None:
+            self.num_nonzero += int(np.count_nonzero(numbers))
+        return numbers is not None

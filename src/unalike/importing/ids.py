@@ -1,22 +1,274 @@
-"""Node id to integer index: hash tables of int64 and of strings (numba), integer parsing."""
+"""Map node ids to consecutive integers with hash tables of int64 and of strings."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from unalike.data.numba_utils import njit
+from unalike.data.strings import string_array, string_buffers
 from unalike.errors import UserError
 from unalike.parallel import even_slices, parallel_map
 
-# Hashing: the compiled loops of the id index, a table with open addressing.
-#
-# A slot holds a key and, plus 1, the code that it stands for; 0 marks an empty slot.
+MAX_NODES = 2**31 - 1
+DIRECT_TABLE_SIZE = 1 << 24
+"""Integers below this are looked up without hashing; unused pages cost nothing."""
 
+HAS_NEGATIVE, HAS_UINT64, NOT_INTEGER = 1, 2, 4
+"""Flags of a batch of ids: one is below 0, above 2^63 - 1, or no integer."""
+
+Keys = TypeVar("Keys", bound=Sized)
+
+
+class IdIndex:
+    """Index of node ids: integers until the first id that is none, then strings."""
+
+    def __init__(self) -> None:
+        self.index: IntegerIndex | StringIndex = IntegerIndex()
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def find(self, ids: pa.Array) -> np.ndarray:
+        """Return the index of each id, -1 where it is unknown."""
+        keys = self._parse(ids)
+        return self.index.find_keys(keys)
+
+    def add(self, ids: pa.Array) -> np.ndarray:
+        """Return the index of each id; unknown ids are appended."""
+        keys = self._parse(ids)
+        indices = self.index.add_keys(keys)
+        if len(self) > MAX_NODES:
+            raise UserError(f"There are more than {MAX_NODES:,} different node ids.")
+        return indices
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a name is an id; text is none while all ids are integers."""
+        keys: Any = self.index.parse(pa.array([name], pa.large_string()))
+        return keys is not None and bool(self.index.find_keys(keys)[0] >= 0)
+
+    def names(self) -> pa.Array:
+        """Return the ids in the order of their indices."""
+        return self.index.names()
+
+    def _parse(self, ids: pa.Array) -> Any:
+        keys = self.index.parse(ids)
+        if keys is None:
+            self.index = StringIndex.of(self.names())
+            keys = self.index.parse(ids)
+        return keys
+
+
+class HashIndex(ABC, Generic[Keys]):
+    """Hash table from keys to 0, 1, 2, … in the order in which keys are added.
+
+    A slot stores a key (or its hash) and its index plus 1; 0 marks an empty slot.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.slots = np.zeros((1 << 10, 2), np.int64)
+
+    def __len__(self) -> int:
+        return self.count
+
+    @abstractmethod
+    def parse(self, ids: pa.Array) -> Keys | None:
+        """Convert ids to keys of this table; None where they do not fit."""
+
+    @abstractmethod
+    def names(self) -> pa.Array:
+        """Return the ids in the order of their indices."""
+
+    @abstractmethod
+    def _find(self, keys: Keys, part: slice, indices: np.ndarray) -> int:
+        """Write the index of each key of a slice; return how many are unknown."""
+
+    @abstractmethod
+    def _insert(self, keys: Keys, indices: np.ndarray) -> None:
+        """Append the keys whose index is -1."""
+
+    def find_keys(self, keys: Keys) -> np.ndarray:
+        """Return the index of each key, -1 where it is unknown."""
+        return self._search(keys)[0]
+
+    def add_keys(self, keys: Keys) -> np.ndarray:
+        """Return the index of each key; unknown keys are appended."""
+        indices, num_new = self._search(keys)
+        if num_new:
+            self.slots = _reserve_slots(self.slots, self.count + num_new)
+            self._insert(keys, indices)
+        return indices
+
+    def _search(self, keys: Keys) -> tuple[np.ndarray, int]:
+        indices = np.empty(len(keys), np.int32)
+        unknown = parallel_map(
+            lambda part: self._find(keys, part, indices[part]), even_slices(len(keys))
+        )
+        return indices, sum(unknown)
+
+
+class IntegerIndex(HashIndex[np.ndarray]):
+    """Index of 64-bit integers, signed or unsigned but not both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flags = 0
+        self.direct = np.zeros(DIRECT_TABLE_SIZE, np.int32)
+
+    def parse(self, ids: pa.Array) -> np.ndarray | None:
+        """Return the bits of each integer; None where these ids do not fit."""
+        if pa.types.is_integer(ids.type):
+            keys, flags = _as_int64(ids)
+        else:
+            text = StringKeys.of(ids)
+            keys = np.empty(len(ids), np.int64)
+            flags = _union(
+                parallel_map(
+                    lambda part: parse_integers(*text.part(part), keys[part]),
+                    even_slices(len(ids)),
+                )
+            )
+        flags |= self.flags
+        if flags & NOT_INTEGER or flags == HAS_NEGATIVE | HAS_UINT64:
+            return None
+        self.flags = flags
+        return _readonly(keys)
+
+    def names(self) -> pa.Array:
+        """Return the integers in the order of their indices."""
+        names = np.zeros(self.count, np.int64)
+        (small,) = self.direct.nonzero()
+        names[self.direct[small] - 1] = small
+        used = self.slots[self.slots[:, 1] > 0]
+        names[used[:, 1] - 1] = used[:, 0]
+        return pa.array(names.view(np.uint64) if self.flags & HAS_UINT64 else names)
+
+    def _find(self, keys: np.ndarray, part: slice, indices: np.ndarray) -> int:
+        return find_integers(keys[part], self.direct, self.slots, indices)
+
+    def _insert(self, keys: np.ndarray, indices: np.ndarray) -> None:
+        self.count = add_integers(keys, self.count, self.direct, self.slots, indices)
+
+
+@dataclass(frozen=True, eq=False)
+class StringKeys:
+    """Strings as compiled loops read them, with their hashes."""
+
+    offsets: np.ndarray
+    data: np.ndarray
+    hashes: np.ndarray
+
+    @classmethod
+    def of(cls, ids: pa.Array) -> StringKeys:
+        """Take the buffers of an Arrow array; hashes are left unset."""
+        offsets, data = string_buffers(ids)
+        hashes = np.empty(len(ids), np.int64)
+        return cls(_readonly(offsets), _readonly(data), hashes)
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def part(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return the offsets of a slice, and the data of all strings."""
+        return self.offsets[part.start : part.stop + 1], self.data
+
+
+class StringIndex(HashIndex[StringKeys]):
+    """Index of strings; their bytes are stored one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offsets = np.zeros(1, np.int64)
+        self.data = np.zeros(0, np.uint8)
+
+    @classmethod
+    def of(cls, names: pa.Array) -> StringIndex:
+        """Build an index of these strings."""
+        index = cls()
+        index.add(names)
+        return index
+
+    def find(self, names: pa.Array) -> np.ndarray:
+        """Return the index of each string, -1 where it is unknown."""
+        return self.find_keys(self.parse(names))
+
+    def add(self, names: pa.Array) -> np.ndarray:
+        """Return the index of each string; unknown strings are appended."""
+        return self.add_keys(self.parse(names))
+
+    def parse(self, ids: pa.Array) -> StringKeys:
+        """Return the strings with their hashes."""
+        keys = StringKeys.of(ids)
+        parallel_map(
+            lambda part: hash_strings(*keys.part(part), keys.hashes[part]),
+            even_slices(len(keys)),
+        )
+        return keys
+
+    def names(self) -> pa.Array:
+        """Return the strings in the order of their indices."""
+        offsets = self.offsets[: self.count + 1].copy()
+        return string_array(offsets, self.data[: offsets[-1]].copy())
+
+    def _find(self, keys: StringKeys, part: slice, indices: np.ndarray) -> int:
+        known = (self.slots, self.offsets, self.data)
+        return find_strings(keys.hashes[part], *keys.part(part), *known, indices)
+
+    def _insert(self, keys: StringKeys, indices: np.ndarray) -> None:
+        new = indices < 0
+        self.offsets = grow(self.offsets, self.count + int(new.sum()) + 1)
+        num_bytes = int(np.diff(keys.offsets)[new].sum())
+        self.data = grow(self.data, int(self.offsets[self.count]) + num_bytes)
+        known = (self.count, self.slots, self.offsets, self.data)
+        self.count = add_strings(keys.hashes, keys.offsets, keys.data, *known, indices)
+
+
+def grow(array: np.ndarray, length: int) -> np.ndarray:
+    """Return the array with at least `length` elements; new ones are zero.
+
+    Growth doubles the length, so that repeated calls cost amortised constant time.
+    """
+    if length <= len(array):
+        return array
+    larger = np.zeros(max(length, 2 * len(array)), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def _as_int64(ids: pa.Array) -> tuple[np.ndarray, int]:
+    lowest, highest = pc.min_max(ids).as_py().values() if len(ids) else (0, 0)
+    flags = HAS_NEGATIVE * (lowest < 0) | HAS_UINT64 * (highest >= 2**63)
+    wide = pa.uint64() if pa.types.is_uint64(ids.type) else pa.int64()
+    return ids.cast(wide).to_numpy().view(np.int64), flags
+
+
+def _union(flags: list[int]) -> int:
+    return int(np.bitwise_or.reduce(np.array(flags, np.int64)))
+
+
+def _reserve_slots(slots: np.ndarray, count: int) -> np.ndarray:
+    if 2 * count <= len(slots):
+        return slots
+    larger = np.zeros((1 << (2 * count - 1).bit_length(), 2), np.int64)
+    rehash(slots, larger)
+    return larger
+
+
+def _readonly(array: np.ndarray) -> np.ndarray:
+    """Return a read-only view, so that loops are compiled for one type of array."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+# Compiled loops of the hash tables (open addressing, linear probing).
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
@@ -24,34 +276,34 @@ _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 @njit()
 def first_slot(key: int, last: int) -> np.int64:
-    """Where the search for a key begins (Fibonacci hashing)."""
+    """Return the slot where the search for a key starts (Fibonacci hashing)."""
     mixed = np.uint64(key) * _GOLDEN
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(last))
 
 
 @njit()
 def integer_slot(key: int, slots: np.ndarray) -> np.int64:
-    """The slot that holds a key, or the empty one where it belongs."""
+    """Return the slot of a key, or the empty slot where it belongs."""
     last = len(slots) - 1
-    at = first_slot(key, last)
-    while slots[at, 1] and slots[at, 0] != key:
-        at = (at + 1) & last
-    return at
+    slot = first_slot(key, last)
+    while slots[slot, 1] and slots[slot, 0] != key:
+        slot = (slot + 1) & last
+    return slot
 
 
 @njit()
 def find_integers(
-    keys: np.ndarray, direct: np.ndarray, slots: np.ndarray, codes: np.ndarray
+    keys: np.ndarray, direct: np.ndarray, slots: np.ndarray, indices: np.ndarray
 ) -> int:
-    """Fill in the code of each key, -1 for a new one; returns how many are new."""
+    """Write the index of each key, -1 for a new one; return how many are new."""
     new = 0
     for i in range(len(keys)):
         key = keys[i]
         if 0 <= key < len(direct):
-            codes[i] = direct[key] - 1
+            indices[i] = direct[key] - 1
         else:
-            codes[i] = slots[integer_slot(key, slots), 1] - 1
-        new += codes[i] < 0
+            indices[i] = slots[integer_slot(key, slots), 1] - 1
+        new += indices[i] < 0
     return new
 
 
@@ -61,127 +313,122 @@ def add_integers(
     count: int,
     direct: np.ndarray,
     slots: np.ndarray,
-    codes: np.ndarray,
+    indices: np.ndarray,
 ) -> int:
-    """Give each key without a code the next one; returns how many codes there are."""
+    """Give each key without an index the next one; return the new count."""
     for i in range(len(keys)):
-        if codes[i] >= 0:
+        if indices[i] >= 0:
             continue
         key = keys[i]
         if 0 <= key < len(direct):
             if not direct[key]:
                 count += 1
                 direct[key] = count
-            codes[i] = direct[key] - 1
+            indices[i] = direct[key] - 1
             continue
-        at = integer_slot(key, slots)
-        if not slots[at, 1]:
+        slot = integer_slot(key, slots)
+        if not slots[slot, 1]:
             count += 1
-            slots[at, 0], slots[at, 1] = key, count
-        codes[i] = slots[at, 1] - 1
+            slots[slot, 0], slots[slot, 1] = key, count
+        indices[i] = slots[slot, 1] - 1
     return count
 
 
 @njit()
 def rehash(old: np.ndarray, new: np.ndarray) -> None:
-    """Put every entry of a table into a larger one."""
+    """Copy every used slot into a larger table."""
     last = len(new) - 1
-    for entry in range(len(old)):
-        if old[entry, 1]:
-            at = first_slot(old[entry, 0], last)
-            while new[at, 1]:
-                at = (at + 1) & last
-            new[at, 0], new[at, 1] = old[entry, 0], old[entry, 1]
+    for i in range(len(old)):
+        if old[i, 1]:
+            slot = first_slot(old[i, 0], last)
+            while new[slot, 1]:
+                slot = (slot + 1) & last
+            new[slot, 0], new[slot, 1] = old[i, 0], old[i, 1]
 
 
 @njit()
-def hash_text(starts: np.ndarray, text: np.ndarray, hashes: np.ndarray) -> None:
-    """A number for each text (FNV-1a)."""
+def hash_strings(offsets: np.ndarray, data: np.ndarray, hashes: np.ndarray) -> None:
+    """Compute the FNV-1a hash of each string."""
     for i in range(len(hashes)):
         mixed = _FNV_START
-        for at in range(starts[i], starts[i + 1]):
-            mixed = (mixed ^ np.uint64(text[at])) * _FNV_PRIME
+        for position in range(offsets[i], offsets[i + 1]):
+            mixed = (mixed ^ np.uint64(data[position])) * _FNV_PRIME
         hashes[i] = np.int64(mixed)
 
 
 @njit()
-def text_slot(
+def string_slot(
     hashed: int,
-    word: np.ndarray,
+    string: np.ndarray,
     slots: np.ndarray,
-    known_starts: np.ndarray,
-    known_text: np.ndarray,
+    known_offsets: np.ndarray,
+    known_data: np.ndarray,
 ) -> np.int64:
-    """The slot that holds a text, or the empty one where it belongs."""
+    """Return the slot of a string, or the empty slot where it belongs."""
     last = len(slots) - 1
-    at = first_slot(hashed, last)
-    while slots[at, 1]:
-        if slots[at, 0] == hashed:
-            first = known_starts[slots[at, 1] - 1]
-            same = known_starts[slots[at, 1]] - first == len(word)
+    slot = first_slot(hashed, last)
+    while slots[slot, 1]:
+        if slots[slot, 0] == hashed:
+            first = known_offsets[slots[slot, 1] - 1]
+            same = known_offsets[slots[slot, 1]] - first == len(string)
             i = 0
-            while same and i < len(word):
-                same = word[i] == known_text[first + i]
+            while same and i < len(string):
+                same = string[i] == known_data[first + i]
                 i += 1
             if same:
-                return at
-        at = (at + 1) & last
-    return at
+                return slot
+        slot = (slot + 1) & last
+    return slot
 
 
 @njit()
-def find_text(
+def find_strings(
     hashes: np.ndarray,
-    starts: np.ndarray,
-    text: np.ndarray,
+    offsets: np.ndarray,
+    data: np.ndarray,
     slots: np.ndarray,
-    known_starts: np.ndarray,
-    known_text: np.ndarray,
-    codes: np.ndarray,
+    known_offsets: np.ndarray,
+    known_data: np.ndarray,
+    indices: np.ndarray,
 ) -> int:
-    """Fill in the code of each text, -1 for a new one; returns how many are new."""
+    """Write the index of each string, -1 for a new one; return how many are new."""
     new = 0
     for i in range(len(hashes)):
-        word = text[starts[i] : starts[i + 1]]
-        at = text_slot(hashes[i], word, slots, known_starts, known_text)
-        codes[i] = slots[at, 1] - 1
-        new += codes[i] < 0
+        string = data[offsets[i] : offsets[i + 1]]
+        slot = string_slot(hashes[i], string, slots, known_offsets, known_data)
+        indices[i] = slots[slot, 1] - 1
+        new += indices[i] < 0
     return new
 
 
 @njit()
-def add_text(
+def add_strings(
     hashes: np.ndarray,
-    starts: np.ndarray,
-    text: np.ndarray,
+    offsets: np.ndarray,
+    data: np.ndarray,
     count: int,
     slots: np.ndarray,
-    known_starts: np.ndarray,
-    known_text: np.ndarray,
-    codes: np.ndarray,
+    known_offsets: np.ndarray,
+    known_data: np.ndarray,
+    indices: np.ndarray,
 ) -> int:
-    """Give each text without a code the next one; returns how many codes there are."""
+    """Give each string without an index the next one; return the new count."""
     for i in range(len(hashes)):
-        if codes[i] >= 0:
+        if indices[i] >= 0:
             continue
-        word = text[starts[i] : starts[i + 1]]
-        at = text_slot(hashes[i], word, slots, known_starts, known_text)
-        if not slots[at, 1]:
-            first = known_starts[count]
-            for offset in range(len(word)):
-                known_text[first + offset] = word[offset]
+        string = data[offsets[i] : offsets[i + 1]]
+        slot = string_slot(hashes[i], string, slots, known_offsets, known_data)
+        if not slots[slot, 1]:
+            first = known_offsets[count]
+            known_data[first : first + len(string)] = string
             count += 1
-            known_starts[count] = first + len(word)
-            slots[at, 0], slots[at, 1] = hashes[i], count
-        codes[i] = slots[at, 1] - 1
+            known_offsets[count] = first + len(string)
+            slots[slot, 0], slots[slot, 1] = hashes[i], count
+        indices[i] = slots[slot, 1] - 1
     return count
 
 
-# Spelling: compiled loops that read whole numbers from the bytes of text.
-
-
-HAS_NEGATIVE, HAS_UINT64, NOT_INTEGER = 1, 2, 4
-"""What some ids hold: one below 0, one above 2^63 - 1, one that is no number."""
+# Compiled loops that parse integers from UTF-8 bytes.
 
 _INT64_MIN_ABS = np.uint64(2**63)
 _ZERO, _NINE, _MINUS = 48, 57, 45
@@ -189,7 +436,7 @@ _ZERO, _NINE, _MINUS = 48, 57, 45
 
 @njit()
 def parse_integer(digits: np.ndarray, negative: bool) -> tuple[np.int64, int]:
-    """The bits of a number and what it is: NEGATIVE, LARGE, WORD or 0."""
+    """Return the bits of an integer and its flag, 0 for a plain int64."""
     value = np.uint64(0)
     for digit in digits:
         if digit < _ZERO or digit > _NINE:
@@ -205,232 +452,22 @@ def parse_integer(digits: np.ndarray, negative: bool) -> tuple[np.int64, int]:
 
 
 @njit()
-def parse_integers(starts: np.ndarray, text: np.ndarray, keys: np.ndarray) -> int:
-    """Read texts as whole numbers of 64 bits; returns what was met among them.
+def parse_integers(offsets: np.ndarray, data: np.ndarray, keys: np.ndarray) -> int:
+    """Parse strings as 64-bit integers; return the union of their flags.
 
-    Only the plain spelling counts: no leading zero, no plus, no blank. Numbers from
-    2^63 to 2^64 - 1 are kept by their bits.
+    Only the canonical form counts: no leading zero, no plus, no blank. Integers from
+    2^63 to 2^64 - 1 are stored by their bits.
     """
-    met = 0
+    flags = 0
     for i in range(len(keys)):
-        first, end = starts[i], starts[i + 1]
-        negative = first < end and text[first] == _MINUS
+        first, end = offsets[i], offsets[i + 1]
+        negative = first < end and data[first] == _MINUS
         first += negative
-        padded = first < end and text[first] == _ZERO and (end - first > 1 or negative)
+        padded = first < end and data[first] == _ZERO and (end - first > 1 or negative)
         if first == end or padded:
             return NOT_INTEGER
-        keys[i], kind = parse_integer(text[first:end], negative)
-        met |= kind
-        if kind == NOT_INTEGER:
+        keys[i], flag = parse_integer(data[first:end], negative)
+        flags |= flag
+        if flag == NOT_INTEGER:
             return NOT_INTEGER
-    return met
-
-
-# Keys: the two tables behind the id index, one of numbers and one of texts.
-
-
-DIRECT_TABLE_SIZE = 1 << 24
-"""Numbers from 0 to here are looked up without hashing; unused pages cost nothing."""
-
-
-class IntegerIndex:
-    """An index of whole numbers of 64 bits, signed or unsigned but not both."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.seen_flags = 0
-        self.direct = np.zeros(DIRECT_TABLE_SIZE, np.int32)
-        self.slots = np.zeros((1 << 10, 2), np.int64)
-
-    def read(self, ids: pa.Array) -> np.ndarray | None:
-        """The bits of each number; None where these ids do not fit in."""
-        if pa.types.is_integer(ids.type):
-            keys, met = _as_int64(ids)
-        else:
-            words = StringBuffer.of(ids)
-            keys = np.empty(len(ids), np.int64)
-            met = _union(
-                parallel_map(
-                    lambda part: parse_integers(*words.part(part), keys[part]),
-                    even_slices(len(ids)),
-                )
-            )
-        met |= self.seen_flags
-        if met & NOT_INTEGER or met == HAS_NEGATIVE | HAS_UINT64:
-            return None
-        self.seen_flags = met
-        return _readonly(keys)
-
-    def find(self, keys: np.ndarray, part: slice, codes: np.ndarray) -> int:
-        return find_integers(keys[part], self.direct, self.slots, codes)
-
-    def add(self, keys: np.ndarray, codes: np.ndarray, num_new: int) -> None:
-        self.slots = _rehash(self.slots, self.count + num_new)
-        self.count = add_integers(keys, self.count, self.direct, self.slots, codes)
-
-    def names(self) -> pa.Array:
-        names = np.zeros(self.count, np.int64)
-        (small,) = self.direct.nonzero()
-        names[self.direct[small] - 1] = small
-        used = self.slots[self.slots[:, 1] > 0]
-        names[used[:, 1] - 1] = used[:, 0]
-        return pa.array(
-            names.view(np.uint64) if self.seen_flags & HAS_UINT64 else names
-        )
-
-
-class StringIndex:
-    """An index of texts; their bytes are kept one after the other."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.slots = np.zeros((1 << 10, 2), np.int64)
-        self.starts = np.zeros(1, np.int64)
-        self.text = np.zeros(0, np.uint8)
-
-    @classmethod
-    def of(cls, names: pa.Array) -> StringIndex:
-        """An index that gives these names the codes from 0 on."""
-        keys = cls()
-        read = keys.read(names)
-        keys.add(read, np.full(len(names), -1, np.int32), len(names))
-        return keys
-
-    def read(self, ids: pa.Array) -> tuple[StringBuffer, np.ndarray]:
-        words = StringBuffer.of(ids)
-        hashes = np.empty(len(ids), np.int64)
-        parallel_map(
-            lambda part: hash_text(*words.part(part), hashes[part]),
-            even_slices(len(ids)),
-        )
-        return words, hashes
-
-    def find(
-        self, keys: tuple[StringBuffer, np.ndarray], part: slice, codes: np.ndarray
-    ) -> int:
-        words, hashes = keys
-        known = (self.slots, self.starts, self.text)
-        return find_text(hashes[part], *words.part(part), *known, codes)
-
-    def add(
-        self, keys: tuple[StringBuffer, np.ndarray], codes: np.ndarray, num_new: int
-    ) -> None:
-        words, hashes = keys
-        self.slots = _rehash(self.slots, self.count + num_new)
-        self.starts = grow(self.starts, self.count + num_new + 1)
-        added = int(np.diff(words.starts)[codes < 0].sum())
-        self.text = grow(self.text, int(self.starts[self.count]) + added)
-        known = (self.count, self.slots, self.starts, self.text)
-        self.count = add_text(hashes, words.starts, words.text, *known, codes)
-
-    def names(self) -> pa.Array:
-        starts = self.starts[: self.count + 1].copy()
-        text = self.text[: starts[-1]].copy()
-        buffers = [None, pa.py_buffer(starts), pa.py_buffer(text)]
-        return pa.Array.from_buffers(pa.large_string(), self.count, buffers)
-
-
-@dataclass(frozen=True, eq=False)
-class StringBuffer:
-    """Texts as kernels read them: word i is text[starts[i]:starts[i + 1]]."""
-
-    starts: np.ndarray
-    text: np.ndarray
-
-    @classmethod
-    def of(cls, ids: pa.Array) -> StringBuffer:
-        words = ids.cast(pa.large_string())
-        _, starts, text = words.buffers()
-        starts = np.frombuffer(starts or b"", np.int64)
-        starts = starts[words.offset : words.offset + len(words) + 1]
-        return cls(_readonly(starts), _readonly(np.frombuffer(text or b"", np.uint8)))
-
-    def part(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
-        return self.starts[part.start : part.stop + 1], self.text
-
-
-def grow(array: np.ndarray, length: int) -> np.ndarray:
-    """The array with room for `length` things; growth doubles, so it costs little."""
-    if length <= len(array):
-        return array
-    larger = np.zeros(max(length, 2 * len(array)), array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-def _as_int64(ids: pa.Array) -> tuple[np.ndarray, int]:
-    lowest, highest = pc.min_max(ids).as_py().values() if len(ids) else (0, 0)
-    met = HAS_NEGATIVE * (lowest < 0) | HAS_UINT64 * (highest >= 2**63)
-    wide = pa.uint64() if pa.types.is_uint64(ids.type) else pa.int64()
-    return ids.cast(wide).to_numpy().view(np.int64), met
-
-
-def _union(flags: list[int]) -> int:
-    return int(np.bitwise_or.reduce(np.array(flags, np.int64)))
-
-
-def _rehash(slots: np.ndarray, count: int) -> np.ndarray:
-    if 2 * count <= len(slots):
-        return slots
-    larger = np.zeros((1 << (2 * count - 1).bit_length(), 2), np.int64)
-    rehash(slots, larger)
-    return larger
-
-
-def _readonly(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written, so that kernels meet one type of array."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-# IdIndex: numbers the ids of nodes, of any kind, in the order they are met.
-
-
-MAX_NODES = 2**31 - 1
-
-
-class IdIndex:
-    """Ids and their codes. Numbers stay numbers until the first id that is none."""
-
-    def __init__(self) -> None:
-        self.index: IntegerIndex | StringIndex = IntegerIndex()
-
-    def __len__(self) -> int:
-        return self.index.count
-
-    def find(self, ids: pa.Array) -> np.ndarray:
-        """The code of each id, -1 where it is unknown."""
-        return self._lookup(ids)[0]
-
-    def add(self, ids: pa.Array) -> np.ndarray:
-        """The code of each id; unknown ones get the next."""
-        codes, keys, num_new = self._lookup(ids)
-        if num_new:
-            self.index.add(keys, codes, num_new)
-        if len(self) > MAX_NODES:
-            raise UserError(f"There are more than {MAX_NODES:,} different node ids.")
-        return codes
-
-    def holds(self, name: str) -> bool:
-        """Is it an id? A text is none while all ids are numbers."""
-        ids = pa.array([name], pa.large_string())
-        return self.index.read(ids) is not None and bool(self.find(ids)[0] >= 0)
-
-    def names(self) -> pa.Array:
-        """The ids in the order of their codes."""
-        return self.index.names()
-
-    def _lookup(self, ids: pa.Array) -> tuple[np.ndarray, Any, int]:
-        keys: Any = None
-        if isinstance(self.index, IntegerIndex):
-            keys = self.index.read(ids)
-            if keys is None:
-                self.index = StringIndex.of(self.names())
-        if isinstance(self.index, StringIndex):
-            keys = self.index.read(ids)
-        codes = np.empty(len(ids), np.int32)
-        new = parallel_map(
-            lambda part: self.index.find(keys, part, codes[part]), even_slices(len(ids))
-        )
-        return codes, keys, sum(new)
+    return flags

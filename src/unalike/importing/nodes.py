@@ -1,4 +1,4 @@
-"""Node tables: ids, labels to class ids, split column."""
+"""Read node tables: ids, labels as class ids, split column, types of features."""
 
 from __future__ import annotations
 
@@ -35,48 +35,54 @@ from unalike.importing.tables import (
 from unalike.parallel import prefetch
 from unalike.progress import Progress
 
-# Classes: the labels of a node table as numbers, however they are spelled.
-
-
 MISSING_LABELS = ("nan", "null")
-"""Words that mean no label, as an empty value does."""
+"""Values that mean no label, as an empty value does."""
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _BOOLEANS = {"true", "false"}
 
+SPLIT_NAMES = {
+    "train": "train",
+    "valid": "valid",
+    "val": "valid",
+    "validation": "valid",
+    "test": "test",
+}
+"""Values of a split column, and the part that each means."""
+
 
 @dataclass
 class LabelReader:
-    """Collects the labels of all nodes, batch by batch."""
+    """Reads the labels of all nodes, batch by batch, and encodes them as class ids."""
 
     column: str
-    spellings: dict[str, tuple[Table, int]] = field(default_factory=dict)
-    """Each spelling that was met, and the table and row of the first."""
+    first_rows: dict[str, tuple[Table, int]] = field(default_factory=dict)
+    """Each distinct label text, with the table and row where it is first."""
     codes: list[np.ndarray] = field(default_factory=list)
 
     def add(self, batch: Batch) -> None:
-        """Take in the labels of a batch."""
-        coded = self._text(batch).dictionary_encode()
-        spelled = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        numbers = {word: code for code, word in enumerate(self.spellings)}
-        codes = np.full(len(coded.dictionary) + 1, -1)
-        for place, word in enumerate(coded.dictionary.to_pylist()):
-            if word.lower() in MISSING_LABELS:
+        """Read the labels of a batch."""
+        encoded = self._text(batch).dictionary_encode()
+        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        known = {text: code for code, text in enumerate(self.first_rows)}
+        codes = np.full(len(encoded.dictionary) + 1, -1)
+        for index, text in enumerate(encoded.dictionary.to_pylist()):
+            if text.lower() in MISSING_LABELS:
                 continue
-            if word not in numbers:
-                numbers[word] = len(numbers)
-                row = batch.first_row + int((spelled == place).argmax())
-                self.spellings[word] = (batch.table, row)
-            codes[place] = numbers[word]
-        self.codes.append(codes[spelled])
+            if text not in known:
+                known[text] = len(known)
+                row = batch.first_row + int((indices == index).argmax())
+                self.first_rows[text] = (batch.table, row)
+            codes[index] = known[text]
+        self.codes.append(codes[indices])
 
     def finish(self) -> tuple[np.ndarray, list[Hashable]]:
-        """The class of each node, -1 where it has none, and the names of them all."""
-        numbers, classes = encode_labels(self._values())
+        """Return the class id of each node, -1 for none, and the class names."""
+        class_ids, classes = encode_labels(self._values())
         if len(classes) < 2:
-            found = f"one class only, '{classes[0]}'" if classes else "no value at all"
-            raise UserError(f"The label '{self.column}' has {found}; two are needed.")
-        lookup = torch.cat([numbers, torch.tensor([-1])]).numpy()
+            what = f"one class only, '{classes[0]}'" if classes else "no value at all"
+            raise UserError(f"The label '{self.column}' has {what}; two are needed.")
+        lookup = torch.cat([class_ids, torch.tensor([-1])]).numpy()
         return lookup[np.concatenate(self.codes)], classes
 
     def _text(self, batch: Batch) -> pa.Array:
@@ -92,56 +98,43 @@ class LabelReader:
         return text_or_null(values)
 
     def _values(self) -> list[Hashable]:
-        """Each spelling as what it means: whole numbers, true and false, or text."""
-        if all(map(_NUMBER.fullmatch, self.spellings)):
-            return [self._as_integer(word) for word in self.spellings]
-        if {word.lower() for word in self.spellings} <= _BOOLEANS:
-            return [word.lower() for word in self.spellings]
-        return list(self.spellings)
+        """Convert the label texts: all to integers, to true and false, or to text."""
+        if all(map(_NUMBER.fullmatch, self.first_rows)):
+            return [self._as_integer(text) for text in self.first_rows]
+        if {text.lower() for text in self.first_rows} <= _BOOLEANS:
+            return [text.lower() for text in self.first_rows]
+        return list(self.first_rows)
 
-    def _as_integer(self, word: str) -> int:
-        number = Decimal(word)
+    def _as_integer(self, text: str) -> int:
+        number = Decimal(text)
         if number % 1:
-            table, row = self.spellings[word]
+            table, row = self.first_rows[text]
             raise UserError(
-                f"{table.location(row)}: the label '{self.column}' {word} "
-                "is not a whole number."
+                f"{table.location(row)}: the label '{self.column}' {text} "
+                "is not an integer."
             )
         return int(number)
 
 
-# Nodes: tables are read for ids, labels, the split and the kinds of features.
-
-
-SPLIT_NAMES = {
-    "train": "train",
-    "valid": "valid",
-    "val": "valid",
-    "validation": "valid",
-    "test": "test",
-}
-"""What a split column may say, and the part that is meant."""
-
-
 @dataclass(frozen=True)
 class NodeData:
-    """What the node tables told; features are encoded later, batch by batch."""
+    """Nodes of all tables; features are encoded later, batch by batch."""
 
     names: pa.Array
     labels: np.ndarray
     class_names: list[Hashable]
     encoder: FeatureEncoder
     num_nonzero: int
-    """Features that are not zero, over all nodes."""
+    """Nonzero features of all nodes."""
     split_codes: np.ndarray | None
-    """The part of the split each node is in, -1 for none."""
+    """0 train, 1 valid, 2 test, -1 none, for each node."""
     rows: list[int] = field(default_factory=list)
-    """Rows of each table."""
+    """Rows read from each table."""
 
 
 @dataclass
 class NodeReader:
-    """Reads node tables by the user's options."""
+    """Reads node tables as the options say."""
 
     tables: Sequence[Table]
     options: ImportOptions
@@ -151,40 +144,42 @@ class NodeReader:
     rows: list[int] = field(default_factory=list)
 
     def read(self) -> NodeData:
-        """Pass over the tables, more than once if a column shows its kind late."""
+        """Read the tables, more than once if the type of a column changes late."""
         label = self.options.label
-        classes = None if label is None else LabelReader(label)
-        sightings = [self._sighting(name) for name in self.feature_names()]
+        labels = None if label is None else LabelReader(label)
+        columns = [self._type_inference(name) for name in self.feature_names()]
         self.progress.stage("Reading nodes", total_megabytes(self.tables), "MB")
-        self._first_pass(classes, sightings)
-        late = [sighting for sighting in sightings if not sighting.finish_pass()]
+        self._first_pass(labels, columns)
+        late = [column for column in columns if not column.finish_pass()]
         while late:
-            for batch in self.batches([sighting.name for sighting in late]):
-                for sighting in late:
-                    sighting.update(batch)
-            late = [sighting for sighting in late if not sighting.finish_pass()]
-        labels, class_names = np.full(len(self.index), -1), list[Hashable]()
-        if classes is not None:
-            labels, class_names = classes.finish()
+            for batch in self.batches([column.name for column in late]):
+                for column in late:
+                    column.update(batch)
+            late = [column for column in late if not column.finish_pass()]
+        class_ids, class_names = np.full(len(self.index), -1), list[Hashable]()
+        if labels is not None:
+            class_ids, class_names = labels.finish()
         return NodeData(
             names=self.index.names(),
-            labels=labels,
+            labels=class_ids,
             class_names=class_names,
-            encoder=FeatureEncoder(tuple(sighting.column() for sighting in sightings)),
-            num_nonzero=sum(sighting.num_nonzero for sighting in sightings),
+            encoder=FeatureEncoder(
+                tuple(column.feature_column() for column in columns)
+            ),
+            num_nonzero=sum(column.num_nonzero for column in columns),
             split_codes=np.concatenate(self.split_codes) if self.split_codes else None,
             rows=self.rows,
         )
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """All tables again, with the named columns of each."""
+        """Read the named columns of all tables."""
         for table in self.tables:
             for name in columns:
                 require_column(table, name)
             yield from prefetch(table.batches(columns))
 
     def feature_names(self) -> list[str]:
-        """The columns that were asked for, or all that have no other use."""
+        """Return the feature columns of the options, or all with no other use."""
         options, table = self.options, self.tables[0]
         for name in (
             options.label,
@@ -200,30 +195,30 @@ class NodeReader:
         used.update(options.ignore)
         return [name for name in table.columns if name not in used]
 
-    def _sighting(self, name: str) -> ColumnTypeInference:
+    def _type_inference(self, name: str) -> ColumnTypeInference:
         if name in self.options.categories:
             return ColumnTypeInference(name, (CATEGORY,))
         return ColumnTypeInference(name)
 
     def _first_pass(
-        self, classes: LabelReader | None, sightings: Sequence[ColumnTypeInference]
+        self, labels: LabelReader | None, columns: Sequence[ColumnTypeInference]
     ) -> None:
         for table in self.tables:
             id_column = find_id_column(table, self.options.id)
-            told = [id_column, self.options.label, self.options.split]
-            told += [sighting.name for sighting in sightings]
-            wanted = dict.fromkeys(name for name in told if name is not None)
+            names = [id_column, self.options.label, self.options.split]
+            names += [column.name for column in columns]
+            wanted = dict.fromkeys(name for name in names if name is not None)
             before = len(self.index)
             for batch in prefetch(
                 table.batches([require_column(table, name) for name in wanted])
             ):
                 self._add_ids(batch, id_column)
-                if classes is not None:
-                    classes.add(batch)
+                if labels is not None:
+                    labels.add(batch)
                 if self.options.split is not None:
                     self.split_codes.append(split_codes(batch, self.options.split))
-                for sighting in sightings:
-                    sighting.update(batch)
+                for column in columns:
+                    column.update(batch)
                 self.progress.advance(
                     batch.bytes_read / 1e6, f"{len(self.index):,} nodes"
                 )
@@ -234,27 +229,27 @@ class NodeReader:
     def _add_ids(self, batch: Batch, column: str) -> None:
         first = len(self.index)
         ids = read_ids(batch, column, "node id")
-        codes = self.index.add(ids)
-        repeated = codes != np.arange(first, first + len(batch))
+        indices = self.index.add(ids)
+        repeated = indices != np.arange(first, first + len(batch))
         if repeated.any():
             row = int(repeated.argmax())
             raise batch.row_error(
-                row, f"the node id '{ids[row].as_py()}' is there a second time."
+                row, f"the node id '{ids[row].as_py()}' is a duplicate."
             )
 
 
 def split_codes(batch: Batch, column: str) -> np.ndarray:
-    """The part of the split that each row names, by number; -1 where it is blank."""
-    words = text_or_null(batch.column(column)).to_pylist()
-    codes = np.full(len(words), -1, np.int8)
-    for row, word in enumerate(words):
-        if word is None:
+    """Return the split code of each row: 0 train, 1 valid, 2 test, -1 blank."""
+    values = text_or_null(batch.column(column)).to_pylist()
+    codes = np.full(len(values), -1, np.int8)
+    for row, value in enumerate(values):
+        if value is None:
             continue
-        part = SPLIT_NAMES.get(word.lower())
+        part = SPLIT_NAMES.get(value.lower())
         if part is None:
             raise batch.row_error(
                 row,
-                f"the split '{word}' is unknown; known are {', '.join(SPLIT_NAMES)}.",
+                f"the split '{value}' is unknown; known are {', '.join(SPLIT_NAMES)}.",
             )
         codes[row] = PARTS.index(part)
     return codes

@@ -1,4 +1,4 @@
-"""`ImportOptions` (becomes the CLI flags) and `ImportSummary`."""
+"""Options of a graph import, which are also its CLI flags, and its summary."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from unalike.data.metrics import METRICS
 from unalike.errors import UserError, lookup
 from unalike.importing.tables import Header
 
-# ImportOptions: what a user may say about the tables.
-
-
 Column = str | None
 Columns = tuple[str, ...]
 
 NODE_OPTIONS = ("id", "label", "features", "ignore", "categories", "split")
+"""Options that describe node tables."""
+
+MANY_CATEGORIES = 100
+"""Categories of a column up to which no note is printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
-    """How tables of edges and nodes are to be read; what is not told is guessed."""
+    """How tables of edges and nodes are read; columns not named are guessed."""
 
     source: Column = None
     """Column of the edges' sources; guessed by its name, else the first column."""
@@ -32,25 +33,25 @@ class ImportOptions:
     label: Column = None
     """Column of the classes; a node without a value is unlabelled."""
     features: Columns | None = None
-    """Columns that are features; all that have no other use, if not told."""
+    """Columns that are features; by default all that have no other use."""
     ignore: Columns = ()
     """Columns to leave out."""
     categories: Columns = ()
-    """Columns of numbers that are names of categories, such as codes of places."""
+    """Columns of numbers that are category names, such as postal codes."""
     directed: bool = False
     """Keep the direction of the edges."""
     unknown: Literal["refuse", "drop"] = "refuse"
-    """What becomes of an edge with an end that is not in the node table."""
+    """What to do with an edge whose source or target is not in the node table."""
     header: Header = "guess"
     """Does the first line of a text file name its columns? Numbers alone do not."""
     split: Column = None
     """Column that says train, valid or test; blank for none."""
     splits: int = 5
-    """How many random splits to draw, where no column gives one."""
+    """Number of random splits, where no column gives one."""
     seed: int = 0
-    """Where the drawing of random splits begins."""
+    """Seed of the random splits."""
     metric: str = "accuracy"
-    """How predictions are to be graded: accuracy or roc-auc."""
+    """Metric of predictions, such as accuracy or roc-auc."""
 
     def __post_init__(self) -> None:
         lookup(METRICS, self.metric, "metric")
@@ -58,67 +59,60 @@ class ImportOptions:
             raise UserError(f"There cannot be {self.splits} splits.")
 
     def check(self, *, has_nodes: bool) -> None:
-        """Refuse options that speak of a node table where there is none."""
+        """Raise an error for options of node tables if none is given."""
         for name in () if has_nodes else NODE_OPTIONS:
             if getattr(self, name):
-                raise UserError(f"--{name} speaks of a node table; name it by --nodes.")
+                raise UserError(f"--{name} needs a node table; give it with --nodes.")
 
     def check_classes(self, classes: Sequence[Hashable]) -> None:
-        """Refuse a metric that cannot grade so many classes."""
-        most = METRICS[self.metric].max_classes
-        if most is not None and len(classes) > most:
+        """Raise an error for a metric that cannot score so many classes."""
+        max_classes = METRICS[self.metric].max_classes
+        if max_classes is not None and len(classes) > max_classes:
             raise UserError(
-                f"--metric {self.metric} grades {most} classes; "
+                f"--metric {self.metric} needs {max_classes} classes; "
                 f"the label '{self.label}' has {len(classes)}."
             )
 
 
-# Summary: what an import made of its tables, for graph.json and for the user.
-
-
-MANY_CATEGORIES = 100
-"""From this many categories on, one for every two nodes is worth a word."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ImportSummary:
-    """What was read, what was made of it, and how long it took."""
+    """Counts of an imported graph, its size on disk and the time it took."""
 
     folder: str
     nodes: int
     edges: int
     directed: bool
     repeats: int
-    """Edges that were there already and merged; undirected, either way round."""
+    """Duplicate edges that were merged; of an undirected graph in both directions."""
     loops: int
     isolated: int
-    """Nodes that no edge touches."""
+    """Nodes without edges."""
     dropped: int
-    """Edges left out since an end is unknown."""
+    """Edges left out because their source or target is unknown."""
     features: int
     one_hot_columns: int
-    """How many of the features stand for a category."""
+    """Features that are one-hot columns of categories."""
     sparse: bool
-    """Are the features stored without their zeros?"""
+    """Whether the features are stored as a sparse matrix."""
     classes: list[tuple[Hashable, int]]
-    """The name of each class and its nodes."""
+    """Name and number of nodes of each class."""
     unlabelled: int
     splits: list[dict[str, int]]
-    """Nodes in each part of each split."""
+    """Nodes in train, valid and test of each split."""
     bytes: int
     seconds: float
     notes: list[str]
-    """What was guessed and should be known."""
+    """Guesses and warnings to print."""
 
     @property
     def edges_per_second(self) -> float:
-        """Rows of edges read for each second of the whole import."""
+        """Edge rows per second, over the total time of the import."""
         return (self.edges + self.repeats + self.dropped) / self.seconds
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary as JSON tells it."""
-        told = asdict(self)
-        told["classes"] = [
+        """Return the summary as a JSON document."""
+        document = asdict(self)
+        document["classes"] = [
             {"name": name, "nodes": count} for name, count in self.classes
         ]
-        return {**told, "edges_per_second": self.edges_per_second}
+        return {**document, "edges_per_second": self.edges_per_second}

@@ -1,4 +1,4 @@
-"""CSV/TSV/text (pyarrow.csv) and Parquet as streams of batches; paths, folders, globs."""
+"""Read CSV, TSV, text and Parquet files, folders or globs as streams of batches."""
 
 from __future__ import annotations
 
@@ -16,24 +16,28 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv as arrow_csv
 
 from unalike.errors import UserError
 from unalike.importing.tables import Batch, Header, Table
 
-# Text tables: CSV, TSV and plain text, packed or not, with or without a header.
-
-
 CSV_BLOCK_BYTES = 1 << 23
 DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;| "}
-"""What may stand between columns; the first that is in the first line does."""
+"""Delimiters of each suffix; the first one that is in the first line is used."""
 MAX_ROW_BYTES = 1 << 20
-"""Bytes of one row that are kept to find what is wrong with it."""
+"""Bytes of one row that are read to find an error in it."""
 COMMENTS = {".txt": (b"#", b"%")}
+
+PARQUET_BATCH_VALUES = 1 << 21
+"""Values per batch; also bounds what is decoded at a time."""
+PARQUET_MIN_ROWS = 1 << 12
+"""Minimum rows per batch."""
+PARQUET_BUFFER_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
 class CsvTable:
-    """A text file and how it is laid out; every value is read as text."""
+    """A delimited text file; every value is read as text."""
 
     path: Path
     columns: list[str]
@@ -44,30 +48,30 @@ class CsvTable:
     header_was_guessed: bool
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        before, row = 0, 0
+        position, row = 0, 0
         try:
             with pa.OSFile(str(self.path)) as file:
-                packed = _is_gzip(self.path)
-                unpacked = pa.CompressedInputStream(file, "gzip") if packed else file
-                for rows in self._reader(unpacked, columns):
-                    at = file.tell()
-                    yield Batch(self, row, rows, float(at - before))
-                    before, row = at, row + rows.num_rows
+                compressed = _is_gzip(self.path)
+                text = pa.CompressedInputStream(file, "gzip") if compressed else file
+                for rows in self._reader(text, columns):
+                    end = file.tell()
+                    yield Batch(self, row, rows, float(end - position))
+                    position, row = end, row + rows.num_rows
         except (pa.ArrowInvalid, OSError) as error:
             raise self._diagnose(error) from None
 
     def _reader(
         self, file: pa.NativeFile, columns: Sequence[str]
-    ) -> pa.csv.CSVStreamingReader:
-        return pa.csv.open_csv(
+    ) -> arrow_csv.CSVStreamingReader:
+        return arrow_csv.open_csv(
             file,
-            pa.csv.ReadOptions(
+            arrow_csv.ReadOptions(
                 block_size=CSV_BLOCK_BYTES,
                 skip_rows=self.skip_rows,
                 column_names=self.columns,
             ),
-            pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            pa.csv.ConvertOptions(
+            arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(columns, pa.large_string()),
                 include_columns=list(columns),
             ),
@@ -78,61 +82,58 @@ class CsvTable:
         return f"{self.path}, row {row + 1} (line {line})"
 
     def _rows(self) -> Iterator[tuple[int, bytes]]:
-        """The line each row begins in, and its bytes; a quoted value may have lines."""
+        """Yield first line number and bytes of each row; quotes may span lines."""
         with open_maybe_gzip(self.path) as file:
-            held, first, inside = b"", 0, False
-            for line, piece in enumerate(file, 1):
-                if line <= self.skip_rows or not (inside or piece.strip(b"\r\n")):
+            row, first, in_quotes = b"", 0, False
+            for number, line in enumerate(file, 1):
+                if number <= self.skip_rows or not (in_quotes or line.strip(b"\r\n")):
                     continue
-                first = first if inside else line
-                held = (
-                    held + piece
-                    if inside and len(held) < MAX_ROW_BYTES
-                    else held or piece
-                )
-                inside ^= piece.count(b'"') % 2 == 1
-                if not inside:
-                    yield first, held
-                    held = b""
-            if inside:
-                yield first, held
+                if not in_quotes:
+                    row, first = line, number
+                elif len(row) < MAX_ROW_BYTES:
+                    row += line
+                in_quotes ^= line.count(b'"') % 2 == 1
+                if not in_quotes:
+                    yield first, row
+            if in_quotes:
+                yield first, row
 
     def _diagnose(self, error: Exception) -> UserError:
-        """What is wrong with a file that could not be read, as near as can be told."""
+        """Find the first invalid row of a file that could not be parsed."""
         try:
-            for row, (line, held) in enumerate(self._rows(), 1):
-                place = f"{self.path}, row {row} (line {line})"
-                text = held.decode("utf-8", "backslashreplace").strip("\r\n")
-                if text.encode() != held.strip(b"\r\n"):
-                    return UserError(f"{place}: '{_short(text)}' is not UTF-8.")
-                if held.count(b'"') % 2:
+            for row, (line, content) in enumerate(self._rows(), 1):
+                location = f"{self.path}, row {row} (line {line})"
+                text = content.decode("utf-8", "backslashreplace").strip("\r\n")
+                if text.encode() != content.strip(b"\r\n"):
+                    return UserError(f"{location}: '{_short(text)}' is not UTF-8.")
+                if content.count(b'"') % 2:
                     return UserError(
-                        f"{place}: '{_short(text)}' has a quote that is never closed."
+                        f"{location}: '{_short(text)}' has a quote that is never "
+                        "closed."
                     )
-                found = len(next(csv.reader([text], delimiter=self.delimiter)))
-                if found != len(self.columns):
+                count = len(next(csv.reader([text], delimiter=self.delimiter)))
+                if count != len(self.columns):
                     return UserError(
-                        f"{place}: '{_short(text)}' has {found} columns; the first "
+                        f"{location}: '{_short(text)}' has {count} columns; the first "
                         f"line has {len(self.columns)}."
                     )
-        except (OSError, EOFError, zlib.error) as damage:
-            return UserError(f"{self.path} is damaged: {damage}.")
+        except (OSError, EOFError, zlib.error) as read_error:
+            return UserError(f"{self.path} is damaged: {read_error}.")
         return UserError(f"{self.path} cannot be read: {error}.")
 
 
 def open_text(path: Path, header: Header) -> CsvTable:
-    """Look at the first line of a text file: its delimiter and its columns."""
-    kind = path.with_suffix("").suffix if _is_gzip(path) else path.suffix
-    line, skipped = _first_line(path, COMMENTS.get(kind.lower(), ()))
-    found = (mark for mark in DELIMITERS[kind.lower()] if mark in line)
-    delimiter = next(found, DELIMITERS[kind.lower()][0])
+    """Read the delimiter and the columns from the first line of a text file."""
+    suffix = path.with_suffix("").suffix if _is_gzip(path) else path.suffix
+    line, skipped = _first_line(path, COMMENTS.get(suffix.lower(), ()))
+    delimiters = DELIMITERS[suffix.lower()]
+    delimiter = next((mark for mark in delimiters if mark in line), delimiters[0])
     if delimiter * 2 in line and not delimiter.strip(" "):
         raise UserError(
-            f"{path}, line {skipped + 1}: columns stand several blanks apart; "
-            "leave one between them."
+            f"{path}, line {skipped + 1}: several blanks between columns; leave one."
         )
     fields = [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
-    numbers = [str(place) for place in range(1, len(fields) + 1)]
+    numbers = [str(number) for number in range(1, len(fields) + 1)]
     if header == "no":
         return CsvTable(
             path, numbers, delimiter, skipped, None, header_was_guessed=False
@@ -148,7 +149,7 @@ def open_text(path: Path, header: Header) -> CsvTable:
 
 
 def open_maybe_gzip(path: Path) -> gzip.GzipFile | BufferedReader:
-    """The bytes of a file, unpacked."""
+    """Open a file for reading, decompressed if it is a .gz."""
     return gzip.open(path) if _is_gzip(path) else path.open("rb")
 
 
@@ -160,8 +161,8 @@ def _first_line(path: Path, comments: tuple[bytes, ...]) -> tuple[str, int]:
                     return line.decode("utf-8-sig").rstrip("\r\n"), skipped
     except UnicodeDecodeError:
         raise UserError(f"{path}, line {skipped + 1}: the text is not UTF-8.") from None
-    except (OSError, EOFError, zlib.error) as damage:
-        raise UserError(f"{path} is damaged: {damage}.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path} is damaged: {error}.") from None
     raise UserError(f"{path} is empty.")
 
 
@@ -181,16 +182,6 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-# Parquet tables: typed columns, read a stretch of rows at a time.
-
-
-PARQUET_BATCH_VALUES = 1 << 21
-"""Values in a batch; also bounds what is decoded at once."""
-PARQUET_MIN_ROWS = 1 << 12
-"""Rows in a batch at least."""
-PARQUET_BUFFER_BYTES = 1 << 22
-
-
 @dataclass(frozen=True)
 class ParquetTable:
     """A Parquet file and the names of its columns."""
@@ -203,7 +194,7 @@ class ParquetTable:
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         row = 0
         try:
-            with _opened(self.path) as file:
+            with parquet_stream(self.path) as file:
                 size = self.path.stat().st_size / max(1, file.metadata.num_rows)
                 length = max(PARQUET_MIN_ROWS, PARQUET_BATCH_VALUES // len(columns))
                 for rows in file.iter_batches(length, columns=list(columns)):
@@ -217,16 +208,19 @@ class ParquetTable:
 
 
 def open_parquet(path: Path, _header: Header) -> ParquetTable:
-    """Read the schema of a Parquet file."""
+    """Read the column names of a Parquet file."""
     try:
-        with _opened(path) as file:
+        with parquet_stream(path) as file:
             return ParquetTable(path, file.schema_arrow.names)
     except (pa.ArrowException, OSError) as error:
         raise _read_error(path, error) from None
 
 
-def _opened(path: Path) -> pq.ParquetFile:
-    # Buffered column by column: a row group may be larger than memory.
+def parquet_stream(path: Path) -> pq.ParquetFile:
+    """Open a Parquet file for reading in batches, column by column.
+
+    A row group may be larger than memory, so that it is not read at a time.
+    """
     return pq.ParquetFile(path, pre_buffer=False, buffer_size=PARQUET_BUFFER_BYTES)
 
 
@@ -234,9 +228,6 @@ def _read_error(path: Path, error: Exception) -> UserError:
     if path.stat().st_size == 0:
         return UserError(f"{path} is empty.")
     return UserError(f"{path} is damaged or no Parquet file: {error}")
-
-
-# Tables: the files a user names, by path, folder or pattern, opened in order.
 
 
 FORMATS: dict[str, Callable[[Path, Header], Table]] = {
@@ -253,7 +244,7 @@ FORMATS: dict[str, Callable[[Path, Header], Table]] = {
 
 @dataclass(frozen=True)
 class InputTables:
-    """The opened files of edges and of nodes."""
+    """Opened tables of edges and of nodes."""
 
     edges: list[Table]
     nodes: list[Table]
@@ -269,11 +260,11 @@ class InputTables:
 
     @property
     def notes(self) -> list[str]:
-        """What was guessed about the files."""
+        """Guesses about the files that are printed."""
         return [table.warning for table in (*self.edges, *self.nodes) if table.warning]
 
-    def about(self, edge_rows: list[int], node_rows: list[int]) -> dict[str, Any]:
-        """The files with their sizes, for the record."""
+    def to_dict(self, edge_rows: list[int], node_rows: list[int]) -> dict[str, Any]:
+        """Return the files with their sizes and rows, as graph.json stores them."""
         return {
             "edges": _files(self.edges, edge_rows),
             "nodes": _files(self.nodes, node_rows),
@@ -281,29 +272,29 @@ class InputTables:
 
 
 def total_megabytes(tables: Iterable[Table]) -> float:
-    """The size of files, the measure of progress through them."""
+    """Return the size of all files, which progress bars count."""
     return sum(table.path.stat().st_size for table in tables) / 1e6
 
 
-def open_tables(given: Iterable[str | Path], header: Header = "guess") -> list[Table]:
-    """Every file that is meant, opened; a folder stands for the tables in it."""
-    return [_open(path, header) for name in given for path in expand_paths(str(name))]
+def open_tables(paths: Iterable[str | Path], header: Header = "guess") -> list[Table]:
+    """Open every table of files, folders and globs."""
+    return [_open(path, header) for name in paths for path in expand_paths(str(name))]
 
 
 def expand_paths(name: str) -> list[Path]:
-    """The files that a path, a folder or a pattern stands for, sorted."""
+    """Return the files of a path, a folder or a glob, sorted."""
     path = Path(name)
     if path.is_dir():
-        found = [file for file in path.iterdir() if _is_table(file)]
-        if not found:
-            raise UserError(f"{path} holds no table; known are {', '.join(FORMATS)}.")
-        return sorted(found)
+        files = [file for file in path.iterdir() if _is_table(file)]
+        if not files:
+            raise UserError(f"{path} has no table; known are {', '.join(FORMATS)}.")
+        return sorted(files)
     if path.exists() or not set(name) & set("*?["):
         return [path]
-    found = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-    if not found:
+    files = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+    if not files:
         raise UserError(f"No file matches '{name}'.")
-    return found
+    return files
 
 
 def _files(tables: list[Table], rows: list[int]) -> list[dict[str, Any]]:
@@ -318,13 +309,12 @@ def _open(path: Path, header: Header) -> Table:
         raise UserError(f"There is no file {path}.")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path} may not be read: permission denied.")
-    kind = _suffix(path)
-    if kind is None:
+    suffix = _suffix(path)
+    if suffix is None:
         raise UserError(
-            f"{path} has no ending that tells its format; known are "
-            f"{', '.join(FORMATS)}."
+            f"{path} has a suffix of no known format; known are {', '.join(FORMATS)}."
         )
-    table = FORMATS[kind](path, header)
+    table = FORMATS[suffix](path, header)
     for column, count in Counter(table.columns).items():
         if count > 1:
             raise UserError(f"{path} has {count} columns called '{column}'.")
@@ -332,7 +322,8 @@ def _open(path: Path, header: Header) -> Table:
 
 
 def _suffix(path: Path) -> str | None:
-    return next((end for end in FORMATS if path.name.lower().endswith(end)), None)
+    name = path.name.lower()
+    return next((suffix for suffix in FORMATS if name.endswith(suffix)), None)
 
 
 def _is_table(path: Path) -> bool:

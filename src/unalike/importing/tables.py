@@ -1,4 +1,4 @@
-"""`Table`/`Batch`, guessing source/target/id columns, cleaning ids and text."""
+"""Batches of table rows, guessing of source, target and id columns, clean values."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ import pyarrow.compute as pc
 from unalike.errors import UserError, did_you_mean
 from unalike.importing.ids import IdIndex
 
-# Batch: some rows of a file, which know where they stand in it.
-
-
 Header = Literal["guess", "yes", "no"]
-"""Does the first line of a text file name its columns?"""
+"""Whether the first line of a text file names its columns."""
 
 
 @runtime_checkable
 class Table(Protocol):
-    """A file of rows, opened far enough to know its columns."""
+    """A file of rows whose column names are known."""
 
     @property
     def path(self) -> Path: ...
@@ -33,44 +30,41 @@ class Table(Protocol):
 
     @property
     def warning(self) -> str | None:
-        """What was guessed about the file and its owner should know."""
+        """A guess about the file that the user should see."""
 
     @property
     def header_was_guessed(self) -> bool:
-        """Might the names of its columns be a row?"""
+        """Whether the first line was taken as column names by a guess."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """The rows with the named columns, a batch at a time."""
+        """Read the named columns, a batch at a time."""
 
     def location(self, row: int) -> str:
-        """Where the row with this number from 0 stands, for a person to find it."""
+        """Return file, row and line of the row with this index, for error messages."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows of a table from number `first` on."""
+    """Consecutive rows of a table from `first_row` on."""
 
     table: Table
     first_row: int
     rows: pa.RecordBatch
     bytes_read: float
-    """How many bytes of the file it took."""
+    """Bytes of the file that were read for it."""
 
     def __len__(self) -> int:
         return self.rows.num_rows
 
     def column(self, name: str) -> pa.Array:
-        """One column; what was coded as a dictionary is spelled out."""
+        """Return one column; dictionary-encoded values are decoded."""
         column = self.rows.column(name)
-        coded = pa.types.is_dictionary(column.type)
-        return column.dictionary_decode() if coded else column
+        encoded = pa.types.is_dictionary(column.type)
+        return column.dictionary_decode() if encoded else column
 
     def row_error(self, row: int, what: str) -> UserError:
-        """The error that a row of this batch deserves."""
+        """Return an error that names the file and the row."""
         return UserError(f"{self.table.location(self.first_row + row)}: {what}")
-
-
-# Columns: which column of a table is meant, guessed where it is not told.
 
 
 SOURCE_TARGET_NAMES = {
@@ -93,13 +87,13 @@ SOURCE_TARGET_NAMES = {
     "citing": "cited",
     "start": "end",
 }
-"""Names that tell the source of an edge, each with the name of its target."""
+"""Names of source columns, each with the name of its target column."""
 
 ID_NAMES = ("id", "node", "node_id", "nodeid", "name", "new_id")
 
 
 def require_column(table: Table, name: str) -> str:
-    """The column of that name, or an error that tells the nearest and all there are."""
+    """Return the name of a column, or raise an error that lists the columns."""
     if name in table.columns:
         return name
     hint = did_you_mean(name, table.columns)
@@ -112,72 +106,69 @@ def require_column(table: Table, name: str) -> str:
 def edge_columns(
     table: Table, source: str | None, target: str | None
 ) -> tuple[str, str]:
-    """The columns that hold the two ends of an edge."""
+    """Return the source and target columns, guessed where they are not named."""
     if len(table.columns) < 2:
         raise UserError(
             f"{table.path} has one column only, '{table.columns[0]}'; "
             "an edge needs two."
         )
     if source is None and target is None:
-        return _guess(table)
+        return _guess_edge_columns(table)
     if source is None or target is None:
-        told = require_column(table, source or target or "")
-        other = _other_end(table, told)
-        return (told, other) if target is None else (other, told)
+        given = require_column(table, source or target or "")
+        other = _other_column(table, given)
+        return (given, other) if target is None else (other, given)
     return require_column(table, source), require_column(table, target)
 
 
 def check_header(table: Table, columns: tuple[str, str], index: IdIndex) -> None:
-    """Refuse to lose an edge: names of columns that are ids of nodes are a row."""
+    """Raise an error if a guessed header contains a node id, as it may be an edge."""
     for column in columns if table.header_was_guessed else ():
-        if index.holds(column):
+        if column in index:
             raise UserError(
                 f"{table.path}: the first line names a column '{column}', which is a "
                 "node too; --header no reads that line as a row, yes as names."
             )
 
 
-def find_id_column(table: Table, told: str | None) -> str:
-    """The column that holds the id of a node."""
-    if told is not None:
-        return require_column(table, told)
-    small = {name.lower(): name for name in reversed(table.columns)}
-    return next((small[name] for name in ID_NAMES if name in small), table.columns[0])
+def find_id_column(table: Table, given: str | None) -> str:
+    """Return the column of the node ids, guessed where it is not given."""
+    if given is not None:
+        return require_column(table, given)
+    lower = {name.lower(): name for name in reversed(table.columns)}
+    return next((lower[name] for name in ID_NAMES if name in lower), table.columns[0])
 
 
-def _guess(table: Table) -> tuple[str, str]:
-    small = {name.lower(): name for name in reversed(table.columns)}
+def _guess_edge_columns(table: Table) -> tuple[str, str]:
+    lower = {name.lower(): name for name in reversed(table.columns)}
     for source, target in SOURCE_TARGET_NAMES.items():
-        if source in small and target in small:
-            return small[source], small[target]
+        if source in lower and target in lower:
+            return lower[source], lower[target]
     return table.columns[0], table.columns[1]
 
 
-def _other_end(table: Table, told: str) -> str:
+def _other_column(table: Table, given: str) -> str:
     pairs = SOURCE_TARGET_NAMES | {
         target: source for source, target in SOURCE_TARGET_NAMES.items()
     }
-    others = {name.lower(): name for name in table.columns if name != told}
-    return others.get(pairs.get(told.lower(), ""), next(iter(others.values())))
+    others = {name.lower(): name for name in table.columns if name != given}
+    return others.get(pairs.get(given.lower(), ""), next(iter(others.values())))
 
 
-# Values: a column of a batch as clean ids, or as clean text.
+_TAB_AND_BLANK = (9, 32)
 
 
-_WHITESPACE = (9, 32)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Does a column of this type hold text?"""
+def is_text(arrow_type: pa.DataType) -> bool:
+    """Return whether an Arrow type is text."""
     return (
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_string_view(kind)
+        pa.types.is_string(arrow_type)
+        or pa.types.is_large_string(arrow_type)
+        or pa.types.is_string_view(arrow_type)
     )
 
 
 def read_ids(batch: Batch, column: str, what: str) -> pa.Array:
-    """Ids as whole numbers or trimmed texts, none of them missing."""
+    """Return ids as integers or stripped text; raises an error if one is missing."""
     ids = batch.column(column)
     if pa.types.is_floating(ids.type):
         ids = floats_as_integers(batch, column, what)
@@ -194,41 +185,41 @@ def read_ids(batch: Batch, column: str, what: str) -> pa.Array:
 
 
 def floats_as_integers(batch: Batch, column: str, what: str) -> pa.Array:
-    """Numbers with a decimal point as whole numbers; not-a-number becomes missing."""
+    """Convert floats to integers, NaN to null; raises an error for other values."""
     numbers = batch.column(column).cast(pa.float64())
     values = numbers.to_numpy(zero_copy_only=False)
-    known = ~np.isnan(values)
-    broken = known & (values != np.floor(values)) | np.isinf(values)
-    if broken.any():
-        row = int(broken.argmax())
-        raise batch.row_error(row, f"the {what} {values[row]:g} is not a whole number.")
-    whole = np.where(known, values, 0).astype(np.int64)
-    return pa.array(whole, mask=~known)
+    missing = np.isnan(values)
+    invalid = ~missing & (values != np.floor(values)) | np.isinf(values)
+    if invalid.any():
+        row = int(invalid.argmax())
+        raise batch.row_error(row, f"the {what} {values[row]:g} is not an integer.")
+    integers = np.where(missing, 0, values).astype(np.int64)
+    return pa.array(integers, mask=missing)
 
 
 def strip_whitespace(values: pa.Array) -> pa.Array:
-    """Values as text without blanks around it."""
+    """Convert values to text without whitespace around it."""
     text = values.cast(pa.large_string())
-    held = np.frombuffer(text.buffers()[2] or b"", np.uint8)
-    if any((held == blank).any() for blank in _WHITESPACE):
+    data = np.frombuffer(text.buffers()[2] or b"", np.uint8)
+    if any((data == byte).any() for byte in _TAB_AND_BLANK):
         return pc.utf8_trim_whitespace(text)
     return text
 
 
 def text_or_null(values: pa.Array) -> pa.Array:
-    """Values of any kind as trimmed text; what is empty is missing."""
+    """Convert values to stripped text, and empty text to null."""
     text = strip_whitespace(values)
     return pc.if_else(pc.equal(text, ""), None, text)
 
 
 def column_values(batch: Batch, column: str) -> pa.Array:
-    """Values as they are, and text as `text_or_null` gives it."""
+    """Return a column unchanged, or by `text_or_null` if it is text."""
     values = batch.column(column)
     return text_or_null(values) if is_text(values.type) else values
 
 
 def first_missing(ids: pa.Array) -> int:
-    """The first id that is not there, null or empty; -1 if all are."""
+    """Return the first row whose id is null or empty, or -1."""
     if ids.null_count:
         return pc.index(ids.is_null(), True).as_py()
     return pc.index(ids, "").as_py() if is_text(ids.type) else -1

@@ -1,4 +1,4 @@
-"""MediaWiki API client: keep-alive POST, rate limit, retry, Retry-After, maxlag."""
+"""MediaWiki API client with keep-alive, rate limit, retries, Retry-After and maxlag."""
 
 from __future__ import annotations
 
@@ -23,23 +23,20 @@ from unalike.datasets.download import (
 )
 from unalike.errors import UserError, lookup
 
-# Connection: a line to a wiki that asks politely and reads no more than it should.
-
-
 MAX_RESPONSE_BYTES = 1 << 26
-"""The most bytes of one answer, packed or unpacked."""
-GZIP = 16 + zlib.MAX_WBITS
+"""Maximum bytes of one response, compressed or decompressed."""
+GZIP_WBITS = 16 + zlib.MAX_WBITS
 CONNECTION_TYPES: dict[str, type[HTTPConnection]] = {
     "http": HTTPConnection,
     "https": HTTPSConnection,
 }
 NETWORK_ERRORS = (HTTPException, OSError, zlib.error)
-"""What a line may break with."""
+"""Errors of a broken connection."""
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What came back."""
+class HttpResponse:
+    """Status, headers and body of a response."""
 
     status: int
     headers: Message
@@ -47,26 +44,26 @@ class Reply:
 
 
 class Connection:
-    """One line to one address; it stays open between requests."""
+    """A connection to one URL, which stays open between requests."""
 
-    def __init__(self, address: str, contact: str, timeout: float) -> None:
-        parts = parse_api_url(address)
+    def __init__(self, url: str, contact: str, timeout: float) -> None:
+        parts = parse_api_url(url)
         self.connection = CONNECTION_TYPES[parts.scheme](parts.netloc, timeout=timeout)
         self.path = parts.path
         self.headers = {
             "User-Agent": user_agent(contact),
             "Accept-Encoding": "gzip",
             "Content-Type": "application/x-www-form-urlencoded",
-            # The titles of fifty pages do not fit into an address, so this reads by
-            # POST; the header lets a wiki answer from where it cannot write.
+            # The titles of fifty pages do not fit into a URL, so requests are POST; the
+            # header lets a read-only replica respond.
             "Promise-Non-Write-API-Action": "true",
         }
 
-    def post(self, fields: Mapping[str, str]) -> Reply:
-        """Send the fields of a form and read the answer."""
+    def post(self, fields: Mapping[str, str]) -> HttpResponse:
+        """Send form fields and read the response."""
         body = urlencode(fields).encode()
         if self.connection.sock is not None:
-            # An idle line may have been closed at the other end: that is no fault.
+            # The server may have closed an idle connection, which is no error.
             try:
                 return self._send(body)
             except ConnectionError:
@@ -74,76 +71,69 @@ class Connection:
         return self._send(body)
 
     def close(self) -> None:
-        """End the line, also for a thread that listens to it."""
+        """Close the connection, also for a thread that is reading from it."""
         if self.connection.sock is not None:
             with suppress(OSError):
                 self.connection.sock.shutdown(SHUT_RDWR)
         self.connection.close()
 
-    def _send(self, body: bytes) -> Reply:
+    def _send(self, body: bytes) -> HttpResponse:
         try:
             self.connection.request("POST", self.path, body, self.headers)
             with self.connection.getresponse() as response:
                 content = response.read(MAX_RESPONSE_BYTES + 1)
-                reply = Reply(response.status, response.headers, content)
+                result = HttpResponse(response.status, response.headers, content)
         except BaseException:
             self.connection.close()
             raise
         if len(content) > MAX_RESPONSE_BYTES:
             self.connection.close()
-            raise UserError(
-                f"The wiki answers with more than {MAX_RESPONSE_BYTES:,} bytes."
-            )
-        return decompressed(reply)
+            raise UserError(f"The wiki sends more than {MAX_RESPONSE_BYTES:,} bytes.")
+        return decompressed(result)
 
 
-def decompressed(reply: Reply) -> Reply:
-    """The same reply without its compression."""
-    if reply.headers.get("Content-Encoding", "").lower() != "gzip":
-        return reply
-    stream = zlib.decompressobj(GZIP)
-    body = stream.decompress(reply.body, MAX_RESPONSE_BYTES)
+def decompressed(response: HttpResponse) -> HttpResponse:
+    """Return a response with its body decompressed."""
+    if response.headers.get("Content-Encoding", "").lower() != "gzip":
+        return response
+    stream = zlib.decompressobj(GZIP_WBITS)
+    body = stream.decompress(response.body, MAX_RESPONSE_BYTES)
     if stream.unconsumed_tail:
-        raise UserError(
-            f"The wiki answers with more than {MAX_RESPONSE_BYTES:,} bytes."
-        )
-    return Reply(reply.status, reply.headers, body)
+        raise UserError(f"The wiki sends more than {MAX_RESPONSE_BYTES:,} bytes.")
+    return HttpResponse(response.status, response.headers, body)
 
 
-def parse_api_url(address: str) -> SplitResult:
-    """The parts of an address, if it is one that can be asked."""
+def parse_api_url(url: str) -> SplitResult:
+    """Split the URL of an api.php, or raise an error if it is none."""
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(url)
         port_is_number = parts.port is None or parts.port > 0
     except ValueError:
         port_is_number = False
     if not port_is_number or not parts.hostname or not parts.path:
         raise UserError(
-            f"'{address}' is no address of an api.php, such as "
+            f"'{url}' is not the URL of an api.php, such as "
             "https://simple.wikipedia.org/w/api.php."
         )
-    lookup(CONNECTION_TYPES, parts.scheme, "kind of address")
+    lookup(CONNECTION_TYPES, parts.scheme, "URL scheme")
     if parts.username or parts.query or parts.fragment:
-        raise UserError(f"'{address}' has more to it than host and path.")
+        raise UserError(f"'{url}' must have host and path only.")
     return parts
 
 
 def user_agent(contact: str) -> str:
-    """How the crawler introduces itself."""
+    """Return the User-Agent header of a crawl."""
     if not contact.isprintable() or not contact.isascii():
         raise UserError("The contact is an address or e-mail of printable ASCII.")
     return f"{USER_AGENT} ({contact or 'no contact given'})"
 
 
-# Pace: when the next request may go out, for all threads together.
-
-
 class CrawlCancelledError(Exception):
-    """The crawl is being ended; nobody waits any longer."""
+    """The crawl is stopped while a thread waits for its next request."""
 
 
 class RateLimiter:
-    """A rate that is never exceeded, and rests that everybody keeps."""
+    """Limits the requests per second of all threads, and pauses them together."""
 
     def __init__(self, rate: float) -> None:
         self.interval = 1 / rate if rate else 0.0
@@ -153,8 +143,8 @@ class RateLimiter:
         self.stopped = threading.Event()
 
     def wait(self) -> None:
-        """Come back when it is this thread's turn."""
-        while not self.stopped.wait(self._left()):
+        """Block until this thread may send a request."""
+        while not self.stopped.wait(self._seconds_left()):
             with self.lock:
                 now = time.monotonic()
                 if now >= self.next_time:
@@ -164,154 +154,152 @@ class RateLimiter:
         raise CrawlCancelledError
 
     def pause(self, seconds: float) -> None:
-        """Nobody asks for so many seconds."""
+        """Let no thread send a request for so many seconds."""
         with self.lock:
             self.next_time = max(self.next_time, time.monotonic() + seconds)
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         with self.lock:
             return max(0.0, self.next_time - time.monotonic())
 
     def stop(self) -> None:
-        """Wake everybody up for good."""
+        """Cancel all waiting threads."""
         self.stopped.set()
-
-
-# Manners: how a crawler treats the wiki it reads.
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlPolicy:
-    """Who asks, how often, and how patiently."""
+    """Contact, rate limit, concurrency, retries and timeout of a crawl."""
 
     contact: str = ""
-    """An e-mail or web address where the wiki's operators reach you."""
+    """E-mail or URL where the operators of the wiki can reach you."""
     rate: float = 5.0
-    """Requests a second at most; 0 sets no limit."""
-    at_once: int = 1
-    """Requests that may be under way together."""
+    """Maximum requests per second; 0 sets no limit."""
+    concurrency: int = 1
+    """Maximum number of concurrent requests."""
     maxlag: int = 5
-    """Seconds that copies of the wiki may lag behind before it is left in peace."""
-    tries: int = 10
-    """How often the same request is sent before giving up."""
-    first_wait: float = 1.0
-    """Seconds before the second try; each later wait is twice as long."""
-    longest_wait: float = 120.0
+    """Replication lag in seconds above which the wiki rejects requests."""
+    max_attempts: int = 10
+    """Attempts of the same request before an error."""
+    initial_backoff: float = 1.0
+    """Seconds before the second attempt; each later one waits twice as long."""
+    max_backoff: float = 120.0
     timeout: float = 60.0
-    """Seconds that a connection may be silent."""
+    """Seconds that a connection may be idle."""
 
     def __post_init__(self) -> None:
         if not self.rate >= 0:
             raise UserError(
-                f"The rate is 0 or more requests a second, not {self.rate}."
+                f"The rate is 0 or more requests per second, not {self.rate}."
             )
-        if not 1 <= self.at_once <= 64:
-            raise UserError(f"1 to 64 requests go at once, not {self.at_once}.")
-
-
-# Api: questions to the action API of a wiki, asked until they are answered.
+        if not 1 <= self.concurrency <= 64:
+            raise UserError(
+                f"1 to 64 requests can run at once, not {self.concurrency}."
+            )
 
 
 BASE_PARAMS = {"format": "json", "formatversion": "2", "errorformat": "plaintext"}
 
 TRANSIENT_CODES = ("maxlag", "ratelimited", "readonly")
-"""Errors of the API that pass, and how those begin that are the wiki's own faults."""
-INTERNAL = "internal_api_error"
+"""Error codes of the API after which a request is repeated."""
+INTERNAL_ERROR_PREFIX = "internal_api_error"
 
-Read = TypeVar("Read")
+Result = TypeVar("Result")
 
 
 class TransientError(Exception):
-    """This answer is no use, the next may be; the text says why."""
+    """The request failed, but may succeed later; the text is the reason."""
 
-    def __init__(self, reason: str, rest: float = 0.0) -> None:
+    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
         super().__init__(reason)
-        self.retry_after = rest
+        self.retry_after = retry_after
 
 
 class ApiClient:
-    """A wiki that answers questions, to any number of threads."""
+    """Client of a wiki's action API for any number of threads."""
 
-    def __init__(self, address: str, manners: CrawlPolicy) -> None:
-        parse_api_url(address)
-        self.address = address
-        self.manners = manners
-        self.pace = RateLimiter(manners.rate)
+    def __init__(self, url: str, policy: CrawlPolicy) -> None:
+        parse_api_url(url)
+        self.url = url
+        self.policy = policy
+        self.rate_limiter = RateLimiter(policy.rate)
         self.idle: SimpleQueue[Connection] = SimpleQueue()
         self.connections: list[Connection] = []
 
     def query(
-        self, question: Mapping[str, str], read: Callable[[dict[str, Any]], Read]
-    ) -> Read:
-        """What `read` makes of the answer, after as many tries as manners allow."""
-        wait = self.manners.first_wait
-        for left in reversed(range(self.manners.tries)):
-            self.pace.wait()
+        self, params: Mapping[str, str], parse: Callable[[dict[str, Any]], Result]
+    ) -> Result:
+        """Send a request, with retries, and return its parsed response."""
+        backoff = self.policy.initial_backoff
+        for attempts_left in reversed(range(self.policy.max_attempts)):
+            self.rate_limiter.wait()
             try:
-                return self._read(self._ask(question), read)
+                return self._parse(self._request(params), parse)
             except TransientError as error:
-                reason, rest = str(error), error.retry_after
-            if left:
-                self.pace.pause(max(rest, min(wait, self.manners.longest_wait)))
-                wait *= 2
+                reason, retry_after = str(error), error.retry_after
+            if attempts_left:
+                seconds = max(retry_after, min(backoff, self.policy.max_backoff))
+                self.rate_limiter.pause(seconds)
+                backoff *= 2
         raise UserError(
-            f"{self.address} gave no useful answer in {self.manners.tries} tries "
-            f"({reason}); the same command goes on later."
+            f"{self.url} gave no valid response in {self.policy.max_attempts} attempts "
+            f"({reason}); run the same command later to resume."
         )
 
     def close(self) -> None:
-        """Let go of waiting threads and hang up."""
-        self.pace.stop()
-        for line in self.connections:
-            line.close()
+        """Cancel waiting threads and close all connections."""
+        self.rate_limiter.stop()
+        for connection in self.connections:
+            connection.close()
 
-    def _read(
-        self, answer: dict[str, Any], read: Callable[[dict[str, Any]], Read]
-    ) -> Read:
+    def _parse(
+        self, document: dict[str, Any], parse: Callable[[dict[str, Any]], Result]
+    ) -> Result:
         try:
-            return read(answer)
+            return parse(document)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
-            raise TransientError(f"an answer without its parts: {error!r}") from None
+            raise TransientError(f"an incomplete response: {error!r}") from None
 
-    def _ask(self, question: Mapping[str, str]) -> dict[str, Any]:
+    def _request(self, params: Mapping[str, str]) -> dict[str, Any]:
+        policy = self.policy
         try:
-            line = self.idle.get_nowait()
+            connection = self.idle.get_nowait()
         except Empty:
-            manners = self.manners
-            line = Connection(self.address, manners.contact, manners.timeout)
-            self.connections.append(line)
+            connection = Connection(self.url, policy.contact, policy.timeout)
+            self.connections.append(connection)
         try:
-            reply = line.post(
-                {**BASE_PARAMS, "maxlag": str(self.manners.maxlag), **question}
+            response = connection.post(
+                {**BASE_PARAMS, "maxlag": str(policy.maxlag), **params}
             )
         except NETWORK_ERRORS as error:
             raise TransientError(str(error) or type(error).__name__) from None
         finally:
-            self.idle.put(line)
-        return self._parse(reply)
+            self.idle.put(connection)
+        return self._document(response)
 
-    def _parse(self, reply: Reply) -> dict[str, Any]:
-        rest = parse_retry_after(reply.headers.get("Retry-After"))
-        if reply.status in RETRY_STATUSES:
-            raise TransientError(f"status {reply.status}", rest)
-        if reply.status != 200:
-            onward = reply.headers.get("Location")
-            told = f" and points to {onward}" if onward else ""
-            raise UserError(f"{self.address} answers {reply.status}{told}.")
-        if reply.headers.get_content_type() == "text/html":
-            raise UserError(f"{self.address} is a web page, not the API of a wiki.")
+    def _document(self, response: HttpResponse) -> dict[str, Any]:
+        """Return the JSON document of a response, or raise its error."""
+        retry_after = parse_retry_after(response.headers.get("Retry-After"))
+        if response.status in RETRY_STATUSES:
+            raise TransientError(f"status {response.status}", retry_after)
+        if response.status != 200:
+            location = response.headers.get("Location")
+            redirect = f" and redirects to {location}" if location else ""
+            raise UserError(f"{self.url} has status {response.status}{redirect}.")
+        if response.headers.get_content_type() == "text/html":
+            raise UserError(f"{self.url} is a web page, not the API of a wiki.")
         try:
-            answer = json.loads(reply.body)
+            document = json.loads(response.body)
         except ValueError:
-            raise TransientError("an answer that is not JSON", rest) from None
-        if not isinstance(answer, dict):
-            raise TransientError("an answer that is no JSON object", rest)
-        self._raise_api_error(answer, rest)
-        return answer
+            raise TransientError("a response that is not JSON", retry_after) from None
+        if not isinstance(document, dict):
+            raise TransientError("a response that is no JSON object", retry_after)
+        self._raise_api_error(document, retry_after)
+        return document
 
-    def _raise_api_error(self, answer: dict[str, Any], rest: float) -> None:
-        """Raise what the errors of an answer mean, if it has any."""
-        errors = answer.get("errors") or [answer.get("error")]
+    def _raise_api_error(self, document: dict[str, Any], retry_after: float) -> None:
+        """Raise the error in a document, if it has one."""
+        errors = document.get("errors") or [document.get("error")]
         if errors == [None]:
             return
         try:
@@ -319,6 +307,6 @@ class ApiClient:
             code, text = str(error["code"]), str(error.get("text", error.get("info")))
         except (LookupError, TypeError, AttributeError):
             code, text = "unknown", str(errors)[:200]
-        if code in TRANSIENT_CODES or code.startswith(INTERNAL):
-            raise TransientError(f"{code}: {text}", rest)
-        raise UserError(f"{self.address} answers with the error {code}: {text}")
+        if code in TRANSIENT_CODES or code.startswith(INTERNAL_ERROR_PREFIX):
+            raise TransientError(f"{code}: {text}", retry_after)
+        raise UserError(f"{self.url} responds with the error {code}: {text}")

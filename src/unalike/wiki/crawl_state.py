@@ -1,4 +1,4 @@
-"""SQLite state of a crawl: queue, titles, pages, links, batches under way."""
+"""State of a crawl in SQLite: queue, titles, pages, links and open requests."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from typing import Any
 
 from unalike.errors import UserError
 from unalike.wiki.responses import PagePart, QueryResponse
-
-# Database: the SQLite file of a crawl, in which each step is kept whole or not.
-
 
 SCHEMA = """
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -41,16 +38,17 @@ CREATE TABLE batch (
 """
 """The tables of a crawl.
 
-A title has a place in the queue once an article with a position links it. An article
-has a position once the titles of all earlier places are settled. Both follow from the
-wiki alone, whatever the order of answers. A link goes from a page id to the number of
-a title. A batch is a stretch of places being asked for, and how its next request goes
-on.
+`title.place` is the position of a title in the queue, set once an article with a
+position links it. `page.position` is the order of articles, set once all earlier titles
+in the queue are resolved. Both depend on the wiki alone, not on the order of responses.
+`title.fate` is a `TitleStatus`. A link goes from a page id to the number of a title. A
+batch is a range of the queue whose request is open; `onward` has the parameters that
+continue it.
 """
 
 
 class Database:
-    """An open file, with facts under names beside the tables."""
+    """An open database, with metadata by name next to the tables."""
 
     def __init__(self, path: Path) -> None:
         self.base = sqlite3.connect(path, isolation_level=None)
@@ -66,7 +64,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What the block changes is kept as a whole or not at all."""
+        """Commit the changes of a `with` block, or roll them back after an error."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -77,28 +75,28 @@ class Database:
         self.execute("COMMIT")
 
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        """Run one statement."""
+        """Execute one statement."""
         return self.base.execute(statement, values)
 
-    def scalar(self, question: str, *values: Any) -> Any:
-        """The first value of the first row, or None."""
-        row = self.execute(question, *values).fetchone()
+    def scalar(self, statement: str, *values: Any) -> Any:
+        """Return the first value of the first row, or None."""
+        row = self.execute(statement, *values).fetchone()
         return row[0] if row else None
 
-    def get_meta(self, name: str, otherwise: Any = None) -> Any:
-        """What was noted under a name."""
+    def get_meta(self, name: str, default: Any = None) -> Any:
+        """Return the metadata stored under a name."""
         text = self.scalar("SELECT value FROM fact WHERE name = ?", name)
-        return otherwise if text is None else json.loads(text)
+        return default if text is None else json.loads(text)
 
-    def set_meta(self, **facts: Any) -> None:
-        """Note facts under their names."""
-        rows = [(name, json.dumps(value)) for name, value in facts.items()]
+    def set_meta(self, **metadata: Any) -> None:
+        """Store metadata under its names."""
+        rows = [(name, json.dumps(value)) for name, value in metadata.items()]
         self.base.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", rows)
 
 
 @contextmanager
 def open_database(path: Path) -> Iterator[Database]:
-    """A database for the time of a block; its failures name the file."""
+    """Open a database for a `with` block; errors name the file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         database = Database(path)
@@ -110,58 +108,55 @@ def open_database(path: Path) -> Iterator[Database]:
         raise UserError(f"{path}, the state of the crawl: {error}.") from None
 
 
-# State: how far a crawl is, changed together with what it describes.
-
-
 @dataclass(frozen=True)
 class Batch:
-    """Titles that are asked for together."""
+    """Titles of one request."""
 
     number: int
     titles: dict[str, int]
     """The number of each title."""
     reads: bool
-    """Are the articles read, or is only asked what the titles are?"""
-    onward: dict[str, str] = field(default_factory=dict)
-    """What the next request adds, so that the answer goes on."""
+    """Whether articles are read, or only the status of the titles."""
+    continuation: dict[str, str] = field(default_factory=dict)
+    """Parameters of the next request that continue the response."""
 
 
 class CrawlState:
-    """The queue, the articles and the links of a crawl for `wanted` articles."""
+    """Queue, articles and links of a crawl; changes are committed to the database."""
 
-    def __init__(self, database: Database, wanted: int) -> None:
+    def __init__(self, database: Database, max_pages: int) -> None:
         self.database = database
-        self.max_pages = wanted
+        self.max_pages = max_pages
         self.num_dispatched: int = database.get_meta("begun", 0)
-        """Places that were taken from the queue."""
+        """Titles that were taken from the queue."""
         self.num_resolved: int = database.get_meta("settled", 0)
-        """Places whose titles, and those of all places before, are known."""
+        """Titles at the front of the queue whose status is known."""
         self.num_pages: int = database.scalar("SELECT COUNT(position) FROM page")
-        self.num_places: int = database.scalar("SELECT COUNT(place) FROM title")
+        self.num_queued: int = database.scalar("SELECT COUNT(place) FROM title")
         self.num_links: int = database.scalar("SELECT COUNT(*) FROM link")
 
     @property
-    def queue(self) -> int:
-        """Titles that nobody asked for yet."""
-        return self.num_places - self.num_dispatched
+    def queue_length(self) -> int:
+        """Titles that were not requested yet."""
+        return self.num_queued - self.num_dispatched
 
     @property
     def remaining(self) -> int:
-        """Titles that can be read without reading an article too many."""
+        """Titles that can be requested without exceeding `max_pages`."""
         return (
             self.max_pages - self.num_pages - (self.num_dispatched - self.num_resolved)
         )
 
     def unfinished(self) -> list[Batch]:
-        """The batches that were under way when the crawl was last ended."""
+        """Return the batches that were open when the crawl was stopped."""
         rows = self.database.execute("SELECT * FROM batch ORDER BY number").fetchall()
         return [
-            Batch(number, self._titles(first, last), bool(reads), json.loads(onward))
-            for number, first, last, reads, onward in rows
+            Batch(number, self._titles(first, last), bool(reads), json.loads(params))
+            for number, first, last, reads, params in rows
         ]
 
-    def begin(self, size: int, *, reads: bool) -> Batch:
-        """Take the next titles of the queue."""
+    def next_batch(self, size: int, *, reads: bool) -> Batch:
+        """Take the next titles from the queue."""
         first, last = self.num_dispatched, self.num_dispatched + size
         with self.database.transaction():
             number = self.database.execute(
@@ -173,19 +168,19 @@ class CrawlState:
         self.num_dispatched = last
         return Batch(number, self._titles(first, last), reads)
 
-    def record(self, batch: Batch, answer: QueryResponse) -> Batch | None:
-        """Keep an answer; gives the rest of the batch, if there is any."""
+    def record(self, batch: Batch, response: QueryResponse) -> Batch | None:
+        """Store a response; returns the batch to continue with, if it is incomplete."""
         with self.database.transaction():
             if batch.reads:
-                self._store_parts(answer.parts)
-            if answer.continuation is None:
-                self._finish(batch, answer)
+                self._store_parts(response.parts)
+            if response.continuation is None:
+                self._finish(batch, response)
                 return None
             self.database.execute(
                 "UPDATE batch SET onward = ? WHERE number = ?",
-                *(json.dumps(answer.continuation), batch.number),
+                *(json.dumps(response.continuation), batch.number),
             )
-        return replace(batch, onward=answer.continuation)
+        return replace(batch, continuation=response.continuation)
 
     def _titles(self, first: int, last: int) -> dict[str, int]:
         rows = self.database.execute(
@@ -196,7 +191,7 @@ class CrawlState:
         return dict(rows.fetchall())
 
     def _store_parts(self, parts: list[PagePart]) -> None:
-        """Write parts of articles, unless a whole one is there already."""
+        """Store parts of articles that are not complete yet."""
         for part in parts:
             position = "SELECT position FROM page WHERE page_id = ?"
             if self.database.scalar(position, part.page_id) is not None:
@@ -207,7 +202,7 @@ class CrawlState:
                 " views = COALESCE(views, excluded.views)",
                 *(part.page_id, part.title, part.intro, part.total_views),
             )
-            self._link(part)
+            self._store_links(part)
         days = [day for part in parts for day in part.views]
         if days:
             first = self.database.get_meta("first_day", days[0])
@@ -216,7 +211,7 @@ class CrawlState:
                 first_day=min(first, *days), last_day=max(last, *days)
             )
 
-    def _link(self, part: PagePart) -> None:
+    def _store_links(self, part: PagePart) -> None:
         base = self.database.base
         base.executemany(
             "INSERT OR IGNORE INTO title (title) VALUES (?)",
@@ -227,11 +222,14 @@ class CrawlState:
             [(part.page_id, title) for title in part.links],
         ).rowcount
 
-    def _finish(self, batch: Batch, answer: QueryResponse) -> None:
-        """Note what the titles are, and go on with the order as far as it is known."""
+    def _finish(self, batch: Batch, response: QueryResponse) -> None:
+        """Store the status of the titles, and resolve the queue as far as known."""
         self.database.base.executemany(
             "UPDATE title SET fate = ?, page_id = ? WHERE number = ?",
-            [(*answer.fates[title], number) for title, number in batch.titles.items()],
+            [
+                (*response.statuses[title], number)
+                for title, number in batch.titles.items()
+            ],
         )
         self.database.execute("DELETE FROM batch WHERE number = ?", batch.number)
         while self.num_pages < self.max_pages and self._resolve_next():
@@ -239,7 +237,7 @@ class CrawlState:
         self.database.set_meta(settled=self.num_resolved)
 
     def _resolve_next(self) -> bool:
-        """Settle the next place, if its title is known."""
+        """Resolve the next title in the queue, if its status is known."""
         row = self.database.execute(
             "SELECT page_id FROM title WHERE place = ? AND fate IS NOT NULL",
             self.num_resolved,
@@ -254,7 +252,7 @@ class CrawlState:
         return True
 
     def _enqueue_links(self, page_id: int) -> None:
-        """Give places to the titles that an article is the first to link, by name."""
+        """Append the titles that an article is the first to link, sorted by name."""
         rows = self.database.execute(
             "SELECT number FROM link JOIN title ON number = target"
             " WHERE source = ? AND place IS NULL ORDER BY title",
@@ -262,6 +260,6 @@ class CrawlState:
         ).fetchall()
         self.database.base.executemany(
             "UPDATE title SET place = ? WHERE number = ?",
-            [(self.num_places + new, number) for new, (number,) in enumerate(rows)],
+            [(self.num_queued + new, number) for new, (number,) in enumerate(rows)],
         )
-        self.num_places += len(rows)
+        self.num_queued += len(rows)

@@ -1,4 +1,4 @@
-"""Parse `action=query` and siteinfo responses: pages, redirects, links, continuation."""
+"""Parse MediaWiki API responses: pages, redirects, links, continuation, site info."""
 
 from __future__ import annotations
 
@@ -8,36 +8,49 @@ from enum import IntEnum
 from typing import Any
 
 from unalike.wiki.api_client import ApiClient
+from unalike.wiki.collection import MAIN_NAMESPACE
 
-# Answer: what one reply of a wiki tells of the titles it was asked for.
-
-
-MAIN_NAMESPACE = 0
-"""The namespace of articles."""
 MAX_INTEGER = 1 << 50
+"""Bound of ids and counts, so that their sums fit into 64 bits."""
+
+LINK_PARAMS = {"pllimit": "max", "plnamespace": "0"}
+EXTENSION_PARAMS = {
+    "extracts": {"exintro": "1", "explaintext": "1", "exlimit": "max"},
+    "pageviews": {"pvipdays": "60"},
+}
+"""Request parameters of the properties that extensions add."""
+MISSING_EXTENSION_NOTES = {
+    "extracts": "the wiki has no TextExtracts; intros stay empty.",
+    "pageviews": "the wiki has no PageViewInfo; pages stay without views and labels.",
+}
+GENERAL_PARAMS = {"action": "query", "meta": "siteinfo", "siprop": "general|rightsinfo"}
+MODULE_PARAMS = {
+    "action": "paraminfo",
+    "modules": "|".join(f"query+{module}" for module in EXTENSION_PARAMS),
+}
 
 
 class TitleStatus(IntEnum):
-    """What a title turned out to be."""
+    """What a title is: article, redirect or neither."""
 
     PAGE = 0
     REDIRECT = 1
     """A redirect to an article."""
     MISSING = 2
     UNRESOLVED = 3
-    """A redirect that leads to no article: in a circle, nowhere or out of the wiki."""
+    """A redirect in a cycle, to a missing page or to another wiki."""
 
 
 @dataclass(frozen=True)
 class PagePart:
-    """A part of an article; the rest is in other answers of the same batch."""
+    """Part of an article; the rest is in other responses to the same batch."""
 
     page_id: int
     title: str
     links: list[str]
     intro: str | None
     views: dict[str, int | None]
-    """Views on each day of the last sixty; None where the wiki does not know."""
+    """Views of each of the last sixty days; None where unknown."""
 
     @property
     def total_views(self) -> int | None:
@@ -47,52 +60,53 @@ class PagePart:
 
 @dataclass(frozen=True)
 class QueryResponse:
-    """Parts of articles, the fate of each title, and how to ask for what is left."""
+    """Parts of articles, the status of each title, and the parameters to continue."""
 
     parts: list[PagePart]
-    fates: dict[str, tuple[TitleStatus, int | None]]
+    statuses: dict[str, tuple[TitleStatus, int | None]]
     continuation: dict[str, str] | None
 
 
-def read_answer(told: Mapping[str, Any], titles: Sequence[str]) -> QueryResponse:
-    """Read the JSON of an answer; whatever has the wrong form raises."""
-    query = told["query"]
+def parse_query(document: Mapping[str, Any], titles: Sequence[str]) -> QueryResponse:
+    """Parse the response to a query; raises an error if it is incomplete."""
+    query = document["query"]
     pages = {_text(page["title"]): page for page in query.get("pages", [])}
     steps = {
         kind: {_text(step["from"]): _text(step["to"]) for step in query.get(kind, [])}
         for kind in ("normalized", "redirects")
     }
-    onward = told.get("continue")
+    continuation = document.get("continue")
     return QueryResponse(
         [_part(page) for page in pages.values() if _is_article(page)],
-        {title: _fate(title, pages, **steps) for title in titles},
-        {str(name): str(value) for name, value in onward.items()} if onward else None,
+        {title: _status(title, pages, **steps) for title in titles},
+        {str(name): str(value) for name, value in continuation.items()}
+        if continuation
+        else None,
     )
 
 
-def normalized_title(told: Mapping[str, Any]) -> str | None:
-    """How the wiki itself writes the one title it was asked for, if it does so."""
-    steps = told["query"].get("normalized", [])
+def normalized_title(document: Mapping[str, Any]) -> str | None:
+    """Return the normalized form of the requested title, if the wiki changed it."""
+    steps = document["query"].get("normalized", [])
     return _text(steps[0]["to"]) if steps else None
 
 
-def _fate(
+def _status(
     title: str,
     pages: Mapping[str, Any],
     normalized: Mapping[str, str],
     redirects: Mapping[str, str],
 ) -> tuple[TitleStatus, int | None]:
     title = normalized.get(title, title)
-    met: set[str] = set()
-    while title in redirects and title not in met:
-        met.add(title)
+    visited: set[str] = set()
+    while title in redirects and title not in visited:
+        visited.add(title)
         title = redirects[title]
     page = pages.get(title, {})
     if _is_article(page):
-        return TitleStatus.REDIRECT if met else TitleStatus.PAGE, _number(
-            page["pageid"]
-        )
-    if page.get("missing") and not met:
+        status = TitleStatus.REDIRECT if visited else TitleStatus.PAGE
+        return status, _number(page["pageid"])
+    if page.get("missing") and not visited:
         return TitleStatus.MISSING, None
     return TitleStatus.UNRESOLVED, None
 
@@ -115,7 +129,7 @@ def _part(page: Mapping[str, Any]) -> PagePart:
 
 
 def _text(value: Any) -> str:
-    """A string that can be written as UTF-8."""
+    """Return a string, or raise an error if it cannot be encoded as UTF-8."""
     if not isinstance(value, str):
         raise TypeError(value)
     value.encode("utf-8")
@@ -123,71 +137,53 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> int:
-    """A count or an id, small enough for sums of them to be written down."""
+    """Return a count or an id, or raise an error if it is out of range."""
     number = int(value)
     if not 0 <= number < MAX_INTEGER:
         raise ValueError(value)
     return number
 
 
-# Site: what a wiki says of itself before it is read.
-
-
-LINKS = {"pllimit": "max", "plnamespace": "0"}
-EXTRAS = {
-    "extracts": {"exintro": "1", "explaintext": "1", "exlimit": "max"},
-    "pageviews": {"pvipdays": "60"},
-}
-"""What extensions tell of an article, and how they are asked."""
-MISSING_EXTENSION_NOTES = {
-    "extracts": "the wiki has no TextExtracts; intros stay empty.",
-    "pageviews": "the wiki has no PageViewInfo; pages stay without views and labels.",
-}
-GENERAL = {"action": "query", "meta": "siteinfo", "siprop": "general|rightsinfo"}
-MODULES = {
-    "action": "paraminfo",
-    "modules": "|".join(f"query+{module}" for module in EXTRAS),
-}
-
-
 @dataclass(frozen=True)
 class SiteInfo:
-    """A wiki: its name, its software, its licence, and what it can tell of articles."""
+    """Name, software, licence and available page properties of a wiki."""
 
     name: str
     software: str
     language: str
     licence: str
     licence_address: str
-    props: list[str]
+    extras: list[str]
+    """Page properties of extensions that the wiki has."""
 
     def page_params(self) -> dict[str, str]:
-        """What is asked to read articles."""
-        question = {"action": "query", "redirects": "1", **LINKS}
-        for extra in self.props:
-            question |= EXTRAS[extra]
-        return {**question, "prop": "|".join(["links", *self.props])}
+        """Return the request parameters that read articles."""
+        params = {"action": "query", "redirects": "1", **LINK_PARAMS}
+        for prop in self.extras:
+            params |= EXTENSION_PARAMS[prop]
+        return {**params, "prop": "|".join(["links", *self.extras])}
 
     def notes(self) -> Iterator[str]:
-        """What users should know of it."""
-        for extra, lack in MISSING_EXTENSION_NOTES.items():
-            if extra not in self.props:
-                yield lack
+        """Yield a note for each missing extension."""
+        for prop, note in MISSING_EXTENSION_NOTES.items():
+            if prop not in self.extras:
+                yield note
 
 
 def fetch_site_info(api: ApiClient) -> SiteInfo:
-    """Ask a wiki about itself."""
-    extras = api.query(MODULES, _modules)
-    return SiteInfo(**api.query(GENERAL, _general), props=extras)
+    """Request the site info of a wiki."""
+    props = api.query(MODULE_PARAMS, _parse_modules)
+    return SiteInfo(**api.query(GENERAL_PARAMS, _parse_general), extras=props)
 
 
-def _modules(told: Mapping[str, Any]) -> list[str]:
-    found = {module["name"] for module in told["paraminfo"]["modules"]}
-    return [extra for extra in EXTRAS if extra in found]
+def _parse_modules(document: Mapping[str, Any]) -> list[str]:
+    names = {module["name"] for module in document["paraminfo"]["modules"]}
+    return [prop for prop in EXTENSION_PARAMS if prop in names]
 
 
-def _general(told: Mapping[str, Any]) -> dict[str, str]:
-    general, rights = told["query"]["general"], told["query"].get("rightsinfo", {})
+def _parse_general(document: Mapping[str, Any]) -> dict[str, str]:
+    query = document["query"]
+    general, rights = query["general"], query.get("rightsinfo", {})
     return {
         "name": str(general["sitename"]),
         "software": str(general["generator"]),

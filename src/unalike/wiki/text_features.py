@@ -1,4 +1,4 @@
-"""Mean GloVe vectors of title and intro; tokenizers."""
+"""Text features: the mean GloVe vector of the words of title and intro."""
 
 from __future__ import annotations
 
@@ -17,37 +17,98 @@ from unalike.errors import UserError
 from unalike.progress import Progress
 from unalike.wiki.collection import Collection
 
-# Style: how titles and intros are taken apart into words.
-
-
 WORD = re.compile(r"[^\W_]+")
 BRACES = re.compile(r"\s*\{.*\}\s*")
+
+MAX_LINE_BYTES = 1 << 17
+"""Maximum bytes of a line."""
+FLOAT16_MAX = 65504.0
+"""Largest number of half precision."""
+PROGRESS_LINES = 1 << 13
+"""Lines between two updates of the progress bar."""
+BATCH_PAGES = 1 << 13
+"""Pages per batch."""
+
+Texts = tuple[list[list[str]], list[list[str]]]
+"""Words of a batch of titles, and of their intros."""
+
+
+def add_features(
+    writer: GraphWriter,
+    collection: Collection,
+    path: Path | None,
+    tokenizer: Tokenizer,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Write the features of all articles; returns their provenance.
+
+    Without a file of vectors, articles have no features. The file is read twice, for
+    its words and then for the vectors of those that occur, to save memory.
+    """
+    num_nodes = collection.num_rows("pages")
+    if path is None:
+        writer.create_memmap("features", np.float16, (num_nodes, 0))
+        return {}
+    vocabulary = Vocabulary.read(path, progress)
+    used: set[str] = set()
+    for texts in _texts(collection, tokenizer, "words of pages", progress):
+        for words in texts:
+            used.update(word for text in words for word in text)
+            used &= vocabulary.words
+    scratch = writer.scratch("vectors")
+    vectors = WordVectors.read(vocabulary, used, scratch, progress)
+    width = vocabulary.dimension
+    features = writer.create_memmap("features", np.float16, (num_nodes, 2 * width))
+    row = 0
+    for titles, intros in _texts(collection, tokenizer, "features", progress):
+        end = row + len(titles)
+        features[row:end, :width] = vectors.means(titles, tokenizer)
+        features[row:end, width:] = vectors.means(intros, tokenizer)
+        row = end
+    return {
+        "file": path.name,
+        "sha256": vocabulary.sha256,
+        "dimension": width,
+        "words": len(vocabulary.words),
+        "words_used": len(used),
+    }
+
+
+def _texts(
+    collection: Collection, tokenizer: Tokenizer, what: str, progress: Progress
+) -> Iterator[Texts]:
+    progress.stage(what, collection.num_rows("pages"), "pages")
+    words, clean = tokenizer.words, tokenizer.clean
+    for batch in collection.batches("pages", "title", "intro", rows=BATCH_PAGES):
+        titles, intros = (batch.column(name).to_pylist() for name in ("title", "intro"))
+        yield [words(title) for title in titles], [words(clean(i)) for i in intros]
+        progress.advance(batch.num_rows)
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Words of a text, and what becomes of those that have no vector."""
+    """How text becomes words, and whether words without a vector count."""
 
-    about: str
+    description: str
     clean: Callable[[str], str]
-    """What is done to an intro first."""
+    """Preprocessing of an intro."""
     words: Callable[[str], list[str]]
     count_unknown_words: bool
-    """Does a word without a vector count as zeros, or not at all?"""
+    """Whether a word without a vector counts as zeros in the mean."""
 
 
 def identity(text: str) -> str:
-    """The same text."""
+    """Return the same text."""
     return text
 
 
 def plain_words(text: str) -> list[str]:
-    """Lower-case words of letters and digits."""
+    """Return the lower-case words of letters and digits."""
     return WORD.findall(text.lower())
 
 
 def paper_clean(text: str) -> str:
-    """The paper's way: words join over line ends, all from { to the last } is lost."""
+    """Join lines and drop text from the first { to the last }, as the paper's code."""
     return BRACES.sub("", text.replace("    ", "").replace("\n", ""))
 
 
@@ -66,20 +127,10 @@ TOKENIZERS = {
     ),
 }
 
-# Vectors: a GloVe text file, of which only the words that are needed are kept.
-
-
-MAX_LINE_BYTES = 1 << 17
-"""The most bytes of a line."""
-FLOAT16_MAX = 65504.0
-"""What half precision can hold."""
-PROGRESS_LINES = 1 << 13
-"""Lines between two words about progress."""
-
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The words of a file of vectors, without the vectors."""
+    """Words of a file of word vectors, without the vectors."""
 
     path: Path
     words: frozenset[str]
@@ -88,24 +139,24 @@ class Vocabulary:
 
     @classmethod
     def read(cls, path: Path, progress: Progress) -> Vocabulary:
-        """Go through the file once, for its words and its hash."""
+        """Read the words, the dimension and the hash of a file."""
         digest = hashlib.sha256()
         words = set()
         dimension = 0
-        for place, line in _lines(path, "words of vectors", progress):
+        for number, line in _lines(path, "words of vectors", progress):
             digest.update(line)
             if not dimension:
                 dimension = _dimension(path, line)
-            if not _is_header(place, line):
-                words.add(_word(path, place, line, dimension)[0])
+            if not _is_header(number, line):
+                words.add(_word(path, number, line, dimension)[0])
         if not words:
-            raise UserError(f"{path} holds no vectors.")
+            raise UserError(f"{path} has no vectors.")
         return cls(path, frozenset(words), dimension, digest.hexdigest())
 
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """The vectors of some words, in a mapped file."""
+    """Vectors of some words in a memory-mapped file."""
 
     row_of: dict[str, int]
     """The row of each word."""
@@ -113,149 +164,90 @@ class WordVectors:
 
     @classmethod
     def read(
-        cls, lexicon: Vocabulary, used: Iterable[str], scratch: Path, progress: Progress
+        cls,
+        vocabulary: Vocabulary,
+        words: Iterable[str],
+        scratch: Path,
+        progress: Progress,
     ) -> WordVectors:
-        """Go through the file again, for the vectors of words that are used."""
-        wanted, slots = set(used), dict[str, int]()
-        shape = (max(1, len(wanted)), lexicon.dimension)
+        """Read the vectors of some words of the vocabulary."""
+        wanted, row_of = set(words), dict[str, int]()
+        shape = (max(1, len(wanted)), vocabulary.dimension)
         rows = np.memmap(scratch, np.float32, "w+", shape=shape)
-        path = lexicon.path
-        for place, line in _lines(path, "vectors", progress):
-            if _is_header(place, line):
+        path = vocabulary.path
+        for number, line in _lines(path, "vectors", progress):
+            if _is_header(number, line):
                 continue
-            word, numbers = _word(path, place, line, lexicon.dimension)
-            if word in wanted and word not in slots:
-                rows[len(slots)] = _vector(path, place, numbers)
-                slots[word] = len(slots)
-        return cls(slots, rows)
+            word, fields = _word(path, number, line, vocabulary.dimension)
+            if word in wanted and word not in row_of:
+                rows[len(row_of)] = _vector(path, number, fields)
+                row_of[word] = len(row_of)
+        return cls(row_of, rows)
 
-    def means(self, texts: list[list[str]], style: Tokenizer) -> np.ndarray:
-        """The mean vector of each list of words; zeros where there is none."""
+    def means(self, texts: list[list[str]], tokenizer: Tokenizer) -> np.ndarray:
+        """Return the mean vector of each list of words, zeros where it is empty."""
         known = [[self.row_of[w] for w in words if w in self.row_of] for words in texts]
-        lengths = np.array([len(slots) for slots in known], np.int64)
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        columns = np.fromiter((slot for slots in known for slot in slots), np.int64)
-        ones = np.ones(len(columns), np.float32)
+        lengths = np.array([len(rows) for rows in known], np.int64)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        indices = np.fromiter((row for rows in known for row in rows), np.int64)
+        ones = np.ones(len(indices), np.float32)
         shape = (len(texts), len(self.rows))
-        sums = scipy.sparse.csr_array((ones, columns, starts), shape=shape) @ self.rows
-        if style.count_unknown_words:
+        sums = scipy.sparse.csr_array((ones, indices, indptr), shape=shape) @ self.rows
+        if tokenizer.count_unknown_words:
             lengths = np.array([len(words) for words in texts], np.int64)
         return sums / np.maximum(lengths, 1).astype(np.float32)[:, None]
 
 
 def _lines(path: Path, what: str, progress: Progress) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file that are not empty, numbered from 1."""
+    """Yield the number, from 1 on, and the bytes of each line that is not empty."""
     try:
         progress.stage(what, path.stat().st_size, "bytes")
         with path.open("rb", buffering=1 << 20) as file:
-            place = seen = 0
+            number = position = 0
             while line := file.readline(MAX_LINE_BYTES):
-                place += 1
+                number += 1
                 if len(line) == MAX_LINE_BYTES:
-                    raise UserError(f"{path}, line {place} is too long for a vector.")
+                    raise UserError(f"{path}, line {number} is too long for a vector.")
                 if line.strip():
-                    yield place, line
-                if place % PROGRESS_LINES == 0:
-                    progress.advance(file.tell() - seen)
-                    seen = file.tell()
+                    yield number, line
+                if number % PROGRESS_LINES == 0:
+                    progress.advance(file.tell() - position)
+                    position = file.tell()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _is_header(place: int, line: bytes) -> bool:
-    """Does the line give counts, as the first of word2vec's and fastText's files?"""
+def _is_header(number: int, line: bytes) -> bool:
+    """Return whether the line has counts, as the first of word2vec and fastText."""
     fields = line.split()
-    return place == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields))
+    return number == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields))
 
 
 def _dimension(path: Path, line: bytes) -> int:
     fields = line.split()
-    found = int(fields[1]) if _is_header(1, line) else len(fields) - 1
-    if found < 1:
+    dimension = int(fields[1]) if _is_header(1, line) else len(fields) - 1
+    if dimension < 1:
         raise UserError(f"{path}, line 1 is no word with its vector.")
-    return found
+    return dimension
 
 
 def _word(
-    path: Path, place: int, line: bytes, dimension: int
+    path: Path, number: int, line: bytes, dimension: int
 ) -> tuple[str, list[bytes]]:
-    """A word, which may have spaces, and the numbers behind it."""
-    word, *numbers = line.strip().rsplit(b" ", dimension)
-    if len(numbers) < dimension:
+    """Split a line into a word, which may have spaces, and its numbers."""
+    word, *fields = line.strip().rsplit(b" ", dimension)
+    if len(fields) < dimension:
         raise UserError(
-            f"{path}, line {place} has {len(numbers)} numbers instead of {dimension}."
+            f"{path}, line {number} has {len(fields)} numbers instead of {dimension}."
         )
-    return word.decode("utf-8", "replace"), numbers
+    return word.decode("utf-8", "replace"), fields
 
 
-def _vector(path: Path, place: int, numbers: list[bytes]) -> np.ndarray:
+def _vector(path: Path, number: int, fields: list[bytes]) -> np.ndarray:
     try:
-        vector = np.array(numbers).astype(np.float32)
+        vector = np.array(fields).astype(np.float32)
     except ValueError as error:
-        raise UserError(f"{path}, line {place}: {error}.") from None
+        raise UserError(f"{path}, line {number}: {error}.") from None
     if not (np.abs(vector) < FLOAT16_MAX).all():
-        raise UserError(f"{path}, line {place} holds a number that is too large.")
+        raise UserError(f"{path}, line {number} has a number that is too large.")
     return vector
-
-
-# Features: word vectors of titles and intros, streamed to disk in half precision.
-
-
-BATCH_PAGES = 1 << 13
-"""Pages whose words are in memory together."""
-
-Texts = tuple[list[list[str]], list[list[str]]]
-"""The words of some titles, and those of their intros."""
-
-
-def add_features(
-    draft: GraphWriter,
-    collection: Collection,
-    path: Path | None,
-    style: Tokenizer,
-    progress: Progress,
-) -> dict[str, Any]:
-    """Write the features of all articles; tells what they were made of.
-
-    Without a file of vectors there are none. The file is read twice, for its words and
-    then for the vectors of those that occur, so that memory holds words alone.
-    """
-    num_nodes = collection.rows("pages")
-    if path is None:
-        draft.create_memmap("features", np.float16, (num_nodes, 0))
-        return {}
-    lexicon = Vocabulary.read(path, progress)
-    used: set[str] = set()
-    for texts in _texts(collection, style, "words of pages", progress):
-        for words in texts:
-            used.update(word for text in words for word in text)
-            used &= lexicon.words
-    scratch = draft.scratch("vectors")
-    vectors = WordVectors.read(lexicon, used, scratch, progress)
-    width = lexicon.dimension
-    features = draft.create_memmap("features", np.float16, (num_nodes, 2 * width))
-    row = 0
-    for titles, intros in _texts(collection, style, "features", progress):
-        end = row + len(titles)
-        features[row:end, :width] = vectors.means(titles, style)
-        features[row:end, width:] = vectors.means(intros, style)
-        row = end
-    return {
-        "file": path.name,
-        "sha256": lexicon.sha256,
-        "dimension": width,
-        "words": len(lexicon.words),
-        "words_used": len(used),
-    }
-
-
-def _texts(
-    collection: Collection, style: Tokenizer, what: str, progress: Progress
-) -> Iterator[Texts]:
-    progress.stage(what, collection.rows("pages"), "pages")
-    for batch in collection.batches("pages", "title", "intro", rows=BATCH_PAGES):
-        yield (
-            [style.words(title) for title in batch.column("title").to_pylist()],
-            [style.words(style.clean(i)) for i in batch.column("intro").to_pylist()],
-        )
-        progress.advance(batch.num_rows)

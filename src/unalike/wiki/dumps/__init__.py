@@ -1,4 +1,4 @@
-"""`collect`."""
+"""Read the public dumps of a wiki into a collection of tables."""
 
 from __future__ import annotations
 

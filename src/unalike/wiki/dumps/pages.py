@@ -1,10 +1,9 @@
-"""Page, redirect, linktarget, pagelinks tables: titles to ids, redirects resolved, links to CSR."""
+"""Read the page, redirect, linktarget and pagelinks tables of a wiki dump."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,99 +11,58 @@ import pyarrow.compute as pc
 
 from unalike.data.numba_utils import njit
 from unalike.data.store import GraphWriter
+from unalike.data.strings import string_array, string_buffers
 from unalike.errors import UserError
 from unalike.importing.csr import EdgeSpill, build_csr
-from unalike.importing.ids import StringBuffer, StringIndex, grow
-from unalike.parallel import even_slices, parallel_map
+from unalike.importing.ids import StringIndex, grow
 from unalike.progress import Progress
+from unalike.wiki.collection import MAIN_NAMESPACE
 from unalike.wiki.dumps.files import DumpFiles, StageOutput
 from unalike.wiki.dumps.sql import SqlRows, SqlTable
 
-# Titles: the names of a wiki's pages as its tables spell them, and their numbers.
-
-
-class TitleIndex:
-    """An index from titles to numbers from 0 on, in the order they were added."""
-
-    def __init__(self) -> None:
-        self.keys = StringIndex()
-
-    def __len__(self) -> int:
-        return self.keys.count
-
-    @classmethod
-    def of(cls, names: pa.Array) -> TitleIndex:
-        """An index of these titles."""
-        titles = cls()
-        titles.add(names)
-        return titles
-
-    def names(self) -> pa.Array:
-        """The titles in the order of their numbers."""
-        return self.keys.names()
-
-    def find(self, names: pa.Array) -> np.ndarray:
-        """The number of each title, -1 where it is unknown."""
-        return self._search(names)[0]
-
-    def add(self, names: pa.Array) -> np.ndarray:
-        """The number of each title; unknown ones get the next."""
-        numbers, keys, num_new = self._search(names)
-        if num_new:
-            self.keys.add(keys, numbers, num_new)
-        return numbers
-
-    def _search(self, names: pa.Array) -> tuple[np.ndarray, Any, int]:
-        keys = self.keys.read(names)
-        numbers = np.empty(len(names), np.int32)
-        new = parallel_map(
-            lambda part: self.keys.find(keys, part, numbers[part]),
-            even_slices(len(names)),
-        )
-        return numbers, keys, sum(new)
+MAX_ID = 2**30
+"""Ids index arrays; a larger one is damage, and would need too much memory."""
+PAIRS_FILE = "pairs"
+UNRESOLVED, UNKNOWN, IN_PROGRESS = -1, -2, -3
+"""States of a redirect: leads to no article, not resolved yet, being resolved."""
 
 
 def save_titles(stage: StageOutput, names: pa.Array) -> None:
-    """Keep titles with a stage's results."""
-    words = StringBuffer.of(names)
-    first, end = words.starts[0], words.starts[-1]
-    stage.save(title_starts=words.starts - first, title_text=words.text[first:end])
+    """Save titles to the output of a stage."""
+    offsets, data = string_buffers(names)
+    stage.save(title_starts=offsets, title_text=data)
 
 
 def load_titles(stage: StageOutput) -> pa.Array:
-    """The titles that were kept with a stage's results."""
-    starts, text = stage.load("title_starts"), stage.load("title_text")
-    buffers = [None, pa.py_buffer(starts), pa.py_buffer(text)]
-    return pa.Array.from_buffers(pa.large_string(), len(starts) - 1, buffers)
+    """Load the titles in the output of a stage."""
+    return string_array(stage.load("title_starts"), stage.load("title_text"))
 
 
 def count_titles(stage: StageOutput) -> int:
-    """How many titles were kept with a stage's results."""
+    """Return the number of titles in the output of a stage."""
     return len(stage.memmap("title_starts")) - 1
 
 
 def display_titles(names: pa.Array) -> pa.Array:
-    """Titles as people write them, with spaces; bytes that are no text are replaced."""
+    """Convert titles to display form, with spaces; invalid UTF-8 is replaced."""
     try:
         names.validate(full=True)
     except pa.ArrowInvalid:
-        told = names.cast(pa.large_binary()).to_pylist()
-        names = pa.array([one.decode("utf-8", "replace") for one in told])
+        names = pa.array(
+            [
+                name.decode("utf-8", "replace")
+                for name in names.cast(pa.large_binary()).to_pylist()
+            ]
+        )
     return pc.replace_substring(names.cast(pa.large_string()), "_", " ")
 
 
-# Pages: the articles and redirects of a wiki, from the table `page`.
-
-
-MAIN_NAMESPACE = 0
-"""The namespace of articles and of redirects between them."""
-MAX_ID = 2**30
-"""Ids index arrays; one above this is damage, and would ask for all memory."""
+# Table `page`: articles and redirects.
 
 
 @dataclass(frozen=True, eq=False)
 class PageIds:
-    """Page ids by number: first all articles, then all redirects, both ascending."""
+    """Page id of each page index: first all articles, then all redirects, ascending."""
 
     ids: np.ndarray
     num_articles: int
@@ -120,8 +78,8 @@ class PageIds:
     def article_ids(self) -> np.ndarray:
         return self.ids[: self.num_articles]
 
-    def numbers_by_id(self, *, articles_only: bool) -> np.ndarray:
-        """The number of each page id from 0 to the largest, -1 where there is none."""
+    def index_by_id(self, *, articles_only: bool) -> np.ndarray:
+        """Return the page index of each page id from 0 to the largest, -1 for none."""
         ids = self.article_ids if articles_only else self.ids
         table = np.full(int(ids.max()) + 1, -1, np.int32)
         table[ids] = np.arange(len(ids), dtype=np.int32)
@@ -129,98 +87,95 @@ class PageIds:
 
 
 def read_pages(files: DumpFiles, stage: StageOutput, progress: Progress) -> None:
-    """Number the titles in the namespace of articles, and keep what the table tells."""
+    """Read titles, ids and redirect flags of the main namespace."""
     table = SqlTable.open(files.tables["page"], "page")
     wanted = ["page_id", "page_namespace", "page_is_redirect"]
     progress.stage("Reading pages", table.megabytes, "MB")
-    titles, ids, redirects = TitleIndex(), [np.empty(0, np.int64)], [np.empty(0, bool)]
+    titles, ids, redirects = StringIndex(), [np.empty(0, np.int64)], [np.empty(0, bool)]
     for rows in table.rows(wanted, text="page_title"):
         numbers, names = main_namespace_rows(rows, 1)
         ids.append(numbers[:, 0])
         redirects.append(numbers[:, 2] != 0)
         titles.add(names)
-        progress.advance(rows.read / 1e6, f"{len(titles):,} titles")
-    every, leading = np.concatenate(ids), np.concatenate(redirects)
-    _check(every, leading, titles, table)
-    order = np.lexsort((every, leading))
+        progress.advance(rows.bytes_read / 1e6, f"{len(titles):,} titles")
+    page_ids, is_redirect = np.concatenate(ids), np.concatenate(redirects)
+    _check_pages(page_ids, is_redirect, titles, table)
+    order = np.lexsort((page_ids, is_redirect))
     save_titles(stage, titles.names().take(pa.array(order)))
-    stage.save(ids=every[order], num_articles=np.array((~leading).sum()))
+    stage.save(ids=page_ids[order], num_articles=np.array((~is_redirect).sum()))
 
 
 def main_namespace_rows(rows: SqlRows, column: int) -> tuple[np.ndarray, pa.Array]:
-    """The numbers and texts of rows whose namespace is that of articles."""
-    kept = rows.numbers[:, column] == MAIN_NAMESPACE
-    if kept.all():
+    """Return the numbers and texts of the rows in the main namespace."""
+    mask = rows.numbers[:, column] == MAIN_NAMESPACE
+    if mask.all():
         return rows.numbers, rows.text
-    return rows.numbers[kept], rows.text.filter(pa.array(kept))
+    return rows.numbers[mask], rows.text.filter(pa.array(mask))
 
 
-def _check(
-    ids: np.ndarray, redirects: np.ndarray, titles: TitleIndex, table: SqlTable
+def _check_pages(
+    ids: np.ndarray, is_redirect: np.ndarray, titles: StringIndex, table: SqlTable
 ) -> None:
-    if redirects.all():
+    if is_redirect.all():
         raise UserError(f"{table.path} has no article.")
-    if ids.min() < 0 or ids.max() > MAX_ID:
-        raise UserError(f"{table.path} is damaged: it has ids beyond {MAX_ID:,}.")
+    _max_id(ids, table)
     if len(titles) != len(ids) or (np.diff(np.sort(ids)) == 0).any():
         raise UserError(f"{table.path} is damaged: it has a page twice.")
 
 
-# Targets: what the ids of the table `linktarget` stand for.
+# Table `linktarget`: the titles of target ids.
 
 
 def read_targets(
     files: DumpFiles, known: StageOutput, stage: StageOutput, progress: Progress
 ) -> None:
-    """Find the number of each target's title; those that do not exist get the next.
+    """Read the title index of each target id; missing titles get the next indices.
 
-    Targets outside the namespace of articles have none.
+    Targets outside the main namespace have the index -1.
     """
     table = SqlTable.open(files.tables["linktarget"], "linktarget")
     progress.stage("Reading targets", table.megabytes, "MB")
-    titles = TitleIndex.of(load_titles(known))
-    # A table of numbers plus 1, since room that is added is zero.
-    numbers = np.zeros(1 << 10, np.int32)
+    titles = StringIndex.of(load_titles(known))
+    # Stored plus 1, since elements that `grow` adds are zero.
+    index_by_id = np.zeros(1 << 10, np.int32)
     missing = [pa.array([], pa.large_string())]
     count = len(titles)
     for rows in table.rows(["lt_id", "lt_namespace"], text="lt_title"):
-        kept, names = main_namespace_rows(rows, 1)
-        found, ids = titles.find(names), kept[:, 0]
-        new = found < 0
-        found[new] = np.arange(count, count + new.sum())
+        numbers, names = main_namespace_rows(rows, 1)
+        indices, ids = titles.find(names), numbers[:, 0]
+        new = indices < 0
+        indices[new] = np.arange(count, count + new.sum())
         missing.append(names.filter(pa.array(new)))
         count += int(new.sum())
-        numbers = grow(numbers, _largest(ids, table) + 1)
-        numbers[ids] = found + 1
-        progress.advance(rows.read / 1e6, f"{count - len(titles):,} missing")
+        index_by_id = grow(index_by_id, _max_id(ids, table) + 1)
+        index_by_id[ids] = indices + 1
+        progress.advance(rows.bytes_read / 1e6, f"{count - len(titles):,} missing")
     save_titles(stage, pa.concat_arrays(missing))
-    numbers -= 1
-    stage.save(numbers=numbers)
+    index_by_id -= 1
+    stage.save(numbers=index_by_id)
 
 
-def _largest(ids: np.ndarray, table: SqlTable) -> int:
+def _max_id(ids: np.ndarray, table: SqlTable) -> int:
+    """Return the largest id, or raise an error if ids are out of range."""
     largest = int(ids.max(initial=0))
     if ids.min(initial=0) < 0 or largest > MAX_ID:
         raise UserError(f"{table.path} is damaged: it has ids beyond {MAX_ID:,}.")
     return largest
 
 
-# Numbers: compiled look-ups from the ids of tables to numbers without gaps.
-
-
 @njit()
 def take_or_missing(table: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """The entry of each id, -1 for those beyond the table."""
-    found = np.empty(len(ids), np.int32)
+    """Return table[id] for each id, -1 for ids out of range."""
+    values = np.empty(len(ids), np.int32)
     for i in range(len(ids)):
         inside = 0 <= ids[i] < len(table)
-        found[i] = table[ids[i]] if inside else -1
-    return found
+        values[i] = table[ids[i]] if inside else -1
+    return values
 
 
 @njit()
 def valid_pairs(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """The pairs of which both ends are known."""
+    """Return the (source, target) pairs without -1."""
     pairs = np.empty((len(sources), 2), np.int32)
     count = 0
     for i in range(len(sources)):
@@ -231,105 +186,95 @@ def valid_pairs(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
     return pairs[:count]
 
 
-# Redirects: the article that every title leads to, over any number of steps.
-
-
-UNRESOLVED, UNKNOWN, IN_PROGRESS = -1, -2, -3
+# Table `redirect`: the article of each page, over any number of redirects.
 
 
 def read_redirects(
     files: DumpFiles, known: StageOutput, stage: StageOutput, progress: Progress
 ) -> None:
-    """Find the article that each page leads to, or NOWHERE; articles are their own.
+    """Resolve each page to its article, or to UNRESOLVED; articles are their own.
 
-    A redirect leads nowhere if it ends in another namespace, on another wiki, at a page
-    that does not exist, or in a circle.
+    A redirect is unresolved if it ends in another namespace, on another wiki, at a page
+    that does not exist, or in a cycle.
     """
     table = SqlTable.open(files.tables["redirect"], "redirect")
     wanted = ["rd_from", "rd_namespace"]
     progress.stage("Reading redirects", table.megabytes, "MB")
-    pages, titles = PageIds.load(known), TitleIndex.of(load_titles(known))
-    by_id = pages.numbers_by_id(articles_only=False)
-    following = np.full(len(pages), UNRESOLVED, np.int32)
+    pages, titles = PageIds.load(known), StringIndex.of(load_titles(known))
+    by_id = pages.index_by_id(articles_only=False)
+    target = np.full(len(pages), UNRESOLVED, np.int32)
     for rows in table.rows(wanted, text="rd_title", length="rd_interwiki"):
         numbers, names = main_namespace_rows(rows, 1)
         sources = take_or_missing(by_id, numbers[:, 0])
-        found = np.where(numbers[:, 2] == 0, titles.find(names), UNRESOLVED)
-        following[sources[sources >= 0]] = found[sources >= 0]
-        progress.advance(rows.read / 1e6)
-    leads = np.full(len(pages), UNKNOWN, np.int32)
-    leads[: pages.num_articles] = np.arange(pages.num_articles, dtype=np.int32)
-    resolve_redirects(following, leads)
-    stage.save(leads=leads)
+        targets = np.where(numbers[:, 2] == 0, titles.find(names), UNRESOLVED)
+        target[sources[sources >= 0]] = targets[sources >= 0]
+        progress.advance(rows.bytes_read / 1e6)
+    article = np.full(len(pages), UNKNOWN, np.int32)
+    article[: pages.num_articles] = np.arange(pages.num_articles, dtype=np.int32)
+    resolve_redirects(target, article)
+    stage.save(leads=article)
 
 
 @njit()
-def resolve_redirects(following: np.ndarray, leads: np.ndarray) -> None:
-    """Walk from every unknown page to what is known, and tell all on the way."""
-    for page in range(len(leads)):
-        at = page
-        while at >= 0 and leads[at] == UNKNOWN:
-            leads[at] = IN_PROGRESS
-            at = following[at]
-        # Whoever meets its own steps walks in a circle.
-        end = UNRESOLVED if at < 0 or leads[at] == IN_PROGRESS else leads[at]
-        at = page
-        while at >= 0 and leads[at] == IN_PROGRESS:
-            leads[at] = end
-            at = following[at]
+def resolve_redirects(target: np.ndarray, article: np.ndarray) -> None:
+    """Follow redirects from every unknown page, and write the article of all passed."""
+    for start in range(len(article)):
+        page = start
+        while page >= 0 and article[page] == UNKNOWN:
+            article[page] = IN_PROGRESS
+            page = target[page]
+        # A page in progress closes a cycle.
+        cycle = page < 0 or article[page] == IN_PROGRESS
+        end = UNRESOLVED if cycle else article[page]
+        page = start
+        while page >= 0 and article[page] == IN_PROGRESS:
+            article[page] = end
+            page = target[page]
 
 
-# Links: from articles to titles, from the table `pagelinks` in its old or new form.
-
-
-PAIRS_FILE = "pairs"
+# Table `pagelinks`: links from articles to titles, in its old or new form.
 
 
 def open_links(files: DumpFiles) -> tuple[SqlTable, bool]:
-    """The table, and whether it names its targets by the ids of `linktarget`."""
+    """Open the table; also returns whether its targets are ids of `linktarget`."""
     table = SqlTable.open(files.tables["pagelinks"], "pagelinks")
-    # While wikis changed from one form to the other, titles were the ones to trust.
+    # Dumps from the time of the change have both; only their titles are complete.
     by_id = "pl_title" not in table.columns
     if by_id and "linktarget" not in files.tables:
         raise UserError(
-            f"{table.path} needs the table linktarget (*-linktarget.sql.gz) beside it."
+            f"{table.path} needs the table linktarget (*-linktarget.sql.gz) next to it."
         )
     return table, by_id
 
 
 @dataclass(frozen=True, eq=False)
 class LinkBatch:
-    """The source's page id and the number of the title for each of some rows."""
+    """Page id of the source and title index of the target, for a batch of links."""
 
     sources: np.ndarray
     targets: np.ndarray
-    read: int
+    bytes_read: int
 
 
 def links_by_id(table: SqlTable, targets: StageOutput) -> Iterator[LinkBatch]:
-    """The ends of links whose targets are told by id."""
-    numbers = targets.load("numbers")
+    """Read links whose targets are ids of `linktarget`."""
+    index_by_id = targets.load("numbers")
     for rows in table.rows(["pl_from", "pl_target_id"]):
-        found = take_or_missing(numbers, rows.numbers[:, 1])
-        yield LinkBatch(rows.numbers[:, 0], found, rows.read)
+        indices = take_or_missing(index_by_id, rows.numbers[:, 1])
+        yield LinkBatch(rows.numbers[:, 0], indices, rows.bytes_read)
 
 
 def links_by_title(
-    table: SqlTable, titles: TitleIndex, missing: TitleIndex
+    table: SqlTable, titles: StringIndex, missing: StringIndex
 ) -> Iterator[LinkBatch]:
-    """The ends of links whose targets are told by title; collects what is missing."""
-    wanted = ["pl_from", "pl_namespace"]
-    for rows in table.rows(wanted, text="pl_title"):
-        yield _by_title(rows, titles, missing)
-
-
-def _by_title(rows: SqlRows, titles: TitleIndex, missing: TitleIndex) -> LinkBatch:
-    found = titles.find(rows.text)
-    new = (found < 0) & (rows.numbers[:, 1] == MAIN_NAMESPACE)
-    (places,) = new.nonzero()
-    found[places] = len(titles) + missing.add(rows.text.take(places))
-    found[rows.numbers[:, 1] != MAIN_NAMESPACE] = -1
-    return LinkBatch(rows.numbers[:, 0], found, rows.read)
+    """Read links whose targets are titles; adds unknown titles to `missing`."""
+    for rows in table.rows(["pl_from", "pl_namespace"], text="pl_title"):
+        indices = titles.find(rows.text)
+        is_main = rows.numbers[:, 1] == MAIN_NAMESPACE
+        (new,) = ((indices < 0) & is_main).nonzero()
+        indices[new] = len(titles) + missing.add(rows.text.take(new))
+        indices[~is_main] = -1
+        yield LinkBatch(rows.numbers[:, 0], indices, rows.bytes_read)
 
 
 def read_links(
@@ -339,22 +284,22 @@ def read_links(
     stage: StageOutput,
     progress: Progress,
 ) -> None:
-    """Write the pairs of an article and a title it links, as the table has them."""
+    """Write (article, title) pairs of all links to a spill file."""
     progress.stage("Reading links", table.megabytes, "MB")
     pages = PageIds.load(known)
-    by_id = pages.numbers_by_id(articles_only=True)
-    missing = TitleIndex()
+    by_id = pages.index_by_id(articles_only=True)
+    missing = StringIndex()
     if targets is None:
-        ends = links_by_title(table, TitleIndex.of(load_titles(known)), missing)
+        batches = links_by_title(table, StringIndex.of(load_titles(known)), missing)
     else:
-        ends = links_by_id(table, targets)
+        batches = links_by_id(table, targets)
     spill = EdgeSpill(stage.path(PAIRS_FILE), undirected=False)
     with spill.path.open("wb") as file:
-        for some in ends:
-            pairs = valid_pairs(take_or_missing(by_id, some.sources), some.targets)
+        for batch in batches:
+            pairs = valid_pairs(take_or_missing(by_id, batch.sources), batch.targets)
             file.write(pairs.data)
             spill.count(pairs, int(pairs.max(initial=0)) + 1)
-            progress.advance(some.read / 1e6, f"{spill.num_pairs:,} links")
+            progress.advance(batch.bytes_read / 1e6, f"{spill.num_pairs:,} links")
     if targets is None:
         save_titles(stage, missing.names())
     stage.save(entries=spill.row_nnz, num_pairs=np.array(spill.num_pairs))
@@ -363,11 +308,13 @@ def read_links(
 def build_link_csr(
     links: StageOutput, num_titles: int, stage: StageOutput, progress: Progress
 ) -> None:
-    """Sort the pairs into rows without repeats, one row for each article."""
-    entries = np.zeros(num_titles, np.int64)
-    counted = links.load("entries")[:num_titles]
-    entries[: len(counted)] = counted
-    spill = EdgeSpill(links.path(PAIRS_FILE), undirected=False, row_nnz=entries)
-    spill.num_pairs = int(links.load("num_pairs"))
-    rank = np.arange(num_titles, dtype=np.int32)
-    build_csr(spill, rank, GraphWriter(stage.folder, stage.folder), progress)
+    """Build the CSR matrix of links, one row for each article."""
+    row_nnz = grow(links.load("entries")[:num_titles], num_titles)
+    spill = EdgeSpill(
+        links.path(PAIRS_FILE),
+        undirected=False,
+        row_nnz=row_nnz,
+        num_pairs=int(links.load("num_pairs")),
+    )
+    identity = np.arange(num_titles, dtype=np.int32)
+    build_csr(spill, identity, GraphWriter(stage.folder, stage.folder), progress)

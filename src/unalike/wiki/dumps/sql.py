@@ -1,4 +1,4 @@
-"""Streaming parser of mysqldump `INSERT` rows (numba)."""
+"""Streaming parser of the rows in a mysqldump file."""
 
 from __future__ import annotations
 
@@ -11,229 +11,29 @@ import numpy as np
 import pyarrow as pa
 
 from unalike.data.numba_utils import njit
+from unalike.data.strings import string_array
 from unalike.errors import UserError
 from unalike.parallel import prefetch
 from unalike.wiki.dumps.files import Block, decompressed_blocks
 
-# Scanner: the compiled loops that read `INSERT INTO … VALUES (…),(…);` from bytes.
-#
-# A loop that meets the end of its bytes in the middle of a row answers MORE, and the row
-# is scanned again when more bytes have come; what is no row at all is WRONG.
-
-
 INCOMPLETE, INVALID = -1, -2
 SKIP, NUMBER, TEXT, LENGTH = 0, 1, 2, 3
-"""What is kept of a column: nothing, a whole number, a text or how long it is."""
-
-_QUOTE, _BACKSLASH, _UNDERSCORE = ord("'"), ord("\\"), ord("_")
-_OPEN, _CLOSE, _COMMA, _SEMICOLON = ord("("), ord(")"), ord(","), ord(";")
-_NEWLINE, _BLANK, _MINUS, _ZERO, _NINE = 10, 32, ord("-"), ord("0"), ord("9")
-_VALUES, _NULL = np.frombuffer(b"VALUES", np.uint8), np.frombuffer(b"NULL", np.uint8)
-
-_ESCAPES = np.arange(256, dtype=np.uint8)
-_ESCAPES[[ord(letter) for letter in "0nrtbZ"]] = [0, 10, 13, 9, 8, 26]
-"""What the byte after a backslash stands for."""
-
-
-@njit()
-def skip_whitespace(block: np.ndarray, at: int) -> int:
-    """The next byte that is not white space."""
-    while at < len(block) and block[at] <= _BLANK:
-        at += 1
-    return at
-
-
-@njit()
-def read_quoted(
-    block: np.ndarray, at: int, text: np.ndarray, length: int
-) -> tuple[int, int]:
-    """Write a quoted text as it is meant; returns its end and the new length."""
-    last = len(block) - 1
-    while at < last:
-        byte = block[at]
-        if byte == _BACKSLASH:
-            at += 1
-            byte = _ESCAPES[block[at]]
-        elif byte == _QUOTE:
-            if block[at + 1] != _QUOTE:
-                return at + 1, length
-            at += 1
-        text[length] = byte
-        length += 1
-        at += 1
-    return INCOMPLETE, length
-
-
-@njit()
-def read_unquoted(block: np.ndarray, at: int) -> tuple[int, int, bool]:
-    """Read up to the next comma or bracket: the end, and the whole number if it is."""
-    negative = block[at] == _MINUS
-    first = at + negative
-    value, whole = 0, True
-    at = first
-    while at < len(block):
-        byte = block[at]
-        if byte in (_COMMA, _CLOSE) or byte <= _BLANK:
-            return at, -value if negative else value, whole and at > first
-        whole = whole and _ZERO <= byte <= _NINE
-        value = value * 10 + (byte - _ZERO)
-        at += 1
-    return INCOMPLETE, 0, False
-
-
-@njit()
-def skip_charset(block: np.ndarray, at: int) -> int:
-    """The quote after the name of a character set, as in `_binary 'text'`."""
-    while at < len(block) and block[at] != _QUOTE:
-        if block[at] in (_COMMA, _CLOSE):
-            return INVALID
-        at += 1
-    return at if at < len(block) else INCOMPLETE
-
-
-@njit()
-def read_value(
-    block: np.ndarray, at: int, kind: int, text: np.ndarray, length: int
-) -> tuple[int, int, int]:
-    """One value: its end, its number or length in bytes, and the new length of text.
-
-    Where there is no value, the number is -1 and the text is empty.
-    """
-    if block[at] == _UNDERSCORE:
-        at = skip_charset(block, at)
-        if at < 0:
-            return at, 0, length
-    if block[at] == _QUOTE:
-        end, after = read_quoted(block, at + 1, text, length)
-        if kind == NUMBER:
-            end = min(end, INVALID)
-        return end, after - length, after if kind == TEXT else length
-    end, value, whole = read_unquoted(block, at)
-    if block[at] == _NULL[0] and starts_with(block, at, _NULL):
-        return end, -1 if kind == NUMBER else 0, length
-    wrong = end >= 0 and (kind > NUMBER or (kind == NUMBER and not whole))
-    return INVALID if wrong else end, value, length
-
-
-@njit()
-def read_row(
-    block: np.ndarray,
-    at: int,
-    kinds: np.ndarray,
-    numbers: np.ndarray,
-    text: np.ndarray,
-    length: int,
-) -> tuple[int, int]:
-    """One row, from after its bracket; returns its end and the new length of text."""
-    kept = 0
-    for column in range(len(kinds)):
-        at = skip_whitespace(block, at)
-        if at == len(block):
-            return INCOMPLETE, length
-        kind = kinds[column]
-        at, value, length = read_value(block, at, kind, text, length)
-        if at < 0:
-            return at, length
-        if kind in (NUMBER, LENGTH):
-            numbers[kept] = value
-            kept += 1
-        at = skip_whitespace(block, at)
-        if at == len(block):
-            return INCOMPLETE, length
-        if block[at] != (_CLOSE if column == len(kinds) - 1 else _COMMA):
-            return INVALID, length
-        at += 1
-    return at, length
-
-
-@njit()
-def starts_with(block: np.ndarray, at: int, word: np.ndarray) -> bool:
-    """Do these bytes stand here?"""
-    return np.array_equal(block[at : at + len(word)], word)
-
-
-@njit()
-def skip_line(block: np.ndarray, at: int) -> int:
-    """The beginning of the next line."""
-    while at < len(block):
-        if block[at] == _NEWLINE:
-            return at + 1
-        at += 1
-    return INCOMPLETE
-
-
-@njit()
-def find_insert(block: np.ndarray, at: int, insert: np.ndarray) -> tuple[int, bool]:
-    """Go on from the beginning of a line: to the next, or into a statement's rows."""
-    if len(block) - at <= len(insert) + len(_VALUES):
-        # Too short to be the statement, unless more of it is to come.
-        return skip_line(block, at), False
-    if not starts_with(block, at, insert):
-        return skip_line(block, at), False
-    at += len(insert)
-    if not starts_with(block, at, _VALUES):
-        return INVALID, False
-    return at + len(_VALUES), True
-
-
-@njit()
-def scan(
-    block: np.ndarray,
-    inside: bool,
-    insert: np.ndarray,
-    kinds: np.ndarray,
-    numbers: np.ndarray,
-    starts: np.ndarray,
-    text: np.ndarray,
-) -> tuple[int, int, bool, int]:
-    """Read all whole rows; returns the last end, where it stands, and their number.
-
-    The first answer is MORE or WRONG. Row i gets numbers[i] and the bytes of `text`
-    from starts[i] to starts[i + 1].
-    """
-    at, rows, length = 0, 0, 0
-    while True:
-        if not inside:
-            end, inside = find_insert(block, at, insert)
-            if end < 0:
-                return end, at, False, rows
-            at = end
-            continue
-        at = skip_whitespace(block, at)
-        if at == len(block):
-            return INCOMPLETE, at, True, rows
-        byte = block[at]
-        if byte in (_COMMA, _SEMICOLON):
-            inside = byte == _COMMA
-            at += 1
-        elif byte == _OPEN:
-            end, length = read_row(block, at + 1, kinds, numbers[rows], text, length)
-            if end < 0:
-                return end, at, True, rows
-            at = end
-            rows += 1
-            starts[rows] = length
-        else:
-            return INVALID, at, True, rows
-
-
-# SqlTable: the rows of one table in a dump, columns found by their names.
-
+"""What is read of a column: nothing, an integer, a text or its length."""
 
 MAX_HEADER_BYTES = 1 << 22
-"""Bytes in which a dump must tell its columns."""
+"""Bytes within which CREATE TABLE must end."""
 _CREATE = re.compile(rb"CREATE TABLE `(\w+)` \((.*?)\n\)", re.DOTALL)
 _COLUMN = re.compile(rb"^\s*`(\w+)`", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
 class SqlRows:
-    """Some rows: a column for each number asked for, and the texts."""
+    """A batch of rows: one column for each requested number, and one of text."""
 
     numbers: np.ndarray
     text: pa.Array
-    read: int
-    """How many bytes of the file they took."""
+    bytes_read: int
+    """Bytes of the file that were read for them."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -241,7 +41,7 @@ class SqlRows:
 
 @dataclass(frozen=True)
 class SqlTable:
-    """A file that mysqldump made of one table."""
+    """A mysqldump file of one table."""
 
     path: Path
     name: str
@@ -249,39 +49,39 @@ class SqlTable:
 
     @classmethod
     def open(cls, path: Path, name: str) -> SqlTable:
-        """Read as far as the statement that tells the columns."""
+        """Read the column names from CREATE TABLE."""
         head = b""
         for block in decompressed_blocks(path):
             head += block.content
             if (create := _CREATE.search(head)) and create[1].decode() == name:
-                found = _COLUMN.findall(create[2])
-                return cls(path, name, [column.decode() for column in found])
+                columns = _COLUMN.findall(create[2])
+                return cls(path, name, [column.decode() for column in columns])
             if b"\nINSERT INTO" in head or len(head) > MAX_HEADER_BYTES:
                 break
         raise UserError(f"{path} does not begin with CREATE TABLE `{name}`.")
 
     @property
     def megabytes(self) -> float:
-        """The size of the file as it is."""
+        """Size of the compressed file."""
         return self.path.stat().st_size / 1e6
 
     def rows(
         self, numbers: Sequence[str], *, text: str = "", length: str = ""
     ) -> Iterator[SqlRows]:
-        """All rows: whole numbers, at most one text, and the length of another.
+        """Read integer columns, at most one text, and the length of another text.
 
-        The length comes as one more number. Numbers keep the order of the table.
+        The length is one more number. Numbers are in the order of the table.
         """
         kinds = self._kinds(
             dict.fromkeys(numbers, NUMBER)
             | ({text: TEXT} if text else {})
             | ({length: LENGTH} if length else {})
         )
-        scanning = RowScanner(self, kinds)
+        scanner = RowScanner(self, kinds)
         for block in prefetch(decompressed_blocks(self.path)):
-            yield scanning.read(block)
-        yield scanning.read(Block(b"\n", 0))
-        scanning.finish()
+            yield scanner.read(block)
+        yield scanner.read(Block(b"\n", 0))
+        scanner.finish()
 
     def _kinds(self, wanted: dict[str, int]) -> np.ndarray:
         for column in wanted:
@@ -294,7 +94,7 @@ class SqlTable:
 
 
 class RowScanner:
-    """How far a table was read: the bytes of a row that is not whole wait here."""
+    """Parses a table block by block; an incomplete row waits for the next block."""
 
     def __init__(self, table: SqlTable, kinds: np.ndarray) -> None:
         self.table = table
@@ -304,36 +104,234 @@ class RowScanner:
         self.insert = np.frombuffer(insert, np.uint8)
         self.leftover = b""
         self.inside = False
-        self.place = 0
-        """Unpacked bytes of the file before the rest."""
+        self.position = 0
+        """Decompressed bytes of the file before `leftover`."""
 
     def read(self, block: Block) -> SqlRows:
-        """The rows that end in this block."""
+        """Return the rows that end in this block."""
         content = np.frombuffer(self.leftover + block.content, np.uint8)
         # A value takes at least a byte, and one more before the next.
-        most = len(content) // (2 * len(self.kinds) + 1) + 1
-        numbers = np.empty((most, self.num_numbers), np.int64)
-        starts = np.zeros(most + 1, np.int64)
-        text = np.empty(len(content), np.uint8)
+        max_rows = len(content) // (2 * len(self.kinds) + 1) + 1
+        numbers = np.empty((max_rows, self.num_numbers), np.int64)
+        offsets = np.zeros(max_rows + 1, np.int64)
+        data = np.empty(len(content), np.uint8)
         status, end, self.inside, num_rows = scan(
-            content, self.inside, self.insert, self.kinds, numbers, starts, text
+            content, self.inside, self.insert, self.kinds, numbers, offsets, data
         )
         if status == INVALID:
-            raise self._wrong(content[end : end + 60].tobytes(), self.place + end)
+            raise self._row_error(
+                content[end : end + 60].tobytes(), self.position + end
+            )
         self.leftover = content[end:].tobytes()
-        self.place += end
-        buffers = [None, pa.py_buffer(starts), pa.py_buffer(text)]
-        words = pa.Array.from_buffers(pa.large_string(), num_rows, buffers)
-        return SqlRows(numbers[:num_rows], words, block.read)
+        self.position += end
+        text = string_array(offsets[: num_rows + 1], data)
+        return SqlRows(numbers[:num_rows], text, block.bytes_read)
 
     def finish(self) -> None:
-        """Complain of a statement that has no end."""
+        """Raise an error if the last statement has no end."""
         if self.inside:
             raise UserError(f"{self.table.path} is damaged: it ends within a row.")
 
-    def _wrong(self, told: bytes, place: int) -> UserError:
-        shown = told.decode("utf-8", "replace").split("\n")[0]
+    def _row_error(self, content: bytes, position: int) -> UserError:
+        line = content.decode("utf-8", "replace").split("\n")[0]
         return UserError(
-            f"{self.table.path}, unpacked byte {place:,}: this is no row of the "
-            f"{len(self.kinds)} columns of {self.table.name}: {shown}"
+            f"{self.table.path}, decompressed byte {position:,}: this is no row of the "
+            f"{len(self.kinds)} columns of {self.table.name}: {line}"
         )
+
+
+# Compiled loops that parse `INSERT INTO … VALUES (…),(…);` from bytes.
+#
+# A loop that reaches the end of its bytes within a row returns INCOMPLETE, and the row
+# is parsed again when more bytes are read; bytes that are no row are INVALID.
+
+_QUOTE, _BACKSLASH, _UNDERSCORE = ord("'"), ord("\\"), ord("_")
+_OPEN, _CLOSE, _COMMA, _SEMICOLON = ord("("), ord(")"), ord(","), ord(";")
+_NEWLINE, _BLANK, _MINUS, _ZERO, _NINE = 10, 32, ord("-"), ord("0"), ord("9")
+_VALUES, _NULL = np.frombuffer(b"VALUES", np.uint8), np.frombuffer(b"NULL", np.uint8)
+
+_ESCAPES = np.arange(256, dtype=np.uint8)
+_ESCAPES[[ord(letter) for letter in "0nrtbZ"]] = [0, 10, 13, 9, 8, 26]
+"""Value of the byte after a backslash."""
+
+
+@njit()
+def skip_whitespace(block: np.ndarray, pos: int) -> int:
+    """Return the position of the next byte that is not whitespace."""
+    while pos < len(block) and block[pos] <= _BLANK:
+        pos += 1
+    return pos
+
+
+@njit()
+def read_quoted(
+    block: np.ndarray, pos: int, text: np.ndarray, length: int
+) -> tuple[int, int]:
+    """Unescape a quoted string; returns its end and the new length of text."""
+    last = len(block) - 1
+    while pos < last:
+        byte = block[pos]
+        if byte == _BACKSLASH:
+            pos += 1
+            byte = _ESCAPES[block[pos]]
+        elif byte == _QUOTE:
+            if block[pos + 1] != _QUOTE:
+                return pos + 1, length
+            pos += 1
+        text[length] = byte
+        length += 1
+        pos += 1
+    return INCOMPLETE, length
+
+
+@njit()
+def read_unquoted(block: np.ndarray, pos: int) -> tuple[int, int, bool]:
+    """Read up to a comma or bracket; returns end, integer, and if it is an integer."""
+    negative = block[pos] == _MINUS
+    first = pos + negative
+    value, is_integer = 0, True
+    pos = first
+    while pos < len(block):
+        byte = block[pos]
+        if byte in (_COMMA, _CLOSE) or byte <= _BLANK:
+            return pos, -value if negative else value, is_integer and pos > first
+        is_integer = is_integer and _ZERO <= byte <= _NINE
+        value = value * 10 + (byte - _ZERO)
+        pos += 1
+    return INCOMPLETE, 0, False
+
+
+@njit()
+def skip_charset(block: np.ndarray, pos: int) -> int:
+    """Return the quote after a character set, as in `_binary 'text'`."""
+    while pos < len(block) and block[pos] != _QUOTE:
+        if block[pos] in (_COMMA, _CLOSE):
+            return INVALID
+        pos += 1
+    return pos if pos < len(block) else INCOMPLETE
+
+
+@njit()
+def read_value(
+    block: np.ndarray, pos: int, kind: int, text: np.ndarray, length: int
+) -> tuple[int, int, int]:
+    """Read a value; returns its end, its number or length, and the length of text.
+
+    For NULL, the number is -1 and the text is empty.
+    """
+    if block[pos] == _UNDERSCORE:
+        pos = skip_charset(block, pos)
+        if pos < 0:
+            return pos, 0, length
+    if block[pos] == _QUOTE:
+        end, after = read_quoted(block, pos + 1, text, length)
+        if kind == NUMBER:
+            end = min(end, INVALID)
+        return end, after - length, after if kind == TEXT else length
+    end, value, is_integer = read_unquoted(block, pos)
+    if block[pos] == _NULL[0] and starts_with(block, pos, _NULL):
+        return end, -1 if kind == NUMBER else 0, length
+    invalid = end >= 0 and (kind > NUMBER or (kind == NUMBER and not is_integer))
+    return INVALID if invalid else end, value, length
+
+
+@njit()
+def read_row(
+    block: np.ndarray,
+    pos: int,
+    kinds: np.ndarray,
+    numbers: np.ndarray,
+    text: np.ndarray,
+    length: int,
+) -> tuple[int, int]:
+    """Read a row after its bracket; returns its end and the new length of text."""
+    count = 0
+    for column in range(len(kinds)):
+        pos = skip_whitespace(block, pos)
+        if pos == len(block):
+            return INCOMPLETE, length
+        kind = kinds[column]
+        pos, value, length = read_value(block, pos, kind, text, length)
+        if pos < 0:
+            return pos, length
+        if kind in (NUMBER, LENGTH):
+            numbers[count] = value
+            count += 1
+        pos = skip_whitespace(block, pos)
+        if pos == len(block):
+            return INCOMPLETE, length
+        if block[pos] != (_CLOSE if column == len(kinds) - 1 else _COMMA):
+            return INVALID, length
+        pos += 1
+    return pos, length
+
+
+@njit()
+def starts_with(block: np.ndarray, pos: int, word: np.ndarray) -> bool:
+    """Return whether the block has these bytes at a position."""
+    return np.array_equal(block[pos : pos + len(word)], word)
+
+
+@njit()
+def skip_line(block: np.ndarray, pos: int) -> int:
+    """Return the start of the next line."""
+    while pos < len(block):
+        if block[pos] == _NEWLINE:
+            return pos + 1
+        pos += 1
+    return INCOMPLETE
+
+
+@njit()
+def find_insert(block: np.ndarray, pos: int, insert: np.ndarray) -> tuple[int, bool]:
+    """Skip a line, or enter the rows of an INSERT; returns position and if inside."""
+    if len(block) - pos <= len(insert) + len(_VALUES):
+        # Too short for the statement; more of it may be in the next block.
+        return skip_line(block, pos), False
+    if not starts_with(block, pos, insert):
+        return skip_line(block, pos), False
+    pos += len(insert)
+    if not starts_with(block, pos, _VALUES):
+        return INVALID, False
+    return pos + len(_VALUES), True
+
+
+@njit()
+def scan(
+    block: np.ndarray,
+    inside: bool,
+    insert: np.ndarray,
+    kinds: np.ndarray,
+    numbers: np.ndarray,
+    offsets: np.ndarray,
+    text: np.ndarray,
+) -> tuple[int, int, bool, int]:
+    """Read all complete rows; returns status, position, if inside rows, and count.
+
+    The status is INCOMPLETE or INVALID. Row i has numbers[i] and the bytes of `text`
+    from offsets[i] to offsets[i + 1].
+    """
+    pos, rows, length = 0, 0, 0
+    while True:
+        if not inside:
+            end, inside = find_insert(block, pos, insert)
+            if end < 0:
+                return end, pos, False, rows
+            pos = end
+            continue
+        pos = skip_whitespace(block, pos)
+        if pos == len(block):
+            return INCOMPLETE, pos, True, rows
+        byte = block[pos]
+        if byte in (_COMMA, _SEMICOLON):
+            inside = byte == _COMMA
+            pos += 1
+        elif byte == _OPEN:
+            end, length = read_row(block, pos + 1, kinds, numbers[rows], text, length)
+            if end < 0:
+                return end, pos, True, rows
+            pos = end
+            rows += 1
+            offsets[rows] = length
+        else:
+            return INVALID, pos, True, rows
