@@ -1,3 +1,3 @@
-"""Benches: speed and memory, measured side by side in one run."""
+"""Benchmarks of speed and memory beside other libraries, and of scaling."""
 
 from __future__ import annotations

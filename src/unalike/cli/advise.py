@@ -25,7 +25,7 @@ from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
 from unalike.formatting import format_duration, format_memory, json_safe
 from unalike.measures.interpretation import interpret
-from unalike.reports.text_table import Column
+from unalike.display import Column
 
 # Ranking: the methods of an advice as columns of a table.
 

@@ -12,7 +12,7 @@ import tyro
 
 from unalike.cli.console import OUT, print_columns, print_json
 from unalike.errors import lookup
-from unalike.reports.text_table import Column
+from unalike.display import Column
 
 Rows = list[dict[str, Any]]
 

@@ -1,4 +1,4 @@
-"""`unalike COMMAND`: finds the command, runs it, turns errors into one line."""
+"""`unalike COMMAND`: run a command and print its errors in one line."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ COMMANDS = {
     "demo": "See unalike at work on a generated graph.",
 }
 
-COMMAND_LINE: ContextVar[Sequence[str]] = ContextVar("WORDS")
-"""The command that runs and its arguments, for one that runs itself again."""
+COMMAND_LINE: ContextVar[Sequence[str]] = ContextVar("COMMAND_LINE")
+"""The running command and its arguments, for commands that launch themselves again."""
 
 DONE, ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or given[0] in ("-h", "--help", "help"):
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    if not args or args[0] in ("-h", "--help", "help"):
         print(help_text())
-        return DONE if given else USAGE
-    if given[0] == "--version":
+        return DONE if args else USAGE
+    if args[0] == "--version":
         print(f"unalike {version('unalike')}")
         return DONE
     try:
-        lookup(COMMANDS, given[0], "command")
+        lookup(COMMANDS, args[0], "command")
     except UserError as error:
         return print_error(str(error), USAGE)
-    return run(given[0], given[1:])
+    return run(args[0], args[1:])
 
 
 def run(name: str, arguments: list[str]) -> int:
-    """Run a command of the table with the rest of the command line."""
-    # Threads that spin while they wait are twenty times slower on busy cores.
+    """Run a command with its arguments and return the exit status."""
+    # Spinning OpenMP threads are twenty times slower on busy cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     COMMAND_LINE.set([name, *arguments])
     try:
@@ -88,7 +88,7 @@ def run(name: str, arguments: list[str]) -> int:
 
 
 def help_text() -> str:
-    """The help of the whole program."""
+    """The text of `unalike --help`."""
     lines = [f"  {name:<10}{summary}" for name, summary in COMMANDS.items()]
     return "\n".join(
         [
@@ -105,7 +105,7 @@ def help_text() -> str:
     )
 
 
-def print_error(what: str, status: int) -> int:
-    """Say in one line what went wrong."""
-    print(f"error: {' '.join(what.split())}", file=sys.stderr)
+def print_error(message: str, status: int) -> int:
+    """Print an error in one line and return the exit status."""
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
     return status

@@ -30,7 +30,7 @@ from unalike.experiments.plan import parse_filter as chosen_by
 from unalike.experiments.recipe import find_recipes
 from unalike.experiments.sweep import WorkerOptions, estimate, failed_before, sweep
 from unalike.experiments.tuning import SearchOptions, search_cells
-from unalike.reports.text_table import Column
+from unalike.display import Column
 
 
 def command(

@@ -21,7 +21,7 @@ from unalike.errors import lookup
 from unalike.experiments.recipe import PaperTable, Recipe, paper_tables
 from unalike.reports.dataset_tables import TABLES
 from unalike.reports.tables import FORMATS, ResultTable
-from unalike.reports.text_table import Column
+from unalike.display import Column
 
 
 def command(

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from unalike.display import MAX_CLASSES_SHOWN, Displayable, SummaryTable
+from unalike.display import MAX_CLASSES_SHOWN, Displayable, TextTable
 from unalike.measures.registry import MEASURES
 
 # Words: what the value of a measure means for a graph.
@@ -160,7 +160,7 @@ UNDEFINED = {
 class MeasureResult(dict[str, Any], Displayable):
     """A dictionary of counts and measures."""
 
-    def summary(self) -> SummaryTable:
+    def summary(self) -> TextTable:
         rows = [
             [display_name(name), format_value(name, self), interpret(name, self)]
             for name in scalar_names(self)
@@ -172,17 +172,17 @@ class MeasureResult(dict[str, Any], Displayable):
             else []
         )
         heads = ["measure", "value", "meaning"]
-        return SummaryTable(headline("Measures", self), heads, rows, below=below)
+        return TextTable.from_rows(headline("Measures", self), heads, rows, below=below)
 
 
-def compatibility_sheet(matrix: list[list[float]]) -> SummaryTable:
+def compatibility_sheet(matrix: list[list[float]]) -> TextTable:
     """Where the edges of each class end: from the class of the row to the column's."""
     classes = list(map(str, range(len(matrix))))
     rows = [
         [name, *(format_number(share, ".3f") for share in row)]
         for name, row in zip(classes, matrix, strict=True)
     ]
-    return SummaryTable("Compatibility", ["from \\ to", *classes], rows)
+    return TextTable.from_rows("Compatibility", ["from \\ to", *classes], rows)
 
 
 def headline(name: str, found: Mapping[str, Any]) -> str:
