@@ -110,7 +110,7 @@ def test_without_network_one_line_says_what_to_do(
     assert f"from http://no.invalid/file and put it at {tmp_path / PATH}" in err
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["oeis"], "never released"),
@@ -164,7 +164,7 @@ sys.exit(main(["fetch", "questions", "--data", root]))
 """
 
 
-@pytest.token.slow
+@pytest.mark.slow
 def test_the_command_may_be_killed_at_any_moment(tmp_path: Path, site: Site):
     body = graph_file(60_000)
     address = site.put("/file", body, pause=0.003)

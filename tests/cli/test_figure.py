@@ -48,7 +48,7 @@ def test_the_usual_datasets_that_are_there(stored, tmp_path, capsys, monkeypatch
     assert "wrote" in spoken.out
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["degree"], "Did you mean 'degrees'"),

@@ -185,7 +185,7 @@ def test_a_killed_import_leaves_no_graph_and_the_next_one_tidies_up(large, capsy
     assert not list(Path().glob(".graph*"))
 
 
-@pytest.token.parametrize("limit", [1000, 800_050])
+@pytest.mark.parametrize("limit", [1000, 800_050])
 def test_a_full_disk_is_told_and_leaves_nothing(limit):
     rows = "".join(f"{place},{place * 7 % 100_000}\n" for place in range(100_000))
     Path("e.csv").write_text(f"source,target\n{rows}")

@@ -135,7 +135,7 @@ EDGE_FILES = {
 }
 
 
-@pytest.token.parametrize("case", EDGE_FILES)
+@pytest.mark.parametrize("case", EDGE_FILES)
 def test_a_bad_edge_file(capsys, case):
     name, content, line = EDGE_FILES[case]
     Path(name).write_bytes(content)
@@ -151,7 +151,7 @@ def test_a_gz_that_ends_too_soon_after_its_first_line(capsys):
     )
 
 
-@pytest.token.parametrize("keep", [0.5, 0.99])
+@pytest.mark.parametrize("keep", [0.5, 0.99])
 def test_a_truncated_parquet_file(capsys, keep):
     content = parquet({"u": list(range(999)), "v": list(range(999))})
     Path("e.parquet").write_bytes(content[: int(keep * len(content))])
@@ -234,7 +234,7 @@ COLUMNS = {
 }
 
 
-@pytest.token.parametrize("case", COLUMNS)
+@pytest.mark.parametrize("case", COLUMNS)
 def test_a_wrong_name(capsys, case):
     arguments, line = COLUMNS[case]
     assert complaint(capsys, arguments) == line
@@ -327,7 +327,7 @@ NODE_FILES = {
 }
 
 
-@pytest.token.parametrize("case", NODE_FILES)
+@pytest.mark.parametrize("case", NODE_FILES)
 def test_a_bad_node_file(capsys, case):
     name, content, line = NODE_FILES[case]
     Path(name).write_bytes(content)

@@ -72,7 +72,7 @@ def test_a_damaged_file_does_not_spoil_the_list(root: Path, capsys):
     assert listed(capsys)["broken-graph"]["raw"] == "all"
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("kind", "name"),
     [
         ("metrics", "roc-auc"),

@@ -14,7 +14,7 @@ from graphs import suiting
 from unalike import __version__, random_splits, save_graph
 from unalike.cli.main import COMMANDS, main
 
-every_command = pytest.token.parametrize("name", COMMANDS)
+every_command = pytest.mark.parametrize("name", COMMANDS)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_the_version(capsys):
     assert capsys.readouterr().out == f"unalike {__version__}\n"
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("word", "meant"), [("trian", "train"), ("measures", "measure"), ("lst", "list")]
 )
 def test_a_misspelt_command_is_guessed(word, meant, capsys):

@@ -87,7 +87,7 @@ def test_a_large_matrix_is_left_to_json(tmp_path, capsys):
     assert "The 20 x 20 compatibility: see --json." in capsys.readouterr().out
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["nowhere"], "nowhere"),

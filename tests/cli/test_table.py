@@ -49,7 +49,7 @@ def test_a_narrow_terminal_cuts_nothing(capsys, monkeypatch):
     assert "no data (216,933)" in out
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("form", "start"),
     [("markdown", "Statistics of"), ("latex", r"\begin{table}"), ("csv", "dataset,")],
 )
@@ -58,7 +58,7 @@ def test_formats(capsys, form, start):
     assert capsys.readouterr().out.startswith(start)
 
 
-@pytest.token.parametrize("name", ["statistics-proposed", "two-hop"])
+@pytest.mark.parametrize("name", ["statistics-proposed", "two-hop"])
 def test_json_is_one_document(capsys, name):
     assert main(["table", name, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

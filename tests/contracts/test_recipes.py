@@ -30,7 +30,7 @@ NAMES = {
 RECIPES = {
     recipe.name: recipe for table in TABLES.values() for recipe in table.recipes()
 }
-every_table = pytest.token.parametrize("table", NAMES)
+every_table = pytest.mark.parametrize("table", NAMES)
 
 
 def printed(table):
@@ -99,7 +99,7 @@ def test_the_rule_of_shading_is_that_of_the_paper(table):
         (table, row, column)
         for row, cells in highlight_best(rows, TABLES[table].shaded).items()
         for column, cell in cells.items()
-        if cell.shaded
+        if cell.highlighted
     }
     assert found ^ wanted == {cell for cell in SHADED_OTHERWISE if cell[0] == table}
 
@@ -113,7 +113,7 @@ def lowest(space):
     }
 
 
-@pytest.token.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", RECIPES)
 def test_every_option_is_one_of_the_method(name):
     recipe = RECIPES[name]
     if recipe.method is None:
@@ -208,7 +208,7 @@ def test_recipes_are_found_by_table_row_and_file(tmp_path):
     assert len(names) == 6
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("name", "told"),
     [
         ("full-bach", "Did you mean 'full-batch'?"),
@@ -221,7 +221,7 @@ def test_unknown_recipes(name, told):
         find_recipes([name])
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "text",
     [
         "[cells",

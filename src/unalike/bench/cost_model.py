@@ -46,7 +46,7 @@ MAPPED = {"edges": "edges", "features": "features"}
 class Products(NamedTuple):
     """Sparse products of the same number of rows."""
 
-    count: int
+    repeats: int
     rows: float
 
 
@@ -102,15 +102,15 @@ class Workload:
         degree = self.entries / max(1, self.nodes)
         gathered = self.train * degree
         sent = messages = 0.0
-        for count, rows in self.products():
+        for repeats, rows in self.products():
             pipeline, hops = self.pipeline(rows)
-            gathered += count * rows * degree * pipeline.slowdown
+            gathered += repeats * rows * degree * pipeline.slowdown
             if self.processes > 1:
-                sent += count * rows * (pipeline.slowdown + hops)
-                messages += count * (pipeline.chunks + self.processes - 1 + hops)
+                sent += repeats * rows * (pipeline.slowdown + hops)
+                messages += repeats * (pipeline.chunks + self.processes - 1 + hops)
         per_process = self.hidden * self.oversubscription / self.processes
         dense = self.hidden * (2 * self.hidden + self.features)
-        num_products = sum(count for count, _ in self.products())
+        num_products = sum(repeats for repeats, _ in self.products())
         return {
             "gather": gathered * per_process,
             "move": self.steps * self.nodes * per_process,
@@ -160,7 +160,7 @@ class TimeModel:
         return sum(self.parts(load).values())
 
     def on(self, *, cores: int, bandwidth: float, latency: float) -> TimeModel:
-        """The rates of other hosts; bandwidth in bits per second, latency in seconds."""
+        """The rates of other hosts; bandwidth in bit/s, latency in seconds."""
         rates = {term: rate / cores for term, rate in self.rates.items()}
         return TimeModel({**rates, "byte": 8 / bandwidth, "message": latency})
 
@@ -264,7 +264,7 @@ class Cluster:
                 raise UserError(f"--{field.name} is {value}; it must be above 0.")
 
     def load(self, like: Workload, hosts: int) -> Workload:
-        """The workload of a number of hosts, with the split and width of a measured one."""
+        """The workload of some hosts, with the split and width of a measured one."""
         return replace(
             like,
             nodes=self.nodes,

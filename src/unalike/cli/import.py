@@ -125,8 +125,8 @@ def summary_rows(summary: ImportSummary) -> Iterator[tuple[str, str]]:
     yield "dropped edges", f"{summary.dropped:,}"
     yield (
         "features",
-        f"{summary.features:,} ({numeric:,} numeric, {summary.one_hot_columns:,} one-hot), "
-        f"{layout}",
+        f"{summary.features:,} ({numeric:,} numeric, "
+        f"{summary.one_hot_columns:,} one-hot), {layout}",
     )
     yield "classes", f"{len(summary.classes):,}"
     for name, count in summary.classes[:MAX_CLASSES]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from unalike import datasets
 from unalike.datasets.base import Published
+from unalike.display import Column
 from unalike.errors import UserError
 from unalike.measures import MEASURES, STORED, measure, paper_conventions
 from unalike.measures.interpretation import (
@@ -24,7 +25,6 @@ from unalike.measures.interpretation import (
 )
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.tables import ResultTable, StatisticCell
-from unalike.display import Column
 
 PAPER_SAMPLE = 500
 """Sampled nodes of the published two-hop numbers."""

@@ -128,7 +128,7 @@ def explain_cells(
     results: ResultsDatabase,
     query: SelectionOptions,
 ) -> list[dict[str, Any]]:
-    """The selected configuration of the cells of a method and dataset, with its runs."""
+    """The selected configuration and the runs of the cells of a method and dataset."""
     cells = list(_cells(recipes, *method_and_dataset))
     if not cells:
         known = {name for recipe in recipes for name in _names(recipe)}
