@@ -118,7 +118,7 @@ def test_an_interrupted_training_ends_in_130_and_keeps_its_state(stored, tmp_pat
     out, err = process.communicate()
     assert process.returncode == 130
     assert out == ""
-    assert err == "error: interrupted; what was finished is kept.\n"
+    assert err == "error: interrupted; finished results are saved.\n"
     assert kept.exists()
 
 

@@ -1,3 +1,3 @@
-"""Benchmarks of speed and memory beside other libraries, and of scaling."""
+"""Benchmarks of speed, memory and scaling, compared with other libraries."""
 
 from __future__ import annotations

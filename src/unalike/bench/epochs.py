@@ -1,4 +1,4 @@
-"""Time and memory of an epoch of unalike beside PyTorch Geometric."""
+"""Time and memory of an epoch, compared with PyTorch Geometric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unalike bench`: time epochs beside other libraries, or over processes."""
+"""`unalike bench`: time epochs of unalike, of other libraries and of processes."""
 
 from __future__ import annotations
 

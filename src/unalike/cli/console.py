@@ -66,10 +66,10 @@ def print_columns(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> No
         console.print(table)
 
 
-def print_notes(remarks: Iterable[str]) -> None:
+def print_notes(notes: Iterable[str]) -> None:
     """Print notes on standard error, a line each."""
-    for remark in remarks:
-        print_stderr(f"note: {remark}")
+    for note in notes:
+        print_stderr(f"note: {note}")
 
 
 def print_stderr(line: str) -> None:

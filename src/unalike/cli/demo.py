@@ -66,7 +66,7 @@ def command(*, out: Path = Path("demo"), json: bool = False) -> None:
     save_figure(
         plot_scores({name: row["tests"] for name, row in results.items()}), picture
     )
-    say(f"\n   {picture} shows it. LINKX joins what its parents LINK and MLP know.")
+    say(f"\n   {picture} shows it. LINKX combines LINK and MLP.")
     if json:
         print_json({"graph": str(stored.folder), "picture": str(picture)} | results)
 

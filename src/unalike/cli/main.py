@@ -12,23 +12,23 @@ from importlib.metadata import version
 from unalike.errors import UserError, lookup
 
 COMMANDS = {
-    "list": "Show what there is to choose from.",
+    "list": "List datasets, methods, samplers, measures and metrics.",
     "fetch": "Download the raw files of datasets and convert them.",
-    "import": "Turn edge lists and node tables into a stored graph.",
+    "import": "Convert edge lists and node tables to a stored graph.",
     "crawl": "Make a graph of a wiki.",
-    "advise": "Tell which method to try on a graph, and why.",
-    "shard": "Divide a graph among processes, on disk.",
+    "advise": "Recommend methods for a graph.",
+    "shard": "Store a graph in shards for several processes.",
     "train": "Train a method on the splits of a dataset.",
-    "predict": "Score new nodes by a saved model, and say why.",
-    "tune": "Search the settings of correct and smooth.",
-    "sweep": "Run what recipes ask for and is not done yet.",
-    "results": "Copy results into a file, or out of one.",
-    "measure": "Tell how homophilous graphs are.",
-    "table": "Print a table of the paper, ours beside the printed numbers.",
+    "predict": "Score nodes by a saved model, and explain the scores.",
+    "tune": "Search hyperparameters of correct and smooth.",
+    "sweep": "Run the experiments of recipes that are not done yet.",
+    "results": "Export results to a file, or import them.",
+    "measure": "Measure the homophily of graphs.",
+    "table": "Print a table of the paper with our numbers.",
     "figure": "Draw a figure of the paper.",
     "report": "Show all results on one page.",
-    "bench": "Time the engine beside its peers.",
-    "demo": "See unalike at work on a generated graph.",
+    "bench": "Time epochs of unalike and of other libraries.",
+    "demo": "Import, measure and train on a generated graph.",
 }
 
 COMMAND_LINE: ContextVar[Sequence[str]] = ContextVar("COMMAND_LINE")
@@ -79,7 +79,7 @@ def run(name: str, arguments: list[str]) -> int:
     except UserError as error:
         return print_error(str(error), ERROR)
     except KeyboardInterrupt:
-        return print_error("interrupted; what was finished is kept.", INTERRUPTED)
+        return print_error("interrupted; finished results are saved.", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SystemExit as exit_:

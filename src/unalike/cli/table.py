@@ -37,7 +37,7 @@ def command(
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Print a table of the paper, our numbers beside the published ones.
+    """Print a table of the paper, our numbers with the published ones.
 
     Example: unalike table statistics-geom-gcn --format markdown
 

@@ -10,7 +10,7 @@ from unalike.display import Column, TextTable
 from unalike.formatting import format_duration
 from unalike.reports.plotting import CLASSES, TEXT_COLOR, panels, with_style
 
-# Epochs beside those of other libraries.
+# Epochs, compared with other libraries.
 
 
 EPOCH_COLUMNS = {
@@ -167,7 +167,7 @@ def predicted_lines(result: dict[str, Any]) -> Iterator[str]:
         f"{model['median_error']:.0%} of the model."
     )
     if len(result["measured"]) < len(TERMS):
-        yield "  So few epochs cannot tell them apart: name more widths and batches."
+        yield "  So few epochs cannot separate them: name more widths and batches."
     yield (
         f"Extrapolated: {predicted['nodes']:,} nodes, {predicted['edges']:,} edges, "
         f"hidden {predicted['hidden']}, batches of {predicted['batch']:,} rows on "
@@ -194,9 +194,10 @@ def total(amounts: Mapping[str, float], parts: Mapping[str, str]) -> float:
 
 def format_fractions(amounts: Mapping[str, float], parts: Mapping[str, str]) -> str:
     """The percentage of each part, the largest first."""
-    whole = total(amounts, parts)
-    order = sorted(parts, key=lambda part: -amounts[part])
-    return ", ".join(f"{parts[part]} {amounts[part] / whole:.0%}" for part in order)
+    sum_of_parts = total(amounts, parts)
+    fractions = {part: amounts[part] / sum_of_parts for part in parts}
+    order = sorted(parts, key=lambda part: -fractions[part])
+    return ", ".join(f"{parts[part]} {fractions[part]:.0%}" for part in order)
 
 
 COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#999999", "#e69f00", "#d55e00")

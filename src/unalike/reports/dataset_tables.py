@@ -1,4 +1,4 @@
-"""Tables of dataset statistics and homophily, ours beside published numbers."""
+"""Tables of dataset statistics and homophily, with published numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of our numbers beside published ones, as Markdown, LaTeX, CSV, JSON."""
+"""Tables of our and published numbers, as Markdown, LaTeX, CSV and JSON."""
 
 from __future__ import annotations
 
