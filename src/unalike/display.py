@@ -70,8 +70,8 @@ class TextTable:
             Column(
                 heading,
                 [row[index] for row in rows],
-                heading in right,
-                heading not in right,
+                align_right=heading in right,
+                wrap=heading not in right,
             )
             for index, heading in enumerate(headings)
         ]

@@ -9,7 +9,6 @@ from typing import Annotated, Any, NamedTuple
 
 import torch
 import tyro
-from rich.console import RenderableType
 
 from unalike.bench.cost_model import Cluster
 from unalike.bench.epochs import (
@@ -20,11 +19,12 @@ from unalike.bench.epochs import (
     random_graph,
 )
 from unalike.bench.scaling import ScalingBenchmark
-from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.cli.console import OUT, print_json, print_table, progress_bar
 from unalike.data.graph import Graph
 from unalike.data.split import Split, random_splits
 from unalike.datasets import find
 from unalike.device import choose_device, device_name
+from unalike.display import TextTable
 from unalike.errors import lookup
 from unalike.progress import Progress
 from unalike.reports.benchmarks import (
@@ -63,7 +63,7 @@ class BenchReport(NamedTuple):
     """The result of a benchmark, its text output and its plot."""
 
     result: dict[str, Any]
-    output: Sequence[RenderableType]
+    output: Sequence[TextTable | str]
     plot: Callable[[dict[str, Any]], Any]
 
 
@@ -96,7 +96,7 @@ class EpochOptions:
         )
         graph, splits = load_graph(request.graph, bench, request.data)
         result = {"device": device_name(device), **bench.epochs(graph, splits[0])}
-        output: list[RenderableType] = [epoch_table(result)]
+        output: list[TextTable | str] = [epoch_table(result)]
         if bench.stackable and self.stacks:
             small = find(self.stacked_graph, request.data)
             result["stacks"] = bench.time_stacks(small.prepared(), small.splits())
@@ -193,7 +193,10 @@ def command(
         print_json(report.result)
         return
     for part in report.output:
-        OUT.print(part)
+        if isinstance(part, TextTable):
+            print_table(part)
+        else:
+            OUT.print(part)
 
 
 def load_graph(

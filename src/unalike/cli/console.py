@@ -54,16 +54,21 @@ def print_json(document: Any) -> None:
 
 
 def print_columns(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> None:
-    """Print columns as a table, or as several where the terminal is narrow.
+    """Print columns as a table; on a narrow terminal `spare` ones are dropped."""
+    print_table(TextTable(columns), spare=spare)
+
+
+def print_table(table: TextTable, *, spare: Sequence[str] = ()) -> None:
+    """Print a table, or several where the terminal is narrow.
 
     The columns headed by `spare` are dropped first.
     """
     width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
     console = PipeSafeConsole(highlight=False, width=width)
-    for index, table in enumerate(TextTable(columns).fit(width, optional=spare)):
+    for index, block in enumerate(table.fit(width, optional=spare)):
         if index:
             console.print()
-        console.print(table)
+        console.print(block)
 
 
 def print_notes(notes: Iterable[str]) -> None:

@@ -12,7 +12,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from unalike.cli.console import OUT, print_json, print_notes, progress_bar
+from unalike.cli.console import (
+    OUT,
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+)
 from unalike.datasets import find
 from unalike.device import choose_device
 from unalike.display import TextTable
@@ -160,9 +166,9 @@ def print_scores(
     print_notes(notes(counts))
     for explanation in collected.explanations:
         OUT.print(headline(explanation), soft_wrap=True, markup=False)
-        OUT.print(attribution_table(explanation))
-    if not collected.explanations and out is None:
-        OUT.print(score_table(collected.rows))
+        print_table(attribution_table(explanation))
+    if not collected.explanations and out is None and collected.rows:
+        print_table(score_table(collected.rows))
     where = "" if size is None else f" in {out}, {size:,} bytes"
     nodes, seconds = counts["nodes"], counts["seconds"]
     speed = f", {nodes / seconds:,.0f} nodes/s" if nodes > MAX_PRINTED else ""
@@ -184,7 +190,7 @@ def notes(counts: dict[str, Any]) -> Iterator[str]:
 
 def score_table(rows: list[dict[str, Any]]) -> TextTable:
     """Nodes with their classes and probabilities."""
-    headings = list(rows[0]) if rows else []
+    headings = list(rows[0])
     cells = [
         [
             f"{value:.3f}" if i > 1 else str(value)
