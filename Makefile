@@ -1,11 +1,13 @@
 # Two commands set everything up: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+ALL := not slow and not gpu and not wiki
 READY := .venv/ready
 # Many commands start in the tests: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test slow-test gpu-test wiki-test hosts-test check format tree docs pictures bench clean
+.PHONY: help env demo test test-all slow-test gpu-test wiki-test hosts-test check format tree docs pictures bench clean
 
 help:                ## Show these targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -24,13 +26,16 @@ $(READY): pyproject.toml constraints.txt
 demo: env            ## Show what unalike does, on a generated graph.
 	@$(BIN)/unalike demo
 
-test: env            ## Run the tests.
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+test: env            ## Run the tests, in about five minutes on two cores.
+	@$(PYTEST)
+
+test-all: env        ## Run these and the documentation's code, browser and host tests.
+	@$(PYTEST) -m '$(ALL)'
 
 slow-test: env       ## Run the tests that take minutes.
 	@$(BIN)/python -m pytest -m slow
 
-gpu-test: env        ## Run the tests of the CUDA kernels; needs a card.
+gpu-test: env        ## Run the tests of the CUDA kernels; needs a GPU.
 	@$(BIN)/python -m pytest -m gpu tests/gpu
 
 wiki-test: env       ## Run the tests against a real MediaWiki; needs Debian's mediawiki.
@@ -39,17 +44,17 @@ wiki-test: env       ## Run the tests against a real MediaWiki; needs Debian's m
 hosts-test: env      ## Run the tests on several hosts, each a network namespace; needs root.
 	@$(BIN)/python -m pytest -m hosts -rs tests/hosts
 
-check: env           ## Format, lint, types and tests: what CI runs.
+check: env           ## Format, lint, types and all tests: what CI runs.
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-all
 
 format: env          ## Rewrite the code in the house style.
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-tree: env            ## Rewrite the tree of the README.
+tree: env            ## Rewrite the tree of files in ARCHITECTURE.md.
 	@$(BIN)/python scripts/tree.py
 
 docs: env            ## Build the documentation into site-docs; open site-docs/index.html.
@@ -60,6 +65,9 @@ pictures: env        ## Draw the pictures of the documentation again; needs the 
 	@$(BIN)/unalike figure imbalance --out docs/pictures/imbalance.svg
 	@$(BIN)/unalike figure compatibility texas chameleon arxiv-year --out docs/pictures/compatibility.svg
 	@$(BIN)/unalike figure degrees chameleon --out docs/pictures/degrees.svg
+	@mkdir -p build
+	@$(BIN)/unalike results import results/runs.jsonl.gz --results sqlite:///build/results.db
+	@$(BIN)/unalike figure leaderboard --results sqlite:///build/results.db --out docs/pictures/leaderboard.svg
 
 bench: env           ## Measure speed and memory; prints tables, takes half an hour.
 	@$(BIN)/unalike bench engine

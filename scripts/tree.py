@@ -1,7 +1,7 @@
-"""Write the tree of the README: every file with the first line of its docstring.
+"""Write the tree of ARCHITECTURE.md: every file with the first line of its docstring.
 
-python scripts/tree.py          rewrite README.md
-python scripts/tree.py --check  exit with 1 if README.md is out of date
+python scripts/tree.py          rewrite ARCHITECTURE.md
+python scripts/tree.py --check  exit with 1 if ARCHITECTURE.md is out of date
 """
 
 import ast
@@ -9,20 +9,20 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+PAGE = ROOT / "ARCHITECTURE.md"
 BEGIN, END = "<!-- tree: made by `make tree` -->\n", "<!-- end of tree -->\n"
 OTHERS = {
-    "tests/": "unit, contracts, oracles, architecture, cli, docs, browser, gpu",
-    "benchmarks/": "speed and memory of everything that is large or slow",
-    "docs/": "the documentation, page by page",
-    "scripts/": "what keeps the README's tree true",
+    "tests/": "unit, contracts, oracles, architecture, cli, docs, browser, hosts, gpu",
+    "benchmarks/": "programs that measure speed and memory",
+    "docs/": "the documentation, one file per page",
+    "scripts/": "the program that writes this tree",
 }
 
 
 def first_line(file: Path) -> str:
     """The first line of a module's docstring, without its full stop."""
-    told = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
-    return told.splitlines()[0].rstrip(".")
+    docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return docstring.splitlines()[0].rstrip(".")
 
 
 def branch(folder: Path, depth: int) -> list[str]:
@@ -36,26 +36,26 @@ def branch(folder: Path, depth: int) -> list[str]:
     return lines
 
 
-def line(name: str, told: str, depth: int) -> str:
-    """A name, indented by its depth, and what is told of it."""
-    return f"{'  ' * depth}{name:<{34 - 2 * depth}}{told}"
+def line(name: str, text: str, depth: int) -> str:
+    """A name, indented by its depth, and its description."""
+    return f"{'  ' * depth}{name:<{34 - 2 * depth}}{text}"
 
 
 def tree() -> str:
-    """The whole tree as a block of Markdown."""
+    """The full tree as a block of Markdown."""
     source = ["src/unalike/", *branch(ROOT / "src" / "unalike", 1)]
-    others = [line(name, told, 0) for name, told in OTHERS.items()]
+    others = [line(name, text, 0) for name, text in OTHERS.items()]
     return "\n".join(["```text", *source, *others, "```", ""])
 
 
 def main() -> int:
-    text = README.read_text("utf-8")
+    text = PAGE.read_text("utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     wanted = before + BEGIN + tree() + END + after
     if "--check" in sys.argv[1:]:
         return int(text != wanted)
-    README.write_text(wanted, "utf-8")
+    PAGE.write_text(wanted, "utf-8")
     return 0
 
 

@@ -49,7 +49,7 @@ class FakeWiki:
             if title != normal(title)
         ]
         titles = dict.fromkeys(map(normal, asked))
-        query["redirects"] = self.follow(titles)
+        query["redirects"] = self.broadcast_object(titles)
         found = [title for title in titles if title in self.articles]
         pages = {
             title: {"pageid": self.page_id(title), "ns": 0, "title": title}

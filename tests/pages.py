@@ -1,5 +1,6 @@
 """The pages of the documentation, and the blocks of code in them."""
 
+import functools
 import os
 import re
 import runpy
@@ -7,11 +8,14 @@ import shlex
 import subprocess
 import sys
 from contextlib import redirect_stdout
+from importlib import import_module
 from pathlib import Path
 
 from children import child
+from command_server import command
 
 from unalike import DATASETS
+from unalike.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -42,6 +46,28 @@ def commands(code):
             words = [] if stop is None else words[stop + 1 :]
 
 
+def spans(page):
+    """Whole commands between backquotes; one word alone only names a command."""
+    text = page.read_text("utf-8")
+    found = re.findall(r"`(unalike [a-z]+\s[^`…]+)`", text)
+    return [" ".join(span.split()) for span in found]
+
+
+def parses(words, monkeypatch):
+    """Does the command line take these words? What they ask for is not done."""
+    if words[0] not in COMMANDS:
+        return main(words) == 0
+    module = import_module(f"unalike.cli.{words[0]}")
+
+    @functools.wrap(module.command)
+    def nothing(*given, **named):
+        return None
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "command", nothing)
+        return main(words) == 0
+
+
 def needs_data(script):
     """Does a script name a dataset whose files must be there?"""
     return bool({*re.findall(r"[\w-]+", script)} & {*DATASETS})
@@ -50,7 +76,8 @@ def needs_data(script):
 def environment(folder, **more):
     """That of a newcomer: nothing is known yet, and `unalike` is on the path."""
     here = Path(sys.executable).parent
-    path = f"{here}{os.pathsep}{os.environ['PATH']}"
+    programs = [str(Path(command()).parent), str(here), os.environ["PATH"]]
+    path = os.pathsep.join(programs)
     kept = {"XDG_CACHE_HOME": str(folder / "cache"), "PATH": path}
     return {**os.environ, **kept, **more}
 

@@ -4,6 +4,7 @@ import scipy.sparse
 import torch
 
 from unalike import METHODS, Adjacency, Graph
+from unalike.nn.sparse_linear import DenseLinear, SparseLinear
 
 NODES, FEATURES, CLASSES = 23, 6, 3
 
@@ -54,8 +55,10 @@ def scatter(network):
 
 
 def entry_of(network):
-    """The first weight and offset, from the module or from the tables."""
-    if network.entry.sparse:
-        offsets = dict(network.offsets)
-        return network.tables["features"], offsets.get("features")
-    return network.entry.weight, network.entry.offset
+    """The weight and the bias of the layer that reads the features."""
+    for layer in network.modules():
+        if isinstance(layer, DenseLinear) or (
+            isinstance(layer, SparseLinear) and layer.source == "features"
+        ):
+            return layer.weight, layer.bias
+    raise AssertionError(network)

@@ -9,6 +9,7 @@ from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.evaluation import PredictionSummary
 from unalike.experiments.plan import DatasetRef
 from unalike.experiments.recipe import PaperTable, parse
+from unalike.reports.site import site_data
 from unalike.reports.site.datasets import measure_document
 
 HARM = "<script>document.title='harm'</script>"
@@ -40,7 +41,7 @@ def only_our_table(monkeypatch):
     """Let reports have one small table of the paper."""
     monkeypatch.setattr(PaperTable, "recipes", lambda _: RECIPES)
     tables = {"ours": TABLE}
-    monkeypatch.setattr("unalike.reports.site.site_data.paper_tables", lambda: tables)
+    monkeypatch.setattr(site_data, "paper_tables", lambda: tables)
 
 
 def runs(dataset, method, valid, test, answers=None, **options):
@@ -79,4 +80,4 @@ def store_some(url):
 
 def measures_of(graph):
     """The document of the measures of one graph, which has a harmful name."""
-    return {"datasets": [measure_document(HARM, graph, Published())], "left_out": {}}
+    return {"datasets": [measure_document(HARM, graph, Published())], "skipped": {}}

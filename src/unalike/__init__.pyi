@@ -52,6 +52,8 @@ from unalike.methods.link_concat import LINKConcat as LINKConcat
 from unalike.methods.linkx import LINKX as LINKX
 from unalike.methods.mixhop import MixHop as MixHop
 from unalike.methods.mlp import MLP as MLP
+from unalike.methods.registry import method as method
+from unalike.methods.registry import register as register
 from unalike.methods.sgc import SGC as SGC
 from unalike.training.settings import Training as Training
 from unalike.version import __version__ as __version__

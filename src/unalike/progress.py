@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 
@@ -27,3 +29,21 @@ class NoProgress:
 
 
 NO_PROGRESS = NoProgress()
+
+_LISTENERS: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def listening(listener: Callable[[str], None]) -> Iterator[None]:
+    """Pass notices to a function while the block runs."""
+    _LISTENERS.append(listener)
+    try:
+        yield
+    finally:
+        _LISTENERS.remove(listener)
+
+
+def notify(notice: str) -> None:
+    """Explain a wait to whoever listens; a library call stays silent."""
+    for listener in _LISTENERS:
+        listener(notice)

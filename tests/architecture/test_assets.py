@@ -1,26 +1,31 @@
-"""What every script of the page keeps to."""
+"""Rules for the scripts of the report page."""
 
 import re
 
-from unalike.reports.site.writer import assets
+import pytest
+
+from unalike.reports.site.writer import static_assets
 
 SCRIPTS = {
-    path: asset.read_text("utf-8")
-    for path, asset in assets()
-    if path.endswith(".js") and "/vendor/" not in path
+    path: content.decode()
+    for path, content in static_assets().items()
+    if path.endswith(".js")
 }
 MARKUP = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(")
-LINES, WIDTH = 200, 100
+WIDTH = 100
 
 
-def test_scripts_say_what_they_are_and_are_short():
-    for path, text in SCRIPTS.items():
-        first, second, *_ = text.splitlines()
-        assert first == '"use strict";', path
-        noun = path.removeprefix("assets/").removesuffix(".js").capitalize()
-        assert re.match(rf"// {noun}: .*\.$", second), path
-        assert text.count("\n") <= LINES, path
-        assert max(map(len, text.splitlines())) <= WIDTH, path
+@pytest.mark.parametrize("path", SCRIPTS)
+def test_a_script_is_strict_and_begins_with_one_sentence_about_itself(path):
+    first, second, third, *_ = SCRIPTS[path].splitlines()
+    assert first == '"use strict";'
+    assert re.match(r"// [A-Z].*\.$", second)
+    assert third == ""
+
+
+@pytest.mark.parametrize("path", SCRIPTS)
+def test_lines_of_a_script_are_short(path):
+    assert max(map(len, SCRIPTS[path].splitlines())) <= WIDTH
 
 
 def test_no_script_makes_markup_of_text():
@@ -33,6 +38,10 @@ def test_no_script_makes_markup_of_text():
 
 
 def test_the_page_loads_every_script_and_nothing_from_elsewhere():
-    page = dict(assets())["index.html"].read_text("utf-8")
+    page = static_assets()["index.html"].decode()
     assert set(re.findall(r'src="([^"]+)"', page)) == {*SCRIPTS, "data/site.js"}
     assert not re.findall(r'(?:src|href)="(?:https?:)?//', page)
+
+
+def test_the_repository_holds_no_minified_script():
+    assert not [path for path in static_assets() if ".min." in path]

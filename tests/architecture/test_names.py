@@ -68,8 +68,10 @@ PUBLIC = {
     "load",
     "load_model",
     "measure",
+    "method",
     "open_graph",
     "random_splits",
+    "register",
     "run",
     "save_graph",
     "temperature",
@@ -97,7 +99,7 @@ def test_stub_and_lazy_exports_agree():
     }
 
 
-@pytest.token.parametrize("name", sorted(PUBLIC))
+@pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_every_public_name_is_there(name):
     assert getattr(unalike, name) is not None
 
@@ -126,7 +128,7 @@ def test_every_method_is_in_the_table():
     assert found == set(METHODS.values())
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("package", "kind", "table"),
     [("datasets", Dataset, DATASETS), ("datasets.twins", Twin, TWINS)],
 )

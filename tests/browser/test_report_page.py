@@ -21,15 +21,20 @@ CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None:
     pytest.skip("no chromium here: apt install chromium", allow_module_level=True)
 
+pytestmark = pytest.mark.browser
+
 PATIENCE = 60_000
 """Milliseconds after which a page is taken to be broken."""
 PHONE = {"width": 390, "height": 844}
-VIEWS = ("leaderboard", "cost", "settings", "datasets", "missing")
-SHOWS_HARM = {"leaderboard": ("Table", "everything"), "settings": ("Method", "sgc")}
+VIEWS = ("leaderboard", "cost", "hyperparameters", "datasets", "missing")
+SHOWS_HARM = {
+    "leaderboard": ("Table", "all-runs"),
+    "hyperparameters": ("Method", "sgc"),
+}
 DRAWN = {
-    "cost": "main svg circle",
-    "settings": "main svg path",
-    "datasets": "main rect",
+    "cost": "main .cost_memory .token-symbol path",
+    "hyperparameters": "main .sensitivity .token-line path",
+    "datasets": "main .compatibility .token-rect path",
 }
 
 
@@ -54,8 +59,8 @@ def site(tmp_path_factory):
         ResultsDatabase.open(url) as results,
     ):
         only_our_table(monkeypatch)
-        survey = SiteData(results, SelectionOptions(data=folder))
-        write_site(folder / "site", survey, measures_of(suiting(nodes=60)))
+        site_data = SiteData(results, SelectionOptions(data=folder))
+        write_site(folder / "site", site_data, measures_of(suiting(nodes=60)))
     return folder / "site"
 
 
@@ -86,7 +91,7 @@ def opened(browser, site):
 def keep(page, name):
     """Keep a picture for whoever wants to look at it."""
     here = Path(__file__).parents[2] / "site" / "screenshots"
-    folder = Path(os.environ.get("UNALIKE_SCREENSHOTS", here))
+    folder = Path(os.environ.get("SCREENSHOTS", here))
     folder.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=folder / f"{name}.png")
 
@@ -117,10 +122,10 @@ def test_the_winner_of_each_dataset_is_seen_at_once(opened):
         ["texas", "GCN"],
         ["cornell", "MLP"],
     ]
-    assert "90.00 printed" in cards[0]
+    assert "90.00 published" in cards[0]
     assert "+15.00 over LINKX" in cards[0]
     assert "71.00" in cards[1]
-    best = page.locator("td.best .ours, td.best .theirs").all_inner_texts()
+    best = page.locator("td.best .ours, td.best .published").all_inner_texts()
     assert sorted(best) == ["71.00", "90.00"]
     keep(page, "leaderboard")
 
@@ -143,7 +148,7 @@ def test_rows_are_filtered_and_the_best_of_the_rest_wins(opened):
     choose(page, "Family", "row-wise")
     assert names(page) == ["LINKX", "MLP"]
     assert "LINKX" in page.locator(".winners li").first.inner_text()
-    choose(page, "Table", "everything")
+    choose(page, "Table", "all-runs")
     choose(page, "Batching", "full")
     assert names(page) == ["linkx", "mlp", "sgc"]
 
@@ -153,8 +158,8 @@ def test_spread_and_number_of_runs_are_told_beside_a_cell(opened):
     tip = page.get_by_role("tooltip")
     page.locator("#cell-0-0").hover()
     assert "ours 75.00 ± 1.00 over 3 runs" in tip.inner_text()
-    assert "printed 70.00 ± 2.00 (ours +2.5 σ)" in tip.inner_text()
-    page.mouse.move(0, 0)
+    assert "published 70.00 ± 2.00 (ours +2.5 σ)" in tip.inner_text()
+    page.mouse.step(0, 0)
     assert tip.is_hidden()
     page.locator("#cell-2-0").focus()
     assert "failed: MemoryError" in tip.inner_text()
@@ -166,21 +171,21 @@ def test_a_cell_opens_its_runs_its_curves_and_its_command(opened):
     dialog = page.get_by_role("dialog", name="LINKX on texas")
     curves = dialog.locator("figure", has_text="a line for each of 3 splits")
     curves.nth(1).locator("svg").wait_for()
-    assert curves.locator("g[aria-label=line] path").count() == 6
+    assert curves.locator(".token-line path").count() == 6
     command = dialog.locator("code").first.inner_text()
     assert command.startswith("unalike train texas linkx ")
     assert command.endswith("--splits 0,1,2 --seed 0")
-    assert "hidden 4" in dialog.locator(".chips").inner_text()
+    assert "hidden 4" in dialog.locator(".options").inner_text()
     runs = table_of(dialog, "Runs").locator("tbody tr").all_inner_texts()
     assert [row.split()[:4] for row in runs] == [
         [str(split), "90.00", "80.00", f"{74 + split}.00"] for split in range(3)
     ]
-    settings = table_of(dialog, "Settings").locator("tbody tr").all_inner_texts()
-    assert ["chosen" in row for row in settings] == [True, False]
+    settings = table_of(dialog, "Configurations").locator("tbody tr").all_inner_texts()
+    assert ["selected" in row for row in settings] == [True, False]
     keep(page, "cell")
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("name", "how"),
     {
         "light": {},
@@ -192,15 +197,16 @@ def test_a_cell_shows_which_classes_are_confused_and_how_sure_it_is(opened, name
     page = opened(**how)
     page.locator("#cell-0-0").click()
     dialog = page.get_by_role("dialog")
-    heading = dialog.get_by_role("heading", name="The answers to test nodes")
+    heading = dialog.get_by_role("heading", name="Predictions of test nodes")
     heading.evaluate("node => node.scrollIntoView()")
-    matrix = dialog.get_by_role("img", name="Which classes are taken for which")
+    matrix = dialog.get_by_role("img", name="Confusion matrix")
     matrix.locator("text", has_text="80 %").wait_for()
-    plot = dialog.get_by_role("img", name="the calibration error is 4.6 %")
-    assert plot.locator("circle").count() == 2
+    plot = dialog.get_by_role("img", name="calibration error is 4.6 %")
+    plot.locator(".token-symbol path").first.wait_for()
+    assert plot.locator(".token-symbol path").count() == 2
     assert (
-        "Calibration error 4.6 %. Answers are about as sure as right: "
-        "80 % sure on average, and right in 78 % of cases."
+        "Expected calibration error 4.6 %. Predictions are well calibrated on "
+        "average: mean confidence 80 %, accuracy 78 %."
     ) in dialog.inner_text()
     keep(page, f"answers-{name}")
     dialog.get_by_text("In numbers").first.click()
@@ -222,7 +228,37 @@ def test_a_cell_shows_which_classes_are_confused_and_how_sure_it_is(opened, name
 def test_a_cell_says_where_answers_were_not_kept(opened):
     page = opened()
     page.locator("#cell-1-0").click()
-    wait_for_text(page, "The answers to test nodes were not kept for these runs")
+    wait_for_text(page, "No predictions are stored for these runs")
+
+
+def test_the_value_of_every_split_is_shown_beside_a_curve(opened):
+    page = opened()
+    page.locator("#cell-0-0").click()
+    chart = page.locator("dialog .curves").first
+    chart.locator("svg").wait_for()
+    chart.hover()
+    tooltip = page.get_by_role("tooltip", include_hidden=True)
+    lines = tooltip.locator("p").all_inner_texts()
+    assert [line.split()[0] for line in lines] == ["epoch", "split", "split", "split"]
+    assert tooltip.is_visible()
+
+
+def test_charts_follow_the_theme(opened):
+    page = opened("hyperparameters")
+    line = page.locator(".sensitivity .token-line path").first
+    line.wait_for(state="attached")
+    stroke = "node => getComputedStyle(node).stroke"
+    assert line.evaluate(stroke) == "rgb(15, 118, 110)"
+    page.get_by_role("button", name="Switch to dark colours").click()
+    assert line.evaluate(stroke) == "rgb(79, 195, 179)"
+
+
+def test_the_chart_library_is_loaded_with_the_first_chart(opened):
+    page = opened()
+    assert page.evaluate("'vegaEmbed' in window") is False
+    page.locator("#cell-0-0").click()
+    page.wait_for_selector("dialog figure svg")
+    assert page.evaluate("'vegaEmbed' in window") is True
 
 
 def test_an_empty_cell_says_why_and_how_to_fill_it(opened):
@@ -255,7 +291,7 @@ def test_everything_works_by_keyboard(opened):
     assert names(page) == ["MLP", "GCN", "LINKX"]
 
 
-@pytest.token.parametrize("view", DRAWN)
+@pytest.mark.parametrize("view", DRAWN)
 def test_every_view_draws_its_charts(opened, view):
     page = opened(view)
     page.wait_for_selector(DRAWN[view], state="attached")
@@ -272,7 +308,7 @@ def test_reasons_of_what_is_missing_are_told(opened):
     keep(page, "missing")
 
 
-@pytest.token.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", VIEWS)
 def test_names_that_mean_harm_are_only_text(opened, view):
     page = opened(view)
     if view in SHOWS_HARM:
@@ -294,7 +330,7 @@ def test_dark_and_light_follow_the_system_and_the_button(opened):
     assert page.evaluate(ground) == "rgb(253, 253, 252)"
 
 
-@pytest.token.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", VIEWS)
 def test_a_phone_is_wide_enough(opened, view):
     page = opened(view, viewport=PHONE)
     if view in DRAWN:
@@ -328,7 +364,7 @@ def test_a_running_sweep_is_followed(browser, tmp_path, monkeypatch):
         work = threading.Thread(target=swept, args=(agenda, url))
         work.start()
         wait_for_text(page, "12 runs")
-        choose(page, "Table", "everything")
+        choose(page, "Table", "all-runs")
         page.wait_for_selector("#cell-0-0")
         assert "live" in page.get_by_role("status").inner_text()
         page.locator("#cell-0-0").click()

@@ -32,7 +32,7 @@ def test_calibration_is_told(stored, capsys):
     assert "the calibration error of the test nodes goes" in capsys.readouterr().out
 
 
-@pytest.token.parametrize("calibrate", [[], ["--calibrate"]], ids=["raw", "calibrated"])
+@pytest.mark.parametrize("calibrate", [[], ["--calibrate"]], ids=["raw", "calibrated"])
 def test_figures_are_drawn(stored, tmp_path, capsys, calibrate):
     pytest.importorskip("matplotlib")
     out = tmp_path / "new" / "figures"

@@ -4,10 +4,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import dump_files
+from command_server import command
 from fake_wiki import FakeWiki
 from wiki_proxy import fronting
 
@@ -104,7 +104,7 @@ def test_an_interrupted_crawl_goes_on(tmp_path, capsys):
         words = [*asked, "--out", str(out), "--at-once", "2", "--contact", "me"]
         front.pause = 5.0
         process = subprocess.Popen(
-            [sys.executable, "-m", "unalike", "crawl", *words],
+            [command(), "crawl", *words],
             stderr=subprocess.PIPE,
             text=True,
         )

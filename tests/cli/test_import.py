@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from command_server import command
 
 from unalike import ImportOptions, import_graph, open_graph
 from unalike.cli.main import main
@@ -141,8 +142,8 @@ def test_help_has_an_example_that_works(capsys):
 
 def start(*arguments, **options):
     """The command in a process of its own."""
-    command = [sys.executable, "-m", "unalike", "import", *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
+    words = [command(), "import", *arguments]
+    return subprocess.Popen(words, stderr=subprocess.PIPE, text=True, **options)
 
 
 def begun(process, pattern=".graph.*.draft"):
@@ -152,16 +153,17 @@ def begun(process, pattern=".graph.*.draft"):
     assert process.poll() is None
 
 
-@pytest.fixture
-def large():
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
     """A file that takes a while to import."""
-    with Path("large.csv").open("w") as file:
+    path = tmp_path_factory.mktemp("large") / "large.csv"
+    with path.open("w") as file:
         file.write("source,target\n")
         for first in range(0, 2_000_000, 1000):
             file.writelines(
                 f"n{place},m{place}\n" for place in range(first, first + 1000)
             )
-    return "large.csv"
+    return str(path)
 
 
 def test_an_interrupt_leaves_nothing(large):

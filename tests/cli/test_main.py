@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -9,10 +10,14 @@ import time
 from importlib import import_module
 
 import pytest
+from children import child
+from command_server import command
 from graphs import suiting
 
 from unalike import __version__, random_splits, save_graph
 from unalike.cli.main import COMMANDS, main
+from unalike.data import numba_utils
+from unalike.training import checkpoint
 
 every_command = pytest.mark.parametrize("name", COMMANDS)
 
@@ -83,54 +88,55 @@ def test_mistakes_of_users_end_in_1_and_one_line(capsys, tmp_path):
     assert err.startswith("error: ")
 
 
-def start(*words):
+def start(*program_and_words):
     return subprocess.Popen(
-        [sys.executable, "-m", "unalike", *words],
+        program_and_words,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def wait_for(path, process):
-    while not path.exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.02)
+def run_with_frequent_checkpoints(words, streams):
+    """What a process does: a command that saves its state after every epoch."""
+    for number, stream in enumerate(streams, 1):
+        with stream.open("w") as file:
+            os.dup2(file.fileno(), number)
+    numba_utils.NOTICE.given = True
+    checkpoint.Checkpoint.__init__.__defaults__ = (0.0, False)
+    sys.exit(main(words))
 
 
 def test_an_interrupted_training_ends_in_130_and_keeps_its_state(stored, tmp_path):
     state = tmp_path / "state"
     words = ["train", str(stored.folder), "link", "--epochs", "200000"]
     kept = tmp_path / "state.0"
-    code = (
-        "from unalike.training import checkpoint as c; import sys; "
-        "c.Checkpoint.__init__.__defaults__ = (0.0, False); "
-        "from unalike.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *words, "--checkpoint", str(state)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_for(kept, process)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate()
-    assert process.returncode == 130
+    streams = [tmp_path / "out", tmp_path / "err"]
+    words += ["--checkpoint", str(state)]
+    process = child(run_with_frequent_checkpoints, words, streams)
+    while not kept.exists():
+        assert process.is_alive(), streams[1].read_text()
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    process.join()
+    assert process.exitcode == 130
+    out, err = (stream.read_text() for stream in streams)
     assert out == ""
     assert err == "error: interrupted; finished results are saved.\n"
     assert kept.exists()
 
 
 def test_json_is_one_document_and_nothing_else(stored):
-    process = start("measure", str(stored.folder), "--json")
+    process = start(
+        sys.executable, "-m", "unalike", "measure", str(stored.folder), "--json"
+    )
     out, err = process.communicate()
     assert process.returncode == 0, err
     assert json.loads(out)["num_nodes"] == 60
 
 
 def test_a_closed_pipe_is_no_mistake():
-    with start("list", "metrics") as process:
+    with start(command(), "list", "metrics") as process:
         process.stdout.close()
         err = process.stderr.read()
     assert (process.returncode, err) == (0, "")

@@ -6,6 +6,7 @@ import pytest
 from reported import only_our_table, store_some
 
 from unalike.cli.main import main
+from unalike.reports.site import datasets, server
 
 
 @pytest.fixture
@@ -45,12 +46,12 @@ def test_datasets_at_hand_are_measured_once(folder, data, capsys, monkeypatch):
     assert main(words) == 0
     count = json.loads(capsys.readouterr().out)["datasets"]
     assert count >= 4
-    monkeypatch.setattr("unalike.reports.site.datasets.compute_document", None)
+    monkeypatch.setattr(datasets, "compute_document", None)
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["datasets"] == count
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["--results", "sqlite:///no.db"], "There is no results database at sqlite"),
@@ -72,7 +73,7 @@ def test_a_served_site_ends_with_control_c(folder, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unalike.reports.site.server.Server.serve_forever", interrupted)
+    monkeypatch.setattr(server.Server, "serve_forever", interrupted)
     words = ["report", "--no-measures", "--serve", "--port", "0"]
     assert main([*words, "--json"]) == 0
     out, err = capsys.readouterr()

@@ -4,13 +4,14 @@ import gzip
 import json
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
+from command_server import command
 from sweeps import recipe_text, stored
 
 from unalike.cli import console
+from unalike.cli import table as table_command
 from unalike.cli.main import main
 from unalike.experiments import recipe as recipes
 from unalike.experiments.database import ResultsDatabase
@@ -44,7 +45,7 @@ def ours(folder, monkeypatch):
     table = recipes.PaperTable("ours", "Our table", "best", ["mine"])
     recipe = parse((folder / "mine.toml").read_text(), "ours/mine")
     monkeypatch.setattr(recipes.PaperTable, "recipes", lambda _: [recipe])
-    monkeypatch.setattr("unalike.cli.table.paper_tables", lambda: {"ours": table})
+    monkeypatch.setattr(table_command, "paper_tables", lambda: {"ours": table})
     return recipe
 
 
@@ -121,7 +122,7 @@ def test_the_table_is_made_of_the_results(folder, swept, ours, capsys):
     assert [run["split"] for run in choice["runs"]] == [0, 1, 2]
 
 
-@pytest.token.parametrize("form", ["rich", "markdown", "latex", "csv"])
+@pytest.mark.parametrize("form", ["rich", "markdown", "latex", "csv"])
 def test_the_table_in_every_format(folder, swept, ours, capsys, form):
     assert main(["table", "ours", "--format", form]) == 0
     out, err = capsys.readouterr()
@@ -213,7 +214,7 @@ def working(folder):
     words = ["sweep", "long.toml", "--jobs", "2", "--device", "cpu"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with ResultsDatabase.open("sqlite:///results.db") as results:
-        process = subprocess.Popen([sys.executable, "-m", "unalike", *words], **quiet)
+        process = subprocess.Popen([command(), *words], **quiet)
         while num_workers(results) < 2:
             assert process.poll() is None
             time.sleep(0.1)
@@ -241,7 +242,7 @@ def test_no_process_works_on_when_its_sweep_was_killed(working):
     assert not list(results.runs())
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("words", "wanted"),
     [
         (["sweep", "mine.tom"], "No recipe 'mine.tom'"),

@@ -43,7 +43,7 @@ def trained(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.token.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", METHODS)
 def test_json_tells_everything(stored, capsys, name):
     told = trained(capsys, stored, name, *(QUICK if name in TRAINED else ()))
     assert set(told) == KEYS
@@ -88,7 +88,7 @@ def test_the_same_command_gives_the_same_grades(stored, capsys):
     assert grades("--seed", "1") != grades()
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "words",
     [
         ["linkx", "--layers", "2"],
@@ -139,7 +139,7 @@ def test_a_checkpoint_is_gone_when_all_is_done(stored, tmp_path, capsys):
     assert not list(tmp_path.glob("*state*"))
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["{}", "link", "--splits", "0,x"], "--splits is '0,x'; write all, or numbers"),
@@ -193,7 +193,7 @@ def test_a_graph_without_splits(tmp_path, capsys):
     assert "graph has no splits" in capsys.readouterr().err
 
 
-@pytest.token.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", METHODS)
 def test_help_shows_the_options_of_a_method(stored, capsys, name):
     assert main(["train", stored, name, "--help"]) == 0
     told = capsys.readouterr().out

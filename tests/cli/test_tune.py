@@ -127,14 +127,14 @@ def test_a_table_shows_what_is_stored(stored, capsys):
     assert one["command"] == told["chosen"][0]["command"].replace("all", "0,1,2,3,4")
 
 
-@pytest.token.parametrize(("stops", "known"), [([0], 0), ([3, 4], 6), ([13], 12)])
+@pytest.mark.parametrize(("stops", "known"), [([0], 0), ([3, 4], 6), ([13], 12)])
 def test_a_search_that_was_stopped_goes_on_to_the_same_end(
     stops, known, stored, tmp_path, capsys, monkeypatch
 ):
     state = tmp_path / "state"
     state.mkdir()
     (state / "base.csv").write_text("somebody's own")
-    improve, tried = CorrectAndSmooth.improve, []
+    improve, tried = CorrectAndSmooth.correct_and_smooth, []
 
     def counted(self, *given):
         tried.append(self)

@@ -67,8 +67,8 @@ def may_draw(name, graph):
     return graph.adjacency.num_entries or name not in ("saint-nodes", "saint-edges")
 
 
-@pytest.token.parametrize("kind", GRAPHS)
-@pytest.token.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_a_batch_is_part_of_the_graph(name, kind):
     graph = GRAPHS[kind]
     if not may_draw(name, graph):
@@ -90,7 +90,7 @@ def test_a_batch_is_part_of_the_graph(name, kind):
         assert batch.weight.any()
 
 
-@pytest.token.parametrize("name", sorted(set(SAMPLERS) - {"neighbours", "rows"}))
+@pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"neighbours", "rows"}))
 def test_a_batch_of_pieces_is_induced_and_learns_from_all_train_nodes(name):
     graph = suiting(nodes=40)
     train = torch.arange(0, 40, 3)
@@ -102,7 +102,7 @@ def test_a_batch_of_pieces_is_induced_and_learns_from_all_train_nodes(name):
         assert torch.equal(batch.weight, torch.isin(ids, train).float())
 
 
-@pytest.token.parametrize("name", ["full", "clusters", "random-parts", "neighbours"])
+@pytest.mark.parametrize("name", ["full", "clusters", "random-parts", "neighbours"])
 def test_every_train_node_is_learned_from_once_an_epoch(name):
     graph = suiting(nodes=40)
     train = torch.tensor([5, 0, 17, 39, 20, 21, 22, 3])
@@ -111,13 +111,13 @@ def test_every_train_node_is_learned_from_once_an_epoch(name):
     assert found.sort().values.tolist() == train.sort().values.tolist()
 
 
-@pytest.token.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_without_train_nodes_there_is_nothing_to_learn(name):
     assert learned(small(name), suiting(nodes=20), torch.arange(0)) == []
 
 
-@pytest.token.parametrize("directed", [False, True])
-@pytest.token.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_same_seed_same_batches(name, directed):
     graph = suiting(nodes=60, directed=directed)
     train, batching = torch.arange(0, 60, 2), small(name)
@@ -132,7 +132,7 @@ def test_same_seed_same_batches(name, directed):
     assert (once == other) == (name == "full")
 
 
-@pytest.token.parametrize("name", sorted(set(SAMPLERS) - {"full"}))
+@pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"full"}))
 def test_epochs_differ(name):
     graph, chance = suiting(nodes=60), seeded()
     train = torch.arange(60)
@@ -143,7 +143,7 @@ def test_epochs_differ(name):
     assert first != second
 
 
-@pytest.token.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_no_other_chance_is_used(name):
     graph, before = suiting(nodes=40), torch.random.get_rng_state()
     learned(small(name), graph, torch.arange(40))
@@ -162,8 +162,8 @@ def covering(name, scoring, graph):
     return list(batching.inference_batches(graph, seeded()))
 
 
-@pytest.token.parametrize("kind", GRAPHS)
-@pytest.token.parametrize(("name", "scoring"), SCORINGS)
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize(("name", "scoring"), SCORINGS)
 def test_a_cover_holds_every_node_once(name, scoring, kind, one_by_one):
     graph = GRAPHS[kind]
     pieces = covering(name, scoring, graph)
@@ -182,8 +182,8 @@ def as_one(pieces, nodes):
     return dense
 
 
-@pytest.token.parametrize("kind", GRAPHS)
-@pytest.token.parametrize(("name", "scoring"), SCORINGS)
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize(("name", "scoring"), SCORINGS)
 def test_small_pieces_are_scored_side_by_side(name, scoring, kind, monkeypatch):
     graph = GRAPHS[kind]
     (joined,) = covering(name, scoring, graph)
@@ -197,7 +197,7 @@ def test_small_pieces_are_scored_side_by_side(name, scoring, kind, monkeypatch):
     assert torch.equal(as_one([joined], nodes), as_one(alone, nodes))
 
 
-@pytest.token.parametrize(("name", "scoring"), SCORINGS)
+@pytest.mark.parametrize(("name", "scoring"), SCORINGS)
 def test_the_cover_is_the_graph_unless_told(name, scoring, one_by_one):
     graph = suiting(nodes=100)
     assert next(small(name).inference_batches(graph, seeded())) is graph
@@ -214,19 +214,19 @@ def test_as_many_pieces_side_by_side_as_have_so_many_entries(monkeypatch):
     assert max(loads) <= 400
 
 
-@pytest.token.parametrize(("name", "scoring"), [one for one in SCORINGS if one[1]])
+@pytest.mark.parametrize(("name", "scoring"), [one for one in SCORINGS if one[1]])
 def test_unknown_scoring_is_refused(name, scoring):
     with pytest.raises(UserError, match=rf"No scoring 'x{scoring}'. Did you mean"):
         small(name, scoring=f"x{scoring}")
 
 
-@pytest.token.parametrize("name", ["saint-nodes", "saint-edges"])
+@pytest.mark.parametrize("name", ["saint-nodes", "saint-edges"])
 def test_edges_cannot_be_drawn_where_there_are_none(name):
     with pytest.raises(UserError, match="The graph has no edges"):
         learned(small(name), HAND_DRAWN["no edges"], torch.arange(3))
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("name", "setting", "value"),
     [
         (name, field.name, 0)
@@ -253,7 +253,7 @@ def test_every_batching_is_in_the_table():
     assert found == set(SAMPLERS.values())
 
 
-@pytest.token.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_settings_are_compared_by_value(name):
     assert small(name) == replace(small(name))
     assert hash(small(name)) == hash(replace(small(name)))

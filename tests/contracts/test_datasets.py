@@ -150,7 +150,7 @@ def real(root, data: Path) -> Callable[[str], Dataset]:
     return lambda name: find(name, place)
 
 
-@pytest.token.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", COUNTS)
 def test_counts_of_the_real_files(real, name: str):
     graph = real(name).load()
     counts = (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes)
@@ -159,13 +159,13 @@ def test_counts_of_the_real_files(real, name: str):
     assert graph.directed == real(name).directed
 
 
-@pytest.token.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", PAIRS)
 def test_pairs_of_the_small_six(real, name: str):
     graph = real(name).load().to_undirected()
     assert graph.num_edges - graph.num_loops == PAIRS[name]
 
 
-@pytest.token.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", CLASSES)
 def test_class_sizes_of_the_real_files(real, name: str):
     labels = real(name).load().labels
     assert (labels + 1).bincount().tolist() == CLASSES[name]
@@ -188,13 +188,13 @@ def homophily(graph: Graph) -> tuple[float, float]:
     return float(same.mean()), excess / (graph.num_classes - 1)
 
 
-@pytest.token.parametrize("name", HOMOPHILY)
+@pytest.mark.parametrize("name", HOMOPHILY)
 def test_homophily_of_the_real_files(real, name: str):
     found = homophily(real(name).load())
     assert found == pytest.approx(HOMOPHILY[name], abs=6e-4)
 
 
-@pytest.token.parametrize("name", SPLITS)
+@pytest.mark.parametrize("name", SPLITS)
 def test_splits_of_the_real_files(real, name: str):
     splits = real(name).splits()
     count, sizes = SPLITS[name]
@@ -226,7 +226,7 @@ SHIPPED = {
 }
 
 
-@pytest.token.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_splits_are_those_that_the_authors_ship(real, data: Path, name: str):
     dataset = real(name)
     path = data / "splits" / f"{SHIPPED[name]}-splits.npy"
@@ -236,7 +236,7 @@ def test_splits_are_those_that_the_authors_ship(real, data: Path, name: str):
             assert torch.equal(getattr(ours, part), getattr(theirs, part).sort().values)
 
 
-@pytest.token.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", LOOPS)
 def test_the_small_six_are_prepared_as_in_the_paper(real, name: str):
     dataset = real(name)
     stored, graph = dataset.load(), dataset.prepared()
@@ -265,7 +265,7 @@ def test_arxiv_year_says_that_its_features_are_missing(real):
     assert ["without its 128 features" in remark for remark in remarks] == [True]
 
 
-@pytest.token.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", COUNTS)
 def test_known_counts_are_those_of_the_files(real, name: str):
     dataset = real(name)
     about = {**dataset.stored().about}
@@ -274,7 +274,7 @@ def test_known_counts_are_those_of_the_files(real, name: str):
     assert dataset.count_mismatches(about) == []
 
 
-@pytest.token.parametrize("name", DATASETS)
+@pytest.mark.parametrize("name", DATASETS)
 def test_what_every_dataset_declares(name: str):
     dataset = DATASETS[name]
     assert dataset.name == name == name.lower()

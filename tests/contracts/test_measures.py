@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from unalike import MEASURES, Adjacency, Graph, measure
-from unalike.measures import Convention
+from unalike.measures import Convention, edge_statistics
 from unalike.measures.interpretation import INTERPRETATIONS, interpret
 from unalike.measures.registry import ONE_PASS_MEASURES, OWN_PASS_MEASURES
 from unalike.reports.paper_figures import simulate_imbalance
@@ -55,8 +55,8 @@ def close(one, other):
         assert one[name] == pytest.approx(other[name], nan_ok=True), name
 
 
-@pytest.token.parametrize("directed", [False, True])
-@pytest.token.parametrize("seed", range(5))
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("seed", range(5))
 def test_values_lie_in_their_range(seed, directed):
     found = measure(random_graph(seed, directed=directed))
     for name in SCALARS:
@@ -64,14 +64,14 @@ def test_values_lie_in_their_range(seed, directed):
         assert math.isnan(found[name]) or low <= found[name] <= high, name
 
 
-@pytest.token.parametrize("directed", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
 def test_the_order_of_nodes_does_not_matter(directed):
     graph = random_graph(1, directed=directed)
     order = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(3))
     close(measure(graph), measure(renumbered(graph, order)))
 
 
-@pytest.token.parametrize("directed", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
 def test_the_names_of_classes_do_not_matter(directed):
     graph = random_graph(2, directed=directed)
     names = torch.tensor([2, 0, 1, -1])
@@ -94,7 +94,7 @@ def test_a_class_that_no_node_has_does_not_matter():
 
 
 def test_the_number_of_threads_does_not_matter(monkeypatch):
-    monkeypatch.setattr("unalike.measures.edge_statistics.BLOCK_EDGES", 20)
+    monkeypatch.setattr(edge_statistics, "BLOCK_EDGES", 20)
     graph = random_graph(5, directed=True)
     alone = measure(graph)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
@@ -118,7 +118,7 @@ def test_sparse_features_are_as_good_as_dense_ones():
     assert one == pytest.approx(other, rel=1e-6)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "graph",
     [
         Graph.from_edges(*torch.zeros(2, 0).long(), num_nodes=0),
@@ -131,7 +131,7 @@ def test_sparse_features_are_as_good_as_dense_ones():
     ],
     ids=["no nodes", "no edges", "no labels", "only a loop", "one class"],
 )
-@pytest.token.parametrize("unlabelled", [False, True])
+@pytest.mark.parametrize("unlabelled", [False, True])
 def test_graphs_with_nothing_to_measure_give_nan_and_no_error(graph, unlabelled):
     found = measure(graph, conventions=Convention(unlabelled=unlabelled), bootstrap=3)
     assert math.isnan(found["adjusted_homophily"])
@@ -139,7 +139,7 @@ def test_graphs_with_nothing_to_measure_give_nan_and_no_error(graph, unlabelled)
     assert math.isnan(found["class_homophily"]) or unlabelled
 
 
-@pytest.token.parametrize("name", SCALARS)
+@pytest.mark.parametrize("name", SCALARS)
 def test_every_measure_states_its_source_and_has_words(name):
     assert "arXiv:" in (MEASURES[name].__doc__ or "")
     for value in (-1.0, 0.0, 0.01, 0.1, 0.4, 1.0, math.nan):

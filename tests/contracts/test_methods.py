@@ -20,8 +20,10 @@ from unalike.experiments.result import Result
 from unalike.methods import METHODS
 from unalike.methods.base import TrainedMethod, solve_stack
 from unalike.nn import optim, reference
+from unalike.nn.dropout import Dropout
 from unalike.options import choices, options_of
 from unalike.training import step
+from unalike.training.masks import uses_batch_statistics
 from unalike.training.settings import Training
 
 TRAINED = [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
@@ -31,8 +33,8 @@ def has(name, option):
     return any(field.name == option for field in fields(METHODS[name]))
 
 
-every_method = pytest.token.parametrize("name", METHODS)
-every_trained = pytest.token.parametrize("name", TRAINED)
+every_method = pytest.mark.parametrize("name", METHODS)
+every_trained = pytest.mark.parametrize("name", TRAINED)
 
 
 def some(name, *, epochs=6, lr=0.01, weight_decay=0.001, **options):
@@ -94,7 +96,7 @@ def test_labels_of_test_nodes_change_nothing(name):
 
 
 @every_method
-@pytest.token.parametrize("metric", METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_better_than_guessing(name, metric):
     graph = suiting()
     (split,) = random_splits(graph.labels, count=1)
@@ -107,8 +109,8 @@ def test_better_than_guessing(name, metric):
 
 
 @every_method
-@pytest.token.parametrize("features", FEATURES)
-@pytest.token.parametrize("directed", [False, True])
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("directed", [False, True])
 def test_every_kind_of_graph_is_scored(name, features, directed):
     (task,) = tasks_of(suiting(nodes=60, features=features, directed=directed))
     for layers in (1, 2):
@@ -116,7 +118,7 @@ def test_every_kind_of_graph_is_scored(name, features, directed):
 
 
 @every_method
-@pytest.token.parametrize("edges", [[], [(0, 0), (5, 5)]])
+@pytest.mark.parametrize("edges", [[], [(0, 0), (5, 5)]])
 def test_graphs_without_neighbours_are_scored(name, edges):
     (task,) = tasks_of(drawn(edges, 12, labels=[0, 1, 2] * 4))
     solved(some(name, epochs=2, layers=2), task)
@@ -140,16 +142,18 @@ def networks(name, features):
         )
         prepared = method.prepare(suiting(features=features))
         torch.manual_seed(0)
-        yield method.network(prepared), prepared
+        network = method.network(prepared)
+        network.row_wise = method.row_wise
+        yield network, prepared
 
 
 @every_trained
-@pytest.token.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_every_parameter_learns(name, features):
     for network, graph in networks(name, features):
         for metric in METRICS.values():
             network.zero_grad()
-            scores = network.train().score(graph)
+            scores = network.train()(graph)
             metric.loss(scores, graph.labels, (graph.labels >= 0).float()).backward()
             for part, parameter in network.named_parameters():
                 assert parameter.grad is not None, part
@@ -158,14 +162,14 @@ def test_every_parameter_learns(name, features):
 
 
 @every_trained
-@pytest.token.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_rows_alone_are_scored_as_in_the_whole(name, features):
     ids = torch.tensor([7, 0, 299, 12, 12])
     for network, graph in networks(name, features):
         network.eval()
         if network.row_wise:
-            wanted = network.score(graph)[ids]
-            torch.testing.assert_close(network.score(graph.rows(ids)), wanted)
+            wanted = network(graph)[ids]
+            torch.testing.assert_close(network(graph.rows(ids)), wanted)
 
 
 @every_trained
@@ -174,12 +178,12 @@ def test_a_network_that_mixes_rows_says_so(name):
         if not network.row_wise:
             continue
         for part in network.modules():
-            if hasattr(part, "rate"):
-                part.rate.zero_()
+            if isinstance(part, Dropout):
+                part.p.zero_()
         ids = torch.arange(50)
-        alone = network.train().score(graph.rows(ids))
-        same = torch.allclose(alone, network.score(graph)[ids], atol=1e-5)
-        assert same != network.mixes_rows
+        alone = network.train()(graph.rows(ids))
+        same = torch.allclose(alone, network(graph)[ids], atol=1e-5)
+        assert same != uses_batch_statistics(network)
 
 
 @pytest.fixture
@@ -198,7 +202,7 @@ def assert_same(found, wanted):
 
 
 @every_trained
-@pytest.token.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_a_stack_equals_its_runs_alone(name, features, calm):
     tasks = tasks_of(suiting(features=features), 3)
     rates = [(0.01, 0.001), (0.1, 0.0), (0.003, 0.5)]
@@ -220,7 +224,7 @@ def ordinary_losses(method, task):
     ones = torch.ones(len(task.train))
     for _ in range(method.training.epochs):
         optimiser.zero_grad()
-        scores = network.score(graph)[task.train]
+        scores = network(graph)[task.train]
         loss = task.metric.loss(scores, graph.labels[task.train], ones)
         loss.backward()
         optimiser.step()
@@ -228,8 +232,8 @@ def ordinary_losses(method, task):
 
 
 @every_trained
-@pytest.token.parametrize("features", ["dense", "sparse"])
-@pytest.token.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("layers", [1, 2])
 def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
     (task,) = tasks_of(suiting(features=features, directed=True))
     method = some(name, epochs=10, lr=0.05, dropout=0.0, layers=layers)
@@ -237,8 +241,8 @@ def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
     assert method.solve(task).curve.losses == pytest.approx(wanted, rel=1e-4, abs=1e-6)
 
 
-@pytest.token.parametrize("name", [name for name in TRAINED if has(name, "dropout")])
-@pytest.token.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
+@pytest.mark.parametrize("name", [name for name in TRAINED if has(name, "dropout")])
+@pytest.mark.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
 def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
     tasks = tasks_of(suiting(), 2)
     found = solve_stack([some(name, dropout=rate, layers=2) for rate in rates], tasks)
@@ -249,9 +253,9 @@ def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
     assert found[1 - still].curve.losses != pytest.approx(other, rel=1e-2)
 
 
-@pytest.token.parametrize("option", ["alpha", "theta"])
+@pytest.mark.parametrize("option", ["alpha", "theta"])
 def test_other_options_that_may_differ_in_a_stack(option, calm):
-    names = [name for name in TRAINED if option in METHODS[name].may_differ]
+    names = [name for name in TRAINED if option in METHODS[name].stackable_options]
     assert names
     tasks = tasks_of(suiting(), 2)
     for name in names:
@@ -267,8 +271,8 @@ def test_other_options_that_may_differ_in_a_stack(option, calm):
 def test_what_may_differ_is_an_option_of_the_method(name):
     kind = METHODS[name]
     tested = {"lr", "weight_decay", "dropout", "alpha", "theta"}
-    assert kind.may_differ <= tested
-    assert kind.may_differ - {"dropout"} <= set(options_of(kind()))
+    assert kind.stackable_options <= tested
+    assert kind.stackable_options - {"dropout"} <= set(options_of(kind()))
 
 
 @every_trained
@@ -335,14 +339,14 @@ def result_of(name, method, view):
 
 
 @every_method
-@pytest.token.parametrize("usual", [True, False])
+@pytest.mark.parametrize("usual", [True, False])
 def test_a_result_tells_the_command_that_repeats_it(name, usual, monkeypatch):
     assert_repeats(
         name, METHODS[name]() if usual else changed(METHODS[name]()), monkeypatch
     )
 
 
-@pytest.token.parametrize("base", TRAINED)
+@pytest.mark.parametrize("base", TRAINED)
 def test_a_result_tells_what_was_chosen_inside_a_method(base, monkeypatch):
     method = METHODS["correct-and-smooth"](base=changed(METHODS[base]()))
     assert options_of(method)["base"] == base

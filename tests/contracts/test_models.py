@@ -53,7 +53,7 @@ def test_options_are_not_stored_among_the_weights(name, option):
     model, _ = fit_model(some(name), task)
     other = replace(model, method=replace(model.method, **{option: 0.9}))
     parts = dict(model.network.named_parameters())
-    norms = ("rate", "running_mean", "running_var", "num_batches_tracked")
+    norms = (".p", "running_mean", "running_var", "num_batches_tracked")
     assert all(part in parts or part.endswith(norms) for part in model.weights)
     assert not torch.allclose(other.scores(task.graph), model.scores(task.graph))
 
@@ -110,7 +110,7 @@ def test_new_nodes_score_like_rows_of_the_graph(name, directions, directed, feat
     cut = Adjacency.from_scipy(hstack(blocks).tocsr(), weighted=False)
     batch = Graph.build(cut, features=own, num_classes=2, directed=directed)
     with torch.no_grad():
-        expected = model.network.score(batch).double().softmax(1)
+        expected = model.network(batch).double().softmax(1)
     torch.testing.assert_close(found.probabilities, expected)
     assert found.unknown == 0
 

@@ -36,8 +36,8 @@ SMALLER = {"pokec-twin": 50_000, "snap-patents-twin": 50_000, "wiki-twin": 20_00
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    root = tmp_path_factory.mktemp("twins")
+def stored(shared_folder):
+    root = shared_folder / "twins"
 
     @functools.cache
     def generate(name: str):
@@ -73,7 +73,7 @@ def test_every_twin_has_its_printed_values_here():
     assert list(PRINTED) == list(TWINS)
 
 
-@pytest.token.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", TWINS)
 def test_counts_are_exact_and_rows_are_sets(name, stored):
     twin, graph = made(name), stored(name).graph
     rows = graph.adjacency
@@ -87,7 +87,7 @@ def test_counts_are_exact_and_rows_are_sets(name, stored):
     assert graph.directed == twin.directed == (not rows.is_symmetric)
 
 
-@pytest.token.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", TWINS)
 def test_class_sizes_are_those_of_the_dataset(name, stored):
     twin, labels = made(name), stored(name).graph.labels
     counts = np.bincount(labels + twin.unlabelled)
@@ -97,7 +97,7 @@ def test_class_sizes_are_those_of_the_dataset(name, stored):
     assert np.abs(counts - wanted).max() < 1
 
 
-@pytest.token.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", TWINS)
 def test_homophily_is_the_printed_one(name, stored):
     edge_homophily, homophily = PRINTED[name]
     graph = stored(name).graph
@@ -106,7 +106,7 @@ def test_homophily_is_the_printed_one(name, stored):
     assert class_homophily(graph) == pytest.approx(homophily, abs=0.002)
 
 
-@pytest.token.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", TWINS)
 def test_the_class_table_is_exact(name, stored):
     twin, graph = made(name), stored(name).graph
     table = class_table(graph)[: len(twin.sizes), : len(twin.sizes)]
@@ -114,7 +114,7 @@ def test_the_class_table_is_exact(name, stored):
     assert np.abs(table - wanted).max() <= (1 if twin.directed else 2)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "name", ["penn94-twin", "arxiv-year-twin", "genius-twin", "twitch-gamers-twin"]
 )
 def test_degrees_have_the_tail_that_was_asked_for(name, stored):
@@ -146,8 +146,8 @@ def correlation(graph) -> float:
     return float(np.mean(measured))
 
 
-@pytest.token.parametrize("name", ["pokec", "twitch-gamers"])
-@pytest.token.parametrize("monophily", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("name", ["pokec", "twitch-gamers"])
+@pytest.mark.parametrize("monophily", [0.0, 0.05, 0.3])
 def test_neighbours_of_a_node_are_as_alike_as_asked(name, monophily, tmp_path):
     twin = unalike.twin(name, num_nodes=20_000, monophily=monophily)
     graph = twin.at(tmp_path).load()

@@ -11,6 +11,8 @@ from pages import PAGES, ROOT
 pytest.importorskip("mkdocs")
 pytest.importorskip("mkdocstrings")
 
+pytestmark = pytest.mark.docs
+
 LOADED = re.compile(
     r"""(?:src|srcset|data|poster)=["']?(?:https?:)?//|"""
     r"""<link[^>]+href=["']?(?:https?:)?//|@import|url\(["']?(?:https?:)?//"""

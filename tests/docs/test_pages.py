@@ -1,14 +1,22 @@
 """Every page of the documentation is true: its code runs, its commands exist."""
 
-import functools
 import re
-from importlib import import_module
 
 import pytest
-from pages import DOCS, PAGES, ROOT, blocks, commands, needs_data, python, shell
+from pages import (
+    DOCS,
+    PAGES,
+    ROOT,
+    blocks,
+    commands,
+    needs_data,
+    parses,
+    python,
+    shell,
+    spans,
+)
 
 import unalike
-from unalike.cli.main import COMMANDS, main
 
 PROJECT = sorted(ROOT.glob("*.md"))
 KINDS = {"python", "sh", "console", "text", "toml", "csv"}
@@ -23,15 +31,17 @@ def having(language):
     """The pages with a block of a language, as parameters of a test."""
     found = [
         pytest.param(
-            page, id=page.stem, marks=[pytest.token.slow] * (page.stem in LONG)
+            page,
+            id=page.stem,
+            marks=[pytest.mark.docs, *[pytest.mark.slow] * (page.stem in LONG)],
         )
         for page in PAGES
         if blocks(page, language)
     ]
-    return pytest.token.parametrize("page", found)
+    return pytest.mark.parametrize("page", found)
 
 
-@pytest.token.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks_are_of_a_known_kind(page):
     opened = re.findall(r"^ *```(.*)$", page.read_text("utf-8"), re.MULTILINE)[::2]
     assert {told.split(" ")[0] for told in opened} <= KINDS
@@ -50,33 +60,11 @@ def test_shell_blocks_run(page, tmp_path, request):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.token.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_that_are_shown_exist(page, monkeypatch, capsys):
     shown = [*blocks(page, "console"), *spans(page)]
     for words in (words for code in shown for words in commands(code)):
         assert parses(words, monkeypatch), f"{words}\n{capsys.readouterr().err}"
-
-
-def spans(page):
-    """Whole commands between backquotes; one word alone only names a command."""
-    text = page.read_text("utf-8")
-    found = re.findall(r"`(unalike [a-z]+\s[^`…]+)`", text)
-    return [" ".join(span.split()) for span in found]
-
-
-def parses(words, monkeypatch):
-    """Does the command line take these words? What they ask for is not done."""
-    if words[0] not in COMMANDS:
-        return main(words) == 0
-    module = import_module(f"unalike.cli.{words[0]}")
-
-    @functools.wrap(module.command)
-    def nothing(*given, **named):
-        return None
-
-    with monkeypatch.context() as patched:
-        patched.setattr(module, "command", nothing)
-        return main(words) == 0
 
 
 def test_commands_that_do_not_exist_are_noticed(monkeypatch):
@@ -88,7 +76,7 @@ def test_commands_that_do_not_exist_are_noticed(monkeypatch):
     assert not parses(bad, monkeypatch)
 
 
-@pytest.token.parametrize("page", [*PAGES, *PROJECT], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *PROJECT], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), target

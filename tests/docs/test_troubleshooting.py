@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from pages import DOCS, blocks, commands, shell
 
 from unalike.cli.main import main
@@ -10,6 +11,7 @@ PAGE = DOCS / "troubleshooting.md"
 SHOWN = re.compile(r"```console\n(.*?)```\n\n```text\n(error: .*?)\n```", re.DOTALL)
 
 
+@pytest.mark.docs
 def test_errors_are_as_shown(tmp_path, monkeypatch, capsys):
     shell("\n".join(blocks(PAGE, "sh")), tmp_path)
     monkeypatch.chdir(tmp_path)

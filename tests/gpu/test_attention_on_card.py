@@ -8,8 +8,8 @@ from unalike.nn import reference
 from unalike.nn.attention import gat_aggregate
 
 pytestmark = [
-    pytest.token.gpu,
-    pytest.token.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
 SHAPES = [(1, 1), (1, 5), (2, 8), (9, 12), (3, 33), (8, 32), (40, 8), (1, 300)]
@@ -32,9 +32,9 @@ def both_ways(attend, inputs, pull):
     return found.detach(), *torch.autograd.grad(found, given, pull)
 
 
-@pytest.token.parametrize("kind", BOUNDS)
-@pytest.token.parametrize("nodes", [1, 7, 300])
-@pytest.token.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", BOUNDS)
+@pytest.mark.parametrize("nodes", [1, 7, 300])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_attention_is_that_of_the_plain_path(shape, nodes, kind):
     torch.manual_seed(nodes)
     rows = random_rows(nodes)

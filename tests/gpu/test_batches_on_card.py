@@ -16,8 +16,8 @@ from unalike.training import memory, minibatch
 from unalike.training.settings import Training
 
 pytestmark = [
-    pytest.token.gpu,
-    pytest.token.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
 
@@ -43,9 +43,9 @@ def assert_like_on_cores(method, task):
     assert (card.scores - cores.scores).abs().mean() < 0.1
 
 
-@pytest.token.parametrize("room", [memory.MAX_GRAPH_SHARE, 0.0])
-@pytest.token.parametrize("tables", ["adamw", "lazy", "adagrad"])
-@pytest.token.parametrize("style", ["shuffled", "paper"])
+@pytest.mark.parametrize("room", [memory.MAX_GRAPH_SHARE, 0.0])
+@pytest.mark.parametrize("tables", ["adamw", "lazy", "adagrad"])
+@pytest.mark.parametrize("style", ["shuffled", "paper"])
 def test_rows_cut_there_or_carried_there(style, tables, room, monkeypatch):
     monkeypatch.setattr(memory, "MAX_GRAPH_SHARE", room)
     batching = RowSampler(size=60, style=style, tables=tables)
@@ -53,7 +53,7 @@ def test_rows_cut_there_or_carried_there(style, tables, room, monkeypatch):
     assert_like_on_cores(method, some_task())
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "batching",
     [
         RandomPartSampler(parts=4),
@@ -69,7 +69,7 @@ def test_subgraphs_are_carried_there(batching):
     assert_like_on_cores(method, some_task())
 
 
-@pytest.token.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
 def test_transposition(weighted):
     torch.manual_seed(0)
     source, target = torch.randint(300, (5000,)), torch.randint(700, (5000,))

@@ -10,21 +10,22 @@ from unalike.nn.norm import NormActDrop
 from unalike.nn.sparse import backend
 
 pytestmark = [
-    pytest.token.gpu,
-    pytest.token.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
 
-@pytest.token.parametrize("relu", ["before", "after", "none"])
-@pytest.token.parametrize(("nodes", "width"), [(7, 3), (1500, 64), (3000, 200)])
-@pytest.token.parametrize("products", [False, True])
+@pytest.mark.parametrize("relu", ["before", "after", "none"])
+@pytest.mark.parametrize(("nodes", "width"), [(7, 3), (1500, 64), (3000, 200)])
+@pytest.mark.parametrize("products", [False, True])
 def test_without_dropout(nodes, width, relu, products):
     torch.manual_seed(0)
     bridge = NormActDrop(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
     nn.init.normal_(bridge.norm.weight)
     nn.init.normal_(bridge.norm.bias)
     x = torch.randn(nodes, width, device="cuda") * 3 + 10 * torch.rand(width).cuda()
-    sizes = {"into": (width, width), "offset": (width,), "out_of": (width, width)}
+    square = (width, width)
+    sizes = {"weight_in": square, "bias_in": (width,), "weight_out": square}
     names = sizes if products else ()
     given = [x, *(torch.randn(sizes[name]).cuda() / 10 for name in names)]
     leaves = [tensor.detach().requires_grad_() for tensor in given]
@@ -32,7 +33,7 @@ def test_without_dropout(nodes, width, relu, products):
     twin = NormActDrop(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
     twin.load_state_dict(bridge.state_dict())
     twin.double()
-    found = bridge(leaves[0], **dict(zip(names, leaves[1:], strict=True)))
+    found = bridge._between(leaves[0], **dict(zip(names, leaves[1:], strict=True)))
     wanted = one_by_one(twin, exact[0], *exact[1:])
     slope = torch.randn_like(found)
     found.backward(slope)
@@ -89,8 +90,8 @@ def test_runs_of_a_stack_are_apart():
     )
 
 
-@pytest.token.parametrize("kind", [torch.float32, torch.bfloat16])
-@pytest.token.parametrize("shape", [(7, 3), (3, 1500, 64), (2, 40, 200)])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(7, 3), (3, 1500, 64), (2, 40, 200)])
 def test_sums_are_cut_as_on_processor_cores(shape, kind):
     cuda = backend(torch.device("cuda"))
     torch.manual_seed(0)

@@ -12,8 +12,8 @@ from unalike.methods.base import TrainedMethod, solve_stack
 from unalike.training.settings import Training
 
 pytestmark = [
-    pytest.token.gpu,
-    pytest.token.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
 
@@ -33,7 +33,7 @@ def tasks_of(graph, count):
     return [Task.from_split(graph, s, ACCURACY, i) for i, s in enumerate(splits)]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "name", [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
 )
 def test_curve_is_that_of_the_cpu(name):
@@ -50,8 +50,8 @@ def test_curve_is_that_of_the_cpu(name):
         )
 
 
-@pytest.token.parametrize("sparse", [False, True])
-@pytest.token.parametrize(
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
     ("precision", "gap"), [("float32", 1e-3), ("tf32", 2e-2), ("bf16", 0.1)]
 )
 def test_a_deep_linkx_learns_as_on_the_cpu(sparse, precision, gap):
@@ -75,7 +75,7 @@ def test_a_deep_linkx_learns_as_on_the_cpu(sparse, precision, gap):
         assert found.curve.losses == pytest.approx(wanted.curve.losses, abs=gap)
 
 
-@pytest.token.parametrize("precision", ["float32", "tf32", "bf16"])
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
 def test_same_seed_gives_the_same_bits(precision):
     graph = small_graph()
     method = METHODS["linkx"](

@@ -14,8 +14,8 @@ from unalike.nn.sparse import (
 )
 
 pytestmark = [
-    pytest.token.gpu,
-    pytest.token.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
 CARD = torch.device("cuda")
@@ -40,9 +40,9 @@ def relative_error(found, wanted):
     )
 
 
-@pytest.token.parametrize("weighted", [False, True])
-@pytest.token.parametrize("shape", SHAPES)
-@pytest.token.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("width", WIDTHS)
 def test_gather(shape, width, weighted):
     rows = random_rows(shape, weighted=weighted)
     dense = torch.randn(shape[1], width)
@@ -62,7 +62,7 @@ def test_gather(shape, width, weighted):
     assert relative_error(found, wanted) < 1e-6
 
 
-@pytest.token.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
 def test_take(weighted):
     rows = random_rows((300, 200), weighted=weighted)
     ids = torch.randint(300, (1000,))
@@ -79,13 +79,13 @@ def test_gather_gives_the_same_bits_again():
 
 
 def spread_on_card(spread):
-    ends = (spread.scale.cuda(), spread.added.cuda())
+    ends = (spread.scale.cuda(), spread.self_loop_weight.cuda())
     return NormalizedCSR(spread.rows.to("cuda"), *ends)
 
 
-@pytest.token.parametrize("weighted", [False, True])
-@pytest.token.parametrize("nodes", [1, 7, 300, 1000])
-@pytest.token.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("nodes", [1, 7, 300, 1000])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_propagate(nodes, width, weighted):
     rows = random_rows((nodes, nodes), weighted=weighted)
     spread = NormalizedCSR(rows, torch.rand(nodes), (torch.rand(nodes) < 0.5).float())
@@ -106,7 +106,7 @@ def test_propagate(nodes, width, weighted):
             assert relative_error(found, wanted) < bound
 
 
-@pytest.token.parametrize("width", [2, 64])
+@pytest.mark.parametrize("width", [2, 64])
 def test_propagate_gives_the_same_bits_again(width):
     rows = random_rows((1000, 1000), weighted=False)
     spread = spread_on_card(NormalizedCSR(rows, torch.rand(1000), torch.ones(1000)))
@@ -118,9 +118,9 @@ def test_propagate_gives_the_same_bits_again(width):
 
 def stacked(rows, runs, width, *, half):
     now = torch.randn(rows, runs, width)
-    fresh = AdamWState.fresh(now, half=half)
+    fresh = AdamWState.create(now, half=half)
     fresh.first.normal_()
-    fresh.second.uniform_(0.1, 1)
+    fresh.exp_avg_sq.uniform_(0.1, 1)
     return fresh
 
 
@@ -147,9 +147,9 @@ def assert_same(card, wanted):
         assert torch.equal(card.half, card.now.to(torch.bfloat16))
 
 
-@pytest.token.parametrize("half", [False, True])
-@pytest.token.parametrize("runs", [1, 3, 10])
-@pytest.token.parametrize("width", [1, 5, 64, 130])
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("runs", [1, 3, 10])
+@pytest.mark.parametrize("width", [1, 5, 64, 130])
 def test_adamw(runs, width, half):
     weights, step = stacked(50, runs, width, half=half), some_step(runs)
     slope = torch.randn_like(weights.now)
@@ -159,10 +159,10 @@ def test_adamw(runs, width, half):
     assert_same(card, weights)
 
 
-@pytest.token.parametrize("half", [False, True])
-@pytest.token.parametrize("runs", [1, 3, 10])
-@pytest.token.parametrize("width", [1, 5, 64, 100])
-@pytest.token.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("runs", [1, 3, 10])
+@pytest.mark.parametrize("width", [1, 5, 64, 100])
+@pytest.mark.parametrize("weighted", [False, True])
 def test_gather_adamw(runs, width, half, weighted):
     rows = random_rows((300, 200), weighted=weighted)
     weights, step = stacked(300, runs, width, half=half), some_step(runs)
@@ -183,9 +183,9 @@ def rounding():
     torch.set_float32_matmul_precision(usual)
 
 
-@pytest.token.usefixtures("rounding")
-@pytest.token.parametrize("half", [False, True])
-@pytest.token.parametrize("weighted", [False, True])
+@pytest.mark.usefixtures("rounding")
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
 def test_crowded_rows(half, weighted):
     kind = torch.bfloat16 if half else torch.float32
     bound = 3e-3 if half else 1e-3
@@ -207,9 +207,9 @@ def test_crowded_rows(half, weighted):
     assert ("filled", kind) in there.flows
 
 
-@pytest.token.usefixtures("rounding")
-@pytest.token.parametrize("half", [False, True])
-@pytest.token.parametrize("weighted", [False, True])
+@pytest.mark.usefixtures("rounding")
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
 def test_propagation_along_crowded_rows(half, weighted):
     kind = torch.bfloat16 if half else torch.float32
     rows = random_rows((300, 300), weighted=weighted)
@@ -231,14 +231,14 @@ def test_propagation_along_crowded_rows(half, weighted):
     assert ("filled", kind) in there.flows
 
 
-@pytest.token.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
 def test_loops(weighted):
     rows = random_rows((300, 300), weighted=weighted)
     assert rows.diagonal.any()
     assert torch.equal(rows.to("cuda").diagonal.cpu(), rows.diagonal)
 
 
-@pytest.token.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
 def test_induced(weighted):
     rows = random_rows((300, 300), weighted=weighted)
     assert rows.to_undirected().to("cuda").is_symmetric

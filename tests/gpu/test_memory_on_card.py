@@ -14,8 +14,8 @@ from unalike.system import free_memory, memory_used_by_others
 from unalike.training import loop
 
 pytestmark = [
-    pytest.token.gpu,
-    pytest.token.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
 CARD = torch.device("cuda", 0)
@@ -57,8 +57,8 @@ def test_a_process_plans_with_its_share_of_a_card():
         torch.cuda.set_per_process_memory_fraction(1.0, CARD)
 
 
-@pytest.token.parametrize(("precision", "error"), [("float32", 1e-3), ("bf16", 0.05)])
-@pytest.token.parametrize("runs", [1, 2])
+@pytest.mark.parametrize(("precision", "error"), [("float32", 1e-3), ("bf16", 0.05)])
+@pytest.mark.parametrize("runs", [1, 2])
 def test_recomputed_layers_train_the_same(runs, precision, error, monkeypatch):
     tasks = tasks_of(suiting(), runs)
     training = Training(epochs=6, precision=precision)
@@ -71,7 +71,7 @@ def test_recomputed_layers_train_the_same(runs, precision, error, monkeypatch):
         assert ours.curve.losses == pytest.approx(wanted.curve.losses, rel=error)
 
 
-@pytest.token.parametrize("directed", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
 def test_two_hops_are_found_once_and_moved(directed):
     rows = suiting(directed=directed).adjacency
     moved = rows.to("cuda")
@@ -82,7 +82,7 @@ def test_two_hops_are_found_once_and_moved(directed):
     assert torch.equal(mirror.to_dense(), rows.two_hop.to_dense().T)
 
 
-@pytest.token.parametrize("directed", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
 def test_methods_agree_with_the_processor(directed):
     (task,) = tasks_of(suiting(directed=directed))
     quick = Training(epochs=5)

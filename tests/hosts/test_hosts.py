@@ -18,7 +18,7 @@ from sweeps import outcome, recipe_text, small_agenda, stored, swept
 
 from unalike.experiments.database import ResultsDatabase
 
-pytestmark = pytest.token.hosts
+pytestmark = pytest.mark.hosts
 
 SECONDS = 300
 GATED = Path(__file__).with_name("gated_training.py")
@@ -156,14 +156,14 @@ def test_a_sweep_outlives_workers_and_cables(network, tmp_path):
         url = f"{server.url}&{IMPATIENT}"
         killed = worker(second, logs[0], recipe, url)
         cut = worker(third, logs[1], recipe, url)
-        until(lambda: num_done(server.here), logs)
+        until(lambda: num_done(server.current), logs)
         os.kill(killed.pid, signal.SIGKILL)
         third.cut()
-        assert num_done(server.here) < len(agenda.keys)
+        assert num_done(server.current) < len(agenda.keys)
         until(lambda: "The database is away" in logs[1].read_text(), logs)
         late = worker(second, logs[2], recipe, url)
         third.heal()
         assert ended([killed, cut, late], logs) == [-signal.SIGKILL, 0, 0]
         assert logs[1].read_text().count("The database is away") == 1
         swept(agenda, expected)
-        assert outcome(server.here) == outcome(expected)
+        assert outcome(server.current) == outcome(expected)

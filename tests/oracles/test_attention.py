@@ -68,7 +68,7 @@ def test_scoring_gives_the_bits_of_training():
         assert torch.equal(gat_aggregate(rows, *inputs), trained)
 
 
-@pytest.token.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
 def test_lower_precision(kind):
     chance = torch.Generator().manual_seed(0)
     inputs = [one.to(kind) for one in drawn_inputs(4, 3, 5, chance)]
@@ -92,7 +92,7 @@ def test_weights_of_edges_count_for_nothing():
     assert torch.equal(gat_aggregate(rows, *inputs), gat_aggregate(other, *inputs))
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "name", ["path", "directed", "first node alone", "loops", "one node", "no edges"]
 )
 def test_gradcheck(name):

@@ -12,16 +12,31 @@ from torch.func import functional_call, vmap
 
 from unalike.nn.dropout import Dropout
 from unalike.nn.linear import DeferredLinear, value
-from unalike.nn.mlp import NormActDropLinear, mlp_after_first_layer
-from unalike.nn.norm import NormActDrop
+from unalike.nn.mlp import MLP
+from unalike.nn.norm import NormActDrop, NormActDropLinear
 
 NODES, WIDTH = 40, 6
-SHAPES = {"into": (WIDTH, WIDTH), "offset": (WIDTH,), "out_of": (WIDTH, WIDTH)}
+SHAPES = {
+    "weight_in": (WIDTH, WIDTH),
+    "bias_in": (WIDTH,),
+    "weight_out": (WIDTH, WIDTH),
+}
 GIVEN = [
     names
     for count in range(len(SHAPES) + 1)
     for names in itertools.combinations(SHAPES, count)
 ]
+
+
+class Between(nn.Module):
+    """A block whose call between two linear layers is its forward pass."""
+
+    def __init__(self, bridge):
+        super().__init__()
+        self.bridge = bridge
+
+    def forward(self, x, **weights):
+        return self.bridge._between(x, **weights)
 
 
 def trained_bridge(relu):
@@ -33,19 +48,19 @@ def trained_bridge(relu):
     return bridge.eval()
 
 
-@pytest.token.parametrize("relu", ["before", "after", "none"])
-@pytest.token.parametrize("names", GIVEN)
+@pytest.mark.parametrize("relu", ["before", "after", "none"])
+@pytest.mark.parametrize("names", GIVEN)
 def test_a_bridge_scores_as_its_parts_do(relu, names):
     torch.manual_seed(0)
     bridge = trained_bridge(relu)
     weights = {name: torch.randn(SHAPES[name]).double() for name in names}
     x = torch.randn(NODES, WIDTH).double()
     wanted = one_by_one(bridge, x, **weights)
-    torch.testing.assert_close(bridge(x, **weights), wanted)
+    torch.testing.assert_close(bridge._between(x, **weights), wanted)
 
 
-@pytest.token.parametrize("relu", ["before", "after", "none"])
-@pytest.token.parametrize("names", GIVEN)
+@pytest.mark.parametrize("relu", ["before", "after", "none"])
+@pytest.mark.parametrize("names", GIVEN)
 def test_the_runs_of_a_stack_score_apart(relu, names):
     torch.manual_seed(0)
     bridges = [trained_bridge(relu) for _ in range(3)]
@@ -56,8 +71,11 @@ def test_the_runs_of_a_stack_score_apart(relu, names):
         for name in bridges[0].state_dict()
     }
 
+    called = Between(bridges[0])
+
     def score(state, x, weights):
-        return functional_call(bridges[0], state, (x,), weights)
+        inner = {f"bridge.{name}": tensor for name, tensor in state.items()}
+        return functional_call(called, inner, (x,), weights)
 
     found = vmap(score)(state, x, weights)
     for run, bridge in enumerate(bridges):
@@ -65,15 +83,14 @@ def test_the_runs_of_a_stack_score_apart(relu, names):
         torch.testing.assert_close(found[run], one_by_one(bridge, x[run], **own))
 
 
-@pytest.token.parametrize("relu", ["before", "after"])
-@pytest.token.parametrize("training", [False, True])
-@pytest.token.parametrize("joined", [False, True])
+@pytest.mark.parametrize("relu", ["before", "after"])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("joined", [False, True])
 def test_a_map_behind_a_bridge_may_be_taken_later(relu, training, joined):
     torch.manual_seed(0)
-    layer = NormActDropLinear(WIDTH, 4, 0.0, relu=relu).double()
-    layer.bridge = trained_bridge(relu)
-    layer.bridge.dropout = Dropout(0.0)
-    layer.joined = joined
+    layer = NormActDropLinear(WIDTH, 4, 0.0, act=relu, defer=joined).double()
+    layer.norm_act_drop = trained_bridge(relu)
+    layer.norm_act_drop.dropout = Dropout(0.0)
     layer.train(training)
     before = DeferredLinear(
         *(torch.randn(size).double() for size in ((NODES, 3), (3, WIDTH)))
@@ -81,17 +98,18 @@ def test_a_map_behind_a_bridge_may_be_taken_later(relu, training, joined):
     before = replace(before, offset=torch.randn(WIDTH).double())
     further = torch.randn(4, 2).double()
     twin = deepcopy(layer)
-    crossed = one_by_one(twin.bridge, before.rows, before.weight, before.offset)
+    crossed = one_by_one(twin.norm_act_drop, before.rows, before.weight, before.offset)
     wanted = twin.linear(crossed)
-    found = layer(before)
+    found = layer.defer(before)
     torch.testing.assert_close(found.value(), wanted)
     torch.testing.assert_close(found.times(further).value(), wanted @ further)
     assert (found.weight is None) == (not joined and (training or relu == "after"))
 
 
-@pytest.token.parametrize("joined", [False, True])
+@pytest.mark.parametrize("joined", [False, True])
 def test_only_a_perceptron_that_is_joined_leaves_its_last_product(joined):
-    perceptron = mlp_after_first_layer([9, WIDTH, WIDTH, 4], 0.0, joined=joined)
+    perceptron = MLP(nn.Identity(), [WIDTH, WIDTH, 4], 0.0, defer_last=joined)
     found = perceptron(torch.randn(NODES, WIDTH))
-    assert (found.weight is not None) == joined
+    assert isinstance(found, DeferredLinear) == joined
+    assert not joined or found.weight is not None
     assert value(found).shape == (NODES, 4)

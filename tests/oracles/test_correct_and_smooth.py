@@ -80,13 +80,13 @@ def weighted(graph):
     return Graph.from_scipy(rows, features=graph.features, labels=graph.labels)
 
 
-@pytest.token.parametrize("scaling", ["auto", "fixed"])
-@pytest.token.parametrize("hops", [1, 2])
-@pytest.token.parametrize(
+@pytest.mark.parametrize("scaling", ["auto", "fixed"])
+@pytest.mark.parametrize("hops", [1, 2])
+@pytest.mark.parametrize(
     ("correct_by", "smooth_by"),
     [("both", "rows"), ("rows", "columns"), ("columns", "both")],
 )
-@pytest.token.parametrize("symmetrised", [True, False])
+@pytest.mark.parametrize("symmetrised", [True, False])
 def test_it_is_its_formulas(scaling, hops, correct_by, smooth_by, symmetrised):
     for graph in (
         suiting(nodes=50, directed=True),
@@ -109,7 +109,7 @@ def test_it_is_its_formulas(scaling, hops, correct_by, smooth_by, symmetrised):
         close(method.solve(task).scores, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.token.parametrize("scaling", ["auto", "fixed"])
+@pytest.mark.parametrize("scaling", ["auto", "fixed"])
 def test_it_is_that_of_pyg(scaling):
     (task,) = tasks_of(suiting(nodes=80, classes=3))
     rows = written_out(task.graph.adjacency, "both").float()
@@ -127,7 +127,7 @@ def test_it_is_that_of_pyg(scaling):
     close(method.solve(task).scores, told, rtol=1e-4, atol=1e-5)
 
 
-@pytest.token.parametrize("by", SCALES)
+@pytest.mark.parametrize("by", SCALES)
 def test_no_loops_are_added_and_those_there_stay(by):
     graph = drawn([(0, 0), (0, 1), (1, 2)], 4, directed=True)
     found = NormalizedAdjacency.of(graph.adjacency, by) @ torch.eye(4)
@@ -143,7 +143,7 @@ def test_valid_labels_are_not_looked_at():
     labels[task.valid] = 1 - labels[task.valid]
     other = replace(task, graph=replace(task.graph, labels=labels))
     once, again = (
-        CorrectAndSmooth().improve(
+        CorrectAndSmooth().correct_and_smooth(
             SmoothingInputs.of([one], [solution], both_ways=True)
         )
         for one in (task, other)

@@ -3,13 +3,14 @@
 import pytest
 import torch
 from graphs import suiting
+from passing import entry_of
 from pyg import Peer
 from torch import nn
 
 from unalike.methods.link import LINK
 from unalike.methods.link_concat import LINKConcat
 from unalike.methods.linkx import LINKX
-from unalike.nn.linear import ConcatResidual, DeferredLinear, value
+from unalike.nn.linear import ConcatResidual, DeferredLinear
 
 FEATURES = ("dense", "sparse", "one-hot", "half")
 
@@ -26,13 +27,6 @@ def unsettle(network):
                 tensor.uniform_(-1, 1)
             part.running_var.uniform_(0.5, 2)
     return network.eval()
-
-
-def entry_of(network):
-    """The first linear map of the features, wherever it is."""
-    if network.entry.sparse:
-        return network.tables["features"], network.offsets.get("features")
-    return network.entry.weight, network.entry.offset
 
 
 @torch.no_grad()
@@ -59,26 +53,27 @@ def linears(sequence):
 @torch.no_grad()
 def copied(network, other):
     """Move the weights of our network into that of PyTorch Geometric."""
-    copy_linear(other.edge_lin, network.tables["edges"], network.offsets["edges"])
+    first = network.mlp_a.first
+    copy_linear(other.edge_lin, first.weight, first.bias)
     if other.edge_mlp is not None:
-        norm, *norms = parts(network.edges, nn.BatchNorm1d)
+        norm, *norms = parts(network.mlp_a.layers, nn.BatchNorm1d)
         other.edge_norm.load_state_dict(norm.state_dict())
-        copy_perceptron(other.edge_mlp, linears(network.edges), norms)
+        copy_perceptron(other.edge_mlp, linears(network.mlp_a.layers), norms)
     weight, offset = entry_of(network)
-    maps = [(weight.T, offset), *linears(network.features)]
-    copy_perceptron(other.node_mlp, maps, parts(network.features, nn.BatchNorm1d))
-    for_a, for_x = network.mix.linear.weight.chunk(2, 1)
-    bias = network.mix.linear.bias
+    maps = [(weight.T, offset), *linears(network.mlp_x.layers)]
+    copy_perceptron(other.node_mlp, maps, parts(network.mlp_x.layers, nn.BatchNorm1d))
+    for_a, for_x = network.combine.linear.weight.chunk(2, 1)
+    bias = network.combine.linear.bias
     copy_linear(other.cat_lin1, for_a, bias / 2)
     copy_linear(other.cat_lin2, for_x, bias / 2)
-    norms = parts(network.final, nn.BatchNorm1d)
-    copy_perceptron(other.final_mlp, linears(network.final), norms)
+    norms = parts(network.mlp_f, nn.BatchNorm1d)
+    copy_perceptron(other.final_mlp, linears(network.mlp_f), norms)
     return other.eval()
 
 
-@pytest.token.parametrize("features", FEATURES)
-@pytest.token.parametrize("inner", [1, 2])
-@pytest.token.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("inner", [1, 2])
+@pytest.mark.parametrize("layers", [1, 3])
 def test_linkx_is_that_of_pytorch_geometric(features, inner, layers):
     graph = graph_of(features)
     method = LINKX(hidden=8, layers=layers, edge_layers=inner, feature_layers=inner)
@@ -87,23 +82,23 @@ def test_linkx_is_that_of_pytorch_geometric(features, inner, layers):
     other = copied(network, Peer(*sizes, inner, inner))
     told = graph.to_pyg()
     wanted = other(told.x.float(), told.edge_index.flip(0))
-    torch.testing.assert_close(network.score(graph), wanted)
+    torch.testing.assert_close(network(graph), wanted)
 
 
-@pytest.token.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_gradients_are_those_of_pytorch_geometric(features):
     graph = graph_of(features)
     network = unsettle(LINKX(hidden=8, layers=2).network(graph))
     other = copied(network, Peer(graph.num_nodes, graph.num_features, 8, 3, 2, 1, 1))
     told = graph.to_pyg()
     slope = torch.randn(graph.num_nodes, 3)
-    network.score(graph).backward(slope)
+    network(graph).backward(slope)
     other(told.x, told.edge_index.flip(0)).backward(slope)
     weight, offset = entry_of(network)
-    for_a, for_x = network.mix.linear.weight.grad.chunk(2, 1)
+    for_a, for_x = network.combine.linear.weight.grad.chunk(2, 1)
     close = torch.testing.assert_close
-    close(network.tables["edges"].grad, other.edge_lin.weight.grad)
-    close(network.offsets["edges"].grad, other.edge_lin.bias.grad)
+    close(network.mlp_a.first.weight.grad, other.edge_lin.weight.grad)
+    close(network.mlp_a.first.bias.grad, other.edge_lin.bias.grad)
     close(weight.grad.T, other.node_mlp.lins[0].weight.grad)
     close(offset.grad, other.node_mlp.lins[0].bias.grad)
     close(for_a, other.cat_lin1.weight.grad)
@@ -115,7 +110,7 @@ def written_out(mix, a, x):
     return torch.relu(mix.linear(torch.cat([a, x], 1)) + a + x)
 
 
-@pytest.token.parametrize("taken", [False, True])
+@pytest.mark.parametrize("taken", [False, True])
 def test_the_shortcut_of_the_mixture_is_the_formula(taken):
     mix, rows = ConcatResidual(5, 0.0, active=False), torch.randn(7, 3)
     given = [torch.randn(7, 5), torch.randn(3, 5), torch.randn(5)]
@@ -147,9 +142,9 @@ def test_the_inner_activation_is_where_it_is_said_to_be():
 def test_link_is_a_linear_map_of_dense_rows():
     graph = graph_of("dense")
     network = LINK().network(graph)
-    wanted = graph.adjacency.to_dense() @ network.tables["edges"]
-    wanted = wanted + network.offsets["edges"]
-    torch.testing.assert_close(network.score(graph), wanted)
+    wanted = graph.adjacency.to_dense() @ network.linear.weight
+    wanted = wanted + network.linear.bias
+    torch.testing.assert_close(network(graph), wanted)
 
 
 DIRECTIONS = {
@@ -160,19 +155,19 @@ DIRECTIONS = {
 }
 
 
-@pytest.token.parametrize("method", [LINK, LINKConcat, LINKX])
-@pytest.token.parametrize("directions", DIRECTIONS)
+@pytest.mark.parametrize("method", [LINK, LINKConcat, LINKX])
+@pytest.mark.parametrize("directions", DIRECTIONS)
 def test_directions(method, directions):
     graph = graph_of("dense")
     prepared = method(directions=directions).prepare(graph)
     wanted = DIRECTIONS[directions](graph.adjacency.to_dense())
     assert torch.equal(prepared.adjacency.to_dense(), wanted)
-    scores = method(directions=directions).network(prepared).eval().score(prepared)
+    scores = method(directions=directions).network(prepared).eval()(prepared)
     assert scores.shape == (graph.num_nodes, graph.num_classes)
 
 
-@pytest.token.parametrize("features", FEATURES)
-@pytest.token.parametrize("binarised", [False, True])
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("binarised", [False, True])
 def test_link_concat_is_a_perceptron_on_both(features, binarised):
     graph = graph_of(features)
     method = LINKConcat(hidden=8, layers=3, binarised=binarised)
@@ -184,11 +179,11 @@ def test_link_concat_is_a_perceptron_on_both(features, binarised):
     )
     weight, offset = entry_of(network)
     assert offset is None
-    hidden = inputs @ torch.cat([network.tables["edges"], weight])
-    hidden = hidden + network.offsets["edges"]
-    torch.testing.assert_close(network.score(prepared), value(network.rest(hidden)))
+    hidden = inputs @ torch.cat([network.first_a.weight, weight])
+    hidden = hidden + network.first_a.bias
+    torch.testing.assert_close(network(prepared), network.mlp(hidden))
     bound = (graph.num_nodes + graph.num_features) ** -0.5
-    for table in (network.tables["edges"], weight):
+    for table in (network.first_a.weight, weight):
         assert 0.5 * bound < float(table.detach().abs().max()) <= bound
 
 

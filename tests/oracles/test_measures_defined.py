@@ -234,7 +234,7 @@ def marginal(joint, end):
     return sums
 
 
-@pytest.token.parametrize("convention", CONVENTIONS, ids=str)
+@pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
 @settings(max_examples=40)
 @given(graph=graphs())
 def test_measures_equal_their_definitions(convention, graph):

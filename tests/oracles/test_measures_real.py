@@ -115,7 +115,7 @@ def rounded(value, printed):
     return f"{value:.{len(printed) - 1}f}".lstrip("0")
 
 
-@pytest.token.parametrize("name", GEOM_GCN)
+@pytest.mark.parametrize("name", GEOM_GCN)
 def test_the_six_older_graphs_have_their_printed_homophily(data, name):
     found = measure(geom_gcn(data, name), conventions=paper_conventions(name))
     edge, class_ = GEOM_GCN[name]
@@ -123,7 +123,7 @@ def test_the_six_older_graphs_have_their_printed_homophily(data, name):
     assert rounded(found["class_homophily"], class_) == class_
 
 
-@pytest.token.parametrize("name", COMPATIBILITY)
+@pytest.mark.parametrize("name", COMPATIBILITY)
 def test_compatibility_matrices_agree_to_three_digits(data, name):
     graph = arxiv_years(data) if name not in GEOM_GCN else geom_gcn(data, name)
     found = measure(graph, only=["compatibility"])["compatibility"]
@@ -153,7 +153,7 @@ def test_ogbn_arxiv_has_its_printed_homophily(data):
     assert rounded(found["class_homophily"], ".416") == ".416"
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("name", "edges", "edge", "class_"),
     [
         ("cora", 5278, ".81", ".766"),
@@ -168,7 +168,7 @@ def test_planetoid_graphs_have_their_printed_homophily(data, name, edges, edge, 
     assert rounded(found["class_homophily"], class_) == class_
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("school", "all_edges", "labelled", "class_", "node"),
     [
         ("Amherst41", 0.465, 0.5306, 0.0598, 0.4666),

@@ -13,7 +13,6 @@ from unalike import METHODS, Adjacency, Split, Task, random_splits
 from unalike.data.metrics import ACCURACY
 from unalike.methods.gpr_gnn import ppr_coefficients
 from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE
-from unalike.nn.linear import value
 from unalike.nn.normalized_adjacency import GCNNorm
 
 with warnings.catch_warnings():
@@ -55,7 +54,7 @@ def dense_normalised(adjacency, loops="all"):
     return (scale[:, None] * matrix * scale).T.float()
 
 
-@pytest.token.parametrize("loops", ["all", "kept", "none"])
+@pytest.mark.parametrize("loops", ["all", "kept", "none"])
 def test_normalised_is_its_formula(graph, loops):
     x = torch.randn(NODES, 4)
     found = GCNNorm.of(graph.adjacency, loops=loops) @ x
@@ -70,63 +69,64 @@ def test_normalised_is_that_of_pyg(graph):
     close(GCNNorm.of(graph.adjacency) @ x, plain(x, ends, weight))
 
 
-@pytest.token.parametrize("hops", [1, 2])
+@pytest.mark.parametrize("hops", [1, 2])
 def test_sgc_in_the_order_of_wu(graph, hops):
     network = scatter(network_of("sgc", graph, hops=hops, propagate_bias=False))
     oracle = pyg.SGConv(FEATURES, CLASSES, K=hops)
     oracle.lin.weight.data = entry_of(network)[0].T
-    oracle.lin.bias.data = network.late
-    close(network.score(graph), oracle(*ends_and_weights(graph)))
+    oracle.lin.bias.data = network.bias
+    close(network(graph), oracle(*ends_and_weights(graph)))
 
 
-@pytest.token.parametrize("hops", [1, 2])
+@pytest.mark.parametrize("hops", [1, 2])
 def test_sgc_propagates_its_bias(graph, hops):
     network = scatter(network_of("sgc", graph, hops=hops))
     weight, offset = entry_of(network)
     spread = torch.linalg.matrix_power(dense_normalised(graph.adjacency), hops)
     linear = graph.features.to_dense() @ weight + offset
-    close(network.score(graph), spread @ linear)
+    close(network(graph), spread @ linear)
 
 
 def convolve(network, graph):
     """What the convolutions of PyG give, layer by layer, with the same weights."""
     x, ends, edge_weight = ends_and_weights(graph)
-    parts = network.convolutions
-    weights = [entry_of(network)[0], *parts.weights]
+    weights = [entry_of(network)[0], *(it.linear.weight for it in network.blocks)]
     outputs = []
     for layer, weight in enumerate(weights):
         oracle = pyg.GCNConv(*weight.shape)
         oracle.lin.weight.data = weight.T
         if layer == len(weights) - 1:
-            oracle.bias.data = parts.last.offset
+            oracle.bias.data = network.bias.bias
         x = oracle(x, ends, edge_weight)
         if layer < len(weights) - 1:
-            x = torch.relu(parts.bridges[layer].norm(x))
+            x = torch.relu(network.blocks[layer].norm_act_drop.norm(x))
         outputs.append(x)
     return outputs
 
 
-@pytest.token.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("layers", [1, 2, 3])
 def test_gcn_is_that_of_pyg(graph, layers):
     network = scatter(network_of("gcn", graph, hidden=5, layers=layers))
-    close(network.score(graph), convolve(network, graph)[-1])
+    close(network(graph), convolve(network, graph)[-1])
 
 
 def attend(network, graph, heads):
     """What the attention of PyG gives, layer by layer, with the same weights."""
     x, ends, _ = ends_and_weights(graph)
-    parts = network.attentions
+    parts = network.layers
     weights = [entry_of(network)[0], *parts.weights]
     outputs = []
     for layer, weight in enumerate(weights):
         last = layer == len(weights) - 1
         inputs, width = weight.shape[0], weight.shape[1] // heads
-        oracle = pyg.GATConv(inputs, width, heads, concat=not (last and parts.averaged))
+        oracle = pyg.GATConv(
+            inputs, width, heads, concat=not (last and parts.mean_last_heads)
+        )
         oracle.lin.weight.data = weight.T
         if last:
-            oracle.bias.data = parts.last.offset
-        oracle.att_src.data = parts.sources[layer].view(1, heads, width)
-        oracle.att_dst.data = parts.targets[layer].view(1, heads, width)
+            oracle.bias.data = parts.bias.bias
+        oracle.att_src.data = parts.att_src[layer].view(1, heads, width)
+        oracle.att_dst.data = parts.att_dst[layer].view(1, heads, width)
         x = oracle(x, ends)
         if not last:
             x = F.elu(parts.norms[layer](x))
@@ -134,58 +134,61 @@ def attend(network, graph, heads):
     return outputs
 
 
-@pytest.token.parametrize("heads", [1, 3])
-@pytest.token.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("layers", [1, 2, 3])
 def test_gat_is_that_of_pyg(graph, layers, heads):
     options = {"hidden": 5, "layers": layers, "heads": heads}
     network = scatter(network_of("gat", graph, **options))
     outputs = attend(network, graph, heads)
     assert len(outputs) == max(layers, 2)
-    close(network.score(graph), outputs[-1])
+    close(network(graph), outputs[-1])
 
 
 def joined_by_pyg(network, jump, outputs):
     """What the jumping knowledge of PyG makes of outputs, with the same weights."""
     oracle = pyg.JumpingKnowledge(jump, outputs[0].shape[1], len(outputs))
     if oracle.lstm is not None:
-        ours = network.join
+        ours = network.jump
         oracle.att.weight.data = ours.score.weight
-        for part, end in ((ours.there, ""), (ours.back, "_reverse")):
+        for part, end in ((ours.forward_lstm, ""), (ours.backward_lstm, "_reverse")):
             for name, weight in (
-                ("weight_ih", part.inward.T),
-                ("weight_hh", part.onward.T),
-                ("bias_ih", part.offset),
-                ("bias_hh", torch.zeros_like(part.offset)),
+                ("weight_ih", part.weight_ih.T),
+                ("weight_hh", part.weight_hh.T),
+                ("bias_ih", part.bias),
+                ("bias_hh", torch.zeros_like(part.bias)),
             ):
                 getattr(oracle.lstm, f"{name}_l0{end}").data = weight.contiguous()
     return oracle(outputs)
 
 
-@pytest.token.parametrize("jump", JUMPING_KNOWLEDGE)
+@pytest.mark.parametrize("jump", JUMPING_KNOWLEDGE)
 def test_gcn_jk_is_that_of_pyg(graph, jump):
     network = scatter(network_of("gcn-jk", graph, hidden=5, layers=3, jump=jump))
     joined = joined_by_pyg(network, jump, convolve(network, graph))
-    close(network.score(graph), network.final(joined))
+    close(network(graph), network.final(joined))
 
 
-@pytest.token.parametrize("jump", JUMPING_KNOWLEDGE)
+@pytest.mark.parametrize("jump", JUMPING_KNOWLEDGE)
 def test_gat_jk_is_that_of_pyg(graph, jump):
     options = {"hidden": 3, "layers": 3, "heads": 2, "jump": jump}
     network = scatter(network_of("gat-jk", graph, **options))
     joined = joined_by_pyg(network, jump, attend(network, graph, 2))
-    close(network.score(graph), network.final(joined))
+    close(network(graph), network.final(joined))
 
 
 def perceptron(network, graph):
     weight, offset = entry_of(network)
-    return value(network.rest(graph.features.to_dense() @ weight + offset))
+    hidden = graph.features.to_dense() @ weight + offset
+    for layer in network.mlp.layers:
+        hidden = layer(hidden)
+    return hidden
 
 
 def test_appnp_is_that_of_pyg(graph):
     network = scatter(network_of("appnp", graph, hidden=5, alpha=0.2))
     _, ends, weight = ends_and_weights(graph)
     wanted = pyg.APPNP(K=10, alpha=0.2)(perceptron(network, graph), ends, weight)
-    close(network.score(graph), wanted)
+    close(network(graph), wanted)
 
 
 def test_gpr_gnn_is_its_formula(graph):
@@ -195,7 +198,7 @@ def test_gpr_gnn_is_its_formula(graph):
         gamma * torch.linalg.matrix_power(spread, power) @ start
         for power, gamma in enumerate(network.gamma)
     )
-    close(network.score(graph), wanted)
+    close(network(graph), wanted)
 
 
 def test_gpr_gnn_begins_as_appnp(graph):
@@ -203,7 +206,7 @@ def test_gpr_gnn_begins_as_appnp(graph):
         network_of(name, graph, hidden=5, alpha=0.3) for name in ("gpr-gnn", "appnp")
     )
     close(ppr_coefficients(0.3, 10).sum(), torch.tensor(1.0))
-    close(ours.score(graph), theirs.score(graph))
+    close(ours(graph), theirs(graph))
 
 
 def test_mixhop_is_that_of_pyg(graph):
@@ -211,11 +214,11 @@ def test_mixhop_is_that_of_pyg(graph):
     x, ends, edge_weight = ends_and_weights(graph)
     weight, offset = entry_of(network)
     linears = [(weight.T, offset)]
-    linears += [(it.linear.weight, it.linear.bias) for it in network.further]
+    linears += [(it.linear.weight, it.linear.bias) for it in network.blocks]
     ones = GCNNorm.of(graph.adjacency)
     for layer, (weight, offset) in enumerate(linears):
         if layer:
-            x = network.further[layer - 1].bridge(x)
+            x = network.blocks[layer - 1].norm_act_drop(x)
         oracle = pyg.MixHopConv(x.shape[1], len(weight) // 3, powers=[0, 1, 2])
         for linear, part in zip(oracle.lins, weight.chunk(3), strict=True):
             linear.weight.data = part
@@ -226,25 +229,25 @@ def test_mixhop_is_that_of_pyg(graph):
             for power, part in enumerate(offset.chunk(3))
         ]
         x = oracle(x, ends, edge_weight) + torch.cat(shift, 1)
-    close(network.score(graph), network.final(x))
+    close(network(graph), network.final(x))
 
 
 def test_gcnii_is_that_of_pyg(graph):
     network = scatter(network_of("gcnii", graph, hidden=5, layers=4, theta=1.5))
     x, ends, edge_weight = ends_and_weights(graph)
     start = x = torch.relu(x @ entry_of(network)[0] + entry_of(network)[1])
-    norms = [bridge.norm for bridge in network.bridges]
+    norms = [block.norm for block in network.blocks]
     layers = zip(network.weights, norms, strict=True)
     for layer, (weight, norm) in enumerate(layers, start=1):
         oracle = pyg.GCN2Conv(5, alpha=0.1, theta=1.5, layer=layer)
         oracle.weight1.data = weight
         x = torch.relu(norm(oracle(x, start, ends, edge_weight)))
     dense = replace(graph, features=graph.features.to_dense())
-    close(network.score(dense), network.final(x))
+    close(network(dense), network.final(x))
 
 
-@pytest.token.parametrize("loops", ["kept", "none"])
-@pytest.token.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("loops", ["kept", "none"])
+@pytest.mark.parametrize("layers", [1, 2])
 def test_h2gcn_is_its_formula(graph, layers, loops):
     options = {"hidden": 4, "layers": layers, "loops": loops}
     network = scatter(network_of("h2gcn", graph, **options))
@@ -257,10 +260,10 @@ def test_h2gcn_is_its_formula(graph, layers, loops):
     for layer in range(layers):
         x = torch.cat([spread @ rounds[-1] for spread in spreads], 1)
         rounds.append(network.norms[layer](x) if layer < layers - 1 else x)
-    close(network.score(graph), network.final(torch.cat(rounds, 1)))
+    close(network(graph), network.final(torch.cat(rounds, 1)))
 
 
-@pytest.token.parametrize("hops", [1, 2])
+@pytest.mark.parametrize("hops", [1, 2])
 def test_label_propagation_is_its_formula(graph, hops):
     split = random_splits(graph.labels, count=1)[0]
     task = Task.from_split(graph, split, ACCURACY)

@@ -93,7 +93,7 @@ def test_average_precision_of_a_stack_of_many():
         assert float(found[run_]) == pytest.approx(wanted, abs=1e-9)
 
 
-@pytest.token.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", METRICS)
 def test_training_takes_every_metric(name, tmp_path):
     graph = suiting(nodes=80)
     splits = random_splits(graph.labels, count=2)

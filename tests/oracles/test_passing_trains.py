@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from unalike import METHODS, Task, Training, UserError, random_splits
 from unalike.data.csr import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.data.metrics import ACCURACY
+from unalike.methods import gcnii, h2gcn
 from unalike.methods.base import MessagePassingMethod, solve_stack
 from unalike.methods.h2gcn import csr_bytes, two_hop_adjacency
 from unalike.training.stack import hidden_width
@@ -16,7 +17,7 @@ from unalike.training.stack import hidden_width
 PASSING = [name for name in METHODS if issubclass(METHODS[name], MessagePassingMethod)]
 
 
-@pytest.token.parametrize("name", PASSING)
+@pytest.mark.parametrize("name", PASSING)
 def test_gradients_are_slopes(name):
     graph = make_graph(directed=True, weighted=True)
     network = scatter(network_of(name, graph)).double()
@@ -41,8 +42,8 @@ def test_gradients_are_slopes(name):
         assert seen == pytest.approx((slope * direction).sum().item(), rel=1e-4)
 
 
-@pytest.token.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.token.parametrize("name", ["gcn", "gcn-jk"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", ["gcn", "gcn-jk"])
 def test_convolutions_begin_as_glorot_says(name, sparse):
     graph = make_graph(directed=False, sparse=sparse)
     network = network_of(name, graph, hidden=64)
@@ -53,7 +54,7 @@ def test_convolutions_begin_as_glorot_says(name, sparse):
     assert not network.convolutions.last.offset.any()
 
 
-@pytest.token.parametrize("name", ["gat", "gat-jk"])
+@pytest.mark.parametrize("name", ["gat", "gat-jk"])
 def test_attention_begins_as_glorot_says(name):
     network = network_of(name, make_graph(directed=False), hidden=64, heads=4)
     parts = network.attentions
@@ -88,7 +89,7 @@ def plain_losses(method, task, epochs):
     losses = []
     for _ in range(epochs):
         adamw.zero_grad()
-        scores = network.score(graph)[task.train]
+        scores = network(graph)[task.train]
         loss = F.cross_entropy(scores, graph.labels[task.train])
         loss.backward()
         adamw.step()
@@ -103,8 +104,8 @@ CASES = [
 ]
 
 
-@pytest.token.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.token.parametrize(("name", "options"), CASES)
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize(("name", "options"), CASES)
 def test_a_stack_trains_as_plain_loops_do(name, options, sparse):
     graph = make_graph(directed=True, sparse=sparse)
     splits = random_splits(graph.labels, count=2)
@@ -119,7 +120,7 @@ def test_a_stack_trains_as_plain_loops_do(name, options, sparse):
 
 def test_too_large_a_two_hop_graph_is_refused(monkeypatch):
     (task,) = tasks_of(make_graph(directed=True))
-    monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: 100)
+    monkeypatch.setattr(h2gcn, "free_memory", lambda device: 100)
     with pytest.raises(UserError, match=r"needs about .* GB; .* free on the cpu"):
         METHODS["h2gcn"]().solve(task)
     assert "two_hop" not in vars(task.graph.adjacency)
@@ -130,12 +131,12 @@ def test_what_fits_by_its_estimate_is_not_refused(monkeypatch):
     once = graph.adjacency.to_scipy().astype(bool)
     room = csr_bytes(estimate_two_hop_nnz(once))
     assert room < csr_bytes(two_hop_nnz_bound(once))
-    monkeypatch.setattr("unalike.methods.h2gcn.free_memory", lambda device: room)
+    monkeypatch.setattr(h2gcn, "free_memory", lambda device: room)
     assert two_hop_adjacency(graph.adjacency) is graph.adjacency.two_hop
 
 
 def test_too_many_features_are_not_made_dense(monkeypatch):
-    monkeypatch.setattr("unalike.methods.gcnii.MOST_DENSE_NUMBERS", 10)
+    monkeypatch.setattr(gcnii, "MOST_DENSE_NUMBERS", 10)
     graph = make_graph(directed=False, sparse=True)
     with pytest.raises(UserError, match="--no-drop-features"):
         METHODS["gcnii"]().prepare(graph)

@@ -59,7 +59,7 @@ def test_halves_are_summed_in_single_and_rounded_once(case):
     assert torch.allclose(found.float(), wanted, rtol=2**-8, atol=1e-5)
 
 
-@pytest.token.parametrize("name", ["path", "directed", "first node alone", "no edges"])
+@pytest.mark.parametrize("name", ["path", "directed", "first node alone", "no edges"])
 def test_gradcheck(name):
     rows = HAND_DRAWN[name].adjacency
     dense = torch.randn(rows.width, 3, dtype=torch.float64, requires_grad=True)

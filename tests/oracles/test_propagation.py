@@ -122,7 +122,7 @@ def test_nothing_of_the_size_of_the_nodes_is_kept():
     assert sizes == [keep.numel()]
 
 
-@pytest.token.parametrize("kernels", [cpu, reference])
+@pytest.mark.parametrize("kernels", [cpu, reference])
 def test_slices_of_wider_matrices(kernels):
     rows = Adjacency.from_edges(torch.arange(4), torch.arange(4).flip(0), shape=(4, 4))
     spread = NormalizedCSR(rows, torch.rand(4), torch.zeros(4))

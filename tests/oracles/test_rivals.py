@@ -40,7 +40,7 @@ def test_both_have_as_many_parameters_and_outputs_of_one_shape(name, form, layer
     assert sum(p.numel() for p in ours.parameters()) == sum(
         p.numel() for p in theirs.parameters()
     )
-    wanted = ours.score(graph).shape
+    wanted = ours(graph).shape
     assert theirs(graph.features, *edges).shape == wanted
 
 

@@ -12,8 +12,8 @@ from unalike.wiki.crawl import crawl
 from unalike.wiki.dumps import collect
 
 pytestmark = [
-    pytest.token.wiki,
-    pytest.token.skipif(bool(mediawiki.lack()), reason=mediawiki.lack() or ""),
+    pytest.mark.wiki,
+    pytest.mark.skipif(bool(mediawiki.lack()), reason=mediawiki.lack() or ""),
 ]
 
 
@@ -37,8 +37,8 @@ def tables(collection):
     return {name: table.to_pylist() for name, table in found.items()}
 
 
-@pytest.token.parametrize("old", [True, False], ids=["by title", "by id"])
-@pytest.token.parametrize(
+@pytest.mark.parametrize("old", [True, False], ids=["by title", "by id"])
+@pytest.mark.parametrize(
     ("start", "pages"), [("Start", 10_000), ("Start", 30), ("Triple", 5)]
 )
 def test_dumps_and_crawl_agree(wiki, home, tmp_path, start, pages, old):

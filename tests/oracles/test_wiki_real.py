@@ -12,8 +12,8 @@ from unalike.wiki.build import build_graph
 from unalike.wiki.crawl import crawl
 
 pytestmark = [
-    pytest.token.wiki,
-    pytest.token.skipif(bool(mediawiki.lack()), reason=mediawiki.lack() or ""),
+    pytest.mark.wiki,
+    pytest.mark.skipif(bool(mediawiki.lack()), reason=mediawiki.lack() or ""),
 ]
 
 
@@ -49,7 +49,7 @@ def check(found):
     assert {row["title"] for row in found["missing"]} == MISSING
 
 
-@pytest.token.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize("at_once", [1, 4])
 def test_the_wiki_itself_is_read_exactly(wiki, tmp_path, at_once):
     manners = CrawlPolicy(rate=0.0, at_once=at_once)
     heard = []

@@ -9,8 +9,9 @@ from graphs import suiting
 
 from unalike import METHODS, Graph, Split, UserError, random_splits
 from unalike.advice import advise as advise_within
+from unalike.advice import candidates, trials
+from unalike.advice import cost as costs
 from unalike.advice import recommend as advising
-from unalike.advice import trials
 from unalike.advice.candidates import (
     BASELINES,
     DIRECTED,
@@ -141,7 +142,7 @@ def test_contenders_akin_to_what_did_well_come_first(monkeypatch):
 def test_neighbours_of_neighbours_are_left_alone_where_they_are_too_many(monkeypatch):
     graph = suiting()
     assert fitting(SEPARATE_EGO, graph) == SEPARATE_EGO
-    monkeypatch.setattr("unalike.advice.candidates.MAX_TWO_HOP_PATHS", 10)
+    monkeypatch.setattr(candidates, "MAX_TWO_HOP_PATHS", 10)
     assert {p.words for p in SEPARATE_EGO} - {
         p.words for p in fitting(SEPARATE_EGO, graph)
     } == {"h2gcn"}
@@ -208,7 +209,7 @@ def test_nothing_suffices():
     assert found.ranking[0].trial.mean_score < found.constant + 10
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "graph",
     [
         suiting(directed=True),
@@ -232,7 +233,7 @@ def test_graphs_of_every_kind(graph):
         assert not any("features" in verdict for verdict in found.verdicts)
 
 
-@pytest.token.parametrize("name", ["roc-auc", "average-precision", "macro-f1"])
+@pytest.mark.parametrize("name", ["roc-auc", "average-precision", "macro-f1"])
 def test_other_metrics(name):
     found = advise(source(suiting(), metric=METRICS[name]))
     assert found.ranking[0].trial.mean_score > 70
@@ -338,7 +339,7 @@ def test_finalists_are_trained_to_the_end(monkeypatch):
 
 
 def test_a_graph_that_does_not_fit_is_trained_in_batches(monkeypatch):
-    monkeypatch.setattr("unalike.advice.cost.free_memory", lambda device: 0)
+    monkeypatch.setattr(costs, "free_memory", lambda device: 0)
     found = advise(source(suiting(nodes=60)))
     words = {each.trial.probe.words: each.words for each in found.ranking}
     assert words["linkx"] == "linkx rows"

@@ -103,7 +103,7 @@ def test_what_means_nothing_is_left_out():
     )
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("method", "sure"),
     [
         (unalike.LINK(), True),
@@ -171,7 +171,7 @@ def test_results_that_were_carried_before_are_read(tmp_path):
         assert {row["answers"] for row in results.runs(answers=True)} == {None}
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "broken",
     [
         7,

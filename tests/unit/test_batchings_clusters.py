@@ -33,7 +33,7 @@ def copied(adjacency):
     return Adjacency(adjacency.starts, adjacency.columns, adjacency.width)
 
 
-@pytest.token.parametrize("parts", [1, 4, 20])
+@pytest.mark.parametrize("parts", [1, 4, 20])
 def test_parts_are_of_like_size(parts):
     rows = grid(60).adjacency
     sizes = partition(rows, parts).bincount(minlength=parts)
@@ -48,13 +48,13 @@ def test_few_edges_are_cut():
     assert int(cut.sum()) / 2 < 1.5 * 4 * 60
 
 
-@pytest.token.parametrize("pairs", [[(0, 1), (2, 3)], [(1, 0), (3, 2), (3, 3)]])
+@pytest.mark.parametrize("pairs", [[(0, 1), (2, 3)], [(1, 0), (3, 2), (3, 3)]])
 def test_direction_and_loops_do_not_matter(pairs):
     part = partition(drawn(pairs, 4, directed=True).adjacency, 2)
     assert part[0] == part[1] != part[2] == part[3]
 
 
-@pytest.token.parametrize("nodes", [1, 3, 5, 8])
+@pytest.mark.parametrize("nodes", [1, 3, 5, 8])
 def test_as_many_parts_as_nodes_or_more(nodes):
     part = partition(drawn([], nodes).adjacency, 5)
     assert len(part) == nodes
@@ -73,7 +73,7 @@ def test_a_partition_is_found_once(folder):
     assert partition(suiting(nodes=100, seed=1).adjacency, 4).any()
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "damage",
     [
         lambda path: path.write_bytes(b""),
@@ -132,7 +132,7 @@ def test_a_partition_is_forgotten_with_its_graph():
     assert len(partitions._FOUND) == before - 1
 
 
-@pytest.token.parametrize(("at_once", "sizes"), [(1, [1] * 7), (3, [3, 3, 1])])
+@pytest.mark.parametrize(("at_once", "sizes"), [(1, [1] * 7), (3, [3, 3, 1])])
 def test_a_batch_is_a_group_of_clusters(at_once, sizes):
     graph = grid(20)
     part = partition(graph.adjacency, 7)

@@ -70,7 +70,7 @@ def test_all_neighbours_are_kept_where_they_are_few():
     assert torch.equal(batch.graph.adjacency.to_dense(), dense[ids][:, ids])
 
 
-@pytest.token.parametrize("count", [1, 2, 5, 6])
+@pytest.mark.parametrize("count", [1, 2, 5, 6])
 def test_every_set_of_neighbours_is_as_likely(count):
     stars = 5000
     hubs = 8 * torch.arange(stars)

@@ -7,6 +7,7 @@ from graphs import drawn, suiting
 from scipy import stats
 
 from unalike import Adjacency, Graph
+from unalike.samplers import graphsaint
 from unalike.samplers.graphsaint import (
     GraphSAINTEdgeSampler,
     GraphSAINTNodeSampler,
@@ -51,8 +52,8 @@ def walks_from(step, root, length):
             yield (root, *walk), float(step[root, after]) * chance
 
 
-@pytest.token.parametrize("budget", [1, 4, 50])
-@pytest.token.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("budget", [1, 4, 50])
+@pytest.mark.parametrize("kind", GRAPHS)
 def test_nodes_are_drawn_by_degree(kind, budget):
     graph = GRAPHS[kind]
     degrees = graph.adjacency.degrees.double()
@@ -61,8 +62,8 @@ def test_nodes_are_drawn_by_degree(kind, budget):
     assert_frequencies(batching, graph, wanted)
 
 
-@pytest.token.parametrize("budget", [1, 3])
-@pytest.token.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("budget", [1, 3])
+@pytest.mark.parametrize("kind", GRAPHS)
 def test_edges_are_drawn_by_inverse_degrees(kind, budget):
     graph = GRAPHS[kind]
     dense = graph.adjacency.to_dense().double()
@@ -83,8 +84,8 @@ def test_an_edge_brings_both_its_ends():
         assert batch.graph.adjacency.num_entries
 
 
-@pytest.token.parametrize(("roots", "length"), [(1, 1), (1, 3), (3, 2)])
-@pytest.token.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize(("roots", "length"), [(1, 1), (1, 3), (3, 2)])
+@pytest.mark.parametrize("kind", GRAPHS)
 def test_walks_follow_edges_and_stay_where_none_leaves(kind, roots, length):
     graph = GRAPHS[kind]
     dense = graph.adjacency.to_dense().double()
@@ -98,7 +99,7 @@ def test_walks_follow_edges_and_stay_where_none_leaves(kind, roots, length):
     assert_frequencies(batching, graph, 1 - (1 - visits) ** roots)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "batching",
     [GraphSAINTNodeSampler(), GraphSAINTEdgeSampler(), GraphSAINTRandomWalkSampler()],
     ids=lambda one: str(one),
@@ -132,9 +133,9 @@ def weighted():
     return Graph.build(rows, directed=True)
 
 
-@pytest.token.parametrize("batching", NORMALISED, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("batching", NORMALISED, ids=lambda one: type(one).__name__)
 def test_weights_make_the_average_that_of_the_graph(batching, monkeypatch):
-    monkeypatch.setattr("unalike.samplers.graphsaint.MIN_DRAWS_PER_NODE", 600)
+    monkeypatch.setattr(graphsaint, "MIN_DRAWS_PER_NODE", 600)
     graph = weighted()
     dense = graph.adjacency.to_dense()
     loss, gathered, seen = torch.zeros(8), torch.zeros(8, 8), torch.zeros(8)

@@ -44,7 +44,7 @@ def assert_same(found: Graph, wanted: Graph):
     assert found.num_edges == wanted.num_edges
 
 
-@pytest.token.parametrize("features", ["half", "none"])
+@pytest.mark.parametrize("features", ["half", "none"])
 def test_the_form_is_the_symmetric_graph_and_a_whole_folder(tmp_path, features):
     graph = suiting(nodes=60, directed=True, features=features)
     found = cached_undirected(save_graph(tmp_path / "graph", graph), "graph", tmp_path)

@@ -95,7 +95,7 @@ def test_shares_become_logits_and_back():
     assert found.isfinite().all()
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "method", [LabelPropagation(), CorrectAndSmooth(base=MLP(training=QUICK))]
 )
 def test_methods_that_give_shares_are_trusted_as_they_are(method):

@@ -120,7 +120,7 @@ def interrupted(path, monkeypatch, saves):
             solve(path)
 
 
-@pytest.token.parametrize("saves", [1, 5, 9, 10])
+@pytest.mark.parametrize("saves", [1, 5, 9, 10])
 def test_interrupted_training_goes_on_where_it_was(tmp_path, monkeypatch, saves):
     interrupted(tmp_path / "state", monkeypatch, saves)
     advanced = []
@@ -138,7 +138,7 @@ def test_a_checkpoint_changes_nothing(tmp_path):
 
 
 def test_finished_stacks_are_not_trained_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(methods, "max_stacked_runs", lambda *_: 1)
+    monkeypatch.setattr(methods, "max_stacked_runs", lambda *_, **__: 1)
     interrupted(tmp_path / "state", monkeypatch, 9 + 1 + 4)
     assert len(list(tmp_path.iterdir())) == 2
     advance = FullBatchEpochs.advance
@@ -165,8 +165,8 @@ def files(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.token.parametrize("file", ["__0_0.distcp", ".metadata"])
-@pytest.token.parametrize("damage", ["cut", "empty", "noise"])
+@pytest.mark.parametrize("file", ["__0_0.distcp", ".metadata"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise"])
 def test_a_damaged_state_is_refused(tmp_path, monkeypatch, damage, file):
     interrupted(tmp_path / "state", monkeypatch, 2)
     path = tmp_path / "state.0" / "2" / file

@@ -25,7 +25,7 @@ def test_balanced_classes_count_alike():
     assert balanced_class_weights(torch.tensor([-1]), 2).tolist() == [0, 0]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "batching", [None, RowSampler(size=10_000)], ids=["full", "rows"]
 )
 def test_the_loss_is_weighed_by_class(batching):

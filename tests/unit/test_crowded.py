@@ -24,9 +24,9 @@ def rounding(monkeypatch):
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
 
 
-@pytest.token.usefixtures("rounding")
-@pytest.token.parametrize("weighted", [False, True])
-@pytest.token.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.usefixtures("rounding")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_crowded_rows_are_those_with_zeros(weighted, dtype):
     rows = rows_of(0.3, weighted=weighted)
     found = dense_if_faster(rows, other(dtype=dtype))
@@ -35,7 +35,7 @@ def test_crowded_rows_are_those_with_zeros(weighted, dtype):
     assert dense_if_faster(rows, other(dtype=dtype)) is found
 
 
-@pytest.token.usefixtures("rounding")
+@pytest.mark.usefixtures("rounding")
 def test_sparse_rows_and_narrow_products_are_left_alone():
     assert dense_if_faster(rows_of(0.02), other()) is None
     assert dense_if_faster(rows_of(0.3), other(width=MIN_COLUMNS - 1)) is None
@@ -45,7 +45,7 @@ def test_exact_products_are_left_alone():
     assert dense_if_faster(rows_of(0.3), other()) is None
 
 
-@pytest.token.usefixtures("rounding")
+@pytest.mark.usefixtures("rounding")
 def test_zeros_that_would_take_too_much_room_are_not_written(monkeypatch):
     monkeypatch.setattr(sparse, "free_memory", lambda device: 1000)
     assert dense_if_faster(rows_of(0.3), other()) is None

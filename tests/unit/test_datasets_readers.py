@@ -165,7 +165,7 @@ def write_wiki(root: Path, *, legacy: bool = False) -> torch.Tensor:
     return features
 
 
-@pytest.token.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("legacy", [False, True])
 def test_wiki_is_three_tensors(tmp_path: Path, legacy: bool):
     features = write_wiki(tmp_path, legacy=legacy)
     graph = load("wiki", tmp_path)
@@ -193,7 +193,7 @@ def write_arxiv(folder: Path) -> None:
     write_gzip(folder / "num-node-list.csv.gz", "4\n")
 
 
-@pytest.token.parametrize("folder", ["arxiv-year", "ogbn_arxiv/raw"])
+@pytest.mark.parametrize("folder", ["arxiv-year", "ogbn_arxiv/raw"])
 def test_arxiv_from_the_tables_of_ogb(tmp_path: Path, folder: str):
     write_arxiv(tmp_path / folder)
     years, subjects = load("arxiv-year", tmp_path), load("ogbn-arxiv", tmp_path)
@@ -318,7 +318,7 @@ def write_school(path: Path) -> np.ndarray:
     return columns
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("name", "file"),
     [
         ("penn94", "Penn94"),
@@ -353,7 +353,7 @@ def write_platonov(path: Path, classes: int) -> None:
     )
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("file", "classes", "metric"),
     [("roman_empire", 3, "accuracy"), ("questions", 2, "roc-auc")],
 )
@@ -369,7 +369,7 @@ def test_platonov_files_that_are_declared(
     assert [split.valid.tolist() for split in found.splits()] == [[1], [2]]
 
 
-@pytest.token.parametrize(("classes", "metric"), [(2, "roc-auc"), (3, "accuracy")])
+@pytest.mark.parametrize(("classes", "metric"), [(2, "roc-auc"), (3, "accuracy")])
 def test_platonov_files_that_nobody_declared(tmp_path: Path, classes: int, metric: str):
     write_platonov(tmp_path / "heterophilous" / "new_graph_directed.npz", classes)
     found = find("new-graph-directed", tmp_path)

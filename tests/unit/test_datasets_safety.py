@@ -34,7 +34,7 @@ def test_a_pickle_that_runs_something_is_refused(tmp_path: Path):
     assert not trace.exists()
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "asked", ["builtins eval", "builtins getattr", "os system", "numpy.f2py compile"]
 )
 def test_no_other_name_is_allowed(tmp_path: Path, asked: str):
@@ -88,7 +88,7 @@ RAW = {
 }
 
 
-@pytest.token.parametrize("name", RAW)
+@pytest.mark.parametrize("name", RAW)
 @settings(
     max_examples=6,
     derandomize=True,

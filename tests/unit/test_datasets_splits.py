@@ -42,7 +42,7 @@ def test_the_chain_names_the_same_datasets():
     assert list(PERMUTATIONS) == list(PAPER_LABELLED_COUNTS)
 
 
-@pytest.token.parametrize("name", PERMUTATIONS)
+@pytest.mark.parametrize("name", PERMUTATIONS)
 def test_permutations_are_those_of_the_paper(name: str):
     found = [
         sha256(order.astype("<i8").tobytes()).hexdigest()[:16]
@@ -79,7 +79,7 @@ def test_another_graph_under_the_same_name_gets_random_splits(tmp_path: Path):
     assert [len(split.train) for split in told.splits] == [4] * 5
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("name", "file"),
     [
         ("penn94", "fb100-Penn94"),
@@ -98,7 +98,7 @@ def test_the_chain_gives_what_the_authors_ship(data: Path, name: str, file: str)
         assert np.array_equal(dealt, labelled[order])
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "held",
     [
         {"train": [0, 1], "valid": [1], "test": [2]},

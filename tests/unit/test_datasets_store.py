@@ -161,6 +161,6 @@ def test_killed_conversions_leave_nothing_wrong(tmp_path: Path):
     kill_conversions(tmp_path, times=5, seed=0)
 
 
-@pytest.token.slow
+@pytest.mark.slow
 def test_many_killed_conversions_leave_nothing_wrong(tmp_path: Path):
     kill_conversions(tmp_path, times=20, seed=1)

@@ -53,7 +53,7 @@ VARIANTS = {
 }
 
 
-@pytest.token.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_a_variant_gives_the_same_graph(tmp_path: Path, changes):
     unseen = archive(tmp_path, **changes)
     graph = unseen.load()
@@ -90,7 +90,7 @@ def test_unlabelled_nodes_are_in_no_split(tmp_path: Path):
     assert first.train.tolist() == [3]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("changes", "told"),
     [
         (masks(FIRST[:3]), "4 nodes and masks of the shape"),
@@ -116,7 +116,7 @@ def school(root: Path, adjacency, genders) -> Path:
 HALF = np.array([[0, 1, 1], [0, 0, 0], [0, 0, 0]], np.uint8)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "adjacency",
     [
         HALF,
@@ -141,7 +141,7 @@ def test_a_stored_zero_is_no_friendship(tmp_path: Path):
     assert find("new-place1", tmp_path).load().num_edges == 1
 
 
-@pytest.token.parametrize("genders", [[1, 0, 2], [1, 3, 2]])
+@pytest.mark.parametrize("genders", [[1, 0, 2], [1, 3, 2]])
 def test_only_two_codes_are_classes(tmp_path: Path, genders):
     school(tmp_path, HALF, genders)
     assert find("new-place1", tmp_path).load().labels.tolist() == [0, -1, 1]

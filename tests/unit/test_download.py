@@ -10,6 +10,8 @@ import pytest
 from loopback import Site, serving
 
 from unalike import UserError
+from unalike.datasets import fetch as fetching
+from unalike.datasets import remote
 from unalike.datasets.fetch import fetch_file, remove_archives
 from unalike.datasets.remote import Checksum, RemoteFile
 
@@ -33,9 +35,7 @@ def known(monkeypatch):
 
     def know(body: bytes, path: str = "folder/file.bin") -> None:
         told = {path: Checksum(len(body), sha256(body).hexdigest())}
-        monkeypatch.setattr(
-            "unalike.datasets.remote.shipped_checksums", lambda: told, raising=True
-        )
+        monkeypatch.setattr(remote, "shipped_checksums", lambda: told, raising=True)
 
     return know
 
@@ -161,7 +161,7 @@ def test_a_circle_of_redirects_is_refused(tmp_path: Path, site: Site):
         fetch(tmp_path, address)
 
 
-@pytest.token.parametrize("kind", ["text/html; charset=utf-8", "application/zip"])
+@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/zip"])
 def test_a_web_page_is_not_the_file(tmp_path: Path, site: Site, kind: str):
     page = b"<!DOCTYPE html><html><title>Quota exceeded</title></html>"
     address = site.put("/file", page, kind=kind)
@@ -260,7 +260,7 @@ def test_a_file_inside_an_archive(tmp_path: Path, site: Site):
     assert left_over(tmp_path) == ["hashes.json", "one.csv", "two.csv"]
 
 
-@pytest.token.parametrize("body", [b"no archive", b"PK\x03\x04"])
+@pytest.mark.parametrize("body", [b"no archive", b"PK\x03\x04"])
 def test_a_damaged_archive_is_refused(tmp_path: Path, site: Site, body: bytes):
     address = site.put("/all.zip", body)
     with pytest.raises(UserError, match="archive is damaged"):
@@ -272,6 +272,6 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, site: Site, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unalike.datasets.fetch.download", full)
+    monkeypatch.setattr(fetching, "download", full)
     with pytest.raises(UserError, match=r"Cannot write .*No space left"):
         fetch(tmp_path, site.put("/file", BODY))

@@ -34,7 +34,7 @@ def test_no_folder(tmp_path):
     fails(tmp_path / "nothing", "no folder .*nothing")
 
 
-@pytest.token.parametrize("name", ["page", "redirect", "pagelinks", "linktarget"])
+@pytest.mark.parametrize("name", ["page", "redirect", "pagelinks", "linktarget"])
 def test_a_missing_table(dumps, name):
     (dumps / f"{PREFIX}-{name}.sql.gz").unlink()
     fails(dumps, rf"\*-{name}\.sql\.gz")
@@ -45,7 +45,7 @@ def test_two_tables_of_one_name(dumps):
     fails(dumps, "two tables page: .*page.sql and .*page.sql.gz")
 
 
-@pytest.token.parametrize("other", ["otherwiki-20240101", "testwiki-20240201"])
+@pytest.mark.parametrize("other", ["otherwiki-20240101", "testwiki-20240201"])
 def test_a_table_of_another_wiki_or_date(dumps, other):
     path = dumps / f"{PREFIX}-redirect.sql.gz"
     path.rename(dumps / f"{other}-redirect.sql.gz")
@@ -54,7 +54,7 @@ def test_a_table_of_another_wiki_or_date(dumps, other):
     )
 
 
-@pytest.token.parametrize("name", ["page", "redirect", "linktarget", "pagelinks"])
+@pytest.mark.parametrize("name", ["page", "redirect", "linktarget", "pagelinks"])
 def test_a_file_that_ends_too_early(dumps, name):
     path = dumps / f"{PREFIX}-{name}.sql.gz"
     path.write_bytes(path.read_bytes()[:-40])
@@ -71,7 +71,7 @@ def test_a_table_that_ends_within_a_row(dumps):
     fails(dumps, "page.sql.gz is damaged: it ends within a row")
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("name", "column"),
     [
         ("page", b"page_is_redirect"),
@@ -90,7 +90,7 @@ def test_another_table_in_the_file(dumps):
     fails(dumps, "does not begin with CREATE TABLE `page`")
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("found", "instead"),
     [
         (b"VALUES (3,0,", b"VALUES (3,"),
@@ -107,7 +107,7 @@ def test_a_row_of_another_form(dumps, found, instead):
     fails(dumps, "page.sql.gz, unpacked byte .* no row of the 12 columns of page")
 
 
-@pytest.token.parametrize("instead", [b"(10,0,'A'", b"(3,0,'B'"])
+@pytest.mark.parametrize("instead", [b"(10,0,'A'", b"(3,0,'B'"])
 def test_a_page_twice(dumps, instead):
     rewrite(dumps, "page", lambda text: text.replace(b"(10,0,'B'", instead))
     fails(dumps, "page.sql.gz is damaged: it has a page twice")
@@ -139,7 +139,7 @@ def test_a_start_that_leads_nowhere(tmp_path):
     fails(dumps, "'B' is a redirect that leads to no article", start="B", pages=1)
 
 
-@pytest.token.parametrize("options", [{"pages": 1}, {"start": "A", "pages": 0}])
+@pytest.mark.parametrize("options", [{"pages": 1}, {"start": "A", "pages": 0}])
 def test_pages_and_start_belong_together(dumps, options):
     fails(dumps, "belong together", **options)
 

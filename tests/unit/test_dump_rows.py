@@ -79,7 +79,7 @@ def test_long_texts_take_more_than_a_block(tmp_path, monkeypatch):
     assert texts == [b"short", long.encode(), b""]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)]
 )
 def test_files_of_several_packed_ones_are_read_as_one(tmp_path, suffix, pack):
@@ -90,7 +90,7 @@ def test_files_of_several_packed_ones_are_read_as_one(tmp_path, suffix, pack):
     assert numbers == [[number, 1] for number in range(50)]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "values",
     [
         b"\n(7,1,NULL,_binary 'a''b',''),\n(8,2,-1.5e-3,'c','');",

@@ -63,7 +63,7 @@ def interrupt():
     raise KeyboardInterrupt
 
 
-@pytest.token.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", STAGES)
 def test_an_ended_run_repeats_only_what_was_not_finished(dumps, tmp_path, stage):
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):

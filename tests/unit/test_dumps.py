@@ -100,8 +100,8 @@ def tables(folder):
     }
 
 
-@pytest.token.parametrize("old", [False, True], ids=["by id", "by title"])
-@pytest.token.parametrize("suffix", [".gz", ".bz2", ""])
+@pytest.mark.parametrize("old", [False, True], ids=["by id", "by title"])
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ""])
 def test_a_known_wiki_gives_its_graph(tmp_path, suffix, old):
     dumps = dump_files.write(WIKI, tmp_path / "dumps", suffix=suffix, old=old)
     collection = collect(dumps, tmp_path / "out")
@@ -145,8 +145,8 @@ def test_any_wiki_gives_its_graph(tmp_path_factory, wiki, old, most):
     assert tables(folder / "some") == expected(wiki, ids, kept, "A")
 
 
-@pytest.token.parametrize("most", [1, 2, 3, 4, 5, 100, None])
-@pytest.token.parametrize("start", ["Hilbert space", "Vector", "hilbert_space"])
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 5, 100, None])
+@pytest.mark.parametrize("start", ["Hilbert space", "Vector", "hilbert_space"])
 def test_a_ball_holds_what_a_crawl_meets_first(tmp_path, start, most):
     dumps = dump_files.write(WIKI, tmp_path / "dumps")
     collection = collect(dumps, tmp_path / "out", start=start, pages=most)
@@ -168,7 +168,7 @@ def views_of(folder):
     )
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("name", "codes", "hourly"),
     [
         ("pageviews-20240101-user.bz2", ["test.wikipedia"] * 2, False),
@@ -228,7 +228,7 @@ FAKE = FakeWiki(
 )
 
 
-@pytest.token.parametrize("most", [2, 3, 100])
+@pytest.mark.parametrize("most", [2, 3, 100])
 def test_dumps_give_what_a_crawl_gives(tmp_path, most):
     wiki = {**FAKE.articles, **FAKE.redirects}
     ids = {title: FAKE.page_id(title) for title in wiki}

@@ -15,12 +15,12 @@ from unalike.methods.base import TrainedMethod, solve_stack
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.nn.dropout import Dropout
-from unalike.nn.module import SparseWeightSpec
+from unalike.nn.init import linear_parameters
 from unalike.training import loop, step
 from unalike.training import masks as plans
 from unalike.training.masks import RowPlan, merged_labels
 from unalike.training.settings import Training
-from unalike.training.stack import Stack
+from unalike.training.stack import Stack, reads_only_products
 
 
 class Listener:
@@ -38,7 +38,18 @@ class Listener:
 
 def plan_of(method, tasks):
     graph = merged_labels(tasks)
-    return RowPlan.of(method.network(graph), tasks, graph)
+    return RowPlan.of(stack_of(method, graph), tasks, graph)
+
+
+def stack_of(method, graph):
+    network = method.network(graph)
+    return Stack.build(
+        [network],
+        device=torch.device("cpu"),
+        half=False,
+        row_wise=True,
+        only_products=reads_only_products(network, graph),
+    )
 
 
 def test_only_train_and_valid_rows_are_needed():
@@ -58,14 +69,14 @@ def test_all_rows_are_needed_where_batch_norm_mixes_them():
     assert torch.equal(plan.grade.ids.sort()[0], tasks[0].valid.sort()[0])
 
 
-@pytest.token.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("layers", [1, 2])
 def test_weights_choose_the_nodes_of_each_run(layers):
     tasks = tasks_of(suiting(), 3)
     plan = plan_of(LINKX(layers=layers), tasks)
     for run, task in enumerate(tasks):
         for rows, weight, wanted in (
-            (plan.learn, plan.learn_weight[run], task.train),
-            (plan.grade, plan.grade_weight[run], task.valid),
+            (plan.learn, plan.loss_weight[run], task.train),
+            (plan.grade, plan.eval_weight[run], task.valid),
         ):
             assert torch.equal(rows.ids[weight > 0].sort()[0], wanted.sort()[0])
             assert set(weight.tolist()) <= {0.0, 1.0}
@@ -77,31 +88,34 @@ def test_runs_that_share_few_rows_are_graded_on_their_own():
     tasks = tasks_of(suiting(), 6)
     plan = plan_of(LINK(), tasks)
     rows = torch.arange(plan.grade.num_nodes).float()
-    mine = plan.own.of(rows[:, None, None].expand(-1, 6, 1))[:, :, 0].long()
+    mine = plan.per_run.of(rows[:, None, None].expand(-1, 6, 1))[:, :, 0].long()
     for run, task in enumerate(tasks):
-        own = mine[:, run][plan.own.weight[run] > 0]
+        own = mine[:, run][plan.per_run.weight[run] > 0]
         assert torch.equal(plan.grade.ids[own].sort()[0], task.valid.sort()[0])
-        labels = plan.own.labels[run][plan.own.weight[run] > 0]
+        labels = plan.per_run.labels[run][plan.per_run.weight[run] > 0]
         assert torch.equal(labels, task.graph.labels[plan.grade.ids[own]])
 
 
 def test_runs_that_share_rows_or_read_the_batch_are_graded_together():
     tasks = tasks_of(suiting(), 6)
-    assert plan_of(LINK(), tasks[:1] * 6).own is None
-    assert plan_of(LINKX(), tasks).own is None
+    assert plan_of(LINK(), tasks[:1] * 6).per_run is None
+    assert plan_of(LINKX(), tasks).per_run is None
     graph = merged_labels(tasks)
-    assert RowPlan.of(LINK().network(graph), tasks, graph, every_row=True).own is None
+    assert (
+        RowPlan.of(stack_of(LINK(), graph), tasks, graph, every_row=True).per_run
+        is None
+    )
 
 
-@pytest.token.parametrize("name", ["link", "linkx", "mlp", "link-concat"])
+@pytest.mark.parametrize("name", ["link", "linkx", "mlp", "link-concat"])
 def test_own_rows_give_the_grades_of_shared_ones(name, monkeypatch):
     tasks = tasks_of(suiting(features="sparse"), 6)
     drops = {} if name == "link" else {"dropout": 0.0}
     method = METHODS[name](training=Training(epochs=8), **drops)
-    assert plan_of(method, tasks).own
+    assert plan_of(method, tasks).per_run
     own = solve_stack([method] * 6, tasks)
     monkeypatch.setattr(plans, "MIN_SAVING", float("inf"))
-    assert plan_of(method, tasks).own is None
+    assert plan_of(method, tasks).per_run is None
     shared = solve_stack([method] * 6, tasks)
     for found, wanted in zip(own, shared, strict=True):
         assert found.curve.grades == pytest.approx(wanted.curve.grades)
@@ -121,9 +135,9 @@ def test_learning_and_grading_rows_are_views_of_the_same():
 def test_every_row_on_demand():
     tasks = tasks_of(suiting())
     graph = merged_labels(tasks)
-    plan = RowPlan.of(LINK().network(graph), tasks, graph, every_row=True)
+    plan = RowPlan.of(stack_of(LINK(), graph), tasks, graph, every_row=True)
     assert plan.grade.num_nodes == 300
-    assert int(plan.grade_weight.sum()) == len(tasks[0].valid)
+    assert int(plan.eval_weight.sum()) == len(tasks[0].valid)
 
 
 def test_the_first_of_equal_grades_is_the_best():
@@ -140,7 +154,7 @@ def nearness(scores, labels, weight):
     return 1 - (cross_entropy(scores, labels, weight).double() - 0.3).abs()
 
 
-@pytest.token.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("layers", [1, 2])
 def test_scores_are_those_of_the_best_epoch(layers):
     metric = Metric("nearness", nearness, cross_entropy)
     (task,) = tasks_of(suiting(), metric=metric)
@@ -160,7 +174,7 @@ def test_losses_are_those_of_the_weights_before_each_step():
     (task,) = tasks_of(suiting())
     method = LINK(training=Training(epochs=1))
     torch.manual_seed(task.seed)
-    scores = method.network(task.graph).score(task.graph)[task.train].detach()
+    scores = method.network(task.graph)(task.graph)[task.train].detach()
     wanted = cross_entropy(
         scores, task.graph.labels[task.train], torch.ones(len(task.train))
     )
@@ -196,7 +210,7 @@ torch.set_num_threads(1)
 torch.rand(9).sum()
 from unalike.nn.sparse import cpu
 from unalike.nn.optim import Step, Weights
-weights = Weights.fresh(torch.zeros(2, 1, 2), half=False)
+weights = Weights.create(torch.zeros(2, 1, 2), half=False)
 step = Step(torch.ones(1), *torch.ones(2, 1), torch.ones(1) > 0)
 cpu.adamw(weights, torch.ones(2, 1, 2), step)
 print(torch.get_num_threads())
@@ -228,7 +242,7 @@ def test_a_stack_that_does_not_fit_is_halved(monkeypatch):
         torch.testing.assert_close(mine.scores, other.scores)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("held", "words"),
     [(0, "run; choose"), (97_300_000_000, "beside other programs, which hold 97 GB;")],
 )
@@ -259,7 +273,7 @@ def test_one_run_goes_on_when_others_let_go_of_memory(monkeypatch):
     torch.testing.assert_close(method.solve(task).scores, wanted.scores)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("wrong", "words"),
     [
         ({"epochs": 0}, "--epochs is 0; at least 1"),
@@ -282,26 +296,25 @@ def test_dropout_keeps_the_mean_and_rests_outside_training():
     assert torch.equal(Dropout(0.0).train()(ones), ones)
 
 
-def test_tables_are_drawn_like_linear_maps():
+def test_sparse_weights_are_drawn_like_those_of_linear_layers():
     torch.manual_seed(0)
-    for table, inputs in (
-        (SparseWeightSpec(400, 30), 400),
-        (SparseWeightSpec(100, 30, fan_in=900), 900),
-    ):
-        weight, offset = (part.detach() for part in table.draw())
-        assert weight.shape == (table.inputs, 30)
-        for part in (weight, offset):
+    for rows, fan_in in ((400, None), (100, 900)):
+        drawn = linear_parameters(rows, 30, fan_in=fan_in)
+        weight, bias = (part.detach() for part in drawn)
+        assert weight.shape == (rows, 30)
+        inputs = fan_in or rows
+        for part in (weight, bias):
             assert 0.8 / inputs**0.5 < float(part.abs().max()) <= 1 / inputs**0.5
-    assert SparseWeightSpec(0, 3).draw()[0].shape == (0, 3)
+    assert linear_parameters(0, 3)[0].shape == (0, 3)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "name", [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
 )
 def test_networks_lie_side_by_side_unchanged(name):
     graph = HAND_DRAWN["star"]
     made = [METHODS[name]().network(graph) for _ in range(3)]
-    wanted = torch.stack([network.eval().score(graph).detach() for network in made])
+    wanted = torch.stack([network.eval()(graph).detach() for network in made])
     stack = Stack.build(made, device=torch.device("cpu"), half=False)
     assert stack.num_runs == 3
     scores = stack.scores(

@@ -24,7 +24,7 @@ def assert_same(found, wanted):
     assert found.directed == wanted.directed
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_edges_are_counted_as_people_do(name):
     assert HAND_DRAWN[name].num_edges == EDGES[name]
 
@@ -61,7 +61,7 @@ def test_labels_beyond_the_classes():
         Graph.from_edges(*edges, num_nodes=3, labels=labels, num_classes=2)
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_pyg_and_back(name):
     graph = HAND_DRAWN[name]
     if not graph.directed:
@@ -94,7 +94,7 @@ def test_sparse_features_are_dense_in_pyg():
     assert_same(Graph.from_pyg(graph.to_pyg()), graph)
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_scipy_and_back(name):
     graph = HAND_DRAWN[name]
     found = Graph.from_scipy(
@@ -129,7 +129,7 @@ def test_networkx_labels_of_any_kind_and_none():
     assert (graph.num_classes, graph.num_edges, graph.directed) == (2, 3, False)
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_networkx_edges(name):
     graph = HAND_DRAWN[name]
     told = (networkx.DiGraph if graph.directed else networkx.Graph)()
@@ -141,7 +141,7 @@ def test_networkx_edges(name):
     assert found.directed == graph.directed
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("features", "labels", "words"),
     [
         (2, 3, "3 adjacency rows, 2 feature rows, 3 labels"),
@@ -182,7 +182,7 @@ def test_cuts_know_where_they_came_from(name, data):
         assert torch.equal(again.ids, ids.flip(0))
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_leading_and_trailing_nodes(name):
     graph = HAND_DRAWN[name]
     for count in range(graph.num_nodes + 1):

@@ -34,7 +34,7 @@ def read(tmp_path, *edges, **options):
     return entries(out), told
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("name", "delimiter"),
     [
         ("e.csv", ","),
@@ -78,7 +78,7 @@ def test_packed_in_several_members(tmp_path):
     assert read(tmp_path, tmp_path / "e.csv.gz")[0] == set(EDGES)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "given", ["parts", "parts/*.*", "parts/part-?.csv parts/p.pq"]
 )
 def test_folders_patterns_and_lists_of_files(tmp_path, given):
@@ -116,7 +116,7 @@ def test_byte_order_mark_windows_lines_blank_lines_quotes_and_blanks(tmp_path):
     assert read(tmp_path, tmp_path / "e.csv")[0] == set(EDGES)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("header", "options", "swapped"),
     [
         ("weight,to,from", {}, True),

@@ -52,7 +52,7 @@ def load(tmp_path, edges, columns, ending="csv", **options):
     return open_graph(tmp_path / ending), told
 
 
-@pytest.token.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_nodes_keep_the_order_of_their_table(tmp_path, edges, ending):
     ids = {"id": ["c", "lonely", "a", "b"]}
     stored, told = load(tmp_path, edges, ids, ending)
@@ -80,7 +80,7 @@ def test_a_column_without_any_value_has_no_width(tmp_path, edges):
         assert stored.graph.features.to_dense().tolist() == [[1], [2], [3]]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("labels", "classes", "numbers"),
     [
         (["y", None, "x", "y"], ["x", "y"], [1, -1, 0, 1]),
@@ -153,7 +153,7 @@ FEATURES = [
 ]
 
 
-@pytest.token.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_every_kind_of_column_becomes_features(tmp_path, edges, ending):
     stored, told = load(tmp_path, edges, COLUMNS, ending)
     assert stored.graph.features.to_dense().tolist() == FEATURES

@@ -88,7 +88,7 @@ def nothing():
 def test_the_lease_of_a_process_that_is_gone_is_free_at_once(results):
     gone = child(nothing)
     gone.join()
-    here = WorkerId.here()
+    here = WorkerId.current()
     dead = Leases(results.engine, 600.0, WorkerId(here.host, gone.pid, "x"))
     assert dead.take(["run"])
     assert Leases(results.engine, 60.0).take(["run"])

@@ -56,7 +56,7 @@ def cards(monkeypatch):
     return taken
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("device", "job", "jobs", "own", "share"),
     [
         ("cuda", 0, 1, "cuda:0", 1),

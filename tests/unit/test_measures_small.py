@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from unalike import Graph, UserError, measure, open_graph, save_graph
-from unalike.measures import Convention, paper_conventions
+from unalike.measures import Convention, paper_conventions, two_hop
 from unalike.measures.conventions import UNDIRECTED
 from unalike.measures.edge_statistics import GraphView, degree_histogram
 
@@ -81,14 +81,14 @@ def test_two_hop_neighbours_are_exactly_two_steps_away():
 
 
 def test_large_graphs_are_sampled_with_a_standard_error(monkeypatch):
-    monkeypatch.setattr("unalike.measures.two_hop.MAX_EXACT_NODES", 100)
-    monkeypatch.setattr("unalike.measures.two_hop.SAMPLE_SIZE", 200)
+    monkeypatch.setattr(two_hop, "MAX_EXACT_NODES", 100)
+    monkeypatch.setattr(two_hop, "SAMPLE_SIZE", 200)
     draw = torch.Generator().manual_seed(0)
     ends = torch.randint(400, (2, 1200), generator=draw)
     labels = torch.randint(2, (400,), generator=draw)
     graph = Graph.from_edges(*ends, num_nodes=400, labels=labels)
     sampled = measure(graph, only=["two_hop_node_homophily"])
-    monkeypatch.setattr("unalike.measures.two_hop.MAX_EXACT_NODES", 1000)
+    monkeypatch.setattr(two_hop, "MAX_EXACT_NODES", 1000)
     exact = measure(graph, only=["two_hop_node_homophily"])
     error = sampled["two_hop_node_homophily_standard_error"]
     assert 0 < error < 0.02

@@ -35,7 +35,7 @@ def met(server, *, late):
         return {one.result() for one in (first, *others)}
 
 
-@pytest.token.parametrize("late", [0.0, 0.3])
+@pytest.mark.parametrize("late", [0.0, 0.3])
 def test_all_know_the_same_name_and_none_of_an_earlier_meeting(store, late):
     names = [met(store, late=late) for _ in range(3)]
     assert all(len(one) == 1 for one in names)

@@ -39,7 +39,7 @@ def test_a_machine_without_groups(machine):
     assert left() == 8 * GIB
 
 
-@pytest.token.parametrize("controllers", sorted(CGROUP_MEMORY))
+@pytest.mark.parametrize("controllers", sorted(CGROUP_MEMORY))
 def test_a_job_inside_a_container(controllers, machine, monkeypatch):
     names = CGROUP_MEMORY[controllers]
     ledger = CgroupMemory(machine / "groups", names.limit, names.used, names.idle)
@@ -88,7 +88,7 @@ def test_a_process_has_no_more_than_its_share(card):
     assert memory_used_by_others(CARD) == 0
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("frees", "succeeds"), [([40, 44, 46], True), ([40, 44, 30], False)]
 )
 def test_memory_is_waited_for_while_others_hold_much_of_it(

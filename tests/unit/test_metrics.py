@@ -16,7 +16,7 @@ def columns(*margins):
     return torch.tensor([[0.0, margin] for margin in margins])
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("margins", "accuracy", "auc"),
     [
         ((-1, 1, 1, -1), 1.0, 1.0),
@@ -38,7 +38,7 @@ def test_an_absent_class_has_no_curve():
     assert math.isnan(float(found))
 
 
-@pytest.token.parametrize("metric", METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_weight_zero_leaves_a_node_out(metric):
     labels = torch.tensor([0, 1, -1, 0, 1])
     weight = torch.tensor([1.0, 1.0, 0.0, 1.0, 0.0])
@@ -50,7 +50,7 @@ def test_weight_zero_leaves_a_node_out(metric):
         assert float(found) == pytest.approx(float(wanted), rel=1e-6)
 
 
-@pytest.token.parametrize("metric", METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_a_stack_is_graded_run_by_run(metric):
     draw = torch.Generator().manual_seed(0)
     scores = torch.randn(3, 20, 2, generator=draw)
@@ -64,7 +64,7 @@ def test_a_stack_is_graded_run_by_run(metric):
             assert float(found[run]) == pytest.approx(float(alone), rel=1e-6)
 
 
-@pytest.token.parametrize("metric", METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_better_scores_have_a_lower_loss(metric):
     good, bad = columns(-1, 1, 1, -1), columns(1, -1, 1, -1)
     assert metric.loss(good, LABELS, EVEN) < metric.loss(bad, LABELS, EVEN)

@@ -116,7 +116,7 @@ def rewritten(path, change):
         (lambda about, _: about.update(classes=["a"]), "1 classes in place of 2"),
         (lambda about, _: about.update(temperature=0), "the temperature 0.0"),
         (lambda about, _: about.update(temperature="hot"), "damaged"),
-        (lambda _, tensors: tensors.pop("weights/tables.edges"), "damaged"),
+        (lambda _, tensors: tensors.pop("weights/mlp_a.first.weight"), "damaged"),
     ],
 )
 def test_inconsistent_metadata_is_refused(saved, change, match):

@@ -43,7 +43,7 @@ def test_the_same_items_in_the_same_order(items, depth):
     assert list(ahead) == items
 
 
-@pytest.token.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("depth", [0, 1, 2])
 def test_no_more_is_made_than_the_depth_allows(depth):
     source = Source()
     for item in Prefetch(source, depth):
@@ -73,7 +73,7 @@ def test_the_next_item_is_made_by_another_thread_while_one_is_used():
     assert threading.get_ident() not in seen
 
 
-@pytest.token.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("depth", [1, 2])
 def test_an_error_of_the_source_comes_after_the_items_before_it(depth):
     source, seen = Source(fails_at=3), []
     with pytest.raises(ValueError, match="no item 3"):

@@ -28,11 +28,11 @@ def scarce(monkeypatch):
         told.append(1)
         return layers(*given)
 
-    layers = gcnii._Network.some_layers
+    layers = gcnii.GCNIIModule.run_segment
 
     def start():
         monkeypatch.setattr(gcnii, "free_memory", lambda device: 0)
-        monkeypatch.setattr(gcnii._Network, "some_layers", some)
+        monkeypatch.setattr(gcnii.GCNIIModule, "run_segment", some)
         return told
 
     return start
@@ -42,13 +42,13 @@ def gradients(method, graph):
     """Scores, gradients and buffers of one network after one step in training."""
     torch.manual_seed(0)
     network = method.network(method.prepare(graph)).train()
-    scores = network.score(graph)
+    scores = network(graph)
     ACCURACY.loss(scores, graph.labels, (graph.labels >= 0).float()).backward()
     slopes = {name: p.grad for name, p in network.named_parameters()}
     return scores.detach(), slopes, dict(network.named_buffers())
 
 
-@pytest.token.parametrize("layers", [1, 2, 7, 16])
+@pytest.mark.parametrize("layers", [1, 2, 7, 16])
 def test_scores_gradients_and_statistics_are_the_same(method, layers, scarce):
     graph = suiting(nodes=60)
     stored = gradients(method(layers=layers), graph)
@@ -59,7 +59,7 @@ def test_scores_gradients_and_statistics_are_the_same(method, layers, scarce):
     assert len(told) == 2 * passes
 
 
-@pytest.token.parametrize("directed", [True, False])
+@pytest.mark.parametrize("directed", [True, False])
 def test_a_stack_trains_the_same(method, directed, scarce):
     tasks = tasks_of(suiting(nodes=60, directed=directed), 3)
     options = [
@@ -83,9 +83,9 @@ def test_scores_without_gradients_need_no_second_pass(method, scarce):
     told = scarce()
     graph = suiting(nodes=60)
     network = method(layers=4).network(graph)
-    network.eval().score(graph)
+    network.eval()(graph)
     with torch.no_grad():
-        network.train().score(graph)
+        network.train()(graph)
     assert not told
 
 
@@ -103,7 +103,7 @@ def kept(method, *, half=False):
         torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor),
         torch.autocast("cpu", torch.bfloat16, enabled=half),
     ):
-        scores = network.score(graph)
+        scores = network(graph)
     assert scores.requires_grad
     return sum(sizes.values())
 

@@ -10,6 +10,7 @@ import torch
 from unalike import Graph, UserError, datasets, save_graph
 from unalike.formatting import json_safe
 from unalike.measures.interpretation import interpret
+from unalike.reports import paper_figures
 from unalike.reports.dataset_tables import TABLES, read_published
 from unalike.reports.paper_figures import FIGURES
 from unalike.reports.plotting import check_figure_path, save_figure
@@ -128,7 +129,7 @@ def test_zero_adjusted_homophily_means_independence():
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_are_written_and_reproducible(name, suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr("unalike.reports.paper_figures.GRAPHS", 2)
+    monkeypatch.setattr(paper_figures, "GRAPHS", 2)
     for place in ("one", "two"):
         figure = FIGURES[name].draw(dict.fromkeys("abcd", GRAPH))
         save_figure(figure, tmp_path / f"{place}.{suffix}")

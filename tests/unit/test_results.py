@@ -132,7 +132,7 @@ def test_a_setting_is_told_and_told_again():
     assert setting.words() == "lr=0.5 hidden=8 metric=accuracy"
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("lines", "packed"),
     [
         (b"", bytes),
@@ -164,7 +164,7 @@ def test_curves_are_packed_and_unpacked(pairs):
     assert decompress_curves(compress_curves(curves)) == curves
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("url", "told"),
     [
         ("results.db", "names no database; write sqlite:///results.db"),

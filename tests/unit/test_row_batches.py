@@ -71,7 +71,7 @@ def rows_with(degrees):
     return Adjacency(starts, columns, max(degrees))
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("degrees", "parts", "wanted"),
     [
         # 9 entries and 2 parts: candidates 4 and 8, the last is dropped.
@@ -105,14 +105,14 @@ def test_an_epoch_of_the_paper_is_one_range_that_holds_other_rows_too():
     assert found == set(pairwise(bounds))
 
 
-@pytest.token.parametrize("settings", [{"size": 0}, {"parts": 0}])
+@pytest.mark.parametrize("settings", [{"size": 0}, {"parts": 0}])
 def test_impossible_settings_are_refused(settings):
     with pytest.raises(UserError):
         RowSampler(**settings)
 
 
-@pytest.token.parametrize("weights", [None, torch.tensor([1.0, 4.0])])
-@pytest.token.parametrize("method", [LINK, LINKX, MLP])
+@pytest.mark.parametrize("weights", [None, torch.tensor([1.0, 4.0])])
+@pytest.mark.parametrize("method", [LINK, LINKX, MLP])
 def test_one_batch_of_all_rows_is_the_full_batch(method, weights):
     """Where no batch norm and no dropout looks at the order of rows."""
     (task,) = tasks_of(suiting())
@@ -142,8 +142,8 @@ def test_the_loss_of_an_epoch_is_that_of_all_its_nodes():
     assert losses[1] == pytest.approx(losses[0], rel=1e-6)
 
 
-@pytest.token.parametrize("tables", SPARSE_OPTIMIZERS)
-@pytest.token.parametrize("style", ["shuffled", "paper"])
+@pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
+@pytest.mark.parametrize("style", ["shuffled", "paper"])
 def test_all_ways_learn(style, tables):
     (task,) = tasks_of(suiting())
     batching = RowSampler(size=30, style=style, tables=tables)
@@ -153,7 +153,7 @@ def test_all_ways_learn(style, tables):
     assert solution.scores.isfinite().all()
 
 
-@pytest.token.parametrize("graph", ["first node alone", "loops", "no edges"])
+@pytest.mark.parametrize("graph", ["first node alone", "loops", "no edges"])
 def test_odd_graphs_train_by_rows(graph):
     (task,) = tasks_of(HAND_DRAWN[graph])
     method = LINKX(hidden=4, batching=RowSampler(size=2), training=Training(epochs=2))
@@ -203,7 +203,7 @@ def nearness(scores, labels, weight):
     return 1 - (cross_entropy(scores, labels, weight).double() - 0.3).abs()
 
 
-@pytest.token.parametrize("tables", SPARSE_OPTIMIZERS)
+@pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
 def test_scores_are_those_of_the_best_epoch(tables):
     metric = Metric("nearness", nearness, cross_entropy)
     (task,) = tasks_of(suiting(), metric=metric)
@@ -219,7 +219,7 @@ def test_scores_are_those_of_the_best_epoch(tables):
     assert torch.equal(whole.scores, solved(best).scores)
 
 
-@pytest.token.parametrize("tables", SPARSE_OPTIMIZERS)
+@pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
 def test_weights_that_lie_in_files_learn_the_same(tables, monkeypatch, tmp_path):
     (task,) = tasks_of(suiting())
     training = Training(epochs=4)
@@ -291,44 +291,44 @@ def step_at(count, rate=0.1, decay=0.5):
 def test_lazy_is_exact_where_every_batch_meets_every_row():
     torch.manual_seed(0)
     now = torch.randn(6, 1, 3)
-    lazy, exact = (kind.fresh(now.clone(), half=False) for kind in (LazyAdamW, AdamW))
+    lazy, exact = (kind.create(now.clone(), half=False) for kind in (LazyAdamW, AdamW))
     everything = some_matrix(4, 6, 2.0)
     for count in range(1, 6):
         slope = torch.randn(4, 1, 3)
         for table in (lazy, exact):
-            table.move(everything, slope, step_at(count))
+            table.step(everything, slope, step_at(count))
     torch.testing.assert_close(lazy.now, exact.now)
-    torch.testing.assert_close(lazy.second, exact.second)
+    torch.testing.assert_close(lazy.exp_avg_sq, exact.exp_avg_sq)
 
 
 def test_a_row_that_was_away_is_decayed_as_often():
     torch.manual_seed(0)
-    table = LazyAdamW.fresh(torch.randn(2, 1, 3), half=True)
+    table = LazyAdamW.create(torch.randn(2, 1, 3), half=True)
     first = Adjacency.from_edges(torch.tensor([0]), torch.tensor([0]), shape=(1, 2))
     other = Adjacency.from_edges(torch.tensor([0]), torch.tensor([1]), shape=(1, 2))
     slope = torch.randn(1, 1, 3)
-    table.move(first, slope, step_at(1))
+    table.step(first, slope, step_at(1))
     before = {name: part.clone() for name, part in vars(table).items()}
     for count in (2, 3):
-        table.move(other, slope, step_at(count))
+        table.step(other, slope, step_at(count))
     assert torch.equal(table.now[0], before["now"][0])
     table.settle(step_at(3))
     torch.testing.assert_close(table.now[0], before["now"][0] * (1 - 0.1 * 0.5) ** 2)
     torch.testing.assert_close(table.first[0], before["first"][0] * BETA1**2)
-    torch.testing.assert_close(table.second[0], before["second"][0] * BETA2**2)
-    assert table.seen.tolist() == [3, 3]
+    torch.testing.assert_close(table.exp_avg_sq[0], before["second"][0] * BETA2**2)
+    assert table.last_step.tolist() == [3, 3]
     assert torch.equal(table.half, table.now.to(torch.bfloat16))
 
 
 def test_adagrad_divides_by_the_size_of_past_gradients():
     torch.manual_seed(0)
     now = torch.randn(5, 1, 3)
-    table = RowwiseAdagrad.fresh(now.clone(), half=False)
+    table = RowwiseAdagrad.create(now.clone(), half=False)
     squares = torch.zeros(5, 1, 1)
     for count in range(1, 4):
         matrix = some_matrix(4, 5, 0.3)
         slope = torch.randn(4, 1, 3)
-        table.move(matrix, slope, step_at(count))
+        table.step(matrix, slope, step_at(count))
         gradient = (matrix.to_dense().T @ slope[:, 0])[:, None]
         met = matrix.to_dense().any(0)
         squares = squares + gradient.square().mean(-1, keepdim=True)

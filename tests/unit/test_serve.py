@@ -47,11 +47,13 @@ def test_the_page_its_assets_and_its_data_are_served(site):
     status, headers, _ = ask(site, "/assets/style.css")
     assert (status, headers["Content-Type"]) == (200, "text/css; charset=utf-8")
     assert ask(site, "/data/site.js?any")[2].startswith(b"receive(")
-    mark = next(iter(site.live.survey.shelves()))
-    assert ask(site, f"/data/{mark}.js")[0] == 200
+    document = next(iter(site.live.site_data.method_run_ids()))
+    assert ask(site, f"/data/{document}.js")[0] == 200
+    assert ask(site, "/data/charts.js")[2].startswith(b"receive(")
+    assert b"vegaEmbed" in ask(site, "/assets/vega.js")[2]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "path",
     ["/data/none.js", "/../live.py", "/assets/../../live.py", "/%2e%2e/live.py"],
 )
@@ -73,12 +75,12 @@ def test_what_has_not_changed_is_not_sent_again(site):
     _, headers, body = ask(site, "/data/state.json")
     again = {"If-None-Match": headers["ETag"]}
     assert ask(site, "/data/state.json", **again)[::2] == (304, b"")
-    site.live.survey.results.store(runs("cornell", "sgc", 50.0, 99.0, hops=1))
+    site.live.site_data.results.store(runs("cornell", "sgc", 50.0, 99.0, hops=1))
     status, _, later = ask(site, "/data/state.json", **again)
     assert status == 200
     before, after = json.loads(body), json.loads(later)
     assert (before["runs"], after["runs"]) == (18, 21)
-    assert before["seen"] != after["seen"]
+    assert before["token"] != after["token"]
 
 
 def test_a_port_that_is_taken_is_a_users_mistake(site, results):
@@ -86,7 +88,7 @@ def test_a_port_that_is_taken_is_a_users_mistake(site, results):
         make_server(LiveSite(SiteData(results)), *site.server_address)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("host", "inside"),
     [
         ("127.0.0.1", True),

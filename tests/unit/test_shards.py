@@ -73,7 +73,7 @@ def test_a_busy_column_does_not_share():
     assert balanced_bounds(torch.tensor([90, 1, 1, 1, 1, 6]), 2) == [0, 1, 6]
 
 
-@pytest.token.parametrize("parts", [0, 4])
+@pytest.mark.parametrize("parts", [0, 4])
 def test_impossible_numbers_of_shards_are_refused(parts):
     with pytest.raises(UserError, match="3 columns cannot be divided among"):
         balanced_bounds(torch.ones(3).long(), parts)

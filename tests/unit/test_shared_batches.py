@@ -61,7 +61,7 @@ def assert_alike(found, wanted):
     torch.testing.assert_close(found.scores, wanted.scores, rtol=1e-3, atol=1e-3)
 
 
-@pytest.token.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_run_beside_other_splits_is_that_run_alone(name):
     method, tasks = METHODS[name], alike(3)
     assert together(method, tasks) == [[0, 1, 2]]
@@ -70,7 +70,7 @@ def test_a_run_beside_other_splits_is_that_run_alone(name):
         assert_alike(solution, method.solve(task))
 
 
-@pytest.token.parametrize("name", ["random-parts", "rows"])
+@pytest.mark.parametrize("name", ["random-parts", "rows"])
 def test_settings_and_splits_share_a_stack(name):
     faster = replace(METHODS[name], training=Training(epochs=5, lr=0.03))
     pairs = [(one, task) for task in alike() for one in (METHODS[name], faster)]
@@ -85,7 +85,7 @@ LOOKING = {
 }
 
 
-@pytest.token.parametrize("name", LOOKING)
+@pytest.mark.parametrize("name", LOOKING)
 def test_splits_whose_train_nodes_decide_on_batches_are_apart(name):
     assert together(LOOKING[name], alike()) == [[0], [1]]
 

@@ -44,8 +44,8 @@ SHAPES = {
 }
 
 
-@pytest.token.parametrize("shape", SHAPES)
-@pytest.token.parametrize("size", [0, 1, 2, 17, 1_000, 100_000])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("size", [0, 1, 2, 17, 1_000, 100_000])
 def test_what_lies_along_moves_too(shape, size):
     given = SHAPES[shape](size).astype(np.int32)
     found, along = given.copy(), np.arange(size).astype(np.float32)

@@ -51,7 +51,7 @@ def test_seeds_and_shares():
     assert [len(split.train), len(split.valid), len(split.test)] == [60, 40, 0]
 
 
-@pytest.token.parametrize("shares", [(0, 0.5), (0.8, 0.3), (0.5, -0.1), (np.nan, 0.1)])
+@pytest.mark.parametrize("shares", [(0, 0.5), (0.8, 0.3), (0.5, -0.1), (np.nan, 0.1)])
 def test_shares_that_leave_no_split_are_refused(shares):
     train, valid = map(float, shares)
     with pytest.raises(UserError, match="leave no split"):

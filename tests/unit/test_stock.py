@@ -38,8 +38,8 @@ def solved(kind, at_once=1):
     return method.solve(task)
 
 
-@pytest.token.parametrize("kind", [GCN, H2GCN])
-@pytest.token.parametrize(
+@pytest.mark.parametrize("kind", [GCN, H2GCN])
+@pytest.mark.parametrize(
     ("share", "number"), [("GRAPH_SHARE", 0.0), ("LEAST_SHARE", 9.0)]
 )
 def test_without_room_the_same_is_cut_in_every_epoch(

@@ -4,13 +4,12 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from children import child
 from graphs import HAND_DRAWN, suiting
 
 from unalike import (
@@ -59,14 +58,14 @@ def stored(tmp_path):
     )
 
 
-@pytest.token.parametrize("name", HAND_DRAWN)
+@pytest.mark.parametrize("name", HAND_DRAWN)
 def test_drawings_come_back(tmp_path, name):
     save_graph(tmp_path / "graph", HAND_DRAWN[name])
     assert_same(verify_graph(tmp_path / "graph").graph, HAND_DRAWN[name])
 
 
-@pytest.token.parametrize("features", ["dense", "half", "sparse", "one-hot", "none"])
-@pytest.token.parametrize("directed", [False, True])
+@pytest.mark.parametrize("features", ["dense", "half", "sparse", "one-hot", "none"])
+@pytest.mark.parametrize("directed", [False, True])
 def test_every_kind_of_features_comes_back(tmp_path, features, directed):
     graph = suiting(nodes=50, features=features, directed=directed)
     save_graph(tmp_path / "graph", graph)
@@ -107,7 +106,7 @@ def test_a_folder_without_a_name_is_called_as_it_is(stored):
     assert stored.name == "graph"
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "names",
     [
         pa.array([2**40, -5, 0]),
@@ -141,7 +140,7 @@ def test_arrays_are_mapped_not_read(stored):
     assert float(features[-1, -1]) == 1234.5
 
 
-@pytest.token.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("name", ARRAYS)
 def test_damage_is_found_and_named(stored, name):
     path = stored.folder / f"{name}.npy"
     content = bytearray(path.read_bytes())
@@ -151,7 +150,7 @@ def test_damage_is_found_and_named(stored, name):
         verify_graph(stored.folder)
 
 
-@pytest.token.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("name", ARRAYS)
 def test_damaged_headers_are_found_and_named(stored, name):
     path = stored.folder / f"{name}.npy"
     content = bytearray(path.read_bytes())
@@ -162,7 +161,7 @@ def test_damaged_headers_are_found_and_named(stored, name):
             opened(stored.folder)
 
 
-@pytest.token.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("name", ARRAYS)
 def test_truncated_arrays_are_named(stored, name):
     path = stored.folder / f"{name}.npy"
     os.truncate(path, path.stat().st_size - 1)
@@ -171,7 +170,7 @@ def test_truncated_arrays_are_named(stored, name):
             opened(stored.folder)
 
 
-@pytest.token.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("name", ARRAYS)
 def test_missing_arrays_are_named(stored, name):
     (stored.folder / f"{name}.npy").unlink()
     with pytest.raises(UserError, match=f"'{name}' is missing"):
@@ -195,7 +194,7 @@ def test_an_array_of_another_kind_is_not_taken(stored):
         stored.array("labels")
 
 
-@pytest.token.parametrize("found", [0, 2, None])
+@pytest.mark.parametrize("found", [0, 2, None])
 def test_other_formats_are_refused(stored, found):
     path = stored.folder / "graph.json"
     path.write_text(json.dumps({**stored.about, "format": found}))
@@ -203,7 +202,7 @@ def test_other_formats_are_refused(stored, found):
         open_graph(stored.folder)
 
 
-@pytest.token.parametrize("text", ["{", "[]", "{}", '"graph"', "\x80"])
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '"graph"', "\x80"])
 def test_descriptions_that_are_none_are_refused(stored, text):
     (stored.folder / "graph.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(UserError, match=r"graph\.json"):
@@ -224,7 +223,7 @@ def test_an_existing_folder_is_not_touched(stored):
     verify_graph(stored.folder)
 
 
-@pytest.token.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
 def test_what_goes_wrong_leaves_nothing(tmp_path, error):
     with pytest.raises(error), atomic_graph_writer(tmp_path / "new" / "graph") as draft:
         draft.add("labels", np.arange(3))
@@ -242,22 +241,17 @@ def test_a_full_disk_is_told(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-import numpy as np
-from unalike.data.store import drafting
-
-with drafting(Path(sys.argv[1])) as draft:
-    draft.add("labels", np.arange(1000))
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
+def killed_while_drafting(folder):
+    with atomic_graph_writer(folder) as draft:
+        draft.add("labels", np.arange(1000))
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_killed_draft_is_no_graph_and_is_swept_away(tmp_path):
     folder = tmp_path / "graph"
-    died = subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False)
-    assert died.returncode == -signal.SIGKILL
+    process = child(killed_while_drafting, folder)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert not folder.exists()
     assert len(list(tmp_path.iterdir())) == 1
     save_graph(folder, HAND_DRAWN["path"])

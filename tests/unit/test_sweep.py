@@ -140,7 +140,7 @@ def kill_at_random(agenda, url, times, lease, chance):
     return killed
 
 
-@pytest.token.parametrize("times", [5, pytest.param(20, marks=pytest.token.slow)])
+@pytest.mark.parametrize("times", [5, pytest.param(20, marks=pytest.mark.slow)])
 def test_kills_change_nothing(tmp_path, url, times):
     agenda = small_agenda(stored(tmp_path), hidden=str(list(range(2, 10))), epochs=30)
     other = f"sqlite:///{tmp_path / 'calm.db'}"

@@ -84,7 +84,7 @@ def step_curves(batching):
     return [curve.losses + curve.grades for curve in curves]
 
 
-@pytest.token.parametrize("size", [2, pytest.param(3, marks=pytest.token.slow)])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_step_on_two_batches_is_a_step_on_both_at_once(size):
     whole = step_curves(FullBatch())
     found = together(size, step_curves, ClusterSampler(parts=2))
@@ -104,12 +104,12 @@ class Scores(nn.Module):
         self.network = network
 
     def forward(self, batch):
-        return self.network.score(batch)
+        return self.network(batch)
 
 
 def both_gradients(features):
     """Gradients of two unequal batches: DistributedDataParallel's, and ours."""
-    task, world, chance = islands(features), World.here(), torch.Generator()
+    task, world, chance = islands(features), World.current(), torch.Generator()
     drawn = ClusterSampler(parts=2).drawn(task.graph, task.train, chance)
     (batch,) = local_batches(drawn, world)
     weight = batch.weight[None]
@@ -124,7 +124,7 @@ def both_gradients(features):
     first = stack.products(batch.graph)
     own = compute_gradients(stack, batch.graph, weight, first, ACCURACY)
     slopes = all_reduce_gradients(own, world, counts=True)
-    tables = {f"tables.{name}": one[:, 0] for name, one in slopes.products.items()}
+    tables = {f"{name}.weight": one[:, 0] for name, one in slopes.products.items()}
     return wanted, tables | stack.parameters(slopes.rest[0])
 
 
@@ -146,7 +146,7 @@ def test_gradients_are_those_of_distributed_data_parallel():
         assert max(gradient.abs().max() for gradient in found.values()) > 1e-2
 
 
-@pytest.token.parametrize("size", [2, pytest.param(3, marks=pytest.token.slow)])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_train_nodes_with_all_their_surroundings_are_learned_as_by_one(size):
     batching = NeighbourSampler(size=30, fan_out=(200,) * 6)
     alone = step_curves(batching)
@@ -161,8 +161,8 @@ def seen(batch):
     return batch.graph.ids.tolist(), batch.weight.tolist(), rows.columns.tolist()
 
 
-@pytest.token.parametrize("size", [1, 2, 3, 7])
-@pytest.token.parametrize("batching", SUBGRAPHS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("batching", SUBGRAPHS, ids=lambda one: type(one).__name__)
 def test_processes_share_out_the_batches_of_one(batching, size):
     (task,) = tasks_of(suiting())
 
@@ -223,7 +223,7 @@ def test_a_run_that_no_process_has_a_train_node_of_goes_on():
 
 def averaged():
     """A running mean of every process, a rate and a count, once they are averaged."""
-    world = World.here()
+    world = World.current()
     buffers = [torch.tensor([1.0 + world.rank]), torch.tensor([0.7]), torch.tensor([9])]
     average_buffers(buffers, world)
     return [buffer.item() for buffer in buffers]
@@ -233,10 +233,10 @@ def test_running_statistics_are_averaged_and_nothing_else_moves():
     assert together(3, averaged) == [[2.0, torch.tensor(0.7).item(), 9]] * 3
 
 
-@pytest.token.parametrize("name", sorted(SAMPLERS))
+@pytest.mark.parametrize("name", sorted(SAMPLERS))
 def test_only_parts_of_a_graph_can_be_shared_out(name):
     if name != "rows":
-        assert GCN(batching=SAMPLERS[name]()).takes_turns == (name != "full")
+        assert GCN(batching=SAMPLERS[name]()).data_parallel == (name != "full")
 
 
 REAL = [
@@ -260,8 +260,8 @@ def assert_alike(some, others):
     assert mean(some) == pytest.approx(mean(others), abs=3 * error)
 
 
-@pytest.token.slow
-@pytest.token.parametrize("batching", REAL, ids=lambda one: type(one).__name__)
+@pytest.mark.slow
+@pytest.mark.parametrize("batching", REAL, ids=lambda one: type(one).__name__)
 def test_a_real_graph_is_learned_alike_by_two_processes(data, batching):
     alone, two = [], []
     for seed in range(2):

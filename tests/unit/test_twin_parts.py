@@ -101,7 +101,7 @@ def test_rows_do_not_depend_on_threads_and_ranges(monkeypatch):
     np.testing.assert_array_equal(once, again)
 
 
-@pytest.token.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("pairs", [False, True])
 def test_a_crowded_graph_still_has_distinct_targets(pairs):
     edges = ((5_000, 8_000), (8_000, 15_000))
     starts, columns = drawn(society(0, edges), edges, pairs=pairs)
@@ -123,7 +123,7 @@ def test_ranges_cover_every_row_with_edges_once(degrees):
     assert set(np.flatnonzero(degrees)) <= set(covered)
 
 
-@pytest.token.parametrize("informativeness", [0.0, 0.3, 0.8])
+@pytest.mark.parametrize("informativeness", [0.0, 0.3, 0.8])
 def test_gaussian_features_tell_two_classes_apart_as_often_as_said(
     tmp_path, informativeness
 ):
@@ -137,7 +137,7 @@ def test_gaussian_features_tell_two_classes_apart_as_often_as_said(
     assert right == pytest.approx((1 + informativeness) / 2, abs=0.01)
 
 
-@pytest.token.parametrize("informativeness", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("informativeness", [0.0, 0.5, 1.0])
 def test_attributes_differ_between_classes_as_much_as_said(tmp_path, informativeness):
     classes = np.arange(60_000) % 2
     given = OneHot((4, 9), informativeness, telling=1)
@@ -161,7 +161,7 @@ def written(folder, given, classes) -> np.ndarray:
     return open_graph(folder / "drawn").graph.features.to_dense().numpy()
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"monophily": 1.0}, "its monophily 1.0 is not from 0 up to 1"),

@@ -59,7 +59,7 @@ def rows(collection: Collection) -> dict[str, list[tuple]]:
     }
 
 
-@pytest.token.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize("at_once", [1, 4])
 def test_a_crawl_finds_the_whole_wiki(tmp_path, at_once):
     manners = CrawlPolicy(rate=0.0, at_once=at_once, contact="me@example.org")
     with fronting(SMALL) as front:
@@ -115,7 +115,7 @@ def test_any_wiki_is_found_as_it_is(wiki, wanted, at_once, faults, start):
             assert rows(found) == wiki.mean_score(start, wanted)
 
 
-@pytest.token.parametrize("fault", sorted(FAULTS))
+@pytest.mark.parametrize("fault", sorted(FAULTS))
 def test_every_fault_passes(tmp_path, fault):
     with fronting(SMALL) as front:
         front.faults = ["", "", "", fault, "", fault, fault]
@@ -165,7 +165,7 @@ def test_a_wiki_that_stays_broken_ends_the_crawl_but_not_its_state(tmp_path):
         assert again.about == found.about and len(front.asked) > asked
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("extras", "told"),
     [((), 2), (("extracts",), 1), (("pageviews",), 1)],
     ids=["neither", "intros", "views"],
@@ -189,7 +189,7 @@ def crawl_slowly(address, out, at_once):
     crawl(address, "Start", 60, out, manners=manners)
 
 
-@pytest.token.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("at_once", [1, 3])
 def test_kills_lose_at_most_what_was_under_way(tmp_path, at_once):
     wiki = FakeWiki(SMALL.articles, SMALL.redirects, limits=(5, 4, 7))
     kills = 0
@@ -212,7 +212,7 @@ def test_kills_lose_at_most_what_was_under_way(tmp_path, at_once):
     assert rows(Collection.open(tmp_path / "c")) == wiki.mean_score("Start", 60)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"start": "Other"}, "start 'Start', not 'Other'"),
@@ -234,7 +234,7 @@ def test_another_crawl_needs_another_folder(tmp_path, given, message):
             crawl(front.address, **asked | given)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("address", "message"),
     [
         ("ftp://example.org/api.php", "kind of address"),
@@ -250,7 +250,7 @@ def test_only_web_addresses_are_asked(tmp_path, address, message):
         crawl(address, "Start", 1, tmp_path / "c")
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("asked", "message"),
     [
         ({"pages": 0}, "1 or more pages"),
@@ -269,7 +269,7 @@ def test_nonsense_is_refused(tmp_path, asked, message):
         assert not front.asked
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("told", "message"),
     [
         ({"errors": [{"code": "nope", "text": "Not you."}]}, "error nope: Not you"),
@@ -283,7 +283,7 @@ def test_errors_of_the_wiki_are_told(tmp_path, told, message):
         crawl(front.address, "Start", 1, tmp_path / "c", manners=EAGER)
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("refusal", "message"),
     [
         ("moved", "answers 301 and points to https://elsewhere"),
@@ -300,7 +300,7 @@ def test_refusals_end_the_crawl_at_once(tmp_path, refusal, message):
         assert len(front.asked) == 3
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("header", "least", "most"),
     [
         (None, 0, 0),

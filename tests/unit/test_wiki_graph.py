@@ -73,8 +73,8 @@ PAPER = [
 ]
 
 
-@pytest.token.parametrize(("style", "wanted"), [("plain", PLAIN), ("paper", PAPER)])
-@pytest.token.parametrize("header", ["", "6 3\n"], ids=["glove", "word2vec"])
+@pytest.mark.parametrize(("style", "wanted"), [("plain", PLAIN), ("paper", PAPER)])
+@pytest.mark.parametrize("header", ["", "6 3\n"], ids=["glove", "word2vec"])
 def test_features_are_means_of_word_vectors(tmp_path, style, wanted, header):
     vectors = write_vectors(tmp_path / "glove.txt", header)
     found = build_graph(
@@ -141,7 +141,7 @@ def test_plain_words_are_lower_case_letters_and_digits(text):
     assert "".join(words) == "".join(re.findall(r"[^\W_]", text.lower()))
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("one two\nthree", ["one", "twothree"]),
@@ -155,7 +155,7 @@ def test_the_paper_cleans_in_its_own_way(text, words):
     assert style.words(style.clean(text)) == words
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "holds no vectors"),
@@ -189,7 +189,7 @@ def test_mistakes_are_told(tmp_path):
         build_graph(stray, tmp_path / "g")
 
 
-@pytest.token.parametrize("table", [*SCHEMAS])
+@pytest.mark.parametrize("table", [*SCHEMAS])
 def test_a_changed_table_is_noticed(tmp_path, table):
     collection = collect(tmp_path / "c")
     path = collection.folder / f"{table}.parquet"
@@ -212,7 +212,7 @@ def test_a_collection_appears_whole_or_not_at_all(tmp_path):
         collect(tmp_path / "c")
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         (None, "no collection"),

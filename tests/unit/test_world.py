@@ -22,7 +22,8 @@ from unalike.methods.link import LINK
 from unalike.methods.link_concat import LINKConcat
 from unalike.methods.linkx import LINKX
 from unalike.methods.mlp import MLP
-from unalike.nn.module import uniform, uniform_shard
+from unalike.nn import init
+from unalike.nn.init import uniform, uniform_shard
 from unalike.samplers.base import FullBatch
 from unalike.samplers.random_parts import RandomPartSampler
 from unalike.samplers.rows import RowSampler
@@ -82,8 +83,8 @@ def real_curves(name, data):
     return [(r.losses, r.grades, r.best_epoch, r.test) for r in results]
 
 
-@pytest.token.slow
-@pytest.token.parametrize("name", ["squirrel", "cornell5"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["squirrel", "cornell5"])
 def test_real_graphs_have_one_curve_on_any_number_of_processes(data, name):
     alone = real_curves(name, data)
     for size in (2, 4):
@@ -92,19 +93,28 @@ def test_real_graphs_have_one_curve_on_any_number_of_processes(data, name):
 
 
 def test_one_process_talks_to_nobody():
-    world, numbers = World.here(), torch.rand(3)
+    world, numbers = World.current(), torch.rand(3)
     before = numbers.clone()
     assert (world.rank, world.size, world.leads) == (0, 1, True)
-    for talk in (world.sum, world.receive, world.pass_on, world.follow_last):
+    for talk in (
+        world.sum,
+        world.recv_from_previous,
+        world.isend_to_next,
+        world.broadcast_from_last,
+    ):
         talk(numbers)
         assert torch.equal(numbers, before)
-    assert (world.least(3), world.follow("a"), world.gather("b")) == (3, "a", ["b"])
+    assert (world.least(3), world.broadcast_object("a"), world.gather("b")) == (
+        3,
+        "a",
+        ["b"],
+    )
     world.agree({"version": 1})
 
 
-@pytest.token.parametrize("held", [range(0, 7), range(3, 11), range(6, 13)])
+@pytest.mark.parametrize("held", [range(0, 7), range(3, 11), range(6, 13)])
 def test_some_rows_are_those_of_the_whole(monkeypatch, held):
-    monkeypatch.setattr("unalike.nn.module.RNG_CHUNK", 9)
+    monkeypatch.setattr(init, "CHUNK_NUMEL", 9)
     torch.manual_seed(5)
     whole, after = uniform(0.5, 13, 4), torch.rand(3)
     torch.manual_seed(5)
@@ -121,7 +131,7 @@ def message(work):
 
 
 def differing():
-    world = World.here()
+    world = World.current()
     facts = {"torch": "2", "data": ["a", "b"][world.rank]}
     return message(partial(world.agree, facts))
 
@@ -153,7 +163,7 @@ def test_a_method_that_needs_the_whole_graph_is_refused():
 
 
 def lost():
-    if World.here().rank == 1:
+    if World.current().rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     began = time.monotonic()
     (task,) = tasks_of(suiting())
@@ -214,7 +224,7 @@ def trained(path, saves=None, method=KEPT):
         Checkpoint.save = save
 
 
-@pytest.token.slow
+@pytest.mark.slow
 def test_other_numbers_of_processes_go_on_from_a_checkpoint(tmp_path):
     whole, _ = trained(tmp_path / "whole")
     path = tmp_path / "state"

@@ -57,7 +57,8 @@ def working_bytes(method: Method, graph: Graph) -> int:
         return 4 * NUMBERS_PER_CLASS * graph.num_nodes * max(1, graph.num_classes)
     prepared = method.prepare(graph)
     with torch.random.fork_rng():
-        return memory_per_run(method.network(prepared), prepared)
+        network = method.network(prepared)
+        return memory_per_run(network, prepared, row_wise=method.row_wise)
 
 
 def size_ratio(whole: Graph, sample: Graph) -> float:

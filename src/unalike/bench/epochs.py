@@ -69,42 +69,50 @@ class EngineEpoch:
             for seed, split in enumerate(splits)
         ]
         labels = merged_labels(tasks)
-        runs = [FitSpec(method.network, task, method.training) for task in tasks]
+        runs = [
+            FitSpec(method.network, task, method.training, row_wise=method.row_wise)
+            for task in tasks
+        ]
         state = init_state(runs, labels, device)
-        plan = RowPlan.of(state.stack.template, tasks, labels, every_row=every_row)
+        plan = RowPlan.of(state.stack, tasks, labels, every_row=every_row)
         return cls(state, plan.to(device))
 
     def epoch(self) -> Epoch:
         """A step and the validation score, as in `fit`."""
-        return FullBatchEpochs(self.state, self.plan, ACCURACY, self.plan.rows).advance
+        epochs = FullBatchEpochs(self.state, self.plan, ACCURACY, self.plan.rows)
+        return epochs.run_epoch
 
     def sparse_step(self) -> Epoch:
         """The sparse product, and its backward product fused with AdamW."""
         stack, plan = self.state.stack, self.plan
-        weights = stack.tables["edges"]
+        weights = stack.sparse_weight("adjacency")
         grad = torch.rand(
-            plan.learn.num_nodes, *weights.now.shape[1:], device=weights.now.device
-        ).to(weights.to_gather.dtype)
-        kernels = backend(weights.now.device)
-        table = weights.to_gather.flatten(1)
+            plan.train_rows.num_nodes,
+            *weights.weight.shape[1:],
+            device=weights.weight.device,
+        ).to(weights.read_weight.dtype)
+        kernels = backend(weights.weight.device)
+        table = weights.read_weight.flatten(1)
         step = self.state.next_step()
 
         def forward_and_backward() -> None:
             plan.rows.adjacency @ table
-            kernels.spmm_adamw(weights, plan.learn.adjacency.T, grad, step)
+            kernels.spmm_adamw(weights, plan.train_rows.adjacency.T, grad, step)
 
         return forward_and_backward
 
     def sparse_bytes(self) -> int:
         """Bytes that the sparse step reads and writes if nothing is cached."""
-        weights = self.state.stack.tables["edges"]
-        rows, learn = self.plan.rows.adjacency, self.plan.learn.adjacency
-        width = weights.now[0].numel()
-        gathered = (rows.nnz + learn.nnz) * (
-            width * weights.to_gather.element_size() + rows.indices.element_size()
+        weights = self.state.stack.sparse_weight("adjacency")
+        rows, train_rows = self.plan.rows.adjacency, self.plan.train_rows.adjacency
+        width = weights.weight[0].numel()
+        gathered = (rows.nnz + train_rows.nnz) * (
+            width * weights.read_weight.element_size() + rows.indices.element_size()
         )
         written = rows.num_rows * width * 4
-        state = weights.now.numel() * (6 * 4 + (2 if weights.half is not None else 0))
+        state = weights.weight.numel() * (
+            6 * 4 + (2 if weights.weight_bf16 is not None else 0)
+        )
         return gathered + written + state
 
 

@@ -53,9 +53,11 @@ class ScalingWorker:
         )
         graph = source.prepared()
         task = Task.from_split(graph, source.splits()[0], source.metric, 0)
-        shard = shard_columns(graph, World.here())
+        shard = shard_columns(graph, World.current())
         task = replace(task, graph=replace(shard, labels=task.graph.labels))
-        run = FitSpec(method.network, task, method.training, method.batching)
+        run = FitSpec(
+            method.network, task, method.training, method.batching, row_wise=True
+        )
         labels = merged_labels([task])
         state = init_state([run], labels, CPU)
         return cls(task, state, make_epochs([run], state, labels, NO_PROGRESS))
@@ -68,7 +70,7 @@ class ScalingWorker:
         times = []
         for _ in range(WARM_UP + repeats):
             start = time.perf_counter()
-            self.epochs.advance()
+            self.epochs.run_epoch()
             times.append(time.perf_counter() - start)
         return min(times[WARM_UP:])
 
@@ -77,12 +79,12 @@ class ScalingWorker:
         traffic = self.state.stack.world.traffic
         batch = self.task.graph.select_rows(self.task.train[:rows])
         before = traffic.received
-        self.state.stack.products(batch)
+        self.state.stack.sparse_products(batch)
         return traffic.received - before
 
     def table_bytes(self) -> int:
         """Bytes of the edge weights and their optimizer state in this process."""
-        parts = vars(self.state.stack.tables["edges"]).values()
+        parts = vars(self.state.stack.sparse_weight("adjacency")).values()
         return sum(part.nbytes for part in parts if part is not None)
 
     def node_bytes(self) -> int:
@@ -123,8 +125,8 @@ def main(path: Path) -> None:
             measure(source, hidden, rows, request["repeats"])
             for hidden, rows in request["shapes"]
         ]
-        results_of_all = world.gather(results)
-    if world.leads:
+        results_of_all = world.all_gather_object(results)
+    if world.is_main:
         response_path(path).write_text(json.dumps(results_of_all), "utf-8")
 
 

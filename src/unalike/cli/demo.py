@@ -58,7 +58,7 @@ def command(*, out: Path = Path("demo"), json: bool = False) -> None:
         say(f"   unalike import {files[0]} --nodes {files[1]} --label kind --out …")
         say(f"   {_count(stored)}\n")
         say("[bold]3. Measure[/]: are neighbours alike?")
-        say(Padding(measure_table(measure(stored.graph)), INDENT))
+        say(Padding(measure_table(measure(stored.graph, only=SHOWN)), INDENT))
         results = compare(stored, bar)
     say("\n[bold]4. Train[/]: five splits each, the best validation epoch counts.")
     say(Padding(score_table(results), INDENT))

@@ -1,17 +1,19 @@
-"""`unalike figure`: a figure of the paper, drawn anew."""
+"""`unalike figure`: draw a figure of the paper, or of stored results."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from unalike import datasets
-from unalike.cli.console import OUT, print_json, print_notes
+from unalike.cli.console import DEFAULT_DATABASE, OUT, print_json, print_notes
 from unalike.data.graph import Graph
 from unalike.errors import UserError, lookup
-from unalike.reports.paper_figures import FIGURES
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.selection import SelectionOptions
+from unalike.reports.paper_figures import FIGURES, RESULTS_FIGURES
 from unalike.reports.plotting import check_figure_path, save_figure
 
 
@@ -21,34 +23,64 @@ def command(
     /,
     *,
     out: Path,
+    results: str = DEFAULT_DATABASE,
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Draw a figure of the paper.
+    """Draw a figure of the paper, or the leaderboard of stored results.
 
     Example: unalike figure compatibility texas wisconsin --out compatibility.pdf
 
     Args:
-        figure: What to draw: compatibility, degrees, imbalance or examples.
+        figure: What to draw: compatibility, degrees, imbalance, examples or
+            leaderboard.
         names: Datasets, or paths to stored graphs; the paper's own when none is named.
+            For the leaderboard: datasets with results; when none is named, the
+            non-homophilous ones on which the most methods were run.
         out: File to write; its end says how: .png, .svg or .pdf.
+        results: The database that the leaderboard is drawn from.
         data: Folder of the raw files of datasets.
         json: Print one JSON document that says what was drawn.
     """
-    drawing = lookup(FIGURES, figure, "figure")
+    lookup({**FIGURES, **RESULTS_FIGURES}, figure, "figure")
     check_figure_path(out)
-    if names and not drawing.datasets:
-        raise UserError(f"The figure '{figure}' is drawn without datasets; name none.")
-    graphs, missing, remarks = load_graphs(names, drawing.datasets, data)
-    print_notes(remarks)
-    save_figure(drawing.draw(graphs), out)
+    if figure in FIGURES:
+        drawn, shown, missing = from_graphs(figure, names, data)
+    else:
+        drawn, shown, missing = from_results(figure, names, results, data)
+    save_figure(drawn, out)
     if json:
-        drawn = {"datasets": list(graphs), "missing": missing}
-        print_json({"figure": figure, "file": str(out), **drawn})
+        about = {"datasets": shown, "missing": missing}
+        print_json({"figure": figure, "file": str(out), **about})
         return
     if missing:
         print_notes([f"left out, no data: {', '.join(missing)}"])
     OUT.print(f"wrote {out}", soft_wrap=True, markup=False)
+
+
+def from_graphs(
+    figure: str, names: tuple[str, ...], data: Path | None
+) -> tuple[Any, list[str], list[str]]:
+    """A figure of graphs, the datasets it shows, and those that have no data."""
+    drawing = FIGURES[figure]
+    if names and not drawing.datasets:
+        raise UserError(f"The figure '{figure}' is drawn without datasets; name none.")
+    graphs, missing, remarks = load_graphs(names, drawing.datasets, data)
+    print_notes(remarks)
+    return drawing.draw(graphs), list(graphs), missing
+
+
+def from_results(
+    figure: str, names: tuple[str, ...], url: str, data: Path | None
+) -> tuple[Any, list[str], list[str]]:
+    """A figure of stored results, the datasets it shows, and those without results."""
+    drawing = RESULTS_FIGURES[figure]
+    with ResultsDatabase.read(url) as results:
+        board = drawing.load(
+            results, names, SelectionOptions(settings="any", data=data)
+        )
+    missing = [name for name in names if name not in board.datasets]
+    return drawing.draw(board), board.datasets, missing
 
 
 def load_graphs(

@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.metadata import version
 
 from unalike.errors import UserError, lookup
+from unalike.progress import listening
 
 COMMANDS = {
     "list": "List datasets, methods, samplers, measures and metrics.",
@@ -69,12 +70,8 @@ def run(name: str, arguments: list[str]) -> int:
             tyro.conf.HelptextFromCommentsOff,
         )
         command = import_module(f"unalike.cli.{name}").command
-        tyro.cli(
-            command,
-            prog=f"unalike {name}",
-            args=arguments,
-            config=config,
-        )
+        with listening(explain):
+            tyro.cli(command, prog=f"unalike {name}", args=arguments, config=config)
         sys.stdout.flush()
     except UserError as error:
         return print_error(str(error), ERROR)
@@ -85,6 +82,13 @@ def run(name: str, arguments: list[str]) -> int:
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else DONE
     return DONE
+
+
+def explain(notice: str) -> None:
+    """Print a notice to standard error, above the progress bar where there is one."""
+    from unalike.cli.console import print_notes
+
+    print_notes([notice])
 
 
 def help_text() -> str:

@@ -19,7 +19,7 @@ from unalike.experiments.selection import SelectionOptions
 from unalike.reports.site.datasets import dataset_documents
 from unalike.reports.site.server import LiveSite, Server, is_loopback, make_server
 from unalike.reports.site.site_data import SiteData
-from unalike.reports.site.writer import check_output_dir, write_site
+from unalike.reports.site.writer import chart_assets, check_output_dir, write_site
 
 
 def command(
@@ -63,42 +63,43 @@ def command(
     query = SelectionOptions(settings=settings, variant=variant, data=data)
     if not serve:
         check_output_dir(out)
-    with ResultsDatabase.open(results) as kept:
-        survey = SiteData(kept, query)
+    with ResultsDatabase.open(results) as database:
+        site_data = SiteData(database, query)
         with progress_bar() as bar:
-            told = None if no_measures else dataset_documents(data, bar)
+            chart_assets(bar)
+            datasets = None if no_measures else dataset_documents(data, bar)
             if not serve:
-                found = write_site(out, survey, told, bar)
+                counts = write_site(out, site_data, datasets, bar)
         if serve:
-            with make_server(LiveSite(survey, told), host, port) as site:
-                serve_site(site, host, json=json)
+            with make_server(LiveSite(site_data, datasets), host, port) as server:
+                serve_site(server, host, json=json)
         else:
-            print_summary(out / "index.html", found, json=json)
+            print_summary(out / "index.html", counts, json=json)
 
 
-def serve_site(site: Server, host: str, *, json: bool) -> None:
-    """Serve the site until somebody presses Ctrl-C."""
+def serve_site(server: Server, host: str, *, json: bool) -> None:
+    """Serve the page until Ctrl-C is pressed."""
     with progress_bar() as bar:
-        site.live.refresh(bar)
+        server.live.refresh(bar)
     if not is_loopback(host):
         print_notes([f"whoever can reach {host} can see these results"])
     if json:
-        print_json({"address": site.address})
+        print_json({"address": server.address})
     else:
-        OUT.print(f"{site.address} follows the results; Ctrl-C ends it.")
+        OUT.print(f"{server.address} follows the results; Ctrl-C ends it.")
     OUT.file.flush()
     with suppress(KeyboardInterrupt):
-        site.serve_forever(poll_interval=0.2)
+        server.serve_forever(poll_interval=0.2)
 
 
-def print_summary(file: Path, found: dict[str, Any], *, json: bool) -> None:
-    """Say what was written."""
+def print_summary(file: Path, counts: dict[str, Any], *, json: bool) -> None:
+    """Print what was written."""
     if json:
-        print_json({"file": str(file), **found})
+        print_json({"file": str(file), **counts})
         return
-    words = (
-        f"{found['runs']:,} runs; {found['cells']} cells filled, "
-        f"{found['missing']} empty; {found['failures']} runs failed; "
-        f"{found['datasets']} datasets measured"
+    summary = (
+        f"{counts['runs']:,} runs; {counts['cells']} cells filled, "
+        f"{counts['missing']} empty; {counts['failures']} runs failed; "
+        f"{counts['datasets']} datasets measured"
     )
-    OUT.print(f"wrote {file}: {words}.", soft_wrap=True, markup=False)
+    OUT.print(f"wrote {file}: {summary}.", soft_wrap=True, markup=False)

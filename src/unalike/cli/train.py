@@ -104,7 +104,7 @@ def command(
     there = local_device(choose_device(device))
     with (
         init_distributed(there, patience=patience_seconds) as world,
-        progress_bar(silent=not world.leads) as bar,
+        progress_bar(silent=not world.is_main) as bar,
     ):
         sitting = train_splits(
             view.apply(find(dataset, data)),
@@ -119,7 +119,7 @@ def command(
                 calibrate=calibrate,
             ),
         )
-    if world.leads:
+    if world.is_main:
         told = to_json(
             sitting, dataset, calibrate=calibrate, figures=figures, save=save
         )

@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse
 import torch
 from jaxtyping import Float, Int, Shaped
+from scipy import sparse
 from torch import Tensor
 
-from unalike.data.numba_utils import binary_search, memcpy, njit, sort_range
+from unalike.data.numba_utils import SMALL, binary_search, memcpy, njit, sort_range
 from unalike.errors import UserError
 from unalike.parallel import num_threads
 
@@ -166,7 +167,11 @@ def _copied_rows(
     first: Int[Tensor, " ids"],
     starts: Int[Tensor, " ids_and_one"],
 ) -> Shaped[Tensor, " taken"]:
-    out = part.new_empty(int(starts[-1]))
+    total = int(starts[-1])
+    if total <= SMALL:
+        shift = (first - starts[:-1]).repeat_interleave(starts.diff())
+        return part[shift + torch.arange(total)]
+    out = part.new_empty(total)
     _copy_rows(part.detach().numpy(), first.numpy(), starts.numpy(), out.numpy())
     return out
 
@@ -229,7 +234,8 @@ def _sort_rows(starts, columns, weights):
 
 def diagonal(rows: CSRMatrix) -> Float[Tensor, " rows"]:
     """What each row holds on the diagonal; 0 where it holds nothing there."""
-    return (_diagonal_cuda if rows.indices.is_cuda else _diagonal_cpu)(rows)
+    small = len(rows.indices) <= SMALL
+    return (_by_torch if rows.indices.is_cuda or small else _diagonal_cpu)(rows)
 
 
 def _diagonal_cpu(rows: CSRMatrix) -> Float[Tensor, " rows"]:
@@ -249,8 +255,8 @@ def _find_diagonal(starts, columns, values, found):
             found[row] = values[place] if len(values) else 1
 
 
-def _diagonal_cuda(rows: CSRMatrix) -> Float[Tensor, " rows"]:
-    """Nothing here waits for the card."""
+def _by_torch(rows: CSRMatrix) -> Float[Tensor, " rows"]:
+    """Nothing here waits for a GPU."""
     count, entries = len(rows.indptr) - 1, len(rows.indices)
     numbers = torch.arange(count, device=rows.indices.device)
     row = numbers.repeat_interleave(rows.degrees, output_size=entries)
@@ -304,9 +310,22 @@ def transpose(rows: CSRMatrix) -> CSRArrays:
     """
     count = len(rows.indptr) - 1
     kind = torch.int32 if count <= torch.iinfo(torch.int32).max else torch.int64
-    return (_transpose_cuda if rows.indices.is_cuda else _transpose_cpu)(
-        rows, count, kind
+    if rows.indices.is_cuda:
+        return _transpose_cuda(rows, count, kind)
+    small = len(rows.indices) <= SMALL
+    return (_by_scipy if small else _transpose_cpu)(rows, count, kind)
+
+
+def _by_scipy(rows: CSRMatrix, count: int, kind: torch.dtype) -> CSRArrays:
+    values = torch.empty_like(rows.indices) if rows.values is None else rows.values
+    given = (values.numpy(), rows.indices.numpy(), rows.indptr.numpy())
+    turned = sparse.csr_array(given, shape=(count, rows.num_cols)).tocsc()
+    starts, columns = (
+        torch.from_numpy(part).to(dtype)
+        for part, dtype in ((turned.indptr, torch.int64), (turned.indices, kind))
     )
+    moved = None if rows.values is None else torch.from_numpy(turned.data)
+    return CSRArrays(starts, columns, count, moved)
 
 
 def _transpose_cpu(rows: CSRMatrix, count: int, kind: torch.dtype) -> CSRArrays:

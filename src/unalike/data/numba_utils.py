@@ -11,14 +11,18 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 import torch
-from numba.core import cgutils, types
+from numba.core import cgutils, event, types
 from numba.extending import intrinsic
+
+from unalike.progress import notify
 
 # Compiled: loops that numba turns into machine code, kept for the next start.
 
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
+SMALL = 2**18
+"""Entries up to which index work is done by torch and SciPy: nothing is compiled."""
 PARALLEL_LOCK = Lock()
 """Held by parallel loops.
 
@@ -39,6 +43,26 @@ def start_numba_threads() -> None:
     torch.set_num_threads(wanted)
 
 
+@event.Listener.register
+class CompilationNotice:
+    """Says once per process that numba compiles, which takes seconds.
+
+    numba announces no compilation where it loads machine code from its cache.
+    """
+
+    def __init__(self) -> None:
+        self.given = False
+
+    def notify(self, event: Any) -> None:
+        if event.is_start and not self.given:
+            self.given = True
+            notify("compiling once; later starts load the machine code from a cache.")
+
+
+NOTICE = CompilationNotice()
+event.register("numba:compile", NOTICE)
+
+
 def njit(
     *, parallel: bool = False, fastmath: bool | set[str] = False
 ) -> Callable[[Loop], Loop]:
@@ -54,6 +78,7 @@ def njit(
             fastmath=fastmath,
             nogil=True,
             cache=True,
+            no_cfunc_wrapper=True,  # nothing calls it from C
         )
         return one_thread_at_a_time(fast) if parallel else fast
 
@@ -243,7 +268,10 @@ def uniform(state: np.uint64) -> float:
 @njit()
 def weighted_choice(chances: np.ndarray, share: float) -> int:
     """The place at a share of the summed chances; -1 where all of them are 0."""
-    left = chances.sum() * share
+    total = 0.0
+    for place in range(len(chances)):
+        total += chances[place]
+    left = total * share
     last = -1
     for place in range(len(chances)):
         if chances[place] > 0:
@@ -263,7 +291,13 @@ def build_alias_table(
     A draw falls on a place evenly, stays there with the chance `keep`, and otherwise
     goes to the id `other`.
     """
-    scaled = weights * (len(weights) / weights.sum())
+    total = 0.0
+    for place in range(len(weights)):
+        total += weights[place]
+    scale = len(weights) / total
+    scaled = np.empty(len(weights), np.float64)
+    for place in range(len(weights)):
+        scaled[place] = weights[place] * scale
     stack = np.empty(len(weights), np.int64)
     poor, rich = 0, len(weights)
     for place in range(len(weights)):

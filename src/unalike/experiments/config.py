@@ -187,7 +187,7 @@ class Config:
     @cached_property
     def stack_key(self) -> str:
         """A digest of what the runs of one stack share."""
-        free = self.method.may_differ
+        free = self.method.stackable_options
         told = self.to_dict["options"].items()
         shared = {name: value for name, value in told if name not in free}
         return json_hash({**self.to_dict, "options": shared})
@@ -201,7 +201,7 @@ class Config:
         """The options that are not the usual ones; or those that a stack shares."""
         usual = options_of(type(self.method)())
         told = {**self.to_dict["options"], **self.view.overrides}
-        free = self.method.may_differ if shared else ()
+        free = self.method.stackable_options if shared else ()
         return " ".join(
             f"{name}={value}"
             for name, value in told.items()

@@ -230,7 +230,7 @@ class BaseModelCache:
             self.cached[key] = base.solve_all(tasks, device=device, progress=progress)
         trained = self.cached[key]
         self.evict_oldest()
-        return method.around(tasks, trained, device=device, progress=progress)
+        return method.postprocess(tasks, trained, device=device, progress=progress)
 
     def evict_oldest(self) -> None:
         """Let go of the oldest scores where there are too many."""
@@ -328,13 +328,15 @@ def train_splits(
     """Solve some splits of a dataset, or all of them, in one stack."""
     place = place or RunOptions()
     keeps = place.model is not None and check_can_save(place.model, method)
-    world = World.here()
+    world = World.current()
     check_can_distribute(method, world)
     with main_process_first(world):
         exam = Experiment.load(dataset, splits, seed, place.progress)
     facts = exam.run_identity(method, place.device)
     if world.size > 1:
-        world.agree({**facts, "data": exam.data_hash(), "processor": cpu_capability()})
+        world.assert_equal_on_all_ranks(
+            {**facts, "data": exam.data_hash(), "processor": cpu_capability()}
+        )
     key = json.dumps(facts, sort_keys=True)
     keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
     began = time.perf_counter()
@@ -346,7 +348,7 @@ def train_splits(
     )
     spent = time.perf_counter() - began
     sitting = ExperimentOutput(exam, method, solutions, spent, place.device)
-    if place.model is not None and world.leads:
+    if place.model is not None and world.is_main:
         model = sitting.best_model(calibrate=place.calibrate)
         model.save(place.model)
     return sitting
@@ -354,9 +356,9 @@ def train_splits(
 
 def check_can_distribute(method: Method, world: World) -> None:
     """Refuse a method that cannot be divided among processes."""
-    if world.size == 1 or method.divides or method.takes_turns:
+    if world.size == 1 or method.column_parallel or method.data_parallel:
         return
-    able = ", ".join(name for name, kind in METHODS.items() if kind.divides)
+    able = ", ".join(name for name, kind in METHODS.items() if kind.column_parallel)
     parts = ", ".join(
         name for name, kind in SAMPLERS.items() if kind not in UNDIVIDED_BATCHINGS
     )

@@ -227,4 +227,10 @@ def _memory_mb(bundle: RunGroup, agenda: SweepPlan) -> float | None:
         sketch = network_on_meta(bundle, agenda.data)
     except UserError:
         return None
-    return len(bundle.runs) * memory_per_run(*sketch) / 2**20 if sketch else None
+    return (
+        len(bundle.runs)
+        * memory_per_run(sketch[1], sketch[2], row_wise=sketch[0].row_wise)
+        / 2**20
+        if sketch
+        else None
+    )

@@ -333,7 +333,7 @@ def tune(
         place.progress.stage(f"{scaling} scaling, {hops}-hop", trials, "trials")
         kind = replace(start, flow_hops=hops, scaling=scaling)
         method = run_study(kind, judge, trials, seed, place.progress)
-        solutions = method.around(tasks, trained, device=place.device)
+        solutions = method.postprocess(tasks, trained, device=place.device)
         graded = exam.results(method, solutions, 0.0, place.device)
         found.append(StudyResult(method=method, results=graded))
         store(found[-1])
@@ -397,10 +397,10 @@ def validation_objective(guess: SmoothingInputs, tasks: Sequence[Task]) -> Objec
     labels = torch.stack([task.graph.labels for task in tasks]).amax(0)
     for run, task in enumerate(tasks):
         weight[run, task.valid] = 1
-    labels, weight = (one.to(guess.known.device) for one in (labels, weight))
+    labels, weight = (one.to(guess.train_one_hot.device) for one in (labels, weight))
 
     def judge(method: CorrectAndSmooth) -> float:
-        scores = method.improve(guess).transpose(0, 1)
+        scores = method.correct_and_smooth(guess).transpose(0, 1)
         return float(tasks[0].metric.score(scores, labels, weight).mean())
 
     return judge

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 import torch
+from torch import nn
 
 from unalike.data.graph import Graph
 from unalike.datasets import find
@@ -26,7 +27,6 @@ from unalike.experiments.leases import LEASE_SECONDS, Leases
 from unalike.experiments.plan import PlannedRun, RunGroup, SweepPlan
 from unalike.experiments.run import BaseModelCache, RunOptions, run_stack
 from unalike.methods.base import TrainedMethod
-from unalike.nn.module import SparseInputModule
 from unalike.training.stack import max_stacked_runs
 
 # Interrupt: a wish to stop that is not lost, wherever it arrives.
@@ -143,7 +143,10 @@ class Worker:
         reset_peak_memory(self.place.device)
         try:
             if sketch := network_on_meta(bundle, self.agenda.data):
-                return max_stacked_runs(*sketch, torch.device(self.place.device))
+                method, network, graph = sketch
+                device = torch.device(self.place.device)
+                row_wise = method.row_wise
+                return max_stacked_runs(network, graph, device, row_wise=row_wise)
         except Exception:
             # What is wrong is told when the runs themselves fail.
             pass
@@ -188,15 +191,15 @@ def cached_dataset(
 
 def network_on_meta(
     bundle: RunGroup, data: Path | None
-) -> tuple[SparseInputModule, Graph] | None:
-    """A network of a bundle without its numbers, and its graph; None if untrained."""
+) -> tuple[TrainedMethod, nn.Module, Graph] | None:
+    """The method of a bundle, its module on the meta device, and its graph."""
     method = bundle.first.method
     if not isinstance(method, TrainedMethod):
         return None
     graph = cached_dataset(bundle.subject.lookup_name, bundle.view, data).prepared()
     graph = method.prepare(graph)
     with torch.device("meta"):
-        return method.network(graph), graph
+        return method, method.network(graph), graph
 
 
 def describe(bundle: RunGroup) -> str:

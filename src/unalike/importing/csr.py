@@ -254,7 +254,7 @@ def sort_and_deduplicate(
         begin = length
         own = entries[starts[row] : starts[row + 1]]
         if len(own) < NUMPY_SORT_LENGTH:
-            sort_range(own, own[:0], 0, len(own))
+            sort_range(own, own[:0], np.int64(0), len(own))
         for i in range(len(own)):
             if i == 0 or own[i] != own[i - 1]:
                 loops += own[i] == first + row

@@ -168,7 +168,8 @@ def add_text(
         at = text_slot(hashes[i], word, slots, known_starts, known_text)
         if not slots[at, 1]:
             first = known_starts[count]
-            known_text[first : first + len(word)] = word
+            for offset in range(len(word)):
+                known_text[first + offset] = word[offset]
             count += 1
             known_starts[count] = first + len(word)
             slots[at, 0], slots[at, 1] = hashes[i], count

@@ -134,11 +134,15 @@ def open_text(path: Path, header: Header) -> CsvTable:
     fields = [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
     numbers = [str(place) for place in range(1, len(fields) + 1)]
     if header == "no":
-        return CsvTable(path, numbers, delimiter, skipped, None, header_was_guessed=False)
+        return CsvTable(
+            path, numbers, delimiter, skipped, None, header_was_guessed=False
+        )
     guess = header == "guess"
     if guess and all(map(_is_number, line.rstrip(f"{delimiter} ").split(delimiter))):
         note = f"{path} has no header; its columns are called {', '.join(numbers)}."
-        return CsvTable(path, numbers, delimiter, skipped, note, header_was_guessed=False)
+        return CsvTable(
+            path, numbers, delimiter, skipped, note, header_was_guessed=False
+        )
     names = [field or number for field, number in zip(fields, numbers, strict=True)]
     return CsvTable(path, names, delimiter, skipped + 1, None, header_was_guessed=guess)
 

@@ -246,7 +246,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 "on alone: call predict() without rows."
             )
         graph = as_graph(X, features)
-        if not self.model_.network.row_wise:
+        if not self.model_.method.row_wise:
             return self.model_.scores(graph)
         num_cols = graph.adjacency.num_cols
         if num_cols != self.n_features_in_:

@@ -8,13 +8,18 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model
-from unalike.nn.module import SparseInputModule, SparseProducts
+from unalike.nn.sparse_linear import (
+    Products,
+    forward_with,
+    sparse_layers,
+    sparse_products,
+)
 
 CHUNK_SIZE = 1 << 12
 """Inputs that one forward pass leaves out, each from its own copy of the node."""
@@ -147,19 +152,19 @@ class InputAttributions:
 class NodeAttribution:
     """Attributions of the log-odds of two classes to the inputs of one node."""
 
-    network: SparseInputModule
+    network: nn.Module
     row: Graph
     classes: tuple[int, int]
     temperature: float = 1.0
 
     @cached_property
-    def first(self) -> SparseProducts:
-        """Products of the first layer for the row."""
-        return self.network.products(self.row)
+    def first(self) -> Products:
+        """The outputs of the `SparseLinear` layers for the row."""
+        return sparse_products(self.network, self.row)
 
-    def log_odds_of(self, rows: Graph, first: SparseProducts) -> Float[Tensor, " rows"]:
+    def log_odds_of(self, rows: Graph, first: Products) -> Float[Tensor, " rows"]:
         """The log-odds of the first class against the second."""
-        scores = self.network(rows, first).double()
+        scores = forward_with(self.network, rows, first).double()
         odds = scores[:, self.classes[0]] - scores[:, self.classes[1]]
         return odds / self.temperature
 
@@ -168,7 +173,7 @@ class NodeAttribution:
         return float(self.log_odds_of(self.row, self.first)[0])
 
     def parts(self) -> Iterator[InputAttributions]:
-        """The inputs of each table, and the dense features."""
+        """The inputs of each `SparseLinear` layer, and the dense features."""
         leaves = {name: x.detach().requires_grad_() for name, x in self.first.items()}
         dense = self.row.features
         if isinstance(dense, Adjacency):
@@ -180,27 +185,26 @@ class NodeAttribution:
         if not isinstance(dense, Adjacency):
             inputs_of_grad.append(dense)
         grads = torch.autograd.grad(odds.sum(), inputs_of_grad, materialize_grads=True)
-        inputs = self.network.inputs(self.row)
-        for (name, matrix), grad in zip(inputs.items(), grads, strict=False):
-            yield self._of_sparse(name, matrix, grad[0])
+        for name, grad in zip(leaves, grads, strict=False):
+            yield self._of_sparse(name, grad[0])
         if not isinstance(dense, Adjacency):
             yield self._of_dense(dense.detach()[0], grads[-1][0])
 
-    def _of_sparse(
-        self, name: str, matrix: Adjacency, grad: Float[Tensor, " width"]
-    ) -> InputAttributions:
+    def _of_sparse(self, name: str, grad: Float[Tensor, " width"]) -> InputAttributions:
+        layer = sparse_layers(self.network)[name]
+        matrix = getattr(self.row, layer.source)
         columns, values = matrix.indices.long(), matrix.values
         if values is None:
             values = grad.new_ones(len(columns))
-        vectors = values[:, None] * self.network.tables[name][columns]
+        vectors = values[:, None] * layer.weight[columns]
 
-        def without(chunk: slice) -> tuple[Graph, SparseProducts]:
+        def without(chunk: slice) -> tuple[Graph, Products]:
             products = self.first[name] - vectors[chunk]
             rows = self._copies(len(products))
             return rows, {**self._repeated(len(products)), name: products}
 
         contributions = vectors.double() @ grad.double()
-        of_edges = matrix is self.row.adjacency
+        of_edges = layer.source == "adjacency"
         return InputAttributions(
             of_edges, columns, values, contributions, self._changes(columns, without)
         )
@@ -211,7 +215,7 @@ class NodeAttribution:
         columns = features.nonzero()[:, 0]
         values = features[columns]
 
-        def without(chunk: slice) -> tuple[Graph, SparseProducts]:
+        def without(chunk: slice) -> tuple[Graph, Products]:
             zeroed = columns[chunk]
             x = features.repeat(len(zeroed), 1)
             x[torch.arange(len(zeroed)), zeroed] = 0
@@ -227,7 +231,7 @@ class NodeAttribution:
     def _changes(
         self,
         columns: Int[Tensor, " inputs"],
-        without: Callable[[slice], tuple[Graph, SparseProducts]],
+        without: Callable[[slice], tuple[Graph, Products]],
     ) -> Numbers:
         changes = torch.zeros(len(columns), dtype=torch.float64)
         for start in range(0, len(columns), CHUNK_SIZE):
@@ -235,7 +239,7 @@ class NodeAttribution:
             changes[chunk] = self.log_odds - self.log_odds_of(*without(chunk)).cpu()
         return changes
 
-    def _repeated(self, count: int) -> SparseProducts:
+    def _repeated(self, count: int) -> Products:
         return {name: x.expand(count, -1) for name, x in self.first.items()}
 
     def _copies(self, count: int) -> Graph:

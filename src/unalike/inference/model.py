@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
@@ -31,7 +31,7 @@ from unalike.inference.new_nodes import (
 )
 from unalike.methods import METHODS, name_of
 from unalike.methods.base import Method, RowWiseMethod, TrainedMethod
-from unalike.nn.module import SparseInputModule
+from unalike.nn.sparse_linear import sparse_layers
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.step import row_batches
 
@@ -70,13 +70,17 @@ class Model:
     """Divisor of the logits before the softmax."""
 
     @cached_property
-    def network(self) -> SparseInputModule:
-        """The network with its weights, in evaluation mode."""
-        empty_graph = self._empty_graph
-        with torch.device("meta"):
-            network = self.method.network(empty_graph)
+    def network(self) -> nn.Module:
+        """The module with its weights, in evaluation mode."""
+        network = self.untrained()
         network.load_state_dict(self.weights, assign=True)
         return network.to(self.device).eval().requires_grad_(False)
+
+    def untrained(self) -> nn.Module:
+        """The module before its weights are loaded, on the meta device."""
+        empty_graph = self._empty_graph
+        with torch.device("meta"):
+            return self.method.network(empty_graph)
 
     @cached_property
     def _empty_graph(self) -> Graph:
@@ -115,9 +119,9 @@ class Model:
     @cached_property
     def reads_edges(self) -> bool:
         """Does the method read edges at all?"""
-        matrices = self.network.inputs(self._empty_graph).values()
-        own = any(matrix is self._empty_graph.adjacency for matrix in matrices)
-        return own or not self.network.row_wise
+        layers = sparse_layers(self.network).values()
+        of_edges = any(layer.source == "adjacency" for layer in layers)
+        return of_edges or not self.method.row_wise
 
     def to(self, device: torch.device | str) -> Model:
         """The same model on another device."""
@@ -182,14 +186,15 @@ class Model:
                 f"this graph has {graph.num_features}."
             )
         prepared = self.method.prepare(graph)
-        if not self.network.row_wise:
+        if not self.method.row_wise:
             return self.score_rows(prepared)
         if prepared.adjacency.num_cols != self.num_columns:
             raise UserError(
                 f"The model was trained on rows of {self.num_columns:,} columns; "
                 f"those of this graph have {prepared.adjacency.num_cols:,}."
             )
-        size = sum(table.shape[1] for table in self.network.tables.values())
+        layers = sparse_layers(self.network).values()
+        size = sum(layer.out_features for layer in layers)
         ids = torch.arange(prepared.num_nodes)
         batches = row_batches(prepared, ids, size, self.device)
         none = torch.zeros(0, self.graph_info.num_classes)
@@ -198,7 +203,8 @@ class Model:
     @torch.no_grad()
     def score_rows(self, prepared: Graph) -> Scores:
         """Logits of prepared rows."""
-        return self.network.score(prepared.to(self.device)).float().cpu()
+        logits: Tensor = self.network(prepared.to(self.device))
+        return logits.float().cpu()
 
     def check(self) -> None:
         """Raise if weights, names and columns have different sizes."""
@@ -217,7 +223,7 @@ class Model:
 
     def check_row_wise(self, purpose: str = "score new nodes") -> None:
         """Raise if the logits of a node depend on more than its own row."""
-        if self.network.row_wise:
+        if self.method.row_wise:
             return
         row_wise = [
             name for name, kind in METHODS.items() if issubclass(kind, RowWiseMethod)

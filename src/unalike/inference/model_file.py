@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,19 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from unalike.data.store import UNWRITABLE
-from unalike.errors import UserError, lookup
+from unalike.errors import UserError, did_you_mean
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model
 from unalike.inference.new_nodes import TrainingGraph
 from unalike.methods import METHODS, name_of
 from unalike.methods.base import TrainedMethod
 from unalike.options import options_of, with_options
+from unalike.training.old_names import with_new_names
 from unalike.version import __version__
 
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, FORMAT)
+"""Format 2 has other names of weights."""
 ABOUT, DIGEST, WEIGHTS = "unalike", "sha256", "weights/"
 READ_ERRORS = (
     SafetensorError,
@@ -80,7 +83,7 @@ def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Model
         raise UserError(f"{path} holds tensors, but is no model of unalike.")
     try:
         about = json.loads(metadata[ABOUT])
-        if about["format"] != FORMAT:
+        if about["format"] not in READABLE:
             raise UserError(
                 f"{path} has the format {about['format']}, written by unalike "
                 f"{about['unalike']}; unalike {__version__} reads {FORMAT}."
@@ -126,7 +129,13 @@ def _metadata(model: Model) -> dict[str, Any]:
 
 
 def _from_metadata(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
-    default = lookup(METHODS, about["method"], "method")()
+    if about["method"] not in METHODS:
+        raise UserError(
+            f"No method '{about['method']}'.{did_you_mean(about['method'], METHODS)} "
+            "A module of yours is registered by unalike.method(name, module) "
+            "before its model is loaded."
+        )
+    default = METHODS[about["method"]]()
     method = with_options(default, about["options"], about["method"])
     if not isinstance(method, TrainedMethod):
         raise ValueError(f"{about['method']} has no weights")
@@ -148,6 +157,8 @@ def _from_metadata(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
         ),
         temperature=float(about.get("temperature", 1)),
     )
+    if about["format"] < FORMAT:
+        model = replace(model, weights=with_new_names(model.untrained(), weights))
     model.check()
     return model
 

@@ -78,7 +78,7 @@ def score_known_nodes(
     names = model.known_names
     nodes = positions_of(names, ids)
     progress.stage("Scoring", len(nodes), "nodes")
-    row_wise = model.network.row_wise
+    row_wise = model.method.row_wise
     prepared = model.method.prepare(graph) if row_wise else graph
     scores = None if row_wise else model.scores(graph)
     for batch in nodes.split(BATCH_SIZE):

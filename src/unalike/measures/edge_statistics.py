@@ -197,7 +197,7 @@ def _count(
     for node in range(first, last):
         own, group = codes[node], _group(node, seed, len(vectors), len(codes))
         row = columns[starts[node] : starts[node + 1]]
-        degree = 0
+        degree = np.int64(0)
         for column in row:
             other, weight = codes[column], 1
             if column == node:
@@ -213,7 +213,7 @@ def _count(
                 _add(matrices[group, :, own], seen, other, degree)
         else:
             for column in row:
-                _add(matrices[group, :, own], seen, codes[column], degree)
+                _add(matrices[group, :, own], seen, np.int64(codes[column]), degree)
 
 
 @njit()
@@ -232,7 +232,7 @@ def _add(sums, seen, other, degree):
 @no_type_check
 def _group(node, seed, groups, nodes):
     """A group drawn by the node's number."""
-    if groups in (1, nodes):
+    if groups == 1 or groups == nodes:  # a test of membership is slow to compile
         return min(node, groups - 1)
     drawn = mix64(np.uint64(node) + np.uint64(seed) * STEP)
     return np.int64(drawn % np.uint64(groups))

@@ -185,11 +185,14 @@ def _shares(view: GraphView, ids: Int[np.ndarray, " ids"]) -> Float[np.ndarray, 
 @njit()
 @no_type_check
 def _two_hop_shares(starts, columns, codes, num_counted, ids, shares):
-    met_by = np.full(len(codes), -1, np.int32)
+    met_by = np.empty(len(codes), np.int32)
+    for node in range(len(codes)):
+        met_by[node] = -1
     for place, node in enumerate(ids):
         near = columns[starts[node] : starts[node + 1]]
         met_by[node] = place
-        met_by[near] = place
+        for column in near:
+            met_by[column] = place
         like = counted = 0
         for middle in near:
             for far in columns[starts[middle] : starts[middle + 1]]:

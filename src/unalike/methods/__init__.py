@@ -6,7 +6,7 @@ from unalike.methods.base import Method
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.methods.label_propagation import LabelPropagation
 from unalike.methods.mlp import MLP
-from unalike.methods.registry import TRAINED_METHODS
+from unalike.methods.registry import TRAINED_METHODS, load_entry_points
 
 METHODS: dict[str, type[Method]] = {
     "mlp": MLP,
@@ -20,3 +20,6 @@ def name_of(method: Method) -> str:
     """The name of a method in the table, or of its class where it is not there."""
     names = {kind: name for name, kind in METHODS.items()}
     return names.get(type(method), type(method).__name__)
+
+
+load_entry_points()

@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.data.graph import Graph
 from unalike.methods.base import MessagePassingMethod
-from unalike.nn.linear import value
-from unalike.nn.mlp import layer_sizes, mlp_after_first_layer
-from unalike.nn.module import (
-    MessagePassingModule,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-)
+from unalike.nn.init import register_constants
+from unalike.nn.mlp import MLP, layer_sizes
 from unalike.nn.normalized_adjacency import GCNNorm
+from unalike.nn.sparse_linear import InputLinear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +20,7 @@ class APPNP(MessagePassingMethod):
     """Z = (1 − α) Â Z + α Z₀, a few times, with Z₀ = MLP(X)."""
 
     paper = "Klicpera et al. 2019, https://arxiv.org/abs/1810.05997"
-    may_differ = MessagePassingMethod.may_differ | {"alpha"}
+    stackable_options = MessagePassingMethod.stackable_options | {"alpha"}
 
     hidden: int = 32
     """Width of every hidden layer of the perceptron."""
@@ -38,27 +33,28 @@ class APPNP(MessagePassingMethod):
     hops: int = 10
     """Propagations."""
 
-    def network(self, graph: Graph) -> SparseInputModule:
+    def build_module(self, graph: Graph) -> nn.Module:
         return APPNPModule(self, graph)
 
 
-class APPNPModule(MessagePassingModule):
+class APPNPModule(nn.Module):
+    """Z = (1 − α) Â Z + α Z₀, repeated, from Z = Z₀ = MLP(X)."""
+
     alpha: Float[Tensor, ""]
 
-    def __init__(self, of: APPNP, graph: Graph) -> None:
-        features, classes = graph.num_features, graph.num_classes
-        sizes = layer_sizes(features, of.hidden, classes, of.layers)
-        super().__init__(graph, SparseWeightSpec(*sizes[:2]))
-        self.rest = mlp_after_first_layer(sizes, of.dropout)
-        self.hops = of.hops
-        self.fix(alpha=of.alpha)
+    def __init__(self, o: APPNP, graph: Graph) -> None:
+        super().__init__()
+        sizes = layer_sizes(graph.num_features, o.hidden, graph.num_classes, o.layers)[
+            1:
+        ]
+        self.mlp = MLP(InputLinear("features", graph, sizes[0]), sizes, o.dropout)
+        self.hops = o.hops
+        register_constants(self, alpha=o.alpha)
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        adjacency = GCNNorm.of(batch.adjacency)
-        start = value(self.rest(self.entry(batch, first)))
-        z, share = start, self.alpha.to(start.dtype) * start
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = GCNNorm.of(batch.adjacency)
+        z = z0 = self.mlp(batch.features)
+        residual = self.alpha.to(z0.dtype) * z0
         for _ in range(self.hops):
-            z = adjacency.back_to(share, self.alpha, z)
+            z = a_hat.appnp_step(residual, self.alpha, z)  # (1 − α) Â z + α z₀
         return z

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
+from torch import nn
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.data.task import Solution, Task
-from unalike.nn.module import SparseInputModule
+from unalike.methods.plain_module import Allowed, Trial, for_batches, is_foreign
 from unalike.options import one_of
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers import SAMPLERS
@@ -44,7 +45,7 @@ def with_directions(graph: Graph, directions: Directions) -> Graph:
     return replace(graph, adjacency=DIRECTIONS[directions](graph.adjacency))
 
 
-# Method: hyperparameters, and how to answer a task with them.
+# Base classes of methods: hyperparameters, and how to solve tasks with them.
 
 
 if TYPE_CHECKING:
@@ -61,15 +62,15 @@ else:
 class Method(ABC):
     """A way to label the nodes of a graph. Its fields are its hyperparameters."""
 
-    paper: ClassVar[str]
+    paper: ClassVar[str] = ""
     family: ClassVar[str] = "closed form"
-    divides: ClassVar[bool] = False
+    column_parallel: ClassVar[bool] = False
     """Can several processes each hold some columns of the adjacency?"""
-    may_differ: ClassVar[frozenset[str]] = frozenset()
+    stackable_options: ClassVar[frozenset[str]] = frozenset()
     """Options in which the runs of one stack may differ; the others are its shape."""
 
     @property
-    def takes_turns(self) -> bool:
+    def data_parallel(self) -> bool:
         """Can several processes each learn from some of its batches?"""
         return False
 
@@ -91,19 +92,33 @@ class Method(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedMethod(Method):
-    """A method that trains a network by gradient descent."""
+    """A method that trains a module with AdamW.
 
-    may_differ: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "dropout"})
+    A subclass has `build_module`; its fields are the hyperparameters.
+    """
+
+    stackable_options: ClassVar[frozenset[str]] = frozenset(
+        {"lr", "weight_decay", "dropout"}
+    )
+    row_wise: ClassVar[bool] = False
+    """Do the logits of a node depend on its own row alone in evaluation?"""
 
     training: Training = field(default_factory=Training)
     batching: Sampler = field(default_factory=FullBatch)
 
     @abstractmethod
-    def network(self, graph: Graph) -> SparseInputModule:
-        """An untrained network for a prepared graph."""
+    def build_module(self, graph: Graph) -> nn.Module:
+        """An untrained module for a prepared graph.
+
+        Its `forward` takes a batch, or what `plain_module.ARGUMENTS` names.
+        """
+
+    def network(self, graph: Graph) -> nn.Module:
+        """The module of `build_module`, with a `forward` that takes a batch."""
+        return for_batches(self.build_module(graph))
 
     def prepare(self, graph: Graph) -> Graph:
-        """Work done once, before training; it has nothing to learn."""
+        """Preprocessing that is done once, before training."""
         return graph
 
     def solve_all(
@@ -128,7 +143,8 @@ class RowWiseMethod(TrainedMethod):
     """A method whose scores of a node depend on the node's own row alone."""
 
     family: ClassVar[str] = "row-wise"
-    divides: ClassVar[bool] = True
+    column_parallel: ClassVar[bool] = True
+    row_wise: ClassVar[bool] = True
 
     batching: RowBatching = field(default_factory=FullBatch)
     """What a step learns from: the whole graph, or some of its rows."""
@@ -144,7 +160,7 @@ class MessagePassingMethod(TrainedMethod):
     """What a step learns from: the whole graph, or a part with its inner edges."""
 
     @property
-    def takes_turns(self) -> bool:
+    def data_parallel(self) -> bool:
         return not isinstance(self.batching, FullBatch)
 
 
@@ -186,27 +202,44 @@ def solve_stack(
 ) -> list[Solution]:
     """Solve tasks on one graph by methods of one shape, as many at once as pays."""
     device = torch.device(device)
-    world = World.here()
+    world = World.current()
     prepared = methods[0].prepare(tasks[0].graph)
-    if methods[0].divides:
+    if methods[0].column_parallel:
         prepared = shard_columns(prepared, world)
+    with torch.random.fork_rng():
+        network = methods[0].network(prepared)
+        row_wise = methods[0].row_wise
+        size = world.all_min(
+            max_stacked_runs(network, prepared, device, row_wise=row_wise)
+        )
+    alike = [replace(method, training=methods[0].training) for method in methods]
+    allowed = Allowed(dict.fromkeys(alike, ()))
+    if is_foreign(network):
+        half = device.type == "cuda" and methods[0].training.precision == "bf16"
+        trial = Trial(prepared, device, half, row_wise, type(methods[0]).__name__)
+        builders = {one: one.network for one in alike}
+        allowed = trial.allowed(builders, min(size, len(tasks)))
+    del network
+    for note in allowed.notes:
+        say_once(note, progress)
     runs = [
         FitSpec(
             method.network,
             replace(task, graph=replace(prepared, labels=task.graph.labels)),
             method.training,
             method.batching,
+            row_wise=row_wise,
+            capturable=allowed.capturable,
         )
         for method, task in zip(methods, tasks, strict=True)
     ]
-    with torch.random.fork_rng():
-        network = methods[0].network(prepared)
-        size = world.least(max_stacked_runs(network, prepared, device))
+    size = size if allowed.stackable else 1
+    constants = [allowed.constants[one] for one in alike]
     solutions: dict[int, Solution] = {}
     kept: list[Checkpoint] = []
-    for members in group_runs(runs, size):
+    for members in group_runs(runs, size, constants):
         if checkpoint is not None:
-            kept.append(checkpoint.part(members[0]))
+            kept.append(checkpoint.for_stack(members[0]))
         found = fit(
             [runs[run] for run in members],
             device=device,
@@ -219,12 +252,29 @@ def solve_stack(
     return [solutions[run] for run in range(len(runs))]
 
 
-def group_runs(runs: Sequence[FitSpec], size: int) -> Iterator[list[int]]:
-    """Runs that train at once; they share a split where that decides on batches."""
-    together: dict[bytes, list[int]] = defaultdict(list)
-    for number, run in enumerate(runs):
+SAID: set[str] = set()
+"""Notes that a user of this process has seen."""
+
+
+def say_once(note: str, progress: Progress) -> None:
+    """Tell a note through the progress channel, the first time only."""
+    if note not in SAID:
+        SAID.add(note)
+        progress.stage(note, None, "")
+
+
+def group_runs(
+    runs: Sequence[FitSpec], size: int, constants: Sequence[Hashable]
+) -> Iterator[list[int]]:
+    """Runs that train in one stack: modules with equal constants, at most `size`.
+
+    They share a split where the sampler looks at the train nodes.
+    """
+    together: dict[Hashable, list[int]] = defaultdict(list)
+    for number, (run, constant) in enumerate(zip(runs, constants, strict=True)):
         split = run.task.train.numpy().tobytes()
-        together[split if run.batching.depends_on_train else b""].append(number)
+        key = split if run.batching.depends_on_train else b""
+        together[key, constant].append(number)
     for members in together.values():
         for begin in range(0, len(members), size):
             yield members[begin : begin + size]

@@ -33,11 +33,11 @@ class SmoothingInputs:
     """The runs of several tasks side by side, so that they flow in one product."""
 
     adjacency: Adjacency
-    guessed: Numbers
+    probabilities: Numbers
     """Shares of the classes."""
-    known: Numbers
+    train_one_hot: Numbers
     """A 1 at the class of each train node, 0 elsewhere."""
-    shown: Bool[Tensor, "nodes runs 1"]
+    train_mask: Bool[Tensor, "nodes runs 1"]
     """Is it a train node of the run?"""
 
     @classmethod
@@ -49,23 +49,25 @@ class SmoothingInputs:
         known = torch.stack([one_hot_train_labels(task) for task in tasks], 1)
         return cls(
             adjacency=graph.adjacency,
-            guessed=torch.stack([one.scores.softmax(1) for one in solutions], 1),
-            known=known,
-            shown=known.bool().any(2, keepdim=True),
+            probabilities=torch.stack([one.scores.softmax(1) for one in solutions], 1),
+            train_one_hot=known,
+            train_mask=known.bool().any(2, keepdim=True),
         )
 
     @property
     def errors(self) -> Numbers:
         """What is known less what was guessed; 0 where nothing is known."""
-        return torch.where(self.shown, self.known - self.guessed, 0.0)
+        return torch.where(
+            self.train_mask, self.train_one_hot - self.probabilities, 0.0
+        )
 
     def to(self, device: torch.device | str) -> SmoothingInputs:
         """The same guess on another device."""
         return SmoothingInputs(
             self.adjacency.to(device),
-            self.guessed.to(device),
-            self.known.to(device),
-            self.shown.to(device),
+            self.probabilities.to(device),
+            self.train_one_hot.to(device),
+            self.train_mask.to(device),
         )
 
 
@@ -132,9 +134,9 @@ class CorrectAndSmooth(Method):
         trained = self.base.solve_all(
             tasks, device=device, progress=progress, checkpoint=checkpoint
         )
-        return self.around(tasks, trained, device=device, progress=progress)
+        return self.postprocess(tasks, trained, device=device, progress=progress)
 
-    def around(
+    def postprocess(
         self,
         tasks: Sequence[Task],
         trained: Sequence[Solution],
@@ -147,7 +149,7 @@ class CorrectAndSmooth(Method):
         guess = SmoothingInputs.of(tasks, trained, both_ways=self.symmetrised).to(
             device
         )
-        scores = self.improve(guess, progress).cpu()
+        scores = self.correct_and_smooth(guess, progress).cpu()
         spent = (time.perf_counter() - began) / len(tasks)
         return [
             Solution(
@@ -160,17 +162,17 @@ class CorrectAndSmooth(Method):
         ]
 
     @torch.no_grad()
-    def improve(
+    def correct_and_smooth(
         self, guess: SmoothingInputs, progress: Progress = NO_PROGRESS
     ) -> Numbers:
         """What the base thinks of all nodes, corrected and then smoothed."""
         progress.stage("flowing", 2 * self.flow_steps, "steps")
         moved = CORRECTED[self.scaling](self, guess, progress)
-        start = torch.where(guess.shown, guess.known, moved)
+        start = torch.where(guess.train_mask, guess.train_one_hot, moved)
         flow = NormalizedAdjacency.of(guess.adjacency, self.smooth_by)
-        return self.spread(flow, start, self.smooth_alpha, clamp01, progress)
+        return self.propagate(flow, start, self.smooth_alpha, clamp01, progress)
 
-    def spread(
+    def propagate(
         self,
         flow: NormalizedAdjacency,
         start: Numbers,
@@ -199,30 +201,33 @@ def autoscale(
     """Correct by errors that are as large everywhere as on an average train node."""
     errors = guess.errors
     flow = NormalizedAdjacency.of(guess.adjacency, method.correct_by)
-    flown = method.spread(
+    flown = method.propagate(
         flow, errors, method.correct_alpha, lambda x: x.clamp(-1, 1), progress
     )
-    usual = errors.abs().sum((0, 2)) / guess.shown.sum((0, 2))
+    usual = errors.abs().sum((0, 2)) / guess.train_mask.sum((0, 2))
     times = usual[:, None] / flown.abs().sum(2, keepdim=True)
     # Where no error arrived there is nothing to enlarge: 0 / 0 must not spoil P.
     times = torch.where(times <= MAX_SCALE, times, 1.0)
-    return guess.guessed + times * flown
+    return guess.probabilities + times * flown
 
 
 def fixed_scale(
     method: CorrectAndSmooth, guess: SmoothingInputs, progress: Progress
 ) -> Numbers:
     """Correct by errors times a factor; those of train nodes stay what they are."""
-    errors, shown = guess.errors.flatten(1), guess.shown.expand_as(guess.known)
+    errors, shown = (
+        guess.errors.flatten(1),
+        guess.train_mask.expand_as(guess.train_one_hot),
+    )
     flow = NormalizedAdjacency.of(guess.adjacency, method.correct_by)
-    flown = method.spread(
+    flown = method.propagate(
         flow,
         guess.errors,
         method.correct_alpha,
         lambda x: torch.where(shown.flatten(1), errors, x),
         progress,
     )
-    return guess.guessed + method.scale * flown
+    return guess.probabilities + method.scale * flown
 
 
 CORRECTED: dict[

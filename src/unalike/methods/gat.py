@@ -11,12 +11,7 @@ from unalike.data.graph import Graph
 from unalike.methods.base import MessagePassingMethod
 from unalike.nn.attention import GATLayers, head_widths
 from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE, Jump
-from unalike.nn.module import (
-    MessagePassingModule,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-)
+from unalike.nn.sparse_linear import InputLinear
 
 # GAT: layers in which a node weighs its neighbours.
 
@@ -42,23 +37,24 @@ class GAT(MessagePassingMethod):
     batch_norm: bool = True
     """Batch norm between layers, which Veličković et al. do without."""
 
-    def network(self, graph: Graph) -> SparseInputModule:
+    def build_module(self, graph: Graph) -> nn.Module:
         return GATModule(self, graph)
 
 
-class GATModule(MessagePassingModule):
-    def __init__(self, of: GAT, graph: Graph) -> None:
+class GATModule(nn.Module):
+    """Attention layers behind a linear map of the features."""
+
+    def __init__(self, o: GAT, graph: Graph) -> None:
+        super().__init__()
         features, classes = graph.num_features, graph.num_classes
-        sizes = head_widths(features, of.hidden, classes, of.layers, of.heads)
-        super().__init__(graph, SparseWeightSpec(*sizes[:2], offset=False, glorot=True))
-        self.attentions = GATLayers(
-            sizes, of.heads, of.dropout, normed=of.batch_norm, averaged=True
+        sizes = head_widths(features, o.hidden, classes, o.layers, o.heads)
+        self.first = InputLinear("features", graph, sizes[1], bias=False, init="glorot")
+        self.layers = GATLayers(
+            sizes, o.heads, o.dropout, normed=o.batch_norm, mean_last_heads=True
         )
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        return self.attentions(batch.adjacency, self.enter(batch, first))[-1]
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        return self.layers(batch.adjacency, self.first(batch.features))[-1]
 
 
 # GAT-JK: attention layers whose outputs are all read, not the last alone.
@@ -83,23 +79,24 @@ class GATJK(MessagePassingMethod):
     jump: Jump = "max"
     """How outputs are joined: the largest numbers, side by side, or a weighed mean."""
 
-    def network(self, graph: Graph) -> SparseInputModule:
+    def build_module(self, graph: Graph) -> nn.Module:
         return GATJKModule(self, graph)
 
 
-class GATJKModule(MessagePassingModule):
-    def __init__(self, of: GATJK, graph: Graph) -> None:
-        features = graph.num_features
-        sizes = head_widths(features, of.hidden, of.hidden, of.layers, of.heads)
-        super().__init__(graph, SparseWeightSpec(*sizes[:2], offset=False, glorot=True))
-        self.attentions = GATLayers(
-            sizes, of.heads, of.dropout, normed=of.batch_norm, averaged=False
-        )
-        self.join = JUMPING_KNOWLEDGE[of.jump](len(sizes) - 1, sizes[-1])
-        self.final = nn.Linear(self.join.width, graph.num_classes)
+class GATJKModule(nn.Module):
+    """jump(x_1, …, x_L) W + b, where x_l is the output of attention layer l."""
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        outputs = self.attentions(batch.adjacency, self.enter(batch, first))
-        return self.final(self.join(outputs))
+    def __init__(self, o: GATJK, graph: Graph) -> None:
+        super().__init__()
+        features = graph.num_features
+        sizes = head_widths(features, o.hidden, o.hidden, o.layers, o.heads)
+        self.first = InputLinear("features", graph, sizes[1], bias=False, init="glorot")
+        self.layers = GATLayers(
+            sizes, o.heads, o.dropout, normed=o.batch_norm, mean_last_heads=False
+        )
+        self.jump = JUMPING_KNOWLEDGE[o.jump](len(sizes) - 1, sizes[-1])
+        self.final = nn.Linear(self.jump.out_features, graph.num_classes)
+
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        outputs = self.layers(batch.adjacency, self.first(batch.features))
+        return self.final(self.jump(outputs))

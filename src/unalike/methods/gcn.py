@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.data.graph import Graph
 from unalike.methods.base import MessagePassingMethod
-from unalike.nn.conv import GCNLayers
 from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE, Jump
 from unalike.nn.mlp import layer_sizes
-from unalike.nn.module import (
-    MessagePassingModule,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-)
+from unalike.nn.norm import Bias, NormActDropLinear
 from unalike.nn.normalized_adjacency import GCNNorm
+from unalike.nn.sparse_linear import InputLinear
 
-# GCN: graph convolutions one after the other.
+# GCN: graph convolutions with batch norm, ReLU and dropout between them.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,26 +34,34 @@ class GCN(MessagePassingMethod):
     batch_norm: bool = True
     """Batch norm between convolutions."""
 
-    def network(self, graph: Graph) -> SparseInputModule:
+    def build_module(self, graph: Graph) -> nn.Module:
         return GCNModule(self, graph)
 
 
-class GCNModule(MessagePassingModule):
-    def __init__(self, of: GCN, graph: Graph) -> None:
-        features, classes = graph.num_features, graph.num_classes
-        sizes = layer_sizes(features, of.hidden, classes, of.layers)
-        super().__init__(graph, SparseWeightSpec(*sizes[:2], offset=False, glorot=True))
-        self.convolutions = GCNLayers(sizes, of.dropout, normed=of.batch_norm)
+class GCNModule(nn.Module):
+    """Â dropout(relu(norm(x))) W, layer by layer, plus b."""
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        adjacency = GCNNorm.of(batch.adjacency)
-        flown = self.enter_flown(batch, first, adjacency, [1])
-        return self.convolutions(adjacency, flown)
+    def __init__(self, o: GCN, graph: Graph) -> None:
+        super().__init__()
+        sizes = layer_sizes(graph.num_features, o.hidden, graph.num_classes, o.layers)
+        self.first = InputLinear(
+            "features", graph, sizes[1], bias=False, init="glorot", defer=True
+        )
+        self.blocks = nn.ModuleList(
+            NormActDropLinear(*ends, o.dropout, batch_norm=o.batch_norm, init="glorot")
+            for ends in pairwise(sizes[1:])
+        )
+        self.bias = Bias(sizes[-1])
+
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = GCNNorm.of(batch.adjacency)  # D^-1/2 (A + I) D^-1/2
+        x = a_hat @ self.first(batch.features)
+        for block in self.blocks:
+            x = a_hat @ block(x)
+        return self.bias(x)
 
 
-# GCN-JK: graph convolutions whose outputs are all read, not the last alone.
+# GCN-JK: graph convolutions whose outputs are joined by jumping knowledge.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,22 +81,33 @@ class GCNJK(MessagePassingMethod):
     jump: Jump = "max"
     """How outputs are joined: the largest numbers, side by side, or a weighed mean."""
 
-    def network(self, graph: Graph) -> SparseInputModule:
+    def build_module(self, graph: Graph) -> nn.Module:
         return GCNJKModule(self, graph)
 
 
-class GCNJKModule(MessagePassingModule):
-    def __init__(self, of: GCNJK, graph: Graph) -> None:
-        sizes = layer_sizes(graph.num_features, of.hidden, of.hidden, of.layers)
-        super().__init__(graph, SparseWeightSpec(*sizes[:2], offset=False, glorot=True))
-        self.convolutions = GCNLayers(sizes, of.dropout, normed=of.batch_norm)
-        self.join = JUMPING_KNOWLEDGE[of.jump](of.layers, of.hidden)
-        self.final = nn.Linear(self.join.width, graph.num_classes)
+class GCNJKModule(nn.Module):
+    """jump(x_1, …, x_L) W + b, where x_l is the output of convolution l."""
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        adjacency = GCNNorm.of(batch.adjacency)
-        flown = self.enter_flown(batch, first, adjacency, [1])
-        outputs = self.convolutions.outputs(adjacency, flown)
-        return self.final(self.join(outputs))
+    def __init__(self, o: GCNJK, graph: Graph) -> None:
+        super().__init__()
+        sizes = layer_sizes(graph.num_features, o.hidden, o.hidden, o.layers)
+        self.first = InputLinear(
+            "features", graph, sizes[1], bias=False, init="glorot", defer=True
+        )
+        self.blocks = nn.ModuleList(
+            NormActDropLinear(*ends, o.dropout, batch_norm=o.batch_norm, init="glorot")
+            for ends in pairwise(sizes[1:])
+        )
+        self.bias = Bias(sizes[-1])
+        self.jump = JUMPING_KNOWLEDGE[o.jump](o.layers, o.hidden)
+        self.final = nn.Linear(self.jump.out_features, graph.num_classes)
+
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = GCNNorm.of(batch.adjacency)
+        x, outputs = a_hat @ self.first(batch.features), []
+        for block in self.blocks:
+            assert isinstance(block, NormActDropLinear)
+            hidden, x = block.with_hidden(x)
+            outputs.append(hidden)
+            x = a_hat @ x
+        return self.final(self.jump([*outputs, self.bias(x)]))

@@ -18,16 +18,11 @@ from unalike.data.graph import Graph
 from unalike.errors import UserError
 from unalike.methods.base import MessagePassingMethod
 from unalike.nn.dropout import Dropout, apply_dropout
-from unalike.nn.module import (
-    MessagePassingModule,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-    glorot_uniform,
-)
-from unalike.nn.norm import NormActDrop, update_running_stats
+from unalike.nn.init import glorot_uniform, register_constants
+from unalike.nn.norm import LinearNormActDrop, update_running_stats
 from unalike.nn.normalized_adjacency import GCNNorm
 from unalike.nn.recompute import Checkpointed
+from unalike.nn.sparse_linear import InputLinear
 from unalike.system import free_memory
 
 MOST_DENSE_NUMBERS = 2**32
@@ -43,7 +38,7 @@ class GCNII(MessagePassingMethod):
     """u = (1 − α) Â x + α x₀, then (1 − β) u + β u W, with β = ln(θ / layer + 1)."""
 
     paper = "Chen et al. 2020, https://arxiv.org/abs/2007.02133"
-    may_differ = MessagePassingMethod.may_differ | {"alpha", "theta"}
+    stackable_options = MessagePassingMethod.stackable_options | {"alpha", "theta"}
 
     hidden: int = 64
     """Width of every layer."""
@@ -70,109 +65,112 @@ class GCNII(MessagePassingMethod):
             )
         return replace(graph, features=graph.features.to_dense())
 
-    def network(self, graph: Graph) -> SparseInputModule:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return GCNIIModule(self, graph)
 
 
-class _Network(MessagePassingModule):
+class GCNIIModule(nn.Module):
+    """Convolutions with an initial residual and an identity mapping."""
+
     alpha: Float[Tensor, ""]
     betas: Float[Tensor, " layers"]
 
-    def __init__(self, of: GCNII, graph: Graph) -> None:
-        table = SparseWeightSpec(graph.num_features, of.hidden)
-        super().__init__(graph, table, of.dropout if of.drop_features else None)
-        norm = nn.BatchNorm1d if of.batch_norm else nn.Identity
+    def __init__(self, o: GCNII, graph: Graph) -> None:
+        super().__init__()
+        dropout = o.dropout if o.drop_features else None
+        self.first = InputLinear("features", graph, o.hidden, dropout=dropout)
+        norm = nn.BatchNorm1d if o.batch_norm else nn.Identity
         self.weights = nn.ParameterList(
-            glorot_uniform(of.hidden, of.hidden) for _ in range(of.layers)
+            glorot_uniform(o.hidden, o.hidden) for _ in range(o.layers)
         )
-        self.bridges = nn.ModuleList(
-            NormActDrop(norm(of.hidden), of.dropout) for _ in range(of.layers)
+        self.blocks = nn.ModuleList(
+            LinearNormActDrop(norm(o.hidden), o.dropout) for _ in range(o.layers)
         )
-        self.dropout = Dropout(of.dropout)
-        self.final = nn.Linear(of.hidden, graph.num_classes)
-        betas = [math.log(of.theta / layer + 1) for layer in range(1, of.layers + 1)]
-        self.fix(alpha=of.alpha, betas=betas)
-        self.sparing: bool | None = None
+        self.dropout = Dropout(o.dropout)
+        self.final = nn.Linear(o.hidden, graph.num_classes)
+        betas = [math.log(o.theta / layer + 1) for layer in range(1, o.layers + 1)]
+        register_constants(self, alpha=o.alpha, betas=betas)
+        self.checkpointed: bool | None = None
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        adjacency = GCNNorm.of(batch.adjacency)
-        start = torch.relu(self.enter(batch, first))
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = GCNNorm.of(batch.adjacency)
+        x0 = torch.relu(self.first(batch.features))
         learns = self.training and torch.is_grad_enabled()
-        sparing = learns and self.is_short_of_memory(start)
-        pass_ = self.pass_twice if sparing else self.pass_once
-        return self.final(pass_(adjacency, start))
+        checkpointed = learns and self.should_checkpoint(x0)
+        layers = self.checkpointed_layers if checkpointed else self.all_layers
+        return self.final(layers(a_hat, x0))
 
-    def pass_once(
-        self, adjacency: GCNNorm, start: Float[Tensor, "nodes hidden"]
+    def all_layers(
+        self, a_hat: GCNNorm, x0: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
-        """All layers, with everything kept that gradients need."""
-        x, share = self.dropout(start), self.share(start)
-        layers = zip(self.weights, self.betas, self.bridges, strict=True)
-        for weight, beta, bridge in layers:
-            u = adjacency.back_to(share, self.alpha, x)
-            x = bridge(u, into=identity_mapped_weight(weight, beta))
+        """All layers; every activation is stored for the backward pass."""
+        x, residual = self.dropout(x0), self.initial_residual(x0)
+        layers = zip(self.weights, self.betas, self.blocks, strict=True)
+        for weight, beta, block in layers:
+            u = a_hat.appnp_step(residual, self.alpha, x)  # (1 − α) Â x + α x₀
+            x = block(u, identity_mapped_weight(weight, beta))
         return x
 
-    def pass_twice(
-        self, adjacency: GCNNorm, start: Float[Tensor, "nodes hidden"]
+    def checkpointed_layers(
+        self, a_hat: GCNNorm, x0: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
-        """All layers, a few at a time; only what goes into those few is kept."""
-        x, share = start, self.share(start)
+        """All layers with activation checkpointing: a few are recomputed at a time."""
+        x, residual = x0, self.initial_residual(x0)
         for layers in segments(len(self.weights)):
-            norms: list[Any] = [self.bridges[layer].norm for layer in layers]
+            norms: list[Any] = [self.blocks[layer].norm for layer in layers]
             learned = [self.weights[layer] for layer in layers]
             learned += [p for norm in norms for p in norm.parameters()]
-            kept = [self.dropout.draw(x) for _ in layers]
-            x, noted = Checkpointed.apply(
-                partial(self.some_layers, adjacency, layers),
+            kept = [self.dropout.sample_mask(x) for _ in layers]
+            x, batch_stats = Checkpointed.apply(
+                partial(self.run_segment, a_hat, layers),
                 2 + len(learned),
-                *(x, share, *learned),
-                *(self.alpha, self.betas, self.dropout.rate, *kept),
+                *(x, residual, *learned),
+                *(self.alpha, self.betas, self.dropout.p, *kept),
             )
-            for norm, seen in zip(norms, noted, strict=False):
+            for norm, seen in zip(norms, batch_stats, strict=False):
                 update_running_stats(norm, *seen)
         return self.dropout(x)
 
-    def some_layers(
+    def run_segment(
         self,
-        adjacency: GCNNorm,
+        a_hat: GCNNorm,
         layers: range,
         x: Float[Tensor, "nodes hidden"],
-        share: Float[Tensor, "nodes hidden"],
+        residual: Float[Tensor, "nodes hidden"],
         *others: Tensor,
     ) -> tuple[Float[Tensor, "nodes hidden"], Float[Tensor, "layers 2 hidden"]]:
-        """Layers as a pure function, and what batch norm saw in each."""
+        """Some layers as a pure function, and the batch statistics of each."""
         *learned, alpha, betas, rate = others[: -len(layers)]
         weights, normed = learned[: len(layers)], learned[len(layers) :]
-        noted = []
+        batch_stats = []
         for place, layer in enumerate(layers):
             into = apply_dropout(x, others[place - len(layers)], rate)
-            u = adjacency.back_to(share, alpha, into)
+            u = a_hat.appnp_step(residual, alpha, into)
             x = u @ identity_mapped_weight(weights[place], betas[layer])
             if normed:
                 # A stack's batch norm in bf16 has no gradient on a card.
                 exact = x.to(torch.promote_types(x.dtype, torch.float32))
-                noted.append(torch.stack(torch.var_mean(exact.detach(), 0)[::-1]))
-                gain, offset = normed[2 * place : 2 * place + 2]
-                exact = F.batch_norm(exact, None, None, gain, offset, training=True)
+                batch_stats.append(torch.stack(torch.var_mean(exact.detach(), 0)[::-1]))
+                gain, bias = normed[2 * place : 2 * place + 2]
+                exact = F.batch_norm(exact, None, None, gain, bias, training=True)
                 x = exact.to(x.dtype)
             x = torch.relu(x)
-        return x, torch.stack(noted) if noted else x.new_zeros(0, 2, x.shape[1])
+        return x, torch.stack(batch_stats) if batch_stats else x.new_zeros(
+            0, 2, x.shape[1]
+        )
 
-    def share(
-        self, start: Float[Tensor, "nodes hidden"]
+    def initial_residual(
+        self, x0: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
         """α x₀, which every layer adds."""
-        return self.alpha.to(start.dtype) * start
+        return self.alpha.to(x0.dtype) * x0
 
-    def is_short_of_memory(self, start: Float[Tensor, "nodes hidden"]) -> bool:
-        """Would all layers take too much memory? Asked once, before they take any."""
-        if self.sparing is None:
-            needed = BYTES_KEPT * start.numel() * len(self.weights)
-            self.sparing = needed > MEMORY_SHARE * free_memory(start.device)
-        return self.sparing
+    def should_checkpoint(self, x0: Float[Tensor, "nodes hidden"]) -> bool:
+        """Would the activations of all layers exceed memory? Computed once."""
+        if self.checkpointed is None:
+            needed = BYTES_KEPT * x0.numel() * len(self.weights)
+            self.checkpointed = needed > MEMORY_SHARE * free_memory(x0.device)
+        return self.checkpointed
 
 
 def identity_mapped_weight(

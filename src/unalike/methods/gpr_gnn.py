@@ -10,15 +10,9 @@ from torch import Tensor, nn
 
 from unalike.data.graph import Graph
 from unalike.methods.base import MessagePassingMethod
-from unalike.nn.linear import value
-from unalike.nn.mlp import layer_sizes, mlp_after_first_layer
-from unalike.nn.module import (
-    MessagePassingModule,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-)
+from unalike.nn.mlp import MLP, layer_sizes
 from unalike.nn.normalized_adjacency import GCNNorm
+from unalike.nn.sparse_linear import InputLinear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +20,7 @@ class GPRGNN(MessagePassingMethod):
     """Σ γₖ Âᵏ Z₀, with Z₀ = MLP(X); γ is learned and begins as in APPNP."""
 
     paper = "Chien et al. 2021, https://arxiv.org/abs/2006.07988"
-    may_differ = MessagePassingMethod.may_differ | {"alpha"}
+    stackable_options = MessagePassingMethod.stackable_options | {"alpha"}
 
     hidden: int = 32
     """Width of every hidden layer of the perceptron."""
@@ -39,26 +33,27 @@ class GPRGNN(MessagePassingMethod):
     hops: int = 10
     """Propagations."""
 
-    def network(self, graph: Graph) -> SparseInputModule:
+    def build_module(self, graph: Graph) -> nn.Module:
         return GPRGNNModule(self, graph)
 
 
-class GPRGNNModule(MessagePassingModule):
-    def __init__(self, of: GPRGNN, graph: Graph) -> None:
-        features, classes = graph.num_features, graph.num_classes
-        sizes = layer_sizes(features, of.hidden, classes, of.layers)
-        super().__init__(graph, SparseWeightSpec(*sizes[:2]))
-        self.rest = mlp_after_first_layer(sizes, of.dropout)
-        self.gamma = nn.Parameter(ppr_coefficients(of.alpha, of.hops))
+class GPRGNNModule(nn.Module):
+    """Σ γₖ Âᵏ MLP(X)."""
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        adjacency = GCNNorm.of(batch.adjacency)
-        z = value(self.rest(self.entry(batch, first)))
+    def __init__(self, o: GPRGNN, graph: Graph) -> None:
+        super().__init__()
+        sizes = layer_sizes(graph.num_features, o.hidden, graph.num_classes, o.layers)[
+            1:
+        ]
+        self.mlp = MLP(InputLinear("features", graph, sizes[0]), sizes, o.dropout)
+        self.gamma = nn.Parameter(ppr_coefficients(o.alpha, o.hops))
+
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = GCNNorm.of(batch.adjacency)
+        z = self.mlp(batch.features)
         total = self.gamma[0] * z
         for gamma in self.gamma[1:]:
-            z = adjacency @ z
+            z = a_hat @ z
             total = total + gamma * z
         return total
 

@@ -14,13 +14,8 @@ from unalike.data.graph import Graph
 from unalike.errors import UserError
 from unalike.methods.base import MessagePassingMethod
 from unalike.nn.dropout import Dropout
-from unalike.nn.module import (
-    MessagePassingModule,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-)
 from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
+from unalike.nn.sparse_linear import InputLinear
 from unalike.system import free_memory
 
 
@@ -41,33 +36,34 @@ class H2GCN(MessagePassingMethod):
     loops: SelfLoops = "kept"
     """Nodes that are their own neighbours, in one step or two: Zhu et al. have none."""
 
-    def network(self, graph: Graph) -> SparseInputModule:
-        return _Network(self, graph)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return H2GCNModule(self, graph)
 
 
-class _Network(MessagePassingModule):
-    def __init__(self, of: H2GCN, graph: Graph) -> None:
-        super().__init__(graph, SparseWeightSpec(graph.num_features, of.hidden))
-        norm = nn.BatchNorm1d if of.batch_norm else nn.Identity
-        sizes = [of.hidden * 2**doubled for doubled in range(of.layers + 1)]
+class H2GCNModule(nn.Module):
+    """[x_0; x_1; …] W + b with x_0 = relu(X W) and x_{l+1} = [Â x_l; Â₂ x_l]."""
+
+    def __init__(self, o: H2GCN, graph: Graph) -> None:
+        super().__init__()
+        self.first = InputLinear("features", graph, o.hidden)
+        norm = nn.BatchNorm1d if o.batch_norm else nn.Identity
+        sizes = [o.hidden * 2**doubled for doubled in range(o.layers + 1)]
         # The first layer and the last round have no batch norm.
         self.norms = nn.ModuleList(norm(width) for width in sizes[1:-1])
-        self.dropout = Dropout(of.dropout)
+        self.dropout = Dropout(o.dropout)
         self.final = nn.Linear(sum(sizes), graph.num_classes)
-        self.loops = of.loops
+        self.self_loops = o.loops
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        near = GCNNorm.of(batch.adjacency, loops=self.loops)
-        far = GCNNorm.of(two_hop_adjacency(batch.adjacency), loops=self.loops)
-        rounds = [torch.relu(self.enter(batch, first))]
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        one_hop = GCNNorm.of(batch.adjacency, loops=self.self_loops)
+        two_hop = GCNNorm.of(two_hop_adjacency(batch.adjacency), loops=self.self_loops)
+        outputs = [torch.relu(self.first(batch.features))]
         for norm in self.norms:
-            x = self.dropout(rounds[-1])
-            rounds.append(norm(torch.cat([near @ x, far @ x], 1)))
-        x = self.dropout(rounds[-1])
-        last = self.dropout(torch.cat([near @ x, far @ x], 1))
-        return self.final(torch.cat([*rounds, last], 1))
+            x = self.dropout(outputs[-1])
+            outputs.append(norm(torch.cat([one_hop @ x, two_hop @ x], 1)))
+        x = self.dropout(outputs[-1])
+        last = self.dropout(torch.cat([one_hop @ x, two_hop @ x], 1))
+        return self.final(torch.cat([*outputs, last], 1))
 
 
 def two_hop_adjacency(adjacency: Adjacency) -> Adjacency:

@@ -1,16 +1,15 @@
-"""LINK: logistic regression on who a node is joined to."""
+"""LINK: logistic regression on the rows of the adjacency."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.methods.base import Directions, RowWiseMethod, with_directions
-from unalike.nn.module import SparseInputModule, SparseProducts, SparseWeightSpec
+from unalike.nn.sparse_linear import InputLinear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,21 +24,16 @@ class LINK(RowWiseMethod):
     def prepare(self, graph: Graph) -> Graph:
         return with_directions(graph, self.directions)
 
-    def network(self, graph: Graph) -> SparseInputModule:
-        return LINKModule(graph.adjacency, graph.num_classes)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return LINKModule(graph)
 
 
-class LINKModule(SparseInputModule):
-    only_tables = True
+class LINKModule(nn.Module):
+    """A W + b."""
 
-    def __init__(self, rows: Adjacency, classes: int) -> None:
-        table = SparseWeightSpec(rows.num_cols_global, classes, held=rows.local_cols)
-        super().__init__({"edges": table})
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.linear = InputLinear("adjacency", graph, graph.num_classes)
 
-    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
-        return {"edges": batch.adjacency}
-
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        return first["edges"]
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        return self.linear(batch.adjacency)

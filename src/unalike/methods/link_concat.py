@@ -6,19 +6,13 @@ from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features, Graph
 from unalike.methods.base import Directions, RowWiseMethod, with_directions
-from unalike.nn.linear import value
-from unalike.nn.mlp import layer_sizes, mlp_after_first_layer
-from unalike.nn.module import (
-    InputLinear,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-)
+from unalike.nn.mlp import MLP, layer_sizes
+from unalike.nn.sparse_linear import InputLinear, in_draw_order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,32 +38,28 @@ class LINKConcat(RowWiseMethod):
             return seen
         return replace(seen, features=binarise(seen.features))
 
-    def network(self, graph: Graph) -> SparseInputModule:
+    def build_module(self, graph: Graph) -> nn.Module:
         return LINKConcatModule(self, graph)
 
 
-class LINKConcatModule(SparseInputModule):
-    def __init__(self, of: LINKConcat, graph: Graph) -> None:
-        columns, features = graph.adjacency.num_cols_global, graph.num_features
-        inputs = columns + features
-        sizes = layer_sizes(inputs, of.hidden, graph.num_classes, of.layers)
-        table = SparseWeightSpec(features, sizes[1], fan_in=inputs, offset=False)
-        entry = InputLinear(graph, table)
-        held = graph.adjacency.local_cols
-        edges = SparseWeightSpec(columns, sizes[1], fan_in=inputs, held=held)
-        super().__init__({"edges": edges, **entry.tables})
-        self.entry = entry
-        self.only_tables = entry.sparse
-        self.rest = mlp_after_first_layer(sizes, of.dropout)
+class LINKConcatModule(nn.Module):
+    """MLP([A; X]), whose first layer is A W_A + X W_X + b."""
 
-    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
-        return {"edges": batch.adjacency, **self.entry.inputs(batch)}
+    def __init__(self, o: LINKConcat, graph: Graph) -> None:
+        super().__init__()
+        inputs = graph.adjacency.num_cols_global + graph.num_features
+        sizes = layer_sizes(inputs, o.hidden, graph.num_classes, o.layers)[1:]
+        first = {
+            source: InputLinear(
+                source, graph, sizes[0], fan_in=inputs, bias=source == "adjacency"
+            )
+            for source in in_draw_order(graph)
+        }
+        self.first_a, self.first_x = first["adjacency"], first["features"]
+        self.mlp = MLP(nn.Identity(), sizes, o.dropout)
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        joint = first["edges"] + value(self.entry(batch, first))
-        return value(self.rest(joint))
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        return self.mlp(self.first_a(batch.adjacency) + self.first_x(batch.features))
 
 
 def binarise(features: Features) -> Features:

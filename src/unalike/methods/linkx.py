@@ -1,23 +1,17 @@
-"""LINKX: embed adjacency rows and features apart, then mix them."""
+"""LINKX: embed adjacency rows and features apart, then combine them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.methods.base import Directions, RowWiseMethod, with_directions
-from unalike.nn.linear import ConcatResidual, value
-from unalike.nn.mlp import layer_sizes, make_mlp, mlp_after_first_layer
-from unalike.nn.module import (
-    InputLinear,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-)
+from unalike.nn.linear import ConcatResidual
+from unalike.nn.mlp import MLP, layer_sizes
+from unalike.nn.sparse_linear import InputLinear, in_draw_order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,37 +40,30 @@ class LINKX(RowWiseMethod):
     def prepare(self, graph: Graph) -> Graph:
         return with_directions(graph, self.directions)
 
-    def network(self, graph: Graph) -> SparseInputModule:
+    def build_module(self, graph: Graph) -> nn.Module:
         return LINKXModule(self, graph)
 
 
-class LINKXModule(SparseInputModule):
-    def __init__(self, of: LINKX, graph: Graph) -> None:
-        edges = layer_sizes(
-            graph.adjacency.num_cols_global, of.hidden, of.hidden, of.edge_layers
-        )
-        features = layer_sizes(
-            graph.num_features, of.hidden, of.hidden, of.feature_layers
-        )
-        entry = InputLinear(graph, SparseWeightSpec(*features[:2]))
-        table = SparseWeightSpec(*edges[:2], held=graph.adjacency.local_cols)
-        super().__init__({"edges": table, **entry.tables})
-        self.entry = entry
-        self.only_tables = entry.sparse
-        self.edges = mlp_after_first_layer(edges, dropout=0.0, joined=True)
-        self.features = mlp_after_first_layer(features, dropout=0.0, joined=True)
-        self.mix = ConcatResidual(
-            of.hidden, of.inner_dropout, active=of.inner_activation
-        )
-        sizes = layer_sizes(of.hidden, of.hidden, graph.num_classes, of.layers)
-        self.final = make_mlp(sizes, of.dropout)
+class LINKXModule(nn.Module):
+    """MLP_f(relu(W [h_A; h_X] + h_A + h_X)) with h_A = MLP_A(A) and h_X = MLP_X(X)."""
 
-    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
-        return {"edges": batch.adjacency, **self.entry.inputs(batch)}
+    def __init__(self, o: LINKX, graph: Graph) -> None:
+        super().__init__()
+        h = o.hidden
+        sizes_a, sizes_x = (
+            layer_sizes(h, h, h, layers)[1:]
+            for layers in (o.edge_layers, o.feature_layers)
+        )
+        first = {
+            source: InputLinear(source, graph, h) for source in in_draw_order(graph)
+        }
+        self.mlp_a = MLP(first["adjacency"], sizes_a, defer_last=True)
+        self.mlp_x = MLP(first["features"], sizes_x, defer_last=True)
+        self.combine = ConcatResidual(h, o.inner_dropout, active=o.inner_activation)
+        self.mlp_f = MLP.of_sizes(
+            layer_sizes(h, h, graph.num_classes, o.layers), o.dropout
+        )
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        a = self.edges(first["edges"])
-        x = self.features(self.entry(batch, first))
-        return value(self.final(self.mix(a, x)))
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        h_a, h_x = self.mlp_a(batch.adjacency), self.mlp_x(batch.features)
+        return self.mlp_f(self.combine(h_a, h_x))  # relu(W [h_a; h_x] + h_a + h_x)

@@ -10,16 +10,10 @@ from torch import Tensor, nn
 
 from unalike.data.graph import Graph
 from unalike.methods.base import MessagePassingMethod
-from unalike.nn.linear import value
-from unalike.nn.mlp import NormActDropLinear, layer_sizes
-from unalike.nn.module import (
-    MessagePassingModule,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-    propagate_blocks,
-)
+from unalike.nn.mlp import layer_sizes
+from unalike.nn.norm import NormActDropLinear
 from unalike.nn.normalized_adjacency import GCNNorm
+from unalike.nn.sparse_linear import InputLinear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,30 +31,29 @@ class MixHop(MessagePassingMethod):
     hops: int = 2
     """The largest distance."""
 
-    def network(self, graph: Graph) -> SparseInputModule:
+    def build_module(self, graph: Graph) -> nn.Module:
         return MixHopModule(self, graph)
 
 
-class MixHopModule(MessagePassingModule):
-    def __init__(self, of: MixHop, graph: Graph) -> None:
-        blocks = of.hops + 1
+class MixHopModule(nn.Module):
+    """[Â⁰ x W₀ + b₀; Â¹ x W₁ + b₁; …], layer by layer; a linear layer at the end."""
+
+    def __init__(self, o: MixHop, graph: Graph) -> None:
+        super().__init__()
+        self.hops = range(o.hops + 1)
         sizes = [
-            blocks * width
-            for width in layer_sizes(0, of.hidden, graph.num_classes, of.layers)[1:]
+            len(self.hops) * width
+            for width in layer_sizes(0, o.hidden, graph.num_classes, o.layers)[1:]
         ]
-        super().__init__(graph, SparseWeightSpec(graph.num_features, sizes[0]))
-        self.hops = range(of.hops + 1)
-        self.further = nn.ModuleList(
-            NormActDropLinear(before, after, of.dropout, relu="after")
-            for before, after in pairwise(sizes)
+        self.first = InputLinear("features", graph, sizes[0], defer=True)
+        self.blocks = nn.ModuleList(
+            NormActDropLinear(*ends, o.dropout) for ends in pairwise(sizes)
         )
         self.final = nn.Linear(sizes[-1], graph.num_classes)
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        adjacency = GCNNorm.of(batch.adjacency)
-        x = self.enter_flown(batch, first, adjacency, self.hops)
-        for layer in self.further:
-            x = propagate_blocks(adjacency, value(layer(x)), self.hops)
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = GCNNorm.of(batch.adjacency)
+        x = a_hat.powers(self.hops, self.first(batch.features))
+        for block in self.blocks:
+            x = a_hat.powers(self.hops, block(x))
         return self.final(x)

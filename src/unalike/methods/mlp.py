@@ -6,19 +6,13 @@ from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.methods.base import RowWiseMethod
-from unalike.nn.linear import value
-from unalike.nn.mlp import layer_sizes, mlp_after_first_layer
-from unalike.nn.module import (
-    InputLinear,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-)
+from unalike.nn import mlp
+from unalike.nn.sparse_linear import InputLinear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,25 +34,19 @@ class MLP(RowWiseMethod):
         shape = graph.adjacency.shape
         return replace(graph, adjacency=Adjacency.from_edges(none, none, shape=shape))
 
-    def network(self, graph: Graph) -> SparseInputModule:
-        sizes = layer_sizes(
-            graph.num_features, self.hidden, graph.num_classes, self.layers
-        )
-        return MLPModule(graph, sizes, self.dropout)
+    def build_module(self, graph: Graph) -> nn.Module:
+        return MLPModule(self, graph)
 
 
-class MLPModule(SparseInputModule):
-    def __init__(self, graph: Graph, sizes: list[int], dropout: float) -> None:
-        entry = InputLinear(graph, SparseWeightSpec(sizes[0], sizes[1]))
-        super().__init__(entry.tables)
-        self.entry = entry
-        self.only_tables = entry.sparse
-        self.rest = mlp_after_first_layer(sizes, dropout)
+class MLPModule(nn.Module):
+    """MLP(X)."""
 
-    def inputs(self, batch: Graph) -> dict[str, Adjacency]:
-        return self.entry.inputs(batch)
+    def __init__(self, o: MLP, graph: Graph) -> None:
+        super().__init__()
+        features, classes = graph.num_features, graph.num_classes
+        sizes = mlp.layer_sizes(features, o.hidden, classes, o.layers)[1:]
+        first = InputLinear("features", graph, sizes[0])
+        self.mlp = mlp.MLP(first, sizes, o.dropout)
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        return value(self.rest(self.entry(batch, first)))
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        return self.mlp(batch.features)

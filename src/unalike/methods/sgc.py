@@ -10,13 +10,8 @@ from torch import Tensor, nn
 
 from unalike.data.graph import Graph
 from unalike.methods.base import MessagePassingMethod
-from unalike.nn.module import (
-    MessagePassingModule,
-    SparseInputModule,
-    SparseProducts,
-    SparseWeightSpec,
-)
 from unalike.nn.normalized_adjacency import GCNNorm
+from unalike.nn.sparse_linear import InputLinear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,25 +25,24 @@ class SGC(MessagePassingMethod):
     propagate_bias: bool = True
     """Propagate b too, as the paper's program does; Wu et al. add it afterwards."""
 
-    def network(self, graph: Graph) -> SparseInputModule:
+    def build_module(self, graph: Graph) -> nn.Module:
         return SGCModule(self, graph)
 
 
-class SGCModule(MessagePassingModule):
-    late: nn.Parameter | None
+class SGCModule(nn.Module):
+    """Â^hops (X W + b), or Â^hops (X W) + b."""
 
-    def __init__(self, of: SGC, graph: Graph) -> None:
-        features, classes = graph.num_features, graph.num_classes
-        super().__init__(
-            graph, SparseWeightSpec(features, classes, offset=of.propagate_bias)
-        )
-        late = None if of.propagate_bias else nn.Parameter(torch.zeros(classes))
-        self.register_parameter("late", late)
-        self.hops = of.hops
+    bias: nn.Parameter | None
 
-    def forward(
-        self, batch: Graph, first: SparseProducts
-    ) -> Float[Tensor, "nodes classes"]:
-        adjacency = GCNNorm.of(batch.adjacency)
-        flown = adjacency.power(self.hops, self.enter(batch, first))
-        return flown if self.late is None else flown + self.late
+    def __init__(self, o: SGC, graph: Graph) -> None:
+        super().__init__()
+        classes = graph.num_classes
+        self.linear = InputLinear("features", graph, classes, bias=o.propagate_bias)
+        late = None if o.propagate_bias else nn.Parameter(torch.zeros(classes))
+        self.register_parameter("bias", late)
+        self.hops = o.hops
+
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        a_hat = GCNNorm.of(batch.adjacency)
+        x = a_hat.power(self.hops, self.linear(batch.features))
+        return x if self.bias is None else x + self.bias

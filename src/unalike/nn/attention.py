@@ -16,8 +16,8 @@ from unalike.data.adjacency import Adjacency
 from unalike.data.csr import CSRMatrix
 from unalike.errors import UserError
 from unalike.nn.dropout import Dropout
+from unalike.nn.init import glorot_uniform
 from unalike.nn.mlp import layer_sizes
-from unalike.nn.module import glorot_uniform
 from unalike.nn.norm import Bias, norm_or_bias
 from unalike.nn.sparse import backend
 
@@ -117,9 +117,9 @@ def head_widths(
 
 
 class GATLayers(nn.Module):
-    """Sums of x W weighed by neighbours, plus b; the first product x W is an entry's.
+    """Attention layers; the linear map x W of the first one is an input layer.
 
-    The heads of a layer lie side by side; those of the last may be averaged.
+    The heads of a layer are concatenated; those of the last may be mean_last_heads.
     """
 
     def __init__(
@@ -129,24 +129,24 @@ class GATLayers(nn.Module):
         dropout: float,
         *,
         normed: bool,
-        averaged: bool,
+        mean_last_heads: bool,
     ) -> None:
         super().__init__()
         *hidden, last = sizes[1:]
-        self.heads, self.averaged = heads, averaged
+        self.heads, self.mean_last_heads = heads, mean_last_heads
         self.weights = nn.ParameterList(
             glorot_uniform(*ends) for ends in pairwise(sizes[1:])
         )
-        self.sources = nn.ParameterList(
+        self.att_src = nn.ParameterList(
             _attention_vector(heads, width) for width in sizes[1:]
         )
-        self.targets = nn.ParameterList(
+        self.att_dst = nn.ParameterList(
             _attention_vector(heads, width) for width in sizes[1:]
         )
         self.norms = nn.ModuleList(
             norm_or_bias(width, normed=normed) for width in hidden
         )
-        self.last = Bias(last // heads if averaged else last)
+        self.bias = Bias(last // heads if mean_last_heads else last)
         self.dropout = Dropout(dropout)
 
     def forward(
@@ -161,17 +161,17 @@ class GATLayers(nn.Module):
             outputs.append(F.elu(norm(attended)))
             x = self.dropout(outputs[-1]) @ weight
         attended = self.attend(-1, adjacency, x)
-        last = attended.mean(1) if self.averaged else attended.flatten(1)
-        return [*outputs, self.last(last)]
+        last = attended.mean(1) if self.mean_last_heads else attended.flatten(1)
+        return [*outputs, self.bias(last)]
 
     def attend(
         self, layer: int, adjacency: Adjacency, x: Float[Tensor, "nodes columns"]
     ) -> Float[Tensor, "nodes heads width"]:
-        """What a layer gathers from x W, for each of its heads."""
+        """The attention-weighted sum of x W over neighbours, for each head."""
         vectors = torch.cat(
             [
                 block_diagonal(part[layer], self.heads)
-                for part in (self.sources, self.targets)
+                for part in (self.att_src, self.att_dst)
             ],
             1,
         )

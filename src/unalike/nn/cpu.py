@@ -234,11 +234,11 @@ def normalized_spmm(
 ) -> Float[Tensor, "nodes width"]:
     """A gather along scaled entries, its loops and its start in one pass."""
     exact = torch.promote_types(dense.dtype, torch.float32)
-    rows, none = spread.rows, dense.new_empty(0, dtype=exact)
+    rows, none = spread.csr, dense.new_empty(0, dtype=exact)
     values = none if rows.values is None else rows.values
     begun = none.view(0, 0) if start is None else start
     kept = none if keep is None else keep
-    given = (values, spread.scale, spread.added, dense, kept, begun)
+    given = (values, spread.scale, spread.self_loop_weight, dense, kept, begun)
     out = torch.empty(dense.shape, dtype=exact)
     read = (part.detach().to(exact).contiguous().numpy() for part in given)
     _propagate(out.numpy(), rows.indptr.numpy(), rows.indices.numpy(), *read)
@@ -262,7 +262,8 @@ def _propagate(out, starts, columns, values, scale, added, dense, keep, start):
             source = dense[column]
             for k in range(out.shape[1]):
                 total[k] += weight * source[k]
-        _blend(total, keep, start, row)
+        # One type, whatever numba makes of the row, so that it is compiled once.
+        _blend(total, keep, start, np.int64(row))
 
 
 @njit(fastmath={"contract"})
@@ -279,12 +280,18 @@ def adamw(
     weights: AdamWState, gradient: Float[Tensor, "rows runs width"], step: AdamWStep
 ) -> None:
     """Keep the best weights, then one step of AdamW, in one pass over memory."""
-    rows, runs, width = weights.now.shape
-    parts = (weights.now, weights.first, weights.second, weights.best, gradient)
+    rows, runs, width = weights.weight.shape
+    parts = (
+        weights.weight,
+        weights.exp_avg,
+        weights.exp_avg_sq,
+        weights.best_weight,
+        gradient,
+    )
     now, first, second, best, slope = (
         part.reshape(rows * runs, width).numpy() for part in parts
     )
-    settings = (step.rate, step.decay, step.improved)
+    settings = (step.lr, step.weight_decay, step.improved)
     _adamw(
         now,
         first,
@@ -292,10 +299,10 @@ def adamw(
         best,
         slope,
         *(setting.numpy() for setting in settings),
-        *step.scales.numpy(),
+        *step.bias_corrections.numpy(),
     )
-    if weights.half is not None:
-        weights.half.copy_(weights.now)
+    if weights.weight_bf16 is not None:
+        weights.weight_bf16.copy_(weights.weight)
 
 
 @njit(parallel=True, fastmath=True)
@@ -309,7 +316,8 @@ def _adamw(now, first, second, best, gradient, rate, decay, improved, scale1, sc
         shrink = one - rate[run] * decay[run]
         pace = rate[run] * scale1
         if improved[run]:
-            best[row] = now[row]
+            for k in range(now.shape[1]):
+                best[row, k] = now[row, k]
         for k in range(now.shape[1]):
             slope = gradient[row, k]
             mean = keep1 * first[row, k] + take1 * slope
@@ -328,7 +336,7 @@ def spmm_adamw(
 ) -> None:
     """A step of AdamW whose gradient is a gather of what reaches each row."""
     gathered = spmm(rows, gradient.flatten(1).float())
-    adamw(weights, gathered.view_as(weights.now), step)
+    adamw(weights, gathered.view_as(weights.weight), step)
 
 
 # Onto: sums over rows that go on from where others left them.

@@ -281,7 +281,7 @@ def normalized_spmm(
 ) -> Float[Tensor, "nodes width"]:
     """A gather along scaled entries, its loops and its start in one pass."""
     if (
-        matrix := dense_if_faster(spread.rows, dense, MIN_COLUMNS_PROPAGATION)
+        matrix := dense_if_faster(spread.csr, dense, MIN_COLUMNS_PROPAGATION)
     ) is not None:
         return reference.normalized_spmm(
             spread, dense, keep, start, _dense_product(matrix)
@@ -289,7 +289,7 @@ def normalized_spmm(
     out = torch.empty(dense.shape, device=dense.device, dtype=dense.dtype)
     if not out.numel():
         return out
-    (count, width), rows = dense.shape, spread.rows
+    (count, width), rows = dense.shape, spread.csr
     narrow = width <= NARROW
     # The product is float32 for halves: the scale of a narrow matrix costs no digits.
     source = dense * spread.scale[:, None] if narrow else _row_major(dense)
@@ -304,7 +304,7 @@ def normalized_spmm(
         rows.rows_by_length,
         source,
         spread.scale,
-        spread.added,
+        spread.self_loop_weight,
         spread.scale if keep is None else keep.contiguous(),
         begun,
         out,
@@ -389,8 +389,8 @@ def adamw(
     weights: AdamWState, gradient: Float[Tensor, "rows runs width"], step: AdamWStep
 ) -> None:
     """Keep the best weights, then one step of AdamW, in one pass over memory."""
-    rows, runs, width = weights.now.shape
-    if weights.now.numel():
+    rows, runs, width = weights.weight.shape
+    if weights.weight.numel():
         block = min(SPMM_TILE, triton.next_power_of_2(width))
         triton_spmm.adamw[(rows * runs, triton.cdiv(width, block))](
             gradient.contiguous(),
@@ -400,7 +400,7 @@ def adamw(
             BETA1,
             BETA2,
             ADAM_EPS,
-            weights.half is not None,
+            weights.weight_bf16 is not None,
             block,
         )
 
@@ -412,13 +412,13 @@ def spmm_adamw(
     step: AdamWStep,
 ) -> None:
     """A step of AdamW whose gradient is a gather of what reaches each row."""
-    count, _, run_width = weights.now.shape
+    count, _, run_width = weights.weight.shape
     width = gradient[0].numel()
     flat = gradient.flatten(1)
     if (matrix := dense_if_faster(rows, flat)) is not None:
         slope = torch.mm(matrix, flat, out_dtype=torch.float32)
-        adamw(weights, slope.view_as(weights.now), step)
-    elif weights.now.numel():
+        adamw(weights, slope.view_as(weights.weight), step)
+    elif weights.weight.numel():
         grid, shape = _shape(count, width, gradient.dtype)
         triton_spmm.spmm_adamw[grid](
             *_csr_args(rows),
@@ -429,7 +429,7 @@ def spmm_adamw(
             BETA1,
             BETA2,
             ADAM_EPS,
-            weights.half is not None,
+            weights.weight_bf16 is not None,
             *_has_values(rows),
             *shape,
             num_warps=1,
@@ -455,17 +455,17 @@ def _has_values(rows: CSRMatrix) -> tuple[bool]:
 
 
 def _optimizer_args(weights: AdamWState, step: AdamWStep) -> tuple[Tensor, ...]:
-    half = weights.now if weights.half is None else weights.half
+    half = weights.weight if weights.weight_bf16 is None else weights.weight_bf16
     return (
-        weights.now,
-        weights.first,
-        weights.second,
-        weights.best,
+        weights.weight,
+        weights.exp_avg,
+        weights.exp_avg_sq,
+        weights.best_weight,
         half,
-        step.rate,
-        step.decay,
+        step.lr,
+        step.weight_decay,
         step.improved,
-        step.scales,
+        step.bias_corrections,
     )
 
 

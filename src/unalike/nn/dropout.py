@@ -10,22 +10,22 @@ from unalike.errors import UserError
 
 
 class Dropout(nn.Module):
-    """Zero a share of the numbers in training and scale up the rest."""
+    """`nn.Dropout` with its rate p as a buffer."""
 
-    rate: Float[Tensor, ""]
+    p: Float[Tensor, ""]
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, p: float) -> None:
         super().__init__()
-        if not 0 <= rate < 1:
-            raise UserError(f"The dropout is {rate}; it is at least 0 and below 1.")
-        self.register_buffer("rate", torch.tensor(rate))
+        if not 0 <= p < 1:
+            raise UserError(f"The dropout is {p}; it is at least 0 and below 1.")
+        self.register_buffer("p", torch.tensor(p))
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        return apply_dropout(x, self.draw(x), self.rate) if self.training else x
+        return apply_dropout(x, self.sample_mask(x), self.p) if self.training else x
 
-    def draw(self, x: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+    def sample_mask(self, x: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
         """Decide which numbers are kept."""
-        return torch.rand_like(x) >= self.rate
+        return torch.rand_like(x) >= self.p
 
 
 def apply_dropout(

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from unalike.nn.module import uniform
+from unalike.nn.init import uniform
 
-# LSTM in plain operations, which unlike torch's own can be stacked.
+# LSTM in plain operations, which vmap can stack unlike `nn.LSTM`.
 
 
 class LSTM(nn.Module):
@@ -20,24 +20,23 @@ class LSTM(nn.Module):
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
         bound = 1 / math.sqrt(hidden)
-        self.inward = uniform(bound, inputs, 4 * hidden)
-        self.onward = uniform(bound, hidden, 4 * hidden)
-        self.offset = uniform(bound, 4 * hidden)
+        self.weight_ih = uniform(bound, inputs, 4 * hidden)
+        self.weight_hh = uniform(bound, hidden, 4 * hidden)
+        self.bias = uniform(bound, 4 * hidden)
 
     def forward(
         self, steps: list[Float[Tensor, "nodes inputs"]]
     ) -> list[Float[Tensor, "nodes hidden"]]:
-        """What is told after each step."""
-        told = memory = steps[0].new_zeros(len(steps[0]), len(self.onward))
-        all_told = []
+        """The hidden state after each step."""
+        hidden = cell = steps[0].new_zeros(len(steps[0]), len(self.weight_hh))
+        states = []
         for x in steps:
-            gates = x @ self.inward + told @ self.onward + self.offset
-            enter, keep, change, tell = gates.chunk(4, 1)
-            kept = keep.sigmoid() * memory
-            memory = kept + enter.sigmoid() * change.tanh()
-            told = tell.sigmoid() * torch.tanh(memory)
-            all_told.append(told)
-        return all_told
+            gates = x @ self.weight_ih + hidden @ self.weight_hh + self.bias
+            enter, forget, candidate, output = gates.chunk(4, 1)
+            cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
+            hidden = output.sigmoid() * torch.tanh(cell)
+            states.append(hidden)
+        return states
 
 
 # Jumping knowledge: how the outputs of all layers are joined (Xu et al. 2018).
@@ -51,7 +50,7 @@ class MaxJump(nn.Module):
 
     def __init__(self, layers: int, width: int) -> None:
         super().__init__()
-        self.width = width
+        self.out_features = width
 
     def forward(self, outputs: Outputs) -> Float[Tensor, "nodes width"]:
         return torch.stack(outputs).amax(0)
@@ -62,24 +61,26 @@ class ConcatJump(nn.Module):
 
     def __init__(self, layers: int, width: int) -> None:
         super().__init__()
-        self.width = layers * width
+        self.out_features = layers * width
 
     def forward(self, outputs: Outputs) -> Float[Tensor, "nodes columns"]:
         return torch.cat(outputs, 1)
 
 
 class LSTMJump(nn.Module):
-    """A mean whose weights two LSTMs choose, which read the layers there and back."""
+    """A mean of the layers, weighted by a bidirectional LSTM."""
 
     def __init__(self, layers: int, width: int) -> None:
         super().__init__()
         hidden = max(1, layers * width // 2)
-        self.width = width
-        self.there, self.back = LSTM(width, hidden), LSTM(width, hidden)
+        self.out_features = width
+        self.forward_lstm = LSTM(width, hidden)
+        self.backward_lstm = LSTM(width, hidden)
         self.score = nn.Linear(2 * hidden, 1, bias=False)
 
     def forward(self, outputs: Outputs) -> Float[Tensor, "nodes width"]:
-        there, back = self.there(outputs), self.back(outputs[::-1])[::-1]
+        there = self.forward_lstm(outputs)
+        back = self.backward_lstm(outputs[::-1])[::-1]
         read = [torch.cat(pair, 1) for pair in zip(there, back, strict=True)]
         weights = torch.cat([self.score(one) for one in read], 1).softmax(1)
         return torch.einsum("lnw,nl->nw", torch.stack(outputs), weights)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -13,7 +13,7 @@ from torch.autograd.function import Function
 from unalike.nn.dropout import Dropout
 from unalike.nn.sparse import backend, pad_last_dim
 
-# Affine: products and sums that are not yet taken, because others may join them.
+# Linear layers whose product is deferred, so that a later step can fold into it.
 
 
 Weight: TypeAlias = Float[Tensor, "inputs hidden"]
@@ -21,16 +21,28 @@ Weight: TypeAlias = Float[Tensor, "inputs hidden"]
 
 @dataclass(frozen=True, eq=False)
 class DeferredLinear:
-    """Rows times a weight, plus an offset, where there are such."""
+    """x W + b that is not multiplied yet; weight and bias may be absent."""
 
     rows: Float[Tensor, "nodes inputs"]
     weight: Weight | None = None
-    offset: Float[Tensor, " hidden"] | None = None
+    bias: Float[Tensor, " hidden"] | None = None
+    constant: Float[Tensor, "nodes inputs"] | None = None
+    """The stored features that `rows` are equal to, where they do not change."""
 
     @classmethod
     def of(cls, hidden: TensorOrDeferred) -> DeferredLinear:
-        """Numbers as they are, with nothing left to do."""
+        """A tensor as it is, or what is deferred already."""
         return hidden if isinstance(hidden, DeferredLinear) else cls(hidden)
+
+    def chunk(self, count: int) -> list[DeferredLinear]:
+        """Equal blocks of the output columns."""
+        assert self.weight is not None
+        weights = self.weight.chunk(count, 1)
+        biases = [None] * count if self.bias is None else self.bias.chunk(count)
+        return [
+            replace(self, weight=weight, bias=bias)
+            for weight, bias in zip(weights, biases, strict=True)
+        ]
 
     @property
     def factors(self) -> tuple[Tensor, ...]:
@@ -38,18 +50,18 @@ class DeferredLinear:
         return (self.rows,) if self.weight is None else (self.rows, self.weight)
 
     def product(self) -> DeferredLinear:
-        """The same with its product taken; the offset is still to be added."""
-        return DeferredLinear(matmul_padded(self.rows, self.weight), None, self.offset)
+        """The same with the product computed; the bias is still to be added."""
+        return DeferredLinear(matmul_padded(self.rows, self.weight), None, self.bias)
 
-    def value(self) -> Float[Tensor, "nodes hidden"]:
+    def materialize(self) -> Float[Tensor, "nodes hidden"]:
         found = matmul_padded(self.rows, self.weight)
-        return found if self.offset is None else found + self.offset.to(found.dtype)
+        return found if self.bias is None else found + self.bias.to(found.dtype)
 
     def times(self, further: Float[Tensor, "hidden wider"]) -> DeferredLinear:
-        """The product with a further matrix, taken between the small ones."""
+        """The product with a further matrix, computed between the two weights."""
         weight = further if self.weight is None else self.weight @ further
         return DeferredLinear(
-            self.rows, weight, None if self.offset is None else self.offset @ further
+            self.rows, weight, None if self.bias is None else self.bias @ further
         )
 
 
@@ -57,8 +69,8 @@ TensorOrDeferred: TypeAlias = DeferredLinear | Float[Tensor, "nodes hidden"]
 
 
 def value(hidden: TensorOrDeferred) -> Float[Tensor, "nodes hidden"]:
-    """The numbers, whether or not their product was taken."""
-    return DeferredLinear.of(hidden).value()
+    """The tensor, computed now if it was deferred."""
+    return DeferredLinear.of(hidden).materialize()
 
 
 def matmul_padded(
@@ -97,8 +109,8 @@ def linear_sum_relu(
     """
     rows, weight = terms[0].rows, terms[0].weight
     if weight is None:
-        return torch.relu(terms[0].value())
-    given = [offset, *(term.offset for term in terms)]
+        return torch.relu(terms[0].materialize())
+    given = [offset, *(term.bias for term in terms)]
     offsets = [one for one in given if one is not None]
     total = torch.stack(offsets or [weight.new_zeros(weight.shape[1])]).sum(0)
     factors = [one.to(autocast_dtype(rows)) for term in terms for one in term.factors]

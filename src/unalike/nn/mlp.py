@@ -2,85 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from torch import nn
 
 from unalike.errors import UserError
-from unalike.nn.linear import DeferredLinear, TensorOrDeferred, linear_sum_relu, value
-from unalike.nn.norm import NormActDrop, Relu, fold_norm_into_linear
-
-# Bridge: what lies between two layers: batch norm, ReLU and dropout.
+from unalike.nn.linear import DeferredLinear, TensorOrDeferred, value
+from unalike.nn.norm import NormActDropLinear
 
 
-class NormActDropLinear(nn.Module):
-    """A linear map of what has crossed a bridge; its offset is still to be added."""
+class MLP(nn.Module):
+    """A first layer of any kind, then linear layers behind ReLU, norm and dropout.
 
-    def __init__(self, inputs: int, outputs: int, dropout: float, relu: Relu) -> None:
+    `sizes` begins with the output of the first layer. With `defer_last` the last
+    product is left to the layer that follows, which may fold a weight into it.
+    """
+
+    def __init__(
+        self,
+        first: nn.Module,
+        sizes: Sequence[int],
+        dropout: float = 0.0,
+        *,
+        defer_last: bool = False,
+    ) -> None:
         super().__init__()
-        self.bridge = NormActDrop(nn.BatchNorm1d(inputs), dropout, relu=relu)
-        self.linear = nn.Linear(inputs, outputs)
-        self.joined = False
-        """Is the product left untaken in training too, for others to join it?"""
-
-    def forward(self, x: TensorOrDeferred) -> DeferredLinear:
-        before = DeferredLinear.of(x)
-        norm, weight, offset = self.bridge.norm, self.linear.weight.T, self.linear.bias
-        early = self.bridge.relu == "before"
-        if isinstance(norm, nn.BatchNorm1d) and not self.training and early:
-            return fold_norm_into_linear(
-                linear_sum_relu(None, before), norm, weight, offset
+        self.first = first
+        last = len(sizes) - 2
+        self.layers = nn.ModuleList(
+            NormActDropLinear(
+                *ends, dropout, act="before", defer=defer_last and number == last
             )
-        taken = before.product()
-        if self.joined:
-            return DeferredLinear(
-                self.bridge(taken.rows, offset=taken.offset), weight, offset
-            )
-        crossed = self.bridge(taken.rows, offset=taken.offset, out_of=weight)
-        return DeferredLinear(crossed, None, offset)
+            for number, ends in enumerate(pairwise(sizes))
+        )
+        self.defer_last = defer_last
 
+    @classmethod
+    def of_sizes(cls, sizes: Sequence[int], dropout: float) -> MLP:
+        """An MLP of `len(sizes) - 1` linear layers for a dense input."""
+        return cls(nn.Linear(sizes[0], sizes[1]), sizes[1:], dropout)
 
-# Multilayer perceptrons: linear, ReLU, batch norm, dropout, and again.
+    def forward(self, x: Any) -> TensorOrDeferred:
+        x = self._first(x)
+        for layer in self.layers:
+            assert isinstance(layer, NormActDropLinear)
+            x = layer.defer(x)
+        return x if self.defer_last else value(x)
 
-
-class MLP(nn.Sequential):
-    """Linear maps one after the other, of which the last is left to be finished."""
-
-    def forward(self, x: TensorOrDeferred) -> TensorOrDeferred:
-        for layer in self:
-            if isinstance(layer, nn.Linear):
-                x = DeferredLinear(value(x), layer.weight.T, layer.bias)
-            else:
-                x = layer(x)
-        return x
+    def _first(self, x: Any) -> DeferredLinear:
+        if isinstance(self.first, nn.Linear):
+            return DeferredLinear(x, self.first.weight.T, self.first.bias)
+        defer = getattr(self.first, "defer", self.first)
+        return DeferredLinear.of(defer(x))
 
 
 def layer_sizes(inputs: int, hidden: int, outputs: int, layers: int) -> list[int]:
-    """The widths between the linear maps of a perceptron, ends included."""
+    """The widths before, between and behind the linear layers of an MLP."""
     if layers < 1 or hidden < 1:
         raise UserError(f"{layers} layers of width {hidden}: both are at least 1.")
     return [inputs, *[hidden] * (layers - 1), outputs]
-
-
-def make_mlp(sizes: Sequence[int], dropout: float) -> MLP:
-    """A perceptron of `len(sizes) - 1` linear maps."""
-    return MLP(nn.Linear(sizes[0], sizes[1]), *_hidden_layers(sizes[1:], dropout))
-
-
-def mlp_after_first_layer(
-    sizes: Sequence[int], dropout: float, *, joined: bool = False
-) -> MLP:
-    """The same perceptron without its first linear map, which is a table's.
-
-    Where it is to be joined, a further matrix multiplies the last weight, not rows.
-    """
-    layers = list(_hidden_layers(sizes[1:], dropout))
-    if layers:
-        layers[-1].joined = joined
-    return MLP(*layers)
-
-
-def _hidden_layers(sizes: Sequence[int], dropout: float) -> Iterator[NormActDropLinear]:
-    for before, after in pairwise(sizes):
-        yield NormActDropLinear(before, after, dropout, relu="before")

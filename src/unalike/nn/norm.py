@@ -10,14 +10,17 @@ from torch import Tensor, nn
 from torch.autograd.function import Function
 
 from unalike.nn.dropout import Dropout
+from unalike.nn.init import Init
 from unalike.nn.linear import (
     DeferredLinear,
+    TensorOrDeferred,
     Weight,
     linear_sum_relu,
     matmul_like,
     matmul_padded,
 )
 from unalike.nn.sparse import pad_last_dim
+from unalike.nn.sparse_linear import DenseLinear
 
 # Kernels of bridges: batch norm, ReLU and dropout between two layers.
 
@@ -33,13 +36,13 @@ class FusedNormParams(NamedTuple):
     """The numbers of a norm and of the dropout behind it, for each run of a stack."""
 
     mean: Float[Tensor, "runs width"]
-    spread: Float[Tensor, "runs width"]
+    inv_std: Float[Tensor, "runs width"]
     """One over the standard deviation."""
-    offset: Float[Tensor, "runs width"]
+    bias_in: Float[Tensor, "runs width"]
     """Added to the numbers before anything else."""
-    gain: Float[Tensor, "runs width"]
-    shift: Float[Tensor, "runs width"]
-    rate: Float[Tensor, " runs"]
+    weight: Float[Tensor, "runs width"]
+    bias: Float[Tensor, "runs width"]
+    dropout_p: Float[Tensor, " runs"]
     seed: Int[Tensor, " runs"]
 
     @classmethod
@@ -53,14 +56,18 @@ class FusedNormParams(NamedTuple):
         return cls(mean, (variance + BATCH_NORM_EPS).rsqrt(), *others)
 
 
-# Bridge: what lies between two layers: batch norm, ReLU and dropout.
+# Batch norm, ReLU and dropout as one block, with the linear layers around it.
 
 
 Offset = Float[Tensor, " _"]
 
 
 class NormActDrop(nn.Module):
-    """A norm, mostly a batch norm, with a ReLU before or after it, and dropout."""
+    """dropout(relu(norm(x))), with the ReLU before or behind the norm.
+
+    In evaluation the batch norm is folded into the weights around it; in training on a
+    GPU all is one fused kernel.
+    """
 
     def __init__(
         self, norm: nn.Module, dropout: float, *, relu: Relu = "after"
@@ -70,47 +77,48 @@ class NormActDrop(nn.Module):
         self.dropout = Dropout(dropout)
         self.relu: Relu = relu
 
-    def forward(
+    def forward(self, x: Float[Tensor, "nodes _"]) -> Float[Tensor, "nodes _"]:
+        return self._between(x)
+
+    def _between(
         self,
         x: Float[Tensor, "nodes _"],
         *,
-        into: Weight | None = None,
-        offset: Offset | None = None,
-        out_of: Weight | None = None,
+        weight_in: Weight | None = None,
+        bias_in: Offset | None = None,
+        weight_out: Weight | None = None,
     ) -> Float[Tensor, "nodes _"]:
-        """Cross from the product with one weight, where given, to that with another.
-
-        An offset is added to the first product.
-        """
+        """The block between two linear layers: block(x W_in + b_in) W_out."""
         if isinstance(self.norm, nn.BatchNorm1d) and not self.training:
-            return self._settled(DeferredLinear(x, into, offset), out_of, self.norm)
+            linear = DeferredLinear(x, weight_in, bias_in)
+            return self._eval_folded(linear, weight_out, self.norm)
         if isinstance(self.norm, nn.BatchNorm1d) and x.is_cuda:
-            return self._on_card(x, into, offset, out_of, self.norm)
-        x = DeferredLinear(x, into, offset).value()
+            return self._fused_cuda(x, weight_in, bias_in, weight_out, self.norm)
+        x = DeferredLinear(x, weight_in, bias_in).materialize()
         x = torch.relu(x) if self.relu == "before" else x
         x = self.norm(x)
         x = torch.relu(x) if self.relu == "after" else x
-        return matmul_padded(self.dropout(x), out_of)
+        return matmul_padded(self.dropout(x), weight_out)
 
-    def _settled(
+    def _eval_folded(
         self, x: DeferredLinear, out_of: Weight | None, norm: nn.BatchNorm1d
     ) -> Float[Tensor, "nodes _"]:
-        """The same when nothing is learned: products take the norm along."""
+        """The block in evaluation: the norm is folded into the products."""
         gain, shift = folded_batch_norm(norm)
         if self.relu == "before":
             rows = linear_sum_relu(None, x)
             if out_of is not None:
-                return fold_norm_into_linear(rows, norm, out_of, None).value()
+                return fold_norm_into_linear(rows, norm, out_of, None).materialize()
             return torch.addcmul(shift.to(rows.dtype), rows, gain.to(rows.dtype))
         if x.weight is not None and self.relu == "after":
-            moved = None if x.offset is None else x.offset * gain
+            moved = None if x.bias is None else x.bias * gain
             normed = DeferredLinear(x.rows, x.weight * gain, moved)
             return matmul_padded(linear_sum_relu(shift, normed), out_of)
-        rows = x.value()
+        rows = x.materialize()
         rows = torch.addcmul(shift.to(rows.dtype), rows, gain.to(rows.dtype))
         return matmul_padded(torch.relu(rows) if self.relu == "after" else rows, out_of)
 
-    def _on_card(
+    def _fused_cuda(
         self,
         x: Float[Tensor, "nodes _"],
         into: Weight | None,
@@ -126,7 +134,7 @@ class NormActDrop(nn.Module):
             (torch.zeros_like(norm.bias) if offset is None else offset)[None],
             norm.weight[None],
             norm.bias[None],
-            self.dropout.rate[None],
+            self.dropout.p[None],
             seed,
             None if out_of is None else out_of[None],
             self.relu,
@@ -135,30 +143,102 @@ class NormActDrop(nn.Module):
         return crossed[0]
 
 
-class Bias(nn.Module):
-    """An offset, for where no batch norm has one.
+class LinearNormActDrop(NormActDrop):
+    """dropout(relu(norm(x W))) for a weight that the caller has."""
 
-    Before a batch norm it would do nothing: the norm takes it away again, its gradient
-    is made of rounding errors, and AdamW follows those faster than averages can.
+    def forward(
+        self, x: Float[Tensor, "nodes _"], weight: Weight | None = None
+    ) -> Float[Tensor, "nodes _"]:
+        return self._between(x, weight_in=weight)
+
+
+class Bias(nn.Module):
+    """A bias, for layers without a batch norm.
+
+    In front of a batch norm it would do nothing: the norm subtracts it again, its
+    gradient is rounding error, and AdamW follows that faster than averages can.
     """
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.offset = nn.Parameter(torch.zeros(width))
+        self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, x: Float[Tensor, "nodes width"]) -> Float[Tensor, "nodes width"]:
-        return x + self.offset.to(x.dtype)
+        return x + self.bias.to(x.dtype)
 
 
 def norm_or_bias(width: int, *, normed: bool) -> nn.Module:
-    """What stands behind a layer that has no offset of its own."""
+    """What follows a layer that has no bias of its own."""
     return nn.BatchNorm1d(width) if normed else Bias(width)
+
+
+class NormActDropLinear(nn.Module):
+    """dropout(relu(norm(x))) W + b.
+
+    `act` says whether the ReLU is before or behind the norm. Without `batch_norm` a
+    bias takes the place of the norm. With `init="glorot"` W has no bias behind it.
+    """
+
+    linear: nn.Linear | DenseLinear
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        dropout: float,
+        *,
+        act: Relu = "after",
+        batch_norm: bool = True,
+        init: Init = "linear",
+        defer: bool = False,
+    ) -> None:
+        super().__init__()
+        norm = norm_or_bias(in_features, normed=batch_norm)
+        self.norm_act_drop = NormActDrop(norm, dropout, relu=act)
+        self.linear = (
+            nn.Linear(in_features, out_features)
+            if init == "linear"
+            else DenseLinear(in_features, out_features, bias=False, init=init)
+        )
+        self.deferred = defer
+        """Is the product left to the next layer in training too?"""
+
+    def forward(self, x: Float[Tensor, "nodes _"]) -> Float[Tensor, "nodes _"]:
+        return self.defer(x).materialize()
+
+    def with_hidden(
+        self, x: Float[Tensor, "nodes _"]
+    ) -> tuple[Float[Tensor, "nodes _"], Float[Tensor, "nodes _"]]:
+        """relu(norm(x)) before dropout, and the output."""
+        hidden = torch.relu(self.norm_act_drop.norm(x))
+        return hidden, self.norm_act_drop.dropout(hidden) @ self._weight
+
+    def defer(self, x: TensorOrDeferred) -> DeferredLinear:
+        """The output with its bias, and mostly its product, still to be computed."""
+        before, block = DeferredLinear.of(x), self.norm_act_drop
+        norm, weight, bias = block.norm, self._weight, self.linear.bias
+        early = block.relu == "before"
+        if isinstance(norm, nn.BatchNorm1d) and not self.training and early:
+            return fold_norm_into_linear(
+                linear_sum_relu(None, before), norm, weight, bias
+            )
+        taken = before.product()
+        if self.deferred:
+            hidden = block._between(taken.rows, bias_in=taken.bias)
+            return DeferredLinear(hidden, weight, bias)
+        out = block._between(taken.rows, bias_in=taken.bias, weight_out=weight)
+        return DeferredLinear(out, None, bias)
+
+    @property
+    def _weight(self) -> Weight:
+        weight = self.linear.weight
+        return weight.T if isinstance(self.linear, nn.Linear) else weight
 
 
 def folded_batch_norm(
     norm: nn.BatchNorm1d,
 ) -> tuple[Float[Tensor, " width"], Float[Tensor, " width"]]:
-    """What a batch norm that does not learn multiplies by, and what it adds."""
+    """The scale and the bias that a batch norm amounts to in evaluation."""
     gain = norm.weight * (norm.get_buffer("running_var") + norm.eps).rsqrt()
     return gain, norm.bias - norm.get_buffer("running_mean") * gain
 
@@ -169,7 +249,7 @@ def fold_norm_into_linear(
     weight: Weight,
     offset: Offset | None,
 ) -> DeferredLinear:
-    """A linear map of rows that a settled batch norm has yet to see."""
+    """A linear layer with the batch norm in front folded into it."""
     gain, shift = folded_batch_norm(norm)
     moved = shift @ weight
     moved = moved if offset is None else moved + offset
@@ -182,7 +262,7 @@ def update_running_stats(
     mean: Float[Tensor, " width"],
     variance: Float[Tensor, " width"],
 ) -> None:
-    """Move the running statistics of a batch norm as its own forward pass would."""
+    """Update the running statistics of a batch norm as its forward pass does."""
     share = 0.0 if norm.momentum is None else norm.momentum
     for name, now in (("running_mean", mean), ("running_var", variance)):
         norm.get_buffer(name).mul_(1 - share).add_(share * now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd.function import Function
 
 from unalike.data.adjacency import Adjacency
+from unalike.nn.linear import DeferredLinear, TensorOrDeferred, value
 from unalike.nn.sparse import NormalizedCSR, backend, runs_to_columns
 
 # Sparse products: with rows, and with scaled rows, differentiable and stackable.
@@ -34,7 +35,7 @@ class NormalizedSpMM(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.spread, keep, _, start = inputs
+        ctx.csr, keep, _, start = inputs
         ctx.save_for_backward(keep)
         ctx.start_kind = None if start is None else start.dtype
 
@@ -45,7 +46,7 @@ class NormalizedSpMM(Function):
         to_dense = to_start = None
         (keep,) = ctx.saved_tensors
         if ctx.needs_input_grad[2]:
-            to_dense = NormalizedSpMM.apply(ctx.spread.T, keep, gradient, None)
+            to_dense = NormalizedSpMM.apply(ctx.csr.T, keep, gradient, None)
         if ctx.needs_input_grad[3]:
             to_start = gradient.to(ctx.start_kind)
         return None, None, to_dense, to_start
@@ -89,9 +90,9 @@ class NormalizedAdjacency:
     D holds the weight of these edges; a node that none enters gathers nothing.
     """
 
-    entering: Adjacency
-    before: Float[Tensor, "nodes 1"]
-    after: Float[Tensor, "nodes 1"]
+    adjacency_t: Adjacency
+    left_scale: Float[Tensor, "nodes 1"]
+    right_scale: Float[Tensor, "nodes 1"]
 
     @classmethod
     def of(cls, adjacency: Adjacency, by: Norm) -> NormalizedAdjacency:
@@ -105,7 +106,7 @@ class NormalizedAdjacency:
     def __matmul__(
         self, x: Float[Tensor, "nodes columns"]
     ) -> Float[Tensor, "nodes columns"]:
-        return self.before * (self.entering @ (self.after * x))
+        return self.left_scale * (self.adjacency_t @ (self.right_scale * x))
 
 
 # Normalised adjacency: D^-1/2 (A + I) D^-1/2, which is never written out.
@@ -121,6 +122,10 @@ SELF_LOOP_WEIGHTS: dict[SelfLoops, Callable[[Tensor], Tensor]] = {
 """What is added to the weights of loops: every node has one, or its own, or none."""
 
 
+MAX_FEATURES_PER_HIDDEN = 4
+"""Input features for each output column up to which the features are propagated."""
+
+
 @dataclass(frozen=True, eq=False)
 class GCNNorm:
     """What a node gathers along the edges that enter it, scaled at both their ends.
@@ -129,8 +134,8 @@ class GCNNorm:
     without a loop gets one of weight 1, unless told otherwise (Kipf and Welling 2017).
     """
 
-    spread: NormalizedCSR
-    flows: dict[tuple[SelfLoops, int, int], tuple[Tensor, Tensor]]
+    csr: NormalizedCSR
+    flows: dict[Any, Any]
     """What was propagated before, kept with the adjacency."""
     loops: SelfLoops
 
@@ -142,21 +147,46 @@ class GCNNorm:
         scale = torch.where(weight > 0, weight.rsqrt(), 0.0)
         return cls(NormalizedCSR(adjacency.T, scale, added), adjacency.cache, loops)
 
-    def __matmul__(
-        self, x: Float[Tensor, "nodes hidden"]
-    ) -> Float[Tensor, "nodes hidden"]:
-        return NormalizedSpMM.apply(self.spread, None, x, None)
+    def __matmul__(self, x: TensorOrDeferred) -> Float[Tensor, "nodes hidden"]:
+        return (
+            self.powers([1], x) if isinstance(x, DeferredLinear) else self.power(1, x)
+        )
 
     def power(
         self, count: int, x: Float[Tensor, "nodes hidden"]
     ) -> Float[Tensor, "nodes hidden"]:
-        """The product taken `count` times."""
+        """Â^count x."""
         for _ in range(count):
-            x = self @ x
+            x = NormalizedSpMM.apply(self.csr, None, x, None)
         return x
 
+    def powers(
+        self, counts: Sequence[int], x: TensorOrDeferred
+    ) -> Float[Tensor, "nodes blocks"]:
+        """Â^count of each block of columns; x may be a deferred linear layer.
+
+        Â^k (x W + b) is (Â^k x) W + (Â^k 1) b, and features do not change: where there
+        are not many, Â^k x is computed once and no epoch does it again.
+        """
+        if isinstance(x, DeferredLinear) and propagates_features(x):
+            pairs = zip(counts, x.chunk(len(counts)), strict=True)
+            return torch.cat([self._power_of_linear(*pair) for pair in pairs], 1)
+        blocks = zip(counts, value(x).chunk(len(counts), 1), strict=True)
+        return torch.cat([self.power(*block) for block in blocks], 1)
+
+    def _power_of_linear(
+        self, count: int, linear: DeferredLinear
+    ) -> Float[Tensor, "nodes hidden"]:
+        assert linear.constant is not None and linear.weight is not None
+        propagated = self.cached_power(linear.constant, count)
+        product = propagated.to(linear.weight.dtype) @ linear.weight
+        if linear.bias is None:
+            return product
+        ones = linear.rows.new_ones(len(linear.rows), 1)
+        return product + self.power(count, ones) * linear.bias
+
     @torch.no_grad()
-    def flown(
+    def cached_power(
         self, x: Float[Tensor, "nodes features"], count: int
     ) -> Float[Tensor, "nodes features"]:
         """The product taken `count` times of what nothing learns, the first time only.
@@ -169,7 +199,7 @@ class GCNNorm:
             self.flows[key] = (x, self.power(count, exact))
         return self.flows[key][1]
 
-    def back_to(
+    def appnp_step(
         self,
         start: Float[Tensor, "nodes hidden"],
         alpha: Float[Tensor, ""],
@@ -177,4 +207,12 @@ class GCNNorm:
     ) -> Float[Tensor, "nodes hidden"]:
         """(1 − α) of the product, and a start that was taken times α before."""
         keep = (1 - alpha).expand(x.shape[1])
-        return NormalizedSpMM.apply(self.spread, keep, x, start)
+        return NormalizedSpMM.apply(self.csr, keep, x, start)
+
+
+def propagates_features(linear: DeferredLinear) -> bool:
+    """Are the constant features few enough to be propagated instead of the output?"""
+    if linear.constant is None or linear.weight is None:
+        return False
+    num_features, width = linear.weight.shape
+    return num_features <= MAX_FEATURES_PER_HIDDEN * width

@@ -27,38 +27,38 @@ BETA1, BETA2, ADAM_EPS = 0.9, 0.999, 1e-8
 class WeightState:
     """Weights of a stack of runs, and the best so far."""
 
-    now: Float[Tensor, "rows runs width"]
-    best: Float[Tensor, "rows runs width"]
+    weight: Float[Tensor, "rows runs width"]
+    best_weight: Float[Tensor, "rows runs width"]
     """The weights of each run's best epoch."""
-    half: Float[Tensor, "rows runs width"] | None = None
+    weight_bf16: Float[Tensor, "rows runs width"] | None = None
     """A bfloat16 copy to gather from, where it is asked for."""
 
     @property
-    def to_gather(self) -> Float[Tensor, "rows runs width"]:
+    def read_weight(self) -> Float[Tensor, "rows runs width"]:
         """What a sparse product reads."""
-        return self.now if self.half is None else self.half
+        return self.weight if self.weight_bf16 is None else self.weight_bf16
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AdamWState(WeightState):
     """Weights with the moments of AdamW."""
 
-    first: Float[Tensor, "rows runs width"]
+    exp_avg: Float[Tensor, "rows runs width"]
     """Moving average of the gradient."""
-    second: Float[Tensor, "rows runs width"]
+    exp_avg_sq: Float[Tensor, "rows runs width"]
     """Moving average of its square."""
 
     @classmethod
-    def fresh(
+    def create(
         cls: type[AdamWStateT], now: Float[Tensor, "rows runs width"], *, half: bool
     ) -> AdamWStateT:
         """Weights before the first step."""
         return cls(
-            now=now,
-            best=empty_like(now).copy_(now),
-            half=now.to(torch.bfloat16) if half else None,
-            first=empty_like(now).zero_(),
-            second=empty_like(now).zero_(),
+            weight=now,
+            best_weight=empty_like(now).copy_(now),
+            weight_bf16=now.to(torch.bfloat16) if half else None,
+            exp_avg=empty_like(now).zero_(),
+            exp_avg_sq=empty_like(now).zero_(),
         )
 
 
@@ -69,17 +69,17 @@ class AdamWStep:
     All of it lies on the device, so that a recorded step can be played again.
     """
 
-    count: Shaped[Tensor, 1]
+    step: Shaped[Tensor, 1]
     """Steps taken, this one included."""
-    rate: Float[Tensor, " runs"]
-    decay: Float[Tensor, " runs"]
+    lr: Float[Tensor, " runs"]
+    weight_decay: Float[Tensor, " runs"]
     improved: Bool[Tensor, " runs"]
     """Runs whose weights before this step are their best so far, to be kept."""
 
     @cached_property
-    def scales(self) -> Float[Tensor, 2]:
+    def bias_corrections(self) -> Float[Tensor, 2]:
         """1 / (1 - beta^count): what makes up for moving averages that begin at 0."""
-        count = self.count.double()
+        count = self.step.double()
         return torch.cat([1 / (1 - beta**count) for beta in (BETA1, BETA2)]).float()
 
 
@@ -99,7 +99,7 @@ class SparseOptimizer(WeightState):
 
     @classmethod
     @abstractmethod
-    def fresh(
+    def create(
         cls: type[SparseOptimizerT],
         now: Float[Tensor, "rows runs width"],
         *,
@@ -108,10 +108,10 @@ class SparseOptimizer(WeightState):
         """The table before the first step."""
 
     @abstractmethod
-    def move(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
+    def step(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
         """One step, by the slope of the loss at the product of a matrix and this."""
 
-    def settle(self, step: AdamWStep) -> None:
+    def catch_up(self, step: AdamWStep) -> None:
         """Make up for what was left undone, before the table is read as a whole."""
 
 
@@ -119,7 +119,7 @@ class SparseOptimizer(WeightState):
 class AdamW(AdamWState, SparseOptimizer):
     """AdamW of every row in every step."""
 
-    def move(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
+    def step(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
         kernels = backend(slope.device)
         kernels.spmm_adamw(self, matrix.T, slope, step)
 
@@ -133,43 +133,47 @@ class LazyAdamW(AdamWState, SparseOptimizer):
     its old first moment.
     """
 
-    seen: Int[Tensor, " rows"]
+    last_step: Int[Tensor, " rows"]
     """The step up to which each row is done."""
 
     @classmethod
-    def fresh(cls, now: Float[Tensor, "rows runs width"], *, half: bool) -> LazyAdamW:
+    def create(cls, now: Float[Tensor, "rows runs width"], *, half: bool) -> LazyAdamW:
         seen = torch.zeros(len(now), dtype=torch.int64, device=now.device)
-        return cls(**vars(AdamWState.fresh(now, half=half)), seen=seen)
+        return cls(**vars(AdamWState.create(now, half=half)), last_step=seen)
 
-    def move(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
+    def step(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
         ids, gradient = touched_rows_gradient(matrix, slope)
-        self._return(ids, step.count - 1, step)
-        mean = self.first[ids].lerp_(gradient, 1 - BETA1)
-        square = self.second[ids].mul_(BETA2)
+        self._decay_skipped_steps(ids, step.step - 1, step)
+        mean = self.exp_avg[ids].lerp_(gradient, 1 - BETA1)
+        square = self.exp_avg_sq[ids].mul_(BETA2)
         square.addcmul_(gradient, gradient, value=1 - BETA2)
-        self.first[ids], self.second[ids] = mean, square
-        scale1, scale2 = step.scales
+        self.exp_avg[ids], self.exp_avg_sq[ids] = mean, square
+        scale1, scale2 = step.bias_corrections
         spread = square.mul_(scale2).sqrt_().add_(ADAM_EPS)
-        pace = step.rate[:, None] * scale1
-        shrink = 1 - (step.rate * step.decay)[:, None]
-        self.now[ids] = self.now[ids].mul_(shrink).sub_(mean.div_(spread).mul_(pace))
-        self.seen[ids] = step.count
+        pace = step.lr[:, None] * scale1
+        shrink = 1 - (step.lr * step.weight_decay)[:, None]
+        self.weight[ids] = (
+            self.weight[ids].mul_(shrink).sub_(mean.div_(spread).mul_(pace))
+        )
+        self.last_step[ids] = step.step
         sync_bf16(self, ids)
 
-    def settle(self, step: AdamWStep) -> None:
-        everything = torch.arange(len(self.now), device=self.now.device)
+    def catch_up(self, step: AdamWStep) -> None:
+        everything = torch.arange(len(self.weight), device=self.weight.device)
         for ids in everything.split(2**18):
-            self._return(ids, step.count, step)
+            self._decay_skipped_steps(ids, step.step, step)
             sync_bf16(self, ids)
 
-    def _return(self, ids: Ids, until: Int[Tensor, 1], step: AdamWStep) -> None:
+    def _decay_skipped_steps(
+        self, ids: Ids, until: Int[Tensor, 1], step: AdamWStep
+    ) -> None:
         """Decay rows as often as they were away."""
-        away = (until - self.seen[ids]).clamp(min=0)[:, None, None]
-        shrink = 1 - (step.rate * step.decay)[:, None]
-        self.now[ids] *= shrink**away
-        self.first[ids] *= BETA1**away
-        self.second[ids] *= BETA2**away
-        self.seen[ids] = until
+        away = (until - self.last_step[ids]).clamp(min=0)[:, None, None]
+        shrink = 1 - (step.lr * step.weight_decay)[:, None]
+        self.weight[ids] *= shrink**away
+        self.exp_avg[ids] *= BETA1**away
+        self.exp_avg_sq[ids] *= BETA2**away
+        self.last_step[ids] = until
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -183,23 +187,23 @@ class RowwiseAdagrad(SparseOptimizer):
     """The sum over steps of the mean square of a row's gradient."""
 
     @classmethod
-    def fresh(
+    def create(
         cls, now: Float[Tensor, "rows runs width"], *, half: bool
     ) -> RowwiseAdagrad:
         return cls(
-            now=now,
-            best=empty_like(now).copy_(now),
-            half=now.to(torch.bfloat16) if half else None,
+            weight=now,
+            best_weight=empty_like(now).copy_(now),
+            weight_bf16=now.to(torch.bfloat16) if half else None,
             squares=torch.zeros_like(now[:, :, :1]),
         )
 
-    def move(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
+    def step(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
         ids, gradient = touched_rows_gradient(matrix, slope)
         squares = self.squares[ids] + gradient.square().mean(-1, keepdim=True)
         self.squares[ids] = squares
-        shrink = 1 - (step.rate * step.decay)[:, None]
-        moved = gradient.div_(squares.sqrt() + ADAM_EPS).mul_(step.rate[:, None])
-        self.now[ids] = self.now[ids].mul_(shrink).sub_(moved)
+        shrink = 1 - (step.lr * step.weight_decay)[:, None]
+        moved = gradient.div_(squares.sqrt() + ADAM_EPS).mul_(step.lr[:, None])
+        self.weight[ids] = self.weight[ids].mul_(shrink).sub_(moved)
         sync_bf16(self, ids)
 
 
@@ -217,8 +221,8 @@ def touched_rows_gradient(
 
 def sync_bf16(table: WeightState, ids: Ids) -> None:
     """Bring the copy that is gathered from up to date."""
-    if table.half is not None:
-        table.half[ids] = table.now[ids].to(table.half.dtype)
+    if table.weight_bf16 is not None:
+        table.weight_bf16[ids] = table.weight[ids].to(table.weight_bf16.dtype)
 
 
 SPARSE_OPTIMIZERS: dict[str, type[SparseOptimizer]] = {

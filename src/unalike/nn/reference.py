@@ -82,9 +82,11 @@ def normalized_spmm(
 ) -> Float[Tensor, "nodes width"]:
     """The product with S (A + L) S; some of each column is kept, a start is added."""
     exact = torch.promote_types(dense.dtype, torch.float32)
-    scale, added = (part[:, None].to(exact) for part in (spread.scale, spread.added))
+    scale, added = (
+        part[:, None].to(exact) for part in (spread.scale, spread.self_loop_weight)
+    )
     scaled = scale * dense
-    found = scale * (multiply(spread.rows, scaled) + added * scaled)
+    found = scale * (multiply(spread.csr, scaled) + added * scaled)
     found = found if keep is None else keep.to(exact) * found
     found = found if start is None else found + start
     return found.to(dense.dtype)
@@ -94,17 +96,17 @@ def adamw(
     weights: AdamWState, gradient: Float[Tensor, "rows runs width"], step: AdamWStep
 ) -> None:
     """Keep the best weights, then one step of AdamW (Loshchilov and Hutter 2019)."""
-    rate, decay = step.rate[:, None], step.decay[:, None]
-    kept = torch.where(step.improved[:, None], weights.now, weights.best)
-    weights.best.copy_(kept)
-    weights.first.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
-    weights.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-    scale1, scale2 = step.scales
-    spread = (weights.second * scale2).sqrt() + ADAM_EPS
-    moved = rate * scale1 * weights.first / spread
-    weights.now.mul_(1 - rate * decay).sub_(moved)
-    if weights.half is not None:
-        weights.half.copy_(weights.now)
+    rate, decay = step.lr[:, None], step.weight_decay[:, None]
+    kept = torch.where(step.improved[:, None], weights.weight, weights.best_weight)
+    weights.best_weight.copy_(kept)
+    weights.exp_avg.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
+    weights.exp_avg_sq.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+    scale1, scale2 = step.bias_corrections
+    spread = (weights.exp_avg_sq * scale2).sqrt() + ADAM_EPS
+    moved = rate * scale1 * weights.exp_avg / spread
+    weights.weight.mul_(1 - rate * decay).sub_(moved)
+    if weights.weight_bf16 is not None:
+        weights.weight_bf16.copy_(weights.weight)
 
 
 def spmm_adamw(
@@ -115,4 +117,4 @@ def spmm_adamw(
 ) -> None:
     """A step of AdamW whose gradient is a gather of what reaches each row."""
     gathered = spmm(rows, gradient.flatten(1).float())
-    adamw(weights, gathered.view_as(weights.now), step)
+    adamw(weights, gathered.view_as(weights.weight), step)

@@ -114,14 +114,14 @@ def to_dense_padded(
 class NormalizedCSR:
     """S (A + L) S, where S and L are diagonal: nothing is kept for each entry."""
 
-    rows: CSRMatrix
+    csr: CSRMatrix
     scale: Float[Tensor, " nodes"]
-    added: Float[Tensor, " nodes"]
+    self_loop_weight: Float[Tensor, " nodes"]
 
     @property
-    def transposed(self) -> NormalizedCSR:
+    def T(self) -> NormalizedCSR:
         """The same with rows and columns exchanged."""
-        return NormalizedCSR(self.rows.T, self.scale, self.added)
+        return NormalizedCSR(self.csr.T, self.scale, self.self_loop_weight)
 
 
 # Sparse products: with rows, and with scaled rows, differentiable and stackable.

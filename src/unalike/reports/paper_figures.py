@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
@@ -13,9 +13,16 @@ import torch
 from jaxtyping import Float
 
 from unalike.data.graph import Graph
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.selection import SelectionOptions
 from unalike.measures import measure
 from unalike.measures.conventions import UNDIRECTED
 from unalike.measures.edge_statistics import GraphView, degree_histogram
+from unalike.reports.leaderboard_figure import (
+    Leaderboard,
+    load_leaderboard,
+    plot_leaderboard,
+)
 from unalike.reports.plotting import (
     BETWEEN_CLASS,
     CLASSES,
@@ -336,3 +343,16 @@ FIGURES = {
     "imbalance": FigureSpec(plot_imbalance),
     "examples": FigureSpec(plot_examples),
 }
+"""Figures that are drawn from graphs."""
+
+
+@dataclass(frozen=True)
+class ResultsDrawing:
+    """How a figure is drawn from a database of results."""
+
+    load: Callable[[ResultsDatabase, Sequence[str], SelectionOptions], Leaderboard]
+    draw: Callable[[Leaderboard], Any]
+
+
+RESULTS_FIGURES = {"leaderboard": ResultsDrawing(load_leaderboard, plot_leaderboard)}
+"""Figures that are drawn from a database of results."""

@@ -81,7 +81,7 @@ class ShardSavePlanner(DefaultSavePlanner):
 
     def __init__(self, shares: RowShards) -> None:
         super().__init__(flatten_state_dict=False)
-        self.shares = shares
+        self.shard_specs = shares
 
     def create_local_plan(self) -> SavePlan:
         plan = super().create_local_plan()
@@ -90,9 +90,9 @@ class ShardSavePlanner(DefaultSavePlanner):
 
     def _placed(self, item: WriteItem) -> WriteItem:
         name = item.index.fqn
-        if name not in self.shares:
+        if name not in self.shard_specs:
             return item
-        tensor, share = self.state_dict[name], self.shares[name]
+        tensor, share = self.state_dict[name], self.shard_specs[name]
         chunk = chunk_metadata(tensor, share)
         return WriteItem(
             index=MetadataIndex(name, chunk.offsets),
@@ -113,18 +113,18 @@ class ShardLoadPlanner(DefaultLoadPlanner):
 
     def __init__(self, shares: RowShards) -> None:
         super().__init__(flatten_state_dict=False)
-        self.shares = shares
+        self.shard_specs = shares
 
     def create_local_plan(self) -> LoadPlan:
         assert self.metadata is not None
         everywhere = {
             name: tensor
             for name, tensor in self.state_dict.items()
-            if name not in self.shares
+            if name not in self.shard_specs
         }
         plan = create_default_local_load_plan(everywhere, self.metadata)
         known = self.metadata.state_dict_metadata
-        for name, share in self.shares.items():
+        for name, share in self.shard_specs.items():
             found, tensor = known[name], self.state_dict[name]
             assert isinstance(found, TensorStorageMetadata)
             if found.size != whole_size(tensor, share):

@@ -45,11 +45,11 @@ def all_reduce_gradients(own: Gradients, world: World, *, counts: bool) -> Gradi
     if world.size == 1:
         return own
     gradients = [
-        sparse_weight_gradient(matrix, own.products[name])
+        sparse_weight_gradient(matrix, own.sparse_products[name])
         for name, matrix in own.inputs.items()
     ]
     weight = counts * own.weight[:, None]
-    means = [own.loss[:, None], own.rest, *gradients]
+    means = [own.loss[:, None], own.params, *gradients]
     weighed, *sums = all_reduce_flat(
         [weight, *(weight * mean for mean in means)], world
     )
@@ -57,12 +57,12 @@ def all_reduce_gradients(own: Gradients, world: World, *, counts: bool) -> Gradi
     return Gradients(
         loss=loss[:, 0],
         weight=weighed[:, 0],
-        rest=rest,
+        params=rest,
         inputs={
             name: identity(table)
             for name, table in zip(own.inputs, tables, strict=True)
         },
-        products=dict(zip(own.inputs, tables, strict=True)),
+        sparse_products=dict(zip(own.inputs, tables, strict=True)),
     )
 
 
@@ -75,14 +75,14 @@ def average_buffers(
     """
     for buffer in buffers:
         total = buffer.double()
-        world.sum(total)
+        world.all_reduce(total)
         buffer.copy_(total / world.size)
 
 
 def all_reduce_flat(parts: list[Tensor], world: World) -> list[Tensor]:
     """The sums of tensors over all processes."""
     numbers = torch.cat([part.flatten() for part in parts])
-    world.sum(numbers)
+    world.all_reduce(numbers)
     pieces = numbers.split([part.numel() for part in parts])
     return [piece.view_as(part) for piece, part in zip(pieces, parts, strict=True)]
 

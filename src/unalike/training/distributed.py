@@ -168,18 +168,18 @@ class World:
     )
 
     @classmethod
-    def here(cls) -> World:
+    def current(cls) -> World:
         """The world that was joined, or a process alone."""
         if not dist.is_initialized():
             return cls()
         return cls(dist.get_rank(), dist.get_world_size())
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """Does this process speak for all?"""
         return self.rank == 0
 
-    def sum(self, numbers: Float[Tensor, "*shape"]) -> None:
+    def all_reduce(self, numbers: Float[Tensor, "*shape"]) -> None:
         """Replace numbers by their sum over all processes, in whatever order.
 
         What arrives is counted as the fewest bytes that any all-reduce can do with.
@@ -189,28 +189,28 @@ class World:
                 dist.all_reduce(numbers)
             self.traffic.count(2 * numbers.nbytes * (self.size - 1) // self.size)
 
-    def receive(self, numbers: Float[Tensor, "*shape"]) -> None:
+    def recv_from_previous(self, numbers: Float[Tensor, "*shape"]) -> None:
         """Replace numbers by those of the process before this one."""
         if self.rank > 0:
             with as_user_error():
                 dist.recv(numbers, self.rank - 1)
             self.traffic.count(numbers.nbytes)
 
-    def pass_on(self, numbers: Float[Tensor, "*shape"]) -> dist.Work | None:
+    def isend_to_next(self, numbers: Float[Tensor, "*shape"]) -> dist.Work | None:
         """Begin to give numbers to the process after this one."""
         if self.rank + 1 == self.size:
             return None
         with as_user_error():
             return dist.isend(numbers, self.rank + 1)
 
-    def settle(self, given: Sequence[dist.Work | None]) -> None:
+    def wait(self, given: Sequence[dist.Work | None]) -> None:
         """Wait until the next process has all that it was given."""
         for work in given:
             if work is not None:
                 with as_user_error():
                     work.wait()
 
-    def follow_last(self, numbers: Float[Tensor, "*shape"]) -> None:
+    def broadcast_from_last(self, numbers: Float[Tensor, "*shape"]) -> None:
         """Replace numbers by those of the last process."""
         if self.size > 1:
             with as_user_error():
@@ -218,17 +218,17 @@ class World:
             if self.rank + 1 < self.size:
                 self.traffic.count(numbers.nbytes)
 
-    def follow_first(self, numbers: Shaped[Tensor, "*shape"]) -> None:
+    def broadcast(self, numbers: Shaped[Tensor, "*shape"]) -> None:
         """Replace numbers by those of the leading process."""
         if self.size > 1:
             with as_user_error():
                 dist.broadcast(numbers, 0)
 
-    def least(self, number: int) -> int:
+    def all_min(self, number: int) -> int:
         """The smallest of the numbers that the processes name."""
-        return min(self.gather(number))
+        return min(self.all_gather_object(number))
 
-    def follow(self, thing: Any) -> Any:
+    def broadcast_object(self, thing: Any) -> Any:
         """What the leading process has here."""
         if self.size == 1:
             return thing
@@ -237,7 +237,7 @@ class World:
             dist.broadcast_object_list(things)
         return things[0]
 
-    def gather(self, thing: Any) -> list[Any]:
+    def all_gather_object(self, thing: Any) -> list[Any]:
         """What every process has here, by rank."""
         if self.size == 1:
             return [thing]
@@ -246,9 +246,9 @@ class World:
             dist.all_gather_object(things, thing)
         return things
 
-    def agree(self, facts: Mapping[str, Any]) -> None:
+    def assert_equal_on_all_ranks(self, facts: Mapping[str, Any]) -> None:
         """Refuse to go on where processes differ in a fact."""
-        first, *others = self.gather(dict(facts))
+        first, *others = self.all_gather_object(dict(facts))
         for rank, told in enumerate(others, start=1):
             for name, value in told.items():
                 if value != first.get(name):
@@ -295,7 +295,7 @@ def init_distributed(
     store = init_process_group(torch.device(device), timedelta(seconds=patience))
     try:
         with _divide_threads():
-            yield World.here()
+            yield World.current()
     except UserError:
         if _already_reported(store):
             raise SystemExit(1) from None
@@ -337,10 +337,10 @@ def main_process_first(world: World) -> Iterator[None]:
     """Let one process of each host do what the others then find done."""
     waits = os.environ.get("LOCAL_RANK", "0") != "0"
     if waits:
-        world.gather(None)
+        world.all_gather_object(None)
     yield
     if not waits:
-        world.gather(None)
+        world.all_gather_object(None)
 
 
 # Joint products: every process adds the columns that it holds.
@@ -386,8 +386,8 @@ def column_parallel_spmm(
     if world.size == 1:
         return gather(matrix, table, offset, out)
     if table.is_cuda:
-        product = gather(matrix, table, offset if world.leads else None, out)
-        world.sum(product)
+        product = gather(matrix, table, offset if world.is_main else None, out)
+        world.all_reduce(product)
         return product
     product = table.new_empty(matrix.num_rows, table.shape[1]) if out is None else out
     reduce_in_rank_order(world, matrix, table, product)
@@ -412,8 +412,8 @@ def reduce_in_rank_order(
     given = []
     for begin in range(0, matrix.num_rows, size):
         rows = slice(begin, begin + size)
-        world.receive(product[rows])
+        world.recv_from_previous(product[rows])
         spmm_accumulate_(matrix[rows], table, product[rows])
-        given.append(world.pass_on(product[rows]))
-    world.settle(given)
-    world.follow_last(product)
+        given.append(world.isend_to_next(product[rows]))
+    world.wait(given)
+    world.broadcast_from_last(product)

@@ -38,21 +38,23 @@ class FullBatchEpochs:
     metric: Metric
     graph: Graph
     """All nodes, to be scored in the end."""
-    first: Stacked = field(init=False)
-    record: torch.cuda.CUDAGraph | None = None
+    capturable: bool = True
+    """Can an epoch be captured as a CUDA graph?"""
+    sparse_products: Stacked = field(init=False)
+    cuda_graph: torch.cuda.CUDAGraph | None = None
     done: int = 0
-    told = ""
+    progress_note = ""
     """Nothing to add to the notes of an epoch."""
 
     def __post_init__(self) -> None:
-        self.first = self.state.stack.products(self.plan.rows)
+        self.sparse_products = self.state.stack.sparse_products(self.plan.rows)
 
-    def advance(self) -> None:
+    def run_epoch(self) -> None:
         """One more epoch."""
-        if self.record is not None:
-            self.record.replay()
-        elif self.plan.learn_weight.is_cuda and self.state.stack.world.size == 1:
-            self._advance_on_card()
+        if self.cuda_graph is not None:
+            self.cuda_graph.replay()
+        elif self.capturable and self._is_alone_on_card:
+            self._run_and_capture()
         else:
             self._epoch()
         self.done += 1
@@ -62,14 +64,18 @@ class FullBatchEpochs:
         """Score every node with the best weights of each run."""
         state, graph = self.state, self.graph
         everything = torch.arange(graph.num_nodes)
-        alone = state.stack.template.row_wise
+        alone = state.stack.row_wise
         batches = (
             inference_rows(state, graph, everything) if alone else [self.plan.rows]
         )
         scores = torch.empty(state.stack.num_runs, graph.num_nodes, graph.num_classes)
         return predict_into(state, batches, scores, best=True)
 
-    def _advance_on_card(self) -> None:
+    @property
+    def _is_alone_on_card(self) -> bool:
+        return self.plan.loss_weight.is_cuda and self.state.stack.world.size == 1
+
+    def _run_and_capture(self) -> None:
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -79,20 +85,20 @@ class FullBatchEpochs:
             record = torch.cuda.CUDAGraph()
             with torch.cuda.graph(record):
                 self._epoch()
-            self.record = record
+            self.cuda_graph = record
 
     def _epoch(self) -> None:
         plan = self.plan
         leading = {
-            name: product[: plan.learn.num_nodes]
-            for name, product in self.first.items()
+            name: product[: plan.train_rows.num_nodes]
+            for name, product in self.sparse_products.items()
         }
-        stack, weight = self.state.stack, plan.learn_weight
-        slopes = compute_gradients(stack, plan.learn, weight, leading, self.metric)
+        stack, weight = self.state.stack, plan.loss_weight
+        slopes = compute_gradients(stack, plan.train_rows, weight, leading, self.metric)
         optimizer_step(self.state, slopes)
-        self.state.note_loss(slopes.loss)
-        stack.products(plan.rows, out=self.first)
-        evaluate(self.state, plan, self.first, self.metric)
+        self.state.record_loss(slopes.loss)
+        stack.sparse_products(plan.rows, out=self.sparse_products)
+        evaluate(self.state, plan, self.sparse_products, self.metric)
 
 
 @torch.no_grad()
@@ -100,14 +106,16 @@ def evaluate(state: State, plan: RowPlan, first: Stacked, metric: Metric) -> Non
     """Grade the validation rows."""
     stack = state.stack
     trailing = {
-        name: product[len(product) - plan.grade.num_nodes :]
+        name: product[len(product) - plan.eval_rows.num_nodes :]
         for name, product in first.items()
     }
-    labels, weight = plan.grade.labels, plan.grade_weight
-    if plan.own is not None:
-        trailing = {name: plan.own.of(product) for name, product in trailing.items()}
-        labels, weight = plan.own.labels, plan.own.weight
-    scores = stack.scores(
-        plan.grade, trailing, stack.rest.now[0], stack.buffers, training=False
+    labels, weight = plan.eval_rows.labels, plan.eval_weight
+    if plan.per_run is not None:
+        trailing = {
+            name: plan.per_run.of(product) for name, product in trailing.items()
+        }
+        labels, weight = plan.per_run.labels, plan.per_run.weight
+    scores = stack.forward(
+        plan.eval_rows, trailing, stack.params.weight[0], stack.buffers, training=False
     )
-    state.note_grade(metric.score(scores, labels, weight))
+    state.record_score(metric.score(scores, labels, weight))

@@ -8,12 +8,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import torch
+from torch import nn
 
 from unalike.data.graph import Graph
 from unalike.data.task import Curve, Solution, Task
 from unalike.errors import UserError
-from unalike.nn.module import SparseInputModule
 from unalike.nn.optim import SPARSE_OPTIMIZERS
+from unalike.nn.sparse_linear import sparse_layers
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers.base import FullBatch, Sampler
 from unalike.system import wait_for_memory
@@ -24,7 +25,7 @@ from unalike.training.masks import RowPlan, SplitMasks, merged_labels
 from unalike.training.memory import graph_nbytes, move_if_fits, out_of_memory_message
 from unalike.training.minibatch import MiniBatchEpochs
 from unalike.training.settings import Training
-from unalike.training.stack import RowShard, Stack
+from unalike.training.stack import RowShard, Stack, reads_only_products
 from unalike.training.state import State
 
 REPORT_SECONDS = 0.2
@@ -33,12 +34,16 @@ REPORT_SECONDS = 0.2
 
 @dataclass(frozen=True, eq=False)
 class FitSpec:
-    """One member of a stack: a network to make, a task to solve, rates to use."""
+    """One run of a stack: how to build its module, its task, its hyperparameters."""
 
-    make: Callable[[Graph], SparseInputModule]
+    make: Callable[[Graph], nn.Module]
     task: Task
     training: Training
     batching: Sampler = field(default_factory=FullBatch)
+    row_wise: bool = False
+    """Do the logits of a node depend on its own row alone in evaluation?"""
+    capturable: bool = True
+    """Can an epoch be captured as a CUDA graph?"""
 
 
 def fit(
@@ -58,7 +63,7 @@ def fit(
     with suppress(torch.OutOfMemoryError), exact, torch.random.fork_rng():
         return _fit(runs, device, progress, checkpoint)
     torch.cuda.empty_cache()
-    alone = World.here().size == 1
+    alone = World.current().size == 1
     if alone and len(runs) == 1 and wait_for_memory(device, progress):
         return fit(runs, device=device, progress=progress, checkpoint=checkpoint)
     if len(runs) == 1 or not alone:
@@ -67,7 +72,7 @@ def fit(
     progress.stage(f"out of memory: {middle} runs at a time", None, "")
     solutions: list[Solution] = []
     for begin, half in ((0, runs[:middle]), (middle, runs[middle:])):
-        part = None if checkpoint is None else checkpoint.part(begin)
+        part = None if checkpoint is None else checkpoint.for_stack(begin)
         solutions += fit(half, device=device, progress=progress, checkpoint=part)
         if part is not None:
             part.remove()
@@ -91,23 +96,25 @@ def _fit(
     while state.epoch < runs[0].training.epochs and not should_stop_early(
         state, runs[0].task
     ):
-        epochs.advance()
+        epochs.run_epoch()
         now = time.perf_counter()
         if now - seen > REPORT_SECONDS:
-            progress.advance(state.epoch - told, _progress_note(state) + epochs.told)
+            progress.advance(
+                state.epoch - told, _progress_note(state) + epochs.progress_note
+            )
             told, seen = state.epoch, now
-        saver.glance(state)
-    saver.done(state)
-    state.agree()
-    state.keep_best()
-    progress.advance(state.epoch - told, _progress_note(state) + epochs.told)
+        saver.maybe_save(state)
+    saver.save_final(state)
+    state.check_ranks_agree()
+    state.save_best()
+    progress.advance(state.epoch - told, _progress_note(state) + epochs.progress_note)
     scores = epochs.score()
     seconds = (time.perf_counter() - began) / len(runs)
     return [
         Solution(
             scores[run],
             _curve(state, run, seconds),
-            state.learned(run) if runs[run].task.keep else None,
+            state.best_state_dict(run) if runs[run].task.keep else None,
         )
         for run in range(len(runs))
     ]
@@ -125,11 +132,12 @@ def make_epochs(
 ) -> FullBatchEpochs | MiniBatchEpochs:
     """The epochs of a stack: of the whole graph, or of batches."""
     task, batching = runs[0].task, runs[0].batching
-    device = state.best.device
+    device = state.best_score.device
     if isinstance(batching, FullBatch):
         tasks = [run.task for run in runs]
-        plan = RowPlan.of(state.stack.template, tasks, graph).to(device)
-        return FullBatchEpochs(state, plan, task.metric, graph)
+        plan = RowPlan.of(state.stack, tasks, graph).to(device)
+        capture = runs[0].capturable
+        return FullBatchEpochs(state, plan, task.metric, graph, capturable=capture)
     there = move_if_fits(graph, device) if batching.runs_on_gpu else None
     if device.type == "cuda":
         where = "batches stream to the card" if there is None else "all on the card"
@@ -138,33 +146,34 @@ def make_epochs(
         )
     source = graph if there is None else there
     # Processes that divide columns work on the same batch, each on its own of them.
-    divides = state.stack.template.row_wise
+    divides = state.stack.row_wise
     world = World() if divides else state.stack.world
     roles = SplitMasks.of([run.task for run in runs], graph, device)
     return MiniBatchEpochs(state, source, task, roles, batching, device, world)
 
 
 def init_state(runs: Sequence[FitSpec], graph: Graph, device: torch.device) -> State:
-    """Make the networks, each from its own seed, and the state around them."""
+    """Build the modules, each from its own seed, and the state around them."""
 
-    def make(run: FitSpec) -> SparseInputModule:
+    def make(run: FitSpec) -> nn.Module:
         torch.manual_seed(run.task.seed)
         return run.make(graph)
 
     half = device.type == "cuda" and runs[0].training.precision == "bf16"
     networks = [make(run) for run in runs]
-    rows = graph.adjacency
-    matrices = networks[0].inputs(graph).items()
+    rows, row_wise = graph.adjacency, runs[0].row_wise
     stack = Stack.build(
         networks,
         device=device,
         half=half,
+        row_wise=row_wise,
+        only_products=row_wise and reads_only_products(networks[0], graph),
         mover=SPARSE_OPTIMIZERS[runs[0].batching.sparse_optimizer],
-        world=World.here(),
+        world=World.current(),
         divided={
             name: RowShard(rows.local_cols, rows.num_cols_global)
-            for name, matrix in matrices
-            if matrix is rows
+            for name, layer in sparse_layers(networks[0]).items()
+            if layer.source == "adjacency"
         },
     )
     torch.manual_seed(runs[0].task.seed)
@@ -172,14 +181,14 @@ def init_state(runs: Sequence[FitSpec], graph: Graph, device: torch.device) -> S
 
 
 def _progress_note(state: State) -> str:
-    loss, valid = state.losses[state.epoch - 1].mean(), state.best.max()
+    loss, valid = state.losses[state.epoch - 1].mean(), state.best_score.max()
     return f"loss {float(loss):.4f} valid {100 * float(valid):.2f}"
 
 
 def _curve(state: State, run: int, seconds: float) -> Curve:
     return Curve(
         losses=state.losses[: state.epoch, run].tolist(),
-        valid_scores=state.grades[: state.epoch, run].tolist(),
+        valid_scores=state.valid_scores[: state.epoch, run].tolist(),
         best_epoch=int(state.best_epoch[run]),
         seconds=seconds,
     )

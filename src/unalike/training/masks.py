@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
 from unalike.data.metrics import Labels
 from unalike.data.task import Task
-from unalike.nn.module import SparseInputModule
+from unalike.training.stack import Stack
 
 # Plan: which rows a stack of runs learns from, and which it is graded on.
 
@@ -33,7 +33,9 @@ class PerRunRows:
     """Nothing where a run has fewer rows than another."""
 
     @classmethod
-    def among(cls, weight: Float[Tensor, "runs grade"], labels: Labels) -> PerRunRows:
+    def from_weight(
+        cls, weight: Float[Tensor, "runs grade"], labels: Labels
+    ) -> PerRunRows:
         """The rows to which each run gives a weight."""
         runs, most = len(weight), int((weight > 0).sum(1).max())
         rows = weight.argsort(dim=1, descending=True, stable=True)[:, :most]
@@ -57,27 +59,31 @@ class RowPlan:
     """The rows that are needed: leading ones to learn from, trailing ones to grade."""
 
     rows: Graph
-    learn: Graph
-    learn_weight: Float[Tensor, "runs learn"]
-    grade: Graph
-    grade_weight: Float[Tensor, "runs grade"]
-    own: PerRunRows | None = None
+    train_rows: Graph
+    loss_weight: Float[Tensor, "runs learn"]
+    eval_rows: Graph
+    eval_weight: Float[Tensor, "runs grade"]
+    per_run: PerRunRows | None = None
     """What each run picks of the rows to grade, where that spares it many."""
 
     @classmethod
     def of(
         cls,
-        network: SparseInputModule,
+        stack: Stack,
         tasks: Sequence[Task],
         graph: Graph,
         *,
         every_row: bool = False,
     ) -> RowPlan:
-        """The rows that a network needs for these tasks, or all to be scored."""
-        if network.row_wise:
-            mixes = network.mixes_rows
+        """The rows that a stack needs for these tasks, or all to be scored."""
+        if stack.row_wise:
+            mixes = uses_batch_statistics(stack.module)
             plan = cls.of_rows(tasks, graph, mixes=mixes, every_row=every_row)
-            return plan.sparing() if network.only_tables and not every_row else plan
+            return (
+                plan.with_per_run_rows()
+                if stack.only_products and not every_row
+                else plan
+            )
         return cls.of_whole(tasks, graph)
 
     @classmethod
@@ -105,10 +111,10 @@ class RowPlan:
         grade = rows.tail(int(grades.sum()))
         return cls(
             rows=rows,
-            learn=learn,
-            learn_weight=loss_weights(tasks, graph, train)[:, learn.ids],
-            grade=grade,
-            grade_weight=valid[:, grade.ids].float(),
+            train_rows=learn,
+            loss_weight=loss_weights(tasks, graph, train)[:, learn.ids],
+            eval_rows=grade,
+            eval_weight=valid[:, grade.ids].float(),
         )
 
     @classmethod
@@ -118,24 +124,32 @@ class RowPlan:
         weights = loss_weights(tasks, graph, train)
         return cls(graph, graph, weights, graph, valid.float())
 
-    def sparing(self) -> RowPlan:
+    def with_per_run_rows(self) -> RowPlan:
         """The same plan, where runs that share few rows pick their own."""
-        rows = (self.grade_weight > 0).sum(1).max()
-        if MIN_SAVING * rows > self.grade.num_nodes:
+        rows = (self.eval_weight > 0).sum(1).max()
+        if MIN_SAVING * rows > self.eval_rows.num_nodes:
             return self
-        return replace(self, own=PerRunRows.among(self.grade_weight, self.grade.labels))
+        return replace(
+            self,
+            per_run=PerRunRows.from_weight(self.eval_weight, self.eval_rows.labels),
+        )
 
     def to(self, device: torch.device) -> RowPlan:
         """The same plan on another device; learn and grade remain views of rows."""
         rows = self.rows.to(device)
         return RowPlan(
             rows=rows,
-            learn=rows.head(self.learn.num_nodes),
-            learn_weight=self.learn_weight.to(device),
-            grade=rows.tail(self.grade.num_nodes),
-            grade_weight=self.grade_weight.to(device),
-            own=None if self.own is None else self.own.to(device),
+            train_rows=rows.head(self.train_rows.num_nodes),
+            loss_weight=self.loss_weight.to(device),
+            eval_rows=rows.tail(self.eval_rows.num_nodes),
+            eval_weight=self.eval_weight.to(device),
+            per_run=None if self.per_run is None else self.per_run.to(device),
         )
+
+
+def uses_batch_statistics(module: nn.Module) -> bool:
+    """Do the logits of a row depend on the other rows of its batch in training?"""
+    return any(isinstance(part, nn.BatchNorm1d) for part in module.modules())
 
 
 def merged_labels(tasks: Sequence[Task]) -> Graph:
@@ -174,9 +188,9 @@ class SplitMasks:
     """The nodes that one run or more learns from."""
     valid: Ids
     """The nodes that one run or more is graded on."""
-    learn: Float[Tensor, "splits nodes"]
-    grade: Float[Tensor, "splits valid"]
-    split: Int[Tensor, " runs"]
+    loss_weight: Float[Tensor, "splits nodes"]
+    eval_weight: Float[Tensor, "splits valid"]
+    split_of_run: Int[Tensor, " runs"]
     """The row of each run."""
 
     @classmethod
@@ -194,16 +208,16 @@ class SplitMasks:
         return cls(
             train=_union(train, [task.train for task in distinct]),
             valid=graded,
-            learn=loss_weights(distinct, graph, train).to(device),
-            grade=valid[:, graded].float().to(device),
-            split=torch.tensor(split, device=device),
+            loss_weight=loss_weights(distinct, graph, train).to(device),
+            eval_weight=valid[:, graded].float().to(device),
+            split_of_run=torch.tensor(split, device=device),
         )
 
     def weight(
         self, ids: Ids, weight: Float[Tensor, " nodes"]
     ) -> Float[Tensor, "runs nodes"]:
         """What some nodes count for in the loss of each run, by what they do at all."""
-        return (weight * self.learn[:, ids])[self.split]
+        return (weight * self.loss_weight[:, ids])[self.split_of_run]
 
 
 def _union(inside: Bool[Tensor, "splits nodes"], ids: list[Ids]) -> Ids:

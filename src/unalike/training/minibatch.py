@@ -83,11 +83,11 @@ MIN_FREE_SHARE = 0.5
 class BatchCache:
     """Batches that are cut and carried once, as long as memory lasts."""
 
-    cuts: list[LazyBatch]
+    lazy_batches: list[LazyBatch]
     device: torch.device
-    least: float
+    min_free_bytes: float
     """Bytes that stay free."""
-    held: dict[int, Batch] = field(default_factory=dict)
+    cached: dict[int, Batch] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -102,18 +102,18 @@ class BatchCache:
 
     def drawn(self, chance: torch.Generator) -> Iterator[LazyBatch]:
         """The batches of an epoch, in the order in which they would be drawn."""
-        places = range(len(self.cuts))
+        places = range(len(self.lazy_batches))
         return shuffled([partial(self.batch, place) for place in places], chance)
 
     def batch(self, place: int) -> Batch:
         """A batch on the device."""
-        if place in self.held:
-            return self.held[place]
-        batch = self.cuts[place]()
+        if place in self.cached:
+            return self.cached[place]
+        batch = self.lazy_batches[place]()
         graph, weight = batch.graph.to(self.device), batch.loss_weight.to(self.device)
         there = replace(batch, graph=graph, loss_weight=weight)
-        if free_memory(self.device) > self.least:
-            self.held[place] = there
+        if free_memory(self.device) > self.min_free_bytes:
+            self.cached[place] = there
         return there
 
 
@@ -140,39 +140,42 @@ class MiniBatchEpochs:
     """The processes that learn from a batch each, and then take one step."""
     wait_seconds: float = 0.0
     """Seconds spent waiting for batches."""
-    learned: float = 0.0
+    step_seconds: float = 0.0
     """Seconds spent in steps, that waiting included."""
-    entries: int = 0
+    edges_seen: int = 0
     """Entries of the adjacency that went through a step."""
-    crowded: bool = False
+    score_on_cpu: bool = False
     """Is the graph too large to be scored on the card?"""
 
-    def advance(self) -> None:
+    def run_epoch(self) -> None:
         """One more epoch."""
         chance = torch.Generator().manual_seed(self.task.seed)
         draw = int(torch.randint(2**62, (self.state.epoch + 1,), generator=chance)[-1])
         if self.world.size > 1:
             # What is dropped differs by process, also after a checkpoint.
             torch.manual_seed(draw + 1 + self.world.rank)
-        self._learn(chance.manual_seed(draw))
+        self._train_steps(chance.manual_seed(draw))
         average_buffers(self.state.stack.buffers.values(), self.world)
-        for table in self.state.stack.tables.values():
-            table.settle(self.state.last_step())
-        valid, weight = self.roles.valid, self.roles.grade[self.roles.split]
+        for table in self.state.stack.sparse_weights.values():
+            table.catch_up(self.state.last_step())
+        valid, weight = (
+            self.roles.valid,
+            self.roles.eval_weight[self.roles.split_of_run],
+        )
         scores = self._score(valid, chance, best=False)
         labels = self.graph.labels[valid.to(self.graph.labels.device)]
         grade = self.task.metric.score(scores, labels.to(self.device), weight)
-        self.world.follow_first(grade)
-        self.state.note_grade(grade)
-        self.state.keep_best()
+        self.world.broadcast(grade)
+        self.state.record_score(grade)
+        self.state.save_best()
         self.state.epoch += 1
 
     @property
-    def told(self) -> str:
+    def progress_note(self) -> str:
         """How fast it goes, and what of the time is spent waiting for batches."""
-        speed = self.entries / max(self.learned, 1e-9) / 1e6
-        waiting = self.wait_seconds / max(self.learned, 1e-9)
-        where = ", scored in main memory" if self.crowded else ""
+        speed = self.edges_seen / max(self.step_seconds, 1e-9) / 1e6
+        waiting = self.wait_seconds / max(self.step_seconds, 1e-9)
+        where = ", scored in main memory" if self.score_on_cpu else ""
         return f" {speed:,.1f} M edges/s, {waiting:.0%} waiting for them{where}"
 
     def score(self) -> Float[Tensor, "runs nodes classes"]:
@@ -181,33 +184,33 @@ class MiniBatchEpochs:
         everything = torch.arange(self.graph.num_nodes)
         return self._score(everything, chance, best=True)
 
-    def _learn(self, chance: torch.Generator) -> None:
+    def _train_steps(self, chance: torch.Generator) -> None:
         began = time.perf_counter()
         losses: list[Tensor] = []
         counts: list[Tensor] = []
         batches = self._batches(chance)
         for batch in batches:
             slopes = all_reduce_gradients(
-                self._slopes(batch), self.world, counts=batch.counts_in_loss
+                self._gradients(batch), self.world, counts=batch.counts_in_loss
             )
             optimizer_step(self.state, slopes)
             losses.append(slopes.loss)
             counts.append(slopes.weight)
-            self.entries += batch.graph.adjacency.nnz
+            self.edges_seen += batch.graph.adjacency.nnz
         self.wait_seconds += batches.wait_seconds
-        self.learned += time.perf_counter() - began
+        self.step_seconds += time.perf_counter() - began
         if losses:
             weight = torch.stack(counts)
-            self.state.note_loss(
+            self.state.record_loss(
                 (weight * torch.stack(losses)).sum(0)
                 / weight.sum(0).clamp(min=MIN_WEIGHT)
             )
 
     def _batches(self, chance: torch.Generator) -> Prefetch[Batch]:
         """The batches of an epoch, at hand on the device or made while others learn."""
-        if self._stock is not None:
+        if self._cache is not None:
             return Prefetch(
-                local_batches(self._stock.drawn(chance), self.world), depth=0
+                local_batches(self._cache.drawn(chance), self.world), depth=0
             )
         drawn = self._shared.lazy_batches(self.graph, self.roles.train, chance)
         return Prefetch(to_device_async(local_batches(drawn, self.world), self.device))
@@ -217,14 +220,16 @@ class MiniBatchEpochs:
         return self.batching.per_process(self.world.size)
 
     @cached_property
-    def _stock(self) -> BatchCache | None:
+    def _cache(self) -> BatchCache | None:
         return BatchCache.of(self._shared, self.graph, self.roles.train, self.device)
 
-    def _slopes(self, batch: Batch) -> Gradients:
+    def _gradients(self, batch: Batch) -> Gradients:
         stack, graph = self.state.stack, batch.graph
         weight = self.roles.weight(graph.ids, batch.loss_weight)
         metric = self.task.metric
-        return compute_gradients(stack, graph, weight, stack.products(graph), metric)
+        return compute_gradients(
+            stack, graph, weight, stack.sparse_products(graph), metric
+        )
 
     def _score(
         self, ids: Ids, chance: torch.Generator, *, best: bool
@@ -235,23 +240,23 @@ class MiniBatchEpochs:
         scores = torch.empty(runs, graph.num_nodes, graph.num_classes, device=place)
         drawn = chance.get_state()
         try:
-            state = copy_to_cpu(self.state) if self.crowded else self.state
-            predict_into(state, self._pieces(ids, chance), scores, best=best)
+            state = copy_to_cpu(self.state) if self.score_on_cpu else self.state
+            predict_into(state, self._inference_batches(ids, chance), scores, best=best)
         except torch.OutOfMemoryError:
-            if self.crowded:
+            if self.score_on_cpu:
                 raise
-            self.crowded = True
+            self.score_on_cpu = True
             vars(self).pop("_whole", None)
             chance.set_state(drawn)
             return self._score(ids, chance, best=best)
         return scores[:, ids.to(place)]
 
-    def _pieces(self, ids: Ids, chance: torch.Generator) -> Iterator[Graph]:
-        if self.state.stack.template.row_wise:
+    def _inference_batches(self, ids: Ids, chance: torch.Generator) -> Iterator[Graph]:
+        if self.state.stack.row_wise:
             yield from inference_rows(self.state, self.graph, ids)
             return
         for piece in self.batching.inference_batches(self.graph, chance):
-            whole = piece is self.graph and not self.crowded
+            whole = piece is self.graph and not self.score_on_cpu
             yield self._whole if whole else piece
 
     @cached_property

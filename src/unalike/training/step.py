@@ -28,10 +28,10 @@ class Gradients:
     loss: Float[Tensor, " runs"]
     weight: Float[Tensor, " runs"]
     """What the nodes of the batch count for together."""
-    rest: Float[Tensor, "runs parameters"]
+    params: Float[Tensor, "runs parameters"]
     inputs: dict[str, Adjacency]
     """The matrix that meets each table."""
-    products: Stacked
+    sparse_products: Stacked
     """The slope at each product of a matrix and its table."""
 
 
@@ -46,8 +46,8 @@ def compute_gradients(
     leaves = {
         name: product.detach().requires_grad_() for name, product in first.items()
     }
-    rest = stack.rest.now[0].detach().requires_grad_()
-    scores = stack.scores(batch, leaves, rest, stack.buffers, training=True)
+    rest = stack.params.weight[0].detach().requires_grad_()
+    scores = stack.forward(batch, leaves, rest, stack.buffers, training=True)
     loss = metric.loss(scores, batch.labels, weight)
     slope, *slopes = torch.autograd.grad(
         loss.sum(), [rest, *leaves.values()], materialize_grads=True
@@ -55,9 +55,9 @@ def compute_gradients(
     # Stacks are sliced by run; what follows reads by node, more than once.
     products = {n: s.contiguous() for n, s in zip(leaves, slopes, strict=True)}
     for name, wanted in products.items():
-        if name in stack.spans:
-            slope[:, stack.spans[name]] += sum_over_nodes(wanted)
-    inputs = stack.template.inputs(batch)
+        if name in stack.bias_slices:
+            slope[:, stack.bias_slices[name]] += sum_over_nodes(wanted)
+    inputs = stack.inputs(batch)
     return Gradients(loss.detach(), weight.sum(-1), slope, inputs, products)
 
 
@@ -65,8 +65,8 @@ def optimizer_step(state: State, slopes: Gradients) -> None:
     """One step of all weights."""
     step, stack = state.next_step(), state.stack
     for name, matrix in slopes.inputs.items():
-        stack.tables[name].move(matrix, slopes.products[name], step)
-    backend(slopes.rest.device).adamw(stack.rest, slopes.rest[None], step)
+        stack.sparse_weights[name].step(matrix, slopes.sparse_products[name], step)
+    backend(slopes.params.device).adamw(stack.params, slopes.params[None], step)
 
 
 def sum_over_nodes(
@@ -101,12 +101,12 @@ def predict_into(
 ) -> Float[Tensor, "runs nodes classes"]:
     """Fill in the scores of batches, by the present weights or the best."""
     stack = state.stack
-    rest = stack.rest.best if best else stack.rest.now
+    rest = stack.params.best_weight if best else stack.params.weight
     buffers = state.best_buffers if best else stack.buffers
     for batch in batches:
         there = batch.to(rest.device)
-        first = stack.products(there, best=best)
-        found = stack.scores(there, first, rest[0], buffers, training=False)
+        first = stack.sparse_products(there, best=best)
+        found = stack.forward(there, first, rest[0], buffers, training=False)
         scores[:, batch.ids.to(scores.device)] = found.to(scores.device)
     return scores
 
@@ -116,11 +116,13 @@ def copy_to_cpu(state: State) -> State:
     stack = state.stack
     host = replace(
         stack,
-        tables={name: _on_host(table) for name, table in stack.tables.items()},
-        rest=_on_host(stack.rest),
+        sparse_weights={
+            name: _on_host(table) for name, table in stack.sparse_weights.items()
+        },
+        params=_on_host(stack.params),
         buffers={name: buffer.cpu() for name, buffer in stack.buffers.items()},
-        fixed={name: buffer.cpu() for name, buffer in stack.fixed.items()},
-        half=False,
+        constants={name: buffer.cpu() for name, buffer in stack.constants.items()},
+        bf16=False,
     )
     kept = {name: buffer.cpu() for name, buffer in state.best_buffers.items()}
     return replace(state, stack=host, best_buffers=kept)
@@ -128,13 +130,15 @@ def copy_to_cpu(state: State) -> State:
 
 def _on_host(weights: Kind) -> Kind:
     parts = {name: t.cpu() for name, t in vars(weights).items() if t is not None}
-    return replace(weights, **{**parts, "half": None})
+    return replace(weights, **{**parts, "weight_bf16": None})
 
 
 def inference_rows(state: State, graph: Graph, ids: Ids) -> Iterator[Graph]:
     """Some rows, a bounded number of them and of their entries at a time."""
-    width = sum(table.now[0].numel() for table in state.stack.tables.values())
-    return row_batches(graph, ids, width, state.stack.rest.now.device)
+    width = sum(
+        table.weight[0].numel() for table in state.stack.sparse_weights.values()
+    )
+    return row_batches(graph, ids, width, state.stack.params.weight.device)
 
 
 def row_batches(

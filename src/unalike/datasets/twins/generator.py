@@ -205,26 +205,44 @@ def allocate_edges(
     left over those that this row and the later ones should take. So the tastes decide,
     and the deck comes out even.
     """
-    left = deck.copy()
-    expected = np.zeros(len(deck))
+    # Written out: whole-array expressions take seconds to compile.
+    left, num_groups = deck.copy(), len(deck)
+    expected, chances = np.zeros(num_groups), np.zeros(num_groups)
     for place in range(len(rows)):
-        expected += degrees[rows[place]] * tastes[place]
+        _add(expected, tastes[place], degrees[rows[place]])
     for place in range(len(rows)):
         row = rows[place]
-        chances = tastes[place] * left / np.maximum(expected, 1e-9)
+        for group in range(num_groups):
+            share = tastes[place, group] * left[group]
+            chances[group] = share / max(expected[group], 1e-9)
         state = stream_seed(seed, row)
         for _ in range(degrees[row]):
             state += STEP
             group = weighted_choice(chances, uniform(state))
             if group < 0:
                 # The tastes name only what is used up: take what is left, or anything.
-                free = np.where(counts[row] < limits, left, -(2**62))
-                group = int(np.argmax(free))
+                group = _most_left(counts[row], limits, left)
             counts[row, group] += 1
             left[group] -= 1
             if left[group] <= 0 or counts[row, group] >= limits[group]:
                 chances[group] = 0
-        expected -= degrees[row] * tastes[place]
+        _add(expected, tastes[place], -degrees[row])
+
+
+@njit()
+def _add(sums: np.ndarray, tastes: np.ndarray, times: int) -> None:
+    for group in range(len(sums)):
+        sums[group] += times * tastes[group]
+
+
+@njit()
+def _most_left(counts: np.ndarray, limits: np.ndarray, left: np.ndarray) -> int:
+    """The class with the most edges left among those below their limit."""
+    best, most = 0, -(2**62)
+    for group in range(len(left)):
+        if counts[group] < limits[group] and left[group] > most:
+            best, most = group, left[group]
+    return best
 
 
 # The edges of a twin: rows of distinct targets, drawn by attraction and taste.
@@ -324,17 +342,18 @@ def sample_rows(
         for group in range(counts.shape[1]):
             begin, size = bounds[group], bounds[group + 1] - bounds[group]
             for _ in range(counts[row, group]):
-                tries, place, target = 0, 0, row
+                tries, place, target = 0, 0, np.int64(row)
                 while is_duplicate(row, target, mark, pairs, starts, columns):
                     if tries < _TRIES:
                         state += STEP
                         spot = uniform(state) * size
                         place = begin + int(spot)
                         stays = spot - int(spot) < keep[own, place]
-                        target = members[place] if stays else other[own, place]
+                        chosen = members[place] if stays else other[own, place]
+                        target = np.int64(chosen)
                     else:
                         place = (place + 1) % len(members)
-                        target = members[place]
+                        target = np.int64(members[place])
                     tries += 1
                 mark[target] = row
                 columns[end] = target
@@ -345,7 +364,7 @@ def sample_rows(
 @njit()
 def is_duplicate(
     row: int,
-    target: int,
+    target: np.int64,
     mark: np.ndarray,
     pairs: bool,
     starts: np.ndarray,

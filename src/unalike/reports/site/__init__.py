@@ -1,3 +1,3 @@
-"""The site: every result on one page that needs no network."""
+"""The report page: all results in one folder that a browser opens without network."""
 
 from __future__ import annotations

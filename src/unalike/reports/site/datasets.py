@@ -23,84 +23,88 @@ from unalike.measures.interpretation import headline, interpret, scalar_names
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.dataset_tables import published_value
 from unalike.reports.paper_figures import log_binned
-from unalike.reports.site.documents import Document, round_floats
+from unalike.reports.site.documents import Document
+from unalike.reports.site.leaderboard import round_floats
 from unalike.system import cache_dir
 from unalike.version import __version__
 
-# Degrees: how many nodes of a graph have how many neighbours.
+# The degree distribution of a graph as JSON.
 
 
 def degree_document(graph: Graph) -> Document:
-    """Every degree with its nodes, and the mean of stretches of degrees.
+    """The number of nodes of every degree, and its mean over ranges of degrees.
 
-    Edges are read both ways; nodes without any are counted apart.
+    Edges count in both directions; isolated nodes are counted apart.
     """
-    found, counts = degree_histogram(GraphView.of(graph, UNDIRECTED))
-    some = found > 0
-    line: list[np.ndarray] = [np.empty(0), np.empty(0)]
-    if some.any():
-        line = list(log_binned(found[some], counts[some]))
+    degrees, counts = degree_histogram(GraphView.of(graph, UNDIRECTED))
+    linked = degrees > 0
+    means: list[np.ndarray] = [np.empty(0), np.empty(0)]
+    if linked.any():
+        means = list(log_binned(degrees[linked], counts[linked]))
+    mean_degree, mean_nodes = (np.round(values, 4).tolist() for values in means)
     return {
-        "degrees": found[some].tolist(),
-        "counts": counts[some].tolist(),
-        "line": [np.round(values, 4).tolist() for values in line],
-        "mean": float((found * counts).sum() / counts.sum()),
-        "alone": int(counts[~some].sum()),
+        "rows": {
+            "degree": degrees[linked].tolist(),
+            "nodes": counts[linked].tolist(),
+        },
+        "means": {"degree": mean_degree, "nodes": mean_nodes},
+        "mean": float((degrees * counts).sum() / counts.sum()),
+        "num_isolated": int(counts[~linked].sum()),
     }
 
 
-# Measures: how homophilous the datasets at hand are; each is measured once.
+# Homophily and degrees of the available datasets; each is measured once.
 
 
 MAX_EDGES = 5_000_000
-"""Datasets of more edges are left out: they would keep somebody waiting."""
+"""Larger datasets are skipped: measuring them takes minutes."""
 
 
 def dataset_documents(
     data: Path | None = None, progress: Progress = NO_PROGRESS
 ) -> Document:
-    """The measures of every dataset at hand, and which were left out."""
-    here = list(available_datasets(data))
-    small = [one for one in here if num_edges(one) <= MAX_EDGES]
+    """The measures of every available dataset, and the datasets that were skipped."""
+    available = list(available_datasets(data))
+    small = [one for one in available if num_edges(one) <= MAX_EDGES]
     progress.stage("measuring", len(small), "datasets")
     documents = []
-    left_out = {one.name: "too large" for one in here if one not in small}
+    skipped = {one.name: "too large" for one in available if one not in small}
     for dataset in small:
         try:
             documents.append(cached_document(dataset))
         except UserError as error:
-            left_out[dataset.name] = str(error)
+            skipped[dataset.name] = str(error)
         progress.advance(1, dataset.name)
-    return {"datasets": documents, "left_out": left_out}
+    return {"datasets": documents, "skipped": skipped}
 
 
 def available_datasets(data: Path | None) -> Iterator[Dataset]:
-    """The datasets whose files, or whose stored forms, are there."""
+    """The datasets whose raw or converted files are on this machine."""
     for dataset in list_datasets(data):
         if raw_files_status(dataset) == "all" or dataset.cached():
             yield dataset
 
 
 def num_edges(dataset: Dataset) -> int:
-    """The edges of a dataset, as far as is known without reading its files."""
+    """The number of edges of a dataset, as far as it is known without reading files."""
     if stored := dataset.cached():
         return int(stored.metadata["num_edges"])
-    told = dataset.counts or dataset.published
-    return told.num_edges or 0
+    counts = dataset.counts or dataset.published
+    return counts.num_edges or 0
 
 
 def cached_document(dataset: Dataset) -> Document:
-    """What the page tells of a dataset, from the cache where it is there."""
-    told = {"data": dataset_hash(dataset), "name": dataset.name, "version": __version__}
-    place = cache_dir() / "measures" / f"{json_hash(told)}.json"
-    if place.is_file():
-        return dict(json.loads(place.read_text("utf-8")))
+    """The document of a dataset, from the cache folder where it is there."""
+    key = {"data": dataset_hash(dataset), "name": dataset.name, "version": __version__}
+    path = cache_dir() / "report" / f"{json_hash(key)}.json"
+    if path.is_file():
+        return dict(json.loads(path.read_text("utf-8")))
     document = compute_document(dataset)
-    if is_writable(place.parent):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        partial = place.with_suffix(".partial")
+    if is_writable(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(document), "utf-8")
-        partial.replace(place)
+        partial.replace(path)
     return document
 
 
@@ -110,23 +114,22 @@ def compute_document(dataset: Dataset) -> Document:
 
 
 def measure_document(name: str, graph: Graph, published: Published) -> Document:
-    """The measures of a graph by the conventions behind the printed numbers."""
-    found = measure(graph, conventions=paper_conventions(name))
-    matrix = found["compatibility"]
+    """The measures of a graph by the conventions behind the published numbers."""
+    values = measure(graph, conventions=paper_conventions(name))
+    names = scalar_names(values)
+    matrix = values["compatibility"]
     return {
         "name": name,
-        "headline": headline(name, found),
-        "measures": {key: round_or_none(found[key]) for key in scalar_names(found)},
-        "words": {key: interpret(key, found) for key in scalar_names(found)},
-        "printed": {
-            key: published_value(published, key) for key in scalar_names(found)
-        },
-        "compatibility": [[round_or_none(share) for share in row] for row in matrix],
+        "summary": headline(name, values),
+        "measures": {key: round_or_none(values[key]) for key in names},
+        "descriptions": {key: interpret(key, values) for key in names},
+        "published": {key: published_value(published, key) for key in names},
+        "compatibility": [[round_or_none(value) for value in row] for row in matrix],
         "degrees": degree_document(graph),
         "command": f"unalike measure {shlex.quote(name)} --convention paper",
     }
 
 
 def round_or_none(value: Any) -> float | None:
-    """A number with few digits; none where a measure has no meaning."""
+    """A number with four digits after the point; None for NaN."""
     return None if value != value else float(round_floats(value))

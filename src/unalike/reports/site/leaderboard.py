@@ -5,7 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
 
+from unalike.datasets import find
+from unalike.datasets.base import Dataset
+from unalike.errors import UserError
 from unalike.experiments.config import FULL_BATCH
 from unalike.experiments.database import Row
 from unalike.experiments.recipe import PaperTable, Recipe, RecipeCell
@@ -21,44 +27,53 @@ from unalike.reports.result_tables import (
     score_cell,
     with_relative_errors,
 )
-from unalike.reports.site.documents import (
-    Document,
-    config_id,
-    mean_cost,
-    method_runs_id,
-    round_floats,
-)
+from unalike.reports.site.documents import DIGITS, Document, config_id, method_runs_id
 from unalike.reports.tables import ScoreCell
 
-# Cell: a number of the leaderboard, with what leads to the runs behind it.
+# Cells of a leaderboard, with the ids of the runs behind each number.
 
 
 def cell(
-    score: ScoreCell, chosen: ConfigRuns | None, settings: int, of: int | None
+    score: ScoreCell, selected: ConfigRuns | None, configs: int, grid_size: int | None
 ) -> Document:
-    """What the page tells of a number; nothing of what there is not."""
-    told = {**score.to_dict, **provenance(chosen)}
-    if chosen:
-        told |= {"settings": settings, "of": of}
+    """A cell as JSON, without the keys that have no value."""
+    document = {**score.to_dict, **provenance(selected)}
+    if selected:
+        document |= {"configs": configs, "grid_size": grid_size}
     return {
         name: round_floats(value)
-        for name, value in told.items()
+        for name, value in document.items()
         if value is not None and value is not False
     }
 
 
-def provenance(chosen: ConfigRuns | None) -> Document:
-    """The runs of a chosen setting: how many, what they cost, where they are."""
-    if chosen is None:
+def provenance(selected: ConfigRuns | None) -> Document:
+    """The number of runs of a selected configuration, their cost and their ids."""
+    if selected is None:
         return {}
-    first = chosen.runs[0]
+    first = selected.runs[0]
     return {
-        "runs": len(chosen.runs),
-        "valid": chosen.valid,
-        **mean_cost(chosen),
-        "shelf": method_runs_id(first["dataset"], first["method"]),
-        "setting": config_id(first),
+        "runs": len(selected.runs),
+        "valid": selected.valid,
+        **mean_cost(selected),
+        "method_runs": method_runs_id(first["dataset"], first["method"]),
+        "config": config_id(first),
     }
+
+
+def mean_cost(config: ConfigRuns) -> Document:
+    """The mean time of a run, the largest memory of any run, and the devices."""
+    devices = sorted({row["device"] for row in config.runs})
+    return {
+        "seconds": mean(row["seconds"] for row in config.runs),
+        "memory_mb": max(row["peak_memory_mb"] for row in config.runs),
+        "device": ", ".join(devices),
+    }
+
+
+def round_floats(value: Any) -> Any:
+    """A float with four digits after the point; any other value as it is."""
+    return round(value, DIGITS) if isinstance(value, float) else value
 
 
 # Ranking: the rows of a table from the best to the worst, column by column.
@@ -84,43 +99,50 @@ def ranking(scores: Sequence[ScoreCell | None]) -> list[int]:
     return sorted(values, key=lambda place: (-values[place], place))
 
 
-# The leaderboard: a results table of the paper, ours beside the printed numbers.
+# Leaderboards: results tables of the paper, our numbers beside the published ones.
 
 
 CellLookup = Callable[[Recipe, RecipeCell], CellSelection]
-"""Finds what the database holds for a cell."""
+"""Selects the configuration of a cell from the database."""
+
+MAX_CLASS_HOMOPHILY = 0.35
+"""Datasets above it are homophilous.
+
+The published values of the paper's non-homophilous datasets go up to 0.272; those of
+its homophilous ones start at 0.416.
+"""
 
 
 def leaderboard(
-    table: PaperTable, recipes: Sequence[Recipe], ask: CellLookup
+    table: PaperTable, recipes: Sequence[Recipe], lookup: CellLookup
 ) -> Document:
-    """A table as the page draws it."""
-    found = {
-        recipe.row: {name: ask(recipe, one) for name, one in recipe.cells.items()}
+    """A results table as JSON."""
+    selections = {
+        recipe.row: {name: lookup(recipe, one) for name, one in recipe.cells.items()}
         for recipe in recipes
     }
     scores = {
         recipe.row: {
-            name: score_cell(one, found[recipe.row][name])
+            name: score_cell(one, selections[recipe.row][name])
             for name, one in recipe.cells.items()
         }
         for recipe in recipes
     }
-    told = highlight_best(with_relative_errors(scores, recipes), table.shaded)
-    columns = list(dict.fromkeys(name for row in told.values() for name in row))
+    rows = highlight_best(with_relative_errors(scores, recipes), table.shaded)
+    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
     return {
         "name": table.name,
         "title": table.title,
         "shaded": table.shaded,
         "rows": [row_header(recipe) for recipe in recipes],
-        "columns": [column(name, found) for name in columns],
-        "cells": [row_cells(recipe, told, found, columns) for recipe in recipes],
-        "rankings": rankings([told[recipe.row] for recipe in recipes], columns),
+        "columns": [column(name, selections) for name in columns],
+        "cells": [row_cells(recipe, rows, selections, columns) for recipe in recipes],
+        "rankings": rankings([rows[recipe.row] for recipe in recipes], columns),
     }
 
 
 def row_header(recipe: Recipe) -> Document:
-    """What is told of a row, and what it can be filtered by."""
+    """The label of a row and the keys that filter it."""
     return {
         "label": recipe.row,
         "method": recipe.method,
@@ -130,22 +152,24 @@ def row_header(recipe: Recipe) -> Document:
 
 
 def method_family(method: str | None) -> str:
-    """The family of a method; of one that is not here nothing is known."""
+    """The family of a method."""
     known = METHODS.get(method or "")
-    return known.family if known else "not here"
+    return known.family if known else "not implemented"
 
 
-def column(name: str, found: Mapping[str, Mapping[str, CellSelection]]) -> Document:
+def column(
+    name: str, selections: Mapping[str, Mapping[str, CellSelection]]
+) -> Document:
     """A dataset, with the metric of the runs on it where there are any."""
-    chosen = [row[name].chosen for row in found.values() if name in row]
-    metrics = {one.runs[0]["metric"] for one in chosen if one}
+    selected = [row[name].chosen for row in selections.values() if name in row]
+    metrics = {one.runs[0]["metric"] for one in selected if one}
     return {"label": name, "metric": ", ".join(sorted(metrics))}
 
 
 def row_cells(
     recipe: Recipe,
-    told: Mapping[str, Mapping[str, ScoreCell]],
-    found: Mapping[str, Mapping[str, CellSelection]],
+    rows: Mapping[str, Mapping[str, ScoreCell]],
+    selections: Mapping[str, Mapping[str, CellSelection]],
     columns: Sequence[str],
 ) -> list[Document | None]:
     """The cells of a row, one for each column."""
@@ -154,23 +178,74 @@ def row_cells(
         if name not in recipe.cells:
             cells.append(None)
             continue
-        at = found[recipe.row][name]
+        selection = selections[recipe.row][name]
         document = cell(
-            told[recipe.row][name], at.chosen, at.num_complete, at.grid_size
+            rows[recipe.row][name],
+            selection.chosen,
+            selection.num_complete,
+            selection.grid_size,
         )
         cells.append({**document, "sweep": sweep_command(recipe, recipe.cells[name])})
     return cells
 
 
 def sweep_command(recipe: Recipe, one: RecipeCell) -> str | None:
-    """The command that runs all settings of a cell; none for what cannot be run."""
+    """The command that runs all configurations of a cell, where it can be run."""
     if not recipe.is_implemented:
         return None
-    words = ["unalike", "sweep", recipe.name, "--only", f"dataset={one.dataset}"]
-    return shlex.join([*words, *(["--quoted"] if one.quoted else [])])
+    argv = ["unalike", "sweep", recipe.name, "--only", f"dataset={one.dataset}"]
+    return shlex.join([*argv, *(["--quoted"] if one.quoted else [])])
 
 
-# Everything: all that was run, whatever the settings, as one more table.
+def opening_table(
+    tables: Sequence[Document],
+    recipes: Mapping[str, Sequence[Recipe]],
+    data: Path | None,
+) -> str:
+    """The name of the table that the page opens with.
+
+    It is the table of non-homophilous datasets that has numbers of ours in the most
+    columns, then in the most cells. Without such a table it is the last one, which
+    shows all runs.
+    """
+    widths = {
+        table["name"]: num_filled(table)
+        for table in tables
+        if table["name"] in recipes and is_non_homophilous(recipes[table["name"]], data)
+    }
+    widest = max(widths, key=lambda name: widths[name], default=None)
+    return widest if widest and any(widths[widest]) else str(tables[-1]["name"])
+
+
+def num_filled(table: Document) -> tuple[int, int]:
+    """How many columns and how many cells of a table have a number of ours."""
+    filled = [
+        index
+        for cells in table["cells"]
+        for index, one in enumerate(cells)
+        if one and "mean" in one
+    ]
+    return len(set(filled)), len(filled)
+
+
+def is_non_homophilous(recipes: Iterable[Recipe], data: Path | None) -> bool:
+    """Is no dataset of a table known to be homophilous?"""
+    names = {one.dataset for recipe in recipes for one in recipe.cells.values()}
+    return all(class_homophily(name, data) <= MAX_CLASS_HOMOPHILY for name in names)
+
+
+def class_homophily(name: str, data: Path | None) -> float:
+    """The published class homophily of a dataset; 0 where none is known."""
+    try:
+        dataset = find(name, data)
+    except UserError:
+        return 0.0
+    if not isinstance(dataset, Dataset):
+        return 0.0
+    return dataset.published.class_homophily or 0.0
+
+
+# The table of all runs, whatever their configuration.
 
 
 SHADED = "best"
@@ -178,7 +253,7 @@ SHADED = "best"
 
 @dataclass(frozen=True, order=True)
 class RunGroupKey:
-    """Where a run belongs: its row and its column."""
+    """The row and the column of a run."""
 
     dataset: str
     view: str
@@ -188,8 +263,8 @@ class RunGroupKey:
 
     @classmethod
     def of(cls, row: Row) -> RunGroupKey:
-        """The place of a run."""
-        view = ", ".join(f"{name} {told}" for name, told in row["view"].items())
+        """The group of a run."""
+        view = ", ".join(f"{name} {value}" for name, value in row["view"].items())
         return cls(row["dataset"], view, row["metric"], row["method"], row["batching"])
 
     @property
@@ -203,120 +278,123 @@ class RunGroupKey:
 
 @dataclass(frozen=True, eq=False)
 class BestConfig:
-    """The chosen setting of a place, and among how many it was chosen."""
+    """The selected configuration of a group, and the number it was selected from."""
 
-    chosen: ConfigRuns
-    num_settings: int
+    selected: ConfigRuns
+    num_configs: int
 
 
 def best_by_group(rows: Iterable[Row]) -> dict[RunGroupKey, BestConfig]:
-    """The best setting by validation of each place."""
+    """The best configuration by validation of each group."""
     groups: dict[RunGroupKey, list[Row]] = {}
     for row in rows:
         groups.setdefault(RunGroupKey.of(row), []).append(row)
-    return {place: best_of_group(group) for place, group in groups.items()}
+    return {key: best_of_group(group) for key, group in groups.items()}
 
 
 def best_of_group(rows: list[Row]) -> BestConfig:
-    """The best of the settings that have the most splits."""
-    settings = group_by_config(rows)
-    most = max(len(one.runs) for one in settings)
-    whole = [one for one in settings if len(one.runs) == most]
-    chosen = best_by_validation(whole)
-    assert chosen is not None
-    return BestConfig(chosen, len(whole))
+    """The best of the configurations that have the most splits."""
+    configs = group_by_config(rows)
+    most = max(len(one.runs) for one in configs)
+    complete = [one for one in configs if len(one.runs) == most]
+    selected = best_by_validation(complete)
+    assert selected is not None
+    return BestConfig(selected, len(complete))
 
 
-def all_runs_table(found: Mapping[RunGroupKey, BestConfig]) -> Document:
-    """The table of all places."""
-    rows = sorted({place.row for place in found})
-    columns = sorted({place.column for place in found})
-    at = {(place.row, place.column): one for place, one in found.items()}
+def all_runs_table(groups: Mapping[RunGroupKey, BestConfig]) -> Document:
+    """The table of all groups."""
+    rows = sorted({key.row for key in groups})
+    columns = sorted({key.column for key in groups})
+    best = {(key.row, key.column): one for key, one in groups.items()}
     scores = {
-        str(row): {str(column): score(at.get((row, column))) for column in columns}
+        str(row): {str(column): score(best.get((row, column))) for column in columns}
         for row in rows
     }
-    told = highlight_best(scores, SHADED) if scores else {}
+    marked = highlight_best(scores, SHADED) if scores else {}
     return {
-        "name": "everything",
-        "title": "Everything that was run",
+        "name": "all-runs",
+        "title": "All runs",
         "shaded": SHADED,
-        "rows": [heading(*row) for row in rows],
+        "rows": [group_header(*row) for row in rows],
         "columns": [
             {"label": label(*column), "metric": column[2]} for column in columns
         ],
         "cells": [
             [
-                group_cell(told[str(row)][str(column)], at.get((row, column)))
+                group_cell(marked[str(row)][str(column)], best.get((row, column)))
                 for column in columns
             ]
             for row in rows
         ],
         "rankings": rankings(
-            [told[str(row)] for row in rows], [str(one) for one in columns]
+            [marked[str(row)] for row in rows], [str(one) for one in columns]
         ),
     }
 
 
-def heading(method: str, batching: str) -> Document:
-    """What is told of a row."""
-    told = method if batching == FULL_BATCH else f"{method}, {batching}"
-    kind = method_family(method)
-    return {"label": told, "method": method, "family": kind, "batching": batching}
+def group_header(method: str, batching: str) -> Document:
+    """The label of a row and the keys that filter it."""
+    return {
+        "label": method if batching == FULL_BATCH else f"{method}, {batching}",
+        "method": method,
+        "family": method_family(method),
+        "batching": batching,
+    }
 
 
 def label(dataset: str, view: str, metric: str) -> str:
-    """What a column is called."""
+    """The label of a column."""
     return f"{dataset} ({view})" if view else dataset
 
 
-def score(pick: BestConfig | None) -> ScoreCell:
-    """The score of a place; an empty one where nothing was run."""
-    if pick is None:
+def score(best: BestConfig | None) -> ScoreCell:
+    """The score of a group; an empty one without runs."""
+    if best is None:
         return ScoreCell()
-    return ScoreCell(mean=pick.chosen.test, std=pick.chosen.std)
+    return ScoreCell(mean=best.selected.test, std=best.selected.std)
 
 
-def group_cell(told: ScoreCell, pick: BestConfig | None) -> Document | None:
-    """The cell of a place, where anything was run."""
-    return cell(told, pick.chosen, pick.num_settings, None) if pick else None
+def group_cell(marked: ScoreCell, best: BestConfig | None) -> Document | None:
+    """The cell of a group that has runs."""
+    return cell(marked, best.selected, best.num_configs, None) if best else None
 
 
-# Missing: the cells without a number of ours, and the runs that failed.
+# Table cells without a number of ours, and runs that failed.
 
 
 def missing_cells(tables: Sequence[Document]) -> list[Document]:
-    """The empty cells of tables by the reason why, the commonest first."""
+    """The empty cells of tables by reason, the most frequent reason first."""
     reasons: dict[str, list[Document]] = {}
     for table in tables:
         for row, cells in zip(table["rows"], table["cells"], strict=True):
             for column, cell in zip(table["columns"], cells, strict=True):
                 if cell and "missing" in cell:
-                    where = {
+                    entry = {
                         "table": table["title"],
                         "row": row["label"],
                         "column": column["label"],
-                        "printed": cell.get("printed_mean"),
+                        "published": cell.get("printed_mean"),
                         "sweep": cell["sweep"],
                     }
-                    reasons.setdefault(cell["missing"], []).append(where)
-    told = [{"reason": reason, "cells": cells} for reason, cells in reasons.items()]
-    return sorted(told, key=lambda one: -len(one["cells"]))
+                    reasons.setdefault(cell["missing"], []).append(entry)
+    groups = [{"reason": reason, "cells": cells} for reason, cells in reasons.items()]
+    return sorted(groups, key=lambda group: -len(group["cells"]))
 
 
 def failed_runs(rows: Iterable[Row]) -> list[Document]:
-    """Failed runs, those of one method, dataset and error together."""
+    """Failed runs, grouped by dataset, method and error."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        place = (row["dataset"], row["method"], row["error"])
-        groups.setdefault(place, []).append(row)
+        key = (row["dataset"], row["method"], row["error"])
+        groups.setdefault(key, []).append(row)
     return [
         {
             "dataset": dataset,
             "method": method,
             "error": error,
             "runs": len(group),
-            "settings": len({row["setting"] for row in group}),
+            "configs": len({row["setting"] for row in group}),
             "failed": max(row["failed"] for row in group),
         }
         for (dataset, method, error), group in sorted(groups.items())

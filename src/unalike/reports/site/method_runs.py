@@ -17,187 +17,188 @@ from unalike.experiments.selection import (
     best_by_validation,
     group_by_config,
 )
-from unalike.reports.site.documents import Document, config_id, mean_cost, round_floats
+from unalike.reports.site.documents import Document, config_id
+from unalike.reports.site.leaderboard import mean_cost, round_floats
 
-# Sensitivity: what each option of a method does to its score.
+# The effect of each hyperparameter on the score of a method.
 
 
-def all_options(setting: ConfigRuns) -> dict[str, Any]:
-    """The options of a setting, with how it sees the dataset among them."""
-    first = setting.runs[0]
+def all_options(config: ConfigRuns) -> dict[str, Any]:
+    """The options of a configuration, with those of its dataset."""
+    first = config.runs[0]
     return {**first["options"], **first["view"]}
 
 
-def varying_options(settings: Sequence[ConfigRuns]) -> dict[str, list[Any]]:
-    """The options that took several values, with the values in order."""
-    told: dict[str, dict[str, Any]] = {}
-    for setting in settings:
-        for name, value in all_options(setting).items():
-            told.setdefault(name, {})[json.dumps(value)] = value
+def varying_options(configs: Sequence[ConfigRuns]) -> dict[str, list[Any]]:
+    """The options that have several values, with the values in order."""
+    options: dict[str, dict[str, Any]] = {}
+    for config in configs:
+        for name, value in all_options(config).items():
+            options.setdefault(name, {})[json.dumps(value)] = value
     return {
         name: sorted(values.values(), key=value_sort_key)
-        for name, values in told.items()
+        for name, values in options.items()
         if len(values) > 1
     }
 
 
 def value_sort_key(value: Any) -> tuple[bool, float, str]:
-    """Numbers by size, then everything else by its spelling."""
+    """Numbers by size, then everything else by its JSON text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return False, float(value), ""
     return True, 0.0, json.dumps(value)
 
 
-def sensitivity(settings: Sequence[ConfigRuns]) -> dict[str, list[Document]]:
-    """For each varied option and each of its values, the best setting that has it."""
+def sensitivity(configs: Sequence[ConfigRuns]) -> dict[str, list[Document]]:
+    """The best configuration with each value of each varying option."""
     return {
-        name: [best_with_value(name, value, settings) for value in values]
-        for name, values in varying_options(settings).items()
+        name: [best_with_value(name, value, configs) for value in values]
+        for name, values in varying_options(configs).items()
     }
 
 
-def best_with_value(name: str, value: Any, settings: Sequence[ConfigRuns]) -> Document:
-    """The setting with the best validation score among those with a value."""
-    told = json.dumps(value)
-    having = [one for one in settings if _has_value(all_options(one), name, told)]
-    best = best_by_validation(having)
+def best_with_value(name: str, value: Any, configs: Sequence[ConfigRuns]) -> Document:
+    """The configuration with the best validation score among those with a value."""
+    text = json.dumps(value)
+    matches = [one for one in configs if _has_value(all_options(one), name, text)]
+    best = best_by_validation(matches)
     assert best is not None
     return {
         "value": value,
         "valid": round_floats(best.valid),
         "test": round_floats(best.test),
-        "settings": len(having),
+        "configs": len(matches),
     }
 
 
-def _has_value(options: Mapping[str, Any], name: str, told: str) -> bool:
-    return name in options and json.dumps(options[name]) == told
+def _has_value(options: Mapping[str, Any], name: str, text: str) -> bool:
+    return name in options and json.dumps(options[name]) == text
 
 
-# Shelf: all runs of a method on a dataset, as columns.
+# All runs of a method on a dataset, as columns.
 
 
 SCORES = ("train", "valid", "test", "best_epoch", "seconds", "peak_memory_mb")
 
 
 def method_runs(rows: Sequence[Row]) -> Document:
-    """The settings of a shelf, the best first, and their runs."""
-    settings = sorted(group_by_config(rows), key=lambda one: (-one.valid, one.setting))
-    comparable = comparable_runs(settings)
+    """The configurations of a method on a dataset, the best first, and their runs."""
+    configs = sorted(group_by_config(rows), key=lambda one: (-one.valid, one.setting))
+    same_metric = comparable(configs)
     first = rows[0]
     return {
         "dataset": first["dataset"],
         "method": first["method"],
-        **options(settings),
-        "settings": to_columns(
-            [{**summary(one), "alike": one in comparable} for one in settings]
+        **options(configs),
+        "configs": to_columns(
+            [{**summary(one), "comparable": one in same_metric} for one in configs]
         ),
         "runs": to_columns(
             [
-                {"setting": place, **run_fields(row)}
-                for place, one in enumerate(settings)
+                {"config": index, **run_fields(row)}
+                for index, one in enumerate(configs)
                 for row in one.runs
             ]
         ),
-        "sensitivity": sensitivity(comparable),
+        "sensitivity": sensitivity(same_metric),
     }
 
 
-def options(settings: Sequence[ConfigRuns]) -> Document:
-    """The options that all settings share, and the others as columns."""
-    several = varying_options(settings)
-    shared = all_options(settings[0]).items()
+def options(configs: Sequence[ConfigRuns]) -> Document:
+    """The options that all configurations share, and the others as columns."""
+    varying = varying_options(configs)
+    first = all_options(configs[0]).items()
     return {
-        "shared": {name: value for name, value in shared if name not in several},
-        "options": {
-            name: [all_options(one).get(name) for one in settings] for name in several
+        "shared_options": {name: value for name, value in first if name not in varying},
+        "varying_options": {
+            name: [all_options(one).get(name) for one in configs] for name in varying
         },
     }
 
 
-def comparable_runs(settings: Sequence[ConfigRuns]) -> list[ConfigRuns]:
-    """The settings whose scores can be compared: the metric and splits of most."""
+def comparable(configs: Sequence[ConfigRuns]) -> list[ConfigRuns]:
+    """The configurations with the most frequent metric and number of splits."""
 
     def kind(one: ConfigRuns) -> tuple[str, int]:
         return one.runs[0]["metric"], len(one.runs)
 
-    most = Counter(kind(one) for one in settings).most_common(1)[0][0]
-    return [one for one in settings if kind(one) == most]
+    most = Counter(kind(one) for one in configs).most_common(1)[0][0]
+    return [one for one in configs if kind(one) == most]
 
 
-def summary(setting: ConfigRuns) -> Document:
-    """What is told of a setting."""
-    first = setting.runs[0]
+def summary(config: ConfigRuns) -> Document:
+    """The scores, the cost and the command of a configuration."""
+    first = config.runs[0]
     return {
-        "mark": config_id(first),
+        "id": config_id(first),
         "metric": first["metric"],
-        "count": len(setting.runs),
-        "valid": round_floats(setting.valid),
-        "test": round_floats(setting.test),
-        "std": round_floats(setting.std),
-        **{name: round_floats(value) for name, value in mean_cost(setting).items()},
+        "num_splits": len(config.runs),
+        "valid": round_floats(config.valid),
+        "test": round_floats(config.test),
+        "std": round_floats(config.std),
+        **{name: round_floats(value) for name, value in mean_cost(config).items()},
         "seed": first["seed"],
         "command": command_prefix(first),
     }
 
 
 def command_prefix(row: Row) -> str | None:
-    """The command that repeats a run, up to its splits; none where it cannot."""
+    """The command that repeats a run, without its splits; None where there is none."""
     try:
         facts = config_from_dict(row).to_dict
     except UserError:
         return None
-    whole = command_line(result_from_row({**row, **facts}), splits="0")
-    return whole.rpartition(" --splits ")[0]
+    line = command_line(result_from_row({**row, **facts}), splits="0")
+    return line.rpartition(" --splits ")[0]
 
 
 def run_fields(row: Row) -> Document:
-    """What is told of a run."""
+    """The scores and the environment of a run."""
     scores = {name: round_floats(row[name]) for name in SCORES}
-    where = {name: row[name] for name in ("split", "device", "commit")}
-    return {**where, **scores, "finished": round(row["finished"])}
+    environment = {name: row[name] for name in ("split", "device", "commit")}
+    return {**environment, **scores, "finished": round(row["finished"])}
 
 
 def to_columns(documents: Sequence[Document]) -> dict[str, Any]:
-    """Documents of the same keys as lists; what all have in common is told once."""
-    told: dict[str, Any] = {}
+    """Documents of the same keys as lists; a value that all share is stored once."""
+    columns: dict[str, Any] = {}
     for name in documents[0] if documents else ():
         values = [document[name] for document in documents]
-        same = all(value == values[0] for value in values)
-        told[name] = {"all": values[0]} if same else values
-    return {"length": len(documents), **told}
+        is_constant = all(value == values[0] for value in values)
+        columns[name] = {"constant": values[0]} if is_constant else values
+    return {"length": len(documents), **columns}
 
 
-# Curves: how the training of a setting went, split by split.
+# Learning curves of a configuration, one for each split.
 
 
 MAX_POINTS = 250
-"""No curve on the page has more points."""
+"""Longer curves are thinned to this many points."""
 DIGITS = 5
 
 
 def curves_by_config(rows: Iterable[Row]) -> dict[str, list[Document]]:
-    """The curves of runs by the marks of their settings, as far as they were kept."""
-    found: dict[str, list[Document]] = {}
+    """The stored curves of runs by the ids of their configurations."""
+    curves: dict[str, list[Document]] = {}
     for row in rows:
         if row.get("curve"):
-            told = {"split": row["split"], **curve(row)}
-            found.setdefault(config_id(row), []).append(told)
-    return found
+            document = {"split": row["split"], **curve(row)}
+            curves.setdefault(config_id(row), []).append(document)
+    return curves
 
 
 def curve(row: Row) -> Document:
-    """Losses, and grades in percent, at evenly spread epochs and the last."""
-    losses, grades = decompress_curves(row["curve"])
+    """Training losses, and validation scores in percent, at evenly spaced epochs."""
+    losses, scores = decompress_curves(row["curve"])
     step = math.ceil(len(losses) / MAX_POINTS)
     epochs = sorted({*range(0, len(losses), step), len(losses) - 1})
     return {
         "epochs": epochs,
         "losses": [round_finite(losses[epoch]) for epoch in epochs],
-        "grades": [round_finite(100 * grades[epoch]) for epoch in epochs],
+        "scores": [round_finite(100 * scores[epoch]) for epoch in epochs],
     }
 
 
 def round_finite(value: float) -> float | None:
-    """A value with few digits; none where training came to something infinite."""
+    """A value with five significant digits; None where it is not finite."""
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None

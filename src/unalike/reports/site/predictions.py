@@ -1,4 +1,4 @@
-"""Answered: what a setting said of test nodes, all splits together."""
+"""Confusion matrix and reliability of a configuration, over all splits."""
 
 from __future__ import annotations
 
@@ -7,31 +7,35 @@ from dataclasses import asdict
 
 from unalike.experiments.database import Row
 from unalike.experiments.evaluation import PredictionSummary, merge_summaries
-from unalike.reports.site.documents import Document, config_id, round_floats
+from unalike.reports.site.documents import Document, config_id
+from unalike.reports.site.leaderboard import round_floats
 
 
 def predictions_by_config(rows: Iterable[Row]) -> dict[str, Document]:
-    """The answers of runs by the marks of their settings, as far as they were kept."""
-    found: dict[str, list[PredictionSummary]] = {}
+    """The stored predictions of runs by the ids of their configurations."""
+    summaries: dict[str, list[PredictionSummary]] = {}
     for row in rows:
-        if told := row.get("answers"):
-            found.setdefault(config_id(row), []).append(
-                PredictionSummary.from_json(told)
+        if stored := row.get("answers"):
+            summaries.setdefault(config_id(row), []).append(
+                PredictionSummary.from_json(stored)
             )
-    return {mark: merged_predictions(several) for mark, several in found.items()}
+    return {config: merged_predictions(runs) for config, runs in summaries.items()}
 
 
-def merged_predictions(several: list[PredictionSummary]) -> Document:
-    """What the page tells of the answers of a setting."""
-    found = merge_summaries(several)
-    sure = found.reliability
+def merged_predictions(summaries: list[PredictionSummary]) -> Document:
+    """The predictions of all splits of a configuration as JSON."""
+    merged = merge_summaries(summaries)
+    reliability = merged.reliability
     return {
-        "splits": len(several),
-        "classes": found.classes,
-        "confusion": found.confusion,
-        "reliability": sure
+        "splits": len(summaries),
+        "classes": merged.classes,
+        "confusion": merged.confusion,
+        "reliability": reliability
         and {
-            **{name: [*map(round_floats, bins)] for name, bins in asdict(sure).items()},
-            "error": round_floats(sure.error),
+            **{
+                name: [*map(round_floats, bins)]
+                for name, bins in asdict(reliability).items()
+            },
+            "error": round_floats(reliability.error),
         },
     }

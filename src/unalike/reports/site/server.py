@@ -23,83 +23,92 @@ from unalike.experiments.leases import count_active
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.site.documents import Document, as_script
 from unalike.reports.site.site_data import SiteData, change_tokens
-from unalike.reports.site.writer import assets
+from unalike.reports.site.writer import chart_assets, static_assets
 
-# Live: the site over a database that somebody fills at the moment.
+# The files of the page from a database that a sweep is filling.
 
 
 STATE = "data/state.json"
-"""What the page asks for again and again."""
+"""What the page polls."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """A file of the site: what it is, its bytes, and a tag that changes with them."""
+    """A file of the page with its content type and its ETag."""
 
-    kind: str
+    content_type: str
     body: bytes
-    tag: str
+    etag: str
 
 
 @dataclass(eq=False)
 class LiveSite:
-    """Answers what a page asks for, from what is in the database by then."""
+    """Answers the requests of a page from the present content of the database."""
 
-    survey: SiteData
-    measures: Document | None = None
+    site_data: SiteData
+    datasets: Document | None = None
     _lock: Lock = field(default_factory=Lock, init=False)
-    _seen: str = field(default="", init=False)
+    _version: str = field(default="", init=False)
     _site: Document = field(default_factory=dict, init=False)
 
     @cached_property
-    def fixed(self) -> dict[str, Response]:
-        """What does not change: the assets, and the measures."""
-        found = {path: to_response(path, one.read_bytes()) for path, one in assets()}
-        if self.measures is not None:
-            found["data/measures.js"] = script_response("measures", self.measures)
-        return found
+    def static_files(self) -> dict[str, Response]:
+        """The page, its style, its scripts, and the measures of datasets."""
+        responses = {path: to_response(path, b) for path, b in static_assets().items()}
+        if self.datasets is not None:
+            responses["data/datasets.js"] = script_response("datasets", self.datasets)
+        return responses
 
-    def answer(self, path: str) -> Response | None:
-        """The file of a path, if the site has one."""
-        if path in self.fixed:
-            return self.fixed[path]
+    @cached_property
+    def chart_files(self) -> dict[str, Response]:
+        """The chart library and the specifications."""
+        return {path: to_response(path, body) for path, body in chart_assets().items()}
+
+    def get(self, path: str) -> Response | None:
+        """The file of a path, if the page has one."""
+        if path in self.static_files:
+            return self.static_files[path]
         with self._lock:
+            if path in self.chart_files:
+                return self.chart_files[path]
             self.refresh()
             if path == STATE:
                 return to_response(path, json.dumps(self.state()).encode())
             name = path.removeprefix("data/").removesuffix(".js")
             if name == "site":
                 return script_response("site", self._site)
-            pair = self.survey.shelves().get(name)
-            return script_response(name, self.survey.shelf(pair)) if pair else None
+            pair = self.site_data.method_run_ids().get(name)
+            if pair is None:
+                return None
+            return script_response(name, self.site_data.method_runs_document(pair))
 
     def state(self) -> Document:
-        """What tells a page whether it is out of date."""
-        running = count_active(self.survey.results.engine)
-        return {"seen": self._seen, "running": running, "runs": self._site["runs"]}
+        """The token that changes with the results, and the number of active runs."""
+        running = count_active(self.site_data.results.engine)
+        return {"token": self._version, "running": running, "runs": self._site["runs"]}
 
     def refresh(self, progress: Progress = NO_PROGRESS) -> None:
-        """Look through the database again, if it has changed."""
-        now = change_tokens(self.survey.results)
-        seen = json_hash({" ".join(pair): stamp for pair, stamp in now.items()})
-        if seen != self._seen:
-            shown = {"measured": self.measures is not None, "live": seen}
-            self._site = {**self.survey.look(progress), **shown}
-            self._seen = seen
+        """Read the database again, if it has changed."""
+        tokens = change_tokens(self.site_data.results)
+        now = json_hash({" ".join(pair): token for pair, token in tokens.items()})
+        if now != self._version:
+            live = {"has_datasets": self.datasets is not None, "live_token": now}
+            self._site = {**self.site_data.site_document(progress), **live}
+            self._version = now
 
 
 def script_response(name: str, document: Document) -> Response:
-    """A document as a file."""
+    """A document as a script."""
     return to_response(f"{name}.js", as_script(name, document).encode())
 
 
 def to_response(path: str, body: bytes) -> Response:
-    """Bytes as a file of the kind that its name tells."""
+    """Bytes with the content type of their path."""
     kind = guess_type(path)[0] or "text/plain"
     return Response(f"{kind}; charset=utf-8", body, f'"{sha256(body).hexdigest()}"')
 
 
-# Serve: the site on an address of this machine, while a sweep runs.
+# HTTP server of the report page, which shows new results while a sweep runs.
 
 
 HEADERS = {
@@ -109,39 +118,39 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""No other site may look into this one, nor show it as a part of its own."""
+"""Other sites can neither read this page nor show it in a frame."""
 
 
 class Server(ThreadingHTTPServer):
-    """A server that knows what it serves and under which names it may be called."""
+    """Serves a page to requests whose Host header is allowed."""
 
     daemon_threads = True
 
     def __init__(self, host: str, port: int, live: LiveSite) -> None:
         self.live = live
-        self.names = {"localhost", host.lower(), socket.gethostname().lower()}
+        self.allowed_hosts = {"localhost", host.lower(), socket.gethostname().lower()}
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), Handler)
 
     @property
     def address(self) -> str:
-        """What to open in a browser."""
+        """The URL of the page."""
         host, port = self.server_address[:2]
-        told = f"[{host!s}]" if self.address_family == socket.AF_INET6 else str(host)
-        return f"http://{told}:{port}/"
+        is_ipv6 = self.address_family == socket.AF_INET6
+        return f"http://[{host!s}]:{port}/" if is_ipv6 else f"http://{host!s}:{port}/"
 
-    def knows(self, host: str) -> bool:
-        """Is a Host header one of ours?
+    def is_allowed_host(self, host: str) -> bool:
+        """Is a Host header one of this server's names or an IP address?
 
-        A site that lets its name point at this machine is told apart by that name;
-        numbers cannot be made to point elsewhere.
+        Another site can let its own name point at this machine (DNS rebinding), but
+        the Host header then holds that name.
         """
         name = urlsplit(f"//{host}").hostname or ""
-        return name in self.names or is_ip_address(name)
+        return name in self.allowed_hosts or is_ip_address(name)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one question of a browser."""
+    """Answers one request."""
 
     server: Server
     protocol_version = "HTTP/1.1"
@@ -149,34 +158,39 @@ class Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Send a file of the site, or that it has not changed."""
-        if not self.server.knows(self.headers.get("Host", "")):
+        """Send a file of the page, or 304 where it has not changed."""
+        if not self.server.is_allowed_host(self.headers.get("Host", "")):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return
         path = urlsplit(self.path).path.removeprefix("/") or "index.html"
         try:
-            found = self.server.live.answer(path)
+            response = self.server.live.get(path)
         except DatabaseError:
             self.send_error(HTTPStatus.SERVICE_UNAVAILABLE)
             return
-        if found is None:
+        if response is None:
             self.send_error(HTTPStatus.NOT_FOUND)
             return
-        same = self.headers.get("If-None-Match") == found.tag
-        self.send_response(HTTPStatus.NOT_MODIFIED if same else HTTPStatus.OK)
-        body = b"" if same else found.body
-        headers = {"Content-Type": found.kind, "ETag": found.tag, **HEADERS}
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+        unchanged = self.headers.get("If-None-Match") == response.etag
+        self.send_response(HTTPStatus.NOT_MODIFIED if unchanged else HTTPStatus.OK)
+        body = b"" if unchanged else response.body
+        headers = {
+            "Content-Type": response.content_type,
+            "ETag": response.etag,
+            **HEADERS,
+            "Content-Length": str(len(body)),
+        }
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Say nothing: a page asks every second."""
+        """Log nothing: a page polls every second."""
 
 
 def make_server(live: LiveSite, host: str, port: int) -> Server:
-    """A server that is ready to serve."""
+    """A server that is bound to its address."""
     try:
         return Server(host, port, live)
     except (OSError, OverflowError) as error:
@@ -189,7 +203,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_ip_address(host: str) -> bool:
-    """Is a host told by its number rather than a name?"""
+    """Is a host given as an IP address?"""
     try:
         ip_address(host)
     except ValueError:

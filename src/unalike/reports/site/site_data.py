@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from unalike.experiments.selection import (
     stored_name,
 )
 from unalike.progress import NO_PROGRESS, Progress
+from unalike.reports.site.charts import FAMILIES
 from unalike.reports.site.documents import Document, config_id, method_runs_id
 from unalike.reports.site.leaderboard import (
     BestConfig,
@@ -27,34 +28,35 @@ from unalike.reports.site.leaderboard import (
     failed_runs,
     leaderboard,
     missing_cells,
+    opening_table,
 )
 from unalike.reports.site.method_runs import curves_by_config, method_runs
 from unalike.reports.site.predictions import predictions_by_config
 from unalike.version import __version__
 
-# Stamps: what tells whether the runs of a method on a dataset have changed.
+# Change tokens, which say whether the runs of a method on a dataset have changed.
 
 
 DatasetMethod = tuple[str, str]
-"""A dataset and a method."""
+"""The names of a dataset and a method."""
 
 
 def change_tokens(results: ResultsDatabase) -> dict[DatasetMethod, str]:
-    """How many runs and failures each pair has, and when the last was stored."""
-    found: dict[DatasetMethod, str] = {}
+    """The number of runs and failures of each pair, and when the last was stored."""
+    tokens: dict[DatasetMethod, str] = {}
     for table, moment in ((RUNS, RUNS.c.finished), (FAILURES, FAILURES.c.failed)):
         pair = (table.c.dataset, table.c.method)
-        asked = sql.select(*pair, sql.func.count(), sql.func.max(moment))
+        query = sql.select(*pair, sql.func.count(), sql.func.max(moment))
         with results.engine.connect() as connection:
-            grouped = connection.execute(asked.group_by(*pair).order_by(*pair))
-            for dataset, method, count, last in grouped:
-                before = found.get((dataset, method), "")
-                told = f"{before} {table.name} {count} {last}"
-                found[dataset, method] = told.lstrip()
-    return found
+            groups = connection.execute(query.group_by(*pair).order_by(*pair))
+            for dataset, method, count, last in groups:
+                before = tokens.get((dataset, method), "")
+                token = f"{before} {table.name} {count} {last}"
+                tokens[dataset, method] = token.lstrip()
+    return tokens
 
 
-# Standings: the chosen settings of the cells of the paper's tables.
+# Leaderboards of one database; cells are selected again only when runs change.
 
 
 @dataclass(eq=False)
@@ -63,7 +65,7 @@ class LeaderboardCache:
 
     results: ResultsDatabase
     query: SelectionOptions
-    _kept: dict[tuple[str, str], tuple[str | None, CellSelection]] = field(
+    _selections: dict[tuple[str, str], tuple[str | None, CellSelection]] = field(
         default_factory=dict, init=False
     )
 
@@ -73,54 +75,59 @@ class LeaderboardCache:
         return [(table, table.recipes()) for table in paper_tables().values()]
 
     @cached_property
-    def names(self) -> dict[str, str]:
-        """The names under which the results of datasets are kept."""
-        told = {
+    def stored_names(self) -> dict[str, str]:
+        """The names under which the results of datasets are stored."""
+        names = {
             cell.dataset
             for _, recipes in self.tables
             for recipe in recipes
             for cell in recipe.cells.values()
         }
-        return {name: stored_name(name, self.query.data) for name in told}
+        return {name: stored_name(name, self.query.data) for name in names}
 
     def leaderboards(
-        self, stamps: Mapping[DatasetMethod, str], progress: Progress = NO_PROGRESS
+        self, tokens: Mapping[DatasetMethod, str], progress: Progress = NO_PROGRESS
     ) -> list[Document]:
-        """Every table, from what the stamps say is there now."""
+        """Every table; cells whose change token is the same come from the cache."""
 
-        def ask(recipe: Recipe, cell: RecipeCell) -> CellSelection:
-            stamp = stamps.get((self.names[cell.dataset], str(recipe.method)))
-            place = (recipe.name, str(cell))
-            if place not in self._kept or self._kept[place][0] != stamp:
-                found = select_for_cell(recipe, cell, self.results, self.query)
-                self._kept[place] = (stamp, found)
-            return self._kept[place][1]
+        def lookup_cell(recipe: Recipe, cell: RecipeCell) -> CellSelection:
+            token = tokens.get((self.stored_names[cell.dataset], str(recipe.method)))
+            key = (recipe.name, str(cell))
+            if key not in self._selections or self._selections[key][0] != token:
+                selection = select_for_cell(recipe, cell, self.results, self.query)
+                self._selections[key] = (token, selection)
+            return self._selections[key][1]
 
         progress.stage("filling tables", len(self.tables), "tables")
         documents = []
         for table, recipes in self.tables:
-            documents.append(leaderboard(table, recipes, ask))
+            documents.append(leaderboard(table, recipes, lookup_cell))
             progress.advance(1)
         return documents
 
-    def chosen(self) -> Iterator[ConfigRuns]:
-        """The settings that stand in any table."""
-        for _, found in self._kept.values():
-            if found.chosen:
-                yield found.chosen
+    def opening_table(self, tables: Sequence[Document]) -> str:
+        """The name of the table that the page opens with."""
+        recipes = {table.name: rows for table, rows in self.tables}
+        return opening_table(tables, recipes, self.query.data)
+
+    def selected(self) -> Iterator[ConfigRuns]:
+        """The configurations that are selected in any table."""
+        for _, selection in self._selections.values():
+            if selection.chosen:
+                yield selection.chosen
 
 
-# Survey: the documents of the page, from what a database holds.
+# The documents of the page from a database; only what has changed is read again.
 
 
 @dataclass(eq=False)
 class SiteData:
-    """Reads a database, and reads again only what has changed."""
+    """Builds the documents of the page from a database."""
 
     results: ResultsDatabase
     query: SelectionOptions = field(default_factory=SelectionOptions)
-    _stamps: dict[DatasetMethod, str] = field(default_factory=dict, init=False)
-    _picks: dict[DatasetMethod, dict[RunGroupKey, BestConfig]] = field(
+    _versions: dict[DatasetMethod, str] = field(default_factory=dict, init=False)
+    _best: dict[DatasetMethod, dict[RunGroupKey, BestConfig]] = field(
         default_factory=dict, init=False
     )
     _sizes: dict[DatasetMethod, dict[str, int]] = field(
@@ -128,77 +135,78 @@ class SiteData:
     )
 
     def __post_init__(self) -> None:
-        self.standings = LeaderboardCache(self.results, self.query)
+        self.leaderboards = LeaderboardCache(self.results, self.query)
 
-    def look(self, progress: Progress = NO_PROGRESS) -> Document:
-        """The document of the whole page; the runs are in those of the shelves."""
-        self._read(progress)
-        tables = self.standings.leaderboards(self._stamps, progress)
-        found = {
-            place: one for told in self._picks.values() for place, one in told.items()
-        }
+    def site_document(self, progress: Progress = NO_PROGRESS) -> Document:
+        """The tables of the page, without the runs."""
+        self._reload_changed(progress)
+        tables = self.leaderboards.leaderboards(self._versions, progress)
+        groups = {key: one for best in self._best.values() for key, one in best.items()}
+        shown = [*tables, all_runs_table(groups)]
         return {
             "version": __version__,
+            "families": FAMILIES,
             "runs": sum(size["runs"] for size in self._sizes.values()),
-            "tables": [*tables, all_runs_table(found)],
-            "shelves": [
+            "tables": shown,
+            "opening_table": self.leaderboards.opening_table(shown),
+            "method_runs": [
                 {
-                    "mark": mark,
+                    "id": document_id,
                     "dataset": pair[0],
                     "method": pair[1],
                     **self._sizes[pair],
                 }
-                for mark, pair in self.shelves().items()
+                for document_id, pair in self.method_run_ids().items()
             ],
             "missing": missing_cells(tables),
-            "failures": failed_runs(self.results.failures()),
+            "failed_runs": failed_runs(self.results.failures()),
         }
 
-    def shelves(self) -> dict[str, DatasetMethod]:
-        """The pairs of which there are runs, by their marks."""
-        return {method_runs_id(*pair): pair for pair in sorted(self._picks)}
+    def method_run_ids(self) -> dict[str, DatasetMethod]:
+        """The pairs that have runs, by the ids of their documents."""
+        return {method_runs_id(*pair): pair for pair in sorted(self._best)}
 
-    def shelf(self, pair: DatasetMethod) -> Document:
-        """The runs of a pair; of settings that were chosen, also curves and answers."""
+    def method_runs_document(self, pair: DatasetMethod) -> Document:
+        """The runs of a pair; curves and predictions of what was selected."""
         dataset, method = pair
-        marks: dict[str, set[str]] = {}
-        for one in self._chosen(pair):
-            marks.setdefault(one.setting, set()).add(config_id(one.runs[0]))
-        drawn: Document = {"curves": {}, "answers": {}}
-        for setting, wanted in marks.items():
-            told = self.results.runs(
+        ids: dict[str, set[str]] = {}
+        for one in self._selected(pair):
+            ids.setdefault(one.setting, set()).add(config_id(one.runs[0]))
+        details: Document = {"curves": {}, "predictions": {}}
+        for setting, wanted in ids.items():
+            stored = self.results.runs(
                 curves=True,
                 answers=True,
                 dataset=dataset,
                 method=method,
                 setting=setting,
             )
-            rows = [row for row in told if config_id(row) in wanted]
-            drawn["curves"] |= curves_by_config(rows)
-            drawn["answers"] |= predictions_by_config(rows)
+            rows = [row for row in stored if config_id(row) in wanted]
+            details["curves"] |= curves_by_config(rows)
+            details["predictions"] |= predictions_by_config(rows)
         all_rows = list(self.results.runs(dataset=dataset, method=method))
-        return {**method_runs(all_rows), **drawn}
+        return {**method_runs(all_rows), **details}
 
-    def _read(self, progress: Progress) -> None:
-        """Look through the pairs that are new or have changed."""
+    def _reload_changed(self, progress: Progress) -> None:
+        """Read the pairs that are new or have changed."""
         now = change_tokens(self.results)
-        changed = [pair for pair in now if now[pair] != self._stamps.get(pair)]
-        progress.stage("reading runs", len(changed), "shelves")
+        changed = [pair for pair in now if now[pair] != self._versions.get(pair)]
+        progress.stage("reading runs", len(changed), "methods on datasets")
         for dataset, method in changed:
             rows = list(self.results.runs(dataset=dataset, method=method))
             if rows:
-                num_settings = len({row["setting"] for row in rows})
-                size = {"runs": len(rows), "settings": num_settings}
+                num_configs = len({row["setting"] for row in rows})
+                size = {"runs": len(rows), "configs": num_configs}
                 self._sizes[dataset, method] = size
-                self._picks[dataset, method] = best_by_group(rows)
+                self._best[dataset, method] = best_by_group(rows)
             progress.advance(1)
-        for gone in self._picks.keys() - now:
-            del self._picks[gone], self._sizes[gone]
-        self._stamps = now
+        for removed in self._best.keys() - now:
+            del self._best[removed], self._sizes[removed]
+        self._versions = now
 
-    def _chosen(self, pair: DatasetMethod) -> Iterator[ConfigRuns]:
-        """The settings of a pair that stand in any table."""
-        yield from (one.chosen for one in self._picks[pair].values())
-        for one in self.standings.chosen():
+    def _selected(self, pair: DatasetMethod) -> Iterator[ConfigRuns]:
+        """The configurations of a pair that are selected in any table."""
+        yield from (one.selected for one in self._best[pair].values())
+        for one in self.leaderboards.selected():
             if (one.runs[0]["dataset"], one.runs[0]["method"]) == pair:
                 yield one

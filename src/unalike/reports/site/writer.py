@@ -5,69 +5,67 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from unalike.errors import UserError
 from unalike.progress import NO_PROGRESS, Progress
+from unalike.reports.site.charts import charts_document, library
 from unalike.reports.site.documents import Document, as_script
 from unalike.reports.site.site_data import SiteData
 
 REPORT_MARKER = "data/site.js"
-"""The file by which a report is known."""
+"""A folder with this file holds a report."""
 
 
 def write_site(
     folder: Path,
-    survey: SiteData,
-    measures: Document | None,
+    site_data: SiteData,
+    datasets: Document | None,
     progress: Progress = NO_PROGRESS,
 ) -> Document:
-    """Write the site in place of an older one; what it holds, as counts."""
+    """Write the page in place of an older one; return the counts of what it shows."""
     check_output_dir(folder)
-    site = {**survey.look(progress), "measured": measures is not None}
-    place = folder.resolve()
-    partial = place.with_name(f".{place.name}.partial")
+    assets = {**static_assets(), **chart_assets(progress)}
+    site = {**site_data.site_document(progress), "has_datasets": datasets is not None}
+    path = folder.resolve()
+    partial = path.with_name(f".{path.name}.partial")
     try:
         shutil.rmtree(partial, ignore_errors=True)
-        write_assets(partial, {"site": site, "measures": measures})
-        write_method_runs(partial, survey, progress)
-        shutil.rmtree(place, ignore_errors=True)
-        partial.replace(place)
+        write_assets(partial, assets)
+        for name, document in {"site": site, "datasets": datasets}.items():
+            if document is not None:
+                write_document(partial, name, document)
+        write_method_runs(partial, site_data, progress)
+        shutil.rmtree(path, ignore_errors=True)
+        partial.replace(path)
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}.") from None
-    return counts(site, measures)
+    return counts(site, datasets)
 
 
-def write_assets(folder: Path, documents: Mapping[str, Document | None]) -> None:
-    """Write the assets, and the documents that there are."""
-    for path, asset in assets():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(asset.read_bytes())
-    (folder / "data").mkdir()
-    for name, document in documents.items():
-        if document is not None:
-            write_document(folder, name, document)
+def write_assets(folder: Path, assets: Mapping[str, bytes]) -> None:
+    """Write the files that are the same for every report."""
+    for name, content in assets.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
-def write_method_runs(folder: Path, survey: SiteData, progress: Progress) -> None:
+def write_method_runs(folder: Path, site_data: SiteData, progress: Progress) -> None:
     """Write the runs, a file for each method on each dataset."""
-    shelves = survey.shelves()
-    progress.stage("writing runs", len(shelves), "shelves")
-    for mark, pair in shelves.items():
-        write_document(folder, mark, survey.shelf(pair))
+    pairs = site_data.method_run_ids()
+    progress.stage("writing runs", len(pairs), "methods on datasets")
+    for document_id, pair in pairs.items():
+        write_document(folder, document_id, site_data.method_runs_document(pair))
         progress.advance(1)
 
 
 def check_output_dir(folder: Path) -> None:
-    """Refuse to write over something that is no report."""
+    """Raise an error where writing would replace something that is no report."""
     if folder.is_file():
         raise UserError(f"{folder} is a file; name a folder with --out.")
-    if (
-        folder.is_dir()
-        and any(folder.iterdir())
-        and not (folder / REPORT_MARKER).is_file()
-    ):
+    is_report = (folder / REPORT_MARKER).is_file()
+    if folder.is_dir() and any(folder.iterdir()) and not is_report:
         raise UserError(
             f"{folder} is not empty and holds no report; name another with --out."
         )
@@ -75,28 +73,35 @@ def check_output_dir(folder: Path) -> None:
 
 def write_document(folder: Path, name: str, document: Document) -> None:
     """Write one document."""
-    place = folder / "data" / f"{name}.js"
-    place.write_text(as_script(name, document), "utf-8")
+    path = folder / "data" / f"{name}.js"
+    path.write_text(as_script(name, document), "utf-8")
 
 
-def assets() -> Iterator[tuple[str, Traversable]]:
-    """The files that are the same for every report, by their place in the site."""
+def static_assets() -> dict[str, bytes]:
+    """The page, its style and its scripts, by their paths in the report."""
+    return dict(_static_assets())
+
+
+def _static_assets() -> Iterator[tuple[str, bytes]]:
     home = files("unalike.reports.site") / "assets"
-    for path, asset in _within(home, ""):
-        yield ("" if path == "index.html" else "assets/") + path, asset
+    for entry in sorted(home.iterdir(), key=lambda one: one.name):
+        folder = "" if entry.name == "index.html" else "assets/"
+        yield f"{folder}{entry.name}", entry.read_bytes()
 
 
-def _within(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for entry in sorted(folder.iterdir(), key=lambda one: one.name):
-        path = f"{prefix}{entry.name}"
-        if entry.is_dir():
-            yield from _within(entry, f"{path}/")
-        else:
-            yield path, entry
+def chart_assets(progress: Progress = NO_PROGRESS) -> dict[str, bytes]:
+    """The chart library and the specifications, by their paths in the report."""
+    progress.stage("loading the chart library", 1, "files")
+    script, specifications = library(), as_script("charts", charts_document())
+    progress.advance(1)
+    return {
+        "assets/vega.js": script.encode(),
+        "data/charts.js": specifications.encode(),
+    }
 
 
-def counts(site: Document, measures: Document | None) -> Document:
-    """How much a site shows."""
+def counts(site: Document, datasets: Document | None) -> Document:
+    """How much a report shows."""
     return {
         "runs": site["runs"],
         "tables": len(site["tables"]),
@@ -106,7 +111,7 @@ def counts(site: Document, measures: Document | None) -> Document:
             for row in table["cells"]
             for cell in row
         ),
-        "missing": sum(len(one["cells"]) for one in site["missing"]),
-        "failures": sum(one["runs"] for one in site["failures"]),
-        "datasets": len(measures["datasets"]) if measures else 0,
+        "missing": sum(len(group["cells"]) for group in site["missing"]),
+        "failures": sum(group["runs"] for group in site["failed_runs"]),
+        "datasets": len(datasets["datasets"]) if datasets else 0,
     }

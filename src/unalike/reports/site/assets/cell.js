@@ -1,46 +1,47 @@
 "use strict";
-// Cell: the dialog that shows where a number comes from.
+// The dialog of a table cell: the runs, configurations and commands behind a number.
 
-const cell = (() => {
+const cellDialog = (() => {
   const dialog = document.getElementById("cell");
+  const NUM_CONFIGS = 12; // shown before the button "Show all" is pressed
 
-  function fact(name, value) {
+  function item(name, value) {
     return element("div", {}, element("dt", {}, name), element("dd", {}, value));
   }
 
-  function ours(cell) {
-    if (!score.isOurs(cell)) return [];
+  function ourItems(cell) {
+    if (!cellScore.isOurs(cell)) return [];
     return [
-      fact("ours, validation", words.score(cell.valid)),
-      fact("runs", words.count(cell.runs, "split")),
-      fact("chosen among", score.chosen(cell)),
-      fact("time of a run", words.seconds(cell.seconds)),
-      fact("peak memory", words.memory(cell.memory_mb)),
-      fact("device", cell.device),
+      item("ours, validation", format.score(cell.valid)),
+      item("runs", format.count(cell.runs, "split")),
+      item("best of", cellScore.selection(cell)),
+      item("time of a run", format.seconds(cell.seconds)),
+      item("peak memory", format.memory(cell.memory_mb)),
+      item("device", cell.device),
     ];
   }
 
-  function facts({ cell, column }) {
-    const test = `ours, test ${column.metric}`;
-    const printed = cell.quoted ? `printed, quoted from ${cell.quoted}` : "printed";
-    const lost = cell.relative_error;
+  function summary({ cell, column }) {
+    const ourTest = `ours, test ${column.metric}`;
+    const published = cell.quoted ? `published, quoted from ${cell.quoted}` : "published";
+    const loss = cell.relative_error;
     return element(
       "dl",
-      { class: "facts" },
-      score.isOurs(cell) ? fact(test, words.spread(cell.mean, cell.std)) : null,
-      words.there(cell.printed_mean) ? fact(printed, score.printed(cell)) : null,
-      cell.limit ? fact("the paper's program", `ran out of ${cell.limit}`) : null,
-      words.there(lost) ? fact("lost against full batch", `${words.score(lost)} %`) : null,
-      ours(cell),
+      { class: "summary" },
+      cellScore.isOurs(cell) ? item(ourTest, format.meanStd(cell.mean, cell.std)) : null,
+      format.isPresent(cell.printed_mean) ? item(published, cellScore.published(cell)) : null,
+      cell.limit ? item("the paper's program", `ran out of ${cell.limit}`) : null,
+      format.isPresent(loss) ? item("loss against full batch", `${format.score(loss)} %`) : null,
+      ourItems(cell),
     );
   }
 
-  function chips(options) {
+  function optionList(options) {
     return element(
       "ul",
-      { class: "chips" },
+      { class: "options" },
       Object.entries(options).map(([name, value]) =>
-        element("li", {}, element("span", {}, words.spaced(name)), ` ${words.option(value)}`),
+        element("li", {}, element("span", {}, format.spaced(name)), ` ${format.option(value)}`),
       ),
     );
   }
@@ -49,31 +50,92 @@ const cell = (() => {
     return cell.sweep ? [element("h3", {}, title), command.block(cell.sweep, "sweep")] : [];
   }
 
-  function behind(told, { cell, column }) {
-    const chosen = told.settings.find((one) => one.mark === cell.setting);
-    if (!chosen) return [quiet("These runs have changed; close this and open the cell again.")];
+  function repeatButton(config, splits) {
+    const line = methodRuns.command(config, splits);
+    return line ? command.copyButton(line, `split ${splits.join(", ")}`) : "–";
+  }
+
+  function runsTable(config) {
+    const columns = [
+      table.numbers("split", "split", String, "ascending"),
+      ...["train", "valid", "test"].map((key) => table.numbers(key, key, format.score)),
+      table.numbers("best_epoch", "best epoch"),
+      table.numbers("seconds", "time", format.seconds),
+      table.numbers("peak_memory_mb", "memory", format.memory),
+      table.texts("commit", "commit", (commit) => commit.slice(0, 8)),
+      { key: "command", label: "command", show: (run) => repeatButton(config, [run.split]) },
+    ];
+    return table.scroller("Runs", table.of("Runs", columns, config.runs));
+  }
+
+  function optionColumn(name) {
+    const value = (config) => config.varying[name];
+    const show = (config) =>
+      format.isPresent(value(config)) ? format.option(value(config)) : "–";
+    return { key: `option-${name}`, label: format.spaced(name), value, show, first: "ascending" };
+  }
+
+  function configsTable(content, selected, limit) {
+    const label = (config) => (config === selected ? element("small", {}, "selected") : null);
+    const columns = [
+      {
+        ...table.numbers("valid", "validation"),
+        show: (config) => [format.score(config.valid), label(config)],
+      },
+      {
+        ...table.numbers("test", "test"),
+        show: (config) => format.meanStd(config.test, config.std),
+      },
+      ...Object.keys(content.varying_options).map(optionColumn),
+      table.numbers("num_splits", "splits"),
+      {
+        key: "command",
+        label: "command",
+        show: (config) => repeatButton(config, methodRuns.splits(config)),
+      },
+    ];
+    const order = { column: "valid", direction: "descending" };
+    const node = table.of("Configurations", columns, content.configs, { order, limit });
+    return table.scroller("Configurations", node);
+  }
+
+  function configs(content, selected) {
+    const node = element("div", {}, configsTable(content, selected, NUM_CONFIGS));
+    const total = content.configs.length;
+    if (total <= NUM_CONFIGS) return node;
+    const onclick = () => node.replaceChildren(configsTable(content, selected, Infinity));
+    const attributes = { type: "button", class: "more", onclick };
+    node.append(element("button", attributes, `Show all ${total} configurations`));
+    return node;
+  }
+
+  function sections(content, { cell, column }) {
+    const selected = content.configs.find(({ id }) => id === cell.config);
+    if (!selected)
+      return [note("These runs have changed; close this dialog and open the cell again.")];
     return [
-      curves.draw(told.curves[chosen.mark], column.metric),
-      ...answers.draw(told.answers[chosen.mark]),
-      element("h3", {}, "The command that repeats it"),
-      command.block(shelf.command(chosen, runs.splitsOf(chosen)), "all splits"),
-      ...sweep("The command that tries all settings", cell),
-      element("h3", {}, "The chosen setting"),
-      chips(chosen.options),
-      runs.ofSetting(chosen),
-      runs.ofShelf(told, chosen),
+      charts.curves(content.curves[selected.id], column.metric),
+      ...predictions.draw(content.predictions[selected.id]),
+      element("h3", {}, "Command that repeats these runs"),
+      command.block(methodRuns.command(selected), "all splits"),
+      ...sweep("Command that runs all configurations", cell),
+      element("h3", {}, "Selected configuration"),
+      optionList(selected.options),
+      runsTable(selected),
+      configs(content, selected),
     ];
   }
 
-  function absent({ cell }) {
+  function emptySections({ cell }) {
     return [
-      element("p", {}, `There is nothing of ours: ${cell.missing}.`),
-      ...sweep("The command that fills it", cell),
+      element("p", {}, `No result of ours: ${cell.missing}.`),
+      ...sweep("Command that runs it", cell),
     ];
   }
 
-  async function open(where) {
-    const title = `${where.row.label} on ${where.column.label}`;
+  /** Open the dialog of a cell, given with its row and column. */
+  async function open(entry) {
+    const title = `${entry.row.label} on ${entry.column.label}`;
     const body = element("div", { class: "body" });
     const onclick = () => dialog.close();
     dialog.replaceChildren(
@@ -83,23 +145,24 @@ const cell = (() => {
         element("h2", { id: "cell-title" }, title),
         element("button", { type: "button", class: "close", onclick, "aria-label": "Close" }, "×"),
       ),
-      facts(where),
+      summary(entry),
       body,
     );
     dialog.showModal();
     dialog.scrollTop = 0;
-    if (!where.cell.shelf) {
-      body.append(...absent(where));
+    if (!entry.cell.method_runs) {
+      body.append(...emptySections(entry));
       return;
     }
-    body.append(quiet("Reading the runs …"));
+    body.append(note("Loading the runs …"));
     try {
-      body.replaceChildren(...behind(await shelf.get(where.cell.shelf), where));
+      body.replaceChildren(...sections(await methodRuns.get(entry.cell.method_runs), entry));
     } catch (error) {
-      body.replaceChildren(quiet(error.message));
+      body.replaceChildren(note(error.message));
     }
   }
 
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  dialog.addEventListener("close", tooltip.hide);
   return { open };
 })();

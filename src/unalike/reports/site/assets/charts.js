@@ -1,76 +1,136 @@
 "use strict";
-// Charts: the drawing library, loaded when the first chart is wanted.
+// Draws Vega-Lite charts; the library and the specifications are loaded for the first one.
 
 const charts = (() => {
-  const FAMILIES = ["row-wise", "message passing", "after training", "closed form", "not here"];
-  const colour = (family) => `var(--family-${FAMILIES.indexOf(family)})`;
-  let library = null;
+  let loading = null;
+  const drawn = new Set();
 
-  function plot() {
-    library ??= documents
-      .load("assets/vendor/d3.min.js")
-      .then(() => documents.load("assets/vendor/plot.min.js"))
-      .then(() => Plot);
-    return library;
+  function load() {
+    loading ??= Promise.all([documents.get("charts"), documents.load("assets/vega.js")]).then(
+      ([content]) => content,
+    );
+    return loading;
   }
 
-  /** A figure that is drawn once it comes into sight. */
-  function figure(caption, options, label = caption) {
-    const made = element("figure", {}, element("figcaption", {}, caption));
-    const seen = new IntersectionObserver(async (entries) => {
+  function showTooltip(_, event, __, value) {
+    if (!format.isPresent(value) || value === "") {
+      tooltip.hide();
+      return;
+    }
+    const lines =
+      typeof value === "object"
+        ? Object.entries(value).map(([name, text]) => `${name} ${text}`)
+        : String(value).split("\n");
+    const { clientX: left, clientY } = event;
+    tooltip.show(lines, { left: left + 12, top: clientY, bottom: clientY + 6 });
+  }
+
+  function finalizeRemoved() {
+    for (const chart of drawn) {
+      if (chart.node.isConnected) continue;
+      chart.result.finalize();
+      drawn.delete(chart);
+    }
+  }
+
+  async function draw(node, name, datasets, params) {
+    const { config, specs } = await load();
+    const spec = specs[name];
+    const bound = (spec.params ?? []).map((param) =>
+      param.name in params ? { ...param, value: params[param.name] } : param,
+    );
+    finalizeRemoved();
+    const result = await vegaEmbed(
+      node,
+      { ...spec, datasets, params: bound },
+      {
+        actions: false,
+        ast: true, // the content security policy forbids to evaluate code
+        config,
+        defaultStyle: false,
+        mode: "vega-lite",
+        renderer: "svg",
+        tooltip: showTooltip,
+      },
+    );
+    drawn.add({ node, result });
+  }
+
+  /** A figure that is drawn when it is first seen. */
+  function figure(name, datasets, { caption, label = caption, params = {} }) {
+    const node = element("div", {}); // Vega sets a role and a label of its own on it
+    const attributes = { class: `chart ${name}`, role: "img", "aria-label": label };
+    const observer = new IntersectionObserver(async (entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
-      seen.disconnect();
-      const width = Math.max(260, made.clientWidth);
-      const drawing = (await plot()).plot({
-        width,
-        marginBottom: 42,
-        style: { fontSize: "12px", background: "transparent", overflow: "visible" },
-        ...options(Plot, width),
-      });
-      drawing.setAttribute("role", "img");
-      drawing.setAttribute("aria-label", label);
-      made.append(drawing);
+      observer.disconnect();
+      try {
+        await draw(node, name, datasets, params);
+      } catch (error) {
+        node.replaceWith(note(error.message));
+      }
     });
-    seen.observe(made);
-    return made;
+    observer.observe(node);
+    const chart = element("div", attributes, node);
+    return element("figure", {}, element("figcaption", {}, caption), chart);
   }
 
-  function legend(families) {
+  function curves(runs, metric) {
+    if (!runs?.length)
+      return note(
+        "No learning curves are stored for these runs: result files without curves have none, " +
+          "nor have methods that do not train.",
+      );
+    const splits = format.count(runs.length, "split");
+    const chart = (key, quantity) =>
+      figure(
+        "curves",
+        {
+          rows: runs.flatMap((run) =>
+            run.epochs.map((epoch, index) => ({
+              split: `split ${run.split}`,
+              epoch: epoch + 1,
+              value: run[key][index],
+            })),
+          ),
+        },
+        { caption: `${quantity} by epoch, a line for each of ${splits}` },
+      );
     return element(
-      "ul",
-      { class: "legend" },
-      FAMILIES.map((family, place) =>
-        families.includes(family) ? element("li", { class: `family-${place}` }, family) : null,
-      ),
+      "div",
+      { class: "pair" },
+      chart("scores", `Validation ${metric}, percent,`),
+      chart("losses", "Training loss"),
     );
   }
 
-  /** Round numbers for a logarithmic axis. */
-  function ticks(values) {
-    const [low, high] = [Math.min(...values), Math.max(...values)].map(Math.log10);
-    const steps = high - low > 1.5 ? [1] : [1, 2, 5];
-    const stride = high - low > 4 ? 2 : 1;
-    const count = (Math.ceil(high) - Math.floor(low)) / stride;
-    const decades = Array.from(
-      { length: Math.ceil(count) + 1 },
-      (_, place) => Math.floor(low) + stride * place,
+  function compatibility(dataset) {
+    const rows = dataset.compatibility.flatMap((fractions, from) =>
+      fractions.map((fraction, to) => ({ from, to, fraction })),
     );
-    return decades.flatMap((decade) =>
-      steps.map((step) => Number((step * 10 ** decade).toPrecision(1))),
+    return figure(
+      "compatibility",
+      { rows },
+      {
+        caption: "Where the edges of each class end",
+        label: `Compatibility of the classes of ${dataset.name}`,
+        params: { classes: [...dataset.compatibility.keys()] },
+      },
     );
   }
 
-  const compact = (value) =>
-    value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 });
-
-  /** A logarithmic axis with room for all values and a round number at each end. */
-  function logarithmic(label, values) {
-    const marks = values.length ? ticks(values) : [1, 10];
-    const low = Math.max(...marks.filter((mark) => mark <= Math.min(...values)), marks[0]);
-    const high = Math.min(...marks.filter((mark) => mark >= Math.max(...values)), marks.at(-1));
-    const shown = marks.filter((mark) => mark >= low && mark <= high);
-    return { type: "log", label, domain: [low, high], ticks: shown, tickFormat: compact };
+  function degrees({ name, degrees: { rows, means, mean, num_isolated: isolated } }) {
+    const points = (columns) =>
+      columns.degree.map((degree, index) => ({ degree, nodes: columns.nodes[index] }));
+    const without = isolated ? `, ${format.integer(isolated)} without edges` : "";
+    return figure(
+      "degrees",
+      { rows: points(rows), means: points(means) },
+      {
+        caption: `Nodes by degree; mean ${mean.toFixed(1)}${without}`,
+        label: `Degrees of ${name}`,
+      },
+    );
   }
 
-  return { figure, colour, legend, logarithmic };
+  return { figure, curves, compatibility, degrees };
 })();

@@ -1,81 +1,83 @@
 "use strict";
-// Cost: scores against the time and the memory they took.
+// Test scores against the time and the memory of a run.
 
 const cost = (() => {
   const state = { dataset: null };
 
-  function points(told, column) {
-    return [...told.rows.keys()]
-      .filter((place) => told.cells[place][column])
-      .map((place) => {
-        const [row, found] = [told.rows[place], told.cells[place][column]];
-        const where = { row, column: told.columns[column], cell: found };
-        return { ...found, ...where, method: row.label, family: row.family };
-      });
+  /** The cells of a column, each with its row and column. */
+  function entries(content, column) {
+    return content.rows
+      .map((row, index) => ({ row, cell: content.cells[index][column] }))
+      .filter(({ cell }) => cell)
+      .map(({ row, cell }) => ({
+        ...cell,
+        method: row.label,
+        family: row.family,
+        row,
+        column: content.columns[column],
+        cell,
+      }));
   }
 
-  function scatter(all, name, label, unit, shown) {
-    const found = all.filter((one) => one[name] > 0);
-    const caption = `Test score by ${label}; up and to the left is better`;
-    const colour = ({ family }) => charts.colour(family);
-    return charts.figure(caption, (Plot) => ({
-      height: 340,
-      marginRight: 70,
-      marginLeft: 45,
-      x: charts.logarithmic(
-        `${label}, ${unit} →`,
-        found.map((one) => one[name]),
+  function scatter(name, all, key, label, toText) {
+    const rows = all
+      .filter((entry) => entry[key] > 0)
+      .map(({ cell, method, family, mean, std, device, [key]: value }) => ({
+        method,
+        family,
+        mean,
+        low: mean - (std ?? 0),
+        high: mean + (std ?? 0),
+        [key]: value,
+        lines: [method, ...cellScore.lines(cell), toText(value), device],
+      }));
+    return charts.figure(
+      name,
+      { rows },
+      { caption: `Test score by ${label}; up and to the left is better` },
+    );
+  }
+
+  /** The families of methods in the colours of their dots. */
+  function legend(families, shown) {
+    return element(
+      "ul",
+      { class: "legend" },
+      families.map((family, index) =>
+        shown.includes(family) ? element("li", { class: `family-${index}` }, family) : null,
       ),
-      y: { label: "↑ test score", grid: true, nice: true, ticks: 6 },
-      marks: [
-        Plot.ruleX(found, {
-          x: name,
-          y1: (one) => one.mean - (one.std ?? 0),
-          y2: (one) => one.mean + (one.std ?? 0),
-          stroke: colour,
-          strokeOpacity: 0.35,
-        }),
-        Plot.dot(found, { x: name, y: "mean", fill: colour, r: 5 }),
-        Plot.text(found, { x: name, y: "mean", text: "method", dx: 9, textAnchor: "start" }),
-        Plot.tip(
-          found,
-          Plot.pointer({
-            x: name,
-            y: "mean",
-            title: (one) =>
-              [one.method, ...score.lines(one.cell), shown(one[name]), one.device].join("\n"),
-          }),
-        ),
-      ],
-    }));
+    );
   }
 
-  function listing(found) {
-    const open = (one) =>
+  function costTable(rows) {
+    const open = (entry) =>
       element(
         "button",
-        { type: "button", class: "link", onclick: () => cell.open(one) },
-        one.method,
+        { type: "button", class: "link", onclick: () => cellDialog.open(entry) },
+        entry.method,
       );
     const columns = [
       { ...table.texts("method", "method"), show: open },
-      { ...table.numbers("mean", "test score"), show: (one) => words.spread(one.mean, one.std) },
-      table.numbers("seconds", "time of a run", words.seconds, "ascending"),
-      table.numbers("memory_mb", "peak memory", words.memory, "ascending"),
+      {
+        ...table.numbers("mean", "test score"),
+        show: ({ mean, std }) => format.meanStd(mean, std),
+      },
+      table.numbers("seconds", "time of a run", format.seconds, "ascending"),
+      table.numbers("memory_mb", "peak memory", format.memory, "ascending"),
       table.texts("device", "device"),
     ];
     const order = { column: "mean", direction: "descending" };
-    return table.of("The same in numbers", columns, found, { order });
+    return table.of("The same in numbers", columns, rows, { order });
   }
 
   function draw(site) {
-    const told = site.tables.at(-1);
-    if (!told.columns.length) return [element("p", {}, "Nothing was run yet.")];
-    const sizes = told.columns.map((_, column) => points(told, column).length);
-    const labels = told.columns.map(({ label }) => label);
-    const fullest = sizes.indexOf(Math.max(...sizes));
-    const column = Math.max(labels.indexOf(state.dataset ?? labels[fullest]), 0);
-    const found = points(told, column);
+    const content = site.tables.at(-1);
+    if (!content.columns.length) return [element("p", {}, "There are no runs yet.")];
+    const sizes = content.columns.map((_, column) => entries(content, column).length);
+    const labels = content.columns.map(({ label }) => label);
+    const largest = sizes.indexOf(Math.max(...sizes));
+    const column = Math.max(labels.indexOf(state.dataset ?? labels[largest]), 0);
+    const rows = entries(content, column);
     const change = (value) => {
       state.dataset = value;
       page.redraw();
@@ -84,20 +86,23 @@ const cost = (() => {
       element(
         "div",
         { class: "controls" },
-        choice.pick("choose-dataset", "Dataset", choice.plain(labels), labels[column], change),
+        select("select-dataset", "Dataset", labels, labels[column], change),
       ),
-      charts.legend(found.map((one) => one.family)),
+      legend(
+        site.families,
+        rows.map(({ family }) => family),
+      ),
       element(
         "div",
         { class: "pair" },
-        scatter(found, "seconds", "time of a run", "seconds", words.seconds),
-        scatter(found, "memory_mb", "peak memory", "MB", words.memory),
+        scatter("cost_time", rows, "seconds", "time of a run", format.seconds),
+        scatter("cost_memory", rows, "memory_mb", "peak memory", format.memory),
       ),
-      quiet(
-        "Runs of one shape train together; the time of a run is its share of theirs. ",
-        "Bars are one standard deviation over splits. Compare within one device.",
+      note(
+        "Runs of equal shape train together as one stack; the time of a run is its part of the ",
+        "stack's time. Bars are one standard deviation over splits. Compare within one device.",
       ),
-      table.scroller("Scores, time and memory", listing(found)),
+      table.scroller("Scores, time and memory", costTable(rows)),
     ];
   }
 

@@ -1,8 +1,8 @@
 "use strict";
-// Datasets: how homophilous those at hand are, each with its charts.
+// Homophily, compatibility matrix and degrees of the datasets.
 
 const datasets = (() => {
-  const FIRST = [
+  const FIRST_MEASURES = [
     "edge_homophily",
     "node_homophily",
     "class_homophily",
@@ -12,66 +12,68 @@ const datasets = (() => {
     "two_hop_node_homophily",
   ];
 
-  function card(dataset) {
+  function datasetSection(dataset) {
     return element(
       "article",
       {},
       element("h3", {}, dataset.name),
-      quiet(dataset.headline.replace(`${dataset.name}: `, "")),
-      element("div", { class: "pair" }, compatibility.draw(dataset), degrees.draw(dataset)),
+      note(dataset.summary.replace(`${dataset.name}: `, "")),
+      element(
+        "div",
+        { class: "pair" },
+        charts.compatibility(dataset),
+        charts.degrees(dataset),
+      ),
       command.block(dataset.command, dataset.name),
     );
   }
 
-  function measured(name) {
+  function measureColumn(name) {
     const value = (dataset) => dataset.measures[name];
-    const printed = (dataset) => {
-      const told = dataset.printed[name];
-      return words.there(told) ? element("small", {}, words.fixed(3)(told)) : null;
-    };
-    const show = (dataset) =>
-      element(
+    const show = (dataset) => {
+      const published = dataset.published[name];
+      return element(
         "div",
-        { title: dataset.words[name] },
-        words.fixed(3)(value(dataset)),
-        printed(dataset),
+        { title: dataset.descriptions[name] },
+        format.fixed(3)(value(dataset)),
+        format.isPresent(published) ? element("small", {}, format.fixed(3)(published)) : null,
       );
-    return { key: name, label: words.spaced(name), value, show, kind: "number" };
+    };
+    return { key: name, label: format.spaced(name), value, show, kind: "number" };
   }
 
-  function listing(found) {
-    const rest = Object.keys(found[0].measures).filter((name) => !FIRST.includes(name));
-    const columns = [table.texts("name", "dataset"), ...[...FIRST, ...rest].map(measured)];
-    return table.of("Homophily", columns, found);
+  function measuresTable(rows) {
+    const rest = Object.keys(rows[0].measures).filter((name) => !FIRST_MEASURES.includes(name));
+    const measures = [...FIRST_MEASURES, ...rest].map(measureColumn);
+    return table.of("Homophily", [table.texts("name", "dataset"), ...measures], rows);
   }
 
-  function drawn({ datasets: found, left_out: leftOut }) {
-    const skipped = Object.entries(leftOut)
-      .map(([name, why]) => `${name} (${why})`)
-      .join(", ");
-    if (!found.length)
-      return [element("p", {}, "No dataset is at hand: `unalike fetch` gets them.")];
+  function sections({ datasets: rows, skipped }) {
+    if (!rows.length)
+      return [element("p", {}, "No dataset is available: `unalike fetch` downloads them.")];
+    const reasons = Object.entries(skipped).map(([name, reason]) => `${name} (${reason})`);
     return [
-      quiet("Large: measured. Small: printed, where there is a printed number."),
-      table.scroller("Homophily of datasets", listing(found)),
-      skipped ? quiet(`Left out: ${skipped}.`) : null,
-      element("div", { class: "cards" }, found.map(card)),
+      note("Large: measured. Small: published, where there is a published number."),
+      table.scroller("Homophily of datasets", measuresTable(rows)),
+      reasons.length ? note(`Not measured: ${reasons.join(", ")}.`) : null,
+      element("div", { class: "datasets" }, rows.map(datasetSection)),
     ].filter(Boolean);
   }
 
-  async function fill(place) {
+  async function fill(node) {
     try {
-      place.replaceChildren(...drawn(await documents.get("measures")));
+      node.replaceChildren(...sections(await documents.get("datasets")));
     } catch (error) {
-      place.replaceChildren(quiet(error.message));
+      node.replaceChildren(note(error.message));
     }
   }
 
   function draw(site) {
-    if (!site.measured) return [element("p", {}, "The datasets were left out (--no-measures).")];
-    const place = element("div", {}, quiet("Reading the measures …"));
-    fill(place);
-    return [place];
+    if (!site.has_datasets)
+      return [element("p", {}, "The report was written without datasets (--no-measures).")];
+    const node = element("div", {}, note("Loading the measures …"));
+    fill(node);
+    return [node];
   }
 
   return { draw };

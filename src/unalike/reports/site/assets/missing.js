@@ -1,15 +1,19 @@
 "use strict";
-// Missing: cells without a number of ours, and runs that failed, with the reasons.
+// Table cells without a result of ours, and runs that failed, with the reasons.
 
 const missing = (() => {
-  function cells(group) {
-    const copy = (one) => command.copyButton(one.sweep, `${one.row} on ${one.column}`);
+  function cellsTable(group) {
+    const copyButton = ({ sweep, row, column }) => command.copyButton(sweep, `${row} on ${column}`);
     const columns = [
       table.texts("table", "table"),
       table.texts("row", "method"),
       table.texts("column", "dataset"),
-      table.numbers("printed", "printed", words.score),
-      { key: "command", label: "command", show: (one) => (one.sweep ? copy(one) : "–") },
+      table.numbers("published", "published", format.score),
+      {
+        key: "command",
+        label: "command",
+        show: (cell) => (cell.sweep ? copyButton(cell) : "–"),
+      },
     ];
     return table.of(`Cells: ${group.reason}`, columns, group.cells);
   }
@@ -18,34 +22,37 @@ const missing = (() => {
     return element("summary", {}, `${text} `, element("small", {}, count));
   }
 
-  /** A reason that unfolds to its cells, which are drawn when it first does. */
-  function reason(group) {
-    const head = summary(group.reason, words.count(group.cells.length, "cell"));
-    const made = element("details", {}, head);
-    const fill = () => made.append(table.scroller(group.reason, cells(group)));
-    made.addEventListener("toggle", fill, { once: true });
-    return made;
+  /** A reason with its cells, which are drawn when it is first opened. */
+  function reasonDetails(group) {
+    const node = element(
+      "details",
+      {},
+      summary(group.reason, format.count(group.cells.length, "cell")),
+    );
+    const fill = () => node.append(table.scroller(group.reason, cellsTable(group)));
+    node.addEventListener("toggle", fill, { once: true });
+    return node;
   }
 
-  function failure(one) {
-    const last = one.error.trim().split("\n").at(-1);
+  function failureDetails({ method, dataset, error, runs }) {
+    const lastLine = error.trim().split("\n").at(-1);
     return element(
       "details",
       {},
-      summary(`${one.method} on ${one.dataset}: ${last}`, words.count(one.runs, "run")),
-      element("pre", { tabindex: 0 }, one.error),
-      quiet("A sweep leaves failed runs alone; with --retry it tries them again."),
+      summary(`${method} on ${dataset}: ${lastLine}`, format.count(runs, "run")),
+      element("pre", { tabindex: 0 }, error),
+      note("A sweep skips failed runs; with --retry it runs them again."),
     );
   }
 
   function draw(site) {
-    const empty = site.missing.reduce((sum, group) => sum + group.cells.length, 0);
-    const failed = site.failures.reduce((sum, one) => sum + one.runs, 0);
+    const numMissing = site.missing.reduce((sum, group) => sum + group.cells.length, 0);
+    const numFailed = site.failed_runs.reduce((sum, group) => sum + group.runs, 0);
     return [
-      element("h2", {}, failed ? `${words.count(failed, "run")} failed` : "No run failed"),
-      ...site.failures.map(failure),
-      element("h2", {}, `${words.count(empty, "cell")} of the paper without a number of ours`),
-      ...site.missing.map(reason),
+      element("h2", {}, numFailed ? `${format.count(numFailed, "run")} failed` : "No run failed"),
+      ...site.failed_runs.map(failureDetails),
+      element("h2", {}, `${format.count(numMissing, "cell")} without a result of ours`),
+      ...site.missing.map(reasonDetails),
     ];
   }
 

@@ -1,61 +1,56 @@
 "use strict";
-// Page: shows one view at a time, the one that the address names.
+// The page: shows the view that the address names.
 
 const page = (() => {
   const main = document.getElementById("main");
-  const VIEWS = { leaderboard, cost, settings: sensitivity, datasets, missing };
-  const FIRST = "leaderboard";
+  const VIEWS = { leaderboard, cost, hyperparameters: sensitivity, datasets, missing };
   let site = null;
 
-  const named = () =>
-    Object.hasOwn(VIEWS, location.hash.slice(1)) ? location.hash.slice(1) : FIRST;
+  function currentView() {
+    const name = location.hash.slice(1);
+    return Object.hasOwn(VIEWS, name) ? name : "leaderboard";
+  }
 
-  /** Draw the view anew, and give the keyboard back what it was on. */
+  /** Draw the view again; the focus stays on the element that had it. */
   function redraw() {
     const focused = document.activeElement?.id;
-    tip.hide();
-    main.replaceChildren(...VIEWS[named()].draw(site));
+    tooltip.hide();
+    main.replaceChildren(...VIEWS[currentView()].draw(site));
     if (focused && main.contains(document.getElementById(focused)))
       document.getElementById(focused).focus();
   }
 
-  function mark() {
+  function updateNavigation() {
     for (const link of document.querySelectorAll("nav a")) {
       link.removeAttribute("aria-current");
-      if (link.hash !== `#${named()}`) continue;
+      if (link.hash !== `#${currentView()}`) continue;
       link.setAttribute("aria-current", "page");
       main.setAttribute("aria-label", link.textContent);
     }
   }
 
-  function tell() {
-    const summary = document.getElementById("summary");
-    summary.textContent = `${words.count(site.runs, "run")}, version ${site.version}`;
-  }
-
-  async function renew(version) {
-    site = await documents.get("site", version);
-    tell();
+  async function update(token) {
+    site = await documents.get("site", token);
+    const summary = `${format.count(site.runs, "run")}, version ${site.version}`;
+    document.getElementById("summary").textContent = summary;
     redraw();
   }
 
   async function start() {
-    mark();
-    await renew("");
-    if (site.live) live.follow(site.live, renew);
-  }
-
-  function skip(event) {
-    event.preventDefault(); // the address names the view
-    main.focus();
+    updateNavigation();
+    await update("");
+    if (site.live_token) live.poll(site.live_token, update);
   }
 
   addEventListener("hashchange", () => {
-    mark();
+    updateNavigation();
     redraw();
     main.focus();
   });
-  document.querySelector(".skip").addEventListener("click", skip);
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the address names the view
+    main.focus();
+  });
   start().catch((error) => main.replaceChildren(element("p", {}, error.message)));
-  return { redraw, version: () => site.live ?? "" };
+  return { redraw, token: () => site.live_token ?? "" };
 })();

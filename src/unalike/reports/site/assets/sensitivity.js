@@ -1,117 +1,85 @@
 "use strict";
-// Sensitivity: what each option of a method does to its validation score.
+// Sensitivity: the validation score of a method by the value of each hyperparameter.
 
 const sensitivity = (() => {
   const state = { method: null, dataset: null };
 
-  function lines(name, best) {
-    return [
-      `${words.spaced(name)} ${best.value}`,
-      `validation ${words.score(best.valid)}`,
-      `test ${words.score(best.test)}`,
-      `the best of ${words.count(best.settings, "setting")}`,
-    ];
-  }
-
-  function chart(told, name) {
-    const best = told.sensitivity[name].map((one) => ({ ...one, value: words.option(one.value) }));
-    const tried = told.settings
-      .filter((one) => one.alike)
-      .map((one) => ({
-        ...one,
-        value: words.there(one.varied[name]) ? words.option(one.varied[name]) : null,
-      }))
-      .filter((one) => one.value !== null);
+  function chart(content, name) {
+    const rows = content.sensitivity[name].map((best) => ({
+      ...best,
+      value: format.option(best.value),
+    }));
+    const configs = content.configs
+      .filter(({ comparable, varying }) => comparable && format.isPresent(varying[name]))
+      .map(({ valid, varying }) => ({ valid, value: format.option(varying[name]) }));
     return charts.figure(
-      words.spaced(name),
-      (Plot) => ({
-        height: 220,
-        marginLeft: 45,
-        x: { type: "point", domain: best.map((one) => one.value), label: null, padding: 0.4 },
-        y: { label: "↑ validation score", grid: true, nice: true },
-        marks: [
-          Plot.dot(tried, {
-            x: "value",
-            y: "valid",
-            r: 2.5,
-            fill: "var(--quiet)",
-            fillOpacity: 0.5,
-          }),
-          Plot.line(best, { x: "value", y: "valid", stroke: "var(--accent)", strokeWidth: 2 }),
-          Plot.dot(best, { x: "value", y: "valid", fill: "var(--accent)", r: 4 }),
-          Plot.tip(
-            best,
-            Plot.pointer({
-              x: "value",
-              y: "valid",
-              title: (one) => lines(name, one).join("\n"),
-            }),
-          ),
-        ],
-      }),
-      `Validation score by ${words.spaced(name)}`,
+      "sensitivity",
+      { rows, configs },
+      {
+        caption: format.spaced(name),
+        label: `Validation score by ${format.spaced(name)}`,
+        params: { values: rows.map(({ value }) => value) },
+      },
     );
   }
 
-  function drawn(told) {
-    const names = Object.keys(told.sensitivity);
-    if (!names.length) return [element("p", {}, "Only one setting was tried.")];
-    const best = told.settings[0];
+  function sections(content) {
+    const names = Object.keys(content.sensitivity);
+    if (!names.length) return [element("p", {}, "Only one configuration was run.")];
+    const best = content.configs[0];
     return [
-      quiet(
-        `Each dot is one of ${words.count(told.settings.length, "setting")}; `,
-        "the line follows the best setting with each value.",
+      note(
+        `Each dot is one of ${format.count(content.configs.length, "configuration")}; `,
+        "the line connects the best configuration of each value.",
       ),
       element(
         "div",
         { class: "grid" },
-        names.map((name) => chart(told, name)),
+        names.map((name) => chart(content, name)),
       ),
-      element("h3", {}, "The setting with the best validation score"),
-      command.block(shelf.command(best, runs.splitsOf(best)), "best setting"),
+      element("h3", {}, "The configuration with the best validation score"),
+      command.block(methodRuns.command(best), "best configuration"),
     ];
   }
 
-  async function fill(place, mark) {
+  async function fill(node, id) {
     try {
-      place.replaceChildren(...drawn(await shelf.get(mark)));
+      node.replaceChildren(...sections(await methodRuns.get(id)));
     } catch (error) {
-      place.replaceChildren(quiet(error.message));
+      node.replaceChildren(note(error.message));
     }
   }
 
-  const fullest = (shelves) =>
-    shelves.reduce((most, one) => (one.settings > most.settings ? one : most));
+  const largest = (entries) =>
+    entries.reduce((most, entry) => (entry.configs > most.configs ? entry : most));
 
   function draw(site) {
-    if (!site.shelves.length) return [element("p", {}, "Nothing was run yet.")];
-    const methods = [...new Set(site.shelves.map((one) => one.method))].sort();
-    const method = methods.includes(state.method) ? state.method : fullest(site.shelves).method;
-    const having = site.shelves.filter((one) => one.method === method);
-    const one = having.find(({ dataset }) => dataset === state.dataset) ?? fullest(having);
-    const place = element("div", { "aria-live": "polite" }, quiet("Reading the runs …"));
-    const set = (name) => (value) => {
-      state[name] = value;
+    if (!site.method_runs.length) return [element("p", {}, "There are no runs yet.")];
+    const methods = [...new Set(site.method_runs.map(({ method }) => method))].sort();
+    const method = methods.includes(state.method)
+      ? state.method
+      : largest(site.method_runs).method;
+    const entries = site.method_runs.filter((entry) => entry.method === method);
+    const selected =
+      entries.find(({ dataset }) => dataset === state.dataset) ?? largest(entries);
+    const node = element("div", { "aria-live": "polite" }, note("Loading the runs …"));
+    const change = (key) => (value) => {
+      state[key] = value;
       page.redraw();
     };
-    fill(place, one.mark);
+    const datasets = entries.map(({ dataset, configs }) => ({
+      value: dataset,
+      text: `${dataset} (${format.count(configs, "configuration")})`,
+    }));
+    fill(node, selected.id);
     return [
       element(
         "div",
         { class: "controls" },
-        choice.pick("choose-method", "Method", choice.plain(methods), method, set("method")),
-        choice.pick(
-          "choose-shelf",
-          "Dataset",
-          having.map(({ dataset, settings }) => ({
-            value: dataset,
-            text: `${dataset} (${words.count(settings, "setting")})`,
-          })),
-          one.dataset,
-          set("dataset"),
-        ),
+        select("select-method", "Method", methods, method, change("method")),
+        select("select-dataset", "Dataset", datasets, selected.dataset, change("dataset")),
       ),
-      place,
+      node,
     ];
   }
 

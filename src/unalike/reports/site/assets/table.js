@@ -1,10 +1,10 @@
 "use strict";
-// Table: rows of facts under headings; a heading sorts by its column.
+// Tables that are sorted by clicking a column heading.
 
 const table = (() => {
   const FLIP = { ascending: "descending", descending: "ascending" };
 
-  /** Sort rows by what a column says of them; what says nothing comes last. */
+  /** Rows sorted by a value; rows without one come last. */
   function sorted(rows, value, direction) {
     const sign = direction === "ascending" ? 1 : -1;
     const compare = (a, b) =>
@@ -12,86 +12,78 @@ const table = (() => {
     return rows
       .map((row) => ({ row, value: value(row) }))
       .sort((a, b) => {
-        if (!words.there(a.value) || !words.there(b.value)) {
-          return words.there(b.value) - words.there(a.value);
+        if (!format.isPresent(a.value) || !format.isPresent(b.value)) {
+          return format.isPresent(b.value) - format.isPresent(a.value);
         }
         return sign * compare(a.value, b.value);
       })
       .map(({ row }) => row);
   }
 
-  /** A column of what rows hold under a key, shown in some words. */
-  function column(key, label, shown, first, kind) {
-    const show = (row) => (words.there(row[key]) ? shown(row[key]) : "–");
+  /** A column that shows the values of one key. */
+  function column(key, label, toText, first, kind) {
+    const show = (row) => (format.isPresent(row[key]) ? toText(row[key]) : "–");
     return { key, label, value: (row) => row[key], show, first, kind };
   }
 
-  const numbers = (key, label, shown = String, first = "descending") =>
-    column(key, label, shown, first, "number");
+  const numbers = (key, label, toText = String, first = "descending") =>
+    column(key, label, toText, first, "number");
 
-  const texts = (key, label, shown = String) => column(key, label, shown, "ascending");
+  const texts = (key, label, toText = String) => column(key, label, toText, "ascending");
 
-  /** A heading that sorts; `order` holds the sorted column and its direction. */
+  /** A heading that sorts; `order` holds the key of the sorted column and its direction. */
   function heading(column, order, change) {
-    const is = order.column === column.key;
+    const isSorted = order.column === column.key;
     const first = column.first ?? "descending";
-    const direction = is ? FLIP[order.direction] : first;
+    const direction = isSorted ? FLIP[order.direction] : first;
     const onclick = () => change({ column: column.key, direction });
     const attributes = { type: "button", id: `sort-${column.id ?? column.key}`, onclick };
     const button = element(
       "button",
       attributes,
       column.label,
-      column.under && element("small", {}, column.under),
+      column.subtitle && element("small", {}, column.subtitle),
     );
-    const sort = is ? order.direction : "none";
+    const sort = isSorted ? order.direction : "none";
     return element("th", { scope: "col", class: column.kind, "aria-sort": sort }, button);
   }
 
-  /** A table of plain facts that sorts itself. */
+  /** A sortable table with one row for each entry of a list. */
   function of(caption, columns, rows, { order = {}, limit = Infinity } = {}) {
     const body = element("tbody");
     const head = element("tr");
     const draw = (by) => {
-      const column = columns.find(({ key }) => key === by.column);
-      const shown = column ? sorted(rows, column.value, by.direction) : rows;
+      const sortColumn = columns.find(({ key }) => key === by.column);
+      const ordered = sortColumn ? sorted(rows, sortColumn.value, by.direction) : rows;
       head.replaceChildren(
-        ...columns.map((one) =>
-          one.value
-            ? heading({ ...one, id: `${caption}-${one.key}` }, by, (next) => {
+        ...columns.map((column) =>
+          column.value
+            ? heading({ ...column, id: `${caption}-${column.key}` }, by, (next) => {
                 draw(next);
-                refocus(caption, next);
+                document.getElementById(`sort-${caption}-${next.column}`)?.focus();
               })
-            : element("th", { scope: "col" }, one.label),
+            : element("th", { scope: "col" }, column.label),
         ),
       );
-      body.replaceChildren(...shown.slice(0, limit).map((row) => line(columns, row)));
+      body.replaceChildren(...ordered.slice(0, limit).map((row) => tableRow(columns, row)));
     };
     draw(order);
     return element("table", {}, element("caption", {}, caption), element("thead", {}, head), body);
   }
 
-  function refocus(caption, { column }) {
-    document.getElementById(`sort-${caption}-${column}`)?.focus();
-  }
-
-  function line(columns, row) {
+  function tableRow(columns, row) {
     return element(
       "tr",
       {},
-      columns.map((column, place) => {
-        const shown = column.show ? column.show(row) : column.value(row);
-        const kind = place ? "td" : "th";
-        return element(
-          kind,
-          { class: column.kind, scope: place ? null : "row" },
-          ...[shown].flat(),
-        );
+      columns.map((column, index) => {
+        const content = column.show ? column.show(row) : column.value(row);
+        const attributes = { class: column.kind, scope: index ? null : "row" };
+        return element(index ? "td" : "th", attributes, ...[content].flat());
       }),
     );
   }
 
-  /** What may be wider than the screen scrolls by itself, also by keys. */
+  /** A region that scrolls sideways, by the keyboard too, where it is wider than the page. */
   function scroller(label, child) {
     return element(
       "div",

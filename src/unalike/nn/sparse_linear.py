@@ -1,0 +1,197 @@
+"""First linear layers: SparseLinear, whose product the training loop can compute, and InputLinear."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph
+from unalike.nn.dropout import Dropout
+from unalike.nn.init import Init, linear_parameters
+from unalike.nn.linear import DeferredLinear, TensorOrDeferred
+
+# Linear layer of a sparse input, whose product the training loop can compute.
+
+
+Source = Literal["adjacency", "features"]
+"""The sparse input of a batch, by the name of its attribute."""
+Products: TypeAlias = dict[str, Float[Tensor, "nodes *runs hidden"]]
+"""Outputs of `SparseLinear` layers by the name of the layer."""
+
+
+class SparseLinear(nn.Module):
+    """x W + b for a sparse input of the batch.
+
+    Alone it is an ordinary layer. In training the loop computes the product of all
+    runs at once, uses it for the step and the evaluation, and hands it in as the
+    buffer `product`; AdamW then updates the weight inside the backward product.
+    """
+
+    weight: nn.Parameter
+    bias: nn.Parameter | None
+    product: Float[Tensor, "nodes hidden"] | None
+
+    def __init__(
+        self,
+        source: Source,
+        in_features: int,
+        out_features: int,
+        *,
+        bias: bool = True,
+        init: Init = "linear",
+        fan_in: int | None = None,
+        local_rows: range | None = None,
+    ) -> None:
+        super().__init__()
+        self.source: Source = source
+        self.in_features, self.out_features = in_features, out_features
+        self.weight, drawn_bias = linear_parameters(
+            in_features,
+            out_features,
+            bias=bias,
+            init=init,
+            fan_in=fan_in,
+            local_rows=local_rows,
+        )
+        self.register_parameter("bias", drawn_bias)
+        self.register_buffer("product", None, persistent=False)
+
+    def forward(self, x: Adjacency) -> Any:
+        """x W + b, or the product that was handed in."""
+        if self.product is not None:
+            return self.product
+        product = x @ self.weight
+        return product if self.bias is None else product + self.bias
+
+    def extra_repr(self) -> str:
+        return f"{self.source!r}, {self.in_features}, {self.out_features}"
+
+
+def sparse_layers(module: nn.Module) -> dict[str, SparseLinear]:
+    """The `SparseLinear` layers of a module by name."""
+    return {
+        name: layer
+        for name, layer in module.named_modules()
+        if isinstance(layer, SparseLinear)
+    }
+
+
+def sparse_products(module: nn.Module, batch: Graph) -> Products:
+    """The output of every `SparseLinear` layer of a module."""
+    return {
+        name: layer(getattr(batch, layer.source))
+        for name, layer in sparse_layers(module).items()
+    }
+
+
+def as_buffers(products: Products) -> dict[str, Tensor]:
+    """Products by the name of the buffer through which a layer gets them."""
+    return {f"{name}.product": product for name, product in products.items()}
+
+
+def forward_with(
+    module: nn.Module, batch: Graph, products: Products
+) -> Float[Tensor, "nodes classes"]:
+    """The logits of a batch from products that are computed already."""
+    logits: Tensor = functional_call(module, as_buffers(products), (batch,))
+    return logits
+
+
+# First linear layer of a method: of the adjacency or of dense or sparse features.
+
+
+class DenseLinear(nn.Module):
+    """x W + b with a weight of shape [in, out], drawn as that of a `SparseLinear`."""
+
+    bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        bias: bool = True,
+        init: Init = "linear",
+        fan_in: int | None = None,
+        dropout: float | None = None,
+        defer: bool = False,
+    ) -> None:
+        super().__init__()
+        self.weight, drawn_bias = linear_parameters(
+            in_features, out_features, bias=bias, init=init, fan_in=fan_in
+        )
+        self.register_parameter("bias", drawn_bias)
+        self.dropout = None if dropout is None else Dropout(dropout)
+        self.deferred = defer
+
+    def forward(self, x: Float[Tensor, "nodes inputs"]) -> TensorOrDeferred:
+        linear = self.defer(x)
+        return linear if self.deferred else linear.materialize()
+
+    def defer(self, x: Float[Tensor, "nodes inputs"]) -> DeferredLinear:
+        """The layer's factors without their product."""
+        rows = x.to_dense().to(self.weight.dtype)
+        if self.dropout is None:
+            return DeferredLinear(rows, self.weight, self.bias, constant=x)
+        return DeferredLinear(self.dropout(rows), self.weight, self.bias)
+
+
+class DeferredSparseLinear(SparseLinear):
+    """A `SparseLinear` whose output a normalised adjacency takes for an input layer."""
+
+    def forward(self, x: Adjacency) -> DeferredLinear:
+        return DeferredLinear(super().forward(x))
+
+
+def InputLinear(
+    source: Source,
+    graph: Graph,
+    out_features: int,
+    *,
+    bias: bool = True,
+    init: Init = "linear",
+    fan_in: int | None = None,
+    dropout: float | None = None,
+    defer: bool = False,
+) -> SparseLinear | DenseLinear:
+    """The first linear layer: `SparseLinear` for sparse input, `DenseLinear` for dense.
+
+    Only dense features can be dropped: the training loop computes the product of
+    sparse ones. The output of a deferred layer is for a normalised adjacency.
+    """
+    x = getattr(graph, source)
+    if not isinstance(x, Adjacency):
+        return DenseLinear(
+            x.shape[1],
+            out_features,
+            bias=bias,
+            init=init,
+            fan_in=fan_in,
+            dropout=dropout,
+            defer=defer,
+        )
+    kind = DeferredSparseLinear if defer else SparseLinear
+    return kind(
+        source,
+        x.num_cols_global,
+        out_features,
+        bias=bias,
+        init=init,
+        fan_in=fan_in,
+        local_rows=x.local_cols if source == "adjacency" else None,
+    )
+
+
+def in_draw_order(graph: Graph) -> tuple[Source, Source]:
+    """Adjacency and features in the order in which their weights are drawn.
+
+    Those of dense features come first. Another order would give other weights for the
+    same seed.
+    """
+    if isinstance(graph.features, Adjacency):
+        return "adjacency", "features"
+    return "features", "adjacency"

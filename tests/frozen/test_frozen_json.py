@@ -1,0 +1,22 @@
+"""Documents of `--json` have the keys they had."""
+
+import pyg
+import pytest
+from commands import document, documents, frozen, key_paths
+
+assert pyg.Data  # imported with its warnings silenced, for `bench`
+
+
+@pytest.fixture(scope="module")
+def words_of(no_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("documents")
+    return documents(no_data, folder)
+
+
+def test_the_same_commands_are_frozen(words_of):
+    assert set(words_of) == set(frozen("json_keys"))
+
+
+@pytest.mark.parametrize("name", frozen("json_keys"))
+def test_keys_of_a_json_document(words_of, name):
+    assert sorted(key_paths(document(*words_of[name]))) == frozen("json_keys")[name]
