@@ -225,6 +225,6 @@ def attribution_table(explanation: dict[str, Any]) -> TextTable:
     ]
     others = log_odds - sum(push["share"] for push in pushes)
     rows.append([f"{others:+.2f}", "", "all else", "", ""])
-    headings = ("contribution", "without it", "", "", "value")
-    right = ("contribution", "without it", "value")
+    headings = ("share", "without it", "", "", "value")
+    right = ("share", "without it", "value")
     return TextTable.from_rows("", headings, rows, right=right)
