@@ -33,7 +33,7 @@ def untrained() -> Model:
     return Model(
         method=method,
         weights=dict(method.network(graph).state_dict()),
-        facts=TrainingGraph.of(graph),
+        graph_info=TrainingGraph.of(graph),
         classes=list(range(CLASSES)),
     )
 

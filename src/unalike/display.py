@@ -1,10 +1,10 @@
-"""Summary tables of objects for terminals (rich) and notebooks (HTML)."""
+"""Text tables for terminals and notebooks, and objects that show themselves as one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -13,58 +13,155 @@ if TYPE_CHECKING:
 
 
 MAX_CLASSES_SHOWN = 12
-"""Summaries list classes only up to this number."""
+"""Tables by class are shown for up to this number of classes."""
+COLUMN_GAP = 2
+"""Spaces between columns."""
+MIN_WRAP_WIDTH = 24
+"""Minimum width of a column that may wrap."""
 
 
 @dataclass(frozen=True)
-class SummaryTable:
-    """A table of text with a title, a note and further tables below it."""
+class Column:
+    """A heading and the cells below it."""
 
-    title: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    heading: str
+    cells: Sequence[str]
+    align_right: bool = False
+    wrap: bool = False
+    """May a cell take several lines?"""
+
+    @property
+    def width(self) -> int:
+        """Terminal cells that the column needs."""
+        from rich.cells import cell_len
+
+        texts = (self.heading, *self.cells)
+        longest = max(map(cell_len, texts))
+        if not self.wrap:
+            return longest
+        longest_word = max(
+            (cell_len(word) for text in texts for word in text.split()), default=0
+        )
+        return min(longest, max(longest_word, MIN_WRAP_WIDTH))
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of text with a title, a note, and further tables below it."""
+
+    columns: Sequence[Column]
+    title: str = ""
     note: str = ""
-    below: Sequence[SummaryTable] = ()
+    below: Sequence[TextTable] = ()
+
+    @classmethod
+    def from_rows(
+        cls,
+        title: str,
+        headings: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        right: Collection[str] = (),
+        note: str = "",
+        below: Sequence[TextTable] = (),
+    ) -> TextTable:
+        """A table from its rows; the columns headed by `right` are aligned right."""
+        columns = [
+            Column(
+                heading,
+                [row[index] for row in rows],
+                align_right=heading in right,
+                wrap=heading not in right,
+            )
+            for index, heading in enumerate(headings)
+        ]
+        return cls(columns, title, note, below)
+
+    @property
+    def headings(self) -> list[str]:
+        return [column.heading for column in self.columns]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        cells = zip(*(column.cells for column in self.columns), strict=True)
+        return [list(row) for row in cells]
+
+    @property
+    def width(self) -> int:
+        """Terminal cells that the columns need."""
+        widths = (column.width + COLUMN_GAP for column in self.columns)
+        return sum(widths) - COLUMN_GAP
+
+    def fit(self, width: int, *, optional: Sequence[str] = ()) -> list[TextTable]:
+        """The table, or several tables where it is wider than a terminal.
+
+        Columns headed by `optional` are dropped first, one after the other. Every
+        further table repeats the first column.
+        """
+        table = self
+        for heading in optional:
+            if table.width > width:
+                columns = [each for each in table.columns if each.heading != heading]
+                table = replace(table, columns=columns)
+        return list(table._split(width))
+
+    def _split(self, width: int) -> Iterator[TextTable]:
+        first, *others = self.columns
+        block = replace(self, columns=[first])
+        for column in others:
+            wider = replace(block, columns=[*block.columns, column])
+            if len(block.columns) > 1 and wider.width > width:
+                yield block
+                wider = replace(self, columns=[first, column])
+            block = wider
+        yield block
+
+    def __rich__(self) -> Group:
+        """The table for `rich.print`; text in it is never markup."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(
+            box=None,
+            pad_edge=False,
+            header_style="bold",
+            show_header=any(self.headings),
+        )
+        for column in self.columns:
+            table.add_column(
+                Text(column.heading),
+                justify="right" if column.align_right else "left",
+                no_wrap=not column.wrap,
+            )
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        title = [Text(self.title, style="bold")] if self.title else []
+        note = [Text(self.note, style="italic")] if self.note else []
+        return Group(*title, table, *note, *self.below)
+
+    def to_html(self) -> str:
+        """The table as HTML; all text is escaped."""
+        head = "".join(f"<th>{escape(heading)}</th>" for heading in self.headings)
+        rows = (
+            "".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self.rows
+        )
+        body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+        title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
+        note = f"<p><i>{escape(self.note)}</i></p>" if self.note else ""
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return title + table + note + "".join(each.to_html() for each in self.below)
 
 
 class Displayable(ABC):
-    """An object that rich and notebooks show as a summary table."""
+    """An object that rich and notebooks show as a table."""
 
     @abstractmethod
-    def summary(self) -> SummaryTable:
-        """The table to show."""
+    def summary(self) -> TextTable:
+        """The table that is shown."""
 
-    def __rich__(self) -> Group:
-        return to_rich(self.summary())
+    def __rich__(self) -> TextTable:
+        return self.summary()
 
     def _repr_html_(self) -> str:
-        return to_html(self.summary())
-
-
-def to_rich(summary: SummaryTable) -> Group:
-    """A summary table for `rich.print`; its text is not parsed as markup."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in summary.headings:
-        table.add_column(Text(heading))
-    for row in summary.rows:
-        table.add_row(*map(Text, row))
-    title = [Text(summary.title, style="bold")] if summary.title else []
-    note = [Text(summary.note, style="italic")] if summary.note else []
-    return Group(*title, table, *note, *map(to_rich, summary.below))
-
-
-def to_html(summary: SummaryTable) -> str:
-    """A summary table as HTML with escaped text."""
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in summary.headings)
-    lines = (
-        "".join(f"<td>{escape(text)}</td>" for text in row) for row in summary.rows
-    )
-    body = "".join(f"<tr>{cells}</tr>" for cells in lines)
-    title = f"<p><b>{escape(summary.title)}</b></p>" if summary.title else ""
-    note = f"<p><i>{escape(summary.note)}</i></p>" if summary.note else ""
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return title + table + note + "".join(map(to_html, summary.below))
+        return self.summary().to_html()

@@ -22,7 +22,8 @@ def stored(tmp_path):
     return str(save_graph(tmp_path / "likes", graph, splits=splits).folder)
 
 
-QUICK = ["--device", "cpu", "--repeats", "1", "--stacks"]
+ONCE = ["--device", "cpu", "--repeats", "1"]
+QUICK = [*ONCE, "--stacks"]
 
 
 def timed(capsys, *words):
@@ -30,7 +31,7 @@ def timed(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
-def test_methods_are_timed_beside_those_of_others(stored, capsys):
+def test_methods_are_timed_beside_baselines(stored, capsys):
     words = ["methods", "--graph", stored, "--hidden", "8", "--only", "gcn", "appnp"]
     told = timed(capsys, *words)
     rows = told["epochs"]
@@ -45,7 +46,7 @@ def test_methods_are_timed_beside_those_of_others(stored, capsys):
         assert max(row["times_fastest_peer"] for row in theirs) == 1
 
 
-def test_the_engine_is_timed_and_drawn(stored, capsys, tmp_path):
+def test_the_engine_is_timed_and_plotted(stored, capsys, tmp_path):
     plot = tmp_path / "speed.svg"
     words = ["engine", "--graph", stored, "--hidden", "8", "--plot", str(plot)]
     assert main(["bench", *words, *QUICK]) == 0
@@ -55,12 +56,30 @@ def test_the_engine_is_timed_and_drawn(stored, capsys, tmp_path):
     assert "an epoch of linkx, hidden 8" in plot.read_text()
 
 
+def test_stacks_of_runs_are_timed(stored, capsys):
+    words = ["--graph", stored, "--hidden", "8", "--stacked-graph", stored]
+    assert main(["bench", "engine", *words, *ONCE, "--stacks", "1", "2", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["stacks"]
+    assert [row["runs"] for row in rows] == [1, 2]
+    for row in rows:
+        rate = 1000 * row["runs"] / row["ms"]
+        assert row["model_epochs_per_second"] == pytest.approx(rate)
+    assert main(["bench", "engine", *words, *ONCE, "--stacks", "2"]) == 0
+    assert "model-epochs a second" in capsys.readouterr().out
+
+
+def test_unknown_devices_are_refused(stored, capsys):
+    words = ["--graph", stored, "--device", "cuda:99", "--repeats", "1"]
+    assert main(["bench", "engine", *words]) == 1
+    assert "No device 'cuda:99'" in capsys.readouterr().err
+
+
 class Greedy(EpochBenchmark):
-    """Two contenders, one of whom wants more memory than there is."""
+    """Two cases, one of which runs out of memory."""
 
-    usual_hidden = 1
+    default_hidden = 1
 
-    def contenders(self, graph, split, hidden):
+    def cases(self, graph, split, hidden):
         def too_large():
             raise torch.OutOfMemoryError
 
@@ -73,7 +92,7 @@ class Greedy(EpochBenchmark):
         ]
 
 
-def test_who_runs_out_of_memory_is_named(stored, capsys, tmp_path, monkeypatch):
+def test_cases_that_run_out_of_memory_are_named(stored, capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(command.BENCHES, "methods", Greedy)
     plot = tmp_path / "speed.svg"
     words = ["bench", "methods", "--graph", stored, "--plot", str(plot), *QUICK]
@@ -87,6 +106,6 @@ def test_who_runs_out_of_memory_is_named(stored, capsys, tmp_path, monkeypatch):
     ("words", "nearest"),
     [(["methods", "--only", "gnc"], "gcn"), (["method"], "methods")],
 )
-def test_unknown_names_are_told_with_the_nearest(stored, capsys, words, nearest):
+def test_unknown_names_suggest_the_nearest(stored, capsys, words, nearest):
     assert main(["bench", *words, "--graph", stored, *QUICK]) == 1
     assert nearest in capsys.readouterr().err

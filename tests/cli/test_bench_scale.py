@@ -1,4 +1,4 @@
-"""`unalike bench scale`: processes that are counted, and what is told of them."""
+"""`unalike bench scale`: traffic, memory and predictions."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from worlds import together
 
 from unalike import random_splits, save_graph
 from unalike.cli.main import main
+from unalike.formatting import format_duration
 from unalike.reports.benchmarks import (
     format_count,
-    format_seconds,
     memory_table,
     plot_scaling,
     predicted_lines,
@@ -56,7 +56,7 @@ def found(stored):
     return json.loads(done.stdout)
 
 
-def test_bytes_are_those_of_the_formula(found, stored):
+def test_bytes_follow_the_formula(found, stored):
     alone, two = found["measured"]
     assert alone["step_bytes"] == alone["epoch_bytes"] == 0
     product = BATCH * HIDDEN * 4
@@ -77,7 +77,7 @@ def test_the_table_is_shared_and_every_process_has_a_peak(found):
     assert min(row["seconds"] for row in found["measured"]) > 0
 
 
-def test_what_is_measured_and_what_is_not_is_told(found):
+def test_output_separates_measured_from_extrapolated(found):
     console = Console(width=120, record=True, file=StringIO())
     for part in (time_table(found), memory_table(found), *predicted_lines(found)):
         console.print(part)
@@ -88,7 +88,7 @@ def test_what_is_measured_and_what_is_not_is_told(found):
     assert "8 hosts of 16 cores" in " ".join(told.split())
 
 
-def test_both_are_drawn(found, tmp_path):
+def test_measured_and_extrapolated_are_plotted(found, tmp_path):
     save_figure(plot_scaling(found), tmp_path / "scale.svg")
     drawn = (tmp_path / "scale.svg").read_text()
     assert "hidden 8, batch 20" in drawn
@@ -108,7 +108,7 @@ def counted():
     return chain, world.traffic.received - chain["received"]
 
 
-def test_what_arrives_is_counted_by_each_process():
+def test_each_process_counts_received_bytes():
     chains, sums = zip(*together(3, counted), strict=True)
     assert [chain["received"] for chain in chains] == [40, 80, 40]
     assert [chain["messages"] for chain in chains] == [1, 2, 1]
@@ -125,7 +125,7 @@ def test_what_arrives_is_counted_by_each_process():
         (["--plot", "x.bmp"], "x.bmp"),
     ],
 )
-def test_mistakes_are_told_in_one_line(stored, capsys, words, told):
+def test_mistakes_give_one_line(stored, capsys, words, told):
     assert main(["bench", "scale", "--graph", str(stored.folder), *words]) == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1
@@ -133,14 +133,14 @@ def test_mistakes_are_told_in_one_line(stored, capsys, words, told):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"), [(0.5, "0.5 seconds"), (90, "1.5 minutes"), (7200, "2 hours")]
+    ("seconds", "text"), [(0.5, "1 s"), (90, "2 min"), (7200, "2.0 h")]
 )
-def test_times_are_told_in_their_unit(seconds, told):
-    assert format_seconds(float(seconds)) == told
+def test_durations_have_units(seconds, text):
+    assert format_duration(float(seconds)) == text
 
 
 @pytest.mark.parametrize(
-    ("count", "told"), [(10**11, "100 billion"), (2_500_000, "2.5 million"), (7, "7")]
+    ("count", "text"), [(10**11, "100 billion"), (2_500_000, "2.5 million"), (7, "7")]
 )
-def test_counts_are_told_in_words(count, told):
-    assert format_count(count) == told
+def test_counts_are_in_billions_millions_or_thousands(count, text):
+    assert format_count(count) == text

@@ -172,7 +172,7 @@ def test_an_interrupt_leaves_no_files(large):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130
-    assert err == "error: interrupted; what was finished is kept.\n"
+    assert err == "error: interrupted; finished results are saved.\n"
     assert not list(Path().glob("*graph*"))
 
 

@@ -122,7 +122,7 @@ def test_an_interrupted_training_ends_in_130_and_keeps_its_state(stored, tmp_pat
     assert process.exitcode == 130
     out, err = (stream.read_text() for stream in streams)
     assert out == ""
-    assert err == "error: interrupted; what was finished is kept.\n"
+    assert err == "error: interrupted; finished results are saved.\n"
     assert kept.exists()
 
 

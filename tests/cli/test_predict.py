@@ -1,4 +1,4 @@
-"""`unalike predict`: new nodes from files, known ones, reasons, and mistakes."""
+"""`unalike predict`: new nodes from files, known nodes, explanations, mistakes."""
 
 import json
 import random
@@ -11,7 +11,8 @@ import torch
 
 from unalike import load_model
 from unalike.cli.main import main
-from unalike.inference import new_node_tables, predict
+from unalike.inference import new_node_tables
+from unalike.inference import predict as scoring
 
 QUICK = ["--epochs", "20", "--splits", "0"]
 COUNTS = (
@@ -28,14 +29,14 @@ NEW_EDGES = "source,target\nann,p1\nann,p2\np3,bob\nann,zed\nann,bob\np1,p2\nann
 def shop(tmp_path_factory):
     """A folder with an imported graph of people, some models, and new people."""
     folder = tmp_path_factory.mktemp("shop")
-    draw = random.Random(1)
-    jobs = [draw.choice(["buyer", "seller"]) for _ in range(80)]
+    rng = random.Random(1)
+    jobs = [rng.choice(["buyer", "seller"]) for _ in range(80)]
     rows = [
-        f"p{i},{job},{draw.gauss(40 if job == 'buyer' else 30, 5):.1f},"
-        f"{draw.choice(['Rome', 'Oslo'])}"
+        f"p{i},{job},{rng.gauss(40 if job == 'buyer' else 30, 5):.1f},"
+        f"{rng.choice(['Rome', 'Oslo'])}"
         for i, job in enumerate(jobs)
     ]
-    pairs = [draw.sample(range(80), 2) for _ in range(900)]
+    pairs = [rng.sample(range(80), 2) for _ in range(900)]
     edges = [f"p{a},p{b}" for a, b in pairs if jobs[a] != jobs[b]]
     write(folder / "people.csv", "id,job,age,city", *rows)
     write(folder / "edges.csv", "source,target", *edges)
@@ -43,8 +44,8 @@ def shop(tmp_path_factory):
     (folder / "new-edges.csv").write_text(NEW_EDGES)
     for graph, direction in (("people", []), ("directed", ["--directed"])):
         tables = (folder / "edges.csv", "--nodes", folder / "people.csv")
-        words = ("--label", "job", "--out", folder / graph, *direction)
-        assert not run("import", *tables, *words)
+        arguments = ("--label", "job", "--out", folder / graph, *direction)
+        assert not run("import", *tables, *arguments)
     for name in ("linkx", "gcn", "mlp"):
         train(folder, "people", name, name)
     train(folder, "directed", "linkx", "both", "--directions", "both")
@@ -55,8 +56,8 @@ def write(path, *lines):
     path.write_text("\n".join(lines) + "\n")
 
 
-def run(*words):
-    return main([str(word) for word in words])
+def run(*arguments):
+    return main([str(word) for word in arguments])
 
 
 def train(folder, graph, method, name, *more):
@@ -64,9 +65,9 @@ def train(folder, graph, method, name, *more):
     assert not run("train", folder / graph, method, *QUICK, *more, "--save", saved)
 
 
-def predict(shop, capsys, model="linkx", *words):
+def predict(shop, capsys, model="linkx", *arguments):
     capsys.readouterr()
-    assert not run("predict", shop / f"{model}.safetensors", *words, "--json")
+    assert not run("predict", shop / f"{model}.safetensors", *arguments, "--json")
     return json.loads(capsys.readouterr().out)
 
 
@@ -74,44 +75,44 @@ def new(shop):
     return "--edges", shop / "new-edges.csv", "--nodes", shop / "new.csv"
 
 
-def known(told):
-    return [told["nodes"], *(told[name] for name in COUNTS)]
+def counts(document):
+    return [document["nodes"], *(document[name] for name in COUNTS)]
 
 
-def test_new_nodes_are_scored_by_the_users_own_names(shop, capsys):
-    told = predict(shop, capsys, "linkx", *new(shop))
-    assert known(told) == [3, 4, 3, 1, 1]
-    assert [row["id"] for row in told["scores"]] == ["ann", "bob", "cy"]
-    assert {row["class"] for row in told["scores"]} <= {"buyer", "seller"}
+def test_new_nodes_are_scored_under_the_ids_of_the_user(shop, capsys):
+    document = predict(shop, capsys, "linkx", *new(shop))
+    assert counts(document) == [3, 4, 3, 1, 1]
+    assert [row["id"] for row in document["scores"]] == ["ann", "bob", "cy"]
+    assert {row["class"] for row in document["scores"]} <= {"buyer", "seller"}
     model = load_model(shop / "linkx.safetensors")
     # Paris is no city that the model knows: both columns of cities are 0.
     columns = [column.name for column in model.encoder.columns]
     assert columns == ["age", "city"]
     features = torch.tensor([[45.0, 0, 1], [22, 0, 0], [30, 1, 0]])
     edges = [(0, "p1"), (0, "p2"), (1, "p3")]
-    shares = model.predict(edges, features).probabilities
-    for row, share in zip(told["scores"], shares.tolist(), strict=True):
-        assert [row["p_buyer"], row["p_seller"]] == pytest.approx(share)
+    probabilities = model.predict(edges, features).probabilities
+    for row, expected in zip(document["scores"], probabilities.tolist(), strict=True):
+        assert [row["p_buyer"], row["p_seller"]] == pytest.approx(expected)
 
 
-def test_direction_counts_where_it_did_in_training(shop, capsys):
-    told = predict(shop, capsys, "both", *new(shop))
+def test_edge_directions_count_where_they_did_in_training(shop, capsys):
+    document = predict(shop, capsys, "both", *new(shop))
     model = load_model(shop / "both.safetensors")
     features = torch.tensor([[45.0, 0, 1], [22, 0, 0], [30, 1, 0]])
-    shares = model.predict(
+    probabilities = model.predict(
         [(0, "p1"), (0, "p2")], features, entering=[(1, "p3")]
     ).probabilities
-    for row, share in zip(told["scores"], shares.tolist(), strict=True):
-        assert [row["p_buyer"], row["p_seller"]] == pytest.approx(share)
+    for row, expected in zip(document["scores"], probabilities.tolist(), strict=True):
+        assert [row["p_buyer"], row["p_seller"]] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_scores_are_written_whole(shop, capsys, tmp_path, ending, monkeypatch):
-    monkeypatch.setattr(predict, "ROWS_AT_ONCE", 7)
+def test_score_files_hold_every_node(shop, capsys, tmp_path, ending, monkeypatch):
+    monkeypatch.setattr(scoring, "BATCH_SIZE", 7)
     out = tmp_path / f"scores.{ending}"
-    told = predict(shop, capsys, "linkx", "--graph", shop / "people", "--out", out)
-    assert told["nodes"] == 80
-    assert told["bytes"] == out.stat().st_size
+    document = predict(shop, capsys, "linkx", "--graph", shop / "people", "--out", out)
+    assert document["nodes"] == 80
+    assert document["bytes"] == out.stat().st_size
     read = pyarrow.csv.read_csv if ending == "csv" else pyarrow.parquet.read_table
     table = read(out)
     assert table.column_names == ["id", "class", "p_buyer", "p_seller"]
@@ -124,30 +125,30 @@ def test_batches_of_new_nodes_give_what_one_gives(shop, capsys, tmp_path, monkey
     assert not run("train", shop / "people", "link", *QUICK, "--save", tmp_path / "m")
     text = "".join(f"n{i},p{i % 80}\np{i % 7},n{i}\n" for i in range(50))
     (tmp_path / "edges.csv").write_text("source,target\n" + text)
-    monkeypatch.setattr(new_node_tables, "ROWS_AT_ONCE", 7)
-    words = ["--edges", tmp_path / "edges.csv"]
+    monkeypatch.setattr(new_node_tables, "BATCH_SIZE", 7)
+    arguments = ["--edges", tmp_path / "edges.csv"]
     few = tmp_path / "few.csv"
     few.write_text("id\n" + "".join(f"n{i}\n" for i in range(50)))
     # LINK does not look at features, but its graph had some.
-    assert run("predict", tmp_path / "m", *words) == 1
+    assert run("predict", tmp_path / "m", *arguments) == 1
     assert "name the table of the new nodes" in capsys.readouterr().err
     columns = [f"n{i},3{i % 10},Rome" for i in range(50)]
     write(few, "id,age,city", *columns)
-    assert not run("predict", tmp_path / "m", *words, "--nodes", few, "--out", out)
+    assert not run("predict", tmp_path / "m", *arguments, "--nodes", few, "--out", out)
     model = load_model(tmp_path / "m")
     pairs = [(i, f"p{i % 80}") for i in range(50)] + [
         (i, f"p{i % 7}") for i in range(50)
     ]
-    shares = model.predict(pairs, torch.zeros(50, 3)).probabilities[:, 0]
+    probabilities = model.predict(pairs, torch.zeros(50, 3)).probabilities[:, 0]
     found = pyarrow.csv.read_csv(out)["p_buyer"].to_pylist()
-    assert found == pytest.approx(shares.tolist(), abs=1e-6)
+    assert found == pytest.approx(probabilities.tolist(), abs=1e-6)
 
 
-def test_reasons_are_told_in_the_users_words(shop, capsys):
-    told = predict(
+def test_explanations_use_the_ids_and_columns_of_the_user(shop, capsys):
+    document = predict(
         shop, capsys, "linkx", *new(shop), "--explain", "--ids", "ann", "--top", "20"
     )
-    (why,) = told["explanations"]
+    (why,) = document["explanations"]
     names = {(push["kind"], push["name"]) for push in why["pushes"]}
     assert names == {
         ("neighbour", "p1"),
@@ -157,7 +158,7 @@ def test_reasons_are_told_in_the_users_words(shop, capsys):
     }
     total = why["rest"] + sum(push["share"] for push in why["pushes"])
     assert total == pytest.approx(why["log_odds"])
-    assert told["nodes"] == 1
+    assert document["nodes"] == 1
     known = predict(
         shop, capsys, "both", "--graph", shop / "directed", "--ids", "p7", "--explain"
     )
@@ -166,25 +167,27 @@ def test_reasons_are_told_in_the_users_words(shop, capsys):
     assert kinds <= {"points at", "pointed at by", "feature"}
 
 
-def test_what_is_printed(shop, capsys):
+def test_printed_scores_and_explanations(shop, capsys):
     model = shop / "linkx.safetensors"
     assert not run("predict", model, *new(shop), "--explain", "--ids", "ann")
-    said = capsys.readouterr()
-    assert "ann: " in said.out
-    assert "neighbour" in said.out
-    assert "neighbours that the model does not know, left out: 3" in said.err
+    printed = capsys.readouterr()
+    assert "ann: " in printed.out
+    assert "neighbour" in printed.out
+    assert "neighbours that the model does not know, left out: 3" in printed.err
     assert not run("predict", model, *new(shop))
     assert "p_seller" in capsys.readouterr().out
 
 
-def test_edges_are_not_asked_for_where_nothing_looks_at_them(shop, capsys):
-    told = predict(shop, capsys, "mlp", "--nodes", shop / "new.csv")
-    assert len(told["scores"]) == 3
+def test_methods_without_edges_need_no_edge_table(shop, capsys):
+    document = predict(shop, capsys, "mlp", "--nodes", shop / "new.csv")
+    assert len(document["scores"]) == 3
 
 
-def test_message_passing_scores_known_nodes_alone(shop, capsys):
-    told = predict(shop, capsys, "gcn", "--graph", shop / "people", "--ids", "p1", "p2")
-    assert [row["id"] for row in told["scores"]] == ["p1", "p2"]
+def test_message_passing_scores_only_known_nodes(shop, capsys):
+    document = predict(
+        shop, capsys, "gcn", "--graph", shop / "people", "--ids", "p1", "p2"
+    )
+    assert [row["id"] for row in document["scores"]] == ["p1", "p2"]
     for more in (new(shop), ("--graph", shop / "people", "--explain")):
         assert run("predict", shop / "gcn.safetensors", *more) == 1
         assert "error: gcn cannot" in capsys.readouterr().err
@@ -211,7 +214,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes_in_tables_cost_one_line(shop, tmp_path, capsys, case):
+def test_mistakes_in_tables_give_one_line(shop, tmp_path, capsys, case):
     files, match = MISTAKES[case]
     for name, text in {"new.csv": NEW, "new-edges.csv": NEW_EDGES, **files}.items():
         (tmp_path / name).write_text(text)
@@ -219,56 +222,58 @@ def test_mistakes_in_tables_cost_one_line(shop, tmp_path, capsys, case):
     capsys.readouterr()
     model = shop / "linkx.safetensors"
     assert run("predict", model, *new(tmp_path), "--out", out) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert said.startswith("error: ")
-    assert re.search(match, said)
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert printed.startswith("error: ")
+    assert re.search(match, printed)
     assert {one.name for one in tmp_path.iterdir()} == {"new.csv", "new-edges.csv"}
 
 
-def test_other_mistakes_cost_one_line(shop, tmp_path, capsys):
+def test_other_mistakes_give_one_line(shop, tmp_path, capsys):
     model = shop / "linkx.safetensors"
-    there = tmp_path / "scores.csv"
-    there.write_text("mine")
-    for words, told in [
+    existing = tmp_path / "scores.csv"
+    existing.write_text("mine")
+    for arguments, message in [
         ([model], "Name tables of new nodes"),
         ([model, *new(shop), "--graph", "x"], "Name tables of new nodes"),
-        ([model, *new(shop), "--out", there], "exists already"),
+        ([model, *new(shop), "--out", existing], "exists already"),
         ([model, *new(shop), "--out", tmp_path / "a.xls"], "known are .parquet"),
         ([model, *new(shop), "--out", tmp_path / "no" / "a.csv"], "There is no folder"),
         ([model, *new(shop), "--ids", "anne"], "no node 'anne'"),
         ([model, "--graph", shop / "directed", "--ids", "q"], "no node 'q'"),
         ([tmp_path / "none", *new(shop)], "There is no file"),
-        ([there, *new(shop)], "is no model of unalike"),
+        ([existing, *new(shop)], "is no model of unalike"),
         ([shop / "both.safetensors", "--graph", shop / "people"], "another graph"),
     ]:
         capsys.readouterr()
-        assert run("predict", *words) == 1, words
-        said = capsys.readouterr().err
-        assert told in said
-        assert said.count("\n") == 1
-    assert there.read_text() == "mine"
+        assert run("predict", *arguments) == 1, arguments
+        printed = capsys.readouterr().err
+        assert message in printed
+        assert printed.count("\n") == 1
+    assert existing.read_text() == "mine"
 
 
 def test_saving_is_refused_before_training(shop, tmp_path, capsys):
     (tmp_path / "m").write_text("mine")
-    for words, told in [
+    for arguments, message in [
         (["linkx", "--save", tmp_path / "m"], "exists already"),
         (["label-propagation", "--save", tmp_path / "n"], "leaves no model to save"),
     ]:
-        assert run("train", shop / "people", *words) == 1
-        assert told in capsys.readouterr().err
+        assert run("train", shop / "people", *arguments) == 1
+        assert message in capsys.readouterr().err
 
 
-def test_the_best_split_is_saved_and_its_size_said(shop, tmp_path, capsys):
+def test_the_model_of_the_best_split_is_saved_and_its_size_printed(
+    shop, tmp_path, capsys
+):
     saved = tmp_path / "m"
-    words = ["link", "--epochs", "3", "--save", saved]
+    arguments = ["link", "--epochs", "3", "--save", saved]
     capsys.readouterr()
-    assert not run("train", shop / "people", *words, "--json")
-    told = json.loads(capsys.readouterr().out)
-    best = max(row["valid"] for row in told["splits"])
-    assert told["splits"][told["model"]["split"]]["valid"] == best
-    assert told["model"]["bytes"] == saved.stat().st_size
+    assert not run("train", shop / "people", *arguments, "--json")
+    document = json.loads(capsys.readouterr().out)
+    best = max(row["valid"] for row in document["splits"])
+    assert document["splits"][document["model"]["split"]]["valid"] == best
+    assert document["model"]["bytes"] == saved.stat().st_size
     saved.unlink()
-    assert not run("train", shop / "people", *words)
+    assert not run("train", shop / "people", *arguments)
     assert f"{saved.stat().st_size:,} bytes" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What a model of every method promises: the same scores from its file, new nodes."""
+"""Models of every method: same scores from a file, new nodes, explanations."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def some(name, **options):
 
 @pytest.mark.parametrize("name", TRAINED)
 @pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_a_file_gives_the_same_scores(name, features, tmp_path):
+def test_a_saved_model_gives_the_same_scores(name, features, tmp_path):
     (task,) = tasks_of(suiting(nodes=60, features=features, directed=True))
     model, solution = fit_model(some(name), task)
     size = model.save(tmp_path / "a.safetensors")
@@ -48,7 +48,7 @@ def test_a_file_gives_the_same_scores(name, features, tmp_path):
 @pytest.mark.parametrize(
     ("name", "option"), [("appnp", "alpha"), ("gcnii", "alpha"), ("gcnii", "theta")]
 )
-def test_what_options_tell_is_not_among_the_weights(name, option):
+def test_options_are_not_stored_among_the_weights(name, option):
     (task,) = tasks_of(suiting(nodes=60))
     model, _ = fit_model(some(name), task)
     other = replace(model, method=replace(model.method, **{option: 0.9}))
@@ -59,7 +59,7 @@ def test_what_options_tell_is_not_among_the_weights(name, option):
 
 
 @pytest.mark.parametrize("name", sorted(set(METHODS) - set(TRAINED)))
-def test_what_learns_nothing_leaves_no_model(name):
+def test_untrained_methods_have_no_model(name):
     (task,) = tasks_of(suiting(nodes=60))
     with pytest.raises(UserError, match=f"{name} leaves no model to save.*linkx"):
         fit_model(METHODS[name](), task)
@@ -93,9 +93,7 @@ def inside(graph, rows):
 @pytest.mark.parametrize(("name", "directions"), DIRECTED)
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("features", ["dense", "sparse", "none"])
-def test_new_nodes_score_as_if_their_rows_had_been_there(
-    name, directions, directed, features
-):
+def test_new_nodes_score_like_rows_of_the_graph(name, directions, directed, features):
     whole = suiting(nodes=60, features=features, directed=directed)
     graph, (out, into) = apart(whole)
     (task,) = tasks_of(graph)
@@ -118,7 +116,7 @@ def test_new_nodes_score_as_if_their_rows_had_been_there(
 
 
 @pytest.mark.parametrize("name", sorted(set(TRAINED) - set(ROW_WISE)))
-def test_others_say_why_they_cannot_score_new_nodes(name):
+def test_message_passing_refuses_new_nodes(name):
     (task,) = tasks_of(suiting(nodes=60))
     model, _ = fit_model(some(name), task)
     with pytest.raises(UserError, match=f"{name} cannot score new nodes.*linkx"):
@@ -127,10 +125,10 @@ def test_others_say_why_they_cannot_score_new_nodes(name):
 
 @pytest.mark.parametrize("name", ROW_WISE)
 @pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_shares_add_up_and_changes_are_what_would_change(name, features):
+def test_contributions_add_up_and_leave_one_out_is_exact(name, features):
     (task,) = tasks_of(suiting(nodes=60, features=features))
     model, _ = fit_model(some(name, epochs=30, edge_layers=2, binarised=False), task)
-    rows = model.method.prepare(task.graph).rows(torch.tensor([3]))
+    rows = model.method.prepare(task.graph).select_rows(torch.tensor([3]))
     (why,) = explain(model, rows)
     scores = model.score_rows(rows)[0].double()
     best, other = (model.classes.index(one) for one in (why.label, why.against))
@@ -138,7 +136,7 @@ def test_shares_add_up_and_changes_are_what_would_change(name, features):
     assert why.log_odds == pytest.approx(odds, abs=1e-5)
     assert sum(p.share for p in why.pushes) + why.rest == pytest.approx(odds, abs=1e-5)
     pushed = [push for push in why.pushes if push.kind == "neighbour"]
-    assert len(pushed) == (rows.adjacency.num_entries if model.reads_edges else 0)
+    assert len(pushed) == (rows.adjacency.nnz if model.reads_edges else 0)
     for push in pushed[:2]:
         left = rows.adjacency.to_scipy().tolil()
         left[0, push.name] = 0

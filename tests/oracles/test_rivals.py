@@ -1,4 +1,4 @@
-"""The methods of others in the bench: the same size, the same shape, both learn."""
+"""Baselines of the benchmarks have the size and shape of our methods and train."""
 
 import pyg
 import pytest
@@ -16,9 +16,9 @@ assert pyg.Data  # imported with its warnings silenced
 CPU = torch.device("cpu")
 FORMS = [
     (name, form)
-    for name, rival in METHOD_BASELINES.items()
+    for name, baseline in METHOD_BASELINES.items()
     if name in METHODS
-    for form in rival.edge_formats
+    for form in baseline.edge_formats
 ]
 every_form = pytest.mark.parametrize(("name", "form"), FORMS)
 
@@ -26,14 +26,14 @@ every_form = pytest.mark.parametrize(("name", "form"), FORMS)
 def pair(name, form, graph, *, layers=None):
     """A method of ours and the network of others, with its edges."""
     torch.manual_seed(0)
-    rival = METHOD_BASELINES[name]
-    method = MethodsBenchmark(layers=layers, device=CPU).method(name, rival, 16)
-    return method, rival.make(rival.edge_formats[form], method, graph)
+    baseline = METHOD_BASELINES[name]
+    method = MethodsBenchmark(layers=layers, device=CPU).method(name, baseline, 16)
+    return method, baseline.make(baseline.edge_formats[form], method, graph)
 
 
 @every_form
 @pytest.mark.parametrize("layers", [None, 1, 3])
-def test_both_have_the_same_parameters_and_scores_of_one_shape(name, form, layers):
+def test_both_have_as_many_parameters_and_outputs_of_one_shape(name, form, layers):
     graph = suiting(classes=3)
     method, (theirs, edges) = pair(name, form, graph, layers=layers)
     ours = method.network(method.prepare(graph))
@@ -46,7 +46,7 @@ def test_both_have_the_same_parameters_and_scores_of_one_shape(name, form, layer
 
 @every_form
 @pytest.mark.parametrize("directed", [False, True])
-def test_both_learn(name, form, directed):
+def test_both_reduce_the_loss(name, form, directed):
     graph = suiting(directed=directed)
     (split,) = random_splits(graph.labels, count=1)
     method, (theirs, edges) = pair(name, form, graph)
@@ -67,7 +67,7 @@ def test_both_learn(name, form, directed):
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in FORMS}))
-def test_both_forms_are_one_network(name):
+def test_edge_formats_give_the_same_output(name):
     graph = suiting(directed=True)
     scores = []
     for form in METHOD_BASELINES[name].edge_formats:

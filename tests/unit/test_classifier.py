@@ -1,4 +1,4 @@
-"""NodeClassifier: whatever holds a graph goes in, and node ids are samples."""
+"""NodeClassifier: graphs of several libraries, node ids as samples, parameters."""
 
 import networkx
 import numpy as np
@@ -8,7 +8,15 @@ import torch
 from graphs import suiting
 from pyg import Data
 
-from unalike import GCN, LINKX, LabelPropagation, NodeClassifier, Training, UserError
+from unalike import (
+    GCN,
+    LINKX,
+    MLP,
+    LabelPropagation,
+    NodeClassifier,
+    Training,
+    UserError,
+)
 
 QUICK = Training(epochs=30, lr=0.05)
 LINKX_QUICK = LINKX(hidden=8, training=QUICK)
@@ -21,7 +29,7 @@ def graph_and_labels(nodes=120):
 
 
 def pyg_form(graph):
-    ends = torch.stack([graph.adjacency.row_indices, graph.adjacency.columns.long()])
+    ends = torch.stack([graph.adjacency.row_indices, graph.adjacency.indices.long()])
     return Data(x=graph.features, edge_index=ends, num_nodes=graph.num_nodes)
 
 
@@ -36,14 +44,14 @@ def forms(graph):
     yield networkx.from_scipy_sparse_array(rows.astype(np.int64)), features
 
 
-def test_all_forms_of_a_graph_give_the_same():
+def test_graphs_of_all_libraries_give_the_same_probabilities():
     graph, labels = graph_and_labels()
-    shares = [
+    probabilities = [
         NodeClassifier(LINKX_QUICK).fit(form, labels, features).predict_proba()
         for form, features in forms(graph)
     ]
-    for other in shares[1:]:
-        np.testing.assert_array_equal(shares[0], other)
+    for other in probabilities[1:]:
+        np.testing.assert_array_equal(probabilities[0], other)
     known = graph.labels.numpy() >= 0
     right = NodeClassifier(LINKX_QUICK).fit(graph, labels).predict()[known]
     assert (right == labels[known]).mean() > 0.9
@@ -53,18 +61,18 @@ def test_new_rows_are_predicted_like_known_ones():
     graph, labels = graph_and_labels()
     classifier = NodeClassifier(LINKX_QUICK).fit(graph, labels)
     rows, features = graph.adjacency.to_scipy(), graph.features
-    everybody = classifier.predict_proba()
+    all_nodes = classifier.predict_proba()
     np.testing.assert_allclose(
-        classifier.predict_proba(rows[:7], features[:7]), everybody[:7], rtol=1e-5
+        classifier.predict_proba(rows[:7], features[:7]), all_nodes[:7], rtol=1e-5
     )
     np.testing.assert_allclose(
-        classifier.predict_proba(rows, features), everybody, rtol=1e-5
+        classifier.predict_proba(rows, features), all_nodes, rtol=1e-5
     )
     with pytest.raises(ValueError, match="7 x 0; the model was trained on 2"):
         classifier.predict(rows[:7])
 
 
-def test_a_classifier_comes_back_from_its_file(tmp_path):
+def test_a_saved_classifier_is_loaded(tmp_path):
     graph, labels = graph_and_labels()
     classifier = NodeClassifier(LINKX_QUICK).fit(graph, labels)
     assert classifier.save(tmp_path / "a.safetensors") > 1000
@@ -92,11 +100,11 @@ def test_node_ids_are_samples():
         classifier.predict([500])
 
 
-def test_labels_that_are_not_given_are_not_seen():
+def test_labels_that_are_not_passed_are_not_used():
     graph, labels = graph_and_labels()
     (known,) = np.nonzero(graph.labels.numpy() >= 0)
-    told = labels[known[:60]].astype(str)
-    hidden = NodeClassifier(LINKX_QUICK, graph=graph).fit(known[:60], told)
+    train_labels = labels[known[:60]].astype(str)
+    hidden = NodeClassifier(LINKX_QUICK, graph=graph).fit(known[:60], train_labels)
     blank = np.array(labels)
     blank[known[60:]] = None
     shown = NodeClassifier(LINKX_QUICK).fit(graph, blank)
@@ -105,7 +113,7 @@ def test_labels_that_are_not_given_are_not_seen():
     )
 
 
-def test_other_families_answer_for_the_graph():
+def test_message_passing_and_label_propagation_predict_the_graph():
     graph, labels = graph_and_labels()
     gcn = NodeClassifier(GCN(training=QUICK)).fit(graph, labels)
     np.testing.assert_allclose(
@@ -121,15 +129,15 @@ def test_other_families_answer_for_the_graph():
 
 def rare(weight):
     """How often the rare class is predicted when it weighs so much."""
-    draw = np.random.default_rng(0)
-    labels = (draw.random(400) < 0.1).astype(int)
-    features = draw.normal(size=(400, 2)) + labels[:, None]
+    rng = np.random.default_rng(0)
+    labels = (rng.random(400) < 0.1).astype(int)
+    features = rng.normal(size=(400, 2)) + labels[:, None]
     none = scipy.sparse.csr_array((400, 400), dtype=np.float32)
     classifier = NodeClassifier(LINKX_QUICK, class_weight=weight)
     return int(classifier.fit(none, labels, features).predict().sum())
 
 
-def test_classes_weigh_what_they_are_told():
+def test_class_weight_changes_predictions():
     alike, balanced = rare(None), rare("balanced")
     assert balanced > alike + 20
     assert rare({0: 1, 1: 9}) > alike + 20
@@ -138,16 +146,16 @@ def test_classes_weigh_what_they_are_told():
         rare("equal")
 
 
-def test_patience_ends_training():
+def test_patience_stops_training_early():
     graph, labels = graph_and_labels()
     long = LINKX(hidden=8, training=Training(epochs=200, lr=0.05))
     classifier = NodeClassifier(long, patience=7).fit(graph, labels)
     curve = classifier.curve_
-    assert len(curve.grades) == len(curve.losses) == curve.best_epoch + 7 < 200
-    assert max(curve.grades) == curve.grades[curve.best_epoch - 1]
+    assert len(curve.valid_scores) == len(curve.losses) == curve.best_epoch + 7 < 200
+    assert max(curve.valid_scores) == curve.valid_scores[curve.best_epoch - 1]
 
 
-def test_validation_nodes_may_be_named():
+def test_validation_takes_node_ids():
     graph, labels = graph_and_labels()
     (known,) = np.nonzero(graph.labels.numpy() >= 0)
     NodeClassifier(LINKX_QUICK, validation=known[:20]).fit(graph, labels)
@@ -168,6 +176,10 @@ def test_options_of_the_method_are_parameters():
     with pytest.raises(ValueError, match="Invalid parameter 'hiden'"):
         classifier.set_params(hiden=3)
     assert "seed=2" in repr(classifier)
+    classifier.set_params(method="mlp", method__layers=3)
+    assert classifier.method == MLP(layers=3)
+    with pytest.raises(ValueError, match="No option of mlp 'hiden'"):
+        classifier.set_params(method__hiden=3)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +187,7 @@ def test_options_of_the_method_are_parameters():
     [
         ({"y": None}, "requires y"),
         ({"y": np.zeros(120)}, "There is 1 class"),
-        ({"y": np.zeros((120, 3))}, "one for each node"),
+        ({"y": np.zeros((120, 3))}, "1d array"),
         ({"y": np.arange(120) % 2 + 0.5}, "continuous"),
         ({"y": [0, 1]}, "2 labels for 120 nodes"),
         ({"features": np.ones((3, 2))}, "features of 3 nodes, and rows of 120"),
@@ -186,9 +198,9 @@ def test_options_of_the_method_are_parameters():
 def test_wrong_input_is_refused(given, match):
     graph, _ = graph_and_labels()
     rows = graph.adjacency.to_scipy()
-    told = {"X": rows, "y": np.arange(120) % 2, **given}
+    arguments = {"X": rows, "y": np.arange(120) % 2, **given}
     with pytest.raises(ValueError, match=match):
-        NodeClassifier(LINKX_QUICK).fit(**told)
+        NodeClassifier(LINKX_QUICK).fit(**arguments)
 
 
 def test_wrong_names_are_refused():
@@ -201,32 +213,36 @@ def test_wrong_names_are_refused():
         NodeClassifier().predict(torch.ones(2, 2))
 
 
-def test_calibration_keeps_answers_and_is_saved(tmp_path):
+def test_calibration_keeps_predictions_and_is_saved(tmp_path):
     graph, labels = graph_and_labels()
-    plain, warm = (
+    plain, calibrated = (
         NodeClassifier(LINKX_QUICK, calibrate=wanted).fit(graph, labels)
         for wanted in (False, True)
     )
     assert plain.temperature_ == 1
-    assert warm.temperature_ not in (1, 0)
-    np.testing.assert_array_equal(plain.predict(), warm.predict())
-    odds = (np.log(one[:, 0] / one[:, 1]) for one in map(proba, (plain, warm)))
-    np.testing.assert_allclose(next(odds), next(odds) * warm.temperature_, rtol=1e-4)
-    warm.save(tmp_path / "warm.safetensors")
-    loaded = NodeClassifier.load(tmp_path / "warm.safetensors")
+    assert calibrated.temperature_ not in (1, 0)
+    np.testing.assert_array_equal(plain.predict(), calibrated.predict())
+    odds = (np.log(one[:, 0] / one[:, 1]) for one in map(proba, (plain, calibrated)))
+    np.testing.assert_allclose(
+        next(odds), next(odds) * calibrated.temperature_, rtol=1e-4
+    )
+    calibrated.save(tmp_path / "calibrated.safetensors")
+    loaded = NodeClassifier.load(tmp_path / "calibrated.safetensors")
     rows, features = graph.adjacency.to_scipy(), graph.features
     found = loaded.predict_proba(rows, features)
-    np.testing.assert_allclose(found, proba(warm), rtol=1e-4)
-    told = warm.model_.predict(rows[:5], features[:5]).probabilities
-    np.testing.assert_allclose(told.numpy(), proba(warm)[:5], rtol=1e-4)
+    np.testing.assert_allclose(found, proba(calibrated), rtol=1e-4)
+    prediction = calibrated.model_.predict(rows[:5], features[:5])
+    np.testing.assert_allclose(
+        prediction.probabilities.numpy(), proba(calibrated)[:5], rtol=1e-4
+    )
 
 
 def proba(classifier):
     return classifier.predict_proba()
 
 
-def test_shares_of_label_propagation_are_probabilities():
+def test_label_propagation_gives_probabilities():
     graph, labels = graph_and_labels()
     fitted = NodeClassifier(LabelPropagation(alpha=0.01)).fit(graph, labels)
     learned = fitted.predict_proba().max(1) > 0.9
-    assert learned.sum() > 50  # a softmax of shares never goes above 0.74
+    assert learned.sum() > 50  # a softmax of probabilities would never goes above 0.74

@@ -1,4 +1,4 @@
-"""The cost model: what it counts, and what it recovers from measurements."""
+"""The cost model: amounts, fits and predictions."""
 
 from dataclasses import replace
 from itertools import product
@@ -21,7 +21,9 @@ BASE = Workload(
     processes=1,
 )
 LOADS = [
-    replace(BASE, processes=n, hidden=hidden, rows=rows, crowd=max(1.0, n / 2))
+    replace(
+        BASE, processes=n, hidden=hidden, rows=rows, oversubscription=max(1.0, n / 2)
+    )
     for n, hidden, rows in product((1, 2, 4), (32, 128), (2_000, 10_000))
 ]
 RATES = {
@@ -37,7 +39,7 @@ times = st.floats(0.2, 5.0)
 
 @given(st.fixed_dictionaries(dict.fromkeys(TERMS, times)))
 @settings(max_examples=50)
-def test_rates_are_recovered_from_what_they_take(factors):
+def test_rates_are_recovered_from_times(factors):
     true = TimeModel({term: RATES[term] * factors[term] for term in TERMS})
     found = TimeModel.fit(LOADS, [true.seconds(load) for load in LOADS])
     assert found.rates == pytest.approx(true.rates, rel=1e-3)
@@ -45,21 +47,21 @@ def test_rates_are_recovered_from_what_they_take(factors):
 
 @given(st.floats(1.0, 30.0), st.floats(1e8, 1e9))
 @settings(max_examples=50)
-def test_memory_is_recovered_from_its_peaks(copies, program):
+def test_memory_is_recovered_from_peaks(copies, program):
     true = MemoryModel(40.0, copies, program)
     peaks = [true.peak(load) for load in LOADS]
     found = MemoryModel.fit(LOADS, peaks, 40.0)
     assert vars(found) == pytest.approx(vars(true), rel=1e-6)
 
 
-def test_batches_of_one_size_are_planned_for():
+def test_batches_of_one_size_use_the_default_copies():
     loads = [load for load in LOADS if load.hidden == 32]
     true = MemoryModel(40.0, 10.0, 3e8)
     found = MemoryModel.fit(loads, [true.peak(load) for load in loads], 40.0)
     assert vars(found) == pytest.approx(vars(true))
 
 
-def test_one_process_sends_nothing_and_waits_for_nobody():
+def test_one_process_sends_nothing():
     amounts = BASE.amounts()
     assert amounts["byte"] == amounts["message"] == 0
     assert amounts["gather"] == (2 * 30_000 + 15_000) * 20 * 32
@@ -70,11 +72,11 @@ def test_processes_divide_the_table_and_repeat_the_dense_layers():
     alone, four = BASE.amounts(), replace(BASE, processes=4).amounts()
     assert four["move"] == alone["move"] / 4
     assert four["dense"] == alone["dense"]
-    # Nine pieces of the grade, and one of a step, go through four processes.
+    # Nine chunks of the validation and one of a step go through four processes.
     assert alone["gather"] / 4 < four["gather"] < alone["gather"]
 
 
-def test_a_piece_at_a_time_is_waited_for_by_all():
+def test_all_processes_wait_for_a_single_chunk():
     alone = replace(BASE, valid=0)
     two = replace(alone, processes=2)
     forward, backward = 30_000 * 20 * 32, 30_000 * 20 * 32
@@ -84,7 +86,7 @@ def test_a_piece_at_a_time_is_waited_for_by_all():
     assert two.amounts()["byte"] == 30_000 * 32 * 4 * 3
 
 
-def test_hosts_share_the_table_but_not_what_is_known_of_nodes():
+def test_hosts_divide_the_table_but_not_the_node_arrays():
     seconds, memory = TimeModel(RATES), MemoryModel(40.0, 10.0, 5e8)
     told = Cluster(hosts=64).predict(seconds, memory, LOADS[-1])
     rows = {row["hosts"]: row for row in told["by_hosts"]}
@@ -96,7 +98,7 @@ def test_hosts_share_the_table_but_not_what_is_known_of_nodes():
     assert told["steps"] == 500
 
 
-def test_a_faster_network_shortens_what_is_sent_alone():
+def test_a_faster_network_shortens_only_sending():
     seconds, memory = TimeModel(RATES), MemoryModel(40.0, 10.0, 5e8)
     slow, fast = (
         Cluster(bandwidth=told).predict(seconds, memory, LOADS[-1])["by_hosts"][-1]
@@ -108,6 +110,6 @@ def test_a_faster_network_shortens_what_is_sent_alone():
 
 
 @pytest.mark.parametrize("name", ["hosts", "bandwidth", "nodes"])
-def test_a_cluster_of_nothing_is_refused(name):
+def test_zero_sizes_of_a_cluster_are_refused(name):
     with pytest.raises(UserError, match=f"--{name} is 0"):
         Cluster(**{name: 0.0 if name == "bandwidth" else 0})

@@ -1,4 +1,4 @@
-"""What objects show of themselves, in a terminal and in a notebook."""
+"""Objects as tables in terminals and notebooks, and tables that fit a width."""
 
 import json
 import math
@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 
 import unalike
+from unalike.display import Column, TextTable
 from unalike.options import options_of
 from unalike.reports.tables import ResultTable, StatisticCell
 
@@ -88,28 +89,28 @@ def rich_text(shown):
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_terminals_and_notebooks_show_the_same_words(name):
+def test_terminals_and_notebooks_show_the_same_text(name):
     shown = SHOWN[name]()
     read = Reader(shown._repr_html_())
     text = " ".join(rich_text(shown).split())
     assert read.texts
-    for text in read.texts:
-        assert " ".join(text.split()) in text
+    for cell in read.texts:
+        assert " ".join(cell.split()) in text
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_text_stays_text(name):
+def test_html_has_no_tags_from_text(name):
     html = SHOWN[name]()._repr_html_()
     tags = {"table", "thead", "tbody", "tr", "th", "td", "p", "b", "i"}
     assert Reader(html).tags <= tags
 
 
-def test_names_are_escaped_not_dropped():
+def test_markup_in_names_is_escaped():
     assert WICKED in "".join(Reader(result()._repr_html_()).texts)
     assert WICKED in rich_text(unalike.Runs([result()]))
 
 
-def test_a_graph_tells_its_size_and_its_classes():
+def test_a_graph_shows_its_sizes_and_classes():
     assert repr(graph()) == "Graph(3 nodes, 3 directed edges, 0 features, 2 classes)"
     assert "3 undirected edges" in repr(graph(directed=False))
     read = Reader(graph()._repr_html_()).texts
@@ -121,7 +122,7 @@ def test_many_classes_are_only_counted():
     assert "unlabelled" not in graph(num_classes=40)._repr_html_()
 
 
-def test_a_result_tells_how_to_repeat_it():
+def test_a_result_shows_its_command_line():
     options = options_of(unalike.LabelPropagation(hops=2))
     known = result(method="label-propagation", options=options)
     assert "--hops 2" in known.summary().note
@@ -151,7 +152,7 @@ def test_runs_are_a_list():
     assert pickle.loads(pickle.dumps(runs)) == runs
 
 
-def test_nothing_is_shown_of_no_runs():
+def test_a_list_without_runs_has_no_rows():
     assert unalike.Runs().summary().rows == []
 
 
@@ -168,5 +169,40 @@ def test_measures_without_meaning_are_a_dash():
     assert found.summary().rows[0][1] == "–"
 
 
-def test_a_solution_counts_its_answers():
+def test_a_solution_counts_its_predictions():
     assert solution().summary().rows == [["nodes", "1", "2"]]
+
+
+COLUMNS = [
+    Column("name", ["texas", "cornell"]),
+    Column("nodes", ["183", "183"], align_right=True),
+    Column("meaning", ["a few words " * 6, ""], wrap=True),
+]
+
+
+def test_a_table_that_fits_is_one_table():
+    (table,) = TextTable(COLUMNS).fit(200)
+    assert table.headings == ["name", "nodes", "meaning"]
+    assert table.rows[1] == ["cornell", "183", ""]
+
+
+def test_a_wide_table_becomes_several_with_the_first_column():
+    tables = TextTable(COLUMNS).fit(16)
+    assert [each.headings for each in tables] == [
+        ["name", "nodes"],
+        ["name", "meaning"],
+    ]
+    assert tables[0].width == len("cornell") + 2 + len("nodes")
+
+
+def test_optional_columns_are_dropped_before_a_table_is_split():
+    (table,) = TextTable(COLUMNS).fit(16, optional=["meaning", "nodes"])
+    assert table.headings == ["name", "nodes"]
+
+
+def test_columns_are_aligned_and_empty_headings_have_no_line():
+    text = rich_text(TextTable(COLUMNS[:2]))
+    assert text.splitlines()[0].split() == ["name", "nodes"]
+    assert text.splitlines()[1].rstrip() == "texas      183"
+    rows = [["edges", "12"]]
+    assert rich_text(TextTable.from_rows("", ["", ""], rows)).split() == rows[0]

@@ -1,4 +1,4 @@
-"""Models: what is refused, what is kept, and how new nodes are told."""
+"""Model files, checks of their contents, and predictions for new nodes."""
 
 import json
 import math
@@ -43,13 +43,13 @@ def refused(path, match):
     assert "\n" not in str(error.value)
 
 
-def test_every_cut_of_a_file_is_refused(saved):
-    whole = saved.read_bytes()
-    for length in (0, 1, 8, 9, 50, len(whole) // 2, len(whole) - 1):
-        saved.write_bytes(whole[:length])
+def test_truncated_files_are_refused(saved):
+    content = saved.read_bytes()
+    for length in (0, 1, 8, 9, 50, len(content) // 2, len(content) - 1):
+        saved.write_bytes(content[:length])
         refused(saved, "truncated|no model|damaged")
-    saved.write_bytes(whole + b"more")
-    refused(saved, "damaged: it has")
+    saved.write_bytes(content + b"more")
+    refused(saved, "damaged")
 
 
 def test_the_same_model_is_the_same_file(saved):
@@ -59,19 +59,19 @@ def test_the_same_model_is_the_same_file(saved):
     assert {other.read_bytes() for other in others} == {saved.read_bytes()}
 
 
-def test_a_changed_description_is_noticed(saved):
+def test_changed_metadata_is_refused(saved):
     saved.write_bytes(saved.read_bytes().replace(b"linkx", b"linky"))
     refused(saved, "sha256 differs")
 
 
-def test_a_changed_weight_is_noticed(saved):
-    whole = bytearray(saved.read_bytes())
-    whole[-3] ^= 1
-    saved.write_bytes(bytes(whole))
+def test_changed_weights_are_refused(saved):
+    content = bytearray(saved.read_bytes())
+    content[-3] ^= 1
+    saved.write_bytes(bytes(content))
     refused(saved, "sha256 differs")
 
 
-def test_other_files_are_named_and_not_read(tmp_path):
+def test_other_file_formats_are_named_and_not_read(tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(pickle.dumps({"weights": [1.0] * 100}))
     refused(path, "is a pickle; it could run code and is not read")
@@ -86,7 +86,7 @@ def test_other_files_are_named_and_not_read(tmp_path):
     refused(tmp_path / "nothing", "There is no file")
 
 
-def test_a_header_that_promises_much_is_refused(tmp_path):
+def test_headers_with_huge_sizes_are_refused(tmp_path):
     path = tmp_path / "model.safetensors"
     huge = {"weights/a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}
     for header in (json.dumps(huge).encode(), b"[" * 100_000, b"{" * 100_000):
@@ -95,7 +95,7 @@ def test_a_header_that_promises_much_is_refused(tmp_path):
 
 
 def rewritten(path, change):
-    """The file with a changed description, its digest made right again."""
+    """The file with changed metadata and a valid checksum."""
     with safe_open(path, "pt") as opened:
         about = json.loads(opened.metadata()[model_file.ABOUT])
     tensors = load_file(path)
@@ -119,17 +119,17 @@ def rewritten(path, change):
         (lambda _, tensors: tensors.pop("weights/mlp_a.first.weight"), "damaged"),
     ],
 )
-def test_what_does_not_belong_together_is_refused(saved, change, match):
+def test_inconsistent_metadata_is_refused(saved, change, match):
     rewritten(saved, change)
     refused(saved, match)
 
 
-def test_tensors_of_others_are_no_model(tmp_path):
+def test_safetensors_files_of_others_are_refused(tmp_path):
     save_file({"a": torch.ones(3)}, tmp_path / "a.safetensors")
     refused(tmp_path / "a.safetensors", "holds tensors, but is no model of unalike")
 
 
-def test_nothing_is_written_over(saved):
+def test_existing_files_are_not_overwritten(saved):
     before = saved.read_bytes()
     with pytest.raises(UserError, match="exists already"):
         trained().save(saved)
@@ -139,7 +139,7 @@ def test_nothing_is_written_over(saved):
     assert [one.name for one in saved.parent.iterdir()] == [saved.name]
 
 
-def test_a_method_of_ones_own_is_not_saved(tmp_path):
+def test_unregistered_methods_are_not_saved(tmp_path):
     class Own(MLP):
         pass
 
@@ -156,21 +156,23 @@ def test_a_method_of_ones_own_is_not_saved(tmp_path):
         pa.array(["a", "bob", "cy", "d"])[1:],
     ],
 )
-def test_names_come_back(names):
+def test_node_ids_survive_a_round_trip_through_tensors(names):
     assert ids_from_tensors(ids_to_tensors(names)).to_pylist() == names.to_pylist()
     assert custom_ids(names) is names
     assert custom_ids(pa.array(range(3))) is None
 
 
-def test_neighbours_are_found_by_the_users_own_ids():
+def test_neighbours_are_looked_up_by_user_ids():
     model = replace(trained(), names=pa.array([f"n{i}" for i in range(60)]))
     features = torch.ones(2, 2)
-    told = model.predict([(0, "n3"), (1, "n4"), (0, "n9"), (0, "x")], features)
+    prediction = model.predict([(0, "n3"), (1, "n4"), (0, "n9"), (0, "x")], features)
     rows = scipy.sparse.csr_array(([1, 1, 1], ([0, 0, 1], [3, 9, 4])), shape=(2, 60))
-    assert torch.equal(told.probabilities, model.predict(rows, features).probabilities)
-    assert told.unknown == 1
-    assert set(told.labels) <= set(model.classes)
-    assert told.probabilities.sum(1).tolist() == pytest.approx([1, 1])
+    assert torch.equal(
+        prediction.probabilities, model.predict(rows, features).probabilities
+    )
+    assert prediction.unknown == 1
+    assert set(prediction.labels) <= set(model.classes)
+    assert prediction.probabilities.sum(1).tolist() == pytest.approx([1, 1])
 
 
 @pytest.mark.parametrize(
@@ -194,37 +196,37 @@ def test_wrong_new_nodes_are_refused(edges, features, match):
 
 def test_another_graph_is_refused():
     model = trained()
-    model.facts.check(suiting(nodes=60))
+    model.graph_info.check(suiting(nodes=60))
     with pytest.raises(UserError, match="knows 60 nodes with 2 features"):
-        model.facts.check(suiting(nodes=61))
+        model.graph_info.check(suiting(nodes=61))
     with pytest.raises(UserError, match="another graph"):
-        model.facts.check(suiting(nodes=60, seed=1))
+        model.graph_info.check(suiting(nodes=60, seed=1))
     with pytest.raises(UserError, match="rows of 60 columns"):
         model.scores(suiting(nodes=61))
     with pytest.raises(UserError, match="trained on 2 features"):
         model.scores(drawn([(0, 1)], 60, features=3))
 
 
-def test_edges_that_nothing_looks_at_need_no_names():
+def test_methods_without_edges_predict_from_features_alone():
     assert trained().reads_edges
     model: Model = trained(MLP(training=QUICK))
     assert not model.reads_edges
     assert len(model.predict(features=np.ones((3, 2))).labels) == 3
 
 
-@pytest.mark.parametrize("warm", [1e-3, 0.3, 2.0, 1e3])
-def test_a_temperature_changes_probabilities_and_no_answer(warm):
-    draw = torch.Generator().manual_seed(0)
-    scores = torch.randn(500, 2, generator=draw)
+@pytest.mark.parametrize("temperature", [1e-3, 0.3, 2.0, 1e3])
+def test_the_temperature_changes_probabilities_and_no_prediction(temperature):
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(500, 2, generator=generator)
     scores[:250, 1] = scores[:250, 0] * (1 + 2**-23)  # next to each other
-    cold = trained()
-    told = replace(cold, temperature=warm).prediction(scores)
-    wanted = (scores.double() / warm).softmax(1)
-    torch.testing.assert_close(told.probabilities, wanted)
-    assert told.labels == cold.prediction(scores).labels
+    model = trained()
+    prediction = replace(model, temperature=temperature).to_prediction(scores)
+    wanted = (scores.double() / temperature).softmax(1)
+    torch.testing.assert_close(prediction.probabilities, wanted)
+    assert prediction.labels == model.to_prediction(scores).labels
 
 
-def test_a_temperature_is_kept_and_a_file_without_one_is_as_before(tmp_path):
+def test_the_temperature_is_saved_and_defaults_to_one(tmp_path):
     model = replace(trained(), temperature=2.5)
     model.save(tmp_path / "warm.safetensors")
     assert load_model(tmp_path / "warm.safetensors").temperature == 2.5
@@ -232,11 +234,12 @@ def test_a_temperature_is_kept_and_a_file_without_one_is_as_before(tmp_path):
     assert load_model(tmp_path / "warm.safetensors").temperature == 1
 
 
-def test_reasons_add_up_at_every_temperature():
-    cold = trained()
-    new, _ = cold.new_nodes([(0, 3), (0, 9)], torch.ones(1, 2))
+def test_contributions_add_up_at_every_temperature():
+    model = trained()
+    new, _ = model.new_nodes([(0, 3), (0, 9)], torch.ones(1, 2))
     (before,), (after,) = (
-        list(explain(replace(cold, temperature=warm), new)) for warm in (1.0, 4.0)
+        list(explain(replace(model, temperature=temperature), new))
+        for temperature in (1.0, 4.0)
     )
     assert after.log_odds == pytest.approx(before.log_odds / 4)
     odds = math.log(after.probability / (1 - after.probability))

@@ -1,4 +1,4 @@
-"""Cells, formats of tables, words and figures."""
+"""Cells, highlighting and formats of tables, interpretations and figures."""
 
 import csv
 import math
@@ -14,7 +14,13 @@ from unalike.reports import paper_figures
 from unalike.reports.dataset_tables import TABLES, read_published
 from unalike.reports.paper_figures import FIGURES
 from unalike.reports.plotting import check_figure_path, save_figure
-from unalike.reports.tables import FORMATS, ResultTable, StatisticCell
+from unalike.reports.tables import (
+    FORMATS,
+    HIGHLIGHT_RULES,
+    ResultTable,
+    ScoreCell,
+    StatisticCell,
+)
 
 GRAPH = Graph.from_edges(
     torch.tensor([0, 0, 1, 2]),
@@ -39,7 +45,7 @@ GRAPH = Graph.from_edges(
         (StatisticCell(7, ""), False, "7"),
     ],
 )
-def test_a_cell_marks_what_the_printed_digits_cannot_explain(cell, deviates, text):
+def test_cells_mark_differences_beyond_rounding_and_errors(cell, deviates, text):
     assert cell.differs is deviates
     assert cell.text == text
 
@@ -60,13 +66,13 @@ def test_every_format_holds_every_cell():
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_table_has_its_printed_numbers(name):
+def test_every_table_has_published_numbers(name):
     for line in read_published(name):
         assert line["dataset"]
         assert all(float(line[key]) >= 0 for key in line if key != "dataset")
 
 
-def test_a_table_compares_what_is_there_and_names_what_is_not(tmp_path, monkeypatch):
+def test_tables_compare_present_datasets_and_name_missing_ones(tmp_path, monkeypatch):
     texas = save_graph(tmp_path / "texas", GRAPH)
 
     def find(name, data=None):
@@ -83,11 +89,31 @@ def test_a_table_compares_what_is_there_and_names_what_is_not(tmp_path, monkeypa
     assert "texas" not in report.missing
 
 
-def test_nan_is_null():
+def test_nan_is_null_in_json():
     assert json_safe({"a": [1.0, math.nan], "b": "x"}) == {"a": [1.0, None], "b": "x"}
 
 
-def test_words_compare_two_hops_with_one():
+@pytest.mark.parametrize(
+    ("rule", "highlighted"),
+    [
+        ("best", {1}),
+        ("three best", {0, 1, 4}),
+        ("best up to one standard deviation", {0, 1, 4}),
+        ("none", set()),
+    ],
+)
+def test_ties_go_to_the_smaller_std_and_then_to_the_earlier_row(rule, highlighted):
+    column = [(70.0, 2.0), (70.0, 1.0), None, (60.0, 9.0), (69.5, 1.0), (60.0, 9.0)]
+    assert HIGHLIGHT_RULES[rule](column) == highlighted
+
+
+def test_the_json_key_of_highlighted_cells_is_shaded():
+    values = ScoreCell(mean=1.0, highlighted=True).to_dict
+    assert values["shaded"] is True
+    assert "highlighted" not in values
+
+
+def test_two_hop_homophily_is_compared_with_one_hop():
     found = {"two_hop_node_homophily": 0.5, "node_homophily": 0.3}
     assert "try LINKX" in interpret("two_hop_node_homophily", found)
     found["node_homophily"] = 0.6
@@ -96,13 +122,13 @@ def test_words_compare_two_hops_with_one():
     assert "50%" in interpret("two_hop_node_homophily", found)
 
 
-def test_words_say_that_edges_are_independent_of_labels():
+def test_zero_adjusted_homophily_means_independence():
     assert "independent" in interpret("adjusted_homophily", {"adjusted_homophily": 0.0})
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 @pytest.mark.parametrize("name", FIGURES)
-def test_figures_are_written_and_always_the_same(name, suffix, tmp_path, monkeypatch):
+def test_figures_are_written_and_reproducible(name, suffix, tmp_path, monkeypatch):
     monkeypatch.setattr(paper_figures, "GRAPHS", 2)
     for place in ("one", "two"):
         figure = FIGURES[name].draw(dict.fromkeys("abcd", GRAPH))
@@ -115,20 +141,20 @@ def test_figures_are_written_and_always_the_same(name, suffix, tmp_path, monkeyp
     assert one == two
 
 
-def test_a_figure_of_another_kind_is_refused(tmp_path):
+def test_unknown_figure_formats_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"\.png, \.svg, \.pdf; 'figure.gif' does not"):
         check_figure_path(tmp_path / "figure.gif")
     with pytest.raises(UserError, match="no folder"):
         check_figure_path(tmp_path / "nowhere" / "figure.png")
 
 
-def test_without_matplotlib_one_line_says_what_to_install(monkeypatch):
+def test_missing_matplotlib_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"pip install 'unalike\[plots\]'"):
         FIGURES["examples"].draw({})
 
 
-def test_the_example_graphs_have_the_printed_homophily():
+def test_example_graphs_have_the_published_homophily():
     from unalike.measures import measure
     from unalike.reports.paper_figures import EXAMPLES
 

@@ -1,4 +1,4 @@
-"""Results tables: what is chosen, compared, shaded and missing."""
+"""Results tables: selection, comparison, highlighting and missing results."""
 
 import pytest
 from rows import SUBJECT, row_of
@@ -39,7 +39,7 @@ def store(results, grades, **options):
     )
 
 
-def test_ours_stands_beside_the_printed(results):
+def test_cells_hold_our_and_the_published_numbers(results):
     store(results, [(60.0, 73.0), (60.0, 75.0)], hidden=4)
     store(results, [(50.0, 90.0), (50.0, 90.0)], hidden=8)
     store(results, [(99.0, 99.0)], hidden=16)
@@ -50,14 +50,14 @@ def test_ours_stands_beside_the_printed(results):
     assert cells["LINKX"].mean == 74.0
     assert cells["LINKX"].std == pytest.approx(2**0.5)
     assert cells["LINKX"].text == "74.00 ± 1.41 (70.00 ± 2.00, +2.0σ)"
-    assert cells["LINKX"].shaded
+    assert cells["LINKX"].highlighted
     assert cells["MLP"].text == "– (73.00 ± 2.00)"
-    assert not cells["MLP"].shaded
+    assert not cells["MLP"].highlighted
     assert set(report.missing) == {"MLP texas"}
     assert not report.remarks
 
 
-def test_only_settings_of_the_grid_count_unless_any_do(results):
+def test_selection_is_from_the_grid_unless_any_setting_counts(results):
     store(results, [(60.0, 73.0), (60.0, 75.0)], hidden=4)
     store(results, [(80.0, 80.0), (80.0, 80.0)], hidden=64)
     found = [
@@ -69,7 +69,7 @@ def test_only_settings_of_the_grid_count_unless_any_do(results):
     assert found == [74.0, 80.0]
 
 
-def test_what_the_recipe_fixes_holds_for_any_setting(results):
+def test_fixed_options_of_the_recipe_hold_for_any_setting(results):
     store(results, [(80.0, 80.0), (80.0, 80.0)], hidden=64)
     report = results_table(
         TABLE, [row(hidden="4")], results, SelectionOptions(settings="any")
@@ -77,19 +77,19 @@ def test_what_the_recipe_fixes_holds_for_any_setting(results):
     assert cells_of(report)["LINKX"].mean is None
 
 
-def test_settings_that_lack_a_split_do_not_count(results):
+def test_settings_without_all_splits_are_not_selected(results):
     store(results, [(60.0, 73.0)], hidden=4)
     (why,) = results_table(TABLE, [row()], results, SelectionOptions()).missing.values()
     assert why == "no setting has all 2 splits yet"
 
 
-def test_errors_are_told(results):
+def test_failures_are_the_reason_of_missing_cells(results):
     results.store_failures([row_of(0, hidden=4)], "Traceback\nMemoryError: too large")
     (why,) = results_table(TABLE, [row()], results, SelectionOptions()).missing.values()
     assert why == "failed: MemoryError: too large"
 
 
-def test_runs_of_another_view_do_not_count(results):
+def test_runs_with_other_dataset_options_are_not_selected(results):
     text = ROWS.format(row="LINKX", method="linkx", hidden="4", mean=70.0)
     seen = parse(text.replace("mean =", "both_ways = true, mean ="), "ours/seen")
     store(results, [(60.0, 73.0), (60.0, 75.0)], hidden=4)
@@ -114,7 +114,7 @@ def test_minibatches_are_compared_with_the_full_batch(results):
     assert clusters.printed_relative_error == 2.9
 
 
-def test_methods_the_paper_only_quotes(results):
+def test_numbers_that_the_paper_quotes_name_their_source(results):
     table = paper_tables()["prior-datasets"]
     report = results_table(table, table.recipes(), results, SelectionOptions())
     assert report.missing["Geom-GCN-I texas"].startswith("quoted from Pei et al.")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Split, UserError, random_splits
-from unalike.data.split import stack_codes
+from unalike.data.split import stack_codes, stratified_holdout
 
 PENN94 = ["ddb27f360d47f0a4", "49471b8d86b4b7c4", "9a8f9f657a8c4417"]
 """The first digits of the sha256 of the orders in which its labelled nodes are dealt.
@@ -72,3 +72,13 @@ def test_all_splits_as_one_array():
     for split, row in zip(splits, rows, strict=True):
         assert torch.equal(Split.from_codes(row).train, split.train.sort()[0])
     assert stack_codes([], 9).shape == (0, 9)
+
+
+def test_a_stratified_holdout_has_the_fraction_of_every_class():
+    labels = torch.tensor([0] * 40 + [1] * 10 + [2] * 2 + [3] + [-1] * 7)
+    ids = (labels >= 0).nonzero()[:, 0]
+    generator = torch.Generator().manual_seed(0)
+    rest, holdout = stratified_holdout(ids, labels, 0.2, generator)
+    assert labels[holdout].bincount(minlength=4).tolist() == [8, 2, 1, 0]
+    assert torch.cat([rest, holdout]).sort().values.equal(ids)
+    assert not len(stratified_holdout(ids, labels, 0.0, generator)[1])

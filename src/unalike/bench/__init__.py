@@ -1,3 +1,3 @@
-"""Benches: speed and memory, measured side by side in one run."""
+"""Benchmarks of speed, memory and scaling, compared with other libraries."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same models written with PyTorch Geometric."""
+"""Baselines: the same models written with PyTorch Geometric."""
 
 from __future__ import annotations
 
@@ -16,13 +16,10 @@ from unalike.data.graph import Graph
 from unalike.data.split import Split
 from unalike.nn.mlp import layer_sizes
 
-# Peers: LINKX as others compute it, for one epoch of the paper's protocol.
-
-
 Epoch = Callable[[], None]
 ModelAndEdges = tuple[nn.Module, tuple[Tensor, ...]]
-"""A network, and the edges it is called with after the features."""
-Make = Callable[[Graph], ModelAndEdges]
+"""A network, and its arguments after the features."""
+ModelFactory = Callable[[Graph], ModelAndEdges]
 
 
 class CooLINKX(nn.Module):
@@ -42,7 +39,7 @@ class CooLINKX(nn.Module):
 
 
 def coo_linkx(graph: Graph, hidden: int) -> ModelAndEdges:
-    """The paper's program: the adjacency as a COO matrix times a linear layer."""
+    """LINKX as in the paper's code: a COO matrix times a linear layer."""
     return CooLINKX(graph, hidden), (_coo(graph),)
 
 
@@ -71,14 +68,14 @@ LINKX_BASELINES = {
 
 
 def baseline_epoch(
-    make: Make, graph: Graph, split: Split, device: torch.device
+    make: ModelFactory, graph: Graph, split: Split, device: torch.device
 ) -> tuple[Epoch, None]:
-    """An epoch of a peer, which has no part of its own to be timed."""
+    """An epoch of a baseline."""
     return reference_epoch(make, graph.to(device), split), None
 
 
-def reference_epoch(make: Make, graph: Graph, split: Split) -> Epoch:
-    """A step on the training nodes, then the accuracy of all three parts."""
+def reference_epoch(make: ModelFactory, graph: Graph, split: Split) -> Epoch:
+    """A step on the train nodes, then the accuracy of train, valid and test nodes."""
     labels, device = graph.labels, graph.labels.device
     network, edges = make(graph)
     network.to(device)
@@ -89,14 +86,14 @@ def reference_epoch(make: Make, graph: Graph, split: Split) -> Epoch:
     def epoch() -> None:
         network.train()
         optimizer.zero_grad()
-        known = parts[0]
-        F.cross_entropy(network(x, *edges)[known], labels[known]).backward()
+        train = parts[0]
+        F.cross_entropy(network(x, *edges)[train], labels[train]).backward()
         optimizer.step()
         network.eval()
         with torch.no_grad():
-            right = network(x, *edges).argmax(1) == labels
+            correct = network(x, *edges).argmax(1) == labels
             for part in parts:
-                right[part].double().mean()
+                correct[part].double().mean()
 
     return epoch
 
@@ -122,16 +119,14 @@ def _coo(graph: Graph) -> Tensor:
         return torch.sparse_coo_tensor(ends, ones, rows.shape, is_coalesced=True)
 
 
-# Rivals: our methods composed of PyTorch Geometric's layers, as fast as they go.
-#
-# Their normalisation is taken once, beforehand, and shared by all layers.
+# Message-passing methods. The normalised edges are computed once, for all layers.
 
 
-Form = Callable[[Graph], tuple[Tensor, ...]]
+EdgeFormat = Callable[[Graph], tuple[Tensor, ...]]
 
 
 def edge_index(graph: Graph) -> tuple[Tensor, ...]:
-    """The ends of every edge and loop, and what each counts for."""
+    """The edge index with self-loops, and the weights of GCN normalisation."""
     from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
     ends = bare_edge_index(graph)[0]
@@ -142,13 +137,13 @@ def edge_index(graph: Graph) -> tuple[Tensor, ...]:
 
 
 def bare_edge_index(graph: Graph) -> tuple[Tensor, ...]:
-    """The ends of every edge, for layers that weigh them by themselves."""
+    """The edge index without weights."""
     rows = graph.adjacency
     return (torch.stack([rows.row_indices, rows.indices.long()]),)
 
 
 def csr(graph: Graph) -> tuple[Tensor, ...]:
-    """The normalised matrix by rows of what enters a node."""
+    """The GCN-normalised adjacency as a CSR matrix with a row for each target."""
     from torch_geometric.utils import to_torch_csr_tensor
 
     ends, weight = edge_index(graph)
@@ -158,11 +153,14 @@ def csr(graph: Graph) -> tuple[Tensor, ...]:
         return (to_torch_csr_tensor(ends.flip(0), weight, size=size),)
 
 
-FORMS: dict[str, Form] = {"PyG on edge_index": edge_index, "PyG on CSR": csr}
+EDGE_FORMATS: dict[str, EdgeFormat] = {
+    "PyG on edge_index": edge_index,
+    "PyG on CSR": csr,
+}
 
 
 class PyGGCN(nn.Module):
-    """Convolutions with batch norm, ReLU and dropout between them."""
+    """GCN with batch norm, ReLU and dropout between layers."""
 
     def __init__(self, method: Any, graph: Graph) -> None:
         from torch_geometric.nn import GCNConv
@@ -171,7 +169,7 @@ class PyGGCN(nn.Module):
         sizes = layer_sizes(
             graph.num_features, method.hidden, graph.num_classes, method.layers
         )
-        # Before a batch norm an offset would do nothing.
+        # A bias before batch norm has no effect.
         *hidden, last = pairwise(sizes)
         self.layers = nn.ModuleList(
             GCNConv(*ends, normalize=False, bias=False) for ends in hidden
@@ -186,8 +184,8 @@ class PyGGCN(nn.Module):
         return self.layers[-1](x, *edges)
 
 
-class GATRival(nn.Module):
-    """Attention with batch norm, ELU and dropout between layers."""
+class PyGGAT(nn.Module):
+    """GAT with batch norm, ELU and dropout between layers."""
 
     def __init__(self, method: Any, graph: Graph) -> None:
         from torch_geometric.nn import GATConv
@@ -208,8 +206,8 @@ class GATRival(nn.Module):
         return self.final(x, edges)
 
 
-class MixHopRival(nn.Module):
-    """Distances side by side; the layer's own forward would normalise each time."""
+class PyGMixHop(nn.Module):
+    """MixHop on normalised edges; `MixHopConv.forward` would normalise each time."""
 
     def __init__(self, method: Any, graph: Graph) -> None:
         from torch_geometric.nn import MixHopConv
@@ -236,15 +234,15 @@ class MixHopRival(nn.Module):
 def _mix(
     layer: Any, x: Tensor, edges: Tensor, edge_weight: Tensor | None = None
 ) -> Tensor:
-    found = [layer.lins[0](x)]
+    outputs = [layer.lins[0](x)]
     for linear in layer.lins[1:]:
         x = layer.propagate(edges, x=x, edge_weight=edge_weight)
-        found.append(linear(x))
-    return torch.cat(found, 1) + layer.bias
+        outputs.append(linear(x))
+    return torch.cat(outputs, 1) + layer.bias
 
 
 class PyGMLP(nn.Sequential):
-    """Linear, ReLU, batch norm, dropout, and again."""
+    """MLP with ReLU, batch norm and dropout between layers."""
 
     def __init__(self, method: Any, graph: Graph) -> None:
         sizes = layer_sizes(
@@ -257,43 +255,43 @@ class PyGMLP(nn.Sequential):
         super().__init__(*parts)
 
 
-class APPNPRival(nn.Module):
-    """A perceptron, then personalised PageRank."""
+class PyGAPPNP(nn.Module):
+    """APPNP: an MLP, then personalised PageRank."""
 
     def __init__(self, method: Any, graph: Graph) -> None:
         from torch_geometric.nn import APPNP
 
         super().__init__()
-        self.perceptron = PyGMLP(method, graph)
-        self.spread = APPNP(method.hops, method.alpha, normalize=False)
+        self.mlp = PyGMLP(method, graph)
+        self.propagate = APPNP(method.hops, method.alpha, normalize=False)
 
     def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
-        return self.spread(self.perceptron(x), *edges)
+        return self.propagate(self.mlp(x), *edges)
 
 
-class GPRRival(nn.Module):
-    """A perceptron, then powers of the matrix with learned weights."""
+class PyGGPRGNN(nn.Module):
+    """GPR-GNN: an MLP, then powers of the adjacency with learned weights."""
 
     def __init__(self, method: Any, graph: Graph) -> None:
         from torch_geometric.nn import SimpleConv
 
         super().__init__()
-        self.perceptron = PyGMLP(method, graph)
-        self.spread = SimpleConv("add")
-        left = (1 - method.alpha) ** torch.arange(method.hops + 1)
-        self.gamma = nn.Parameter(torch.cat([method.alpha * left[:-1], left[-1:]]))
+        self.mlp = PyGMLP(method, graph)
+        self.propagate = SimpleConv("add")
+        powers = (1 - method.alpha) ** torch.arange(method.hops + 1)
+        self.gamma = nn.Parameter(torch.cat([method.alpha * powers[:-1], powers[-1:]]))
 
     def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
-        x = self.perceptron(x)
+        x = self.mlp(x)
         total = self.gamma[0] * x
         for gamma in self.gamma[1:]:
-            x = self.spread(x, *edges)
+            x = self.propagate(x, *edges)
             total = total + gamma * x
         return total
 
 
-class GCNIIRival(nn.Module):
-    """Convolutions that begin anew from the first hidden numbers."""
+class PyGGCNII(nn.Module):
+    """GCNII: convolutions with initial residual and identity mapping."""
 
     def __init__(self, method: Any, graph: Graph) -> None:
         from torch_geometric.nn import GCN2Conv
@@ -310,45 +308,47 @@ class GCNIIRival(nn.Module):
         self.final = nn.Linear(hidden, graph.num_classes)
 
     def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
-        start = x = F.relu(self.first(self.dropout(x)))
+        x_0 = x = F.relu(self.first(self.dropout(x)))
         for layer, norm in zip(self.layers, self.norms, strict=True):
-            x = F.relu(norm(layer(self.dropout(x), start, *edges)))
+            x = F.relu(norm(layer(self.dropout(x), x_0, *edges)))
         return self.final(self.dropout(x))
 
 
-HEAD_SHARE = 8
-"""A head is this much narrower than the layers of other methods."""
+HEAD_DIVISOR = 8
+"""Hidden width of other methods divided by that of an attention head."""
 
 
 @dataclass(frozen=True)
 class PyGBaseline:
-    """A network of others, the edges it can be given, and the options to compare."""
+    """A network of PyTorch Geometric, its edge formats, and the options to compare."""
 
     network: Callable[[Any, Graph], nn.Module]
     layers: int = 2
     heads: int | None = None
-    """Heads that share the hidden width, where a method has them."""
-    edge_formats: dict[str, Form] = field(default_factory=lambda: dict(FORMS))
+    """Attention heads, for GAT."""
+    edge_formats: dict[str, EdgeFormat] = field(
+        default_factory=lambda: dict(EDGE_FORMATS)
+    )
 
     def options(self, hidden: int) -> dict[str, Any]:
-        """What our method is made with."""
+        """Options of the method of unalike for a hidden width."""
         if self.heads is None:
             return {"hidden": hidden, "layers": self.layers}
-        each = max(1, hidden // HEAD_SHARE)
-        return {"hidden": each, "layers": self.layers, "heads": self.heads}
+        head_width = max(1, hidden // HEAD_DIVISOR)
+        return {"hidden": head_width, "layers": self.layers, "heads": self.heads}
 
-    def make(self, form: Form, method: Any, graph: Graph) -> ModelAndEdges:
-        """The network for a method of ours, and its edges."""
-        return self.network(method, graph), form(graph)
+    def make(self, edge_format: EdgeFormat, method: Any, graph: Graph) -> ModelAndEdges:
+        """The network with the options of a method, and its edges."""
+        return self.network(method, graph), edge_format(graph)
 
 
 METHOD_BASELINES = {
     "gcn": PyGBaseline(PyGGCN),
     "gat": PyGBaseline(
-        GATRival, heads=4, edge_formats={"PyG on edge_index": bare_edge_index}
+        PyGGAT, heads=4, edge_formats={"PyG on edge_index": bare_edge_index}
     ),
-    "mixhop": PyGBaseline(MixHopRival),
-    "appnp": PyGBaseline(APPNPRival),
-    "gpr-gnn": PyGBaseline(GPRRival),
-    "gcnii": PyGBaseline(GCNIIRival, layers=8),
+    "mixhop": PyGBaseline(PyGMixHop),
+    "appnp": PyGBaseline(PyGAPPNP),
+    "gpr-gnn": PyGBaseline(PyGGPRGNN),
+    "gcnii": PyGBaseline(PyGGCNII, layers=8),
 }

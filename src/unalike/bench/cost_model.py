@@ -1,4 +1,4 @@
-"""Fitted model of time and memory; prediction for a cluster."""
+"""Fitted model of the time and memory of an epoch, and prediction for a cluster."""
 
 from __future__ import annotations
 
@@ -18,27 +18,45 @@ from unalike.training.distributed import chunk_rows
 from unalike.training.stack import ACTIVATION_COPIES
 from unalike.training.step import MAX_NNZ, MAX_NUMEL
 
-# Workload: what an epoch of LINKX asks of each process, as it can be counted.
-
-
 FLOAT_BYTES = 4
-"""Bytes of a number."""
+
+TERMS = {
+    "gather": "gathering table rows",
+    "move": "AdamW on the table",
+    "dense": "dense layers",
+    "step": "starting steps",
+    "byte": "sending bytes",
+    "message": "waiting for messages",
+}
+"""Terms of the time of an epoch; the first two divide among processes."""
+RESIDENT = {
+    "table": "table and optimizer",
+    "nodes": "labels, degrees, scores",
+    "batch": "batch",
+    "program": "program",
+}
+"""Parts of the memory of a process; the first divides among processes."""
+MAPPED = {"edges": "edges", "features": "features"}
+"""Parts that are mapped from files."""
+
+
+# Workload.
 
 
 class Products(NamedTuple):
-    """Products of the first layer that are alike."""
+    """Sparse products of the same number of rows."""
 
-    times: int
+    repeats: int
     rows: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """An epoch in batches of rows: steps on train nodes, a grade of valid nodes."""
+    """Sizes of a LINKX epoch: steps on batches of train rows, then validation."""
 
     nodes: int
     entries: int
-    """Edges as they are stored: undirected ones both ways."""
+    """Stored edges: undirected ones in both directions."""
     features: int
     train: int
     valid: int
@@ -46,84 +64,78 @@ class Workload:
     rows: int
     """Train nodes in a batch."""
     processes: int
-    crowd: float = 1.0
-    """Processes for each core that one of them could have."""
+    oversubscription: float = 1.0
+    """Processes for each core, at least 1."""
 
     @property
     def steps(self) -> int:
         return ceil(self.train / self.rows)
 
     @property
-    def scored_at_once(self) -> int:
-        """Rows that are scored together, as far as memory is planned for them."""
-        most = MAX_NUMEL["cpu"] // (self.hidden + 128)
-        return max(1, min(self.valid, most, self.rows_with(MAX_NNZ)))
+    def inference_rows(self) -> int:
+        """Rows of a validation batch."""
+        max_rows = MAX_NUMEL["cpu"] // (self.hidden + 128)
+        return max(1, min(self.valid, max_rows, self.rows_with(MAX_NNZ)))
 
     @property
     def step_bytes(self) -> int:
-        """The most that a process is sent in a step: sums, and then their totals."""
+        """Upper bound of the bytes that a process receives in a step."""
         return 2 * min(self.rows, self.train) * self.hidden * FLOAT_BYTES
 
     def rows_with(self, entries: int) -> int:
-        """Rows that have so many entries, on average."""
+        """Rows that have this number of entries, on average."""
         return int(entries * self.nodes / max(1, self.entries))
 
     def products(self) -> list[Products]:
-        """The products of an epoch: those of steps, those of the grade."""
-        pieces = ceil(self.valid / self.scored_at_once)
-        graded = Products(pieces, self.valid / max(1, pieces))
-        return [Products(self.steps, self.train / self.steps), graded]
+        """The sparse products of an epoch: of the steps and of the validation."""
+        num_batches = ceil(self.valid / self.inference_rows)
+        validation = Products(num_batches, self.valid / max(1, num_batches))
+        return [Products(self.steps, self.train / self.steps), validation]
 
     def amounts(self) -> dict[str, float]:
-        """How much there is of everything that takes time, for each process.
+        """The amount of each term of the time, for each process.
 
-        Processes add their columns in turn, piece by piece. So the last of N begins
-        when N - 1 have had the first of k pieces: all wait (k + N - 1) / k of the time
-        that their own share takes. Totals come back along a tree of log2(N) hops.
+        N processes form a pipeline: each adds the product of its columns to a chunk
+        and sends it on. With k chunks a product takes (k + N - 1) / k times as long as
+        the chunks of one process. Totals are broadcast by a tree of log2(N) hops.
         """
-        degree, crowd = self.entries / max(1, self.nodes), self.crowd
+        degree = self.entries / max(1, self.nodes)
         gathered = self.train * degree
         sent = messages = 0.0
-        for times, rows in self.products():
-            turns, hops = self.turns(rows)
-            gathered += times * rows * degree * turns.stretch
+        for repeats, rows in self.products():
+            pipeline, hops = self.pipeline(rows)
+            gathered += repeats * rows * degree * pipeline.slowdown
             if self.processes > 1:
-                sent += times * rows * (turns.stretch + hops)
-                messages += times * (turns.pieces + self.processes - 1 + hops)
-        own = self.hidden * crowd / self.processes
-        mixed = self.hidden * (2 * self.hidden + self.features)
+                sent += repeats * rows * (pipeline.slowdown + hops)
+                messages += repeats * (pipeline.chunks + self.processes - 1 + hops)
+        per_process = self.hidden * self.oversubscription / self.processes
+        dense = self.hidden * (2 * self.hidden + self.features)
+        num_products = sum(repeats for repeats, _ in self.products())
         return {
-            "gather": gathered * own,
-            "move": self.steps * self.nodes * own,
-            "dense": (3 * self.train + self.valid) * mixed * crowd,
-            "step": sum(times for times, _ in self.products()) * crowd,
+            "gather": gathered * per_process,
+            "move": self.steps * self.nodes * per_process,
+            "dense": (3 * self.train + self.valid) * dense * self.oversubscription,
+            "step": num_products * self.oversubscription,
             "byte": sent * self.hidden * FLOAT_BYTES,
             "message": messages,
         }
 
-    def turns(self, rows: float) -> tuple[Pipeline, int]:
-        """How a product of so many rows goes through the processes, and back."""
-        whole = max(1, ceil(rows))
-        size = chunk_rows(whole, self.hidden, self.processes)
-        pieces = ceil(whole / size)
-        stretch = (pieces + self.processes - 1) / pieces
-        return Pipeline(pieces, stretch), (self.processes - 1).bit_length()
+    def pipeline(self, rows: float) -> tuple[Pipeline, int]:
+        """The pipeline of a product, and the hops of its broadcast."""
+        num_rows = max(1, ceil(rows))
+        chunks = ceil(num_rows / chunk_rows(num_rows, self.hidden, self.processes))
+        slowdown = (chunks + self.processes - 1) / chunks
+        return Pipeline(chunks, slowdown), (self.processes - 1).bit_length()
 
 
 class Pipeline(NamedTuple):
-    """Pieces of a product, and how much longer it takes for waiting in line."""
+    """Chunks of a product, and the slowdown by waiting for the previous process."""
 
-    pieces: int
-    stretch: float
-
-
-# Cost model: seconds and bytes of an epoch, fitted to a few that were measured.
+    chunks: int
+    slowdown: float
 
 
-TERMS = ("gather", "move", "dense", "step", "byte", "message")
-"""What takes time; the first two divide among processes, the others do not."""
-HELD = ("table", "nodes", "batch", "program")
-"""What must be in memory; the first divides among processes. The rest is mapped."""
+# Models of time and memory.
 
 
 @dataclass(frozen=True)
@@ -134,13 +146,13 @@ class TimeModel:
 
     @classmethod
     def fit(cls, loads: Sequence[Workload], seconds: Sequence[float]) -> TimeModel:
-        """The rates, none below 0, with the least squares of relative errors."""
-        wanted = np.array([[load.amounts()[term] for term in TERMS] for load in loads])
-        rates = least_squares(wanted, np.array(seconds))
+        """Fit the rates by non-negative least squares of relative errors."""
+        amounts = np.array([[load.amounts()[term] for term in TERMS] for load in loads])
+        rates = least_squares(amounts, np.array(seconds))
         return cls(dict(zip(TERMS, rates.tolist(), strict=True)))
 
     def parts(self, load: Workload) -> dict[str, float]:
-        """The seconds of an epoch, by what takes them."""
+        """The seconds of an epoch, by term."""
         return {term: self.rates[term] * n for term, n in load.amounts().items()}
 
     def seconds(self, load: Workload) -> float:
@@ -148,9 +160,9 @@ class TimeModel:
         return sum(self.parts(load).values())
 
     def on(self, *, cores: int, bandwidth: float, latency: float) -> TimeModel:
-        """The same work by hosts of so many cores, in bits and seconds of a network."""
-        own = {term: rate / cores for term, rate in self.rates.items()}
-        return TimeModel({**own, "byte": 8 / bandwidth, "message": latency})
+        """The rates of other hosts; bandwidth in bit/s, latency in seconds."""
+        rates = {term: rate / cores for term, rate in self.rates.items()}
+        return TimeModel({**rates, "byte": 8 / bandwidth, "message": latency})
 
 
 @dataclass(frozen=True)
@@ -158,34 +170,36 @@ class MemoryModel:
     """Bytes = table * copies / N + edges / N + nodes + features + batch + program."""
 
     bytes_per_node: float
-    """What every process holds of each node, its features apart; counted."""
+    """Bytes of each node in every process, without features; counted."""
     batch_copies: float
-    """Hidden numbers that a step holds for each row and unit; fitted."""
+    """Activations of a step for each row and hidden unit; fitted."""
     program: float
-    """Bytes of a process that has not begun; fitted."""
+    """Bytes of a process before training; fitted."""
 
     @classmethod
     def fit(
         cls, loads: Sequence[Workload], peaks: Sequence[float], bytes_per_node: float
     ) -> MemoryModel:
-        """Fit what cannot be counted to what was resident at its peak.
+        """Fit the parts that cannot be counted to measured peaks.
 
-        Batches of one size cannot be told from the program; they are then planned for.
+        If all batches have one size, their memory is not fitted but assumed to be
+        `ACTIVATION_COPIES`.
         """
         counted = cls(bytes_per_node, 0.0, 0.0)
-        left = [
+        residuals = [
             peak - sum(counted.parts(load).values())
             for load, peak in zip(loads, peaks, strict=True)
         ]
         if len({batch_bytes(load) for load in loads}) == 1:
-            planned = ACTIVATION_COPIES * batch_bytes(loads[0])
-            return cls(bytes_per_node, float(ACTIVATION_COPIES), fmean(left) - planned)
-        wanted = np.array([[batch_bytes(load), 1.0] for load in loads])
-        copies, program = least_squares(wanted, np.array(left)).tolist()
+            copies = float(ACTIVATION_COPIES)
+            program = fmean(residuals) - copies * batch_bytes(loads[0])
+            return cls(bytes_per_node, copies, program)
+        columns = np.array([[batch_bytes(load), 1.0] for load in loads])
+        copies, program = least_squares(columns, np.array(residuals)).tolist()
         return cls(bytes_per_node, copies, program)
 
     def parts(self, load: Workload) -> dict[str, float]:
-        """The bytes of a process, by what they hold."""
+        """The bytes of a process, by part."""
         table = FLOAT_BYTES * COPIES * load.nodes * load.hidden
         return {
             "table": table / load.processes,
@@ -202,32 +216,32 @@ class MemoryModel:
 
 
 def batch_bytes(load: Workload) -> float:
-    """One copy of the hidden numbers of the largest piece that is worked on."""
-    rows = max(min(load.rows, load.train), load.scored_at_once)
+    """The bytes of one hidden layer of the largest batch."""
+    rows = max(min(load.rows, load.train), load.inference_rows)
     return float(FLOAT_BYTES * rows * load.hidden)
 
 
 def least_squares(
-    wanted: Float[np.ndarray, "cases terms"], found: Float[np.ndarray, " cases"]
+    columns: Float[np.ndarray, "cases terms"], measured: Float[np.ndarray, " cases"]
 ) -> Float[np.ndarray, " terms"]:
-    """Factors of columns, none below 0, by the squares of relative errors."""
-    relative = wanted / found[:, None]
+    """Non-negative least squares of relative errors."""
+    relative = columns / measured[:, None]
     scale = np.linalg.norm(relative, axis=0)
     scale[scale == 0] = 1.0
-    factors, _ = nnls(relative / scale, np.ones(len(found)))
+    factors, _ = nnls(relative / scale, np.ones(len(measured)))
     return np.asarray(factors / scale)
 
 
-# Cluster: hosts that nobody has measured, and a graph that is larger than any here.
+# Prediction for a cluster.
 
 
 HOST_FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4)
-"""Other numbers of hosts to look at, in those that are asked for."""
+"""Numbers of hosts to predict for, as multiples of the requested number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """What to predict: a graph, the hosts that train on it, and their network."""
+    """A graph, the hosts that train on it, and their network."""
 
     nodes: int = 1_000_000_000
     """Nodes of the graph to predict for."""
@@ -246,12 +260,11 @@ class Cluster:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if not getattr(self, field.name) > 0:
-                told = getattr(self, field.name)
-                raise UserError(f"--{field.name} is {told}; it must be above 0.")
+            if not (value := getattr(self, field.name)) > 0:
+                raise UserError(f"--{field.name} is {value}; it must be above 0.")
 
     def load(self, like: Workload, hosts: int) -> Workload:
-        """An epoch of so many hosts, with the width and shares of a measured one."""
+        """The workload of some hosts, with the split and width of a measured one."""
         return replace(
             like,
             nodes=self.nodes,
@@ -260,18 +273,18 @@ class Cluster:
             valid=self.nodes * like.valid // like.nodes,
             rows=self.batch,
             processes=hosts,
-            crowd=1.0,
+            oversubscription=1.0,
         )
 
     def counts(self) -> list[int]:
-        """Some numbers of hosts around the one that is asked for."""
-        return sorted({max(1, int(self.hosts * times)) for times in HOST_FACTORS})
+        """Numbers of hosts to predict for."""
+        return sorted({max(1, int(self.hosts * factor)) for factor in HOST_FACTORS})
 
     def predict(
         self, seconds: TimeModel, memory: MemoryModel, like: Workload
     ) -> dict[str, Any]:
-        """Seconds and bytes on several numbers of hosts, by what takes them."""
-        there = seconds.on(
+        """Seconds and bytes on several numbers of hosts, by term and part."""
+        on_cluster = seconds.on(
             cores=self.cores,
             bandwidth=1e9 * self.bandwidth,
             latency=1e-6 * self.latency,
@@ -282,17 +295,17 @@ class Cluster:
             "features": like.features,
             "hidden": like.hidden,
             "steps": loads[0].steps,
-            "by_hosts": [self._row(there, memory, load) for load in loads],
+            "by_hosts": [self._row(on_cluster, memory, load) for load in loads],
         }
 
     def _row(
         self, seconds: TimeModel, memory: MemoryModel, load: Workload
     ) -> dict[str, Any]:
-        taken, held = seconds.parts(load), memory.parts(load)
+        seconds_by, bytes_by = seconds.parts(load), memory.parts(load)
         return {
             "hosts": load.processes,
-            "seconds": sum(taken.values()),
-            "seconds_by": taken,
-            "held_bytes": sum(held[part] for part in HELD),
-            "bytes_by": held,
+            "seconds": sum(seconds_by.values()),
+            "seconds_by": seconds_by,
+            "held_bytes": sum(bytes_by[part] for part in RESIDENT),
+            "bytes_by": bytes_by,
         }

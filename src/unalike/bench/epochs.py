@@ -1,4 +1,4 @@
-"""Time an epoch of unalike beside PyTorch Geometric."""
+"""Time and memory of an epoch, compared with PyTorch Geometric."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ from unalike.bench.baselines import (
     PyGBaseline,
     baseline_epoch,
 )
-from unalike.bench.timing import bandwidth, median_seconds, peak_gib, reset_peak_memory
+from unalike.bench.timing import (
+    allocated_bytes,
+    bandwidth,
+    median_seconds,
+    peak_gib,
+)
 from unalike.data.graph import Graph
 from unalike.data.metrics import ACCURACY
 from unalike.data.split import Split
 from unalike.data.task import Task
+from unalike.device import reset_peak_memory
 from unalike.errors import lookup
 from unalike.methods import METHODS
 from unalike.methods.base import TrainedMethod
@@ -35,16 +41,13 @@ from unalike.training.masks import RowPlan, merged_labels
 from unalike.training.settings import Precision, Training
 from unalike.training.state import State
 
-# Ours: an epoch of our own engine, and the fewest bytes its sparse part moves.
-
-
 MAX_EPOCHS = 10_000
-"""Epochs that no measurement uses up."""
+"""More epochs than any measurement takes."""
 
 
 @dataclass(frozen=True, eq=False)
 class EngineEpoch:
-    """A stack in training, and one epoch of it."""
+    """A stack of runs in full-batch training."""
 
     state: State
     plan: RowPlan
@@ -59,32 +62,31 @@ class EngineEpoch:
         device: torch.device,
         every_row: bool = False,
     ) -> EngineEpoch:
-        """A run for each split, ready for its first epoch."""
+        """A run for each split, before its first epoch."""
         graph = method.prepare(graph)
         tasks = [
             Task.from_split(graph, split, ACCURACY, seed)
             for seed, split in enumerate(splits)
         ]
-        shown = merged_labels(tasks)
+        labels = merged_labels(tasks)
         runs = [
             FitSpec(method.network, task, method.training, row_wise=method.row_wise)
             for task in tasks
         ]
-        state = init_state(runs, shown, device)
-        plan = RowPlan.of(state.stack, tasks, shown, every_row=every_row)
+        state = init_state(runs, labels, device)
+        plan = RowPlan.of(state.stack, tasks, labels, every_row=every_row)
         return cls(state, plan.to(device))
 
     def epoch(self) -> Epoch:
-        """A step, then the validation grade, as `fit` takes them."""
-        return FullBatchEpochs(
-            self.state, self.plan, ACCURACY, self.plan.rows
-        ).run_epoch
+        """A step and the validation score, as in `fit`."""
+        epochs = FullBatchEpochs(self.state, self.plan, ACCURACY, self.plan.rows)
+        return epochs.run_epoch
 
     def sparse_step(self) -> Epoch:
-        """The gather of the rows, and the gather of the gradient with its step."""
+        """The sparse product, and its backward product fused with AdamW."""
         stack, plan = self.state.stack, self.plan
         weights = stack.sparse_weight("adjacency")
-        slope = torch.rand(
+        grad = torch.rand(
             plan.train_rows.num_nodes,
             *weights.weight.shape[1:],
             device=weights.weight.device,
@@ -93,18 +95,18 @@ class EngineEpoch:
         table = weights.read_weight.flatten(1)
         step = self.state.next_step()
 
-        def part() -> None:
+        def forward_and_backward() -> None:
             plan.rows.adjacency @ table
-            kernels.spmm_adamw(weights, plan.train_rows.adjacency.T, slope, step)
+            kernels.spmm_adamw(weights, plan.train_rows.adjacency.T, grad, step)
 
-        return part
+        return forward_and_backward
 
     def sparse_bytes(self) -> int:
-        """The fewest bytes that the sparse part moves, with no luck in caches."""
+        """Bytes that the sparse step reads and writes if nothing is cached."""
         weights = self.state.stack.sparse_weight("adjacency")
-        rows, learn = self.plan.rows.adjacency, self.plan.train_rows.adjacency
+        rows, train_rows = self.plan.rows.adjacency, self.plan.train_rows.adjacency
         width = weights.weight[0].numel()
-        gathered = (rows.nnz + learn.nnz) * (
+        gathered = (rows.nnz + train_rows.nnz) * (
             width * weights.read_weight.element_size() + rows.indices.element_size()
         )
         written = rows.num_rows * width * 4
@@ -122,39 +124,41 @@ def ours_epoch(
     device: torch.device,
     every_row: bool = False,
 ) -> tuple[Epoch, EngineEpoch]:
-    """An epoch of one run in the precision of its method."""
-    ours = EngineEpoch.begin(graph, [split], method, device=device, every_row=every_row)
-    epoch = ours.epoch()
+    """An epoch of one run in the precision of its method, and its engine."""
+    engine = EngineEpoch.begin(
+        graph, [split], method, device=device, every_row=every_row
+    )
+    epoch = engine.epoch()
 
-    def precise_epoch() -> None:
+    def epoch_in_precision() -> None:
         with matmul_precision(method.training):
             epoch()
 
-    return precise_epoch, ours
+    return epoch_in_precision, engine
 
 
 def ours_only_epoch(
     graph: Graph, split: Split, method: TrainedMethod, *, device: torch.device
 ) -> tuple[Epoch, None]:
-    """The same of a method whose sparse part is not timed alone."""
+    """An epoch of a method whose sparse step is not timed separately."""
     return ours_epoch(graph, split, method, device=device)[0], None
 
 
-# Bench: contenders that take turns, each for the time and memory of an epoch.
+# Benchmark of epochs.
 
 
 EpochFactory = Callable[[], tuple[Epoch, EngineEpoch | None]]
-"""Makes an epoch, and what has a sparse part to be timed alone."""
+"""Makes an epoch, and its engine if the sparse step is timed separately."""
 PRECISIONS: dict[str, tuple[Precision, ...]] = {
     "cpu": ("float32",),
     "cuda": ("float32", "tf32", "bf16"),
 }
-"""The precisions that a kind of device is timed in."""
+"""Precisions to time by type of device."""
 
 
 @dataclass(frozen=True)
 class BenchmarkCase:
-    """Somebody's epoch of a method, made when its turn comes."""
+    """An epoch of one implementation of a method."""
 
     method: str
     hidden: int
@@ -165,22 +169,22 @@ class BenchmarkCase:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochBenchmark(ABC):
-    """What to measure, where, and whom to tell."""
+    """Times epochs of several implementations on one device."""
 
-    usual_hidden: ClassVar[int]
-    usual_graph: ClassVar[str]
-    """What a CPU is given unless told otherwise."""
+    default_hidden: ClassVar[int]
+    default_graph: ClassVar[str]
+    """The dataset on a CPU."""
     stackable: ClassVar[bool] = False
-    """Are runs that train at once timed too?"""
+    """Are stacks of runs timed too?"""
 
     hidden: tuple[int, ...] = ()
-    """Widths for single epochs; without any, the usual one."""
+    """Hidden widths; the default one if empty."""
     layers: int | None = None
-    """Layers of every method; without it, those that each is known for."""
+    """Layers of every method; its default ones if None."""
     only: tuple[str, ...] = ()
-    """The methods to time; without any, all of them."""
+    """Methods to time; all of them if empty."""
     stacks: tuple[int, ...] = (1, 10, 40, 200)
-    """Numbers of runs to train at once."""
+    """Numbers of runs in a stack."""
     repeats: int = 10
     """Epochs to take the median of."""
     device: torch.device
@@ -188,87 +192,89 @@ class EpochBenchmark(ABC):
 
     @abstractmethod
     def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
-        """Everybody who takes part at some width."""
+        """The implementations to time at a width."""
 
-    def stacked(self, graph: Graph, splits: Sequence[Split]) -> list[dict[str, Any]]:
-        """Model-epochs a second for every size of a stack; none unless stackable."""
+    def time_stacks(
+        self, graph: Graph, splits: Sequence[Split]
+    ) -> list[dict[str, Any]]:
+        """Model-epochs per second for every size of a stack; none unless stackable."""
         return []
 
     def epochs(self, graph: Graph, split: Split) -> dict[str, Any]:
-        """Time, memory and floor of an epoch for every contender and width."""
-        everybody = [
-            contender
-            for hidden in self.hidden or (self.usual_hidden,)
-            for contender in self.cases(graph, split, hidden)
+        """Time, memory and bandwidth bound of an epoch for every case and width."""
+        cases = [
+            case
+            for hidden in self.hidden or (self.default_hidden,)
+            for case in self.cases(graph, split, hidden)
         ]
-        self.progress.stage("epochs", len(everybody), "contenders")
-        copy = bandwidth(self.device)
+        self.progress.stage("epochs", len(cases), "cases")
+        copy_rate = bandwidth(self.device)
         rows = []
-        for one in everybody:
-            about = {"method": one.method, "hidden": one.hidden, "what": one.what}
-            rows.append({**about, "ours": one.ours, **self._row(one.make, copy)})
-            told = f"{one.method}, {one.what}, hidden {one.hidden}"
-            self.progress.advance(1, told)
+        for case in cases:
+            names = {"method": case.method, "hidden": case.hidden, "what": case.what}
+            measured = self._measure_or_oom(case.make, copy_rate)
+            rows.append({**names, "ours": case.ours, **measured})
+            note = f"{case.method}, {case.what}, hidden {case.hidden}"
+            self.progress.advance(1, note)
         return {
             "nodes": graph.num_nodes,
             "entries": graph.adjacency.nnz,
             "features": graph.num_features,
-            "copy_gb_per_second": copy / 1e9,
+            "copy_gb_per_second": copy_rate / 1e9,
             "epochs": [{**row, **relative_to_fastest(row, rows)} for row in rows],
         }
 
-    def _row(self, make: EpochFactory, copy: float) -> dict[str, Any]:
+    def _measure_or_oom(self, make: EpochFactory, copy_rate: float) -> dict[str, Any]:
         try:
-            row = self._measure(make, copy)
+            row = self._measure(make, copy_rate)
         except torch.OutOfMemoryError:
             row = {"ms": None, "gib": None, "out_of_memory": True}
-        empty_cache(self.device)
+        free_memory(self.device)
         return row
 
-    def _measure(self, make: EpochFactory, copy: float) -> dict[str, Any]:
-        before = reset_peak_memory(self.device)
-        epoch, ours = make()
-        # What is made once and kept counts; the room it took to make it does not.
+    def _measure(self, make: EpochFactory, copy_rate: float) -> dict[str, Any]:
+        before = allocated_bytes(self.device)
+        epoch, engine = make()
+        # Temporary memory of the preparation does not count, what it leaves does.
         epoch()
-        reset_peak_memory(self.device)
-        taken = median_seconds(epoch, self.device, self.repeats)
-        row = {"ms": 1e3 * taken, "gib": peak_gib(self.device, before)}
-        if ours is None:
+        reset_peak_memory(str(self.device))
+        seconds = median_seconds(epoch, self.device, self.repeats)
+        row = {"ms": 1e3 * seconds, "gib": peak_gib(self.device, before)}
+        if engine is None:
             return row
-        part = median_seconds(ours.sparse_step(), self.device, self.repeats)
-        floor = ours.sparse_bytes() / copy
-        return {**row, "sparse_ms": 1e3 * part, "sparse_floor_ms": 1e3 * floor}
+        sparse = median_seconds(engine.sparse_step(), self.device, self.repeats)
+        bound = engine.sparse_bytes() / copy_rate
+        return {**row, "sparse_ms": 1e3 * sparse, "sparse_floor_ms": 1e3 * bound}
 
 
 def relative_to_fastest(
     row: dict[str, Any], rows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """How many epochs fit into one of the fastest peer, and the share of its memory."""
-    peers = [
-        peer
-        for peer in rows
-        if not peer["ours"]
-        and (peer["method"], peer["hidden"]) == (row["method"], row["hidden"])
-        and peer["ms"] is not None
+    """Speed-up over the fastest baseline, and memory as a fraction of its memory."""
+    baselines = [
+        other
+        for other in rows
+        if not other["ours"]
+        and (other["method"], other["hidden"]) == (row["method"], row["hidden"])
+        and other["ms"] is not None
     ]
-    if not peers or row["ms"] is None:
+    if not baselines or row["ms"] is None:
         return {"times_fastest_peer": None, "share_of_its_memory": None}
-    fastest = min(peers, key=lambda peer: peer["ms"])
-    known = row["gib"] is not None and fastest["gib"]
+    fastest = min(baselines, key=lambda baseline: baseline["ms"])
+    has_memory = row["gib"] is not None and fastest["gib"]
     return {
         "times_fastest_peer": fastest["ms"] / row["ms"],
-        "share_of_its_memory": row["gib"] / fastest["gib"] if known else None,
+        "share_of_its_memory": row["gib"] / fastest["gib"] if has_memory else None,
     }
 
 
-def empty_cache(device: torch.device) -> None:
-    """Give back what the last contender held."""
+def free_memory(device: torch.device) -> None:
+    """Free the memory of the previous case."""
     gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
+    reset_peak_memory(str(device))
 
 
-# The engine bench: an epoch of LINKX, ours beside its peers.
+# LINKX.
 
 
 POKEC_SIZED = {"nodes": 1_632_803, "pairs": 22_300_000, "features": 65}
@@ -276,17 +282,17 @@ POKEC_SIZED = {"nodes": 1_632_803, "pairs": 22_300_000, "features": 65}
 
 @dataclass(frozen=True, kw_only=True)
 class LinkxBenchmark(EpochBenchmark):
-    """LINKX, by a COO layer, by PyTorch Geometric and by our engine."""
+    """LINKX by a COO linear layer, by PyTorch Geometric and by unalike."""
 
-    usual_hidden = 128
-    usual_graph = "penn94-twin"
+    default_hidden = 128
+    default_graph = "penn94-twin"
     stackable = True
 
     stack_hidden: int = 64
-    """Width of LINKX in stacks."""
+    """Hidden width of LINKX in stacks."""
 
     def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
-        peers = [
+        baselines = [
             BenchmarkCase(
                 method="linkx",
                 hidden=hidden,
@@ -302,15 +308,17 @@ class LinkxBenchmark(EpochBenchmark):
             )
             for name, make in LINKX_BASELINES.items()
         ]
-        return [*peers, *self._ours(graph, split, hidden)]
+        return [*baselines, *self._own_cases(graph, split, hidden)]
 
-    def _ours(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
-        found = []
+    def _own_cases(
+        self, graph: Graph, split: Split, hidden: int
+    ) -> list[BenchmarkCase]:
+        cases = []
         for precision in PRECISIONS[self.device.type]:
             method = LINKX(
                 hidden=hidden, training=Training(precision=precision, epochs=MAX_EPOCHS)
             )
-            for every_row, told in ((False, ""), (True, ", every row scored")):
+            for every_row, suffix in ((False, ""), (True, ", every row scored")):
                 make = partial(
                     ours_epoch,
                     graph,
@@ -319,9 +327,9 @@ class LinkxBenchmark(EpochBenchmark):
                     device=self.device,
                     every_row=every_row,
                 )
-                what = f"unalike {precision}{told}"
-                found.append(BenchmarkCase("linkx", hidden, what, make, ours=True))
-        return found
+                what = f"unalike {precision}{suffix}"
+                cases.append(BenchmarkCase("linkx", hidden, what, make, ours=True))
+        return cases
 
     def time_stacks(
         self, graph: Graph, splits: Sequence[Split]
@@ -329,22 +337,29 @@ class LinkxBenchmark(EpochBenchmark):
         self.progress.stage("stacks", len(self.stacks), "stacks")
         rows = []
         for runs in self.stacks:
-            taken = self._stack(graph, [splits[i % len(splits)] for i in range(runs)])
-            rate = {"ms": 1e3 * taken, "model_epochs_per_second": runs / taken}
-            rows.append({"hidden": self.stack_hidden, "runs": runs, **rate})
-            empty_cache(self.device)
+            splits_of_runs = [splits[i % len(splits)] for i in range(runs)]
+            seconds = self._stack_seconds(graph, splits_of_runs)
+            rows.append(
+                {
+                    "hidden": self.stack_hidden,
+                    "runs": runs,
+                    "ms": 1e3 * seconds,
+                    "model_epochs_per_second": runs / seconds,
+                }
+            )
+            free_memory(self.device)
             self.progress.advance(1, f"{runs} runs")
         return rows
 
-    def _stack(self, graph: Graph, splits: Sequence[Split]) -> float:
+    def _stack_seconds(self, graph: Graph, splits: Sequence[Split]) -> float:
         training = Training(epochs=MAX_EPOCHS)
         method = LINKX(hidden=self.stack_hidden, training=training)
-        ours = EngineEpoch.begin(graph, splits, method, device=self.device)
-        return median_seconds(ours.epoch(), self.device, self.repeats)
+        engine = EngineEpoch.begin(graph, splits, method, device=self.device)
+        return median_seconds(engine.epoch(), self.device, self.repeats)
 
 
 def random_graph(nodes: int, pairs: int, features: int) -> Graph:
-    """A graph without structure, of a given size."""
+    """A random graph of a given size."""
     torch.manual_seed(0)
     source, target = torch.randint(nodes, (2, pairs))
     return Graph.from_edges(
@@ -357,41 +372,43 @@ def random_graph(nodes: int, pairs: int, features: int) -> Graph:
     )
 
 
-# The methods bench: an epoch of message-passing methods, ours beside PyG's.
+# Message-passing methods.
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodsBenchmark(EpochBenchmark):
-    """Every method that PyTorch Geometric has the layers for."""
+    """Message-passing methods by the layers of PyTorch Geometric and by unalike."""
 
-    usual_hidden = 64
-    usual_graph = "arxiv-year-twin"
+    default_hidden = 64
+    default_graph = "arxiv-year-twin"
 
     def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
-        there = {
-            name: rival for name, rival in METHOD_BASELINES.items() if name in METHODS
+        available = {
+            name: baseline
+            for name, baseline in METHOD_BASELINES.items()
+            if name in METHODS
         }
-        found = []
-        for name in self.only or there:
-            rival = lookup(there, name, "timed method")
-            method = self.method(name, rival, hidden)
-            found += self._theirs(name, rival, method, graph, split, hidden)
-            found += self._ours(name, method, graph, split, hidden)
-        return found
+        cases = []
+        for name in self.only or available:
+            baseline = lookup(available, name, "timed method")
+            method = self.method(name, baseline, hidden)
+            cases += self._baseline_cases(name, baseline, method, graph, split, hidden)
+            cases += self._own_cases(name, method, graph, split, hidden)
+        return cases
 
-    def method(self, name: str, rival: PyGBaseline, hidden: int) -> TrainedMethod:
-        """A method with the options it is timed with."""
-        options = rival.options(hidden)
+    def method(self, name: str, baseline: PyGBaseline, hidden: int) -> TrainedMethod:
+        """A method with the options of the benchmark."""
+        options = baseline.options(hidden)
         if self.layers is not None:
             options["layers"] = self.layers
         method = METHODS[name](**options)
         assert isinstance(method, TrainedMethod)
         return method
 
-    def _theirs(
+    def _baseline_cases(
         self,
         name: str,
-        rival: PyGBaseline,
+        baseline: PyGBaseline,
         method: TrainedMethod,
         graph: Graph,
         split: Split,
@@ -404,20 +421,20 @@ class MethodsBenchmark(EpochBenchmark):
                 what,
                 partial(
                     baseline_epoch,
-                    partial(rival.make, form, method),
+                    partial(baseline.make, edge_format, method),
                     graph,
                     split,
                     self.device,
                 ),
                 ours=False,
             )
-            for what, form in rival.edge_formats.items()
+            for what, edge_format in baseline.edge_formats.items()
         ]
 
-    def _ours(
+    def _own_cases(
         self, name: str, method: TrainedMethod, graph: Graph, split: Split, hidden: int
     ) -> list[BenchmarkCase]:
-        found = []
+        cases = []
         for precision in PRECISIONS[self.device.type]:
             training = Training(precision=precision, epochs=MAX_EPOCHS)
             make = partial(
@@ -427,7 +444,7 @@ class MethodsBenchmark(EpochBenchmark):
                 replace(method, training=training),
                 device=self.device,
             )
-            found.append(
+            cases.append(
                 BenchmarkCase(name, hidden, f"unalike {precision}", make, True)
             )
-        return found
+        return cases

@@ -1,4 +1,4 @@
-"""Measure distributed epochs over numbers of processes."""
+"""Measure epochs of distributed training over numbers of processes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from unalike.progress import NO_PROGRESS, Progress
 from unalike.system import num_cores
 from unalike.training.distributed import launch
 
-USUAL = {"nodes": 60_000, "pairs": 600_000, "features": 16}
-"""A graph that two cores train on in a minute."""
+DEFAULT_GRAPH = {"nodes": 60_000, "pairs": 600_000, "features": 16}
+"""Sizes of a random graph that takes two cores about a minute."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingBenchmark:
-    """Which epochs to measure, each by several numbers of processes."""
+    """Measures epochs of several shapes with several numbers of processes."""
 
     processes: tuple[int, ...]
     hidden: tuple[int, ...]
@@ -40,58 +40,62 @@ class ScalingBenchmark:
 
     def __post_init__(self) -> None:
         for name in ("processes", "hidden", "rows"):
-            told = getattr(self, name)
-            if not told or min(told) < 1:
-                raise UserError(f"--{name} needs numbers from 1 on; it has {told}.")
+            values = getattr(self, name)
+            if not values or min(values) < 1:
+                raise UserError(f"--{name} needs numbers from 1 on; it has {values}.")
 
     def run(self, source: GraphSource | None) -> dict[str, Any]:
-        """Measure, fit and predict; without a source, on a random graph."""
+        """Measure, fit and predict, on a random graph if there is no source."""
         self.progress.stage("processes", len(self.processes), "numbers of processes")
-        with TemporaryDirectory() as place:
-            folder = Path(place)
+        with TemporaryDirectory() as temporary:
+            folder = Path(temporary)
             stored = source or random_source(folder / "random")
             base = workload_of(stored)
             measured = []
             for processes in self.processes:
-                told = self._measure(stored, processes, folder / str(processes))
-                measured += rows_of(base, self.shapes, processes, told)
+                response = self._measure(stored, processes, folder / str(processes))
+                measured += measurements(base, self.shapes, processes, response)
                 self.progress.advance(1, f"{processes} processes")
         return self._report(measured)
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """Widths and batches, small ones first: peaks of memory do not go down."""
+        """Widths and batch sizes, small ones first, since a peak of memory remains."""
         return sorted(product(self.hidden, self.rows))
 
     def _measure(self, source: GraphSource, processes: int, folder: Path) -> Any:
         shard_graph(source, processes, folder)
-        asked = folder.with_suffix(".asked")
-        wishes = {"folder": str(folder), "shapes": self.shapes, "repeats": self.repeats}
-        asked.write_text(json.dumps(wishes), "utf-8")
-        if launch([str(asked)], processes, module="unalike.bench.scaling_worker"):
+        path = folder.with_suffix(".request")
+        request = {
+            "folder": str(folder),
+            "shapes": self.shapes,
+            "repeats": self.repeats,
+        }
+        path.write_text(json.dumps(request), "utf-8")
+        if launch([str(path)], processes, module="unalike.bench.scaling_worker"):
             raise UserError(f"{processes} processes could not be measured.")
-        return json.loads(response_path(asked).read_text("utf-8"))
+        return json.loads(response_path(path).read_text("utf-8"))
 
-    def _report(self, measured: list[Measured]) -> dict[str, Any]:
-        loads = [one.load for one in measured]
-        seconds = TimeModel.fit(loads, [one.seconds for one in measured])
-        largest = max(measured, key=lambda one: one.load.hidden)
+    def _report(self, measured: list[Measurement]) -> dict[str, Any]:
+        loads = [each.load for each in measured]
+        seconds = TimeModel.fit(loads, [each.seconds for each in measured])
+        widest = max(measured, key=lambda each: each.load.hidden)
         memory = MemoryModel.fit(
             loads,
-            [one.peak_bytes for one in measured],
-            largest.node_bytes / largest.load.nodes,
+            [each.peak_bytes for each in measured],
+            widest.node_bytes / widest.load.nodes,
         )
-        alone = {one.shape: one for one in reversed(measured)}
+        first = {each.shape: each for each in reversed(measured)}
         return {
             "graph": graph_of(loads[0]),
             "cores": num_cores(),
             "measured": [
                 {
-                    **one.to_dict(alone[one.shape]),
-                    "model_seconds": seconds.seconds(one.load),
-                    "model_peak_bytes": memory.peak(one.load),
+                    **each.to_dict(first[each.shape]),
+                    "model_seconds": seconds.seconds(each.load),
+                    "model_peak_bytes": memory.peak(each.load),
                 }
-                for one in measured
+                for each in measured
             ],
             "model": {
                 "seconds_per": dict(seconds.rates),
@@ -103,17 +107,17 @@ class ScalingBenchmark:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """An epoch that was measured."""
+class Measurement:
+    """Time, traffic and memory of an epoch."""
 
     load: Workload
     seconds: float
     step_bytes: float
-    """What a process was sent in a step, the mean over processes."""
+    """Bytes that a process receives in a step, the mean over processes."""
     most_step_bytes: int
     epoch_bytes: float
     peak_bytes: int
-    """Of the process that held most."""
+    """The maximum over processes."""
     table_bytes: int
     node_bytes: int
 
@@ -121,50 +125,50 @@ class Measured:
     def shape(self) -> tuple[int, int]:
         return self.load.hidden, self.load.rows
 
-    def to_dict(self, alone: Measured) -> dict[str, Any]:
-        """What is told of it, beside the smallest number of processes."""
+    def to_dict(self, first: Measurement) -> dict[str, Any]:
+        """The values by name, relative to the first number of processes."""
         return {
             "processes": self.load.processes,
             "hidden": self.load.hidden,
             "rows": self.load.rows,
             "seconds": self.seconds,
-            "times_first": self.seconds / alone.seconds,
+            "times_first": self.seconds / first.seconds,
             "step_bytes": self.step_bytes,
             "most_step_bytes": self.most_step_bytes,
             "step_bytes_formula": self.load.step_bytes,
             "epoch_bytes": self.epoch_bytes,
             "peak_bytes": self.peak_bytes,
             "table_bytes": self.table_bytes,
-            "share_of_table": self.table_bytes / alone.table_bytes,
+            "share_of_table": self.table_bytes / first.table_bytes,
         }
 
 
-def rows_of(
-    base: Workload, shapes: Sequence[tuple[int, int]], processes: int, told: Any
-) -> list[Measured]:
-    """What the members of one world told, shape by shape."""
-    crowd = max(1.0, processes / num_cores())
-    found = []
-    for (hidden, rows), *each in zip(shapes, *told, strict=True):
-        found.append(
-            Measured(
-                load=replace(
-                    base, hidden=hidden, rows=rows, processes=processes, crowd=crowd
-                ),
-                seconds=max(one["seconds"] for one in each),
-                step_bytes=statistics.fmean(one["step_bytes"] for one in each),
-                most_step_bytes=max(one["step_bytes"] for one in each),
-                epoch_bytes=statistics.fmean(one["epoch_bytes"] for one in each),
-                peak_bytes=max(one["peak_bytes"] for one in each),
-                table_bytes=max(one["table_bytes"] for one in each),
-                node_bytes=max(one["node_bytes"] for one in each),
-            )
+def measurements(
+    base: Workload, shapes: Sequence[tuple[int, int]], processes: int, response: Any
+) -> list[Measurement]:
+    """The response of all processes, reduced to one measurement for each shape."""
+    load = replace(
+        base,
+        processes=processes,
+        oversubscription=max(1.0, processes / num_cores()),
+    )
+    return [
+        Measurement(
+            load=replace(load, hidden=hidden, rows=rows),
+            seconds=max(worker["seconds"] for worker in workers),
+            step_bytes=statistics.fmean(worker["step_bytes"] for worker in workers),
+            most_step_bytes=max(worker["step_bytes"] for worker in workers),
+            epoch_bytes=statistics.fmean(worker["epoch_bytes"] for worker in workers),
+            peak_bytes=max(worker["peak_bytes"] for worker in workers),
+            table_bytes=max(worker["table_bytes"] for worker in workers),
+            node_bytes=max(worker["node_bytes"] for worker in workers),
         )
-    return found
+        for (hidden, rows), *workers in zip(shapes, *response, strict=True)
+    ]
 
 
 def workload_of(source: GraphSource) -> Workload:
-    """An epoch on the first split of a graph; how it is trained comes later."""
+    """The sizes of a graph and its first split, with a placeholder shape."""
     graph, split = source.prepared(), source.splits()[0]
     return Workload(
         nodes=graph.num_nodes,
@@ -179,19 +183,19 @@ def workload_of(source: GraphSource) -> Workload:
 
 
 def graph_of(load: Workload) -> dict[str, int]:
-    """What was trained on."""
+    """The sizes of the graph by name."""
     names = ("nodes", "entries", "features", "train", "valid")
     return {name: getattr(load, name) for name in names}
 
 
-def median_error(model: TimeModel, measured: Sequence[Measured]) -> float:
-    """How far the model is from what it was fitted to, in shares of it."""
+def median_error(model: TimeModel, measured: Sequence[Measurement]) -> float:
+    """The median relative error of the model."""
     return statistics.median(
-        abs(model.seconds(one.load) / one.seconds - 1) for one in measured
+        abs(model.seconds(each.load) / each.seconds - 1) for each in measured
     )
 
 
 def random_source(folder: Path) -> StoredGraph:
-    """A random graph, in files."""
-    graph = random_graph(**USUAL)
+    """A stored random graph."""
+    graph = random_graph(**DEFAULT_GRAPH)
     return save_graph(folder, graph, splits=random_splits(graph.labels, count=1))

@@ -1,4 +1,4 @@
-"""One process of the scaling benchmark (`python -m`)."""
+"""One process of the scaling benchmark, started by `python -m`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from unalike.training.settings import Training
 from unalike.training.state import State
 
 WARM_UP = 2
-"""Epochs that are not timed: compiling, filling caches."""
+"""Epochs that are not timed: compilation, caches."""
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, eq=False)
 class ScalingWorker:
-    """A process in training."""
+    """One process of distributed LINKX training."""
 
     task: Task
     state: State
@@ -45,37 +45,37 @@ class ScalingWorker:
     def of(
         cls, source: StoredGraph, *, hidden: int, rows: int, epochs: int
     ) -> ScalingWorker:
-        """A process that is ready for its first epoch of LINKX."""
+        """A worker before its first epoch."""
         method = LINKX(
             hidden=hidden,
             training=Training(epochs=epochs),
             batching=RowSampler(size=rows),
         )
-        whole = source.prepared()
-        task = Task.from_split(whole, source.splits()[0], source.metric, 0)
-        own = shard_columns(whole, World.current())
-        task = replace(task, graph=replace(own, labels=task.graph.labels))
+        graph = source.prepared()
+        task = Task.from_split(graph, source.splits()[0], source.metric, 0)
+        shard = shard_columns(graph, World.current())
+        task = replace(task, graph=replace(shard, labels=task.graph.labels))
         run = FitSpec(
             method.network, task, method.training, method.batching, row_wise=True
         )
-        shown = merged_labels([task])
-        state = init_state([run], shown, CPU)
-        return cls(task, state, make_epochs([run], state, shown, NO_PROGRESS))
+        labels = merged_labels([task])
+        state = init_state([run], labels, CPU)
+        return cls(task, state, make_epochs([run], state, labels, NO_PROGRESS))
 
-    def timed(self, repeats: int) -> float:
-        """The time of the fastest epoch, once some are done.
+    def min_seconds(self, repeats: int) -> float:
+        """The time of the fastest epoch after warm-up.
 
-        Others may use the cores too; they make epochs longer and never shorter.
+        The minimum, because other processes on the cores only make epochs longer.
         """
-        taken = []
+        times = []
         for _ in range(WARM_UP + repeats):
-            began = time.perf_counter()
+            start = time.perf_counter()
             self.epochs.run_epoch()
-            taken.append(time.perf_counter() - began)
-        return min(taken[WARM_UP:])
+            times.append(time.perf_counter() - start)
+        return min(times[WARM_UP:])
 
     def step_traffic(self, rows: int) -> int:
-        """Bytes that this process is sent in the step of one batch."""
+        """Bytes that this process receives in the step of one batch."""
         traffic = self.state.stack.world.traffic
         batch = self.task.graph.select_rows(self.task.train[:rows])
         before = traffic.received
@@ -83,12 +83,12 @@ class ScalingWorker:
         return traffic.received - before
 
     def table_bytes(self) -> int:
-        """What the table of edges and its optimizer take here."""
+        """Bytes of the edge weights and their optimizer state in this process."""
         parts = vars(self.state.stack.sparse_weight("adjacency")).values()
         return sum(part.nbytes for part in parts if part is not None)
 
     def node_bytes(self) -> int:
-        """What is held of every node, whoever looks after its column."""
+        """Bytes of all nodes in this process, for whichever columns it has."""
         task, graph = self.task, self.task.graph
         rows = graph.adjacency
         parts = (rows.indptr, rows.global_degrees, graph.labels, task.train, task.valid)
@@ -99,46 +99,44 @@ class ScalingWorker:
 def measure(
     source: StoredGraph, hidden: int, rows: int, repeats: int
 ) -> dict[str, Any]:
-    """An epoch of this process: time, traffic and memory."""
-    member = ScalingWorker.of(
-        source, hidden=hidden, rows=rows, epochs=WARM_UP + repeats
-    )
-    seconds = member.timed(repeats)
-    traffic = member.state.stack.world.traffic
+    """Time, traffic and memory of an epoch in this process."""
     epochs = WARM_UP + repeats
+    worker = ScalingWorker.of(source, hidden=hidden, rows=rows, epochs=epochs)
+    seconds = worker.min_seconds(repeats)
+    traffic = worker.state.stack.world.traffic
     return {
         "seconds": seconds,
         "epoch_bytes": traffic.received // epochs,
         "epoch_messages": traffic.messages // epochs,
-        "step_bytes": member.step_traffic(rows),
-        "table_bytes": member.table_bytes(),
-        "node_bytes": member.node_bytes(),
+        "step_bytes": worker.step_traffic(rows),
+        "table_bytes": worker.table_bytes(),
+        "node_bytes": worker.node_bytes(),
         "peak_bytes": int(peak_memory_mb("cpu") * 2**20),
     }
 
 
-def main(asked: Path) -> None:
-    """Do what a file asks for; the leading process answers beside it for all."""
-    wishes = json.loads(asked.read_text("utf-8"))
-    source = open_graph(Path(wishes["folder"]))
+def main(path: Path) -> None:
+    """Measure the shapes of a request file; the main process writes the response."""
+    request = json.loads(path.read_text("utf-8"))
+    source = open_graph(Path(request["folder"]))
     with init_distributed() as world:
-        one_thread()
-        told = [
-            measure(source, hidden, rows, wishes["repeats"])
-            for hidden, rows in wishes["shapes"]
+        use_one_thread()
+        results = [
+            measure(source, hidden, rows, request["repeats"])
+            for hidden, rows in request["shapes"]
         ]
-        everybody = world.all_gather_object(told)
+        results_of_all = world.all_gather_object(results)
     if world.is_main:
-        response_path(asked).write_text(json.dumps(everybody), "utf-8")
+        response_path(path).write_text(json.dumps(results_of_all), "utf-8")
 
 
-def response_path(asked: Path) -> Path:
-    """Where the answer is written."""
-    return asked.with_suffix(".answer")
+def response_path(request: Path) -> Path:
+    """The path of the response to a request file."""
+    return request.with_suffix(".response")
 
 
-def one_thread() -> None:
-    """Let a process be one core's work, as if it had a host of its own."""
+def use_one_thread() -> None:
+    """Use one thread, as if the process had a core of its own."""
     start_numba_threads()
     numba.set_num_threads(1)
     torch.set_num_threads(1)

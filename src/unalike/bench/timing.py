@@ -1,4 +1,4 @@
-"""Median time with warm-up and synchronize, peak memory, bandwidth."""
+"""Median time with warm-up and synchronization, peak memory and bandwidth."""
 
 from __future__ import annotations
 
@@ -8,49 +8,48 @@ from collections.abc import Callable
 
 import torch
 
+from unalike.device import peak_memory_mb
+
 WARM_UP = 4
-"""Rounds that are not timed: compiling, recording, filling caches."""
+"""Calls that are not timed: compilation, CUDA graph capture, caches."""
 
 
 def median_seconds(
-    work: Callable[[], object], device: torch.device, repeats: int
+    function: Callable[[], object], device: torch.device, repeats: int
 ) -> float:
-    """The median time of some work, once it has been done a few times."""
+    """The median time of a function after warm-up."""
     for _ in range(WARM_UP):
-        work()
-    taken = []
+        function()
+    times = []
     for _ in range(repeats):
         synchronize(device)
-        began = time.perf_counter()
-        work()
+        start = time.perf_counter()
+        function()
         synchronize(device)
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what it was told."""
+    """Wait for all kernels of a CUDA device."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def reset_peak_memory(device: torch.device) -> int:
-    """Device memory in use now; the peak is counted anew from here."""
-    if device.type != "cuda":
-        return 0
-    torch.cuda.reset_peak_memory_stats(device)
-    return torch.cuda.memory_allocated(device)
+def allocated_bytes(device: torch.device) -> int:
+    """Memory allocated on a CUDA device; 0 on a CPU."""
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
 
 
 def peak_gib(device: torch.device, before: int) -> float | None:
-    """The most device memory held since then, over what was held; unknown on a CPU."""
+    """Peak memory of a CUDA device minus the bytes before; None on a CPU."""
     if device.type != "cuda":
         return None
-    return (torch.cuda.max_memory_allocated(device) - before) / 2**30
+    return (peak_memory_mb(str(device)) * 2**20 - before) / 2**30
 
 
 def bandwidth(device: torch.device) -> float:
-    """Bytes a second that a large copy reads and writes."""
+    """Bytes per second that a large copy reads and writes."""
     size = 2**30 if device.type == "cuda" else 2**26
     source = torch.empty(size, device=device).uniform_()
     target = torch.empty_like(source)

@@ -1,3 +1,3 @@
-"""The command line: one file per command, imported only when asked for."""
+"""The command line, one module per command; commands are imported when they run."""
 
 from __future__ import annotations

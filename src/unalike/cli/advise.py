@@ -21,11 +21,11 @@ from unalike.cli.console import (
 )
 from unalike.datasets import GraphSource, find
 from unalike.device import choose_device
+from unalike.display import Column
 from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
 from unalike.formatting import format_duration, format_memory, json_safe
 from unalike.measures.interpretation import interpret
-from unalike.reports.text_table import Column
 
 # Ranking: the methods of an advice as columns of a table.
 

@@ -1,4 +1,4 @@
-"""`unalike bench`: speed and memory, beside those of others or of more processes."""
+"""`unalike bench`: time epochs of unalike, of other libraries and of processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated, Any, NamedTuple
 
 import torch
 import tyro
-from rich.console import RenderableType
 
 from unalike.bench.cost_model import Cluster
 from unalike.bench.epochs import (
@@ -20,11 +19,12 @@ from unalike.bench.epochs import (
     random_graph,
 )
 from unalike.bench.scaling import ScalingBenchmark
-from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.cli.console import OUT, print_json, print_table, progress_bar
 from unalike.data.graph import Graph
 from unalike.data.split import Split, random_splits
 from unalike.datasets import find
-from unalike.device import best_device, device_name
+from unalike.device import choose_device, device_name
+from unalike.display import TextTable
 from unalike.errors import lookup
 from unalike.progress import Progress
 from unalike.reports.benchmarks import (
@@ -43,14 +43,13 @@ BENCHES: dict[str, type[EpochBenchmark]] = {
     "methods": MethodsBenchmark,
 }
 
-
-USUAL_REPEATS, SCALE_REPEATS = 10, 4
+EPOCH_REPEATS, SCALE_REPEATS = 10, 4
 SCALE_HIDDEN = (32, 128)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchRequest:
-    """What to measure, and whom to tell how far it is."""
+    """The options that all benchmarks share."""
 
     what: str
     graph: str | None
@@ -61,76 +60,77 @@ class BenchRequest:
 
 
 class BenchReport(NamedTuple):
-    """What was found, and how it is shown."""
+    """The result of a benchmark, its text output and its plot."""
 
-    found: dict[str, Any]
-    shown: Sequence[RenderableType]
-    draw: Callable[[dict[str, Any]], Any]
+    result: dict[str, Any]
+    output: Sequence[TextTable | str]
+    plot: Callable[[dict[str, Any]], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpochOptions:
-    """How bench engine and bench methods are timed."""
+    """Options of bench engine and bench methods."""
 
     layers: int | None = None
-    """Layers of the methods; without it, 8 of gcnii and 2 of others."""
+    """Layers of the methods; by default 8 of gcnii and 2 of others."""
     only: tuple[str, ...] = ()
-    """The methods to time; without any, all."""
+    """Methods to time; all of them by default."""
     stacks: tuple[int, ...] = (1, 10, 40, 200)
     """Numbers of runs to train at once, hidden 64; `--stacks` alone for none."""
     stacked_graph: str = "chameleon-twin"
     """A small graph for the stacks of the engine."""
     device: str = "auto"
-    """cpu, cuda, or auto: a GPU where there is one."""
+    """cpu, cuda, cuda:N, or auto: a GPU where there is one."""
 
-    def run(self, wish: BenchRequest) -> BenchReport:
-        """Time epochs, ours beside those of others."""
-        chosen = best_device() if self.device == "auto" else self.device
-        bench = BENCHES[wish.what](
-            hidden=wish.hidden,
+    def run(self, request: BenchRequest) -> BenchReport:
+        """Time epochs of unalike and of baselines."""
+        device = choose_device(self.device)
+        bench = BENCHES[request.what](
+            hidden=request.hidden,
             layers=self.layers,
             only=self.only,
             stacks=self.stacks,
-            repeats=wish.repeats or USUAL_REPEATS,
-            device=torch.device(chosen),
-            progress=wish.progress,
+            repeats=request.repeats or EPOCH_REPEATS,
+            device=torch.device(device),
+            progress=request.progress,
         )
-        large, splits = load_graph(wish.graph, bench, wish.data)
-        found = {"device": device_name(chosen), **bench.epochs(large, splits[0])}
-        shown: list[RenderableType] = [epoch_table(found)]
+        graph, splits = load_graph(request.graph, bench, request.data)
+        result = {"device": device_name(device), **bench.epochs(graph, splits[0])}
+        output: list[TextTable | str] = [epoch_table(result)]
         if bench.stackable and self.stacks:
-            small = find(self.stacked_graph, wish.data)
-            found["stacks"] = bench.stacked(small.prepared(), small.splits())
-            shown += ["", stack_table(found)]
-        return BenchReport(found, shown, plot_epoch_times)
+            small = find(self.stacked_graph, request.data)
+            result["stacks"] = bench.time_stacks(small.prepared(), small.splits())
+            output += ["", stack_table(result)]
+        return BenchReport(result, output, plot_epoch_times)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingOptions:
-    """How bench scale trains here, and the hosts that it predicts for."""
+    """Options of bench scale."""
 
     processes: tuple[int, ...] = (1, 2, 4)
-    """Numbers of processes to measure; each uses one thread."""
+    """Numbers of processes to measure, one thread each."""
     rows: tuple[int, ...] = (2_000, 10_000)
     """Train nodes in a batch."""
     cluster: Cluster = field(default_factory=Cluster)
 
-    def run(self, wish: BenchRequest) -> BenchReport:
+    def run(self, request: BenchRequest) -> BenchReport:
         """Measure, fit and predict."""
         bench = ScalingBenchmark(
             processes=self.processes,
-            hidden=wish.hidden or SCALE_HIDDEN,
+            hidden=request.hidden or SCALE_HIDDEN,
             rows=self.rows,
-            repeats=wish.repeats or SCALE_REPEATS,
+            repeats=request.repeats or SCALE_REPEATS,
             cluster=self.cluster,
-            progress=wish.progress,
+            progress=request.progress,
         )
-        found = bench.run(None if wish.graph is None else find(wish.graph, wish.data))
-        tables = (time_table(found), "", memory_table(found))
-        return BenchReport(found, (*tables, *predicted_lines(found)), plot_scaling)
+        source = None if request.graph is None else find(request.graph, request.data)
+        result = bench.run(source)
+        tables = (time_table(result), "", memory_table(result))
+        return BenchReport(result, (*tables, *predicted_lines(result)), plot_scaling)
 
 
-PEERS, SCALE = EpochOptions(), ScalingOptions()
+DEFAULT_EPOCHS, DEFAULT_SCALING = EpochOptions(), ScalingOptions()
 
 
 def command(
@@ -141,44 +141,43 @@ def command(
     graph: str | None = None,
     hidden: tuple[int, ...] = (),
     repeats: int | None = None,
-    peers: EpochOptions = PEERS,
-    scale: ScalingOptions = SCALE,
+    peers: EpochOptions = DEFAULT_EPOCHS,
+    scale: ScalingOptions = DEFAULT_SCALING,
     data: Path | None = None,
     plot: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Time an epoch: ours beside PyTorch Geometric's, or one of several processes.
+    """Time epochs of unalike and PyTorch Geometric, or of several processes.
 
-    An epoch is a step on the training nodes and the grades that choose an epoch. Our
-    engine scores train and valid rows of LINKX; `every row scored` adds the test rows,
-    as the others do. PyTorch Geometric must be installed. `scale` divides LINKX among
-    processes of this machine and predicts what many hosts would take.
+    An epoch is a step on the train nodes and the validation score. unalike scores the
+    train and valid rows of LINKX; `every row scored` adds the test rows, as the
+    baselines do. PyTorch Geometric must be installed. `scale` trains LINKX with
+    several processes of this machine and predicts the time on many hosts.
 
     Example: unalike bench methods --graph arxiv-year-twin --only gcn appnp
 
     Args:
-        what: What to time: engine (LINKX), methods (those that pass messages), or scale
-            (LINKX, divided among processes).
-        graph: A dataset or the folder of a stored graph; without one, a random graph of
+        what: What to time: engine (LINKX), methods (message passing), or scale (LINKX
+            with several processes).
+        graph: A dataset or the folder of a stored graph; by default a random graph of
             the size of pokec on a GPU, and on a CPU penn94-twin for the engine,
             arxiv-year-twin for methods, a small random graph for scale.
-        hidden: Widths; without any, 128 for the engine, 64 for methods, 32 and 128 for
-            scale.
-        repeats: Epochs to take the median of, 10 without it; scale takes the fastest
-            of 4.
+        hidden: Hidden widths; by default 128 for the engine, 64 for methods, 32 and 128
+            for scale.
+        repeats: Timed epochs: the median of 10 by default, for scale the minimum of 4.
         peers: Of engine and methods.
         scale: Of scale.
         data: Folder of the raw files and stored graphs.
-        plot: Draw the result to this file: .png, .svg or .pdf.
+        plot: Write a plot of the result to this file: .png, .svg or .pdf.
         json: Print one JSON document instead of tables.
     """
     if plot is not None:
         check_figure_path(plot)
         require_matplotlib()
     kinds: dict[str, EpochOptions | ScalingOptions] = dict.fromkeys(BENCHES, peers)
-    asked = lookup({**kinds, "scale": scale}, what, "bench")
+    options = lookup({**kinds, "scale": scale}, what, "bench")
     with progress_bar() as bar:
-        told = asked.run(
+        report = options.run(
             BenchRequest(
                 what=what,
                 graph=graph,
@@ -189,20 +188,23 @@ def command(
             )
         )
     if plot is not None:
-        save_figure(told.draw(told.found), plot)
+        save_figure(report.plot(report.result), plot)
     if json:
-        print_json(told.found)
+        print_json(report.result)
         return
-    for part in told.shown:
-        OUT.print(part)
+    for part in report.output:
+        if isinstance(part, TextTable):
+            print_table(part)
+        else:
+            OUT.print(part)
 
 
 def load_graph(
     name: str | None, bench: EpochBenchmark, data: Path | None
 ) -> tuple[Graph, list[Split]]:
-    """The graph to run on."""
+    """The named graph, or the default one for the device."""
     if name is None and bench.device.type == "cuda":
         graph = random_graph(**POKEC_SIZED)
         return graph, random_splits(graph.labels, count=1)
-    source = find(name or bench.usual_graph, data)
+    source = find(name or bench.default_graph, data)
     return source.prepared(), source.splits()

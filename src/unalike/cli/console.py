@@ -1,4 +1,4 @@
-"""What commands share to speak: answers on standard output, progress beside it."""
+"""Output of commands: results on standard output, progress on standard error."""
 
 from __future__ import annotations
 
@@ -19,28 +19,26 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from unalike.display import Column, TextTable
+from unalike.formatting import json_safe
 from unalike.progress import NO_PROGRESS
 from unalike.progress import Progress as Listener
-from unalike.reports.text_table import Column, fit_to_width
 
 DEFAULT_DATABASE = "sqlite:///results.db"
-"""Where results are kept, unless somebody says otherwise."""
+"""Results database by default."""
 DEFAULT_WIDTH = 132
-"""Columns of a table that goes to no terminal, unless $COLUMNS says otherwise."""
+"""Width of tables without a terminal and without $COLUMNS."""
 LINE_SECONDS = 60.0
-"""Between two lines about progress that go to no terminal."""
+"""Seconds between lines of progress without a terminal."""
 
 
 class PipeSafeConsole(Console):
-    """A console that breaks lines of words on a terminal only.
+    """A console that wraps text on terminals only and raises `BrokenPipeError`."""
 
-    A pipe that is closed at the other end is left to the whole program.
-    """
-
-    def print(self, *objects: Any, **how: Any) -> None:
-        if not self.is_terminal and all(isinstance(one, str) for one in objects):
-            how.setdefault("soft_wrap", True)
-        super().print(*objects, **how)
+    def print(self, *objects: Any, **options: Any) -> None:
+        if not self.is_terminal and all(isinstance(each, str) for each in objects):
+            options.setdefault("soft_wrap", True)
+        super().print(*objects, **options)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -51,34 +49,42 @@ ERR = PipeSafeConsole(stderr=True, highlight=False)
 
 
 def print_json(document: Any) -> None:
-    """Print the one JSON document that `--json` promises."""
-    print(json.dumps(document, indent=1, ensure_ascii=False))
+    """Print the JSON document of `--json`; NaN and infinity become null."""
+    print(json.dumps(json_safe(document), indent=1, ensure_ascii=False))
 
 
 def print_columns(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> None:
-    """Print columns as a table, or as several where the terminal is narrow."""
+    """Print columns as a table; on a narrow terminal `spare` ones are dropped."""
+    print_table(TextTable(columns), spare=spare)
+
+
+def print_table(table: TextTable, *, spare: Sequence[str] = ()) -> None:
+    """Print a table, or several where the terminal is narrow.
+
+    The columns headed by `spare` are dropped first.
+    """
     width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
     console = PipeSafeConsole(highlight=False, width=width)
-    for place, table in enumerate(fit_to_width(columns, width, spare=spare)):
-        if place:
+    for index, block in enumerate(table.fit(width, optional=spare)):
+        if index:
             console.print()
-        console.print(table)
+        console.print(block)
 
 
-def print_notes(remarks: Iterable[str]) -> None:
-    """Tell on standard error what somebody should know, a line each."""
-    for remark in remarks:
-        print_stderr(f"note: {remark}")
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on standard error, a line each."""
+    for note in notes:
+        print_stderr(f"note: {note}")
 
 
 def print_stderr(line: str) -> None:
-    """Write a line to standard error; if nobody reads it any more, work goes on."""
+    """Print a line on standard error; a closed pipe is ignored."""
     with suppress(OSError):
         ERR.print(line, soft_wrap=True, markup=False)
 
 
 class ProgressBar:
-    """A listener that draws the current stage as a bar on standard error."""
+    """Progress listener that shows the current stage as a bar."""
 
     def __init__(self, bars: Progress) -> None:
         self.bars = bars
@@ -99,38 +105,38 @@ class ProgressBar:
 
 
 class ProgressLines:
-    """A listener that writes to a file or pipe how far long work is, now and then."""
+    """Progress listener that prints a line at regular intervals."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.told = time.monotonic()
+        self.last_printed = time.monotonic()
 
     def stage(self, what: str, total: int | float | None, unit: str) -> None:
         self.what, self.total, self.unit = what, total, unit
         self.done = 0.0
-        self.began = time.monotonic()
+        self.started = time.monotonic()
 
     def advance(self, amount: int | float, note: str = "") -> None:
         self.done += amount
         now = time.monotonic()
-        if now - self.told >= self.seconds:
-            self.told = now
+        if now - self.last_printed >= self.seconds:
+            self.last_printed = now
             print_stderr(self.line(note))
 
     def line(self, note: str) -> str:
-        """What is done, of how much, and how long the rest will take."""
-        of = "" if self.total is None else f" of {self.total:,.0f}"
-        line = f"{self.what}: {self.done:,.0f}{of} {self.unit}"
+        """The amount done, the total, and the estimated time left."""
+        total = "" if self.total is None else f" of {self.total:,.0f}"
+        line = f"{self.what}: {self.done:,.0f}{total} {self.unit}"
         if self.total and self.done:
-            spent = time.monotonic() - self.began
-            left = spent * max(0.0, self.total / self.done - 1)
+            elapsed = time.monotonic() - self.started
+            left = elapsed * max(0.0, self.total / self.done - 1)
             line += f", about {left / 60:,.0f} min left"
         return f"{line}; {note}" if note else line
 
 
 @contextmanager
 def progress_bar(*, silent: bool = False) -> Iterator[Listener]:
-    """Show progress while the block runs: a bar on a terminal, lines elsewhere."""
+    """Show progress while the block runs: a bar on terminals, lines elsewhere."""
     if silent or not ERR.is_terminal:
         yield NO_PROGRESS if silent else ProgressLines(LINE_SECONDS)
         return

@@ -1,4 +1,4 @@
-"""`unalike crawl`: a wiki becomes a stored graph."""
+"""`unalike crawl`: make a stored graph of a wiki."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unalike.wiki.crawl import crawl
 from unalike.wiki.dumps import collect
 
 Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
-USUAL = CrawlPolicy()
+DEFAULT_POLICY = CrawlPolicy()
 
 
 def command(
@@ -33,32 +33,32 @@ def command(
     style: str = "plain",
     classes: int = CLASSES,
     contact: str = "",
-    rate: float = USUAL.rate,
-    at_once: int = USUAL.concurrency,
+    rate: float = DEFAULT_POLICY.rate,
+    at_once: int = DEFAULT_POLICY.concurrency,
     json: bool = False,
 ) -> None:
     """Make a graph of a wiki: articles, their links, words and views.
 
-    Articles are read breadth-first from the wiki's API, or all at once from its public
-    dumps, into a collection, a folder of tables beside the graph, and the graph is
-    built from that. A command that was ended, however hard, goes on when it is given
-    again. A finished collection can be built again in other ways.
+    Articles are read breadth-first from the wiki's API, or from its public dumps, into
+    a collection, which is a folder of tables, and the graph is built from the
+    collection. A command that was interrupted resumes when it is run again. Several
+    graphs can be built from a finished collection.
 
     Example: unalike crawl --api http://localhost/api.php --start Art --pages 9 --out a
 
     Args:
         api: Address of the wiki's api.php.
-        start: Title of the first article; dumps are read whole without one.
+        start: Title of the first article; without one all articles of dumps are read.
         pages: Articles to read.
         dumps: Folder of dump files: page, redirect, pagelinks, linktarget, pageviews.
         collection: Folder of the collection; by default OUT.collection.
         out: Folder of the graph; it must not exist.
         vectors: Word vectors, a GloVe text file; without it there are no features.
         style: How texts become words: plain or paper.
-        classes: Classes of about equal size that the views are cut into.
-        contact: E-mail or web address where the wiki's operators reach you.
-        rate: Requests a second at most; 0 sets no limit.
-        at_once: Requests that may be under way together.
+        classes: Classes of about equal size by page views.
+        contact: E-mail or web address for the operators of the wiki.
+        rate: Maximum of requests per second; 0 sets no limit.
+        at_once: Maximum of concurrent requests.
         json: Print one JSON document instead of lines.
     """
     if out is None:
@@ -66,41 +66,41 @@ def command(
     if out.exists():
         raise UserError(f"{out} exists already; name another folder or remove it.")
     check_build(vectors, style, classes)
-    heard: list[str] = []
-    place = collection or out.with_name(f"{out.name}.collection")
+    printed_notes: list[str] = []
+    folder = collection or out.with_name(f"{out.name}.collection")
     with progress_bar() as bar:
         if api is not None and dumps is not None:
             raise UserError("A wiki is read by --api or from --dumps, not both.")
         if api is not None:
             policy = CrawlPolicy(contact=contact, rate=rate, concurrency=at_once)
-            found = read_api(api, start, pages, place, policy, bar, heard)
+            tables = read_api(api, start, pages, folder, policy, bar, printed_notes)
         elif dumps is not None:
-            found = collect(dumps, place, start=start, pages=pages, progress=bar)
+            tables = collect(dumps, folder, start=start, pages=pages, progress=bar)
         elif collection is not None:
-            found = Collection.open(collection)
+            tables = Collection.open(collection)
         else:
             raise UserError("Name a wiki (--api, --dumps) or a finished --collection.")
         stored = build_graph(
-            found, out, vectors=vectors, style=style, classes=classes, progress=bar
+            tables, out, vectors=vectors, style=style, classes=classes, progress=bar
         )
-    told = summary(place, found, stored)
+    document = summary(folder, tables, stored)
     if json:
-        print_json(told)
+        print_json(document)
     else:
-        print_summary(told)
-    print_notes(remark for remark in stored.remarks() if remark not in heard)
+        print_summary(document)
+    print_notes(note for note in stored.remarks() if note not in printed_notes)
 
 
 def read_api(
     api: str,
     start: str | None,
     pages: int | None,
-    place: Path,
+    folder: Path,
     policy: CrawlPolicy,
     progress: Progress,
-    heard: list[str],
+    printed_notes: list[str],
 ) -> Collection:
-    """Crawl a wiki; what it lacks is told at once, and heard."""
+    """Crawl a wiki; notes are printed at once and added to `printed_notes`."""
     if start is None or pages is None:
         missing = "the first title (--start)" if start is None else "a number (--pages)"
         raise UserError(f"A crawl needs {missing}.")
@@ -109,37 +109,40 @@ def read_api(
             ["no --contact was given; Wikipedia and others may refuse to answer."]
         )
 
-    def tell(remark: str) -> None:
-        heard.append(remark)
-        print_notes([remark])
+    def print_note(note: str) -> None:
+        printed_notes.append(note)
+        print_notes([note])
 
     return crawl(
-        api, start, pages, place, policy=policy, progress=progress, on_note=tell
+        api, start, pages, folder, policy=policy, progress=progress, on_note=print_note
     )
 
 
-def summary(place: Path, collection: Collection, stored: StoredGraph) -> dict[str, Any]:
-    """What was made, as the JSON document tells it."""
+def summary(
+    folder: Path, collection: Collection, stored: StoredGraph
+) -> dict[str, Any]:
+    """Sizes of the graph and its collection, as a JSON document."""
     keys = ("num_nodes", "num_edges", "num_features", "num_classes", "class_names")
     return {
         "folder": str(stored.folder),
         **{key: stored.metadata[key] for key in keys},
         "unlabelled": int((stored.array("labels") < 0).sum()),
-        "collection": str(place),
+        "collection": str(folder),
         "counts": collection.metadata["counts"],
         "remarks": stored.remarks(),
     }
 
 
-def print_summary(told: dict[str, Any]) -> None:
-    """A line about the graph, and one about what it was made of."""
-    counts = told["counts"]
+def print_summary(document: dict[str, Any]) -> None:
+    """Print a line about the graph, and one about its collection."""
+    counts = document["counts"]
     lines = (
-        f"{told['folder']}: {told['num_nodes']:,} articles, {told['num_edges']:,} "
-        f"links, {told['num_features']:,} features, {told['num_classes']} classes, "
-        f"{told['unlabelled']:,} unlabelled",
-        f"{told['collection']}: {counts['aliases']:,} aliases, {counts['missing']:,} "
-        "missing titles; `unalike crawl --collection` builds other graphs of it",
+        f"{document['folder']}: {document['num_nodes']:,} articles, "
+        f"{document['num_edges']:,} links, {document['num_features']:,} features, "
+        f"{document['num_classes']} classes, {document['unlabelled']:,} unlabelled",
+        f"{document['collection']}: {counts['aliases']:,} aliases, "
+        f"{counts['missing']:,} missing titles; "
+        "`unalike crawl --collection` builds other graphs of it",
     )
     for line in lines:
         OUT.print(line, soft_wrap=True, markup=False)

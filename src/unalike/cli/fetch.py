@@ -1,4 +1,4 @@
-"""`unalike fetch`: bring the raw files of datasets here and convert them."""
+"""`unalike fetch`: download the raw files of datasets and convert them."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def command(
     if not names:
         raise UserError("Name a dataset; `unalike list datasets` shows them all.")
     datasets = [fetchable(name, data) for name in names]
-    told = []
+    summaries = []
     with progress_bar() as progress:
         for dataset in datasets:
-            told.append(fetch(dataset, half or None, progress))
+            summaries.append(fetch(dataset, half or None, progress))
             if not json:
-                print_summary(told[-1])
+                print_summary(summaries[-1])
     if json:
-        print_json(told)
+        print_json(summaries)
 
 
 def fetchable(name: str, data: Path | None) -> Dataset:
-    """The dataset of a name, if it is one that has files."""
+    """The dataset of a name; raises if it has no files."""
     dataset = find(name, data)
     if not isinstance(dataset, Dataset):
         raise UserError(f"'{name}' is not made of files that could be fetched.")
@@ -56,7 +56,7 @@ def fetchable(name: str, data: Path | None) -> Dataset:
 
 
 def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, Any]:
-    """Fetch and convert one dataset; tell what came."""
+    """Download and convert one dataset, and return a summary."""
     root = dataset.root
     files = [fetch_file(file, root, progress=progress) for file in dataset.files]
     remove_archives(dataset.files, root)
@@ -76,7 +76,7 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
 
 
 def check(dataset: Dataset, stored: StoredGraph) -> None:
-    """Compare a converted graph with what its files are known to hold."""
+    """Raise if the sizes of a converted graph are not the known ones."""
     if differences := dataset.count_mismatches(stored.metadata):
         raise UserError(
             f"{dataset.name} was fetched, but it is not the known graph: "
@@ -85,7 +85,7 @@ def check(dataset: Dataset, stored: StoredGraph) -> None:
 
 
 def describe(file: Fetched) -> dict[str, Any]:
-    """A file as the JSON document tells it."""
+    """A file of the JSON document."""
     return {
         "path": str(file.path),
         "bytes": file.checksum.size,
@@ -95,21 +95,21 @@ def describe(file: Fetched) -> dict[str, Any]:
     }
 
 
-def print_summary(told: dict[str, Any]) -> None:
-    """One line about a dataset, and one for everything that is worth knowing."""
-    files = told["files"]
-    came = sum(file["downloaded"] for file in files)
+def print_summary(summary: dict[str, Any]) -> None:
+    """Print a line about a dataset, and its notes."""
+    files = summary["files"]
+    downloaded = sum(file["downloaded"] for file in files)
     OUT.print(
-        f"{told['name']}: {came} of {len(files)} files downloaded, "
-        f"{told['num_nodes']:,} nodes, {told['num_edges']:,} edges, "
-        f"{told['num_features']:,} features, {told['num_classes']} classes; "
-        f"stored in {told['stored']}",
+        f"{summary['name']}: {downloaded} of {len(files)} files downloaded, "
+        f"{summary['num_nodes']:,} nodes, {summary['num_edges']:,} edges, "
+        f"{summary['num_features']:,} features, {summary['num_classes']} classes; "
+        f"stored in {summary['stored']}",
         soft_wrap=True,
         markup=False,
     )
     new = [file["path"] for file in files if not file["known"]]
     if new:
         print_notes(
-            [f"no checksum of {', '.join(new)} was known; hashes.json keeps it now."]
+            [f"no checksum of {', '.join(new)} was known; it is stored in hashes.json."]
         )
-    print_notes(told["remarks"])
+    print_notes(summary["remarks"])

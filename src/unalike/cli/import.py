@@ -1,4 +1,4 @@
-"""`unalike import`: a user's own tables become a stored graph."""
+"""`unalike import`: convert edge lists and node tables to a stored graph."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Annotated, get_type_hints
 
 import tyro
-from rich.markup import escape
-from rich.table import Table
 
 from unalike.cli.console import OUT, print_json, progress_bar
 from unalike.data.store import verify_graph
+from unalike.display import TextTable
 from unalike.errors import UserError
 from unalike.importing.api import import_graph
 from unalike.importing.options import Column, Columns, ImportOptions, ImportSummary
 
-SHOWN = 10
-"""Classes that are shown one by one."""
+MAX_CLASSES = 10
+"""Classes with a line of their own in the summary."""
 
 Names = tuple[str, ...]
 
@@ -29,7 +28,7 @@ TYRO_ARGS = {
     Columns | None: tyro.conf.arg(metavar="COLUMN..."),
     bool: DIRECTION,
 }
-"""How the help shows an option of some type."""
+"""Arguments of tyro by the type of an option."""
 
 TYPES = get_type_hints(ImportOptions)
 FLAGS = make_dataclass(
@@ -43,9 +42,9 @@ FLAGS = make_dataclass(
     frozen=True,
     kw_only=True,
 )
-"""The options with their marks; tyro takes the type of the default."""
+"""`ImportOptions` with arguments of tyro, which takes the type of the default."""
 
-GUESS: ImportOptions = FLAGS()
+DEFAULT_OPTIONS: ImportOptions = FLAGS()
 
 
 def command(
@@ -58,20 +57,20 @@ def command(
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     options: Annotated[
         ImportOptions, tyro.conf.arg(name="", prefix_name=False)
-    ] = GUESS,
+    ] = DEFAULT_OPTIONS,
     undirected: Annotated[bool, DIRECTION] = False,
     verify: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     json: bool = False,
 ) -> None:
-    """Turn your own edge lists and node tables into a stored graph.
+    """Convert edge lists and node tables to a stored graph.
 
     Tables are CSV, TSV, plain text (also .gz) or Parquet. The edges need two columns,
     the ids of both ends; ids may be numbers or text. The node table has an id column,
     a label column, and columns that become features: numbers, true and false, dates
     (days since 1970), and text, of which every category becomes a column of 0 and 1.
 
-    The folder that is written can be named wherever a dataset is asked for. It keeps
-    your ids, the names of the classes and how features were made.
+    The folder that is written is a dataset of all other commands. It stores your ids,
+    the names of the classes and the encoding of the features.
 
     Example: unalike import edges.csv --nodes people.csv --label job --out people
 
@@ -79,7 +78,7 @@ def command(
         edges: Tables of edges: files, folders of part files, quoted patterns.
         nodes: Tables of nodes; without any, the nodes are the ids in the edges.
         out: Folder to write; it must not exist.
-        undirected: Every edge goes both ways, as it does when nothing is said.
+        undirected: Every edge goes both ways; this is the default.
         verify: Check a stored graph, array by array, instead of importing one.
         json: Print one JSON document instead of a table.
     """
@@ -96,50 +95,47 @@ def command(
         return
     for note in summary.notes:
         OUT.print(f"note: {note}", markup=False)
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for row in summary_rows(summary):
-        table.add_row(*map(escape, row))
-    OUT.print(table)
+    OUT.print(TextTable.from_rows("", ["", ""], [*summary_rows(summary)]))
 
 
 def verify_import(folder: Path, *, json: bool) -> None:
-    """Verify a stored graph and say so."""
-    about = verify_graph(folder).metadata
-    counts = {"folder": str(folder), "arrays": len(about["arrays"]), "intact": True}
+    """Verify the checksums of a stored graph and print its sizes."""
+    metadata = verify_graph(folder).metadata
+    arrays = len(metadata["arrays"])
     if json:
-        print_json(counts)
+        print_json({"folder": str(folder), "arrays": arrays, "intact": True})
     else:
         OUT.print(
-            f"{folder} is intact: {counts['arrays']} arrays, "
-            f"{about['num_nodes']:,} nodes, {about['num_edges']:,} edges.",
+            f"{folder} is intact: {arrays} arrays, "
+            f"{metadata['num_nodes']:,} nodes, {metadata['num_edges']:,} edges.",
             markup=False,
         )
 
 
-def summary_rows(told: ImportSummary) -> Iterator[tuple[str, str]]:
-    """The summary, a line of the table at a time."""
-    kind = "directed" if told.directed else "undirected"
-    layout = "sparse" if told.sparse else "dense"
-    numeric = told.features - told.one_hot_columns
-    yield "nodes", f"{told.nodes:,}"
-    yield "edges", f"{told.edges:,} {kind}"
-    yield "merged repeats", f"{told.repeats:,}"
-    yield "self-loops", f"{told.loops:,}"
-    yield "isolated nodes", f"{told.isolated:,}"
-    yield "dropped edges", f"{told.dropped:,}"
+def summary_rows(summary: ImportSummary) -> Iterator[tuple[str, str]]:
+    """The rows of the printed summary."""
+    kind = "directed" if summary.directed else "undirected"
+    layout = "sparse" if summary.sparse else "dense"
+    numeric = summary.features - summary.one_hot_columns
+    yield "nodes", f"{summary.nodes:,}"
+    yield "edges", f"{summary.edges:,} {kind}"
+    yield "merged repeats", f"{summary.repeats:,}"
+    yield "self-loops", f"{summary.loops:,}"
+    yield "isolated nodes", f"{summary.isolated:,}"
+    yield "dropped edges", f"{summary.dropped:,}"
     yield (
         "features",
-        f"{told.features:,} ({numeric:,} numeric, {told.one_hot_columns:,} one-hot), "
-        f"{layout}",
+        f"{summary.features:,} ({numeric:,} numeric, "
+        f"{summary.one_hot_columns:,} one-hot), {layout}",
     )
-    yield "classes", f"{len(told.classes):,}"
-    for name, count in told.classes[:SHOWN]:
+    yield "classes", f"{len(summary.classes):,}"
+    for name, count in summary.classes[:MAX_CLASSES]:
         yield f"  {name}", f"{count:,}"
-    if len(told.classes) > SHOWN:
-        yield f"  {len(told.classes) - SHOWN:,} more", ""
-    yield "unlabelled", f"{told.unlabelled:,}"
-    yield "splits", f"{len(told.splits):,}"
-    for sizes in told.splits[:1]:
+    if len(summary.classes) > MAX_CLASSES:
+        yield f"  {len(summary.classes) - MAX_CLASSES:,} more", ""
+    yield "unlabelled", f"{summary.unlabelled:,}"
+    yield "splits", f"{len(summary.splits):,}"
+    for sizes in summary.splits[:1]:
         yield "  first", ", ".join(f"{part} {size:,}" for part, size in sizes.items())
-    yield "size on disk", f"{told.bytes / 1e6:,.1f} MB in {told.folder}"
-    yield "time", f"{told.seconds:,.1f} s, {told.edges_per_second:,.0f} edges/s"
+    yield "size on disk", f"{summary.bytes / 1e6:,.1f} MB in {summary.folder}"
+    yield "time", f"{summary.seconds:,.1f} s, {summary.edges_per_second:,.0f} edges/s"

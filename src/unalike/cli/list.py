@@ -1,4 +1,4 @@
-"""`unalike list`: what there is to choose from."""
+"""`unalike list`: list datasets, methods, samplers, measures and metrics."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Annotated, Any
 import tyro
 
 from unalike.cli.console import OUT, print_columns, print_json
+from unalike.display import Column
 from unalike.errors import lookup
-from unalike.reports.text_table import Column
 
 Rows = list[dict[str, Any]]
 
 
 def datasets(data: Path | None) -> Rows:
-    """Every dataset with its size, and what of it is at hand."""
+    """Every dataset with its size, and which of its files are present."""
     from unalike.datasets.registry import describe_dataset, list_datasets
 
     return [describe_dataset(dataset) for dataset in list_datasets(data)]
 
 
 def twins(data: Path | None) -> Rows:
-    """Every generated stand-in with its size."""
+    """Every synthetic twin of a dataset with its size."""
     from unalike.datasets.registry import describe_twin
     from unalike.datasets.twins import TWINS
 
@@ -50,7 +50,7 @@ def methods(data: Path | None) -> Rows:
                 "hyperparameters": _without(options, shared),
                 "training": _without(options, _without(options, shared)),
                 "batchings": batchings,
-                "batching": _in_short(batchings),
+                "batching": _shortened(batchings),
                 "what": first_line(method),
                 "paper": method.paper,
             }
@@ -62,9 +62,9 @@ def _without(options: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if key not in others}
 
 
-def _in_short(names: list[str]) -> str:
-    first, *further = names or [""]
-    return f"{first}, {len(further)} samplers" if further[2:] else ", ".join(names)
+def _shortened(names: list[str]) -> str:
+    first, *others = names or [""]
+    return f"{first}, {len(others)} samplers" if len(others) > 2 else ", ".join(names)
 
 
 def recipes(data: Path | None) -> Rows:
@@ -75,17 +75,17 @@ def recipes(data: Path | None) -> Rows:
 
 
 def measures(data: Path | None) -> Rows:
-    """Every measure of homophily with what it tells."""
+    """Every homophily measure with its meaning."""
     from unalike.measures import MEASURES
 
     return [
-        {"name": name, "what": first_line(of), "definition": getdoc(of)}
-        for name, of in MEASURES.items()
+        {"name": name, "what": first_line(function), "definition": getdoc(function)}
+        for name, function in MEASURES.items()
     ]
 
 
 def batchings(data: Path | None) -> Rows:
-    """Every way to cut a graph into batches."""
+    """Every sampler of batches."""
     from unalike.options import options_of
     from unalike.samplers import SAMPLERS
 
@@ -96,7 +96,7 @@ def batchings(data: Path | None) -> Rows:
 
 
 def metrics(data: Path | None) -> Rows:
-    """Every metric with what it grades."""
+    """Every metric with its meaning."""
     from unalike.data.metrics import METRICS
 
     return [
@@ -107,13 +107,13 @@ def metrics(data: Path | None) -> Rows:
 
 @dataclass(frozen=True)
 class Listing:
-    """Something to list: its rows, and how a table shows them."""
+    """The rows of a list, and the columns of its table."""
 
     rows: Callable[[Path | None], Rows]
     columns: dict[str, str]
-    """What a table shows of a row, and how it heads that; JSON tells the rest."""
+    """Headings of the table by key; --json prints all keys."""
     spare: tuple[str, ...] = ()
-    """Headings that a narrow table leaves out, the least needed first."""
+    """Headings that a narrow table drops first."""
 
 
 SIZES = {"num_nodes": "nodes", "num_edges": "edges", "num_classes": "classes"}
@@ -174,8 +174,8 @@ LISTINGS = {
     "metrics": Listing(metrics, WHAT),
 }
 
-PROSE = ("what", "licence", "settings", "hyperparameters", "paper", "datasets")
-"""What may take several lines."""
+WRAPPED = ("what", "licence", "settings", "hyperparameters", "paper", "datasets")
+"""Keys of cells that may take several lines."""
 
 
 def command(
@@ -186,7 +186,7 @@ def command(
     all: bool = False,
     json: bool = False,
 ) -> None:
-    """Show what there is to choose from.
+    """List what is available.
 
     Example: unalike list datasets
 
@@ -194,57 +194,59 @@ def command(
         kind: What to list: datasets, twins, methods, batchings, recipes,
             measures or metrics.
         data: The data root; by default $UNALIKE_DATA, else the user's cache folder.
-        all: Name every school of Facebook100, also those whose files are not here.
+        all: List every school of Facebook100, also those whose files are missing.
         json: Print one JSON document instead of a table.
     """
     if not kind:
         rows = [
-            {"name": name, "what": first_line(of.rows)} for name, of in LISTINGS.items()
+            {"name": name, "what": first_line(listing.rows)}
+            for name, listing in LISTINGS.items()
         ]
         print_rows(rows, WHAT, json=json)
         return
-    listed = lookup(LISTINGS, kind, "kind of thing to list")
-    rows = listed.rows(data)
-    short = [row for row in rows if all or not row.get("minor")]
-    print_rows(short, listed.columns, spare=listed.spare, json=json)
-    if len(short) < len(rows) and not json:
-        left = len(rows) - len(short)
-        OUT.print(f"and {left} more schools of Facebook100; `--all` names them.")
+    listing = lookup(LISTINGS, kind, "kind of thing to list")
+    all_rows = listing.rows(data)
+    rows = [row for row in all_rows if all or not row.get("minor")]
+    print_rows(rows, listing.columns, spare=listing.spare, json=json)
+    if len(rows) < len(all_rows) and not json:
+        hidden = len(all_rows) - len(rows)
+        OUT.print(f"and {hidden} more schools of Facebook100; `--all` names them.")
 
 
 def print_rows(
     rows: Rows, columns: dict[str, str], *, spare: tuple[str, ...] = (), json: bool
 ) -> None:
-    """Print rows as a table, or whole as a JSON document."""
+    """Print rows as a table, or with all keys as a JSON document."""
     if json:
         print_json(rows)
         return
-    shown = []
+    table = []
     for key, heading in columns.items():
         values = [row[key] for row in rows]
         right = not any(isinstance(value, str | dict) for value in values)
-        cells = [cell(value) for value in values]
-        shown.append(Column(heading, cells, align_right=right, wrap=key in PROSE))
-    print_columns(shown, spare=spare)
+        cells = [format_cell(value) for value in values]
+        table.append(Column(heading, cells, align_right=right, wrap=key in WRAPPED))
+    print_columns(table, spare=spare)
 
 
-def cell(value: Any) -> str:
-    """A value as a table shows it."""
+def format_cell(value: Any) -> str:
+    """A value as text of a table."""
     if isinstance(value, dict):
         return ", ".join(f"{key}={inner}" for key, inner in value.items())
-    return next(text(value) for kind, text in CELLS.items() if isinstance(value, kind))
+    formats = FORMATS.items()
+    return next(text(value) for kind, text in formats if isinstance(value, kind))
 
 
-CELLS: dict[type, Callable[[Any], str]] = {
+FORMATS: dict[type, Callable[[Any], str]] = {
     type(None): lambda _: "",
     bool: lambda value: "yes" if value else "no",
     float: "{:.3f}".format,
     int: "{:,}".format,
     str: str,
 }
-"""How a table shows values; bool stands before int, which it is too."""
+"""Formats by type; bool comes before int, its base class."""
 
 
-def first_line(of: object) -> str:
+def first_line(documented: object) -> str:
     """The first line of a docstring."""
-    return (getdoc(of) or "").partition("\n")[0]
+    return (getdoc(documented) or "").partition("\n")[0]

@@ -1,4 +1,4 @@
-"""`unalike COMMAND`: finds the command, runs it, turns errors into one line."""
+"""`unalike COMMAND`: run a command and print its errors in one line."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from unalike.errors import UserError, lookup
 from unalike.progress import listening
 
 COMMANDS = {
-    "list": "Show what there is to choose from.",
+    "list": "List datasets, methods, samplers, measures and metrics.",
     "fetch": "Download the raw files of datasets and convert them.",
-    "import": "Turn edge lists and node tables into a stored graph.",
+    "import": "Convert edge lists and node tables to a stored graph.",
     "crawl": "Make a graph of a wiki.",
-    "advise": "Tell which method to try on a graph, and why.",
-    "shard": "Divide a graph among processes, on disk.",
+    "advise": "Recommend methods for a graph.",
+    "shard": "Store a graph in shards for several processes.",
     "train": "Train a method on the splits of a dataset.",
-    "predict": "Score new nodes by a saved model, and say why.",
-    "tune": "Search the settings of correct and smooth.",
-    "sweep": "Run what recipes ask for and is not done yet.",
-    "results": "Copy results into a file, or out of one.",
-    "measure": "Tell how homophilous graphs are.",
-    "table": "Print a table of the paper, ours beside the printed numbers.",
+    "predict": "Score nodes by a saved model, and explain the scores.",
+    "tune": "Search hyperparameters of correct and smooth.",
+    "sweep": "Run the experiments of recipes that are not done yet.",
+    "results": "Export results to a file, or import them.",
+    "measure": "Measure the homophily of graphs.",
+    "table": "Print a table of the paper with our numbers.",
     "figure": "Draw a figure of the paper.",
     "report": "Show all results on one page.",
-    "bench": "Time the engine beside its peers.",
-    "demo": "See unalike at work on a generated graph.",
+    "bench": "Time epochs of unalike and of other libraries.",
+    "demo": "Import, measure and train on a generated graph.",
 }
 
-COMMAND_LINE: ContextVar[Sequence[str]] = ContextVar("WORDS")
-"""The command that runs and its arguments, for one that runs itself again."""
+COMMAND_LINE: ContextVar[Sequence[str]] = ContextVar("COMMAND_LINE")
+"""The running command and its arguments, for commands that launch themselves again."""
 
 DONE, ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or given[0] in ("-h", "--help", "help"):
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    if not args or args[0] in ("-h", "--help", "help"):
         print(help_text())
-        return DONE if given else USAGE
-    if given[0] == "--version":
+        return DONE if args else USAGE
+    if args[0] == "--version":
         print(f"unalike {version('unalike')}")
         return DONE
     try:
-        lookup(COMMANDS, given[0], "command")
+        lookup(COMMANDS, args[0], "command")
     except UserError as error:
         return print_error(str(error), USAGE)
-    return run(given[0], given[1:])
+    return run(args[0], args[1:])
 
 
 def run(name: str, arguments: list[str]) -> int:
-    """Run a command of the table with the rest of the command line."""
-    # Threads that spin while they wait are twenty times slower on busy cores.
+    """Run a command with its arguments and return the exit status."""
+    # Spinning OpenMP threads are twenty times slower on busy cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     COMMAND_LINE.set([name, *arguments])
     try:
@@ -76,7 +76,7 @@ def run(name: str, arguments: list[str]) -> int:
     except UserError as error:
         return print_error(str(error), ERROR)
     except KeyboardInterrupt:
-        return print_error("interrupted; what was finished is kept.", INTERRUPTED)
+        return print_error("interrupted; finished results are saved.", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SystemExit as exit_:
@@ -92,7 +92,7 @@ def explain(notice: str) -> None:
 
 
 def help_text() -> str:
-    """The help of the whole program."""
+    """The text of `unalike --help`."""
     lines = [f"  {name:<10}{summary}" for name, summary in COMMANDS.items()]
     return "\n".join(
         [
@@ -109,7 +109,7 @@ def help_text() -> str:
     )
 
 
-def print_error(what: str, status: int) -> int:
-    """Say in one line what went wrong."""
-    print(f"error: {' '.join(what.split())}", file=sys.stderr)
+def print_error(message: str, status: int) -> int:
+    """Print an error in one line and return the exit status."""
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
     return status

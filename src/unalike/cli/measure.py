@@ -1,4 +1,4 @@
-"""`unalike measure`: how homophilous is a graph?"""
+"""`unalike measure`: homophily measures of graphs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from unalike.cli.console import (
 from unalike.datasets.base import Dataset, Published
 from unalike.display import MAX_CLASSES_SHOWN
 from unalike.errors import UserError, lookup
-from unalike.formatting import json_safe
 from unalike.measures import CONVENTIONS, measure
 from unalike.measures.interpretation import headline
 from unalike.reports.dataset_tables import (
@@ -39,20 +38,20 @@ def command(
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Tell how homophilous graphs are, measure by measure.
+    """Measure the homophily of graphs.
 
-    The convention `stored` leaves out self-loops and edges with an unlabelled end, and
-    reads every edge from its source; `both-ways` reads it from its target as well;
-    `paper` counts what each number printed in the LINKX paper counts.
+    The convention `stored` ignores self-loops and edges with an unlabelled end, and
+    takes every edge from its source; `both-ways` takes it from its target as well;
+    `paper` counts as the numbers of the LINKX paper do.
 
     Example: unalike measure texas --convention paper
 
     Args:
         names: Datasets, or paths to stored graphs; several are shown side by side.
-        only: Measures to take; all of them when empty.
-        convention: What to count: stored, both-ways or paper.
-        bootstrap: Resamplings of nodes with their out-edges, for 95 % intervals.
-        seed: Seed of the resamplings.
+        only: Measures to compute; all of them by default.
+        convention: Edges to count: stored, both-ways or paper.
+        bootstrap: Bootstrap samples of nodes with their out-edges, for 95 % intervals.
+        seed: Seed of the bootstrap.
         data: Folder of the raw files of datasets.
         json: Print one JSON document instead of tables.
     """
@@ -60,44 +59,46 @@ def command(
         raise UserError("Name a dataset; `unalike list datasets` shows them all.")
     if bootstrap < 0:
         raise UserError(f"--bootstrap is {bootstrap}; 0 is the least.")
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "only": [name.replace("-", "_") for name in only],
         "bootstrap": bootstrap,
         "seed": seed,
     }
     conventions = lookup(CONVENTIONS, convention, "convention")
     sources = [datasets.find(name, data) for name in names]
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     with progress_bar() as progress:
         for source in sources:
-            told = conventions(source.name)
-            found[source.name] = measure(
-                source.load(), **asked, conventions=told, progress=progress
+            results[source.name] = measure(
+                source.load(),
+                **options,
+                conventions=conventions(source.name),
+                progress=progress,
             )
     for source in sources:
         print_notes(source.remarks())
     published = {source.name: published_of(source) for source in sources}
     if json:
-        print_json(json_safe(found if len(found) > 1 else next(iter(found.values()))))
+        print_json(results if len(results) > 1 else next(iter(results.values())))
         return
-    for name, values in found.items():
+    for name, values in results.items():
         OUT.print(headline(name, values), soft_wrap=True, markup=False)
     OUT.print()
-    if len(found) > 1:
-        print_columns(comparison_columns(found, published))
+    if len(results) > 1:
+        print_columns(comparison_columns(results, published))
         return
-    show_one(next(iter(found.values())), next(iter(published.values())))
+    print_measures(next(iter(results.values())), next(iter(published.values())))
 
 
 def published_of(source: datasets.GraphSource) -> Published | None:
-    """The paper's numbers, if it prints any of this source."""
+    """The published numbers of a dataset, if there are any."""
     return source.published if isinstance(source, Dataset) else None
 
 
-def show_one(found: dict[str, Any], published: Published | None) -> None:
+def print_measures(values: dict[str, Any], published: Published | None) -> None:
     """Print the measures of one dataset, and its compatibility matrix if small."""
-    print_columns(measure_columns(found, published), spare=("difference", "meaning"))
-    matrix = found.get("compatibility", [])
+    print_columns(measure_columns(values, published), spare=("difference", "meaning"))
+    matrix = values.get("compatibility", [])
     if matrix and len(matrix) <= MAX_CLASSES_SHOWN:
         OUT.print("\ncompatibility: where the edges of each class end")
         print_columns(compatibility_columns(matrix))

@@ -1,4 +1,4 @@
-"""`unalike predict`: a saved model on nodes that are new, or known."""
+"""`unalike predict`: score new or known nodes by a saved model."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import tyro
-from rich.markup import escape
-from rich.table import Table
 
-from unalike.cli.console import OUT, print_json, print_notes, progress_bar
+from unalike.cli.console import (
+    OUT,
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+)
 from unalike.datasets import find
 from unalike.device import choose_device
+from unalike.display import TextTable
 from unalike.errors import UserError
 from unalike.importing.readers import InputTables
-from unalike.inference.explain import explain as explained
+from unalike.inference.explain import explain as explain_rows
 from unalike.inference.model import Model
 from unalike.inference.model_file import load_model
 from unalike.inference.new_node_tables import NewNodeTables, TableColumns
@@ -33,35 +38,39 @@ from unalike.inference.predict import (
 )
 
 Names = tuple[str, ...]
-GUESS = TableColumns()
-SHOWN = 20
-"""Nodes that are printed or explained, where nobody names them."""
+DEFAULT_COLUMNS = TableColumns()
+MAX_PRINTED = 20
+"""Nodes that are printed or explained without --ids."""
 
 
 @dataclass
 class Collected:
-    """What is told of the nodes that were scored."""
+    """Scores and explanations to print."""
 
     top: int
-    nodes: int = 0
+    """Inputs in an explanation."""
+    max_nodes: int
+    num_nodes: int = 0
+    """All nodes that were scored."""
     rows: list[dict[str, Any]] = field(default_factory=list)
-    reasons: list[dict[str, Any]] = field(default_factory=list)
+    explanations: list[dict[str, Any]] = field(default_factory=list)
 
-    def add_batch(self, piece: ScoredBatch, model: Model | None, most: int) -> None:
-        """Note a piece: its first nodes and, given the model, why they score so."""
-        self.nodes += len(piece.names)
-        room = max(0, most - len(self.rows))
-        self.rows += to_record_batch(piece.names, piece.prediction)[:room].to_pylist()
-        if model is None or not room:
+    def add_batch(self, batch: ScoredBatch, model: Model | None) -> None:
+        """Add the first nodes of a batch, with explanations if there is a model."""
+        self.num_nodes += len(batch.names)
+        limit = max(0, self.max_nodes - len(self.rows))
+        self.rows += to_record_batch(batch.names, batch.prediction)[:limit].to_pylist()
+        if model is None or not limit:
             return
         model.check_row_wise("be explained")
-        assert piece.prepared is not None
-        some = piece.prepared.head(min(room, len(piece.names)))
-        names = piece.names[:room].to_pylist()
-        for name, why in zip(names, explained(model, some), strict=True):
-            told = asdict(why)
-            told["pushes"] = told["pushes"][: self.top]
-            self.reasons.append({"id": name, **told, "inputs": len(why.pushes)})
+        assert batch.prepared is not None
+        rows = batch.prepared.head(min(limit, len(batch.names)))
+        names = batch.names[:limit].to_pylist()
+        for name, explanation in zip(names, explain_rows(model, rows), strict=True):
+            document = asdict(explanation)
+            document["pushes"] = document["pushes"][: self.top]
+            inputs = len(explanation.pushes)
+            self.explanations.append({"id": name, **document, "inputs": inputs})
 
 
 def command(
@@ -69,7 +78,9 @@ def command(
     *,
     edges: Annotated[Names, tyro.conf.arg(metavar="EDGES...")] = (),
     nodes: Annotated[Names, tyro.conf.arg(metavar="NODES...")] = (),
-    columns: Annotated[TableColumns, tyro.conf.arg(name="", prefix_name=False)] = GUESS,
+    columns: Annotated[
+        TableColumns, tyro.conf.arg(name="", prefix_name=False)
+    ] = DEFAULT_COLUMNS,
     graph: str | None = None,
     ids: Annotated[Names, tyro.conf.arg(metavar="ID...")] = (),
     out: Path | None = None,
@@ -90,12 +101,12 @@ def command(
         model: The file of the model.
         edges: Tables of edges between new nodes and known ones.
         nodes: Tables of the new nodes: their ids, and columns that become features.
-        columns: Which columns are meant.
+        columns: Names of columns.
         graph: The dataset or stored graph that the model was trained on.
-        ids: Score these nodes alone.
-        out: File for the scores, .parquet or .csv; the first ones are printed without.
-        explain: Tell which neighbours and features pushed each prediction.
-        top: How many of them to tell.
+        ids: Score only these nodes.
+        out: File for the scores, .parquet or .csv; without it the first are printed.
+        explain: Print the neighbours and features that changed each prediction most.
+        top: Number of neighbours and features in an explanation.
         device: cpu, cuda, or auto: a GPU where there is one.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
@@ -104,32 +115,34 @@ def command(
         raise UserError("Name tables of new nodes (--edges, --nodes), or a --graph.")
     if out is not None:
         check_output_path(out)
-    began = time.perf_counter()
+    start = time.perf_counter()
     loaded = load_model(model, device=choose_device(device))
-    told, counts = Collected(top), dict[str, Any]()
+    collected = Collected(top, len(ids) or MAX_PRINTED)
+    counts: dict[str, Any] = {}
     with progress_bar() as bar, ExitStack() as open_files:
         if graph is not None:
-            pieces = score_known_nodes(loaded, find(graph, data), ids, bar)
+            batches = score_known_nodes(loaded, find(graph, data), ids, bar)
         else:
-            beside = None if out is None else out.absolute().parent
-            folder = Path(open_files.enter_context(TemporaryDirectory(dir=beside)))
+            parent = None if out is None else out.absolute().parent
+            folder = Path(open_files.enter_context(TemporaryDirectory(dir=parent)))
             tables = InputTables.open(edges, nodes, columns.header)
             new = NewNodeTables.read(loaded, tables, columns, folder, bar)
             counts = counts_of(new)
-            pieces = score_new_nodes(new, ids, bar)
+            batches = score_new_nodes(new, ids, bar)
         add = (
             open_files.enter_context(open_score_file(out)) if out is not None else None
         )
-        for piece in pieces:
-            told.add_batch(piece, loaded if explain else None, len(ids) or SHOWN)
+        for batch in batches:
+            collected.add_batch(batch, loaded if explain else None)
             if add is not None:
-                add(to_record_batch(piece.names, piece.prediction))
-    counts = {"nodes": told.nodes, **counts, "seconds": time.perf_counter() - began}
-    show(told, counts, out, json=json)
+                add(to_record_batch(batch.names, batch.prediction))
+    seconds = time.perf_counter() - start
+    counts = {"nodes": collected.num_nodes, **counts, "seconds": seconds}
+    print_scores(collected, counts, out, json=json)
 
 
 def counts_of(new: NewNodeTables) -> dict[str, Any]:
-    """What the tables of new nodes held."""
+    """Counts of edges and nodes in the tables of new nodes."""
     edges = new.edges
     return {
         "edges": edges.num_edges_kept,
@@ -139,74 +152,79 @@ def counts_of(new: NewNodeTables) -> dict[str, Any]:
     }
 
 
-def show(
-    told: Collected, counts: dict[str, Any], out: Path | None, *, json: bool
+def print_scores(
+    collected: Collected, counts: dict[str, Any], out: Path | None, *, json: bool
 ) -> None:
-    """Print the answer, or where it was written."""
+    """Print scores and explanations, or the path and size of the score file."""
     size = None if out is None else out.stat().st_size
     if json:
         written = {} if out is None else {"file": str(out), "bytes": size}
-        rows = told.rows if out is None else []
-        print_json({**counts, **written, "scores": rows, "explanations": told.reasons})
+        rows = collected.rows if out is None else []
+        scores = {"scores": rows, "explanations": collected.explanations}
+        print_json({**counts, **written, **scores})
         return
-    print_notes(remarks(counts))
-    for reason in told.reasons:
-        OUT.print(headline(reason), soft_wrap=True, markup=False)
-        OUT.print(attribution_table(reason))
-    if not told.reasons and out is None:
-        OUT.print(score_table(told.rows))
+    print_notes(notes(counts))
+    for explanation in collected.explanations:
+        OUT.print(headline(explanation), soft_wrap=True, markup=False)
+        print_table(attribution_table(explanation))
+    if not collected.explanations and out is None and collected.rows:
+        print_table(score_table(collected.rows))
     where = "" if size is None else f" in {out}, {size:,} bytes"
     nodes, seconds = counts["nodes"], counts["seconds"]
-    speed = f", {nodes / seconds:,.0f} nodes/s" if nodes > SHOWN else ""
+    speed = f", {nodes / seconds:,.0f} nodes/s" if nodes > MAX_PRINTED else ""
     noun = "node" if nodes == 1 else "nodes"
     OUT.print(f"{nodes:,} {noun}{where}, {seconds:.1f} s{speed}", markup=False)
 
 
-def remarks(counts: dict[str, Any]) -> Iterator[str]:
-    """What the owner of the tables should know."""
-    words = {
+def notes(counts: dict[str, Any]) -> Iterator[str]:
+    """Notes about edges and nodes that were ignored."""
+    texts = {
         "unknown_neighbours": "neighbours that the model does not know, left out",
         "edges_without_new_nodes": "edges without a new node, left out",
         "nodes_without_neighbours": "new nodes without a known neighbour",
     }
-    for name, what in words.items():
+    for name, text in texts.items():
         if counts.get(name):
-            yield f"{what}: {counts[name]:,}"
+            yield f"{text}: {counts[name]:,}"
 
 
-def score_table(rows: list[dict[str, Any]]) -> Table:
-    """The first nodes with their probabilities."""
-    table = Table(box=None, pad_edge=False)
-    for heading in rows[0] if rows else ():
-        table.add_column(escape(heading), justify="right")
-    for row in rows:
-        known, shares = list(row.values())[:2], list(row.values())[2:]
-        numbers = (f"{share:.3f}" for share in shares)
-        table.add_row(*(escape(str(one)) for one in known), *numbers)
-    return table
+def score_table(rows: list[dict[str, Any]]) -> TextTable:
+    """Nodes with their classes and probabilities."""
+    headings = list(rows[0])
+    cells = [
+        [
+            f"{value:.3f}" if i > 1 else str(value)
+            for i, value in enumerate(row.values())
+        ]
+        for row in rows
+    ]
+    return TextTable.from_rows("", headings, cells, right=headings)
 
 
-def headline(reason: dict[str, Any]) -> str:
-    """What one node was given, and how surely."""
+def headline(explanation: dict[str, Any]) -> str:
+    """The class of a node with its probability and log-odds."""
     return (
-        f"{reason['id']}: {reason['label']} with {reason['probability']:.3f}, "
-        f"log-odds {reason['log_odds']:+.2f} against {reason['against']}"
+        f"{explanation['id']}: {explanation['label']} with "
+        f"{explanation['probability']:.3f}, log-odds {explanation['log_odds']:+.2f} "
+        f"against {explanation['against']}"
     )
 
 
-def attribution_table(reason: dict[str, Any]) -> Table:
-    """Why one node was given its class."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("share", "without it", "", "", "value"):
-        table.add_column(heading, justify="left" if not heading else "right")
-    for push in reason["pushes"]:
-        table.add_row(
+def attribution_table(explanation: dict[str, Any]) -> TextTable:
+    """Contributions of the inputs of a node to the log-odds of its class."""
+    log_odds, pushes = explanation["log_odds"], explanation["pushes"]
+    rows = [
+        [
             f"{push['share']:+.2f}",
-            f"{reason['log_odds'] - push['change']:+.2f}",
+            f"{log_odds - push['change']:+.2f}",
             push["kind"],
-            escape(str(push["name"])),
+            str(push["name"]),
             f"{push['value']:g}",
-        )
-    others = reason["log_odds"] - sum(push["share"] for push in reason["pushes"])
-    table.add_row(f"{others:+.2f}", "", "all else", "", "")
-    return table
+        ]
+        for push in pushes
+    ]
+    others = log_odds - sum(push["share"] for push in pushes)
+    rows.append([f"{others:+.2f}", "", "all else", "", ""])
+    headings = ("share", "without it", "", "", "value")
+    right = ("share", "without it", "value")
+    return TextTable.from_rows("", headings, rows, right=right)

@@ -1,4 +1,4 @@
-"""`unalike shard`: divide a graph among processes, on disk."""
+"""`unalike shard`: store a graph in column shards for several processes."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ def command(
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Divide the columns of a graph's adjacency, so that each process maps its own.
+    """Store the adjacency of a graph in column shards, one for each process.
 
-    The shards hold about equally many edges. A folder of shards can be divided anew
-    into another number of them.
+    The shards have about equally many edges. A sharded graph can be stored again with
+    another number of shards.
 
     Example: unalike shard pokec --parts 4 --out pokec-4
 
     Args:
         dataset: A name of `unalike list datasets`, or the folder of a stored graph.
         parts: Shards, one for each process that will train.
-        out: Folder for the divided graph.
+        out: Folder of the sharded graph.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of lines.
     """
     with progress_bar() as bar:
-        made = shard_graph(find(dataset, data), parts, out, progress=bar)
+        stored = shard_graph(find(dataset, data), parts, out, progress=bar)
     shards = [
         {
             "columns": [begin, end],
-            "edges": made.metadata["arrays"][f"shard{place}_columns"]["shape"][0],
+            "edges": stored.metadata["arrays"][f"shard{index}_columns"]["shape"][0],
         }
-        for place, (begin, end) in enumerate(pairwise(made.metadata["bounds"]))
+        for index, (begin, end) in enumerate(pairwise(stored.metadata["bounds"]))
     ]
     if json:
         print_json({"folder": str(out), "shards": shards})
         return
-    for place, shard in enumerate(shards):
+    for index, shard in enumerate(shards):
         begin, end = shard["columns"]
         OUT.print(
-            f"shard {place}: columns {begin:,} to {end:,}, {shard['edges']:,} edges"
+            f"shard {index}: columns {begin:,} to {end:,}, {shard['edges']:,} edges"
         )

@@ -18,6 +18,7 @@ from unalike.cli.console import (
     progress_bar,
 )
 from unalike.device import choose_device
+from unalike.display import Column
 from unalike.errors import UserError
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.plan import (
@@ -30,7 +31,6 @@ from unalike.experiments.plan import parse_filter as chosen_by
 from unalike.experiments.recipe import find_recipes
 from unalike.experiments.sweep import WorkerOptions, estimate, failed_before, sweep
 from unalike.experiments.tuning import SearchOptions, search_cells
-from unalike.reports.text_table import Column
 
 
 def command(

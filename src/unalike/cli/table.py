@@ -1,4 +1,4 @@
-"""`unalike table`: a table of the paper, ours beside the printed numbers."""
+"""`unalike table`: print a table of the paper with our numbers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from unalike.cli.console import (
     print_notes,
     progress_bar,
 )
+from unalike.display import Column
 from unalike.errors import lookup
 from unalike.experiments.recipe import PaperTable, Recipe, paper_tables
 from unalike.reports.dataset_tables import TABLES
 from unalike.reports.tables import FORMATS, ResultTable
-from unalike.reports.text_table import Column
 
 
 def command(
@@ -37,7 +37,7 @@ def command(
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Print a table of the paper, our numbers beside the printed ones.
+    """Print a table of the paper, our numbers with the published ones.
 
     Example: unalike table statistics-geom-gcn --format markdown
 
@@ -47,28 +47,29 @@ def command(
             arxiv-coarse-fine, prior-datasets or homophilous.
         format: How to write it: rich, markdown, latex or csv.
         results: The database that a table of results is made from.
-        settings: Choose among the settings of the grid, or any that were tried.
-        variant: Choose among the grid of this name where there is one, as in appendix.
-        on: These datasets instead of the printed ones, in a table of results.
-        explain: METHOD DATASET: the setting that was chosen, its runs, their command.
+        settings: Select among the settings of the grid, or any that has results.
+        variant: Select from the grid of this name where there is one, as in appendix.
+        on: Datasets instead of those of the paper, in a table of results.
+        explain: METHOD DATASET: print the selected setting, its runs and its command.
         data: Folder of the raw files of datasets.
         json: Print one JSON document instead of a table.
     """
-    printed = paper_tables()
-    lookup({**TABLES, **printed}, table, "table")
+    result_tables = paper_tables()
+    lookup({**TABLES, **result_tables}, table, "table")
     write = lookup(WRITERS, format, "format")
-    if table in printed:
+    if table in result_tables:
         from unalike.experiments.database import ResultsDatabase
         from unalike.experiments.selection import SelectionOptions
         from unalike.reports.result_tables import explain_cells, results_table
 
         query = SelectionOptions(settings=settings, variant=variant, data=data)
-        rows = rows_of(printed[table], on)
-        kept = ResultsDatabase.read(results)
+        recipes = recipes_of(result_tables[table], on)
+        database = ResultsDatabase.read(results)
         if explain:
-            print_explanations(explain_cells(rows, explain, kept, query), json=json)
+            cells = explain_cells(recipes, explain, database, query)
+            print_explanations(cells, json=json)
             return
-        report = results_table(printed[table], rows, kept, query)
+        report = results_table(result_tables[table], recipes, database, query)
     else:
         with progress_bar() as progress:
             report = TABLES[table](data=data, progress=progress)
@@ -81,70 +82,71 @@ def command(
     write(report)
 
 
-def rows_of(table: PaperTable, on: tuple[str, ...]) -> list[Recipe]:
-    """The rows of a table of results, on other datasets where that is wanted."""
+def recipes_of(table: PaperTable, datasets: tuple[str, ...]) -> list[Recipe]:
+    """The recipes of a table of results, on other datasets if there are some."""
     recipes = table.recipes()
-    if not on:
+    if not datasets:
         return recipes
-    return [recipe.on_datasets(on) for recipe in recipes if recipe.method]
+    return [recipe.on_datasets(datasets) for recipe in recipes if recipe.method]
 
 
-def print_explanations(found: list[dict[str, Any]], *, json: bool) -> None:
-    """Print where numbers come from."""
+def print_explanations(cells: list[dict[str, Any]], *, json: bool) -> None:
+    """Print the selected configuration, the command and the runs of cells."""
     if json:
-        print_json(found)
+        print_json(cells)
         return
-    for one in found:
-        OUT.print(f"[bold]{one['row']} {one['column']}[/]")
-        if "missing" in one:
-            OUT.print(f"nothing: {one['missing']}", markup=False)
+    for cell in cells:
+        OUT.print(f"[bold]{cell['row']} {cell['column']}[/]")
+        if "missing" in cell:
+            OUT.print(f"nothing: {cell['missing']}", markup=False)
             continue
-        chosen = f"best of {one['settings']} settings by validation: {one['setting']}"
-        OUT.print(chosen, markup=False)
-        OUT.print(f"{one['command']}\n", soft_wrap=True, markup=False)
+        setting = f"best of {cell['settings']} settings by validation: "
+        OUT.print(setting + cell["setting"], markup=False)
+        OUT.print(f"{cell['command']}\n", soft_wrap=True, markup=False)
+        runs = cell["runs"]
         print_columns(
             [
-                Column(name.replace("_", " "), [cell(row[name]) for row in one["runs"]])
-                for name in one["runs"][0]
+                Column(name.replace("_", " "), [format_cell(run[name]) for run in runs])
+                for name in runs[0]
             ],
             spare=("key", "commit", "device"),
         )
 
 
-def cell(value: Any) -> str:
-    """A fact of a run as a table shows it."""
+def format_cell(value: Any) -> str:
+    """A value of a run as text."""
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def missing_note(report: ResultTable) -> str:
-    """What a report lacks, in one line."""
+    """A note about cells without data."""
     if len(report.missing) <= len(report.rows):
         return f"no data of {', '.join(report.missing)}; --json tells why."
-    reasons = Counter(report.missing.values())
-    told = ", ".join(f"{why} ({count})" for why, count in reasons.items())
-    return f"{len(report.missing)} cells without data: {told}."
+    counts = Counter(report.missing.values())
+    reasons = ", ".join(f"{reason} ({count})" for reason, count in counts.items())
+    return f"{len(report.missing)} cells without data: {reasons}."
 
 
-def show_rich(report: ResultTable) -> None:
-    """Print a report for a terminal."""
-    cells = list(zip(*report.texts, strict=True))
+def print_rich(report: ResultTable) -> None:
+    """Print a table for a terminal."""
     OUT.print(f"{report.title}: {report.legend}.\n", soft_wrap=True)
+    cells_by_column = zip(*report.texts, strict=True)
     print_columns(
         [
-            Column(heading, column, align_right=place > 0)
-            for place, (heading, column) in enumerate(
-                zip(report.headings, cells, strict=True)
+            Column(heading, cells, align_right=index > 0)
+            for index, (heading, cells) in enumerate(
+                zip(report.headings, cells_by_column, strict=True)
             )
         ]
     )
 
 
-def as_text(write: Callable[[ResultTable], str]) -> Callable[[ResultTable], None]:
-    """Print a report in one of the formats of files."""
+def print_text(write: Callable[[ResultTable], str]) -> Callable[[ResultTable], None]:
+    """A function that prints a table in a text format."""
     return lambda report: print(write(report))
 
 
 WRITERS: dict[str, Callable[[ResultTable], None]] = {
-    "rich": show_rich,
-    **{name: as_text(write) for name, write in FORMATS.items()},
+    "rich": print_rich,
+    **{name: print_text(write) for name, write in FORMATS.items()},
 }

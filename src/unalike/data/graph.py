@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.labels import encode_labels
-from unalike.display import MAX_CLASSES_SHOWN, Displayable, SummaryTable
+from unalike.display import MAX_CLASSES_SHOWN, Displayable, TextTable
 from unalike.errors import UserError
 
 if TYPE_CHECKING:
@@ -90,10 +90,12 @@ class GraphSummary(Displayable):
         counts = ", ".join(f"{count} {name}" for name, count in self._counts().items())
         return f"Graph({counts})"
 
-    def summary(self) -> SummaryTable:
+    def summary(self) -> TextTable:
         counts = self._counts()
         sizes = [] if self.num_classes > MAX_CLASSES_SHOWN else [self._class_sizes()]
-        return SummaryTable("Graph", [*counts], [[*counts.values()]], below=sizes)
+        return TextTable.from_rows(
+            "Graph", [*counts], [[*counts.values()]], below=sizes
+        )
 
     def _counts(self) -> dict[str, str]:
         nnz = self.adjacency.nnz
@@ -109,11 +111,11 @@ class GraphSummary(Displayable):
         }
         return {name: f"{count:,}" for name, count in counts.items()}
 
-    def _class_sizes(self) -> SummaryTable:
+    def _class_sizes(self) -> TextTable:
         sizes = (self.labels + 1).bincount(minlength=self.num_classes + 1).tolist()
         names = [*map(str, range(self.num_classes)), "unlabelled"]
         cells = [f"{size:,}" for size in (*sizes[1:], sizes[0])]
-        return SummaryTable("", ["class", *names], [["nodes", *cells]])
+        return TextTable.from_rows("", ["class", *names], [["nodes", *cells]])
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -69,6 +69,24 @@ def split_by_order(
     return Split(*labelled[torch.from_numpy(order)].split(sizes))
 
 
+def stratified_holdout(
+    ids: Ids, labels: Int[Tensor, " nodes"], fraction: float, generator: torch.Generator
+) -> tuple[Ids, Ids]:
+    """Split ids in two; the second part has about this fraction of every class.
+
+    Of a class with several nodes at least one is in the second part, unless the
+    fraction is 0.
+    """
+    ids = ids[torch.randperm(len(ids), generator=generator)]
+    classes = labels[ids]
+    ids = ids[classes.argsort(stable=True)]
+    sizes = classes.bincount()
+    rank = torch.arange(len(ids)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
+    held_out = (fraction * sizes).round().clamp(min=1 if fraction > 0 else 0)
+    in_second = rank < held_out.where(sizes > 1, 0).repeat_interleave(sizes)
+    return ids[~in_second], ids[in_second]
+
+
 def stack_codes(splits: Sequence[Split], num_nodes: int) -> np.ndarray:
     """All splits as one array of codes, one row per split."""
     rows = [split.to_codes(num_nodes).numpy() for split in splits]

@@ -14,7 +14,7 @@ from unalike.data.calibration import probabilities_to_logits, temperature
 from unalike.data.graph import Graph
 from unalike.data.metrics import Metric
 from unalike.data.split import Split
-from unalike.display import MAX_CLASSES_SHOWN, Displayable, SummaryTable
+from unalike.display import MAX_CLASSES_SHOWN, Displayable, TextTable
 
 ClassWeights = Float[Tensor, " classes"]
 
@@ -111,13 +111,13 @@ class Solution(Displayable):
         """The temperature fitted to some nodes, given the labels of all."""
         return temperature(self.logits[ids], labels[ids])
 
-    def summary(self) -> SummaryTable:
+    def summary(self) -> TextTable:
         nodes, classes = self.scores.shape
         sizes = self.scores.argmax(1).bincount(minlength=classes).tolist()
         shown = range(min(classes, MAX_CLASSES_SHOWN))
         rows = [["nodes", *(f"{sizes[number]:,}" for number in shown)]]
         title = f"Solution: {nodes:,} nodes, {classes} classes"
-        return SummaryTable(title, ["answer", *map(str, shown)], rows)
+        return TextTable.from_rows(title, ["answer", *map(str, shown)], rows)
 
 
 def one_hot_train_labels(task: Task) -> Float[Tensor, "nodes classes"]:

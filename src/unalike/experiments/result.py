@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from unalike.data.split import PARTS
-from unalike.display import Displayable, SummaryTable
+from unalike.display import Displayable, TextTable
 from unalike.errors import lookup
 from unalike.experiments.evaluation import PredictionSummary
 from unalike.formatting import format_mean_std
@@ -51,7 +51,7 @@ class Result(Displayable):
         """The command line that repeats this run."""
         return command_line(self, splits=str(self.split))
 
-    def summary(self) -> SummaryTable:
+    def summary(self) -> TextTable:
         grades = {part: f"{getattr(self, part):.2f}" for part in PARTS}
         facts = {
             "metric": self.metric,
@@ -61,7 +61,7 @@ class Result(Displayable):
         }
         title = f"{self.method} on {self.dataset}, split {self.split}"
         known = self.command if self.method in METHODS else ""
-        return SummaryTable(title, [*facts], [[*facts.values()]], note=known)
+        return TextTable.from_rows(title, [*facts], [[*facts.values()]], note=known)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -131,14 +131,14 @@ HEADINGS = (
 class Runs(list[Result], Displayable):
     """A list of results, shown as mean ± std over the splits of each setting."""
 
-    def summary(self) -> SummaryTable:
+    def summary(self) -> TextTable:
         groups: dict[tuple[str, ...], list[Result]] = defaultdict(list)
         differing = self._varying_options()
         for one in self:
             settings = " ".join(f"{name}={one.options.get(name)}" for name in differing)
             groups[one.dataset, one.method, settings, one.metric].append(one)
         rows = [[*key, *summary_cells(members)] for key, members in groups.items()]
-        return SummaryTable(f"{len(self)} runs", HEADINGS, rows)
+        return TextTable.from_rows(f"{len(self)} runs", HEADINGS, rows)
 
     def _varying_options(self) -> list[str]:
         """Options that not all results of one method have in common."""

@@ -420,7 +420,8 @@ def add_strings(
         slot = string_slot(hashes[i], string, slots, known_offsets, known_data)
         if not slots[slot, 1]:
             first = known_offsets[count]
-            known_data[first : first + len(string)] = string
+            for position in range(len(string)):
+                known_data[first + position] = string[position]
             count += 1
             known_offsets[count] = first + len(string)
             slots[slot, 0], slots[slot, 1] = hashes[i], count

@@ -1,3 +1,3 @@
-"""Models: what was learned, kept in one file and asked about nodes old and new."""
+"""Saved models, predictions for new nodes, explanations and `NodeClassifier`."""
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,21 +9,23 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from unalike.data.graph import Graph
 from unalike.data.metrics import METRICS
 from unalike.data.task import Curve, Task
-from unalike.errors import InputError, lookup
+from unalike.errors import InputError, UserError, lookup
 from unalike.inference.input_validation import (
     ClassWeight,
     as_graph,
     as_ids,
     class_weights,
     encode_labels,
-    given_holdout,
     lookup_labels,
-    stratified_holdout,
+    train_valid_ids,
 )
 from unalike.inference.model import Model, check_trainable, fit_model
 from unalike.inference.model_file import load_model
@@ -35,107 +34,18 @@ from unalike.methods import METHODS, name_of
 from unalike.methods.base import Method, TrainedMethod
 from unalike.options import options_of, with_options
 
-# Protocol: what scikit-learn expects of an estimator, without needing it.
-
-
-Estimator = TypeVar("Estimator", bound="ParamsMixin")
-NESTED = "__"
-COLUMN = "A column-vector y was passed when a 1d array was expected."
-
-
-class ParamsMixin:
-    """An object whose parameters are those of its constructor, by the same names."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters, and options of the method such as `method__hidden`."""
-        plain = {name: getattr(self, name) for name in self._names()}
-        return plain | self._deep() if deep else plain
-
-    def set_params(self: Estimator, **wanted: Any) -> Estimator:
-        """Other values for some parameters."""
-        known = self.get_params()
-        for name in wanted:
-            if name not in known:
-                raise InputError(
-                    f"Invalid parameter '{name}' of {type(self).__name__}; "
-                    f"valid are {', '.join(known)}."
-                )
-        for name, value in wanted.items():
-            if NESTED not in name:
-                setattr(self, name, value)
-        self._set_deep({name: v for name, v in wanted.items() if NESTED in name})
-        return self
-
-    def __sklearn_clone__(self: Estimator) -> Estimator:
-        """An unfitted copy; a graph is shared and not copied."""
-        return type(self)(**self.get_params(deep=False))
-
-    def __repr__(self) -> str:
-        usual = inspect.signature(type(self)).parameters
-        told = (
-            f"{name}={value!r}"
-            for name, value in self.get_params(deep=False).items()
-            if value is not usual[name].default
-        )
-        return f"{type(self).__name__}({', '.join(told)})"
-
-    def _deep(self) -> dict[str, Any]:
-        return {}
-
-    def _set_deep(self, wanted: dict[str, Any]) -> None:
-        pass
-
-    @classmethod
-    def _names(cls) -> list[str]:
-        return list(inspect.signature(cls).parameters)
-
-
-def not_fitted(estimator: object) -> Exception:
-    """The error of what was not fitted, scikit-learn's own where that is used."""
-    told = f"This {type(estimator).__name__} is not fitted yet; call `fit` first."
-    if "sklearn" not in sys.modules:
-        return InputError(told)
-    from sklearn.exceptions import NotFittedError
-
-    return NotFittedError(told)
-
-
-def warn_of_column() -> None:
-    """Warn of labels in a column, in scikit-learn's words and kind where it is used."""
-    kind: type[Warning] = UserWarning
-    if "sklearn" in sys.modules:
-        from sklearn.exceptions import DataConversionWarning
-
-        kind = DataConversionWarning
-    warnings.warn(COLUMN, kind, stacklevel=5)
-
-
-def classifier_tags() -> Any:
-    """What scikit-learn may know of a classifier of nodes."""
-    from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
-
-    return Tags(
-        estimator_type="classifier",
-        target_tags=TargetTags(required=True),
-        classifier_tags=ClassifierTags(),
-        input_tags=InputTags(sparse=True),
-    )
-
-
-# NodeClassifier: a method behind the interface that scikit-learn made common.
-
-
 Classifier = TypeVar("Classifier", bound="NodeClassifier")
+METHOD_PREFIX = "method__"
 
 
-class NodeClassifier(ParamsMixin):
-    """Fit a method on the nodes of a graph, and predict those of any.
+class NodeClassifier(ClassifierMixin, BaseEstimator):
+    """Fit a method on the nodes of a graph, and predict classes of nodes.
 
-    Without a `graph` of its own, X is the graph: `fit(adjacency, labels, features)`
-    learns from its labelled nodes, `predict()` answers for all of them, and
-    `predict(rows, features)` for new ones, a row each. With `graph=` X holds numbers
-    of nodes, as samples for `cross_val_score` or `GridSearchCV`; options of the method
-    are parameters such as `method__hidden`.
+    Without `graph=`, X is the graph: `fit(adjacency, labels, features)` trains on its
+    labelled nodes, `predict()` predicts all of them, and `predict(rows, features)`
+    predicts new nodes, a row each. With `graph=`, X holds node ids, so that nodes are
+    the samples of `cross_val_score` or `GridSearchCV`. Options of the method are
+    parameters such as `method__hidden`.
     """
 
     classes_: np.ndarray
@@ -144,7 +54,7 @@ class NodeClassifier(ParamsMixin):
     scores_: Float[Tensor, "nodes classes"] | None
     curve_: Curve | None
     model_: Model | None
-    """None where a method learns nothing that could be used on other nodes."""
+    """None for methods that train no weights, such as label propagation."""
 
     def __init__(
         self,
@@ -172,15 +82,15 @@ class NodeClassifier(ParamsMixin):
     def fit(
         self: Classifier, X: Any, y: Any = None, features: AnyFeatures | None = None
     ) -> Classifier:
-        """Learn from the labelled nodes; None, NaN and -1 are no labels.
+        """Train on the labelled nodes; None, NaN and -1 are missing labels.
 
-        A share of each class is set aside (`validation`, or the nodes it names): the
-        weights of the epoch that grades best on them are kept, and training stops when
-        `patience` epochs brought nothing better. With `calibrate` probabilities are
-        taken at the temperature that suits them best.
+        `validation` is a fraction of each class or the ids of nodes. The weights of
+        the epoch with the best validation score are used, and training stops early
+        after `patience` epochs without a better one. `calibrate` scales probabilities
+        by the temperature that fits the validation nodes.
         """
-        own = self.graph is None
-        graph = as_graph(X if own else self.graph, features)
+        x_is_graph = self.graph is None
+        graph = as_graph(X if x_is_graph else self.graph, features)
         labels, classes = self._targets(X, y, graph)
         graph = replace(graph, labels=labels, num_classes=len(classes))
         method, task = self._method(), self._task(graph, classes)
@@ -189,12 +99,15 @@ class NodeClassifier(ParamsMixin):
             model, solution = fit_model(method, task, device=self.device)
         else:
             solution = method.solve(task, device=self.device)
-        warm = solution.temperature(task.valid, labels) if self.calibrate else 1.0
-        names = classes.tolist()
-        self.model_ = model and replace(model, classes=names, temperature=warm)
-        self.temperature_ = warm
+        temperature = 1.0
+        if self.calibrate:
+            temperature = solution.temperature(task.valid, labels)
+        self.model_ = model and replace(
+            model, classes=classes.tolist(), temperature=temperature
+        )
+        self.temperature_ = temperature
         self.classes_ = classes
-        self.n_features_in_ = graph.adjacency.num_cols if own else 1
+        self.n_features_in_ = graph.adjacency.num_cols if x_is_graph else 1
         self.scores_ = solution.logits
         self.curve_ = solution.curve
         return self
@@ -208,13 +121,12 @@ class NodeClassifier(ParamsMixin):
         self, X: Any = None, features: AnyFeatures | None = None
     ) -> np.ndarray:
         """The probability of each class, in the order of `classes_`."""
-        if not self.__sklearn_is_fitted__():
-            raise not_fitted(self)
-        scores = self._scores(X, features).double()
-        return (scores / self.temperature_).softmax(1).numpy()
+        check_is_fitted(self)
+        logits = self._logits(X, features).double()
+        return (logits / self.temperature_).softmax(1).numpy()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The grade by the metric; of nodes that count differently, if told."""
+        """The value of the metric, with optional weights of nodes."""
         probabilities = torch.from_numpy(self.predict_proba(X))
         labels = lookup_labels(y, self.classes_)
         weight = torch.ones(len(labels))
@@ -224,9 +136,8 @@ class NodeClassifier(ParamsMixin):
         return float(metric.score(probabilities, labels, weight))
 
     def save(self, path: str | Path) -> int:
-        """Write what was learned to a new file; returns its size in bytes."""
-        if not self.__sklearn_is_fitted__():
-            raise not_fitted(self)
+        """Write the trained model to a new file; returns its size in bytes."""
+        check_is_fitted(self)
         check_trainable(self._method())
         assert isinstance(self.model_, Model)
         return self.model_.save(path)
@@ -235,39 +146,55 @@ class NodeClassifier(ParamsMixin):
     def load(
         cls: type[Classifier], path: str | Path, *, device: str = "cpu"
     ) -> Classifier:
-        """A fitted classifier from such a file; it predicts rows."""
+        """A fitted classifier from a model file; it predicts rows."""
         model = load_model(path, device=device)
-        loaded = cls(model.method, device=device)
-        loaded.model_, loaded.scores_, loaded.curve_ = model, None, None
-        loaded.classes_ = np.array(model.classes)
-        loaded.temperature_ = model.temperature
-        loaded.n_features_in_ = model.graph_info.num_known
-        return loaded
+        classifier = cls(model.method, device=device)
+        classifier.model_ = model
+        classifier.scores_ = classifier.curve_ = None
+        classifier.classes_ = np.array(model.classes)
+        classifier.temperature_ = model.temperature
+        classifier.n_features_in_ = model.graph_info.num_known
+        return classifier
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "classes_")
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, and the options of the method such as `method__hidden`."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        is_method = isinstance(self.method, Method) or self.method in METHODS
+        if deep and is_method:
+            options = options_of(self._method())
+            params |= {METHOD_PREFIX + name: value for name, value in options.items()}
+        return params
 
-    def __sklearn_tags__(self) -> Any:
-        return classifier_tags()
+    def set_params(self: Classifier, **params: Any) -> Classifier:
+        """Set parameters, then options of the method such as `method__hidden`."""
+        options = {
+            name.removeprefix(METHOD_PREFIX): params.pop(name)
+            for name in list(params)
+            if name.startswith(METHOD_PREFIX)
+        }
+        super().set_params(**params)
+        if options:
+            method = self._method()
+            try:
+                self.method = with_options(method, options, name_of(method))
+            except UserError as error:
+                # scikit-learn expects a ValueError.
+                raise InputError(str(error)) from None
+        return self
+
+    def __sklearn_clone__(self: Classifier) -> Classifier:
+        # BaseEstimator would copy the graph.
+        return type(self)(**self.get_params(deep=False))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _method(self) -> Method:
         if isinstance(self.method, Method):
             return self.method
         return lookup(METHODS, self.method, "method")()
-
-    def _deep(self) -> dict[str, Any]:
-        # A parameter may be wrong until `fit` says so.
-        wrong = isinstance(self.method, str) and self.method not in METHODS
-        if wrong or not isinstance(self.method, str | Method):
-            return {}
-        options = options_of(self._method())
-        return {f"method{NESTED}{name}": value for name, value in options.items()}
-
-    def _set_deep(self, wanted: dict[str, Any]) -> None:
-        if wanted:
-            options = {n.removeprefix(f"method{NESTED}"): v for n, v in wanted.items()}
-            method = self._method()
-            self.method = with_options(method, options, name_of(method))
 
     def _targets(
         self, X: Any, y: Any, graph: Graph
@@ -285,16 +212,12 @@ class NodeClassifier(ParamsMixin):
             ids = as_ids(X, graph.num_nodes)
         if len(labels) != len(ids):
             raise InputError(f"There are {len(labels)} labels for {len(ids)} nodes.")
-        everybody = torch.full((graph.num_nodes,), -1)
-        everybody[ids] = labels
-        return everybody, classes
+        all_labels = torch.full((graph.num_nodes,), -1)
+        all_labels[ids] = labels
+        return all_labels, classes
 
     def _task(self, graph: Graph, classes: np.ndarray) -> Task:
-        if isinstance(self.validation, float | int):
-            train, valid = stratified_holdout(graph.labels, self.validation, self.seed)
-        else:
-            valid = as_ids(self.validation, graph.num_nodes)
-            train, valid = given_holdout(graph.labels, valid)
+        train, valid = train_valid_ids(graph.labels, self.validation, self.seed)
         weights = class_weights(self.class_weight, classes, graph.labels[train])
         metric = lookup(METRICS, self.metric, "metric")
         if metric.max_classes is not None and len(classes) > metric.max_classes:
@@ -312,31 +235,31 @@ class NodeClassifier(ParamsMixin):
             patience=self.patience,
         )
 
-    def _scores(
+    def _logits(
         self, X: Any, features: AnyFeatures | None
     ) -> Float[Tensor, "nodes classes"]:
         if X is None or self.graph is not None:
-            return self._fitted_scores(X)
+            return self._fitted_logits(X)
         if self.model_ is None:
             raise InputError(
                 f"{name_of(self._method())} answers for the nodes that it was fitted "
                 "on alone: call predict() without rows."
             )
         graph = as_graph(X, features)
-        if not self.model_.network.row_wise:
+        if not self.model_.method.row_wise:
             return self.model_.scores(graph)
-        width = graph.adjacency.num_cols
-        if width != self.n_features_in_:
+        num_cols = graph.adjacency.num_cols
+        if num_cols != self.n_features_in_:
             raise InputError(
-                f"X has {width} features, but {type(self).__name__} is expecting "
+                f"X has {num_cols} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input, a column for each node."
             )
-        if graph.num_nodes == width:
+        if graph.num_nodes == num_cols:
             return self.model_.scores(graph)
-        new, _ = self.model_.new_nodes(graph.adjacency, graph.features)
-        return self.model_.score_rows(new)
+        rows, _ = self.model_.new_nodes(graph.adjacency, graph.features)
+        return self.model_.score_rows(rows)
 
-    def _fitted_scores(self, X: Any) -> Float[Tensor, "nodes classes"]:
+    def _fitted_logits(self, X: Any) -> Float[Tensor, "nodes classes"]:
         if self.scores_ is None:
             raise InputError("A loaded classifier knows no nodes; pass it rows.")
         return self.scores_ if X is None else self.scores_[as_ids(X, len(self.scores_))]

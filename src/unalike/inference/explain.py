@@ -1,4 +1,4 @@
-"""Explain a prediction: gradient x input and leave-one-out of neighbours and features."""
+"""Explain a prediction by gradient x input and leave-one-out of its inputs."""
 
 from __future__ import annotations
 
@@ -21,31 +21,136 @@ from unalike.nn.sparse_linear import (
     sparse_products,
 )
 
-# Case: one node taken apart into what its inputs add to a prediction.
-
-
 CHUNK_SIZE = 1 << 12
-"""Inputs that are taken away in one pass, each from a copy of the node."""
+"""Inputs that one forward pass leaves out, each from its own copy of the node."""
 
 Numbers = Float[Tensor, " inputs"]
+FEATURE = "feature"
+NEIGHBOUR_KINDS = {1: ("neighbour",), 2: ("points at", "pointed at by")}
+"""Kinds of neighbours by the number of columns for each training node."""
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """A neighbour or a feature, and its effect on the log-odds.
+
+    The field names are keys of `unalike predict --json`.
+    """
+
+    kind: str
+    name: Hashable
+    value: float
+    share: float
+    """Gradient x input: its contribution to the log-odds."""
+    change: float
+    """Leave-one-out: the log-odds minus those without it."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a node got its class rather than the second most probable one.
+
+    The field names are keys of `unalike predict --json`.
+    """
+
+    label: Hashable
+    against: Hashable
+    probability: float
+    log_odds: float
+    """Logit of the class minus logit of the second one."""
+    rest: float
+    """The log-odds minus the contributions of all inputs."""
+    pushes: list[Attribution]
+    """The largest contributions first."""
+
+
+def explain(model: Model, prepared: Graph) -> Iterator[Explanation]:
+    """Explain the predictions of prepared rows."""
+    model.check_row_wise()
+    if not isinstance(prepared.features, Adjacency):
+        prepared = replace(prepared, features=prepared.features.float())
+    logits = model.score_rows(prepared)
+    probabilities = model.to_prediction(logits).probabilities
+    for index, node_logits in enumerate(logits):
+        best, second, *_ = node_logits.argsort(descending=True, stable=True).tolist()
+        row = prepared.select_rows(torch.tensor([index])).to(model.device)
+        node = NodeAttribution(model.network, row, (best, second), model.temperature)
+        attributions = [
+            attribution
+            for part in node.parts()
+            for attribution in _attributions(model, part)
+            if attribution.share or attribution.change
+        ]
+        yield Explanation(
+            label=model.classes[best],
+            against=model.classes[second],
+            probability=float(probabilities[index, best]),
+            log_odds=node.log_odds,
+            rest=node.log_odds - sum(each.share for each in attributions),
+            pushes=sorted(attributions, key=lambda each: -abs(each.share)),
+        )
+
+
+def feature_names(encoder: FeatureEncoder | None, count: int) -> list[str]:
+    """Names of features: their columns, with the category of one-hot columns."""
+    if encoder is None:
+        return [f"{FEATURE} {index}" for index in range(count)]
+    return [
+        name
+        for column in encoder.columns
+        for name in [f"{column.name} = {c}" for c in column.categories] or [column.name]
+    ]
+
+
+def _attributions(model: Model, part: InputAttributions) -> Iterator[Attribution]:
+    arrays = (part.values, part.gradient_times_input, part.leave_one_out)
+    inputs = _neighbours(model, part) if part.of_edges else _features(model, part)
+    columns = (array.tolist() for array in arrays)
+    for (kind, name), *numbers in zip(inputs, *columns, strict=True):
+        yield Attribution(kind, name, *numbers)
+
+
+def _neighbours(
+    model: Model, part: InputAttributions
+) -> Iterator[tuple[str, Hashable]]:
+    num_nodes = model.graph_info.num_known
+    kinds = NEIGHBOUR_KINDS[model.num_columns // num_nodes]
+    names = model.known_names
+    for column in part.columns.tolist():
+        yield kinds[column // num_nodes], names[column % num_nodes].as_py()
+
+
+def _features(model: Model, part: InputAttributions) -> Iterator[tuple[str, Hashable]]:
+    names = feature_names(model.encoder, model.graph_info.num_features)
+    for column in part.columns.tolist():
+        yield FEATURE, names[column]
+
+
+# Gradient x input and leave-one-out.
+#
+# Edges and sparse features enter a row-wise network through a linear layer, as a sum of
+# one vector for each input. The rest of the network is piecewise linear, so gradient x
+# input of all inputs and a remainder without input add up to the log-odds.
+# Leave-one-out subtracts the vector of one input from the sum. Both are exact; the
+# leave-one-out differences do not add up, because ReLUs may switch.
 
 
 @dataclass(frozen=True, eq=False)
 class InputAttributions:
-    """Inputs of one kind, and what they did to the log-odds."""
+    """Inputs of one kind, and their effects on the log-odds."""
 
     of_edges: bool
     columns: Int[Tensor, " inputs"]
     values: Numbers
     gradient_times_input: Numbers
-    """Slope times vector: with those of all parts and a rest, the log-odds."""
+    """Contributions to the log-odds."""
     leave_one_out: Numbers
-    """What the log-odds would lose without the input."""
+    """The log-odds minus those without the input."""
 
 
 @dataclass(frozen=True, eq=False)
 class NodeAttribution:
-    """A prepared row, and the two classes whose log-odds are in question."""
+    """Attributions of the log-odds of two classes to the inputs of one node."""
 
     network: nn.Module
     row: Graph
@@ -76,48 +181,50 @@ class NodeAttribution:
         else:
             dense = dense.detach().requires_grad_()
             odds = self.log_odds_of(replace(self.row, features=dense), leaves)
-        wanted = [*leaves.values(), *([] if isinstance(dense, Adjacency) else [dense])]
-        slopes = torch.autograd.grad(odds.sum(), wanted, materialize_grads=True)
-        for name, slope in zip(leaves, slopes, strict=False):
-            yield self._of_table(name, slope[0])
+        inputs_of_grad = [*leaves.values()]
         if not isinstance(dense, Adjacency):
-            yield self._of_dense(dense.detach()[0], slopes[-1][0])
+            inputs_of_grad.append(dense)
+        grads = torch.autograd.grad(odds.sum(), inputs_of_grad, materialize_grads=True)
+        for name, grad in zip(leaves, grads, strict=False):
+            yield self._of_sparse(name, grad[0])
+        if not isinstance(dense, Adjacency):
+            yield self._of_dense(dense.detach()[0], grads[-1][0])
 
-    def _of_table(self, name: str, slope: Float[Tensor, " width"]) -> InputAttributions:
+    def _of_sparse(self, name: str, grad: Float[Tensor, " width"]) -> InputAttributions:
         layer = sparse_layers(self.network)[name]
         matrix = getattr(self.row, layer.source)
         columns, values = matrix.indices.long(), matrix.values
         if values is None:
-            values = slope.new_ones(len(columns))
+            values = grad.new_ones(len(columns))
         vectors = values[:, None] * layer.weight[columns]
 
-        def without(some: slice) -> tuple[Graph, Products]:
-            left = self.first[name] - vectors[some]
-            rows = self._copies(len(left))
-            return rows, {**self._repeated(len(left)), name: left}
+        def without(chunk: slice) -> tuple[Graph, Products]:
+            products = self.first[name] - vectors[chunk]
+            rows = self._copies(len(products))
+            return rows, {**self._repeated(len(products)), name: products}
 
-        shares = vectors.double() @ slope.double()
-        edges = layer.source == "adjacency"
+        contributions = vectors.double() @ grad.double()
+        of_edges = layer.source == "adjacency"
         return InputAttributions(
-            edges, columns, values, shares, self._changes(columns, without)
+            of_edges, columns, values, contributions, self._changes(columns, without)
         )
 
     def _of_dense(
-        self, features: Float[Tensor, " features"], slope: Float[Tensor, " features"]
+        self, features: Float[Tensor, " features"], grad: Float[Tensor, " features"]
     ) -> InputAttributions:
         columns = features.nonzero()[:, 0]
         values = features[columns]
 
-        def without(some: slice) -> tuple[Graph, Products]:
-            chosen = columns[some]
-            left = features.repeat(len(chosen), 1)
-            left[torch.arange(len(chosen)), chosen] = 0
-            rows = replace(self._copies(len(chosen)), features=left)
-            return rows, self._repeated(len(chosen))
+        def without(chunk: slice) -> tuple[Graph, Products]:
+            zeroed = columns[chunk]
+            x = features.repeat(len(zeroed), 1)
+            x[torch.arange(len(zeroed)), zeroed] = 0
+            rows = replace(self._copies(len(zeroed)), features=x)
+            return rows, self._repeated(len(zeroed))
 
-        shares = values.double() * slope[columns].double()
+        contributions = values.double() * grad[columns].double()
         return InputAttributions(
-            False, columns, values, shares, self._changes(columns, without)
+            False, columns, values, contributions, self._changes(columns, without)
         )
 
     @torch.no_grad()
@@ -126,17 +233,17 @@ class NodeAttribution:
         columns: Int[Tensor, " inputs"],
         without: Callable[[slice], tuple[Graph, Products]],
     ) -> Numbers:
-        found = torch.zeros(len(columns), dtype=torch.float64)
-        for begin in range(0, len(columns), CHUNK_SIZE):
-            some = slice(begin, begin + CHUNK_SIZE)
-            found[some] = self.log_odds - self.log_odds_of(*without(some)).cpu()
-        return found
+        changes = torch.zeros(len(columns), dtype=torch.float64)
+        for start in range(0, len(columns), CHUNK_SIZE):
+            chunk = slice(start, start + CHUNK_SIZE)
+            changes[chunk] = self.log_odds - self.log_odds_of(*without(chunk)).cpu()
+        return changes
 
     def _repeated(self, count: int) -> Products:
         return {name: x.expand(count, -1) for name, x in self.first.items()}
 
     def _copies(self, count: int) -> Graph:
-        """The node so many times; its sparse rows went into the first layer already."""
+        """Copies of the node; sparse rows are empty, their products are given."""
         features = self.row.features
         return Graph(
             adjacency=_empty(count, self.row.adjacency),
@@ -150,105 +257,5 @@ class NodeAttribution:
 
 
 def _empty(count: int, like: Adjacency) -> Adjacency:
-    starts = torch.zeros(count + 1, dtype=torch.int64, device=like.indptr.device)
-    return Adjacency(starts, like.indices[:0], like.num_cols)
-
-
-# Explanation: which neighbours and which features pushed a prediction.
-#
-# Edges and features enter a row-wise network through a linear layer, as a sum of one
-# vector for each. What follows is linear as long as no ReLU changes sides: the slope of
-# the log-odds times a vector is that vector's share, and all shares and a rest that no
-# input has a part in add up to the log-odds. What taking one input away would change is
-# found by taking its vector out of the sum. Both are exact. The changes do not add up,
-# since ReLUs may change sides.
-
-
-FEATURE = "feature"
-NEIGHBOUR_KINDS = {1: ("neighbour",), 2: ("points at", "pointed at by")}
-"""What a neighbour is called, by how many columns there are for each."""
-
-
-@dataclass(frozen=True)
-class Attribution:
-    """A neighbour or a feature, and what it did to the log-odds."""
-
-    kind: str
-    name: Hashable
-    value: float
-    share: float
-    """Its part of the log-odds."""
-    change: float
-    """What the log-odds would lose without it."""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a node was given a class, against the class that came next."""
-
-    label: Hashable
-    against: Hashable
-    probability: float
-    log_odds: float
-    """Of the class against the next one."""
-    rest: float
-    """What is left of them when all shares are taken off."""
-    pushes: list[Attribution]
-    """The largest shares first."""
-
-
-def explain(model: Model, prepared: Graph) -> Iterator[Explanation]:
-    """Explain the predictions of rows that the method has prepared."""
-    model.check_row_wise()
-    if not isinstance(prepared.features, Adjacency):
-        prepared = replace(prepared, features=prepared.features.float())
-    every = model.score_rows(prepared)
-    shares = model.to_prediction(every).probabilities
-    for place, scores in enumerate(every):
-        best, other, *_ = scores.argsort(descending=True, stable=True).tolist()
-        row = prepared.select_rows(torch.tensor([place])).to(model.device)
-        case = NodeAttribution(model.network, row, (best, other), model.temperature)
-        found = (push for part in case.parts() for push in _pushes(model, part))
-        pushes = [push for push in found if push.share or push.change]
-        yield Explanation(
-            label=model.classes[best],
-            against=model.classes[other],
-            probability=float(shares[place, best]),
-            log_odds=case.log_odds,
-            rest=case.log_odds - sum(push.share for push in pushes),
-            pushes=sorted(pushes, key=lambda push: -abs(push.share)),
-        )
-
-
-def feature_names(encoder: FeatureEncoder | None, count: int) -> list[str]:
-    """What each feature is called: its column, and of texts the category too."""
-    if encoder is None:
-        return [f"{FEATURE} {place}" for place in range(count)]
-    return [
-        name
-        for column in encoder.columns
-        for name in [f"{column.name} = {c}" for c in column.categories] or [column.name]
-    ]
-
-
-def _pushes(model: Model, part: InputAttributions) -> Iterator[Attribution]:
-    numbers = (part.values, part.gradient_times_input, part.leave_one_out)
-    told = _neighbours(model, part) if part.of_edges else _features(model, part)
-    for (kind, name), *known in zip(told, *(n.tolist() for n in numbers), strict=True):
-        yield Attribution(kind, name, *known)
-
-
-def _neighbours(
-    model: Model, part: InputAttributions
-) -> Iterator[tuple[str, Hashable]]:
-    known = model.graph_info.num_known
-    kinds = NEIGHBOUR_KINDS[model.num_columns // known]
-    names = model.known_names
-    for column in part.columns.tolist():
-        yield kinds[column // known], names[column % known].as_py()
-
-
-def _features(model: Model, part: InputAttributions) -> Iterator[tuple[str, Hashable]]:
-    names = feature_names(model.encoder, model.graph_info.num_features)
-    for column in part.columns.tolist():
-        yield FEATURE, names[column]
+    indptr = torch.zeros(count + 1, dtype=torch.int64, device=like.indptr.device)
+    return Adjacency(indptr, like.indices[:0], like.num_cols)

@@ -35,7 +35,7 @@ from unalike.nn.sparse_linear import sparse_layers
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.step import row_batches
 
-# Prediction: what a model says of some nodes.
+Scores = Float[Tensor, "nodes classes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,34 +46,28 @@ class Prediction:
     classes: list[Hashable]
     """The names of the classes, in the order of the columns."""
     unknown: int = 0
-    """Neighbours that the model does not know, and that were left out."""
+    """Neighbours that the model does not know; they are ignored."""
 
     @property
     def labels(self) -> list[Hashable]:
         """The most probable class of each node."""
-        return [self.classes[place] for place in self.probabilities.argmax(1).tolist()]
-
-
-# Model: learned weights, and all it takes to use them on nodes old and new.
-
-
-Scores = Float[Tensor, "nodes classes"]
+        return [self.classes[index] for index in self.probabilities.argmax(1).tolist()]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Model:
-    """A trained method with the names that its graph's owner gave to everything."""
+    """A trained method with its weights, class names and node ids."""
 
     method: TrainedMethod
     weights: dict[str, Tensor]
     graph_info: TrainingGraph
     classes: list[Hashable]
     encoder: FeatureEncoder | None = None
-    """How columns of a table become features; None where nobody said."""
+    """Encoder of table columns as features; None if the graph came without columns."""
     names: pa.Array | None = None
-    """The user's own ids of known nodes; None where they are 0, 1, 2, …"""
+    """The user's ids of the training nodes; None where they are 0, 1, 2, …"""
     temperature: float = 1.0
-    """What scores are divided by before they become probabilities."""
+    """Divisor of the logits before the softmax."""
 
     @cached_property
     def network(self) -> nn.Module:
@@ -84,13 +78,13 @@ class Model:
 
     def untrained(self) -> nn.Module:
         """The module before its weights are loaded, on the meta device."""
-        shell = self._empty_graph
+        empty_graph = self._empty_graph
         with torch.device("meta"):
-            return self.method.network(shell)
+            return self.method.network(empty_graph)
 
     @cached_property
     def _empty_graph(self) -> Graph:
-        """A prepared graph without any node, whose shapes are those of all others."""
+        """A prepared graph without rows, with the columns of every prepared graph."""
         none = torch.zeros(0, dtype=torch.int64)
         rows = Adjacency.from_edges(none, none, shape=(0, self.graph_info.num_known))
         new = NewRows.of(rows, rows, directed=self.graph_info.directed)
@@ -101,19 +95,19 @@ class Model:
 
     @property
     def num_columns(self) -> int:
-        """Columns of the rows that the network sees."""
+        """Columns of prepared rows."""
         return self._empty_graph.adjacency.num_cols
 
     @cached_property
     def index(self) -> IdIndex:
-        """Finds known nodes by the user's own ids."""
+        """Index of the training nodes by the user's ids."""
         index = IdIndex()
         index.add(self.known_names)
         return index
 
     @property
     def known_names(self) -> pa.Array:
-        """The user's own id of each known node."""
+        """The user's id of each training node."""
         if self.names is not None:
             return self.names
         return pa.array(np.arange(self.graph_info.num_known))
@@ -126,8 +120,8 @@ class Model:
     def reads_edges(self) -> bool:
         """Does the method read edges at all?"""
         layers = sparse_layers(self.network).values()
-        own = any(layer.source == "adjacency" for layer in layers)
-        return own or not self.method.row_wise
+        of_edges = any(layer.source == "adjacency" for layer in layers)
+        return of_edges or not self.method.row_wise
 
     def to(self, device: torch.device | str) -> Model:
         """The same model on another device."""
@@ -147,19 +141,19 @@ class Model:
         *,
         entering: EdgesLike | None = None,
     ) -> Prediction:
-        """Score nodes that the graph did not have, by edges to known nodes.
+        """Predict nodes that were not in the training graph, by edges to its nodes.
 
-        Edges are pairs (number of the new node, id of a known one), or sparse rows.
-        `entering` holds those that point at new nodes, where direction counts.
+        Edges are pairs (index of the new node, id of a training node), or sparse rows.
+        `entering` holds the edges that point at new nodes, in a directed graph.
         """
         graph, unknown = self.new_nodes(edges, features, entering=entering)
         return self.to_prediction(self.score_rows(graph), unknown)
 
     def to_prediction(self, scores: Scores, unknown: int = 0) -> Prediction:
-        """What scores say: the probability of each class, at the temperature."""
-        # In double, so that no two scores become equal: answers stay what they are.
-        shares = (scores.double() / self.temperature).softmax(1)
-        return Prediction(shares, self.classes, unknown)
+        """Probabilities from logits, scaled by the temperature."""
+        # In double precision, so that rounding makes no two classes equally probable.
+        probabilities = (scores.double() / self.temperature).softmax(1)
+        return Prediction(probabilities, self.classes, unknown)
 
     def new_nodes(
         self,
@@ -170,22 +164,22 @@ class Model:
     ) -> tuple[Graph, int]:
         """New nodes as prepared rows, and how many of their neighbours are unknown."""
         self.check_row_wise()
-        told = None if features is None else match_features(features, self.graph_info)
-        num_rows = None if told is None else told.shape[0]
+        x = None if features is None else match_features(features, self.graph_info)
         rows, unknown = build_rows(
-            (edges, entering),
+            edges,
+            entering,
             lambda ids: self.index.find(ids),
             self.graph_info,
-            num_rows,
+            None if x is None else x.shape[0],
         )
-        if told is None:
-            told = match_features(
+        if x is None:
+            x = match_features(
                 np.zeros((rows.num_rows, 0), np.float32), self.graph_info
             )
-        return self.method.prepare(self.graph_info.rows_graph(rows, told)), unknown
+        return self.method.prepare(self.graph_info.rows_graph(rows, x)), unknown
 
     def scores(self, graph: Graph) -> Scores:
-        """Scores of all nodes of a graph: of the one that was learned from, mostly."""
+        """Logits of all nodes of a graph, in general the training graph."""
         if graph.num_features != self.graph_info.num_features:
             raise UserError(
                 f"The model was trained on {self.graph_info.num_features} features; "
@@ -202,68 +196,63 @@ class Model:
         layers = sparse_layers(self.network).values()
         size = sum(layer.out_features for layer in layers)
         ids = torch.arange(prepared.num_nodes)
-        pieces = row_batches(prepared, ids, size, self.device)
+        batches = row_batches(prepared, ids, size, self.device)
         none = torch.zeros(0, self.graph_info.num_classes)
-        return torch.cat([none, *map(self.score_rows, pieces)])
+        return torch.cat([none, *map(self.score_rows, batches)])
 
     @torch.no_grad()
     def score_rows(self, prepared: Graph) -> Scores:
-        """Scores of rows that the method has prepared."""
+        """Logits of prepared rows."""
         logits: Tensor = self.network(prepared.to(self.device))
         return logits.float().cpu()
 
     def check(self) -> None:
-        """Refuse weights, names or columns that do not belong together."""
-        told = {
+        """Raise if weights, names and columns have different sizes."""
+        sizes = {
             "classes": (len(self.classes), self.graph_info.num_classes),
             "names of nodes": (len(self.known_names), self.graph_info.num_known),
         }
         if self.encoder is not None:
-            told["features"] = (self.encoder.width, self.graph_info.num_features)
-        for what, (found, needed) in told.items():
-            if found != needed:
-                raise UserError(f"The model has {found} {what} in place of {needed}.")
+            sizes["features"] = (self.encoder.width, self.graph_info.num_features)
+        for what, (size, expected) in sizes.items():
+            if size != expected:
+                raise UserError(f"The model has {size} {what} in place of {expected}.")
         if not 0 < self.temperature < math.inf:
             raise UserError(f"The model has the temperature {self.temperature}.")
         self.network.eval()
 
-    def check_row_wise(self, wish: str = "score new nodes") -> None:
-        """Refuse a wish where a node's scores depend on more than its own row."""
+    def check_row_wise(self, purpose: str = "score new nodes") -> None:
+        """Raise if the logits of a node depend on more than its own row."""
         if self.method.row_wise:
             return
-        able = [
+        row_wise = [
             name for name, kind in METHODS.items() if issubclass(kind, RowWiseMethod)
         ]
         raise UserError(
-            f"{name_of(self.method)} cannot {wish}: its scores of a node "
+            f"{name_of(self.method)} cannot {purpose}: its scores of a node "
             "depend on the edges of its neighbours too. "
-            f"Those that can are {', '.join(able)}."
+            f"Those that can are {', '.join(row_wise)}."
         )
 
 
-# Names: the user's own node ids as tensors, and back.
-
-
 def custom_ids(names: pa.Array) -> pa.Array | None:
-    """The same names; None where they are 0, 1, 2, … and need not be kept."""
+    """The same ids; None where they are 0, 1, 2, … and need not be stored."""
     if not pa.types.is_integer(names.type):
         return names
-    numbers = names.to_numpy(zero_copy_only=False)
-    plain = np.array_equal(numbers, np.arange(len(numbers)))
-    return None if plain else names
-
-
-# Learning: a task solved so that the answer can be used on other nodes.
+    ids = names.to_numpy(zero_copy_only=False)
+    return None if np.array_equal(ids, np.arange(len(ids))) else names
 
 
 def check_trainable(method: Method) -> TrainedMethod:
-    """Refuse a method that learns nothing which could be kept."""
+    """Raise if a method trains no weights that could be saved."""
     if isinstance(method, TrainedMethod):
         return method
-    able = [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
+    trained = [
+        name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)
+    ]
     raise UserError(
         f"{name_of(method)} leaves no model to save: its scores come from the labels "
-        f"around each node. Those that do are {', '.join(able)}."
+        f"around each node. Those that do are {', '.join(trained)}."
     )
 
 
@@ -274,7 +263,7 @@ def fit_model(
     device: torch.device | str = "cpu",
     progress: Progress = NO_PROGRESS,
 ) -> tuple[Model, Solution]:
-    """Solve a task and keep what was learned."""
+    """Train a method on a task and return the model with its solution."""
     trained = check_trainable(method)
     (solution,) = trained.solve_all(
         [replace(task, keep=True)], device=device, progress=progress
@@ -291,11 +280,11 @@ def model_from_solution(
     name: str = "",
     row_normalised: bool = False,
 ) -> Model:
-    """The model behind a solution that kept its weights."""
+    """The model of a solution that has its weights."""
     assert solution.weights is not None
-    about = {} if stored is None else stored.metadata
-    classes: list[Hashable] = about.get("class_names") or [*range(graph.num_classes)]
-    columns = about.get("feature_columns")
+    metadata = {} if stored is None else stored.metadata
+    classes: list[Hashable] = metadata.get("class_names") or [*range(graph.num_classes)]
+    columns = metadata.get("feature_columns")
     names: pa.Array | None = None if stored is None else custom_ids(stored.names)
     return Model(
         method=check_trainable(method),

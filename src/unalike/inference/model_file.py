@@ -7,12 +7,12 @@ import os
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -27,110 +27,6 @@ from unalike.options import options_of, with_options
 from unalike.training.old_names import with_new_names
 from unalike.version import __version__
 
-# Header: what a model file says of itself, read before anything is loaded.
-
-
-MAX_HEADER_BYTES = 100_000_000
-"""Of a header; the readers of safetensors accept no more."""
-
-OTHER_FORMATS = {
-    b"PK": "a zip archive, as torch.save writes it; it is not unpacked",
-    b"\x80": "a pickle; it could run code and is not read",
-    b"\x1f\x8b": "a gzip file; it is not unpacked",
-    b"PAR1": "a Parquet file",
-    b"{": "a JSON file",
-}
-"""What other files begin with."""
-
-
-def read_header(path: Path) -> dict[str, str]:
-    """The description in a safetensors file whose parts fill it exactly."""
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            header, begins = _parsed(path, file, size)
-    except FileNotFoundError:
-        raise UserError(f"There is no file {path}.") from None
-    except (IsADirectoryError, PermissionError) as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
-    metadata = header.pop("__metadata__", {})
-    try:
-        ends = [part["data_offsets"][1] for part in header.values()]
-        needed = begins + max(ends, default=0)
-    except (TypeError, KeyError, IndexError):
-        raise UserError(f"{path} is damaged: its header names no tensors.") from None
-    if size != needed:
-        what = "truncated" if size < needed else "damaged"
-        raise UserError(f"{path} is {what}: it has {size:,} of {needed:,} bytes.")
-    if not isinstance(metadata, dict):
-        raise UserError(f"{path} is damaged: it does not describe itself.")
-    return metadata
-
-
-def _parsed(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, Any], int]:
-    first = file.read(9)
-    length = int.from_bytes(first[:8], "little")
-    if size < 10 or length > MAX_HEADER_BYTES or first[8:] != b"{":
-        found = (
-            kind for start, kind in OTHER_FORMATS.items() if first.startswith(start)
-        )
-        kind = next(found, "no model of unalike, or a damaged one")
-        raise UserError(f"{path} is {kind}.")
-    if length > size - 8:
-        raise UserError(f"{path} is truncated: it ends within its header.")
-    try:
-        header = json.loads(b"{" + file.read(length - 1))
-    except (ValueError, RecursionError):
-        raise UserError(f"{path} is damaged: its header is not JSON.") from None
-    return header, 8 + length
-
-
-# Names: the user's own node ids as tensors, and back.
-
-
-SIGNED, UNSIGNED, STARTS, TEXT = NAMES = (
-    "names/signed",
-    "names/unsigned",
-    "names/starts",
-    "names/text",
-)
-
-
-def ids_to_tensors(names: pa.Array | None) -> dict[str, Tensor]:
-    """Tensors that hold the names: numbers of 64 bits, or UTF-8 one after the other."""
-    if names is None:
-        return {}
-    if pa.types.is_integer(names.type):
-        large = pa.types.is_uint64(names.type)
-        bits = names.cast(pa.uint64() if large else pa.int64()).to_numpy()
-        whole = torch.from_numpy(bits.view(np.int64).copy())
-        return {UNSIGNED if large else SIGNED: whole}
-    names = pa.concat_arrays([names.cast(pa.large_string())])
-    _, starts, text = names.buffers()
-    starts = np.frombuffer(starts, np.int64)[: len(names) + 1]
-    letters = np.frombuffer(text or b"", np.uint8)[: starts[-1]]
-    return {
-        STARTS: torch.from_numpy(starts.copy()),
-        TEXT: torch.from_numpy(letters.copy()),
-    }
-
-
-def ids_from_tensors(tensors: dict[str, Tensor]) -> pa.Array | None:
-    """The names that tensors hold; None where there are none."""
-    if TEXT in tensors:
-        starts, text = tensors[STARTS].numpy(), tensors[TEXT].numpy()
-        buffers = [None, pa.py_buffer(starts), pa.py_buffer(text)]
-        names = pa.Array.from_buffers(pa.large_string(), len(starts) - 1, buffers)
-        names.validate(full=True)
-        return names
-    if UNSIGNED in tensors:
-        return pa.array(tensors[UNSIGNED].numpy().view(np.uint64))
-    return pa.array(tensors[SIGNED].numpy()) if SIGNED in tensors else None
-
-
-# Model files: tensors with a JSON description, in which nothing can be run.
-
-
 FORMAT = 3
 READABLE = (2, FORMAT)
 """Format 2 has other names of weights."""
@@ -143,22 +39,30 @@ READ_ERRORS = (
     RuntimeError,
     RecursionError,
 )
-"""What a file may raise that is not what it says it is."""
+"""Errors that a file with wrong contents may raise."""
+OTHER_FORMATS = {
+    b"PK": "a zip archive, as torch.save writes it; it is not unpacked",
+    b"\x80": "a pickle; it could run code and is not read",
+    b"\x1f\x8b": "a gzip file; it is not unpacked",
+    b"PAR1": "a Parquet file",
+    b"{": "a JSON file",
+}
+"""Formats of other files by their first bytes."""
 
 
 def save_model(model: Model, path: Path) -> int:
-    """Write a model to a new file, whole or not at all; returns its bytes."""
+    """Write a model to a new file; returns its size in bytes."""
     check_can_create(path)
     check_saveable(model)
     tensors = {WEIGHTS + name: weight for name, weight in model.weights.items()}
     tensors |= ids_to_tensors(model.names)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
     about = _metadata(model)
-    # One entry: safetensors writes several in an order of its own.
-    told = {ABOUT: _dump({**about, DIGEST: _checksum(about, tensors)})}
+    # One entry, because safetensors writes several in an order of its own.
+    metadata = {ABOUT: _dump({**about, DIGEST: _checksum(about, tensors)})}
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        save_file(tensors, partial, told)
+        save_file(tensors, partial, metadata)
         partial.rename(path)
     except OSError as error:
         if error.errno not in UNWRITABLE:
@@ -172,7 +76,7 @@ def save_model(model: Model, path: Path) -> int:
 
 
 def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Model:
-    """Read a model from its file, which is looked at before anything is loaded."""
+    """Read a model from its file, after checking its header and checksum."""
     path = Path(path)
     metadata = read_header(path)
     if ABOUT not in metadata:
@@ -194,7 +98,7 @@ def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Model
 
 
 def check_can_create(path: Path) -> None:
-    """Refuse to write where a file is already, or where no folder is."""
+    """Raise if the file exists already or its folder does not."""
     if path.exists():
         raise UserError(f"{path} exists already; name another file or remove it.")
     if not path.parent.is_dir():
@@ -202,7 +106,7 @@ def check_can_create(path: Path) -> None:
 
 
 def check_saveable(model: Model) -> None:
-    """Refuse a method that the file could not name."""
+    """Raise if the method has no name in the table of methods."""
     if type(model.method) not in METHODS.values():
         raise UserError(
             f"{name_of(model.method)} is not in unalike's table of methods, "
@@ -231,13 +135,13 @@ def _from_metadata(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
             "A module of yours is registered by unalike.method(name, module) "
             "before its model is loaded."
         )
-    usual = METHODS[about["method"]]()
-    method = with_options(usual, about["options"], about["method"])
+    default = METHODS[about["method"]]()
+    method = with_options(default, about["options"], about["method"])
     if not isinstance(method, TrainedMethod):
         raise ValueError(f"{about['method']} has no weights")
-    told = about["feature_columns"]
+    columns = about["feature_columns"]
     weights = {
-        # Products of numbers that lie elsewhere in a cache line may differ by a bit.
+        # Aligned copies: the last bit of a product can depend on the alignment.
         name.removeprefix(WEIGHTS): tensor.clone()
         for name, tensor in tensors.items()
         if name.startswith(WEIGHTS)
@@ -247,7 +151,7 @@ def _from_metadata(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
         weights=weights,
         graph_info=TrainingGraph(**about["graph"]),
         classes=about["classes"],
-        encoder=None if told is None else FeatureEncoder.from_dict(told),
+        encoder=None if columns is None else FeatureEncoder.from_dict(columns),
         names=ids_from_tensors(
             {name: tensors[name] for name in NAMES if name in tensors}
         ),
@@ -264,9 +168,77 @@ def _dump(about: dict[str, Any]) -> str:
 
 
 def _checksum(about: dict[str, Any], tensors: dict[str, Tensor]) -> str:
-    """A digest of the description and of every tensor with its name and shape."""
+    """SHA-256 of the metadata and of every tensor with its name and shape."""
     digest = sha256(_dump(about).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def read_header(path: Path) -> dict[str, str]:
+    """The metadata of a safetensors file whose header and size are valid."""
+    try:
+        with path.open("rb") as file:
+            first_bytes = file.read(9)
+        # A safetensors file is 8 bytes of header length, then JSON.
+        if first_bytes[8:] != b"{":
+            raise UserError(f"{path} is {_other_format(first_bytes)}.")
+        with safe_open(path, "pt") as tensors:
+            return tensors.metadata() or {}
+    except FileNotFoundError:
+        raise UserError(f"There is no file {path}.") from None
+    except (IsADirectoryError, PermissionError) as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except SafetensorError as error:
+        raise UserError(f"{path} is truncated or damaged: {error}.") from None
+
+
+def _other_format(first_bytes: bytes) -> str:
+    for start, name in OTHER_FORMATS.items():
+        if first_bytes.startswith(start):
+            return name
+    return "no model of unalike, or a damaged one"
+
+
+# Node ids as tensors.
+
+
+SIGNED, UNSIGNED, STARTS, TEXT = NAMES = (
+    "names/signed",
+    "names/unsigned",
+    "names/starts",
+    "names/text",
+)
+
+
+def ids_to_tensors(names: pa.Array | None) -> dict[str, Tensor]:
+    """Tensors of 64-bit integer ids, or of concatenated UTF-8 with its offsets."""
+    if names is None:
+        return {}
+    if pa.types.is_integer(names.type):
+        large = pa.types.is_uint64(names.type)
+        bits = names.cast(pa.uint64() if large else pa.int64()).to_numpy()
+        values = torch.from_numpy(bits.view(np.int64).copy())
+        return {UNSIGNED if large else SIGNED: values}
+    names = pa.concat_arrays([names.cast(pa.large_string())])
+    _, offset_buffer, text_buffer = names.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64)[: len(names) + 1]
+    text = np.frombuffer(text_buffer or b"", np.uint8)[: offsets[-1]]
+    return {
+        STARTS: torch.from_numpy(offsets.copy()),
+        TEXT: torch.from_numpy(text.copy()),
+    }
+
+
+def ids_from_tensors(tensors: dict[str, Tensor]) -> pa.Array | None:
+    """The ids in such tensors; None without any."""
+    if TEXT in tensors:
+        offsets, text = tensors[STARTS].numpy(), tensors[TEXT].numpy()
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+        names = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+        names.validate(full=True)
+        return names
+    if UNSIGNED in tensors:
+        return pa.array(tensors[UNSIGNED].numpy().view(np.uint64))
+    return pa.array(tensors[SIGNED].numpy()) if SIGNED in tensors else None

@@ -35,15 +35,15 @@ from unalike.inference.new_nodes import NewRows, match_features
 from unalike.parallel import prefetch
 from unalike.progress import NO_PROGRESS, Progress
 
-# NewEdges: files of edges between new nodes and known ones, as rows on disk.
-
-
+BATCH_SIZE = 1 << 16
+"""New nodes in a batch, where no node table sets the batches."""
 OUT_EDGES, IN_EDGES = "out", "into"
+NUMERIC = "numeric"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableColumns:
-    """Which columns of the tables are meant; guessed by their names if not told."""
+    """Columns of ids in the tables; guessed from their names by default."""
 
     source: str | None = None
     """Column of the edges' sources."""
@@ -56,40 +56,121 @@ class TableColumns:
 
 
 @dataclass(frozen=True, eq=False)
+class NewNodeTables:
+    """New nodes and their edges to training nodes, ready to be scored in batches."""
+
+    model: Model
+    nodes: Sequence[Table]
+    columns: TableColumns
+    names: pa.Array
+    """The user's ids of the new nodes."""
+    edges: NewEdgeReader
+    rows: tuple[MappedRows, MappedRows]
+    """What each new node points at, and what points at it."""
+
+    @classmethod
+    def read(
+        cls,
+        model: Model,
+        tables: InputTables,
+        columns: TableColumns,
+        folder: Path,
+        progress: Progress = NO_PROGRESS,
+    ) -> NewNodeTables:
+        """Read the ids of new nodes, and spill their edges to files of a folder."""
+        model.check_row_wise()
+        check_inputs(model, tables)
+        for table in tables.nodes:
+            encoder_of(model, table, columns)
+        index = IdIndex()
+        index.add(model.known_names)
+        num_known = len(index)
+        progress.stage("Reading nodes", total_megabytes(tables.nodes), "MB")
+        for table in tables.nodes:
+            index_new_nodes(table, columns.id, index, num_known, progress)
+        edges = NewEdgeReader(
+            index, num_known, bool(tables.nodes), folder, model.graph_info.directed
+        )
+        edge_tables = tables.edges if model.reads_edges else []
+        edges.read(edge_tables, (columns.source, columns.target), progress)
+        check_some_edges(model, edges, edge_tables)
+        rows = edges.rows(progress)
+        return cls(model, tables.nodes, columns, index.names()[num_known:], edges, rows)
+
+    @property
+    def num_isolated(self) -> int:
+        """New nodes without a known neighbour."""
+        out_degree, in_degree = (np.diff(rows.indptr) for rows in self.rows)
+        return int((out_degree + in_degree == 0).sum())
+
+    def batches(
+        self, progress: Progress = NO_PROGRESS
+    ) -> Iterator[tuple[pa.Array, Graph]]:
+        """Ids of new nodes with their prepared rows, batch by batch."""
+        progress.stage("Scoring", len(self.names), "nodes")
+        start = 0
+        for features in self._features():
+            stop = start + features.shape[0]
+            out, into = (rows.rows(start, stop) for rows in self.rows)
+            directed = self.model.graph_info.directed
+            rows = NewRows.of(out, into if directed else out, directed=directed)
+            graph = self.model.graph_info.rows_graph(rows, features)
+            yield self.names[start:stop], self.model.method.prepare(graph)
+            progress.advance(stop - start)
+            start = stop
+
+    def _features(self) -> Iterator[Features]:
+        info = self.model.graph_info
+        for table in self.nodes:
+            encoder, id_column = encoder_of(self.model, table, self.columns)
+            encode = encoder.sparse if info.sparse else encoder.dense
+            for batch in prefetch(table.batches([id_column, *encoder.names])):
+                yield match_features(encode(batch), info)
+        if not self.nodes:
+            for start in range(0, len(self.names), BATCH_SIZE):
+                size = min(BATCH_SIZE, len(self.names) - start)
+                yield match_features(np.zeros((size, 0), np.float32), info)
+
+
+@dataclass(frozen=True, eq=False)
 class MappedRows:
-    """Sparse rows in files, of which some are wanted at a time."""
+    """CSR rows in memory-mapped files."""
 
-    starts: np.ndarray
-    columns: np.ndarray
-    width: int
+    indptr: np.ndarray
+    indices: np.ndarray
+    num_cols: int
 
-    def rows(self, first: int, last: int) -> Adjacency:
-        starts = self.starts[first : last + 1]
-        columns = np.array(self.columns[starts[0] : starts[-1]])
-        begins = torch.from_numpy(starts - starts[0])
-        return Adjacency(begins, torch.from_numpy(columns), self.width)
+    def rows(self, start: int, stop: int) -> Adjacency:
+        """A range of rows, copied to memory."""
+        indptr = self.indptr[start : stop + 1]
+        indices = np.array(self.indices[indptr[0] : indptr[-1]])
+        return Adjacency(
+            torch.from_numpy(indptr - indptr[0]),
+            torch.from_numpy(indices),
+            self.num_cols,
+        )
 
 
 @dataclass
 class NewEdgeReader:
-    """Reads edges, numbers their ends, and keeps those from new to known nodes.
+    """Reads edge tables and spills the edges between new and known nodes to files.
 
-    Codes below `num_known` are known nodes, those from there on are new ones.
+    Codes below `num_known` are known nodes, codes from `num_known` on are new ones.
     """
 
     index: IdIndex
     num_known: int
     nodes_are_listed: bool
-    """Has a table named all new nodes?"""
+    """Does a node table list all new nodes?"""
     folder: Path
     directed: bool
     num_edges: int = 0
     num_edges_kept: int = 0
     """Edges between a new node and a known one."""
     num_unknown: int = 0
-    """Neighbours of new nodes that are not known: strangers, and new nodes too."""
+    """Neighbours of new nodes that are not known, other new nodes among them."""
     num_edges_ignored: int = 0
-    """Edges that touch no new node."""
+    """Edges without a new node."""
     spills: dict[str, EdgeSpill] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,9 +183,12 @@ class NewEdgeReader:
             spill.path.touch()
 
     def read(
-        self, tables: Sequence[Table], ends: tuple[str | None, ...], progress: Progress
+        self,
+        tables: Sequence[Table],
+        end_columns: tuple[str | None, ...],
+        progress: Progress,
     ) -> None:
-        """Read all tables; pairs go to files, counts are kept here."""
+        """Read all tables, write pairs to files and count edges."""
         progress.stage("Reading edges", total_megabytes(tables), "MB")
         with ExitStack() as open_files:
             files = {
@@ -112,7 +196,7 @@ class NewEdgeReader:
                 for name, spill in self.spills.items()
             }
             for table in tables:
-                columns = edge_columns(table, *ends)
+                columns = edge_columns(table, *end_columns)
                 for batch in prefetch(table.batches(list(dict.fromkeys(columns)))):
                     self._read_batch(batch, columns, files)
                     note = f"{self.num_edges_kept:,} edges"
@@ -122,7 +206,7 @@ class NewEdgeReader:
             raise UserError(f"{tables[0].path} has no rows.")
 
     def rows(self, progress: Progress) -> tuple[MappedRows, MappedRows]:
-        """The rows of the new nodes by what they point at, and what points at them."""
+        """The out-edges and the in-edges of the new nodes as CSR rows."""
         out, *into = [self._sorted_rows(name, progress) for name in self.spills]
         return out, into[0] if into else out
 
@@ -135,30 +219,32 @@ class NewEdgeReader:
                 for name, what in zip(columns, SOURCE_AND_TARGET, strict=True)
             ]
         )
-        new = codes >= self.num_known
-        known = (codes >= 0) & ~new
-        for name, here, there in ((OUT_EDGES, 0, 1), (IN_EDGES, 1, 0)):
-            kept = name if name in self.spills else OUT_EDGES
-            pairs = codes[new[:, here] & known[:, there]][:, [here, there]]
-            files[kept].write(np.ascontiguousarray(pairs).data)
-            self.spills[kept].count(pairs, len(self.index))
+        is_new = codes >= self.num_known
+        is_known = (codes >= 0) & ~is_new
+        for direction, end, other_end in ((OUT_EDGES, 0, 1), (IN_EDGES, 1, 0)):
+            name = direction if direction in self.spills else OUT_EDGES
+            new, known = is_new[:, end], is_known[:, other_end]
+            pairs = codes[new & known][:, [end, other_end]]
+            files[name].write(np.ascontiguousarray(pairs).data)
+            self.spills[name].count(pairs, len(self.index))
             self.num_edges_kept += len(pairs)
-            self.num_unknown += int((new[:, here] & ~known[:, there]).sum())
-        self.num_edges_ignored += int((~new.any(1)).sum())
+            self.num_unknown += int((new & ~known).sum())
+        self.num_edges_ignored += int((~is_new.any(1)).sum())
         self.num_edges += len(batch)
 
     def _codes(self, ends: list[pa.Array]) -> np.ndarray:
-        """The codes of both ends; where no table names the new nodes, edges do.
+        """The codes of both ends of each edge.
 
-        A new node is a source that is not known, or a target that a known one has.
+        Without a node table, a new node is an unknown source, or an unknown target of
+        a known source.
         """
         codes = np.stack([self.index.find(end) for end in ends], 1)
         if self.nodes_are_listed:
             return codes
-        met = (codes[:, 0] >= 0) & (codes[:, 0] < self.num_known)
-        fresh = (codes[:, 0] < 0, met & (codes[:, 1] < 0))
-        for end, wanted in zip(ends, fresh, strict=True):
-            self.index.add(end.filter(pa.array(wanted)))
+        known_source = (codes[:, 0] >= 0) & (codes[:, 0] < self.num_known)
+        is_new = (codes[:, 0] < 0, known_source & (codes[:, 1] < 0))
+        for end, mask in zip(ends, is_new, strict=True):
+            self.index.add(end.filter(pa.array(mask)))
         return np.stack([self.index.find(end) for end in ends], 1)
 
     def _sorted_rows(self, name: str, progress: Progress) -> MappedRows:
@@ -169,98 +255,15 @@ class NewEdgeReader:
         rank = np.arange(size, dtype=np.int32)
         build_csr(spill, rank, GraphWriter(folder, folder), progress)
         spill.path.unlink()
-        starts = np.load(folder / "starts.npy")[self.num_known :]
-        empty = starts[-1] == starts[0]
-        columns = np.load(folder / "columns.npy", mmap_mode=None if empty else "r")
-        return MappedRows(starts, columns, self.num_known)
-
-
-# NewTables: new nodes in files, read in bounded memory and dealt out as rows.
-
-
-ROWS_AT_ONCE = 1 << 16
-"""New nodes that are dealt out at once, where no table does it."""
-NUMERIC = "numeric"
-
-
-@dataclass(frozen=True, eq=False)
-class NewNodeTables:
-    """New nodes that are numbered and joined to known ones, ready to be scored."""
-
-    model: Model
-    nodes: Sequence[Table]
-    columns: TableColumns
-    names: pa.Array
-    """The user's own ids of the new nodes."""
-    edges: NewEdgeReader
-    rows: tuple[MappedRows, MappedRows]
-
-    @classmethod
-    def read(
-        cls,
-        model: Model,
-        tables: InputTables,
-        columns: TableColumns,
-        folder: Path,
-        progress: Progress = NO_PROGRESS,
-    ) -> NewNodeTables:
-        """Read who the new nodes are, and their edges into files of a folder."""
-        model.check_row_wise()
-        check_inputs(model, tables)
-        for table in tables.nodes:
-            encoder_of(model, table, columns)
-        index = IdIndex()
-        index.add(model.known_names)
-        known = len(index)
-        progress.stage("Reading nodes", total_megabytes(tables.nodes), "MB")
-        for table in tables.nodes:
-            index_new_nodes(table, columns.id, index, known, progress)
-        edges = NewEdgeReader(
-            index, known, bool(tables.nodes), folder, model.graph_info.directed
-        )
-        wanted = tables.edges if model.reads_edges else []
-        edges.read(wanted, (columns.source, columns.target), progress)
-        check_some_edges(model, edges, wanted)
-        rows = edges.rows(progress)
-        return cls(model, tables.nodes, columns, index.names()[known:], edges, rows)
-
-    @property
-    def num_isolated(self) -> int:
-        """New nodes without any known neighbour."""
-        out, into = (np.diff(rows.starts) for rows in self.rows)
-        return int((out + into == 0).sum())
-
-    def batches(
-        self, progress: Progress = NO_PROGRESS
-    ) -> Iterator[tuple[pa.Array, Graph]]:
-        """Names of new nodes and their prepared rows, some at a time."""
-        progress.stage("Scoring", len(self.names), "nodes")
-        first = 0
-        for features in self._features():
-            last = first + features.shape[0]
-            out, into = (rows.rows(first, last) for rows in self.rows)
-            directed = self.model.graph_info.directed
-            rows = NewRows.of(out, into if directed else out, directed=directed)
-            graph = self.model.graph_info.rows_graph(rows, features)
-            yield self.names[first:last], self.model.method.prepare(graph)
-            progress.advance(last - first)
-            first = last
-
-    def _features(self) -> Iterator[Features]:
-        facts = self.model.graph_info
-        for table in self.nodes:
-            encoder, column = encoder_of(self.model, table, self.columns)
-            for batch in prefetch(table.batches([column, *encoder.names])):
-                told = encoder.sparse(batch) if facts.sparse else encoder.dense(batch)
-                yield match_features(told, facts)
-        if not self.nodes:
-            for first in range(0, len(self.names), ROWS_AT_ONCE):
-                size = min(ROWS_AT_ONCE, len(self.names) - first)
-                yield match_features(np.zeros((size, 0), np.float32), facts)
+        indptr = np.load(folder / "starts.npy")[self.num_known :]
+        # An empty array cannot be mapped.
+        empty = indptr[-1] == indptr[0]
+        indices = np.load(folder / "columns.npy", mmap_mode=None if empty else "r")
+        return MappedRows(indptr, indices, self.num_known)
 
 
 def check_inputs(model: Model, tables: InputTables) -> None:
-    """Refuse to score nodes of which too little is told."""
+    """Raise if the model needs a table that is missing."""
     if model.graph_info.num_features and not tables.nodes:
         raise UserError(
             f"The model was trained on {model.graph_info.num_features} features; "
@@ -273,7 +276,7 @@ def check_inputs(model: Model, tables: InputTables) -> None:
 def check_some_edges(
     model: Model, edges: NewEdgeReader, tables: Sequence[Table]
 ) -> None:
-    """Refuse edges that join no new node to a known one."""
+    """Raise if no edge joins a new node to a known one."""
     if edges.num_edges_kept or not tables:
         return
     path = tables[0].path
@@ -289,46 +292,52 @@ def check_some_edges(
 def encoder_of(
     model: Model, table: Table, columns: TableColumns
 ) -> tuple[FeatureEncoder, str]:
-    """How a table's columns become features, and the column of its ids.
+    """The encoder of a table's feature columns, and the name of its id column.
 
-    Where nobody told the model what its features are called, they are all columns but
-    the ids, as numbers and in their order.
+    A model that stores no encoder takes all columns but the ids, as numbers and in
+    their order.
     """
-    column = find_id_column(table, columns.id)
+    id_column = find_id_column(table, columns.id)
     if model.encoder is not None:
         for name in model.encoder.names:
             require_column(table, name)
-        return model.encoder, column
-    names = [name for name in table.columns if name != column]
-    if model.graph_info.num_features and len(names) != model.graph_info.num_features:
+        return model.encoder, id_column
+    names = [name for name in table.columns if name != id_column]
+    num_features = model.graph_info.num_features
+    if num_features and len(names) != num_features:
         raise UserError(
-            f"{table.path} has {len(names)} columns beside '{column}'; "
-            f"the model was trained on {model.graph_info.num_features} features."
+            f"{table.path} has {len(names)} columns beside '{id_column}'; "
+            f"the model was trained on {num_features} features."
         )
-    kept = names[: model.graph_info.num_features]
-    told = (FeatureColumn(name, NUMERIC, optional=False) for name in kept)
-    return FeatureEncoder(tuple(told)), column
+    numeric = (
+        FeatureColumn(name, NUMERIC, optional=False) for name in names[:num_features]
+    )
+    return FeatureEncoder(tuple(numeric)), id_column
 
 
 def index_new_nodes(
-    table: Table, told: str | None, index: IdIndex, known: int, progress: Progress
+    table: Table,
+    id_column: str | None,
+    index: IdIndex,
+    num_known: int,
+    progress: Progress,
 ) -> None:
-    """Give the new nodes of a table their codes, after those of the known ones."""
-    column, before = find_id_column(table, told), len(index)
+    """Add the ids of a node table to the index, after the known nodes."""
+    column, size_before = find_id_column(table, id_column), len(index)
     for batch in prefetch(table.batches([column])):
-        _add_ids(batch, column, index, known)
-        progress.advance(batch.bytes_read / 1e6, f"{len(index) - known:,} nodes")
-    if len(index) == before:
+        _add_ids(batch, column, index, num_known)
+        progress.advance(batch.bytes_read / 1e6, f"{len(index) - num_known:,} nodes")
+    if len(index) == size_before:
         raise UserError(f"{table.path} has no rows.")
 
 
-def _add_ids(batch: Batch, column: str, index: IdIndex, known: int) -> None:
+def _add_ids(batch: Batch, column: str, index: IdIndex, num_known: int) -> None:
     first, ids = len(index), read_ids(batch, column, "node id")
     codes = index.add(ids)
     wrong = codes != np.arange(first, first + len(batch))
     if wrong.any():
         row = int(wrong.argmax())
         what = "is known to the model already; --graph with --ids scores known nodes"
-        if codes[row] >= known:
+        if codes[row] >= num_known:
             what = "is there a second time"
         raise batch.row_error(row, f"the node id '{ids[row].as_py()}' {what}.")

@@ -17,27 +17,37 @@ from unalike.data.graph import Features, Graph, as_features
 from unalike.datasets.transforms import normalize_rows
 from unalike.errors import InputError, UserError
 
-# Facts: what a model remembers of the graph that it learned from.
-
+Pairs: TypeAlias = Iterable[tuple[int, int | str]] | np.ndarray
+"""The index of a new node, from 0, and the user's id of a training node."""
+EdgesLike: TypeAlias = Adjacency | scipy.sparse.sparray | scipy.sparse.spmatrix | Pairs
+"""Sparse rows with a column for each training node, or pairs."""
+AnyFeatures: TypeAlias = (
+    Features | np.ndarray | scipy.sparse.sparray | scipy.sparse.spmatrix
+)
+IdLookup: TypeAlias = Callable[[pa.Array], np.ndarray]
+"""The index of each training node by its id, -1 for unknown ids."""
 
 HASHED_ENTRIES = 1 << 20
-"""Entries of an adjacency that its fingerprint looks at."""
+"""Column indices of an adjacency that its hash covers, at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingGraph:
-    """The shape of a graph, and how its nodes are to be told from another's."""
+    """Shape and hash of the graph that a model was trained on.
+
+    The field names are keys of model files.
+    """
 
     name: str
     num_known: int
     """Nodes that can be neighbours: the columns of the adjacency."""
     num_features: int
     sparse: bool
-    """Are its features sparse?"""
+    """Are the features sparse?"""
     num_classes: int
     directed: bool
-    adjacency_hash: str
-    """A digest of its degrees and of some entries."""
+    fingerprint: str
+    """The `adjacency_hash` of the graph."""
     row_normalised: bool = False
     """Were the features of each node divided by their sum?"""
 
@@ -45,7 +55,7 @@ class TrainingGraph:
     def of(
         cls, graph: Graph, name: str = "", *, row_normalised: bool = False
     ) -> TrainingGraph:
-        """The facts of a graph that is about to be learned from."""
+        """Describe a graph before training."""
         return cls(
             name=name,
             num_known=graph.adjacency.num_cols,
@@ -53,12 +63,12 @@ class TrainingGraph:
             sparse=isinstance(graph.features, Adjacency),
             num_classes=graph.num_classes,
             directed=graph.directed,
-            adjacency_hash=adjacency_hash(graph.adjacency),
+            fingerprint=adjacency_hash(graph.adjacency),
             row_normalised=row_normalised,
         )
 
     def rows_graph(self, rows: Adjacency, features: Features) -> Graph:
-        """A graph of some rows, all of them without a label."""
+        """A graph of unlabelled rows with the number of classes of this one."""
         return Graph.build(
             rows,
             features=features,
@@ -67,57 +77,58 @@ class TrainingGraph:
         )
 
     def check(self, graph: Graph) -> None:
-        """Refuse a graph whose nodes are not those that the model knows."""
-        told = (graph.adjacency.num_cols, graph.num_features)
-        if told != (self.num_known, self.num_features):
+        """Raise if a graph is not the one that the model was trained on."""
+        num_nodes, num_features = graph.adjacency.num_cols, graph.num_features
+        if (num_nodes, num_features) != (self.num_known, self.num_features):
             raise UserError(
                 f"The model knows {self.num_known:,} nodes with {self.num_features:,} "
-                f"features; this graph has {told[0]:,} with {told[1]:,}."
+                f"features; this graph has {num_nodes:,} with {num_features:,}."
             )
-        if adjacency_hash(graph.adjacency) != self.adjacency_hash:
-            of = f" '{self.name}'" if self.name else ""
+        if adjacency_hash(graph.adjacency) != self.fingerprint:
+            name = f" '{self.name}'" if self.name else ""
             raise UserError(
-                f"The model is of another graph{of}: as many nodes, but other edges."
+                f"The model was trained on another graph{name}: "
+                "as many nodes, but other edges."
             )
 
 
 def adjacency_hash(adjacency: Adjacency) -> str:
-    """A digest of all degrees and of evenly spread entries."""
+    """SHA-256 of all degrees and of evenly spaced column indices."""
     step = max(1, adjacency.nnz // HASHED_ENTRIES)
     digest = sha256(adjacency.degrees.cpu().numpy().astype(np.int64).tobytes())
     digest.update(adjacency.indices[::step].cpu().numpy().astype(np.int64).tobytes())
     return digest.hexdigest()
 
 
-# NewRows: the edges of nodes that are not among the columns, both ways.
-
-
-Pairs: TypeAlias = Iterable[tuple[int, int | str]] | np.ndarray
-"""The number of a new node from 0 on, and the user's own id of a known one."""
-EdgesLike: TypeAlias = Adjacency | scipy.sparse.sparray | scipy.sparse.spmatrix | Pairs
-"""Sparse rows with a column for each known node, or pairs."""
-IdLookup: TypeAlias = Callable[[pa.Array], np.ndarray]
-"""The number of each known node by its id, -1 for others."""
+# Edges of new nodes.
 
 
 @dataclass(frozen=True, eq=False)
 class NewRows(Adjacency):
-    """Row u holds the known nodes that the new node u points at.
+    """Rows of new nodes: row u holds the training nodes that u points at.
 
-    New nodes are no columns, so that what points at them cannot be read off the same
-    entries. It is given beside them, and stands where a square adjacency has its
-    mirror image: a method prepares both kinds of rows by the same words.
+    New nodes are not columns, so the edges that point at them cannot be read off the
+    transpose. They are stored as a second matrix, which `T` returns, so that methods
+    prepare new rows and square adjacencies by the same code.
     """
 
     in_edges: Adjacency = field(kw_only=True)
-    """Row u holds the known nodes that point at u."""
+    """Row u holds the training nodes that point at u."""
 
     @classmethod
-    def of(cls, out: Adjacency, into: Adjacency, *, directed: bool) -> NewRows:
-        """The rows of new nodes; in an undirected graph either direction is both."""
-        if not directed and into is not out:
-            out = into = out.union(into)
-        return cls(out.indptr, out.indices, out.num_cols, out.values, in_edges=into)
+    def of(
+        cls, out_edges: Adjacency, in_edges: Adjacency, *, directed: bool
+    ) -> NewRows:
+        """Rows of new nodes; in an undirected graph every edge counts both ways."""
+        if not directed and in_edges is not out_edges:
+            out_edges = in_edges = out_edges.union(in_edges)
+        return cls(
+            out_edges.indptr,
+            out_edges.indices,
+            out_edges.num_cols,
+            out_edges.values,
+            in_edges=in_edges,
+        )
 
     @property
     def T(self) -> Adjacency:
@@ -129,134 +140,119 @@ class NewRows(Adjacency):
 
 
 def build_rows(
-    given: tuple[EdgesLike, EdgesLike | None],
-    find: IdLookup,
-    facts: TrainingGraph,
+    out_edges: EdgesLike,
+    in_edges: EdgesLike | None,
+    lookup_ids: IdLookup,
+    training_graph: TrainingGraph,
     num_rows: int | None,
 ) -> tuple[NewRows, int]:
-    """The rows of new nodes, and how many of their neighbours are unknown.
-
-    What is given leaves the new nodes, or enters them.
-    """
-    leaving, entering = given
-    out, unknown = _known_rows(leaving, find, facts.num_known, num_rows)
-    if entering is None:
-        into = empty_rows(out) if facts.directed else out
+    """The rows of new nodes, and how many of their neighbours are unknown."""
+    num_cols = training_graph.num_known
+    out, num_unknown = _rows_of(out_edges, lookup_ids, num_cols, num_rows)
+    if in_edges is None:
+        into = empty_rows(out) if training_graph.directed else out
     else:
-        into, more = _known_rows(entering, find, facts.num_known, num_rows)
-        unknown += more
+        into, num_unknown_in = _rows_of(in_edges, lookup_ids, num_cols, num_rows)
+        num_unknown += num_unknown_in
     if out.num_rows != into.num_rows:
         raise UserError(
             f"Edges leave {out.num_rows} new nodes and enter {into.num_rows}; "
             "give the features of all new nodes, or rows for all of them."
         )
-    return NewRows.of(out, into, directed=facts.directed), unknown
+    return NewRows.of(out, into, directed=training_graph.directed), num_unknown
 
 
-def empty_rows(rows: Adjacency) -> Adjacency:
-    """As many rows, all of them empty."""
+def empty_rows(like: Adjacency) -> Adjacency:
+    """A matrix of the same shape without entries."""
     none = torch.zeros(0, dtype=torch.int64)
-    return Adjacency.from_edges(none, none, shape=rows.shape)
+    return Adjacency.from_edges(none, none, shape=like.shape)
 
 
-def _known_rows(
-    given: EdgesLike, find: IdLookup, width: int, num_rows: int | None
+def _rows_of(
+    edges: EdgesLike, lookup_ids: IdLookup, num_cols: int, num_rows: int | None
 ) -> tuple[Adjacency, int]:
-    if scipy.sparse.issparse(given):
-        given = Adjacency.from_scipy(given)
-    if not isinstance(given, Adjacency):
-        return _from_pairs(given, find, width, num_rows)
-    if given.num_cols != width or num_rows not in (None, given.num_rows):
-        needed = given.num_rows if num_rows is None else num_rows
+    if scipy.sparse.issparse(edges):
+        edges = Adjacency.from_scipy(edges)
+    if not isinstance(edges, Adjacency):
+        return _rows_from_pairs(edges, lookup_ids, num_cols, num_rows)
+    if edges.num_cols != num_cols or num_rows not in (None, edges.num_rows):
+        expected = edges.num_rows if num_rows is None else num_rows
         raise UserError(
-            f"The rows of new nodes are {given.num_rows} x {given.num_cols}; they should "
-            f"be {needed} x {width}, a column for each known node."
+            f"The rows of new nodes are {edges.num_rows} x {edges.num_cols}; they "
+            f"should be {expected} x {num_cols}, a column for each known node."
         )
-    return given, 0
+    return edges, 0
 
 
-def _from_pairs(
-    pairs: Pairs, find: IdLookup, width: int, num_rows: int | None
+def _rows_from_pairs(
+    pairs: Pairs, lookup_ids: IdLookup, num_cols: int, num_rows: int | None
 ) -> tuple[Adjacency, int]:
-    ends = [tuple(pair) for pair in pairs]
-    if any(len(pair) != 2 for pair in ends):
+    edges = [tuple(pair) for pair in pairs]
+    if any(len(edge) != 2 for edge in edges):
         raise UserError("An edge is a pair: the number of a new node and a known id.")
+    has_text = any(isinstance(node_id, str) for _, node_id in edges)
+    id_type = pa.large_string() if has_text else pa.int64()
     try:
-        new = np.array([pair[0] for pair in ends], np.int64)
-        known = find(pa.array([pair[1] for pair in ends], _kind(ends)))
+        source = np.array([edge[0] for edge in edges], np.int64)
+        target = lookup_ids(pa.array([edge[1] for edge in edges], id_type))
     except (ValueError, TypeError, pa.ArrowException):
         raise UserError(
             "The edges of new nodes are pairs of a number from 0 on and a known id, "
             "and the ids are all numbers or all text."
         ) from None
-    size = num_rows if num_rows is not None else int(new.max(initial=-1)) + 1
-    there = known >= 0
+    if num_rows is None:
+        num_rows = int(source.max(initial=-1)) + 1
+    known = target >= 0
     rows = Adjacency.from_edges(
-        torch.from_numpy(new[there]),
-        torch.from_numpy(known[there].astype(np.int64)),
-        shape=(size, width),
+        torch.from_numpy(source[known]),
+        torch.from_numpy(target[known].astype(np.int64)),
+        shape=(num_rows, num_cols),
     )
-    return rows, int((~there).sum())
+    return rows, int((~known).sum())
 
 
-def _kind(ends: list[tuple[int, int | str]]) -> pa.DataType:
-    text = any(isinstance(known, str) for _, known in ends)
-    return pa.large_string() if text else pa.int64()
+# Features of new nodes.
 
 
-# New features: whatever numbers are told of new nodes, as the model wants them.
-
-
-AnyFeatures: TypeAlias = (
-    Features | np.ndarray | scipy.sparse.sparray | scipy.sparse.spmatrix
-)
-
-
-def match_features(given: AnyFeatures, facts: TrainingGraph) -> Features:
-    """Features of the width and the kind that a model was trained on."""
-    features = as_feature_matrix(given)
-    if features.shape[1] != facts.num_features:
-        told = " x ".join(map(str, features.shape))
+def match_features(features: AnyFeatures, training_graph: TrainingGraph) -> Features:
+    """Features with the width, layout and normalisation of the training graph."""
+    x = as_feature_matrix(features)
+    if x.shape[1] != training_graph.num_features:
         raise InputError(
-            f"The features are {told}; the model was trained on "
-            f"{facts.num_features} for each node."
+            f"The features are {' x '.join(map(str, x.shape))}; the model was trained "
+            f"on {training_graph.num_features} for each node."
         )
-    check_finite(features)
-    if facts.sparse and not isinstance(features, Adjacency):
-        features = Adjacency.from_scipy(scipy.sparse.csr_array(features.numpy()))
-    elif not facts.sparse and isinstance(features, Adjacency):
-        features = features.to_dense()
-    return normalize_rows(features) if facts.row_normalised else features
+    check_finite(x)
+    if training_graph.sparse and not isinstance(x, Adjacency):
+        x = Adjacency.from_scipy(scipy.sparse.csr_array(x.numpy()))
+    elif not training_graph.sparse and isinstance(x, Adjacency):
+        x = x.to_dense()
+    return normalize_rows(x) if training_graph.row_normalised else x
 
 
-def as_feature_matrix(given: AnyFeatures) -> Features:
-    """Features as unalike holds them, or an error that says what they should be."""
-    numbers = np.array(given) if _needs_copy(given) else given
-    if len(numbers.shape) != 2:
+def as_feature_matrix(features: AnyFeatures) -> Features:
+    """A float tensor or sparse matrix of features from an array of any kind."""
+    is_matrix = isinstance(features, torch.Tensor | Adjacency)
+    x = features if is_matrix or scipy.sparse.issparse(features) else np.array(features)
+    if len(x.shape) != 2:
         raise InputError(
             "Features have two dimensions, nodes and columns; these have "
-            f"{len(numbers.shape)}."
+            f"{len(x.shape)}."
         )
     try:
-        return as_features(numbers)
+        return as_features(x)
     except (TypeError, ValueError, RuntimeError):
         raise InputError("Features are numbers, a row for each node.") from None
 
 
-def _needs_copy(given: AnyFeatures) -> bool:
-    """Is it neither a tensor nor sparse, and to be copied?"""
-    known = isinstance(given, torch.Tensor | Adjacency)
-    return not (known or scipy.sparse.issparse(given))
-
-
 def check_finite(features: Features) -> None:
-    """Refuse features that are no numbers, and say which."""
+    """Raise if a feature is NaN or infinite, and name the first one."""
     values = features.values if isinstance(features, Adjacency) else features
     if values is None or bool(torch.isfinite(values).all()):
         return
-    place = (~torch.isfinite(values)).nonzero()[0].tolist()
+    position = (~torch.isfinite(values)).nonzero()[0].tolist()
     if isinstance(features, Adjacency):
-        rows = features.row_indices, features.indices
-        place = [int(part[place[0]]) for part in rows]
-    row, column = place
+        (entry,) = position
+        position = [int(features.row_indices[entry]), int(features.indices[entry])]
+    row, column = position
     raise InputError(f"Feature {column} of node {row} is not a finite number.")

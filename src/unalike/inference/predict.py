@@ -23,103 +23,94 @@ from unalike.errors import UserError, did_you_mean
 from unalike.files import UNWRITABLE
 from unalike.inference.model import Model, Prediction
 from unalike.inference.model_file import check_can_create
-from unalike.inference.new_node_tables import ROWS_AT_ONCE, NewNodeTables
+from unalike.inference.new_node_tables import BATCH_SIZE, NewNodeTables
 from unalike.progress import NO_PROGRESS, Progress
 
-# Pieces: nodes that are scored some at a time, new ones or known ones.
-
-
-SEARCHED = 10_000
-"""Names among which one that is like a wrong one is looked for."""
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredBatch:
-    """Some nodes, what the model sees of them, and what it says."""
-
-    names: pa.Array
-    prepared: Graph | None
-    """Their rows; None where the model looks at the whole graph."""
-    prediction: Prediction
-
-
-def score_new_nodes(
-    new: NewNodeTables, wanted: Sequence[str] = (), progress: Progress = NO_PROGRESS
-) -> Iterator[ScoredBatch]:
-    """New nodes in the order of their table: all, or those whose ids are wanted."""
-    chosen = torch.zeros(len(new.names), dtype=torch.bool)
-    chosen[positions_of(new.names, wanted)] = True
-    first = 0
-    for names, prepared in new.batches(progress):
-        here = chosen[first : first + len(names)]
-        first += len(names)
-        if not here.all():
-            ids = here.nonzero()[:, 0]
-            names, prepared = (
-                names.take(pa.array(ids.numpy())),
-                prepared.select_rows(ids),
-            )
-        if len(names):
-            yield _scored(new.model, names, prepared)
-
-
-def score_known_nodes(
-    model: Model,
-    source: GraphSource,
-    wanted: Sequence[str] = (),
-    progress: Progress = NO_PROGRESS,
-) -> Iterator[ScoredBatch]:
-    """Nodes of the graph that the model was trained on: all, or the wanted ones."""
-    graph = source.prepared(progress=progress)
-    graph = graph if model.graph_info.directed else graph.to_undirected()
-    model.graph_info.check(graph)
-    names = model.known_names
-    places = positions_of(names, wanted)
-    progress.stage("Scoring", len(places), "nodes")
-    row_wise = model.method.row_wise
-    prepared = model.method.prepare(graph) if row_wise else graph
-    scores = None if row_wise else model.scores(graph)
-    for part in places.split(ROWS_AT_ONCE):
-        own = names.take(pa.array(part.numpy()))
-        if scores is None:
-            yield _scored(model, own, prepared.select_rows(part))
-        else:
-            yield ScoredBatch(own, None, model.to_prediction(scores[part]))
-        progress.advance(len(part))
-
-
-def positions_of(names: pa.Array, wanted: Sequence[str]) -> Ids:
-    """The places of some ids among names; all places, if none is wanted."""
-    if not wanted:
-        return torch.arange(len(names))
-    told = names.cast(pa.large_string())
-    found = pc.index_in(pa.array(wanted, told.type), value_set=told)
-    places = found.fill_null(-1).to_numpy(zero_copy_only=False)
-    if (places < 0).any():
-        stranger = wanted[int((places < 0).argmax())]
-        near = did_you_mean(stranger, told[:SEARCHED].to_pylist())
-        raise UserError(f"There is no node '{stranger}' among {len(names):,}.{near}")
-    return torch.from_numpy(places.astype(np.int64))
-
-
-def _scored(model: Model, names: pa.Array, prepared: Graph) -> ScoredBatch:
-    found = model.to_prediction(model.score_rows(prepared))
-    return ScoredBatch(names, prepared, found)
-
-
-# Score files: ids, classes and probabilities, written some rows at a time.
-
+MAX_SUGGESTIONS = 10_000
+"""Ids that are compared with an unknown id for "did you mean"."""
 
 WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
     ".parquet": pq.ParquetWriter,
     ".pq": pq.ParquetWriter,
     ".csv": pyarrow.csv.CSVWriter,
 }
-"""What writes a file, by its ending."""
+"""Writer by file suffix."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredBatch:
+    """A batch of nodes with their inputs and predictions."""
+
+    names: pa.Array
+    prepared: Graph | None
+    """Their rows; None where the model reads the full graph."""
+    prediction: Prediction
+
+
+def score_new_nodes(
+    new: NewNodeTables, ids: Sequence[str] = (), progress: Progress = NO_PROGRESS
+) -> Iterator[ScoredBatch]:
+    """Score new nodes in the order of their table: all of them, or some ids."""
+    selected = torch.zeros(len(new.names), dtype=torch.bool)
+    selected[positions_of(new.names, ids)] = True
+    start = 0
+    for names, prepared in new.batches(progress):
+        mask = selected[start : start + len(names)]
+        start += len(names)
+        if not mask.all():
+            rows = mask.nonzero()[:, 0]
+            names = names.take(pa.array(rows.numpy()))
+            prepared = prepared.select_rows(rows)
+        if len(names):
+            yield _score_rows(new.model, names, prepared)
+
+
+def score_known_nodes(
+    model: Model,
+    source: GraphSource,
+    ids: Sequence[str] = (),
+    progress: Progress = NO_PROGRESS,
+) -> Iterator[ScoredBatch]:
+    """Score nodes of the training graph: all of them, or some ids."""
+    graph = source.prepared(progress=progress)
+    graph = graph if model.graph_info.directed else graph.to_undirected()
+    model.graph_info.check(graph)
+    names = model.known_names
+    nodes = positions_of(names, ids)
+    progress.stage("Scoring", len(nodes), "nodes")
+    row_wise = model.method.row_wise
+    prepared = model.method.prepare(graph) if row_wise else graph
+    scores = None if row_wise else model.scores(graph)
+    for batch in nodes.split(BATCH_SIZE):
+        batch_names = names.take(pa.array(batch.numpy()))
+        if scores is None:
+            yield _score_rows(model, batch_names, prepared.select_rows(batch))
+        else:
+            yield ScoredBatch(batch_names, None, model.to_prediction(scores[batch]))
+        progress.advance(len(batch))
+
+
+def _score_rows(model: Model, names: pa.Array, prepared: Graph) -> ScoredBatch:
+    prediction = model.to_prediction(model.score_rows(prepared))
+    return ScoredBatch(names, prepared, prediction)
+
+
+def positions_of(names: pa.Array, ids: Sequence[str]) -> Ids:
+    """The positions of ids among names; all positions without ids."""
+    if not ids:
+        return torch.arange(len(names))
+    texts = names.cast(pa.large_string())
+    matches = pc.index_in(pa.array(ids, texts.type), value_set=texts)
+    positions = matches.fill_null(-1).to_numpy(zero_copy_only=False)
+    if (positions < 0).any():
+        unknown = ids[int((positions < 0).argmax())]
+        hint = did_you_mean(unknown, texts[:MAX_SUGGESTIONS].to_pylist())
+        raise UserError(f"There is no node '{unknown}' among {len(names):,}.{hint}")
+    return torch.from_numpy(positions.astype(np.int64))
 
 
 def check_output_path(path: Path) -> None:
-    """Refuse a file that is there already, or whose ending tells no format."""
+    """Raise if a file exists already, or if its suffix names no format."""
     if path.suffix.lower() not in WRITERS:
         raise UserError(
             f"{path} has no ending that tells its format; known are "
@@ -130,7 +121,7 @@ def check_output_path(path: Path) -> None:
 
 @contextmanager
 def open_score_file(path: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """Write a file of scores; it takes its name only when it is whole."""
+    """Write record batches to a file that is renamed to its name at the end."""
     check_output_path(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     writer: Any = None
@@ -154,14 +145,14 @@ def open_score_file(path: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
         partial.unlink(missing_ok=True)
 
 
-def to_record_batch(names: pa.Array, found: Prediction) -> pa.RecordBatch:
-    """The user's ids, the most probable classes, and the probability of each class."""
-    classes = pa.array(found.classes)
+def to_record_batch(names: pa.Array, prediction: Prediction) -> pa.RecordBatch:
+    """Ids, most probable classes, and the probability of each class."""
+    probabilities = prediction.probabilities
+    classes = pa.array(prediction.classes)
     columns = {
         "id": names,
-        "class": classes.take(pa.array(found.probabilities.argmax(1).numpy())),
+        "class": classes.take(pa.array(probabilities.argmax(1).numpy())),
     }
-    for place, name in enumerate(found.classes):
-        share = found.probabilities[:, place].float().numpy()
-        columns[f"p_{name}"] = pa.array(share)
+    for index, name in enumerate(prediction.classes):
+        columns[f"p_{name}"] = pa.array(probabilities[:, index].float().numpy())
     return pa.RecordBatch.from_pydict(columns)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from unalike.display import MAX_CLASSES_SHOWN, Displayable, SummaryTable
+from unalike.display import MAX_CLASSES_SHOWN, Displayable, TextTable
 from unalike.measures.registry import MEASURES
 
 Measures = Mapping[str, Any]
@@ -20,7 +20,7 @@ TOLERANCE = 0.02
 class MeasureResult(dict[str, Any], Displayable):
     """Counts and measures of a graph by name, displayed as a table."""
 
-    def summary(self) -> SummaryTable:
+    def summary(self) -> TextTable:
         rows = [
             [display_name(name), format_value(name, self), interpret(name, self)]
             for name in scalar_names(self)
@@ -29,17 +29,19 @@ class MeasureResult(dict[str, Any], Displayable):
         is_small = 0 < len(matrix) <= MAX_CLASSES_SHOWN
         below = [compatibility_table(matrix)] if is_small else []
         columns = ["measure", "value", "meaning"]
-        return SummaryTable(headline("Measures", self), columns, rows, below=below)
+        return TextTable.from_rows(
+            headline("Measures", self), columns, rows, below=below
+        )
 
 
-def compatibility_table(matrix: list[list[float]]) -> SummaryTable:
+def compatibility_table(matrix: list[list[float]]) -> TextTable:
     """The compatibility matrix: edges from the class of the row to the column's."""
     classes = list(map(str, range(len(matrix))))
     rows = [
         [name, *(format_number(share, ".3f") for share in row)]
         for name, row in zip(classes, matrix, strict=True)
     ]
-    return SummaryTable("Compatibility", ["from \\ to", *classes], rows)
+    return TextTable.from_rows("Compatibility", ["from \\ to", *classes], rows)
 
 
 def headline(name: str, measures: Measures) -> str:

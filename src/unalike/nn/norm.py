@@ -51,7 +51,7 @@ class FusedNormParams(NamedTuple):
         mean: Float[Tensor, "runs width"],
         variance: Float[Tensor, "runs width"],
         *others: Tensor,
-    ) -> "FusedNormParams":
+    ) -> FusedNormParams:
         """The norm of columns with these moments, and the other numbers in order."""
         return cls(mean, (variance + BATCH_NORM_EPS).rsqrt(), *others)
 

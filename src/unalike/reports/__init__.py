@@ -1,3 +1,3 @@
-"""Reports: numbers in words, tables and figures."""
+"""Tables and figures of results, datasets and benchmarks."""
 
 from __future__ import annotations

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
-
+from unalike.bench.cost_model import MAPPED, RESIDENT, TERMS
+from unalike.display import Column, TextTable
+from unalike.formatting import format_duration
 from unalike.reports.plotting import CLASSES, TEXT_COLOR, panels, with_style
 
-# Speed: what a bench measured, as tables and a picture.
+# Epochs, compared with other libraries.
 
 
-COLUMNS = {
+EPOCH_COLUMNS = {
     "ms": "ms",
     "times_fastest_peer": "× peer",
     "gib": "GiB",
@@ -20,166 +21,170 @@ COLUMNS = {
     "sparse_ms": "sparse ms",
     "sparse_floor_ms": "floor ms",
 }
-"""Headings of what may be known of an epoch."""
+"""Headings of the measurements of an epoch."""
 
 
-def epoch_table(found: dict[str, Any]) -> Table:
-    """Time and memory of an epoch, beside those of the fastest peer."""
-    rows = found["epochs"]
-    known = [key for key in COLUMNS if any(row.get(key) is not None for row in rows)]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("method")
-    table.add_column("hidden", justify="right")
-    table.add_column("an epoch of", no_wrap=True)
-    for key in known:
-        table.add_column(COLUMNS[key], justify="right")
-    for row in rows:
-        numbers = [_number(row.get(key)) for key in known]
-        if row.get("out_of_memory"):
-            numbers[:1] = ["out of memory"]
-        table.add_row(row["method"], str(row["hidden"]), row["what"], *numbers)
-    return table
+def epoch_table(result: dict[str, Any]) -> TextTable:
+    """Time and memory of an epoch, compared with the fastest baseline."""
+    rows = result["epochs"]
+    measured = [
+        key for key in EPOCH_COLUMNS if any(row.get(key) is not None for row in rows)
+    ]
+    return TextTable(
+        [
+            Column("method", [row["method"] for row in rows]),
+            number_column("hidden", [str(row["hidden"]) for row in rows]),
+            Column("an epoch of", [row["what"] for row in rows]),
+            *(
+                number_column(
+                    EPOCH_COLUMNS[key], [epoch_cell(row, key) for row in rows]
+                )
+                for key in measured
+            ),
+        ]
+    )
 
 
-def stack_table(found: dict[str, Any]) -> Table:
-    """Model-epochs a second for stacks of several sizes."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("hidden", "runs at once", "ms", "model-epochs a second"):
-        table.add_column(heading, justify="right")
-    for row in found["stacks"]:
-        rate = f"{row['model_epochs_per_second']:,.0f}"
-        table.add_row(str(row["hidden"]), str(row["runs"]), _number(row["ms"]), rate)
-    return table
+def epoch_cell(row: dict[str, Any], key: str) -> str:
+    """A measurement of an epoch as text."""
+    if key == "ms" and row.get("out_of_memory"):
+        return "out of memory"
+    return format_measurement(row.get(key))
 
 
-@with_style
-def plot_epoch_times(found: dict[str, Any]) -> Any:
-    """A bar per contender, for each method and width."""
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in found["epochs"]:
-        groups.setdefault((row["method"], row["hidden"]), []).append(row)
-    figure, axes = panels(len(groups), columns=1, size=(6.4, 2.6))
-    for axis, ((method, hidden), rows) in zip(axes, groups.items(), strict=True):
-        _bars(axis, rows)
-        axis.set_title(f"an epoch of {method}, hidden {hidden}, {found['device']}")
-    return figure
+def stack_table(result: dict[str, Any]) -> TextTable:
+    """Model-epochs per second for stacks of several sizes."""
+    rows = result["stacks"]
+    rates = [f"{row['model_epochs_per_second']:,.0f}" for row in rows]
+    return TextTable(
+        [
+            number_column("hidden", [str(row["hidden"]) for row in rows]),
+            number_column("runs at once", [str(row["runs"]) for row in rows]),
+            number_column("ms", [format_measurement(row["ms"]) for row in rows]),
+            number_column("model-epochs a second", rates),
+        ]
+    )
 
 
-def _bars(axis: Any, rows: list[dict[str, Any]]) -> None:
-    for place, row in enumerate(rows):
-        taken = row["ms"] or 0
-        told = f" {taken:.3g} ms" if taken else " out of memory"
-        axis.barh(place, taken, color=CLASSES[0] if row["ours"] else "#b8c4cc")
-        axis.text(taken, place, told, va="center")
-    axis.set_yticks(range(len(rows)), [row["what"] for row in rows], color=TEXT_COLOR)
-    axis.set_xlim(right=1.2 * max(row["ms"] or 1 for row in rows))
-    axis.invert_yaxis()
+def number_column(heading: str, cells: Sequence[str]) -> Column:
+    """A column that is aligned right."""
+    return Column(heading, cells, align_right=True)
 
 
-def _number(value: float | None) -> str:
+def format_measurement(value: float | None) -> str:
+    """A number with three digits, or all digits before the point."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-# Scale: what several processes took and many hosts would, as tables and a picture.
+@with_style
+def plot_epoch_times(result: dict[str, Any]) -> Any:
+    """A bar chart of epoch times, a panel for each method and width."""
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in result["epochs"]:
+        groups.setdefault((row["method"], row["hidden"]), []).append(row)
+    figure, axes = panels(len(groups), columns=1, size=(6.4, 2.6))
+    for ax, ((method, hidden), rows) in zip(axes, groups.items(), strict=True):
+        _plot_bars(ax, rows)
+        ax.set_title(f"an epoch of {method}, hidden {hidden}, {result['device']}")
+    return figure
 
 
-TERMS = {
-    "gather": "gathering table rows",
-    "move": "AdamW on the table",
-    "dense": "dense layers",
-    "step": "starting steps",
-    "byte": "sending bytes",
-    "message": "waiting for messages",
-}
-HELD = {
-    "table": "table and optimizer",
-    "nodes": "labels, degrees, scores",
-    "batch": "batch",
-    "program": "program",
-}
-MAPPED = {"edges": "edges", "features": "features"}
+def _plot_bars(ax: Any, rows: list[dict[str, Any]]) -> None:
+    for y, row in enumerate(rows):
+        ms = row["ms"] or 0
+        text = f" {ms:.3g} ms" if ms else " out of memory"
+        ax.barh(y, ms, color=CLASSES[0] if row["ours"] else "#b8c4cc")
+        ax.text(ms, y, text, va="center")
+    ax.set_yticks(range(len(rows)), [row["what"] for row in rows], color=TEXT_COLOR)
+    ax.set_xlim(right=1.2 * max(row["ms"] or 1 for row in rows))
+    ax.invert_yaxis()
 
 
-def time_table(found: dict[str, Any]) -> Table:
-    """Seconds and bytes, a line for each number of processes and shape."""
-    table = scaling_table(
-        "s/epoch", "× first", "model", "bytes sent/step", "mean", "most"
-    )
-    for row in found["measured"]:
-        formula = row["step_bytes_formula"]
-        table.add_row(
-            *shape_of(row),
+# Scaling over processes and hosts.
+
+
+def time_table(result: dict[str, Any]) -> TextTable:
+    """Seconds and bytes of an epoch for each number of processes and shape."""
+    headings = ("s/epoch", "× first", "model", "bytes sent/step", "mean", "most")
+    cells = [
+        [
             f"{row['seconds']:.3f}",
             f"{row['times_first']:.2f}",
             f"{row['model_seconds']:.3f}",
             f"{row['step_bytes']:,.0f}",
-            f"{row['step_bytes'] / formula:.2f}",
-            f"{row['most_step_bytes'] / formula:.2f}",
-        )
-    return table
+            f"{row['step_bytes'] / row['step_bytes_formula']:.2f}",
+            f"{row['most_step_bytes'] / row['step_bytes_formula']:.2f}",
+        ]
+        for row in result["measured"]
+    ]
+    return scaling_table(result, headings, cells)
 
 
-def memory_table(found: dict[str, Any]) -> Table:
-    """Memory, a line for each number of processes and shape."""
-    table = scaling_table("peak MiB", "model", "table MiB", "of first", "1/N")
-    for row in found["measured"]:
-        table.add_row(
-            *shape_of(row),
-            *(f"{row[key] / 2**20:,.0f}" for key in ("peak_bytes", "model_peak_bytes")),
-            f"{row['table_bytes'] / 2**20:,.1f}",
+def memory_table(result: dict[str, Any]) -> TextTable:
+    """Peak memory of a process for each number of processes and shape."""
+    headings = ("peak MiB", "model", "table MiB", "of first", "1/N")
+    first_processes = result["measured"][0]["processes"]
+    cells = [
+        [
+            f"{row['peak_bytes'] / MIB:,.0f}",
+            f"{row['model_peak_bytes'] / MIB:,.0f}",
+            f"{row['table_bytes'] / MIB:,.1f}",
             f"{row['share_of_table']:.3f}",
-            f"{found['measured'][0]['processes'] / row['processes']:.3f}",
-        )
-    return table
+            f"{first_processes / row['processes']:.3f}",
+        ]
+        for row in result["measured"]
+    ]
+    return scaling_table(result, headings, cells)
 
 
-def scaling_table(*headings: str) -> Table:
-    """An empty table whose lines begin with a number of processes and a shape."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("processes", "hidden", "batch", *headings):
-        table.add_column(heading, justify="right")
-    return table
+def scaling_table(
+    result: dict[str, Any], headings: Sequence[str], cells: Sequence[Sequence[str]]
+) -> TextTable:
+    """A table whose rows begin with the number of processes and the shape."""
+    rows = [
+        [str(row["processes"]), str(row["hidden"]), f"{row['rows']:,}", *further]
+        for row, further in zip(result["measured"], cells, strict=True)
+    ]
+    headings = ("processes", "hidden", "batch", *headings)
+    return TextTable.from_rows("", headings, rows, right=headings)
 
 
-def shape_of(row: dict[str, Any]) -> tuple[str, str, str]:
-    """What a line begins with."""
-    return str(row["processes"]), str(row["hidden"]), f"{row['rows']:,}"
-
-
-def predicted_lines(found: dict[str, Any]) -> Iterator[str]:
-    """What was measured and what is extrapolated, in words."""
-    graph, model, there = found["graph"], found["model"], found["predicted"]
-    row = asked_row(there)
-    held, mapped = (total(row["bytes_by"], parts) for parts in (HELD, MAPPED))
+def predicted_lines(result: dict[str, Any]) -> Iterator[str]:
+    """Sentences about the measured and the extrapolated epochs."""
+    graph, model, predicted = result["graph"], result["model"], result["predicted"]
+    row = requested_row(predicted)
+    resident, mapped = (total(row["bytes_by"], parts) for parts in (RESIDENT, MAPPED))
     yield ""
     yield (
         f"Measured: {graph['nodes']:,} nodes and {graph['entries']:,} stored edges; "
-        f"all processes shared {found['cores']} cores, a thread each. Bytes sent are "
-        "the mean of a process; mean and most are shares of 2 × batch × hidden × 4."
+        f"all processes shared {result['cores']} cores, a thread each. Bytes sent are "
+        "the mean of a process; mean and most are fractions of 2 × batch × hidden × 4."
     )
     yield (
         "Fitted: six rates of time; half of the measured epochs are within "
         f"{model['median_error']:.0%} of the model."
     )
-    if len(found["measured"]) < len(TERMS):
-        yield "  So few epochs cannot tell them apart: name more widths and batches."
+    if len(result["measured"]) < len(TERMS):
+        yield "  So few epochs cannot separate them: name more widths and batches."
     yield (
-        f"Extrapolated: {there['nodes']:,} nodes, {there['edges']:,} edges, hidden "
-        f"{there['hidden']}, batches of {there['batch']:,} rows on {there['hosts']} "
-        f"hosts of {there['cores']} cores with {there['bandwidth']:g} Gbit/s and "
-        f"{there['latency']:g} µs: [bold]{format_seconds(row['seconds'])} an epoch, "
-        f"{held / 1e9:,.0f} GB on each host[/], {mapped / 1e9:,.0f} GB more mapped "
+        f"Extrapolated: {predicted['nodes']:,} nodes, {predicted['edges']:,} edges, "
+        f"hidden {predicted['hidden']}, batches of {predicted['batch']:,} rows on "
+        f"{predicted['hosts']} hosts of {predicted['cores']} cores with "
+        f"{predicted['bandwidth']:g} Gbit/s and {predicted['latency']:g} µs: "
+        f"[bold]{format_duration(row['seconds'])} an epoch, "
+        f"{resident / 1e9:,.0f} GB on each host[/], {mapped / 1e9:,.0f} GB more mapped "
         "from files."
     )
-    yield f"  time: {format_shares(row['seconds_by'], TERMS)}"
-    yield f"  memory: {format_shares(row['bytes_by'], HELD)}"
+    yield f"  time: {format_fractions(row['seconds_by'], TERMS)}"
+    yield f"  memory: {format_fractions(row['bytes_by'], RESIDENT)}"
 
 
-def asked_row(there: Mapping[str, Any]) -> Any:
-    """The prediction for as many hosts as were asked for."""
-    return next(row for row in there["by_hosts"] if row["hosts"] == there["hosts"])
+def requested_row(predicted: Mapping[str, Any]) -> Any:
+    """The prediction for the requested number of hosts."""
+    rows = predicted["by_hosts"]
+    return next(row for row in rows if row["hosts"] == predicted["hosts"])
 
 
 def total(amounts: Mapping[str, float], parts: Mapping[str, str]) -> float:
@@ -187,96 +192,88 @@ def total(amounts: Mapping[str, float], parts: Mapping[str, str]) -> float:
     return sum(amounts[part] for part in parts)
 
 
-def format_shares(amounts: Mapping[str, float], parts: Mapping[str, str]) -> str:
-    """The share of each part, the largest first."""
-    whole = total(amounts, parts)
-    order = sorted(parts, key=lambda part: -amounts[part])
-    return ", ".join(f"{parts[part]} {amounts[part] / whole:.0%}" for part in order)
-
-
-def format_seconds(seconds: float) -> str:
-    """A time in the largest unit that it fills."""
-    units = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
-    unit = next((name for name, size in units.items() if seconds >= size), "seconds")
-    return f"{seconds / units[unit]:.3g} {unit}"
-
-
-# A picture of scale: time and memory, measured here and predicted for many hosts.
+def format_fractions(amounts: Mapping[str, float], parts: Mapping[str, str]) -> str:
+    """The percentage of each part, the largest first."""
+    sum_of_parts = total(amounts, parts)
+    fractions = {part: amounts[part] / sum_of_parts for part in parts}
+    order = sorted(parts, key=lambda part: -fractions[part])
+    return ", ".join(f"{parts[part]} {fractions[part]:.0%}" for part in order)
 
 
 COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#999999", "#e69f00", "#d55e00")
-"""Told apart by people of every colour vision (Okabe and Ito)."""
-MARKS = "os^Dv"
+"""Colours that are safe for colour blindness (Okabe and Ito)."""
+MARKERS = "os^Dv"
 GB, MIB, MINUTE = 1e9, 2.0**20, 60.0
 
 
 @with_style
-def plot_scaling(found: dict[str, Any]) -> Any:
-    """Time and memory: measured beside the model, and what the model predicts."""
+def plot_scaling(result: dict[str, Any]) -> Any:
+    """Time and memory: measured with the fitted model, and predicted for hosts."""
     figure, axes = panels(4, columns=2, size=(5.0, 3.3))
-    cores, there = found["cores"], found["predicted"]
-    measured(axes[0], found, "seconds", "model_seconds", 1.0)
+    cores, predicted = result["cores"], result["predicted"]
+    plot_measured(axes[0], result, "seconds", "model_seconds", 1.0)
     axes[0].set(title=f"measured: an epoch, all on {cores} cores", ylabel="seconds")
-    measured(axes[1], found, "peak_bytes", "model_peak_bytes", MIB)
+    plot_measured(axes[1], result, "peak_bytes", "model_peak_bytes", MIB)
     axes[1].set(title="measured: peak memory of a process", ylabel="MiB")
     axes[1].legend(fontsize=7)
-    stacked(axes[2], there, "seconds_by", TERMS, MINUTE)
-    size = f"{format_count(there['nodes'])} nodes, {format_count(there['edges'])} edges"
-    axes[2].set(title=f"extrapolated: an epoch, {size}", ylabel="minutes")
-    parts = {**HELD, **{key: f"{told} (in files)" for key, told in MAPPED.items()}}
-    stacked(axes[3], there, "bytes_by", parts, GB)
+    plot_parts(axes[2], predicted, "seconds_by", TERMS, MINUTE)
+    nodes, edges = format_count(predicted["nodes"]), format_count(predicted["edges"])
+    title = f"extrapolated: an epoch, {nodes} nodes, {edges} edges"
+    axes[2].set(title=title, ylabel="minutes")
+    in_files = {part: f"{label} (in files)" for part, label in MAPPED.items()}
+    plot_parts(axes[3], predicted, "bytes_by", {**RESIDENT, **in_files}, GB)
     axes[3].set(title="extrapolated: memory of a host", ylabel="GB")
-    row = asked_row(there)
-    annotate_bar(
-        axes[2], there, total(row["seconds_by"], TERMS) / MINUTE, row["seconds"]
-    )
+    annotate_requested(axes[2], predicted)
     return figure
 
 
-def measured(
-    axis: Any, found: dict[str, Any], key: str, model: str, unit: float
+def plot_measured(
+    ax: Any, result: dict[str, Any], key: str, model_key: str, unit: float
 ) -> None:
-    """Points for what was measured, a line for what the model makes of it."""
-    shapes = dict.fromkeys((row["hidden"], row["rows"]) for row in found["measured"])
-    for place, shape in enumerate(shapes):
-        rows = [r for r in found["measured"] if (r["hidden"], r["rows"]) == shape]
-        counts = [row["processes"] for row in rows]
-        style: Any = {"color": COLOURS[place % len(COLOURS)]}
-        mark, told = MARKS[place % len(MARKS)], f"hidden {shape[0]}, batch {shape[1]:,}"
-        axis.plot(counts, [row[key] / unit for row in rows], mark, label=told, **style)
-        axis.plot(counts, [row[model] / unit for row in rows], linewidth=1, **style)
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(counts, [str(count) for count in counts])
-    axis.minorticks_off()
-    axis.set_xlabel("processes (points measured, lines fitted)")
-    axis.margins(y=0.12)
-    axis.set_ylim(bottom=0)
+    """Measurements as points and the fitted model as lines."""
+    rows = result["measured"]
+    shapes = dict.fromkeys((row["hidden"], row["rows"]) for row in rows)
+    for index, shape in enumerate(shapes):
+        group = [row for row in rows if (row["hidden"], row["rows"]) == shape]
+        counts = [row["processes"] for row in group]
+        color = COLOURS[index % len(COLOURS)]
+        marker = MARKERS[index % len(MARKERS)]
+        label = f"hidden {shape[0]}, batch {shape[1]:,}"
+        measured = [row[key] / unit for row in group]
+        fitted = [row[model_key] / unit for row in group]
+        ax.plot(counts, measured, marker, label=label, color=color)
+        ax.plot(counts, fitted, linewidth=1, color=color)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(counts, [str(count) for count in counts])
+    ax.minorticks_off()
+    ax.set_xlabel("processes (points measured, lines fitted)")
+    ax.margins(y=0.12)
+    ax.set_ylim(bottom=0)
 
 
-def stacked(
-    axis: Any, there: dict[str, Any], key: str, parts: Mapping[str, str], unit: float
+def plot_parts(
+    ax: Any, predicted: dict[str, Any], key: str, parts: Mapping[str, str], unit: float
 ) -> None:
-    """A bar for each number of hosts, made of its parts."""
-    rows = there["by_hosts"]
-    below = [0.0] * len(rows)
-    for colour, (part, told) in zip(COLOURS, parts.items(), strict=True):
+    """A stacked bar of parts for each number of hosts."""
+    rows = predicted["by_hosts"]
+    bottom = [0.0] * len(rows)
+    for colour, (part, label) in zip(COLOURS, parts.items(), strict=True):
         heights = [row[key][part] / unit for row in rows]
-        axis.bar(range(len(rows)), heights, bottom=below, color=colour, label=told)
-        below = [low + high for low, high in zip(below, heights, strict=True)]
+        ax.bar(range(len(rows)), heights, bottom=bottom, color=colour, label=label)
+        bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
     names = [str(row["hosts"]) for row in rows]
-    axis.set_xticks(range(len(rows)), names, color=TEXT_COLOR)
-    axis.set_xlabel("hosts")
-    axis.legend(fontsize=7)
+    ax.set_xticks(range(len(rows)), names, color=TEXT_COLOR)
+    ax.set_xlabel("hosts")
+    ax.legend(fontsize=7)
 
 
-def annotate_bar(
-    axis: Any, there: dict[str, Any], height: float, seconds: float
-) -> None:
-    """Write the time of the asked number of hosts over its bar."""
-    place = [row["hosts"] for row in there["by_hosts"]].index(there["hosts"])
-    axis.annotate(
-        format_seconds(seconds),
-        (place, height),
+def annotate_requested(ax: Any, predicted: dict[str, Any]) -> None:
+    """Write the time above the bar of the requested number of hosts."""
+    row = requested_row(predicted)
+    index = predicted["by_hosts"].index(row)
+    ax.annotate(
+        format_duration(row["seconds"]),
+        (index, total(row["seconds_by"], TERMS) / MINUTE),
         xytext=(0, 3),
         textcoords="offset points",
         ha="center",
@@ -285,9 +282,9 @@ def annotate_bar(
 
 
 def format_count(count: int) -> str:
-    """A count in the largest word that it fills."""
-    words = {"billion": 1e9, "million": 1e6, "thousand": 1e3}
-    for word, size in words.items():
+    """A count in billions, millions or thousands."""
+    units = {"billion": 1e9, "million": 1e6, "thousand": 1e3}
+    for name, size in units.items():
         if count >= size:
-            return f"{count / size:g} {word}"
+            return f"{count / size:g} {name}"
     return str(count)

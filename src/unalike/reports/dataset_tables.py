@@ -1,4 +1,4 @@
-"""Dataset statistics and homophily tables beside published numbers."""
+"""Tables of dataset statistics and homophily, with published numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from unalike import datasets
 from unalike.datasets.base import Published
+from unalike.display import Column
 from unalike.errors import UserError
 from unalike.measures import MEASURES, STORED, measure, paper_conventions
 from unalike.measures.interpretation import (
@@ -24,39 +25,36 @@ from unalike.measures.interpretation import (
 )
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.tables import ResultTable, StatisticCell
-from unalike.reports.text_table import Column
-
-# Statistics: the tables about datasets, ours beside the printed numbers.
-
 
 PAPER_SAMPLE = 500
-"""Nodes in the samples behind the printed two-hop numbers."""
+"""Sampled nodes of the published two-hop numbers."""
 
 
 def statistics(
     name: str, title: str, *, data: Path | None = None, progress: Progress = NO_PROGRESS
 ) -> ResultTable:
-    """A table of dataset statistics, each counted as the printed number was."""
+    """A table of dataset statistics, with the conventions of the published numbers."""
     rows: dict[str, dict[str, StatisticCell]] = {}
     missing: dict[str, str] = {}
     remarks: list[str] = []
     for line in read_published(name):
         dataset = line.pop("dataset")
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         try:
             source = datasets.find(dataset, data)
-            found = compute_statistics(source, list(line), progress)
+            values = compute_statistics(source, list(line), progress)
             remarks += source.remarks()
         except UserError as error:
             missing[dataset] = str(error)
         rows[dataset] = {
-            key: _statistic_cell(key, found, told) for key, told in line.items()
+            key: _statistic_cell(key, values, published)
+            for key, published in line.items()
         }
     return ResultTable(title, rows, missing, remarks)
 
 
 def read_published(name: str) -> list[dict[str, str]]:
-    """The printed numbers of a table, a row for each dataset."""
+    """The published numbers of a table, a row for each dataset."""
     text = (files("unalike.reports") / "published" / f"{name}.csv").read_text("utf-8")
     return list(csv.DictReader(text.splitlines()))
 
@@ -64,20 +62,20 @@ def read_published(name: str) -> list[dict[str, str]]:
 def compute_statistics(
     source: datasets.GraphSource, columns: list[str], progress: Progress
 ) -> dict[str, Any]:
-    """Our numbers for a dataset, with the conventions of the paper."""
+    """Measures of a dataset with the conventions of the paper."""
     conventions = paper_conventions(source.name)
     only = [column for column in columns if column in MEASURES]
     graph = source.load()
-    found = measure(graph, only=only, conventions=conventions, progress=progress)
+    values = measure(graph, only=only, conventions=conventions, progress=progress)
     if not conventions.get("num_edges", STORED).loops:
-        found["num_edges"] -= found["num_loops"]
-    return found
+        values["num_edges"] -= values["num_loops"]
+    return values
 
 
-def _statistic_cell(key: str, found: dict[str, Any], printed: str) -> StatisticCell:
-    spread = found.get(f"{key}_deviation", 0.0) / math.sqrt(PAPER_SAMPLE)
-    error = math.hypot(found.get(f"{key}_standard_error", 0.0), spread)
-    return StatisticCell(found.get(key), printed, error)
+def _statistic_cell(key: str, values: dict[str, Any], published: str) -> StatisticCell:
+    paper_error = values.get(f"{key}_deviation", 0.0) / math.sqrt(PAPER_SAMPLE)
+    error = math.hypot(values.get(f"{key}_standard_error", 0.0), paper_error)
+    return StatisticCell(values.get(key), published, error)
 
 
 TABLES: dict[str, Callable[..., ResultTable]] = {
@@ -90,7 +88,7 @@ TABLES: dict[str, Callable[..., ResultTable]] = {
     }.items()
 }
 
-# Findings: the measures of datasets as columns of a table.
+# Columns of `unalike measure`.
 
 
 PUBLISHED_FIELD = {
@@ -99,79 +97,79 @@ PUBLISHED_FIELD = {
     "node_homophily": "one_hop",
     "two_hop_node_homophily": "two_hop",
 }
-"""The name under which the paper's value of a measure is kept."""
+"""Field of `Published` by the name of a measure."""
 
 
 def published_value(published: Published | None, name: str) -> float | None:
-    """The paper's value of a measure, if it has one."""
+    """The published value of a measure, if there is one."""
     key = PUBLISHED_FIELD.get(name)
     return asdict(published)[key] if published and key else None
 
 
 def measure_columns(
-    found: Mapping[str, Any], published: Published | None
+    values: Mapping[str, Any], published: Published | None
 ) -> list[Column]:
-    """Each measure of one dataset with its meaning and the paper's value."""
-    names = scalar_names(found)
-    told = {name: published_value(published, name) for name in names}
-    leads = {
-        name: found[name] - number
-        for name, number in told.items()
+    """Each measure of one dataset with its meaning and the published value."""
+    names = scalar_names(values)
+    paper = {name: published_value(published, name) for name in names}
+    differences = {
+        name: values[name] - number
+        for name, number in paper.items()
         if number is not None
     }
-    compared = [
+    comparison = [
         Column(
             "paper",
-            [format_number(told[name], ".3f") for name in names],
+            [format_number(paper[name], ".3f") for name in names],
             align_right=True,
         ),
         Column(
             "difference",
-            [format_number(leads.get(name), "+.3f") for name in names],
+            [format_number(differences.get(name), "+.3f") for name in names],
             align_right=True,
         ),
     ]
     return [
         Column("measure", [display_name(name) for name in names]),
         Column(
-            "value", [format_value(name, found) for name in names], align_right=True
+            "value", [format_value(name, values) for name in names], align_right=True
         ),
-        *(compared if leads else ()),
-        Column("meaning", [interpret(name, found) for name in names], wrap=True),
+        *(comparison if differences else ()),
+        Column("meaning", [interpret(name, values) for name in names], wrap=True),
     ]
 
 
 def comparison_columns(
-    found: Mapping[str, Mapping[str, Any]], published: Mapping[str, Published | None]
+    values: Mapping[str, Mapping[str, Any]], published: Mapping[str, Published | None]
 ) -> list[Column]:
-    """The measures of several datasets side by side, the paper's in brackets."""
-    names = scalar_names(next(iter(found.values())))
+    """The measures of several datasets, with the published values in brackets."""
+    names = scalar_names(next(iter(values.values())))
 
     def cell(dataset: str, name: str) -> str:
-        told = published_value(published[dataset], name)
-        paper = "" if told is None else f" ({told:.3f})"
-        return format_value(name, found[dataset]) + paper
+        number = published_value(published[dataset], name)
+        paper = "" if number is None else f" ({number:.3f})"
+        return format_value(name, values[dataset]) + paper
 
     return [
         Column("measure", [display_name(name) for name in names]),
         *(
             Column(dataset, [cell(dataset, name) for name in names], align_right=True)
-            for dataset in found
+            for dataset in values
         ),
     ]
 
 
 def compatibility_columns(matrix: list[list[float]]) -> list[Column]:
     """The compatibility matrix: from the class of the row to that of the column."""
-    classes = [str(place) for place in range(len(matrix))]
+    classes = [str(index) for index in range(len(matrix))]
     return [
         Column("from \\ to", classes),
         *(
             Column(
                 name,
-                [format_number(row[place], ".3f") for row in matrix],
+                [format_number(row[index], ".3f") for row in matrix],
                 align_right=True,
             )
-            for place, name in enumerate(classes)
+            for index, name in enumerate(classes)
         ),
     ]

@@ -32,17 +32,17 @@ from unalike.reports.plotting import (
     with_style,
 )
 
-# The figure of compatibility matrices: where the edges of each class end.
+# Compatibility matrices.
 
 
 MAX_ANNOTATED_CLASSES = 10
-"""Matrices of up to so many classes have their numbers written in."""
-COLOURS = "Purples"
+"""Matrices of up to this number of classes are annotated with their values."""
+COLOR_MAP = "Purples"
 
 
 @with_style
 def plot_compatibility(graphs: Mapping[str, Graph]) -> Any:
-    """One heat map for each graph, all on the same scale from 0 to 1."""
+    """Heat maps of the compatibility matrices of graphs, on a scale from 0 to 1."""
     figure, axes = panels(len(graphs), columns=3, size=(2.5, 2.6))
     image = None
     for ax, (name, graph) in zip(axes, graphs.items(), strict=True):
@@ -53,24 +53,25 @@ def plot_compatibility(graphs: Mapping[str, Graph]) -> Any:
     figure.supylabel("class of the source")
     bar = figure.colorbar(image, ax=list(axes), aspect=40, shrink=0.8, pad=0.02)
     bar.outline.set_visible(False)
-    bar.set_label("share of the source's edges")
+    bar.set_label("fraction of the source's edges")
     return figure
 
 
 def heat_map(ax: Any, matrix: np.ndarray, empty: str = "no edges") -> Any:
-    """One matrix; the row of a class that has nothing is hatched and says so."""
+    """A heat map of a matrix; rows of NaN are hatched and labelled by `empty`."""
     from matplotlib.patches import Rectangle
 
     size = len(matrix)
-    image = ax.imshow(matrix, cmap=COLOURS, vmin=0, vmax=1)
+    image = ax.imshow(matrix, cmap=COLOR_MAP, vmin=0, vmax=1)
     for row in np.flatnonzero(np.isnan(matrix).all(1)):
-        where = ((-0.5, row - 0.5), size, 1)
-        ax.add_patch(Rectangle(*where, fill=False, hatch="////", ec="#bbbbbb", lw=0))
+        corner = (-0.5, row - 0.5)
+        hatch = Rectangle(corner, size, 1, fill=False, hatch="////", ec="#bbbbbb", lw=0)
+        ax.add_patch(hatch)
         box = {"fc": "white", "ec": "none", "pad": 1.5}
-        middle = ((size - 1) / 2, row)
-        ax.text(*middle, empty, ha="center", va="center", fontsize=8, bbox=box)
+        center = ((size - 1) / 2, row)
+        ax.text(*center, empty, ha="center", va="center", fontsize=8, bbox=box)
     if size <= MAX_ANNOTATED_CLASSES:
-        write_numbers(ax, matrix)
+        annotate_values(ax, matrix)
         ax.set_xticks(range(size))
         ax.set_yticks(range(size))
     ax.tick_params(length=0)
@@ -78,44 +79,43 @@ def heat_map(ax: Any, matrix: np.ndarray, empty: str = "no edges") -> Any:
     return image
 
 
-def write_numbers(ax: Any, matrix: np.ndarray) -> None:
-    """The share in each cell, light on dark cells."""
-    for (row, column), share in np.ndenumerate(matrix):
-        if not np.isnan(share):
-            colour = "white" if share > 0.6 else TEXT_COLOR
-            told = f"{share:.2f}".lstrip("0") if share < 1 else "1"
+def annotate_values(ax: Any, matrix: np.ndarray) -> None:
+    """Write the value into each cell, in white on dark cells."""
+    for (row, column), value in np.ndenumerate(matrix):
+        if not np.isnan(value):
+            colour = "white" if value > 0.6 else TEXT_COLOR
+            text = f"{value:.2f}".lstrip("0") if value < 1 else "1"
             style = {"color": colour, "fontsize": 8, "ha": "center", "va": "center"}
-            ax.text(column, row, told, **style)
+            ax.text(column, row, text, **style)
 
 
-# The figure of degree distributions: a few nodes have very many neighbours.
+# Degree distributions.
 
 
 @with_style
 def plot_degree_distributions(graphs: Mapping[str, Graph]) -> Any:
-    """Nodes by degree on two logarithmic axes, edges read both ways."""
+    """Log-log degree distributions of graphs, taken as undirected."""
     figure, axes = panels(len(graphs), columns=3, size=(2.5, 2.2))
     for ax, (name, graph) in zip(axes, graphs.items(), strict=True):
         degrees, counts = degree_histogram(GraphView.of(graph, UNDIRECTED))
         plot_degrees(ax, degrees, counts)
         ax.set_title(name)
-    figure.supxlabel("degree, edges read both ways")
+    figure.supxlabel("degree in the undirected graph")
     figure.supylabel("nodes of that degree (line: mean)")
     return figure
 
 
 def plot_degrees(ax: Any, degrees: np.ndarray, counts: np.ndarray) -> None:
-    """Every degree as a dot, and the mean of each stretch of degrees as a line."""
-    some = degrees > 0
+    """Every degree as a dot, and the mean over logarithmic bins as a line."""
     mean = (degrees * counts).sum() / counts.sum()
-    ax.loglog(
-        degrees[some], counts[some], ".", ms=3.5, mew=0, color=CLASSES[0], zorder=3
-    )
-    ax.loglog(*log_binned(degrees[some], counts[some]), color=CLASSES[1], lw=2)
-    told = f"mean {mean:,.1f}\nlargest {degrees.max():,}"
-    if not some.all():
-        told += f"\n{counts[0]:,} without edges"
-    ax.text(0.05, 0.05, told, transform=ax.transAxes, va="bottom", fontsize=8)
+    text = f"mean {mean:,.1f}\nlargest {degrees.max():,}"
+    positive = degrees > 0
+    if not positive.all():
+        text += f"\n{counts[0]:,} without edges"
+    degrees, counts = degrees[positive], counts[positive]
+    ax.loglog(degrees, counts, ".", ms=3.5, mew=0, color=CLASSES[0], zorder=3)
+    ax.loglog(*log_binned(degrees, counts), color=CLASSES[1], lw=2)
+    ax.text(0.05, 0.05, text, transform=ax.transAxes, va="bottom", fontsize=8)
     ax.set_xlim(left=0.8)
     ax.minorticks_off()
 
@@ -123,15 +123,16 @@ def plot_degrees(ax: Any, degrees: np.ndarray, counts: np.ndarray) -> None:
 def log_binned(
     degrees: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes per degree over stretches that grow with the degree; none is empty."""
-    top = np.log2(degrees.max() + 1)
-    edges = np.unique(np.ceil(2 ** np.arange(0, top + 0.5, 0.5)).astype(int))
+    """Mean number of nodes per degree over logarithmic bins that are not empty."""
+    max_exponent = np.log2(degrees.max() + 1)
+    exponents = np.arange(0, max_exponent + 0.5, 0.5)
+    edges = np.unique(np.ceil(2**exponents).astype(int))
     nodes, _ = np.histogram(degrees, edges, weights=counts)
-    middle = np.sqrt(edges[:-1] * (edges[1:] - 1))
-    return middle[nodes > 0], (nodes / np.diff(edges))[nodes > 0]
+    centers = np.sqrt(edges[:-1] * (edges[1:] - 1))
+    return centers[nodes > 0], (nodes / np.diff(edges))[nodes > 0]
 
 
-# The figure of the imbalance experiment: a measure that larger classes mislead.
+# Class imbalance.
 
 
 NODES, EDGE_PROBABILITY, GRAPHS = 100, 0.25, 100
@@ -144,19 +145,17 @@ SHOWN = {
 
 @with_style
 def plot_imbalance(_: Mapping[str, Graph]) -> Any:
-    """Two measures of random graphs as one of two classes grows.
+    """Two homophily measures of random graphs against the size of the larger class.
 
-    The edges know nothing of the labels: each of 100 graphs joins each pair of 100
-    nodes with probability 1/4. The bands are three standard deviations to each side.
+    Edges are independent of labels: each of 100 graphs joins each pair of 100 nodes
+    with probability 1/4. The bands are three standard deviations to each side.
     """
     figure, (ax,) = panels(1, columns=1, size=(4.6, 3.2))
     for name, values in simulate_imbalance().items():
         title, colour, line = SHOWN[name]
-        mean, spread = values.mean(1), 3 * values.std(1)
+        mean, band = values.mean(1), 3 * values.std(1)
         ax.plot(SIZES, mean, line, color=colour, lw=2)
-        ax.fill_between(
-            SIZES, mean - spread, mean + spread, color=colour, alpha=0.2, lw=0
-        )
+        ax.fill_between(SIZES, mean - band, mean + band, color=colour, alpha=0.2, lw=0)
         ax.text(51, mean[0] + 0.11, title, color=colour, fontsize=10)
     ax.set_xlabel("nodes of 100 in the larger class")
     ax.set_ylabel("homophily of random graphs")
@@ -168,51 +167,51 @@ def plot_imbalance(_: Mapping[str, Graph]) -> Any:
 
 def simulate_imbalance(seed: int = 0) -> dict[str, Float[np.ndarray, "sizes graphs"]]:
     """Each measure for each size of the larger class and each random graph."""
-    draw = np.random.default_rng(seed)
-    found = [
-        [measure(random_graph(size, draw), only=list(SHOWN)) for _ in range(GRAPHS)]
+    rng = np.random.default_rng(seed)
+    results = [
+        [measure(random_graph(size, rng), only=list(SHOWN)) for _ in range(GRAPHS)]
         for size in SIZES
     ]
     return {
-        name: np.array([[values[name] for values in row] for row in found])
+        name: np.array([[values[name] for values in row] for row in results])
         for name in SHOWN
     }
 
 
-def random_graph(larger: int, draw: np.random.Generator) -> Graph:
-    """A graph whose edges are independent of its two classes."""
+def random_graph(larger: int, rng: np.random.Generator) -> Graph:
+    """An Erdős–Rényi graph with two classes, `larger` nodes in the first."""
     pairs = np.array(np.triu_indices(NODES, 1))
-    ends = torch.from_numpy(pairs[:, draw.random(pairs.shape[1]) < EDGE_PROBABILITY])
+    ends = torch.from_numpy(pairs[:, rng.random(pairs.shape[1]) < EDGE_PROBABILITY])
     labels = (torch.arange(NODES) >= larger).long()
     return Graph.from_edges(*ends, num_nodes=NODES, labels=labels, num_classes=2)
 
 
-# The figure of example graphs: six that show what homophily is and is not.
+# Example graphs.
 
 
 Positions = Float[np.ndarray, "nodes 2"]
 
 SHAPES = ("o", "s", "^")
-"""Classes differ in shape as well as in colour."""
-INSIDE = {"color": WITHIN_CLASS, "lw": 1.6, "ls": "-"}
-BETWEEN = {"color": BETWEEN_CLASS, "lw": 1.2, "ls": (0, (3, 1.5))}
+"""Marker of each class."""
+WITHIN_STYLE = {"color": WITHIN_CLASS, "lw": 1.6, "ls": "-"}
+BETWEEN_STYLE = {"color": BETWEEN_CLASS, "lw": 1.2, "ls": (0, (3, 1.5))}
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A small graph, a place for each of its nodes, and what it shows."""
+    """A small graph with a title and the positions of its nodes."""
 
     title: str
     graph: Graph
-    places: Positions
+    positions: Positions
 
 
 def cliques() -> Example:
-    """Two classes, all edges inside them."""
+    """Two classes, all edges within them."""
     pairs = [*combinations(range(5), 2), *combinations(range(5, 10), 2)]
-    places = np.concatenate([0.55 * circle(5) - 0.45, 0.55 * circle(5) + 0.45])
+    positions = np.concatenate([0.55 * circle(5) - 0.45, 0.55 * circle(5) + 0.45])
     return Example(
-        "only inside classes", graph_from_pairs(pairs, [0] * 5 + [1] * 5), places
+        "only inside classes", graph_from_pairs(pairs, [0] * 5 + [1] * 5), positions
     )
 
 
@@ -237,16 +236,16 @@ def prism() -> Example:
     """Three classes; every node is joined to one node of each."""
     inner, outer = list(combinations(range(3), 2)), list(combinations(range(3, 6), 2))
     pairs = [*inner, *outer, *zip(range(3), range(3, 6), strict=True)]
-    places = np.concatenate([0.4 * circle(3), 1.15 * circle(3)]) - [0, 0.2]
+    positions = np.concatenate([0.4 * circle(3), 1.15 * circle(3)]) - [0, 0.2]
     return Example(
-        "one edge to each of three", graph_from_pairs(pairs, [0, 1, 2] * 2), places
+        "one edge to each of three", graph_from_pairs(pairs, [0, 1, 2] * 2), positions
     )
 
 
 def random_example(title: str, larger: int, seed: int) -> Example:
-    """Twenty nodes whose edges know nothing of their two classes."""
-    draw = np.random.default_rng(seed)
-    pairs = [pair for pair in combinations(range(20), 2) if draw.random() < 0.2]
+    """Twenty nodes of two classes with edges that are independent of the classes."""
+    rng = np.random.default_rng(seed)
+    pairs = [pair for pair in combinations(range(20), 2) if rng.random() < 0.2]
     labels = [0] * larger + [1] * (20 - larger)
     return Example(title, graph_from_pairs(pairs, labels), circle(20))
 
@@ -260,12 +259,12 @@ def graph_from_pairs(pairs: list[tuple[int, int]], labels: list[int]) -> Graph:
 
 
 def circle(nodes: int) -> Positions:
-    """Places on a circle, the first at the top."""
+    """Positions on a circle, the first at the top."""
     angle = np.pi / 2 + 2 * np.pi * np.arange(nodes) / nodes
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-# The printed random graphs are unknown; these seeds give the printed homophily.
+# The random graphs of the paper are unknown; these seeds give their homophily.
 EXAMPLES: tuple[Callable[[], Example], ...] = (
     cliques,
     bipartite,
@@ -278,36 +277,36 @@ EXAMPLES: tuple[Callable[[], Example], ...] = (
 
 @with_style
 def plot_examples(_: Mapping[str, Graph]) -> Any:
-    """Six graphs; edges inside a class are solid, edges between classes dashed."""
+    """Six graphs; edges within a class are solid, edges between classes dashed."""
     figure, axes = panels(len(EXAMPLES), columns=3, size=(2.3, 2.5))
     for letter, ax, make in zip("abcdef", axes, EXAMPLES, strict=True):
         example = make()
-        draw(ax, example)
-        found = measure(example.graph, only=["edge_homophily", "class_homophily"])
-        edge, class_ = found["edge_homophily"], found["class_homophily"]
+        plot_graph(ax, example)
+        values = measure(example.graph, only=["edge_homophily", "class_homophily"])
+        edge, class_ = values["edge_homophily"], values["class_homophily"]
         ax.set_title(f"({letter}) {example.title}")
-        told = f"edge {edge:.2f}     class {class_:.2f}"
-        ax.text(0, -1.3, told, ha="center", va="center")
-    lines = [ax.plot([], [], **style)[0] for style in (INSIDE, BETWEEN)]
+        text = f"edge {edge:.2f}     class {class_:.2f}"
+        ax.text(0, -1.3, text, ha="center", va="center")
+    lines = [ax.plot([], [], **style)[0] for style in (WITHIN_STYLE, BETWEEN_STYLE)]
     names = ["edge inside a class", "edge between classes"]
     figure.legend(lines, names, loc="outside lower center", ncols=2)
     return figure
 
 
-def draw(ax: Any, example: Example) -> None:
-    """Edges below, nodes above, no axes."""
-    labels, places = example.graph.labels.tolist(), example.places
+def plot_graph(ax: Any, example: Example) -> None:
+    """Draw the edges and nodes of a graph, without axes."""
+    labels, positions = example.graph.labels.numpy(), example.positions
     rows = example.graph.adjacency
-    for start, end in zip(
-        rows.row_indices.tolist(), rows.indices.tolist(), strict=True
-    ):
-        if start < end:
-            style = INSIDE if labels[start] == labels[end] else BETWEEN
-            ax.plot(*places[[start, end]].T, zorder=1, **style)
+    edges = zip(rows.row_indices.tolist(), rows.indices.tolist(), strict=True)
+    for source, target in edges:
+        if source < target:
+            within = labels[source] == labels[target]
+            style = WITHIN_STYLE if within else BETWEEN_STYLE
+            ax.plot(*positions[[source, target]].T, zorder=1, **style)
     for label, (colour, shape) in enumerate(zip(CLASSES, SHAPES, strict=True)):
-        members = places[[place for place, own in enumerate(labels) if own == label]]
+        nodes = positions[labels == label]
         ax.scatter(
-            *members.T, s=60, c=colour, marker=shape, ec=TEXT_COLOR, lw=0.8, zorder=2
+            *nodes.T, s=60, c=colour, marker=shape, ec=TEXT_COLOR, lw=0.8, zorder=2
         )
     ax.set_aspect("equal")
     ax.set_xlim(-1.25, 1.25)
@@ -315,7 +314,7 @@ def draw(ax: Any, example: Example) -> None:
     ax.set_axis_off()
 
 
-# Tables of figures by name: drawn from graphs, or from stored results.
+# Table of figures.
 
 
 PROPOSED_DATASETS = (
@@ -332,7 +331,7 @@ PROPOSED_DATASETS = (
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """How a figure is drawn, and of which datasets unless others are named."""
+    """The function that draws a figure, and its default datasets."""
 
     draw: Callable[[Mapping[str, Graph]], Any]
     datasets: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Matplotlib style, panels, saving figures."""
+"""Matplotlib style, panels and saving of figures."""
 
 from __future__ import annotations
 
@@ -9,21 +9,15 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, TypeVar
 
-from unalike.data.graph import Graph
 from unalike.errors import UserError
 
-# Canvas: an empty figure in the style that all figures share, and how to keep it.
-
-
-Draw = Callable[[Mapping[str, Graph]], Any]
-"""Graphs by name become a figure of matplotlib."""
-Given = TypeVar("Given")
+Data = TypeVar("Data")
 
 TEXT_COLOR = "#222222"
 WITHIN_CLASS, BETWEEN_CLASS = "#e7298a", "#7570b3"
-"""The paper's colours: inside a class, and between classes."""
+"""Colours of the paper for edges within a class and between classes."""
 CLASSES = ("#0072b2", "#e69f00", "#009e73")
-"""Three colours that people of every colour vision tell apart (Okabe and Ito)."""
+"""Three colours that are safe for colour blindness (Okabe and Ito)."""
 
 STYLE: Any = {
     "font.size": 9,
@@ -53,47 +47,47 @@ SUFFIXES = {
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
-"""What can be written, with what to leave out so that a figure is always the same."""
+"""Formats by suffix, with the metadata to omit so that files are reproducible."""
 
 
-def with_style(draw: Callable[[Given], Any]) -> Callable[[Given], Any]:
-    """Draw with the shared style, or say what is missing to draw at all."""
+def with_style(plot: Callable[[Data], Any]) -> Callable[[Data], Any]:
+    """Decorate a function that returns a figure, so that it uses the common style."""
 
-    @wraps(draw)
-    def drawn(given: Given) -> Any:
+    @wraps(plot)
+    def plot_with_style(data: Data) -> Any:
         require_matplotlib()
         from matplotlib import rc_context
 
         with rc_context(STYLE):
-            return draw(given)
+            return plot(data)
 
-    return drawn
+    return plot_with_style
 
 
 def require_matplotlib() -> None:
-    """Say what is missing, before work is done that could not be drawn."""
+    """Raise if matplotlib is not installed."""
     try:
         import_module("matplotlib")
     except ImportError:
-        told = "Figures need matplotlib: pip install 'unalike[plots]'."
-        raise UserError(told) from None
+        message = "Figures need matplotlib: pip install 'unalike[plots]'."
+        raise UserError(message) from None
 
 
 def panels(count: int, *, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    """A figure of `count` panels of a size in inches, in rows, and its axes."""
+    """A figure with rows of panels, and its axes; `size` of a panel is in inches."""
     from matplotlib.figure import Figure
 
     columns = min(columns, count)
     rows = -(-count // columns)
     figure = Figure((columns * size[0], rows * size[1]), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for spare in axes[count:]:
-        spare.remove()
+    for unused in axes[count:]:
+        unused.remove()
     return figure, axes[:count]
 
 
 def check_figure_path(path: Path) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
+    """Raise if the suffix is no figure format or the folder does not exist."""
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(
             f"A figure ends in {', '.join(SUFFIXES)}; '{path.name}' does not."
@@ -103,7 +97,7 @@ def check_figure_path(path: Path) -> None:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure in the format that the end of the file's name asks for."""
+    """Write a figure in the format of the file suffix."""
     from matplotlib import rc_context
 
     check_figure_path(path)
@@ -111,22 +105,20 @@ def save_figure(figure: Any, path: Path) -> None:
         figure.savefig(path, dpi=200, metadata=SUFFIXES[path.suffix.lower()])
 
 
-# Bars: the grades of several methods side by side, each split a dot.
-
-
 @with_style
-def plot_scores(grades: Mapping[str, Sequence[float]]) -> Any:
-    """A bar for the mean of each method, a dot for each of its splits."""
-    figure, (axis,) = panels(1, columns=1, size=(4.6, 0.6 + 0.42 * len(grades)))
-    for place, (name, told) in enumerate(grades.items()):
-        best = mean(told) == max(mean(other) for other in grades.values())
+def plot_scores(scores: Mapping[str, Sequence[float]]) -> Any:
+    """A bar chart of the mean score of each method, with a dot for each split."""
+    figure, (ax,) = panels(1, columns=1, size=(4.6, 0.6 + 0.42 * len(scores)))
+    best_mean = max(map(mean, scores.values()))
+    for y, (name, values) in enumerate(scores.items()):
+        best = mean(values) == best_mean
         colour = CLASSES[0] if best else "#b8c4cc"
-        axis.barh(place, mean(told), height=0.6, color=colour)
-        axis.plot(told, [place] * len(told), "o", color=TEXT_COLOR, markersize=2.5)
-        axis.text(1, place, name, va="center", color="white" if best else TEXT_COLOR)
-        axis.text(max(told) + 1.5, place, f"{mean(told):.1f}", va="center")
-    axis.set_yticks([])
-    axis.set_xlim(0, 100)
-    axis.invert_yaxis()
-    axis.set_xlabel("test grade, %")
+        ax.barh(y, mean(values), height=0.6, color=colour)
+        ax.plot(values, [y] * len(values), "o", color=TEXT_COLOR, markersize=2.5)
+        ax.text(1, y, name, va="center", color="white" if best else TEXT_COLOR)
+        ax.text(max(values) + 1.5, y, f"{mean(values):.1f}", va="center")
+    ax.set_yticks([])
+    ax.set_xlim(0, 100)
+    ax.invert_yaxis()
+    ax.set_xlabel("test score, %")
     return figure

@@ -1,4 +1,4 @@
-"""The paper's results tables from the database; explain where a number comes from."""
+"""The paper's results tables from the database, and the runs behind each number."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from unalike.experiments.selection import (
 )
 from unalike.reports.tables import HIGHLIGHT_RULES, ResultTable, ScoreCell
 
-# Scores: the results tables, ours beside the printed numbers.
-
-
 LEGEND = (
     "test mean ± standard deviation over splits of the setting with the best mean "
     "validation score (printed, difference in printed standard deviations); shaded: {}"
@@ -35,22 +32,22 @@ def results_table(
     results: ResultsDatabase,
     query: SelectionOptions,
 ) -> ResultTable:
-    """A results table; what is missing is ranked by its printed number."""
+    """A results table; missing results are ranked by their published numbers."""
     rows: dict[str, dict[str, ScoreCell]] = {}
     remarks: list[str] = []
     for recipe in recipes:
         rows[recipe.row] = {}
         for column, cell in recipe.cells.items():
-            found = select_for_cell(recipe, cell, results, query)
-            rows[recipe.row][column] = score_cell(cell, found)
-            remarks += incomplete_grid_note(f"{recipe.row} {column}", found)
-    told = highlight_best(with_relative_errors(rows, recipes), table.shaded)
+            selection = select_for_cell(recipe, cell, results, query)
+            rows[recipe.row][column] = score_cell(cell, selection)
+            remarks += incomplete_grid_note(f"{recipe.row} {column}", selection)
+    cells_by_row = highlight_best(with_relative_errors(rows, recipes), table.shaded)
     return ResultTable(
         table.title,
-        told,
+        cells_by_row,
         {
             f"{row} {column}": cell.missing
-            for row, cells in told.items()
+            for row, cells in cells_by_row.items()
             for column, cell in cells.items()
             if cell.missing
         },
@@ -60,9 +57,9 @@ def results_table(
     )
 
 
-def score_cell(cell: RecipeCell, found: CellSelection) -> ScoreCell:
-    """A cell of the table."""
-    chosen = found.chosen
+def score_cell(cell: RecipeCell, selection: CellSelection) -> ScoreCell:
+    """The cell of a selected configuration and its published number."""
+    chosen = selection.chosen
     return ScoreCell(
         mean=chosen.test if chosen else None,
         std=chosen.std if chosen else None,
@@ -71,45 +68,46 @@ def score_cell(cell: RecipeCell, found: CellSelection) -> ScoreCell:
         printed_relative_error=cell.relative_error,
         quoted=cell.quoted,
         limit=cell.limit,
-        missing=found.missing,
+        missing=selection.missing,
     )
 
 
-def incomplete_grid_note(where: str, found: CellSelection) -> list[str]:
-    """What should be known of a choice among too few settings."""
-    if not found.chosen or found.grid_size in (None, found.num_complete):
+def incomplete_grid_note(where: str, selection: CellSelection) -> list[str]:
+    """A note if a configuration was selected from an incomplete grid."""
+    complete, grid_size = selection.num_complete, selection.grid_size
+    if not selection.chosen or grid_size in (None, complete):
         return []
-    return [f"{where}: chosen among {found.num_complete} of {found.grid_size} settings"]
+    return [f"{where}: chosen among {complete} of {grid_size} settings"]
 
 
 def highlight_best(rows: Rows, rule: str) -> dict[str, dict[str, ScoreCell]]:
-    """The rows with the best cells of each column marked."""
+    """The rows with the best cells of each column highlighted."""
     best = lookup(HIGHLIGHT_RULES, rule, "shading")
-    marked = {name: dict(cells) for name, cells in rows.items()}
+    result = {name: dict(cells) for name, cells in rows.items()}
     for column in next(iter(rows.values())):
-        there = [name for name, cells in rows.items() if column in cells]
-        for place in best([rows[name][column].value for name in there]):
-            name = there[place]
-            marked[name][column] = replace(rows[name][column], highlighted=True)
-    return marked
+        names = [name for name, cells in rows.items() if column in cells]
+        for index in best([rows[name][column].value for name in names]):
+            cell = rows[names[index]][column]
+            result[names[index]][column] = replace(cell, highlighted=True)
+    return result
 
 
 def with_relative_errors(rows: Rows, recipes: Sequence[Recipe]) -> Rows:
-    """The rows with what minibatches lose, where the paper prints that."""
-    whole = {r.method: r.row for r in recipes if r.batching == FULL_BATCH}
-    told = {name: dict(cells) for name, cells in rows.items()}
+    """The rows with the loss of minibatch training, where the paper has one."""
+    full_batch = {r.method: r.row for r in recipes if r.batching == FULL_BATCH}
+    result = {name: dict(cells) for name, cells in rows.items()}
     for recipe in recipes:
-        for column, cell in told[recipe.row].items():
+        for column, cell in result[recipe.row].items():
             if cell.printed_relative_error is None or cell.mean is None:
                 continue
-            full = rows[whole[recipe.method]][column].mean
+            full = rows[full_batch[recipe.method]][column].mean
             if full:
-                lost = 100 * (full - cell.mean) / full
-                told[recipe.row][column] = replace(cell, relative_error=lost)
-    return told
+                loss = 100 * (full - cell.mean) / full
+                result[recipe.row][column] = replace(cell, relative_error=loss)
+    return result
 
 
-# Choice: where a number of a results table comes from.
+# The runs behind a number.
 
 
 RUN_COLUMNS = (
@@ -126,47 +124,49 @@ RUN_COLUMNS = (
 
 def explain_cells(
     recipes: Sequence[Recipe],
-    asked: tuple[str, str],
+    method_and_dataset: tuple[str, str],
     results: ResultsDatabase,
     query: SelectionOptions,
 ) -> list[dict[str, Any]]:
-    """The chosen setting of every cell of a method and a dataset, with its runs."""
-    found = list(_cells(recipes, *asked))
-    if not found:
+    """The selected configuration and the runs of the cells of a method and dataset."""
+    cells = list(_cells(recipes, *method_and_dataset))
+    if not cells:
         known = {name for recipe in recipes for name in _names(recipe)}
         known |= {column for recipe in recipes for column in recipe.cells}
-        hint = "".join(did_you_mean(word, known) for word in asked if word not in known)
-        raise UserError(f"The table has no cell {asked[0]} {asked[1]}.{hint}")
+        unknown = [name for name in method_and_dataset if name not in known]
+        hint = "".join(did_you_mean(name, known) for name in unknown)
+        raise UserError(f"The table has no cell {' '.join(method_and_dataset)}.{hint}")
     return [
         explain_cell(
             recipe, column, cell, select_for_cell(recipe, cell, results, query)
         )
-        for recipe, column, cell in found
+        for recipe, column, cell in cells
     ]
 
 
 def explain_cell(
-    recipe: Recipe, column: str, cell: RecipeCell, found: CellSelection
+    recipe: Recipe, column: str, cell: RecipeCell, selection: CellSelection
 ) -> dict[str, Any]:
-    """All about one number."""
-    told: dict[str, Any] = {
+    """The configuration, the command line and the runs behind one number."""
+    document: dict[str, Any] = {
         "row": recipe.row,
         "column": column,
         "printed": cell.mean,
-        "settings": found.num_complete,
-        "of": found.grid_size,
+        "settings": selection.num_complete,
+        "of": selection.grid_size,
     }
-    if found.chosen is None:
-        return {**told, "missing": found.missing}
-    rows = found.chosen.runs
+    chosen = selection.chosen
+    if chosen is None:
+        return {**document, "missing": selection.missing}
+    rows = chosen.runs
     splits = ",".join(str(row["split"]) for row in rows)
     return {
-        **told,
+        **document,
         "setting": config_from_dict(rows[0]).describe(),
         "options": {**rows[0]["options"], **rows[0]["view"]},
-        "valid": found.chosen.valid,
-        "test": found.chosen.test,
-        "std": found.chosen.std,
+        "valid": chosen.valid,
+        "test": chosen.test,
+        "std": chosen.std,
         "command": command_line(result_from_row(rows[0]), splits=splits),
         "runs": [{name: row[name] for name in ("key", *RUN_COLUMNS)} for row in rows],
     }

@@ -1,4 +1,4 @@
-"""Table of our numbers beside published ones, as Markdown, LaTeX, CSV, JSON."""
+"""Tables of our and published numbers, as Markdown, LaTeX, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ from dataclasses import asdict, dataclass
 from io import StringIO
 from typing import Any, Protocol, runtime_checkable
 
-from unalike.display import Displayable, SummaryTable
-from unalike.formatting import json_safe
-
-# Report: a table of cells, and the formats it can be written in.
-
+from unalike.display import Displayable, TextTable
 
 LEGEND = "ours (printed); * differs from the printed number"
 
 
 @runtime_checkable
 class TableCell(Protocol):
-    """What a cell of a report tells."""
+    """A cell of a `ResultTable`."""
 
     @property
     def text(self) -> str:
-        """The cell in a table."""
+        """The text of the cell."""
 
     @property
     def highlighted(self) -> bool:
@@ -32,19 +28,19 @@ class TableCell(Protocol):
 
     @property
     def to_dict(self) -> dict[str, Any]:
-        """All of it, by name."""
+        """The values of the cell by name, for JSON and CSV."""
 
 
 @dataclass(frozen=True)
 class ResultTable(Displayable):
-    """Rows of cells by name and column."""
+    """Cells by row and column."""
 
     title: str
     rows: Mapping[str, Mapping[str, TableCell]]
     missing: Mapping[str, str]
     """Why a row, or a cell, has no data."""
     remarks: Sequence[str] = ()
-    """What should be known about the data of the others."""
+    """Notes about the data of the other cells."""
     legend: str = LEGEND
     axes: tuple[str, str] = ("dataset", "statistic")
     """What the rows are, and what the columns are."""
@@ -63,7 +59,7 @@ class ResultTable(Displayable):
         return self.formatted("◆ {}")
 
     def formatted(self, mark: str) -> list[list[str]]:
-        """The texts of all rows, the best ones put into a mark."""
+        """The texts of all rows; the format `mark` is applied to highlighted cells."""
         return [
             [
                 name,
@@ -75,17 +71,23 @@ class ResultTable(Displayable):
             for name, cells in self.rows.items()
         ]
 
-    def summary(self) -> SummaryTable:
-        return SummaryTable(self.title, self.headings, self.texts, note=self.legend)
+    def summary(self) -> TextTable:
+        return TextTable.from_rows(
+            self.title, self.headings, self.texts, note=self.legend
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """The report as one JSON document."""
+        """The table as one JSON document."""
         rows = {
             name: {column: cell.to_dict for column, cell in cells.items()}
             for name, cells in self.rows.items()
         }
-        told = {"missing": dict(self.missing), "remarks": list(self.remarks)}
-        return json_safe({"title": self.title, "rows": rows, **told})
+        return {
+            "title": self.title,
+            "rows": rows,
+            "missing": dict(self.missing),
+            "remarks": list(self.remarks),
+        }
 
 
 def markdown(report: ResultTable) -> str:
@@ -97,7 +99,7 @@ def markdown(report: ResultTable) -> str:
 
 
 def latex(report: ResultTable) -> str:
-    """A LaTeX table in the style of booktabs; shading needs `[table]{xcolor}`."""
+    """A LaTeX table with booktabs; highlighting needs `[table]{xcolor}`."""
     lines = [[latex_escape(text) for text in line] for line in report.formatted(SHADE)]
     body = "\n".join(" & ".join(line) + r" \\" for line in lines)
     heads = " & ".join(map(latex_escape, report.headings)) + r" \\"
@@ -118,7 +120,7 @@ def latex(report: ResultTable) -> str:
 
 
 def csv_text(report: ResultTable) -> str:
-    """One line for each cell, with all digits."""
+    """CSV with one line for each cell, and all digits."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     first = next(iter(next(iter(report.rows.values())).values()))
@@ -130,7 +132,7 @@ def csv_text(report: ResultTable) -> str:
 
 
 def csv_value(value: Any) -> str:
-    """A value as a file of commas has it."""
+    """A value as text of a CSV file."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -148,9 +150,9 @@ LATEX_ESCAPES = {
 
 
 def latex_escape(text: str) -> str:
-    """Text as LaTeX takes it."""
-    for sign, told in LATEX_ESCAPES.items():
-        text = text.replace(sign, told)
+    """Text with the special characters of LaTeX escaped."""
+    for character, escaped in LATEX_ESCAPES.items():
+        text = text.replace(character, escaped)
     return text
 
 
@@ -160,12 +162,12 @@ FORMATS: dict[str, Callable[[ResultTable], str]] = {
     "csv": csv_text,
 }
 
-# Cell: our number beside the printed one.
+# Cells.
 
 
 @dataclass(frozen=True)
 class StatisticCell:
-    """Ours, where there is data, and what the paper prints, where it does."""
+    """Our statistic, where there is data, and the published one, where there is one."""
 
     ours: float | int | None
     published: str
@@ -174,70 +176,71 @@ class StatisticCell:
 
     @property
     def digits(self) -> int:
-        """Decimals of the printed number."""
+        """Decimals of the published number."""
         return len(self.published.partition(".")[2])
 
     @property
     def differs(self) -> bool:
-        """Do the two differ by more than the last printed digit and chance explain?"""
+        """Do they differ by more than rounding and two standard errors?"""
         if self.ours is None or not self.published:
             return False
         if math.isnan(self.ours):
             return True
         if self.error:
-            half = 0.5 * 10.0**-self.digits
-            return abs(self.ours - float(self.published)) > 2 * self.error + half
+            rounding = 0.5 * 10.0**-self.digits
+            difference = abs(self.ours - float(self.published))
+            return difference > 2 * self.error + rounding
         return float(f"{self.ours:.{self.digits}f}") != float(self.published)
 
     @property
     def highlighted(self) -> bool:
-        """Statistics have no best."""
+        """Statistics are not ranked."""
         return False
 
     @property
     def to_dict(self) -> dict[str, Any]:
-        """All of it, by name."""
+        """The values of the cell by name, for JSON and CSV."""
         printed = float(self.published) if self.published else None
         return {"ours": self.ours, "printed": printed, "deviates": self.differs}
 
     @property
     def text(self) -> str:
-        """Ours with as many digits as printed, then the printed number in brackets."""
+        """Our number with the published digits, then the published one in brackets."""
         mark = "*" if self.differs else ""
-        printed = f" ({self._plain(float(self.published))})" if self.published else ""
-        return f"{self._plain(self.ours)}{mark}{printed}"
+        printed = f" ({self._format(float(self.published))})" if self.published else ""
+        return f"{self._format(self.ours)}{mark}{printed}"
 
-    def _plain(self, number: float | int | None) -> str:
+    def _format(self, number: float | int | None) -> str:
         if number is None:
             return "no data"
         return f"{number:,.{self.digits}f}"
 
 
-# Score: what a method reached beside what the paper prints.
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScoreCell:
-    """Means and standard deviations over splits, in percent."""
+    """Mean and standard deviation over splits, in percent, ours and published.
+
+    The field names are keys of `unalike table --json`.
+    """
 
     mean: float | None = None
     std: float | None = None
     printed_mean: float | None = None
     printed_std: float | None = None
     relative_error: float | None = None
-    """Percent lost against the full batch."""
+    """Percent lost compared with full-batch training."""
     printed_relative_error: float | None = None
     quoted: str | None = None
-    """Whose number is printed, where it is not the paper's own."""
+    """The source of a published number that the paper took from elsewhere."""
     limit: str | None = None
-    """What the paper's program ran out of: memory or time."""
+    """What the paper's code ran out of: memory or time."""
     missing: str | None = None
-    """Why there is nothing of ours."""
+    """Why there is no result of ours."""
     highlighted: bool = False
 
     @property
     def value(self) -> tuple[float, float] | None:
-        """What it is ranked by: ours, or the printed where there is nothing of ours."""
+        """Mean and std to rank by: ours, or the published ones if there are none."""
         if self.mean is not None:
             return self.mean, self.std or 0.0
         if self.printed_mean is not None:
@@ -246,14 +249,16 @@ class ScoreCell:
 
     @property
     def deviations(self) -> float | None:
-        """How far ours is above the printed mean, in printed standard deviations."""
+        """Our mean minus the published one, in published standard deviations."""
         if self.mean is None or self.printed_mean is None or not self.printed_std:
             return None
         return (self.mean - self.printed_mean) / self.printed_std
 
     @property
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "deviations": self.deviations}
+        values = asdict(self)
+        values["shaded"] = values.pop("highlighted")
+        return {**values, "deviations": self.deviations}
 
     @property
     def text(self) -> str:
@@ -263,42 +268,40 @@ class ScoreCell:
     def _printed(self) -> str:
         if self.printed_mean is None:
             return f"out of {self.limit}" if self.limit else ""
-        told = format_score_std(self.printed_mean, self.printed_std)
-        return told if self.deviations is None else f"{told}, {self.deviations:+.1f}σ"
+        text = format_score_std(self.printed_mean, self.printed_std)
+        return text if self.deviations is None else f"{text}, {self.deviations:+.1f}σ"
 
 
 def format_score_std(mean: float, std: float | None) -> str:
-    """A mean with its standard deviation, as the paper prints them."""
+    """A mean with its standard deviation, in the format of the paper."""
     return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
 
 
-# Shading: which cells of a column the paper's tables mark as the best.
+# Highlighting of the best cells of a column.
 
 
 Value = tuple[float, float] | None
 """Mean and standard deviation."""
 
 
-def top_k(column: Sequence[Value], count: int) -> set[int]:
-    """The places of the highest means."""
-    there = [place for place, value in enumerate(column) if value]
-    ranked = sorted(there, key=lambda place: column[place] or (), reverse=True)
-    return set(ranked[:count])
+def rank(column: Sequence[Value]) -> list[int]:
+    """Positions of values from best to worst: highest mean, then smallest std."""
+    values = {i: value for i, value in enumerate(column) if value}
+    return sorted(values, key=lambda i: (-values[i][0], values[i][1]))
 
 
 def near_best(column: Sequence[Value]) -> set[int]:
-    """The best mean, and those less than its standard deviation below it."""
-    values = [value for value in column if value]
-    if not values:
+    """Positions of means at most one std of the best below the best mean."""
+    ranked = rank(column)
+    if not ranked:
         return set()
-    mean, std = max(values, key=lambda value: (value[0], -value[1]))
-    places = enumerate(column)
-    return {place for place, value in places if value and value[0] >= mean - std}
+    mean, std = column[ranked[0]] or (0.0, 0.0)
+    return {i for i, value in enumerate(column) if value and value[0] >= mean - std}
 
 
 HIGHLIGHT_RULES: dict[str, Callable[[Sequence[Value]], set[int]]] = {
-    "best": lambda column: top_k(column, 1),
-    "three best": lambda column: top_k(column, 3),
+    "best": lambda column: set(rank(column)[:1]),
+    "three best": lambda column: set(rank(column)[:3]),
     "best up to one standard deviation": near_best,
     "none": lambda column: set(),
 }
