@@ -96,7 +96,7 @@ def test_measured_and_extrapolated_are_plotted(found, tmp_path):
 
 
 def counted():
-    """What a process is sent when three add up, row by row and then as a whole."""
+    """Bytes that a process receives in a pipeline of three, and in an all-reduce."""
     world, numbers = World.current(), torch.ones(5, 2)
     world.recv_from_previous(numbers)
     sent = world.isend_to_next(numbers)
@@ -104,7 +104,7 @@ def counted():
         sent.wait()
     world.broadcast_from_last(numbers)
     chain = vars(world.traffic).copy()
-    world.sum(numbers)
+    world.all_reduce(numbers)
     return chain, world.traffic.received - chain["received"]
 
 
