@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeVar
 
 # The one error a user meets, and the look-up that suggests the right name.
@@ -42,3 +44,13 @@ def require_positive(settings: Any, *names: str) -> None:
     for name in names:
         if (value := getattr(settings, name)) < 1:
             raise UserError(f"{name} is {value}; it must be at least 1.")
+
+
+def require(package: str, extra: str, feature: str) -> ModuleType:
+    """Import an optional package, or raise a `UserError` that names its extra."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise UserError(
+            f"{feature} needs {package}: pip install 'unalike[{extra}]'."
+        ) from None

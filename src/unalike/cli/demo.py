@@ -105,7 +105,7 @@ def import_tables(
 
 def compare(stored: StoredGraph, progress: Progress) -> dict[str, dict[str, Any]]:
     """LINKX, its two parents and a GCN with their defaults, on all splits."""
-    place = RunOptions(device=best_device(), progress=progress)
+    options = RunOptions(device=best_device(), progress=progress)
     short = Training(epochs=EPOCHS)
     methods: dict[str, Method] = {
         "mlp": MLP(training=short),
@@ -115,7 +115,7 @@ def compare(stored: StoredGraph, progress: Progress) -> dict[str, dict[str, Any]
     }
     rows = {}
     for name, method in methods.items():
-        results = run(stored, method, place=place)
+        results = run(stored, method, options=options)
         tests = [result.test for result in results]
         seconds = sum(result.seconds for result in results)
         rows[name] = {"tests": tests, "seconds": seconds}

@@ -227,7 +227,12 @@ class Dataset(RawDataset):
 
     def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
         """The graph as the paper's program hands it to a method."""
-        stored = self.load_or_convert(progress=progress)
+        return self.prepare(self.load_or_convert(progress=progress), progress=progress)
+
+    def prepare(
+        self, stored: StoredGraph, *, progress: Progress = NO_PROGRESS
+    ) -> Graph:
+        """Apply the preparation of the dataset to its opened stored graph."""
         if self.preparation == SYMMETRISED:
             return undirected_graph(stored, self.name, self.data, progress=progress)
         return self.preparation.apply(stored.graph)

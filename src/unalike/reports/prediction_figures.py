@@ -12,12 +12,8 @@ import numpy as np
 from unalike.data.calibration import Reliability
 from unalike.errors import UserError
 from unalike.experiments.config import class_names
-from unalike.experiments.run import (
-    ExperimentOutput,
-    calibrate_splits,
-    pooled_confusion,
-    pooled_reliability,
-)
+from unalike.experiments.evaluation import pooled_confusion, pooled_reliability
+from unalike.experiments.run import ExperimentOutput
 from unalike.methods import name_of
 from unalike.reports.paper_figures import MAX_ANNOTATED_CLASSES, heat_map
 from unalike.reports.plotting import CLASSES, panels, save_figure, with_style
@@ -95,15 +91,15 @@ def reliability_panel(ax: Any, told: Reliability) -> None:
 
 
 def save_prediction_figures(
-    sitting: ExperimentOutput, folder: Path, *, calibrate: bool
+    output: ExperimentOutput, folder: Path, *, calibrate: bool
 ) -> list[Path]:
     """Which classes are confused, and how far certainty can be trusted; the files."""
-    assessed = calibrate_splits(sitting)
-    reliable = {"as trained": pooled_reliability(assessed, calibrated=False)}
+    splits = output.calibrations
+    reliable = {"as trained": pooled_reliability(splits, calibrated=False)}
     if calibrate:
-        reliable["calibrated"] = pooled_reliability(assessed, calibrated=True)
-    dataset, matrix = sitting.exam.dataset, pooled_confusion(assessed).numpy()
-    title = f"{dataset.name}, {name_of(sitting.method)}"
+        reliable["calibrated"] = pooled_reliability(splits, calibrated=True)
+    dataset, matrix = output.experiment.dataset, pooled_confusion(splits).numpy()
+    title = f"{dataset.name}, {name_of(output.method)}"
     names = class_names(dataset) or [*map(str, range(len(matrix)))]
     drawn = {
         folder / "confusion.png": plot_confusion_matrix(

@@ -122,7 +122,12 @@ class Twin:
 
     def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
         """The graph as methods are given it."""
-        stored = self.load_or_generate(progress=progress)
+        return self.prepare(self.load_or_generate(progress=progress), progress=progress)
+
+    def prepare(
+        self, stored: StoredGraph, *, progress: Progress = NO_PROGRESS
+    ) -> Graph:
+        """Make the opened stored graph undirected where the twin asks for it."""
         if not self.symmetrised:
             return stored.graph
         return undirected_graph(stored, self._folder_name, self.data, progress=progress)
