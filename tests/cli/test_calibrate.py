@@ -32,7 +32,7 @@ def test_calibration_is_told(stored, capsys):
     assert "the calibration error of the test nodes goes" in capsys.readouterr().out
 
 
-@pytest.token.parametrize("calibrate", [[], ["--calibrate"]], ids=["raw", "calibrated"])
+@pytest.mark.parametrize("calibrate", [[], ["--calibrate"]], ids=["raw", "calibrated"])
 def test_figures_are_drawn(stored, tmp_path, capsys, calibrate):
     pytest.importorskip("matplotlib")
     out = tmp_path / "new" / "figures"
@@ -72,5 +72,5 @@ def test_a_saved_model_keeps_the_temperature_of_its_split(stored, tmp_path, caps
 
 
 def test_figures_name_classes_also_when_they_are_weighed(stored):
-    seen = DatasetOptions(class_weights="balanced").of(find(stored))
+    seen = DatasetOptions(class_weights="balanced").apply(find(stored))
     assert class_names(seen) == ["low", "middle", "high"]

@@ -41,7 +41,7 @@ def scores(text):
     return {name: row[name] for name in ("train", "valid", "test", "best_epoch")}
 
 
-@pytest.token.slow
+@pytest.mark.slow
 def test_shards_are_trained_by_as_many_processes(stored, tmp_path, capsys):
     assert main(["shard", stored, "--parts", "2", "--out", f"{tmp_path}/two"]) == 0
     assert capsys.readouterr().out.count("shard ") == 2
@@ -60,7 +60,7 @@ def test_what_is_wrong_everywhere_is_said_once(stored):
     assert "gcn cannot be divided among 2 processes" in many.stderr
 
 
-@pytest.token.slow
+@pytest.mark.slow
 def test_batches_are_shared_out_among_processes(stored):
     words = ["train", stored, "gcn", *QUICK, "--json", "--processes", "2"]
     many = ran("-m", "unalike", *words, "random-parts", "--parts", "3")
@@ -77,7 +77,7 @@ def test_shards_are_told_as_json(stored, tmp_path, capsys):
     ]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["train", "{}", "link", "--processes", "0"], "--processes is 0"),
@@ -127,8 +127,8 @@ with joined() as world:
 """
 
 
-@pytest.token.slow
-@pytest.token.parametrize("rank", [0, 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_process_is_replaced_and_changes_nothing(tmp_path, rank):
     script = tmp_path / "work.py"
     script.write_text(KILLED)

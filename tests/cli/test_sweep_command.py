@@ -86,7 +86,7 @@ def test_a_plan_says_what_failed(folder, capsys, monkeypatch):
 def test_a_plan_says_what_is_left(folder, capsys):
     before = told(capsys, "sweep", "mine.toml", "--dry-run")
     assert (before["runs"], before["left"], before["seconds"]) == (24, 24, None)
-    assert [bundle["runs"] for bundle in before["bundles"]] == [12, 12]
+    assert [group["runs"] for group in before["groups"]] == [12, 12]
     assert not list(folder.glob("*.db"))
     shorter = told(capsys, "sweep", "mine.toml", "--dry-run", "--set", "hidden=4")
     assert shorter["runs"] == 12
@@ -121,7 +121,7 @@ def test_the_table_is_made_of_the_results(folder, swept, ours, capsys):
     assert [run["split"] for run in choice["runs"]] == [0, 1, 2]
 
 
-@pytest.token.parametrize("form", ["rich", "markdown", "latex", "csv"])
+@pytest.mark.parametrize("form", ["rich", "markdown", "latex", "csv"])
 def test_the_table_in_every_format(folder, swept, ours, capsys, form):
     assert main(["table", "ours", "--format", form]) == 0
     out, err = capsys.readouterr()
@@ -241,7 +241,7 @@ def test_no_process_works_on_when_its_sweep_was_killed(working):
     assert not list(results.runs())
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("words", "wanted"),
     [
         (["sweep", "mine.tom"], "No recipe 'mine.tom'"),

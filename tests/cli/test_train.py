@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
@@ -10,6 +11,8 @@ from graphs import suiting
 from unalike import METRICS, random_splits, save_graph
 from unalike.cli import console
 from unalike.cli.main import main
+from unalike.data.task import Solution
+from unalike.experiments.evaluation import PredictionSummary
 from unalike.methods import METHODS
 from unalike.options import options_of
 
@@ -43,7 +46,7 @@ def trained(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.token.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", METHODS)
 def test_json_tells_everything(stored, capsys, name):
     told = trained(capsys, stored, name, *(QUICK if name in TRAINED else ()))
     assert set(told) == KEYS
@@ -88,7 +91,7 @@ def test_the_same_command_gives_the_same_grades(stored, capsys):
     assert grades("--seed", "1") != grades()
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "words",
     [
         ["linkx", "--layers", "2"],
@@ -139,7 +142,7 @@ def test_a_checkpoint_is_gone_when_all_is_done(stored, tmp_path, capsys):
     assert not list(tmp_path.glob("*state*"))
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["{}", "link", "--splits", "0,x"], "--splits is '0,x'; write all, or numbers"),
@@ -193,9 +196,51 @@ def test_a_graph_without_splits(tmp_path, capsys):
     assert "graph has no splits" in capsys.readouterr().err
 
 
-@pytest.token.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", METHODS)
 def test_help_shows_the_options_of_a_method(stored, capsys, name):
     assert main(["train", stored, name, "--help"]) == 0
     told = capsys.readouterr().out
     assert ("--epochs" in told) == (name in TRAINED)
     assert ("--weight-decay" in told) == (name in TRAINED)
+
+
+@pytest.mark.parametrize("options", [[], ["--metric", "macro-f1"]])
+def test_the_stored_graph_of_a_dataset_is_opened_once(
+    data, capsys, monkeypatch, options
+):
+    opened, read_text = [], Path.read_text
+
+    def read(path, *args, **kwargs):
+        opened.append(path.name)
+        return read_text(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_text", read)
+    trained(capsys, "texas", "mlp", *QUICK, "--data", str(data), *options)
+    assert opened.count("graph.json") == 1
+
+
+def test_splits_are_evaluated_once_whatever_is_written(
+    stored, tmp_path, capsys, monkeypatch
+):
+    pytest.importorskip("matplotlib")
+    summarised, fitted = [], []
+    from_scores = PredictionSummary.from_scores
+    temperature = Solution.temperature
+
+    def summarise(*args, **kwargs):
+        summarised.append(1)
+        return from_scores(*args, **kwargs)
+
+    def fit(*args):
+        fitted.append(1)
+        return temperature(*args)
+
+    monkeypatch.setattr(PredictionSummary, "from_scores", summarise)
+    monkeypatch.setattr(Solution, "temperature", fit)
+    document = trained(
+        capsys,
+        *(stored, "link", *QUICK, "--calibrate"),
+        *("--save", str(tmp_path / "model.safetensors")),
+        *("--figures", str(tmp_path / "figures")),
+    )
+    assert len(document["splits"]) == len(summarised) == len(fitted) == 3

@@ -1,8 +1,8 @@
 """`unalike tune` on a stored graph."""
 
-import builtins
 import json
 import shlex
+import sys
 from statistics import mean
 
 import pytest
@@ -127,7 +127,7 @@ def test_a_table_shows_what_is_stored(stored, capsys):
     assert one["command"] == told["chosen"][0]["command"].replace("all", "0,1,2,3,4")
 
 
-@pytest.token.parametrize(("stops", "known"), [([0], 0), ([3, 4], 6), ([13], 12)])
+@pytest.mark.parametrize(("stops", "known"), [([0], 0), ([3, 4], 6), ([13], 12)])
 def test_a_search_that_was_stopped_goes_on_to_the_same_end(
     stops, known, stored, tmp_path, capsys, monkeypatch
 ):
@@ -194,14 +194,7 @@ def test_mistakes_are_told_in_one_line(stored, capsys):
     assert capsys.readouterr().err == told
 
 
-def test_what_is_missing_is_named(stored, capsys, monkeypatch):
-    found = builtins.__import__
-
-    def without(name, *others):
-        if name == "optuna":
-            raise ImportError
-        return found(name, *others)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_a_search_without_optuna_names_the_extra(stored, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
     assert main(["tune", stored, *QUICK]) == 1
     assert "pip install 'unalike[tune]'" in capsys.readouterr().err

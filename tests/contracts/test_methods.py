@@ -31,8 +31,8 @@ def has(name, option):
     return any(field.name == option for field in fields(METHODS[name]))
 
 
-every_method = pytest.token.parametrize("name", METHODS)
-every_trained = pytest.token.parametrize("name", TRAINED)
+every_method = pytest.mark.parametrize("name", METHODS)
+every_trained = pytest.mark.parametrize("name", TRAINED)
 
 
 def some(name, *, epochs=6, lr=0.01, weight_decay=0.001, **options):
@@ -94,7 +94,7 @@ def test_labels_of_test_nodes_change_nothing(name):
 
 
 @every_method
-@pytest.token.parametrize("metric", METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_better_than_guessing(name, metric):
     graph = suiting()
     (split,) = random_splits(graph.labels, count=1)
@@ -107,8 +107,8 @@ def test_better_than_guessing(name, metric):
 
 
 @every_method
-@pytest.token.parametrize("features", FEATURES)
-@pytest.token.parametrize("directed", [False, True])
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("directed", [False, True])
 def test_every_kind_of_graph_is_scored(name, features, directed):
     (task,) = tasks_of(suiting(nodes=60, features=features, directed=directed))
     for layers in (1, 2):
@@ -116,7 +116,7 @@ def test_every_kind_of_graph_is_scored(name, features, directed):
 
 
 @every_method
-@pytest.token.parametrize("edges", [[], [(0, 0), (5, 5)]])
+@pytest.mark.parametrize("edges", [[], [(0, 0), (5, 5)]])
 def test_graphs_without_neighbours_are_scored(name, edges):
     (task,) = tasks_of(drawn(edges, 12, labels=[0, 1, 2] * 4))
     solved(some(name, epochs=2, layers=2), task)
@@ -144,7 +144,7 @@ def networks(name, features):
 
 
 @every_trained
-@pytest.token.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_every_parameter_learns(name, features):
     for network, graph in networks(name, features):
         for metric in METRICS.values():
@@ -158,7 +158,7 @@ def test_every_parameter_learns(name, features):
 
 
 @every_trained
-@pytest.token.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_rows_alone_are_scored_as_in_the_whole(name, features):
     ids = torch.tensor([7, 0, 299, 12, 12])
     for network, graph in networks(name, features):
@@ -198,7 +198,7 @@ def assert_same(found, wanted):
 
 
 @every_trained
-@pytest.token.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("features", ["dense", "sparse"])
 def test_a_stack_equals_its_runs_alone(name, features, calm):
     tasks = tasks_of(suiting(features=features), 3)
     rates = [(0.01, 0.001), (0.1, 0.0), (0.003, 0.5)]
@@ -228,8 +228,8 @@ def ordinary_losses(method, task):
 
 
 @every_trained
-@pytest.token.parametrize("features", ["dense", "sparse"])
-@pytest.token.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.parametrize("layers", [1, 2])
 def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
     (task,) = tasks_of(suiting(features=features, directed=True))
     method = some(name, epochs=10, lr=0.05, dropout=0.0, layers=layers)
@@ -237,8 +237,8 @@ def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
     assert method.solve(task).curve.losses == pytest.approx(wanted, rel=1e-4, abs=1e-6)
 
 
-@pytest.token.parametrize("name", [name for name in TRAINED if has(name, "dropout")])
-@pytest.token.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
+@pytest.mark.parametrize("name", [name for name in TRAINED if has(name, "dropout")])
+@pytest.mark.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
 def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
     tasks = tasks_of(suiting(), 2)
     found = solve_stack([some(name, dropout=rate, layers=2) for rate in rates], tasks)
@@ -249,7 +249,7 @@ def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
     assert found[1 - still].curve.losses != pytest.approx(other, rel=1e-2)
 
 
-@pytest.token.parametrize("option", ["alpha", "theta"])
+@pytest.mark.parametrize("option", ["alpha", "theta"])
 def test_other_options_that_may_differ_in_a_stack(option, calm):
     names = [name for name in TRAINED if option in METHODS[name].may_differ]
     assert names
@@ -257,7 +257,7 @@ def test_other_options_that_may_differ_in_a_stack(option, calm):
     for name in names:
         rest = {"dropout": 0.0, "layers": 3}
         methods = [some(name, **rest, **{option: told}) for told in (0.1, 0.7)]
-        assert len({Config(method).shape for method in methods}) == 1
+        assert len({Config(method).stack_key for method in methods}) == 1
         pairs = zip(methods, tasks, solve_stack(methods, tasks), strict=True)
         for method, task, found in pairs:
             assert_same(found, method.solve(task))
@@ -275,8 +275,8 @@ def test_what_may_differ_is_an_option_of_the_method(name):
 def test_curves_tell_every_epoch_and_the_first_best(name):
     (task,) = tasks_of(suiting())
     curve = some(name, epochs=15).solve(task).curve
-    assert len(curve.losses) == len(curve.grades) == 15
-    assert curve.best_epoch == 1 + curve.grades.index(max(curve.grades))
+    assert len(curve.losses) == len(curve.valid_scores) == 15
+    assert curve.best_epoch == 1 + curve.valid_scores.index(max(curve.valid_scores))
     assert curve.losses[-1] < curve.losses[0]
     assert curve.seconds > 0
 
@@ -335,14 +335,14 @@ def result_of(name, method, view):
 
 
 @every_method
-@pytest.token.parametrize("usual", [True, False])
+@pytest.mark.parametrize("usual", [True, False])
 def test_a_result_tells_the_command_that_repeats_it(name, usual, monkeypatch):
     assert_repeats(
         name, METHODS[name]() if usual else changed(METHODS[name]()), monkeypatch
     )
 
 
-@pytest.token.parametrize("base", TRAINED)
+@pytest.mark.parametrize("base", TRAINED)
 def test_a_result_tells_what_was_chosen_inside_a_method(base, monkeypatch):
     method = METHODS["correct-and-smooth"](base=changed(METHODS[base]()))
     assert options_of(method)["base"] == base
@@ -363,11 +363,11 @@ def assert_command(name, method, view, monkeypatch):
     monkeypatch.setattr(
         train, "find", lambda dataset, data: StoredGraph(Path(dataset), about)
     )
-    monkeypatch.setattr(train, "to_json", lambda sitting, dataset, **wishes: {})
-    monkeypatch.setattr(train, "show", lambda told: None)
+    monkeypatch.setattr(train, "to_json", lambda output, dataset, **options: {})
+    monkeypatch.setattr(train, "print_output", lambda output, document: None)
 
-    def note(dataset, method, *, splits, seed, place):
-        assert options_of_dataset(dataset).changes == view
+    def note(dataset, method, *, splits, seed, options):
+        assert options_of_dataset(dataset).overrides == view
         seen.update(dataset=dataset.name, method=method, splits=splits, seed=seed)
 
     monkeypatch.setattr(train, "train_splits", note)

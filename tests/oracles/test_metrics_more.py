@@ -93,14 +93,14 @@ def test_average_precision_of_a_stack_of_many():
         assert float(found[run_]) == pytest.approx(wanted, abs=1e-9)
 
 
-@pytest.token.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", METRICS)
 def test_training_takes_every_metric(name, tmp_path):
     graph = suiting(nodes=80)
     splits = random_splits(graph.labels, count=2)
     source = save_graph(tmp_path / "graph", graph, splits=splits)
     method = LINK(training=Training(epochs=30))
     for result in run(
-        DatasetOptions(metric=name).of(source), method, place=RunOptions()
+        DatasetOptions(metric=name).apply(source), method, options=RunOptions()
     ):
         assert result.metric == name
         assert 50 < result.test <= 100

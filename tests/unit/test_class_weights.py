@@ -25,7 +25,7 @@ def test_balanced_classes_count_alike():
     assert balanced_class_weights(torch.tensor([-1]), 2).tolist() == [0, 0]
 
 
-@pytest.token.parametrize(
+@pytest.mark.parametrize(
     "batching", [None, RowSampler(size=10_000)], ids=["full", "rows"]
 )
 def test_the_loss_is_weighed_by_class(batching):
@@ -59,9 +59,9 @@ def test_a_view_weighs_and_a_result_repeats_it(tmp_path):
     graph = suiting(nodes=60)
     splits = random_splits(graph.labels, count=1)
     source = save_graph(tmp_path / "graph", graph, splits=splits)
-    seen = DatasetOptions(class_weights="balanced").of(source)
-    (usual,) = run(source, LINK(training=ONE), place=RunOptions())
-    (other,) = run(seen, LINK(training=ONE), place=RunOptions())
+    seen = DatasetOptions(class_weights="balanced").apply(source)
+    (usual,) = run(source, LINK(training=ONE), options=RunOptions())
+    (other,) = run(seen, LINK(training=ONE), options=RunOptions())
     assert usual.losses != other.losses
     assert other.view == {"class_weights": "balanced"}
     assert "--class-weights balanced link" in other.command

@@ -1,7 +1,7 @@
 """Results tables: what is chosen, compared, shaded and missing."""
 
 import pytest
-from rows import SUBJECT, row_of
+from rows import DATASET, row_of
 
 from unalike.experiments.plan import DatasetRef
 from unalike.experiments.recipe import PaperTable, paper_tables, parse
@@ -50,9 +50,9 @@ def test_ours_stands_beside_the_printed(results):
     assert cells["LINKX"].mean == 74.0
     assert cells["LINKX"].std == pytest.approx(2**0.5)
     assert cells["LINKX"].text == "74.00 ± 1.41 (70.00 ± 2.00, +2.0σ)"
-    assert cells["LINKX"].shaded
+    assert cells["LINKX"].highlighted
     assert cells["MLP"].text == "– (73.00 ± 2.00)"
-    assert not cells["MLP"].shaded
+    assert not cells["MLP"].highlighted
     assert set(report.missing) == {"MLP texas"}
     assert not report.remarks
 
@@ -101,12 +101,12 @@ def test_runs_of_another_view_do_not_count(results):
 def test_minibatches_are_compared_with_the_full_batch(results):
     table = paper_tables()["arxiv-coarse-fine"]
     recipes = [recipe for recipe in table.recipes() if recipe.method == "gcn-jk"]
-    subject = DatasetRef("ogbn-arxiv", "ogbn-arxiv", "abc", 1)
+    dataset = DatasetRef("ogbn-arxiv", "ogbn-arxiv", "abc", 1)
     column = "ogbn-arxiv coarse"
     for recipe, test in zip(recipes, (80.0, 60.0), strict=False):
-        (setting,) = recipe.settings(recipe.cells[column])
-        told = row_of(0, test=test, subject=subject, setting=setting)
-        results.store([told])
+        (config,) = recipe.configs(recipe.cells[column])
+        row = row_of(0, test=test, dataset=dataset, config=config)
+        results.store([row])
     report = results_table(table, recipes, results, SelectionOptions())
     full, clusters, *_ = (cells[column] for cells in report.rows.values())
     assert (full.mean, full.relative_error) == (80.0, None)
@@ -119,4 +119,4 @@ def test_methods_the_paper_only_quotes(results):
     report = results_table(table, table.recipes(), results, SelectionOptions())
     assert report.missing["Geom-GCN-I texas"].startswith("quoted from Pei et al.")
     assert report.missing["H2GCN-1 texas"].startswith("quoted from Zhu et al.")
-    assert SUBJECT.name in report.columns
+    assert DATASET.name in report.columns

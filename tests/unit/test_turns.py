@@ -84,7 +84,7 @@ def step_curves(batching):
     return [curve.losses + curve.grades for curve in curves]
 
 
-@pytest.token.parametrize("size", [2, pytest.param(3, marks=pytest.token.slow)])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_step_on_two_batches_is_a_step_on_both_at_once(size):
     whole = step_curves(FullBatch())
     found = together(size, step_curves, ClusterSampler(parts=2))
@@ -146,7 +146,7 @@ def test_gradients_are_those_of_distributed_data_parallel():
         assert max(gradient.abs().max() for gradient in found.values()) > 1e-2
 
 
-@pytest.token.parametrize("size", [2, pytest.param(3, marks=pytest.token.slow)])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_train_nodes_with_all_their_surroundings_are_learned_as_by_one(size):
     batching = NeighbourSampler(size=30, fan_out=(200,) * 6)
     alone = step_curves(batching)
@@ -161,8 +161,8 @@ def seen(batch):
     return batch.graph.ids.tolist(), batch.weight.tolist(), rows.columns.tolist()
 
 
-@pytest.token.parametrize("size", [1, 2, 3, 7])
-@pytest.token.parametrize("batching", SUBGRAPHS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("batching", SUBGRAPHS, ids=lambda one: type(one).__name__)
 def test_processes_share_out_the_batches_of_one(batching, size):
     (task,) = tasks_of(suiting())
 
@@ -233,7 +233,7 @@ def test_running_statistics_are_averaged_and_nothing_else_moves():
     assert together(3, averaged) == [[2.0, torch.tensor(0.7).item(), 9]] * 3
 
 
-@pytest.token.parametrize("name", sorted(SAMPLERS))
+@pytest.mark.parametrize("name", sorted(SAMPLERS))
 def test_only_parts_of_a_graph_can_be_shared_out(name):
     if name != "rows":
         assert GCN(batching=SAMPLERS[name]()).takes_turns == (name != "full")
@@ -260,8 +260,8 @@ def assert_alike(some, others):
     assert mean(some) == pytest.approx(mean(others), abs=3 * error)
 
 
-@pytest.token.slow
-@pytest.token.parametrize("batching", REAL, ids=lambda one: type(one).__name__)
+@pytest.mark.slow
+@pytest.mark.parametrize("batching", REAL, ids=lambda one: type(one).__name__)
 def test_a_real_graph_is_learned_alike_by_two_processes(data, batching):
     alone, two = [], []
     for seed in range(2):

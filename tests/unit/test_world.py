@@ -82,8 +82,8 @@ def real_curves(name, data):
     return [(r.losses, r.grades, r.best_epoch, r.test) for r in results]
 
 
-@pytest.token.slow
-@pytest.token.parametrize("name", ["squirrel", "cornell5"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["squirrel", "cornell5"])
 def test_real_graphs_have_one_curve_on_any_number_of_processes(data, name):
     alone = real_curves(name, data)
     for size in (2, 4):
@@ -102,7 +102,7 @@ def test_one_process_talks_to_nobody():
     world.agree({"version": 1})
 
 
-@pytest.token.parametrize("held", [range(0, 7), range(3, 11), range(6, 13)])
+@pytest.mark.parametrize("held", [range(0, 7), range(3, 11), range(6, 13)])
 def test_some_rows_are_those_of_the_whole(monkeypatch, held):
     monkeypatch.setattr("unalike.nn.module.RNG_CHUNK", 9)
     torch.manual_seed(5)
@@ -214,7 +214,7 @@ def trained(path, saves=None, method=KEPT):
         Checkpoint.save = save
 
 
-@pytest.token.slow
+@pytest.mark.slow
 def test_other_numbers_of_processes_go_on_from_a_checkpoint(tmp_path):
     whole, _ = trained(tmp_path / "whole")
     path = tmp_path / "state"
