@@ -46,11 +46,9 @@ def require_positive(settings: Any, *names: str) -> None:
             raise UserError(f"{name} is {value}; it must be at least 1.")
 
 
-def require(package: str, extra: str, feature: str) -> ModuleType:
+def require(package: str, extra: str, reason: str) -> ModuleType:
     """Import an optional package, or raise a `UserError` that names its extra."""
     try:
         return import_module(package)
     except ImportError:
-        raise UserError(
-            f"{feature} needs {package}: pip install 'unalike[{extra}]'."
-        ) from None
+        raise UserError(f"{reason}: pip install 'unalike[{extra}]'.") from None

@@ -183,7 +183,7 @@ def _parse_url(url: str) -> URL:
         ) from None
     lookup(INSERTS, parsed.get_backend_name(), "kind of database")
     if parsed.get_backend_name() == "postgresql":
-        require("psycopg", "postgres", "PostgreSQL")
+        require("psycopg", "postgres", "PostgreSQL needs psycopg")
         query = {**KEEPALIVE_OPTIONS, **parsed.query}
         return parsed.set(drivername="postgresql+psycopg", query=query)
     return parsed

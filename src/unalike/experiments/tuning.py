@@ -95,7 +95,7 @@ def run_study(
 
 def load_optuna() -> Any:
     """Import Optuna and silence its messages."""
-    optuna = require("optuna", "tune", "Hyperparameter search")
+    optuna = require("optuna", "tune", "Tuning needs Optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 
