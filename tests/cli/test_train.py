@@ -211,8 +211,9 @@ def test_the_stored_graph_of_a_dataset_is_opened_once(
     opened, read_text = [], Path.read_text
 
     def read(path, *args, **kwargs):
+        text = read_text(path, *args, **kwargs)
         opened.append(path.name)
-        return read_text(path, *args, **kwargs)
+        return text
 
     monkeypatch.setattr(Path, "read_text", read)
     trained(capsys, "texas", "mlp", *QUICK, "--data", str(data), *options)
