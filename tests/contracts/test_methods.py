@@ -165,7 +165,7 @@ def test_rows_alone_are_scored_as_in_the_whole(name, features):
         network.eval()
         if network.row_wise:
             wanted = network.score(graph)[ids]
-            torch.testing.assert_close(network.score(graph.rows(ids)), wanted)
+            torch.testing.assert_close(network.score(graph.select_rows(ids)), wanted)
 
 
 @every_trained
@@ -177,7 +177,7 @@ def test_a_network_that_mixes_rows_says_so(name):
             if hasattr(part, "rate"):
                 part.rate.zero_()
         ids = torch.arange(50)
-        alone = network.train().score(graph.rows(ids))
+        alone = network.train().score(graph.select_rows(ids))
         same = torch.allclose(alone, network.score(graph)[ids], atol=1e-5)
         assert same != network.mixes_rows
 

@@ -99,7 +99,7 @@ def test_the_rule_of_shading_is_that_of_the_paper(table):
         (table, row, column)
         for row, cells in highlight_best(rows, TABLES[table].shaded).items()
         for column, cell in cells.items()
-        if cell.shaded
+        if cell.highlighted
     }
     assert found ^ wanted == {cell for cell in SHADED_OTHERWISE if cell[0] == table}
 
