@@ -76,7 +76,7 @@ def solve(graph: str, method: str, limit: float, device: str) -> dict:
     began = time.perf_counter()
     try:
         results = run(
-            dataset, METHODS[method](), splits=splits, place=RunOptions(device=device)
+            dataset, METHODS[method](), splits=splits, options=RunOptions(device=device)
         )
     except TooLongError:
         return {**told, "test": None, "limit": limit}

@@ -29,8 +29,8 @@ SPLITS = 10
 CURVE = 200
 
 
-def settings(count: int) -> Iterator[Config]:
-    """So many settings for each method."""
+def configs(count: int) -> Iterator[Config]:
+    """Configurations of each method with different learning rates."""
     rates = [round(0.001 * 1.1**place, 6) for place in range(count)]
     for method, rate in product(METHODS, rates):
         yield Config(build_method(method, {"lr": rate}))
@@ -40,18 +40,18 @@ def rows(count: int) -> Iterator[dict[str, Any]]:
     """Runs with scores by chance."""
     chance = random.Random(0)
     each = -(-count // (len(DATASETS) * len(METHODS) * SPLITS))
-    places = product(DATASETS, settings(each), range(SPLITS))
-    for number, (dataset, setting, split) in zip(range(count), places, strict=False):
+    places = product(DATASETS, configs(each), range(SPLITS))
+    for number, (dataset, config, split) in zip(range(count), places, strict=False):
         valid = 100 * chance.random()
         curve = [[chance.random() for _ in range(CURVE)] for _ in range(2)]
         yield {
-            **setting.facts,
-            "key": run_key(setting.facts, dataset, "made-up", split, 0),
-            "setting": setting.key,
-            "shape": setting.shape,
+            **config.to_dict,
+            "key": run_key(config.to_dict, dataset, "made-up", split, 0),
+            "setting": config.hash,
+            "shape": config.stack_key,
             "dataset": dataset,
             "dataset_hash": "made-up",
-            "batching": setting.batching,
+            "batching": config.batching,
             "metric": "accuracy",
             "split": split,
             "seed": 0,

@@ -45,16 +45,16 @@ def only_our_table(monkeypatch):
 
 
 def runs(dataset, method, valid, test, answers=None, **options):
-    """Three runs of a setting, whose tests are one apart."""
-    subject = DatasetRef(dataset, dataset, "abc", 3)
-    setting = Config(build_method(method, options))
+    """Three runs of a config, whose test scores are one apart."""
+    ref = DatasetRef(dataset, dataset, "abc", 3)
+    config = Config(build_method(method, options))
     return [
         row_of(
             split,
             valid=valid,
             test=test + split,
-            subject=subject,
-            setting=setting,
+            dataset=ref,
+            config=config,
             answers=answers,
         )
         for split in range(3)

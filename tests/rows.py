@@ -1,11 +1,11 @@
-"""Rows of the database of results, made up."""
+"""Rows of the results database, made up."""
 
 from unalike.experiments.config import Config, build_method
 from unalike.experiments.database import to_row
 from unalike.experiments.plan import DatasetRef, PlannedRun, RunGroup, run_key
 from unalike.experiments.result import Result
 
-SUBJECT = DatasetRef("texas", "texas", "abc", 3)
+DATASET = DatasetRef("texas", "texas", "abc", 3)
 
 
 def row_of(
@@ -14,19 +14,19 @@ def row_of(
     valid=50.0,
     test=40.0,
     seed=0,
-    subject=SUBJECT,
-    setting=None,
+    dataset=DATASET,
+    config=None,
     answers=None,
     **options,
 ):
-    """A run as a sweep would keep it, of LINKX where no setting is given."""
-    setting = setting or Config(build_method("linkx", options))
-    key = run_key(setting.facts, subject.name, subject.hash, split, seed)
-    run = PlannedRun(setting, split, key)
-    told = Result(
-        dataset=subject.name,
-        method=setting.facts["method"],
-        options=setting.facts["options"],
+    """A run as a sweep stores it, of LINKX unless a config is given."""
+    config = config or Config(build_method("linkx", options))
+    key = run_key(config.to_dict, dataset.name, dataset.hash, split, seed)
+    run = PlannedRun(config, split, key)
+    result = Result(
+        dataset=dataset.name,
+        method=config.to_dict["method"],
+        options=config.to_dict["options"],
         metric="accuracy",
         split=split,
         seed=seed,
@@ -40,7 +40,7 @@ def row_of(
         versions={"torch": "2"},
         losses=[1.0, 0.5],
         grades=[0.25, 0.75],
-        view=setting.view.changes,
+        view=config.view.overrides,
         answers=answers,
     )
-    return to_row(told, run, RunGroup(subject, setting.shape, (run,)))
+    return to_row(result, run, RunGroup(dataset, config.stack_key, (run,)))

@@ -43,21 +43,21 @@ def recipe_text(dataset, *, hidden="[4, 8, 12]", epochs=5):
     return RECIPE.format(splits=SPLITS, hidden=hidden, epochs=epochs, dataset=dataset)
 
 
-def small_order(dataset, **how):
+def small_request(dataset, **how):
     return SweepRequest(recipes=[parse(recipe_text(dataset, **how), "small")])
 
 
-def small_agenda(dataset, **how):
-    return plan_sweep(small_order(dataset, **how))
+def small_plan(dataset, **how):
+    return plan_sweep(small_request(dataset, **how))
 
 
-def swept(agenda, url, lease=60.0):
-    """Run an agenda; a function of a module, so that a process can do it."""
+def swept(plan, url, lease=60.0):
+    """Run an plan; a function of a module, so that a process can do it."""
     torch.set_num_threads(1)  # as here: the order of sums follows their number
-    return sweep(agenda, url, crew=WorkerOptions(lease_seconds=lease))
+    return sweep(plan, url, workers=WorkerOptions(lease_seconds=lease))
 
 
-def swept_openly(agenda, url, log, room=None):
+def swept_openly(plan, url, log, room=None):
     """The same, with a line in a file for each run and who computes it.
 
     The device may be told to have room for a few runs alone.
@@ -73,7 +73,7 @@ def swept_openly(agenda, url, log, room=None):
     workers.run_stack = told
     if room is not None:
         workers.max_stacked_runs = lambda *_: room
-    return swept(agenda, url)
+    return swept(plan, url)
 
 
 def outcome(url):

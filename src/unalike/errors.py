@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeVar
 
 Entry = TypeVar("Entry")
@@ -36,3 +38,11 @@ def require_positive(options: Any, *names: str) -> None:
     for name in names:
         if (value := getattr(options, name)) < 1:
             raise UserError(f"{name} is {value}; it must be at least 1.")
+
+
+def require(package: str, extra: str, reason: str) -> ModuleType:
+    """Import an optional package, or raise a `UserError` that names its extra."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise UserError(f"{reason}: pip install 'unalike[{extra}]'.") from None

@@ -176,3 +176,27 @@ def machine_memory() -> Iterator[int]:
 def _number(file: Path, name: str) -> int:
     lines = map(str.split, file.read_text().splitlines())
     return next(int(fields[1]) for fields in lines if fields[0] == name)
+
+
+# Processes
+
+
+def is_process_alive(pid: int) -> bool:
+    """Whether a process of this machine runs; a zombie does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text("utf-8")
+    except OSError:
+        return False
+    # The state follows the program name, which is in brackets and may contain any
+    # character.
+    return status.rpartition(")")[2].split()[0] in ("Z", "X")

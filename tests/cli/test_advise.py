@@ -8,7 +8,7 @@ from graphs import suiting
 
 from unalike import random_splits, save_graph
 from unalike.advice import recommend as advising
-from unalike.advice.trials import EFFORTS
+from unalike.advice.trials import LIMITS
 from unalike.cli.main import main
 
 
@@ -16,7 +16,7 @@ from unalike.cli.main import main
 def quick(monkeypatch):
     """Few epochs and draws, and the questions alone."""
     monkeypatch.setattr(advising, "SHORT_EPOCHS", 10)
-    monkeypatch.setitem(EFFORTS, "cpu", replace(EFFORTS["cpu"], draws=2))
+    monkeypatch.setitem(LIMITS, "cpu", replace(LIMITS["cpu"], max_folds=2))
     monkeypatch.setattr(advising, "SEPARATE_EGO", [])
     monkeypatch.setattr(advising, "MIXED_EGO", [])
     monkeypatch.setattr(advising, "FINALISTS", 0)

@@ -72,5 +72,5 @@ def test_a_saved_model_keeps_the_temperature_of_its_split(stored, tmp_path, caps
 
 
 def test_figures_name_classes_also_when_they_are_weighed(stored):
-    seen = DatasetOptions(class_weights="balanced").of(find(stored))
+    seen = DatasetOptions(class_weights="balanced").apply(find(stored))
     assert class_names(seen) == ["low", "middle", "high"]

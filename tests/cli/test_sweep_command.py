@@ -87,7 +87,7 @@ def test_a_plan_says_what_failed(folder, capsys, monkeypatch):
 def test_a_plan_says_what_is_left(folder, capsys):
     before = told(capsys, "sweep", "mine.toml", "--dry-run")
     assert (before["runs"], before["left"], before["seconds"]) == (24, 24, None)
-    assert [bundle["runs"] for bundle in before["bundles"]] == [12, 12]
+    assert [group["runs"] for group in before["bundles"]] == [12, 12]
     assert not list(folder.glob("*.db"))
     shorter = told(capsys, "sweep", "mine.toml", "--dry-run", "--set", "hidden=4")
     assert shorter["runs"] == 12

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
@@ -10,6 +11,8 @@ from graphs import suiting
 from unalike import METRICS, random_splits, save_graph
 from unalike.cli import console
 from unalike.cli.main import main
+from unalike.data.task import Solution
+from unalike.experiments.evaluation import PredictionSummary
 from unalike.methods import METHODS
 from unalike.options import options_of
 
@@ -199,3 +202,46 @@ def test_help_shows_the_options_of_a_method(stored, capsys, name):
     told = capsys.readouterr().out
     assert ("--epochs" in told) == (name in TRAINED)
     assert ("--weight-decay" in told) == (name in TRAINED)
+
+
+@pytest.mark.parametrize("options", [[], ["--metric", "macro-f1"]])
+def test_the_stored_graph_of_a_dataset_is_opened_once(
+    data, capsys, monkeypatch, options
+):
+    opened, read_text = [], Path.read_text
+
+    def read(path, *args, **kwargs):
+        text = read_text(path, *args, **kwargs)
+        opened.append(path.name)
+        return text
+
+    monkeypatch.setattr(Path, "read_text", read)
+    trained(capsys, "texas", "mlp", *QUICK, "--data", str(data), *options)
+    assert opened.count("graph.json") == 1
+
+
+def test_splits_are_evaluated_once_whatever_is_written(
+    stored, tmp_path, capsys, monkeypatch
+):
+    pytest.importorskip("matplotlib")
+    summarised, fitted = [], []
+    from_scores = PredictionSummary.from_scores
+    temperature = Solution.temperature
+
+    def summarise(*args, **kwargs):
+        summarised.append(1)
+        return from_scores(*args, **kwargs)
+
+    def fit(*args):
+        fitted.append(1)
+        return temperature(*args)
+
+    monkeypatch.setattr(PredictionSummary, "from_scores", summarise)
+    monkeypatch.setattr(Solution, "temperature", fit)
+    document = trained(
+        capsys,
+        *(stored, "link", *QUICK, "--calibrate"),
+        *("--save", str(tmp_path / "model.safetensors")),
+        *("--figures", str(tmp_path / "figures")),
+    )
+    assert len(document["splits"]) == len(summarised) == len(fitted) == 3

@@ -1,8 +1,8 @@
 """`unalike tune` on a stored graph."""
 
-import builtins
 import json
 import shlex
+import sys
 from statistics import mean
 
 import pytest
@@ -194,14 +194,7 @@ def test_mistakes_are_told_in_one_line(stored, capsys):
     assert capsys.readouterr().err == told
 
 
-def test_what_is_missing_is_named(stored, capsys, monkeypatch):
-    found = builtins.__import__
-
-    def without(name, *others):
-        if name == "optuna":
-            raise ImportError
-        return found(name, *others)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_a_search_without_optuna_names_the_extra(stored, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
     assert main(["tune", stored, *QUICK]) == 1
     assert "pip install 'unalike[tune]'" in capsys.readouterr().err

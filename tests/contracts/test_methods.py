@@ -169,7 +169,7 @@ def test_rows_alone_are_scored_as_in_the_whole(name, features):
         network.eval()
         if network.row_wise:
             wanted = network(graph)[ids]
-            torch.testing.assert_close(network(graph.rows(ids)), wanted)
+            torch.testing.assert_close(network(graph.select_rows(ids)), wanted)
 
 
 @every_trained
@@ -181,7 +181,7 @@ def test_a_network_that_mixes_rows_says_so(name):
             if isinstance(part, Dropout):
                 part.p.zero_()
         ids = torch.arange(50)
-        alone = network.train()(graph.rows(ids))
+        alone = network.train()(graph.select_rows(ids))
         same = torch.allclose(alone, network(graph)[ids], atol=1e-5)
         assert same != uses_batch_statistics(network)
 
@@ -261,7 +261,7 @@ def test_other_options_that_may_differ_in_a_stack(option, calm):
     for name in names:
         rest = {"dropout": 0.0, "layers": 3}
         methods = [some(name, **rest, **{option: told}) for told in (0.1, 0.7)]
-        assert len({Config(method).shape for method in methods}) == 1
+        assert len({Config(method).stack_key for method in methods}) == 1
         pairs = zip(methods, tasks, solve_stack(methods, tasks), strict=True)
         for method, task, found in pairs:
             assert_same(found, method.solve(task))
@@ -279,8 +279,8 @@ def test_what_may_differ_is_an_option_of_the_method(name):
 def test_curves_tell_every_epoch_and_the_first_best(name):
     (task,) = tasks_of(suiting())
     curve = some(name, epochs=15).solve(task).curve
-    assert len(curve.losses) == len(curve.grades) == 15
-    assert curve.best_epoch == 1 + curve.grades.index(max(curve.grades))
+    assert len(curve.losses) == len(curve.valid_scores) == 15
+    assert curve.best_epoch == 1 + curve.valid_scores.index(max(curve.valid_scores))
     assert curve.losses[-1] < curve.losses[0]
     assert curve.seconds > 0
 
@@ -367,11 +367,11 @@ def assert_command(name, method, view, monkeypatch):
     monkeypatch.setattr(
         train, "find", lambda dataset, data: StoredGraph(Path(dataset), about)
     )
-    monkeypatch.setattr(train, "to_json", lambda sitting, dataset, **wishes: {})
-    monkeypatch.setattr(train, "show", lambda told: None)
+    monkeypatch.setattr(train, "to_json", lambda output, dataset, **options: {})
+    monkeypatch.setattr(train, "print_output", lambda output, document: None)
 
-    def note(dataset, method, *, splits, seed, place):
-        assert options_of_dataset(dataset).changes == view
+    def note(dataset, method, *, splits, seed, options):
+        assert options_of_dataset(dataset).overrides == view
         seen.update(dataset=dataset.name, method=method, splits=splits, seed=seed)
 
     monkeypatch.setattr(train, "train_splits", note)

@@ -106,7 +106,7 @@ def test_the_rule_of_shading_is_that_of_the_paper(table):
 
 def lowest(space):
     """The first value of each list, the lowest of each range."""
-    firsts = {name: values[0] for name, values in space.free.items()}
+    firsts = {name: values[0] for name, values in space.searched.items()}
     return {
         name: value["low"] if isinstance(value, dict) else value
         for name, value in firsts.items()
@@ -119,15 +119,15 @@ def test_every_option_is_one_of_the_method(name):
     if recipe.method is None:
         assert all(cell.quoted for cell in recipe.cells.values())
         return
-    assert recipe.known
+    assert recipe.is_implemented
     for variant in ("", *recipe.variants):
         for cell in recipe.cells.values():
             space = SearchSpace.of(recipe, cell, variant)
-            if space.open:
-                assert recipe.setting(cell, {**space.fixed, **lowest(space)}).key
+            if space.has_range:
+                assert recipe.config(cell, {**space.fixed, **lowest(space)}).hash
                 continue
-            settings = list(recipe.settings(cell, variant))
-            assert len({setting.key for setting in settings}) == len(settings) > 0
+            configs = list(recipe.configs(cell, variant))
+            assert len({config.hash for config in configs}) == len(configs) > 0
 
 
 def test_the_grids_have_as_many_settings_as_the_paper_says():
@@ -196,7 +196,7 @@ def test_the_appendix_has_other_grids():
     }
     recipe = RECIPES["full-batch/gpr-gnn"]
     cell = recipe.cells["penn94"]
-    assert len(list(recipe.settings(cell, "appendix"))) == 60
+    assert len(list(recipe.configs(cell, "appendix"))) == 60
 
 
 def test_recipes_are_found_by_table_row_and_file(tmp_path):
@@ -238,4 +238,4 @@ def test_what_is_not_a_recipe(text):
 def test_an_unknown_option_is_told():
     recipe = parse('method = "link"\ngrid = {hiden = 3}\n[cells]\ntexas = {}', "mine")
     with pytest.raises(UserError, match="No option of link 'hiden'"):
-        list(recipe.settings(recipe.cells["texas"]))
+        list(recipe.configs(recipe.cells["texas"]))

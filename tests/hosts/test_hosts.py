@@ -14,7 +14,7 @@ from pathlib import Path
 import namespaces
 import postgres
 import pytest
-from sweeps import outcome, recipe_text, small_agenda, stored, swept
+from sweeps import outcome, recipe_text, small_plan, stored, swept
 
 from unalike.experiments.database import ResultsDatabase
 
@@ -148,7 +148,7 @@ def num_done(url):
 def test_a_sweep_outlives_workers_and_cables(network, tmp_path):
     keeper, second, third = network(3)
     graph = stored(tmp_path)
-    agenda, expected = small_agenda(graph, **HOW), f"sqlite:///{tmp_path / 'alone.db'}"
+    plan, expected = small_plan(graph, **HOW), f"sqlite:///{tmp_path / 'alone.db'}"
     recipe = tmp_path / "small.toml"
     recipe.write_text(recipe_text(graph, **HOW))
     logs = [tmp_path / name for name in ("killed.log", "cut.log", "late.log")]
@@ -156,14 +156,14 @@ def test_a_sweep_outlives_workers_and_cables(network, tmp_path):
         url = f"{server.url}&{IMPATIENT}"
         killed = worker(second, logs[0], recipe, url)
         cut = worker(third, logs[1], recipe, url)
-        until(lambda: num_done(server.current), logs)
+        until(lambda: num_done(server.here), logs)
         os.kill(killed.pid, signal.SIGKILL)
         third.cut()
-        assert num_done(server.current) < len(agenda.keys)
+        assert num_done(server.here) < len(plan.keys)
         until(lambda: "The database is away" in logs[1].read_text(), logs)
         late = worker(second, logs[2], recipe, url)
         third.heal()
         assert ended([killed, cut, late], logs) == [-signal.SIGKILL, 0, 0]
         assert logs[1].read_text().count("The database is away") == 1
-        swept(agenda, expected)
-        assert outcome(server.current) == outcome(expected)
+        swept(plan, expected)
+        assert outcome(server.here) == outcome(expected)

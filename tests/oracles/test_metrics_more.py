@@ -100,7 +100,7 @@ def test_training_takes_every_metric(name, tmp_path):
     source = save_graph(tmp_path / "graph", graph, splits=splits)
     method = LINK(training=Training(epochs=30))
     for result in run(
-        DatasetOptions(metric=name).apply(source), method, place=RunOptions()
+        DatasetOptions(metric=name).apply(source), method, options=RunOptions()
     ):
         assert result.metric == name
         assert 50 < result.test <= 100

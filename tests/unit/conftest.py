@@ -1,8 +1,8 @@
-"""What tests of sweeps and results share: a small agenda, and where results go."""
+"""Fixtures of sweeps and results: a small plan and databases."""
 
 import pytest
 from postgres import serving
-from sweeps import small_agenda, stored
+from sweeps import small_plan, stored
 
 from unalike.experiments.database import ResultsDatabase
 
@@ -14,20 +14,20 @@ def url(tmp_path):
 
 @pytest.fixture
 def results(url):
-    kept = ResultsDatabase.open(url)
-    yield kept
-    kept.close()
+    database = ResultsDatabase.open(url)
+    yield database
+    database.close()
 
 
 @pytest.fixture
-def agenda(tmp_path):
-    return small_agenda(stored(tmp_path))
+def plan(tmp_path):
+    return small_plan(stored(tmp_path))
 
 
 @pytest.fixture(scope="session")
 def postgres():
-    with serving() as one:
-        yield one.url
+    with serving() as server:
+        yield server.url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -1,4 +1,4 @@
-"""Advice: what it is made of, what it may look at, and graphs of every kind."""
+"""Recommendations use no test labels and work on graphs of every kind."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,10 +8,8 @@ import torch
 from graphs import suiting
 
 from unalike import METHODS, Graph, Split, UserError, random_splits
-from unalike.advice import advise as advise_within
-from unalike.advice import candidates, trials
-from unalike.advice import cost as costs
-from unalike.advice import recommend as advising
+from unalike.advice import advise as advise_in_time
+from unalike.advice import recommend, trials
 from unalike.advice.candidates import (
     BASELINES,
     DIRECTED,
@@ -20,12 +18,12 @@ from unalike.advice.candidates import (
     MIXED_EGO,
     SEPARATE_EGO,
     Candidate,
+    applicable,
 )
-from unalike.advice.candidates import applicable as fitting
 from unalike.advice.cost import IN_BATCHES, cost
 from unalike.advice.recommend import DESCRIPTIONS, graph_findings
 from unalike.advice.trials import (
-    EFFORTS,
+    LIMITS,
     Deadline,
     OutOfTimeError,
     Trial,
@@ -41,15 +39,15 @@ from unalike.methods.mlp import MLP
 from unalike.samplers import SAMPLERS
 from unalike.training.settings import Training
 
-advise = partial(advise_within, seconds=3600.0)
+advise = partial(advise_in_time, seconds=3600.0)
 
 
 @dataclass
-class Given:
+class MemorySource:
     """A source over a graph in memory."""
 
     graph: Graph
-    told: list[Split]
+    stored_splits: list[Split]
     metric: Metric = ACCURACY
     name: str = "given"
 
@@ -60,7 +58,7 @@ class Given:
         return self.graph
 
     def splits(self):
-        return self.told
+        return self.stored_splits
 
     def remarks(self):
         return []
@@ -68,28 +66,28 @@ class Given:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Few epochs and draws, and the questions alone."""
-    monkeypatch.setattr(advising, "SHORT_EPOCHS", 20)
-    monkeypatch.setitem(EFFORTS, "cpu", replace(EFFORTS["cpu"], draws=2))
-    monkeypatch.setattr(advising, "SEPARATE_EGO", [])
-    monkeypatch.setattr(advising, "MIXED_EGO", [])
-    monkeypatch.setattr(advising, "DIRECTED", [Candidate(LINKX(directions="both"))])
-    monkeypatch.setattr(advising, "FINALISTS", 0)
+    """Few epochs and folds, and only the baselines."""
+    monkeypatch.setattr(recommend, "SHORT_EPOCHS", 20)
+    monkeypatch.setitem(LIMITS, "cpu", replace(LIMITS["cpu"], max_folds=2))
+    monkeypatch.setattr(recommend, "SEPARATE_EGO", [])
+    monkeypatch.setattr(recommend, "MIXED_EGO", [])
+    monkeypatch.setattr(recommend, "DIRECTED", [Candidate(LINKX(directions="both"))])
+    monkeypatch.setattr(recommend, "FINALISTS", 0)
 
 
 def source(graph, **others):
-    return Given(graph, random_splits(graph.labels, count=1), **others)
+    return MemorySource(graph, random_splits(graph.labels, count=1), **others)
 
 
 def noise(nodes=300, seed=0):
-    """Features that tell nothing."""
+    """Features that are independent of the classes."""
     return torch.randn(nodes, 4, generator=torch.Generator().manual_seed(seed))
 
 
 def shuffled_edges(graph, seed=0):
-    """The same graph with as many edges, drawn at random."""
-    draw = torch.Generator().manual_seed(seed)
-    ends = torch.randint(graph.num_nodes, (2, graph.num_edges), generator=draw)
+    """The same graph with as many random edges."""
+    generator = torch.Generator().manual_seed(seed)
+    ends = torch.randint(graph.num_nodes, (2, graph.num_edges), generator=generator)
     return Graph.from_edges(
         *ends,
         num_nodes=graph.num_nodes,
@@ -98,100 +96,107 @@ def shuffled_edges(graph, seed=0):
     )
 
 
-def test_every_method_is_tried_and_told_in_words():
-    tried = {type(probe.method) for probe in [*BASELINES, *SEPARATE_EGO, *MIXED_EGO]}
+def test_every_method_is_a_candidate_with_a_description():
+    tried = {
+        type(candidate.method) for candidate in [*BASELINES, *SEPARATE_EGO, *MIXED_EGO]
+    }
     assert tried == set(METHODS.values())
     assert set(DESCRIPTIONS) == set(METHODS)
     assert set(IN_BATCHES.values()) <= set(SAMPLERS)
 
 
-def test_probes_are_named_as_the_command_line_has_them():
-    assert Candidate(LINKX()).words == "linkx"
-    assert Candidate(LabelPropagation(hops=2)).words == "label-propagation --hops 2"
-    assert [probe.words for probe in DIRECTED] == [
+def test_candidates_are_named_as_on_the_command_line():
+    assert Candidate(LINKX()).command_words == "linkx"
+    assert (
+        Candidate(LabelPropagation(hops=2)).command_words
+        == "label-propagation --hops 2"
+    )
+    assert [candidate.command_words for candidate in DIRECTED] == [
         "linkx --directions both",
         "link --directions both",
     ]
 
 
-def test_two_standard_errors_are_in_doubt():
+def test_two_standard_errors_of_a_trial():
     assert Trial(
         Candidate(MLP()), (50.0, 52.0, 54.0, 56.0), 1.0, 30
     ).two_standard_errors == (pytest.approx(2 * 2.5819889 / 2))
     assert Trial(Candidate(MLP()), (50.0,), 1.0, 30).two_standard_errors is None
 
 
-def test_contenders_akin_to_what_did_well_come_first(monkeypatch):
-    monkeypatch.setattr(advising, "SEPARATE_EGO", SEPARATE_EGO)
-    monkeypatch.setattr(advising, "MIXED_EGO", MIXED_EGO)
-    found = {
+def test_candidates_similar_to_the_better_baseline_come_first(monkeypatch):
+    monkeypatch.setattr(recommend, "SEPARATE_EGO", SEPARATE_EGO)
+    monkeypatch.setattr(recommend, "MIXED_EGO", MIXED_EGO)
+    by_candidate = {
         GCN_CANDIDATE: Trial(GCN_CANDIDATE, (60.0,), 1.0, 30),
         LINKX_CANDIDATE: Trial(LINKX_CANDIDATE, (70.0,), 1.0, 30),
     }
-    assert advising.order_candidates(found, directed=False) == [
+    assert recommend.order_candidates(by_candidate, directed=False) == [
         *SEPARATE_EGO,
         *MIXED_EGO,
     ]
-    found[GCN_CANDIDATE] = Trial(GCN_CANDIDATE, (80.0,), 1.0, 30)
-    assert advising.order_candidates(found, directed=False) == [
+    by_candidate[GCN_CANDIDATE] = Trial(GCN_CANDIDATE, (80.0,), 1.0, 30)
+    assert recommend.order_candidates(by_candidate, directed=False) == [
         *MIXED_EGO,
         *SEPARATE_EGO,
     ]
 
 
-def test_neighbours_of_neighbours_are_left_alone_where_they_are_too_many(monkeypatch):
+def test_h2gcn_is_left_out_if_there_are_too_many_two_hop_paths(monkeypatch):
     graph = suiting()
-    assert fitting(SEPARATE_EGO, graph) == SEPARATE_EGO
-    monkeypatch.setattr(candidates, "MAX_TWO_HOP_PATHS", 10)
-    assert {p.words for p in SEPARATE_EGO} - {
-        p.words for p in fitting(SEPARATE_EGO, graph)
+    assert applicable(SEPARATE_EGO, graph) == SEPARATE_EGO
+    monkeypatch.setattr("unalike.advice.candidates.MAX_TWO_HOP_PATHS", 10)
+    assert {p.command_words for p in SEPARATE_EGO} - {
+        p.command_words for p in applicable(SEPARATE_EGO, graph)
     } == {"h2gcn"}
 
 
-def test_test_labels_play_no_part():
+def test_test_labels_are_not_used():
     graph = suiting()
-    told = source(graph)
+    first_source = source(graph)
     labels = graph.labels.clone()
-    test = told.told[0].test
+    test = first_source.stored_splits[0].test
     labels[test] = 1 - labels[test]
-    other = Given(replace(graph, labels=labels), told.told)
-    first, second = advise(told), advise(other)
-    assert [t.trial.grades for t in first.ranking] == [
-        t.trial.grades for t in second.ranking
+    other = MemorySource(replace(graph, labels=labels), first_source.stored_splits)
+    first, second = advise(first_source), advise(other)
+    assert [t.trial.scores for t in first.ranking] == [
+        t.trial.scores for t in second.ranking
     ]
     assert first.measures == second.measures
 
 
-def test_judges_neither_teach_nor_choose(monkeypatch):
-    most = replace(EFFORTS["cpu"], draws=6)
+def test_scored_nodes_are_neither_train_nor_valid_nodes(monkeypatch):
+    limits = replace(LIMITS["cpu"], max_folds=6)
     graph = suiting()
-    whole = trials.sample_graph(graph, random_splits(graph.labels, count=1)[0], 0, most)
-    dealt = make_folds(whole, ACCURACY, 0, most)
-    assert len(dealt) == 6
-    for draw in dealt:
-        task = draw.task
-        assert (task.graph.labels[draw.judges] == -1).all()
-        assert torch.equal(draw.answers, graph.labels[draw.judges])
-        parts = torch.cat([task.train, task.valid, draw.judges])
+    full = trials.sample_graph(
+        graph, random_splits(graph.labels, count=1)[0], 0, limits
+    )
+    folds = make_folds(full, ACCURACY, 0, limits)
+    assert len(folds) == 6
+    for fold in folds:
+        task = fold.task
+        assert (task.graph.labels[fold.score_ids] == -1).all()
+        assert torch.equal(fold.score_labels, graph.labels[fold.score_ids])
+        parts = torch.cat([task.train, task.valid, fold.score_ids])
         assert len(parts.unique()) == len(parts)
-        assert not torch.isin(parts, whole.split.test).any()
-    assert torch.equal(dealt[0].judges, dealt[1].task.valid)
-    assert torch.equal(dealt[0].task.train, whole.split.train)
+        assert not torch.isin(parts, full.split.test).any()
+    assert torch.equal(folds[0].score_ids, folds[1].task.valid)
+    assert torch.equal(folds[0].task.train, full.split.train)
 
 
 def test_features_alone_suffice():
-    found = advise(source(shuffled_edges(suiting())))
-    assert found.ranking[0].trial.probe.method in (MLP(), LINKX())
-    assert any("The edges add nothing to the features" in v for v in found.verdicts)
+    advice = advise(source(shuffled_edges(suiting())))
+    assert advice.ranking[0].trial.candidate.method in (MLP(), LINKX())
+    assert any("The edges add nothing to the features" in v for v in advice.verdicts)
 
 
 def test_edges_alone_suffice():
-    found = advise(source(replace(suiting(nodes=300), features=noise())))
-    assert found.ranking[0].trial.probe.uses_edges
-    assert any("The features add nothing to the edges" in v for v in found.verdicts)
+    advice = advise(source(replace(suiting(nodes=300), features=noise())))
+    assert advice.ranking[0].trial.candidate.uses_edges
+    assert any("The features add nothing to the edges" in v for v in advice.verdicts)
 
 
-def test_edges_and_features_are_not_judged_apart():
+def test_no_finding_without_a_trial_of_edges_and_features_together():
     apart = [
         Trial(Candidate(MLP()), (60.0, 62.0), 1.0, 30),
         Trial(Candidate(LabelPropagation()), (61.0, 61.0), 1.0, 30),
@@ -205,8 +210,8 @@ def test_nothing_suffices():
     graph = replace(shuffled_edges(suiting()), features=noise())
     constant = Trial(Candidate(MLP()), (52.0, 50.0), 1.0, 30)
     assert "Nothing that was tried beats" in graph_findings([constant], 51.0)[0]
-    found = advise(source(graph))
-    assert found.ranking[0].trial.mean_score < found.constant + 10
+    advice = advise(source(graph))
+    assert advice.ranking[0].trial.mean_score < advice.constant + 10
 
 
 @pytest.mark.parametrize(
@@ -220,28 +225,28 @@ def test_nothing_suffices():
     ids=["directed", "sparse", "no features", "tiny"],
 )
 def test_graphs_of_every_kind(graph):
-    found = advise(source(graph))
-    tried = {each.trial.probe.words for each in found.ranking}
+    advice = advise(source(graph))
+    tried = {each.trial.candidate.command_words for each in advice.ranking}
     assert ("mlp" in tried) == ("gcn" in tried) == bool(graph.num_features)
     assert ("linkx --directions both" in tried) == graph.directed
-    for each in found.ranking:
+    for each in advice.ranking:
         assert 0 <= each.trial.mean_score <= 100
         assert each.cost.seconds > 0
         assert each.cost.megabytes > 0
         assert each.reason
     if not graph.num_features:
-        assert not any("features" in verdict for verdict in found.verdicts)
+        assert not any("features" in verdict for verdict in advice.verdicts)
 
 
 @pytest.mark.parametrize("name", ["roc-auc", "average-precision", "macro-f1"])
 def test_other_metrics(name):
-    found = advise(source(suiting(), metric=METRICS[name]))
-    assert found.ranking[0].trial.mean_score > 70
+    advice = advise(source(suiting(), metric=METRICS[name]))
+    assert advice.ranking[0].trial.mean_score > 70
 
 
 def test_a_graph_without_splits():
-    found = advise(Given(suiting(), []))
-    assert found.ranking[0].trial.mean_score > 70
+    advice = advise(MemorySource(suiting(), []))
+    assert advice.ranking[0].trial.mean_score > 70
 
 
 def test_few_labels():
@@ -249,13 +254,13 @@ def test_few_labels():
     labels = torch.full_like(graph.labels, -1)
     some = (graph.labels >= 0).nonzero()[:20, 0]
     labels[some] = graph.labels[some]
-    assert advise(Given(replace(graph, labels=labels), [])).judges > 0
+    assert advise(MemorySource(replace(graph, labels=labels), [])).judges > 0
     labels[some[8:]] = -1
     with pytest.raises(UserError, match=r"There are 6 labels .* at least 10"):
-        advise(Given(replace(graph, labels=labels), []))
+        advise(MemorySource(replace(graph, labels=labels), []))
 
 
-def test_one_class_cannot_be_judged_by_a_curve():
+def test_one_class_has_no_roc_auc():
     graph = suiting()
     alone = replace(graph, labels=graph.labels.clamp(max=0))
     with pytest.raises(UserError, match="too few of a class to judge by roc-auc"):
@@ -267,7 +272,7 @@ def test_a_metric_for_fewer_classes():
         advise(source(suiting(classes=4), metric=METRICS["roc-auc"]))
 
 
-def test_a_split_that_is_not_there():
+def test_a_split_that_does_not_exist():
     with pytest.raises(UserError, match="given has no split 3; they run from 0 to 0"):
         advise(source(suiting()), split=3)
 
@@ -275,32 +280,35 @@ def test_a_split_that_is_not_there():
 def test_a_large_graph_is_sampled(monkeypatch):
     graph = suiting(nodes=2000)
     split = random_splits(graph.labels, count=1)[0]
-    most = replace(EFFORTS["cpu"], entries=8000)
-    monkeypatch.setitem(EFFORTS, "cpu", most)
-    part = trials.sample_graph(graph, split, 0, most)
-    assert not part.whole
-    assert part.graph.adjacency.num_entries <= 8000
-    assert part.graph.node_ids is None
-    judged = part.split.valid
-    assert len(judged) > 10
+    limits = replace(LIMITS["cpu"], max_nnz=8000)
+    monkeypatch.setitem(LIMITS, "cpu", limits)
+    sample = trials.sample_graph(graph, split, 0, limits)
+    assert not sample.is_full
+    assert sample.graph.adjacency.nnz <= 8000
+    assert sample.graph.node_ids is None
+    scored = sample.split.valid
+    assert len(scored) > 10
     features = {tuple(row) for row in graph.features[split.valid].tolist()}
     degrees = dict(
         zip(map(tuple, graph.features.tolist()), graph.adjacency.degrees, strict=True)
     )
-    for node in judged.tolist():
-        row = tuple(part.graph.features[node].tolist())
+    for node in scored.tolist():
+        row = tuple(sample.graph.features[node].tolist())
         assert row in features
-        assert part.graph.adjacency.degrees[node] == degrees[row]
+        assert sample.graph.adjacency.degrees[node] == degrees[row]
     trial = run_trial(
         Candidate(LINK()),
-        make_folds(part, ACCURACY, 0, most)[:1],
+        make_folds(sample, ACCURACY, 0, limits)[:1],
         epochs=2,
         deadline=Deadline.within(60.0),
     )
-    small, large = cost(trial, part.graph, part.graph), cost(trial, part.graph, graph)
+    small, large = (
+        cost(trial, sample.graph, sample.graph),
+        cost(trial, sample.graph, graph),
+    )
     assert large.seconds > small.seconds
     assert large.megabytes > small.megabytes
-    assert advise(Given(graph, [split])).sampled == part.graph.num_nodes
+    assert advise(MemorySource(graph, [split])).sampled == sample.graph.num_nodes
 
 
 def test_work_ends_when_its_pace_is_too_slow(monkeypatch):
@@ -320,28 +328,28 @@ def test_work_ends_when_its_pace_is_too_slow(monkeypatch):
 def test_work_ends_when_its_time_is_over():
     with pytest.raises(OutOfTimeError):
         Deadline.within(-1.0).advance(1)
-    split, most = random_splits(suiting().labels, count=1)[0], EFFORTS["cpu"]
-    dealt = make_folds(
-        trials.sample_graph(suiting(), split, 0, most), ACCURACY, 0, most
+    split, limits = random_splits(suiting().labels, count=1)[0], LIMITS["cpu"]
+    folds = make_folds(
+        trials.sample_graph(suiting(), split, 0, limits), ACCURACY, 0, limits
     )
     over = Deadline.within(-1.0)
-    assert run_trial(Candidate(GCN()), dealt, epochs=2, deadline=over) is None
+    assert run_trial(Candidate(GCN()), folds, epochs=2, deadline=over) is None
     with pytest.raises(UserError, match="too short to try anything"):
         advise(source(suiting()), seconds=1e-9)
 
 
 def test_finalists_are_trained_to_the_end(monkeypatch):
-    monkeypatch.setattr(advising, "FINALISTS", 1)
+    monkeypatch.setattr(recommend, "FINALISTS", 1)
     longer = LINK(training=Training(epochs=25))
-    monkeypatch.setattr(advising, "BASELINES", [Candidate(longer)])
-    found = advise(source(suiting(nodes=60)))
-    assert found.ranking[0].trial.epochs == 25
+    monkeypatch.setattr(recommend, "BASELINES", [Candidate(longer)])
+    advice = advise(source(suiting(nodes=60)))
+    assert advice.ranking[0].trial.epochs == 25
 
 
 def test_a_graph_that_does_not_fit_is_trained_in_batches(monkeypatch):
-    monkeypatch.setattr(costs, "free_memory", lambda device: 0)
-    found = advise(source(suiting(nodes=60)))
-    words = {each.trial.probe.words: each.words for each in found.ranking}
+    monkeypatch.setattr("unalike.advice.cost.free_memory", lambda device: 0)
+    advice = advise(source(suiting(nodes=60)))
+    words = {each.trial.candidate.command_words: each.words for each in advice.ranking}
     assert words["linkx"] == "linkx rows"
     assert words["gcn"] == "gcn random-parts"
     assert words["label-propagation"] == "label-propagation"

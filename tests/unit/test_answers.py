@@ -58,14 +58,14 @@ def opened(folder, name="results"):
 def test_the_matrix_is_that_of_scikit_learn():
     scores, labels = examined()
     expected = confusion_matrix(labels, scores.argmax(1), labels=range(4))
-    assert PredictionSummary.of(scores, labels).confusion == expected.tolist()
+    assert PredictionSummary.from_scores(scores, labels).confusion == expected.tolist()
 
 
 def test_the_bins_are_those_of_scikit_learn():
     scores, labels = examined()
     shares, answer = scores.softmax(1).max(1)
     right, sure = calibration_curve(answer == labels, shares, n_bins=BINS)
-    found = PredictionSummary.of(scores, labels).reliability
+    found = PredictionSummary.from_scores(scores, labels).reliability
     there = np.array(found.counts) > 0
     np.testing.assert_allclose(np.array(found.accuracy)[there], right, atol=1e-6)
     np.testing.assert_allclose(np.array(found.confidence)[there], sure, atol=1e-6)
@@ -75,9 +75,9 @@ def test_the_bins_are_those_of_scikit_learn():
 
 def test_splits_together_are_as_one():
     exams = [examined(seed=seed, nodes=100 + seed) for seed in range(3)]
-    found = merge_summaries([PredictionSummary.of(*one) for one in exams])
+    found = merge_summaries([PredictionSummary.from_scores(*one) for one in exams])
     scores, labels = (torch.cat(parts) for parts in zip(*exams, strict=True))
-    whole = PredictionSummary.of(scores, labels)
+    whole = PredictionSummary.from_scores(scores, labels)
     assert found.confusion == whole.confusion
     assert found.reliability.counts == whole.reliability.counts
     assert found.reliability.error == pytest.approx(whole.reliability.error, abs=1e-5)
@@ -92,13 +92,17 @@ def test_bins_without_nodes_stay_at_nothing():
 
 def test_what_means_nothing_is_left_out():
     scores, labels = examined(classes=MAX_CLASSES + 1)
-    found = PredictionSummary.of(scores, labels, classes=["a"] * (MAX_CLASSES + 1))
+    found = PredictionSummary.from_scores(
+        scores, labels, classes=["a"] * (MAX_CLASSES + 1)
+    )
     assert (found.confusion, found.classes) == (None, None)
     assert found.reliability is not None
     scores[0, 0] = torch.nan
-    assert PredictionSummary.of(scores, labels).reliability is None
+    assert PredictionSummary.from_scores(scores, labels).reliability is None
     assert (
-        merge_summaries([found, PredictionSummary.of(scores, labels)]).reliability
+        merge_summaries(
+            [found, PredictionSummary.from_scores(scores, labels)]
+        ).reliability
         is None
     )
 

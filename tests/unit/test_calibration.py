@@ -26,7 +26,7 @@ from unalike.data.calibration import (
     probabilities_to_logits,
     temperature,
 )
-from unalike.experiments.run import calibrate_splits, train_splits
+from unalike.experiments.run import train_splits
 
 QUICK = Training(epochs=5)
 
@@ -120,11 +120,11 @@ def test_methods_that_are_trained_give_logits():
 def test_a_sitting_is_assessed_by_shares(tmp_path):
     graph = suiting(nodes=120)
     splits = random_splits(graph.labels, count=1)
-    sitting = train_splits(
+    output = train_splits(
         save_graph(tmp_path / "g", graph, splits=splits), LabelPropagation()
     )
-    (found,) = calibrate_splits(sitting)
-    scores = sitting.solutions[0].scores[splits[0].test].double()
+    (found,) = output.calibrations
+    scores = output.solutions[0].scores[splits[0].test].double()
     reached = scores.sum(1) > 0
     sure = (scores / scores.sum(1, keepdim=True)).max(1).values.where(reached, 0.5)
     bins = found.raw

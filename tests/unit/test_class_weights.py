@@ -60,8 +60,8 @@ def test_a_view_weighs_and_a_result_repeats_it(tmp_path):
     splits = random_splits(graph.labels, count=1)
     source = save_graph(tmp_path / "graph", graph, splits=splits)
     seen = DatasetOptions(class_weights="balanced").apply(source)
-    (usual,) = run(source, LINK(training=ONE), place=RunOptions())
-    (other,) = run(seen, LINK(training=ONE), place=RunOptions())
+    (usual,) = run(source, LINK(training=ONE), options=RunOptions())
+    (other,) = run(seen, LINK(training=ONE), options=RunOptions())
     assert usual.losses != other.losses
     assert other.view == {"class_weights": "balanced"}
     assert "--class-weights balanced link" in other.command

@@ -1,4 +1,4 @@
-"""A run is held by one worker at a time, for as long as that one lives."""
+"""A run is leased by one worker at a time, as long as that worker lives."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,36 +13,36 @@ from unalike.experiments.leases import Leases, WorkerId, count_active
 
 @pytest.fixture
 def shared(shared_url):
-    kept = ResultsDatabase.open(shared_url)
-    yield kept
-    kept.close()
+    database = ResultsDatabase.open(shared_url)
+    yield database
+    database.close()
 
 
-def test_a_lease_is_held_by_one_until_it_ends(shared):
-    ours = Leases(shared.engine, 60.0)
-    theirs = Leases(shared.engine, 60.0, WorkerId("elsewhere", 1, "x"))
-    assert ours.take(["run"])
-    assert not theirs.take(["run"])
-    theirs.release()
-    assert not theirs.take(["run"])
-    ours.release()
-    assert theirs.take(["run"])
+def test_a_lease_excludes_others_until_it_is_released(shared):
+    own = Leases(shared.engine, 60.0)
+    other = Leases(shared.engine, 60.0, WorkerId("elsewhere", 1, "x"))
+    assert own.acquire(["run"])
+    assert not other.acquire(["run"])
+    other.release()
+    assert not other.acquire(["run"])
+    own.release()
+    assert other.acquire(["run"])
     assert count_active(shared.engine) == 1
 
 
-def test_runs_are_taken_together_or_not_at_all(shared):
-    ours = Leases(shared.engine, 60.0)
-    theirs = Leases(shared.engine, 60.0, WorkerId("elsewhere", 1, "x"))
-    assert ours.take(["first", "second"])
-    assert not theirs.take(["second", "third"])
-    assert theirs.held_by_others() == {"first", "second"}
-    assert theirs.take(["third"])
+def test_runs_are_leased_together_or_not_at_all(shared):
+    own = Leases(shared.engine, 60.0)
+    other = Leases(shared.engine, 60.0, WorkerId("elsewhere", 1, "x"))
+    assert own.acquire(["first", "second"])
+    assert not other.acquire(["second", "third"])
+    assert other.held_by_others() == {"first", "second"}
+    assert other.acquire(["third"])
     assert count_active(shared.engine) == 3
-    ours.release()
-    assert ours.held_by_others() == {"third"}
+    own.release()
+    assert own.held_by_others() == {"third"}
 
 
-def test_of_many_who_ask_at_once_one_gets_the_runs(shared):
+def test_one_of_many_concurrent_workers_gets_the_runs(shared):
     asking = [
         Leases(shared.engine, 60.0, WorkerId("elsewhere", i, "x")) for i in range(4)
     ]
@@ -50,7 +50,7 @@ def test_of_many_who_ask_at_once_one_gets_the_runs(shared):
 
     def ask(leases):
         ready.wait()
-        return leases.take(["first", "second"])
+        return leases.acquire(["first", "second"])
 
     with ThreadPoolExecutor(len(asking)) as pool:
         for _ in range(10):
@@ -59,36 +59,36 @@ def test_of_many_who_ask_at_once_one_gets_the_runs(shared):
                 leases.release()
 
 
-def test_a_lease_that_nobody_renews_runs_out(shared):
+def test_a_lease_without_heartbeat_expires(shared):
     silent = Leases(shared.engine, 0.05, WorkerId("elsewhere", 1, "x"))
-    ours = Leases(shared.engine, 60.0)
-    assert silent.take(["run"])
+    own = Leases(shared.engine, 60.0)
+    assert silent.acquire(["run"])
     time.sleep(0.1)
-    assert ours.take(["run"])
+    assert own.acquire(["run"])
     silent.renew()
     silent.release()
     assert count_active(shared.engine) == 1
 
 
-def test_a_lease_is_renewed_while_its_holder_lives(results):
+def test_a_heartbeat_renews_a_lease(results):
     alive = Leases(results.engine, 0.3, WorkerId("elsewhere", 1, "x"))
-    ours = Leases(results.engine, 60.0)
-    assert alive.take(["run"])
-    with alive.kept():
+    own = Leases(results.engine, 60.0)
+    assert alive.acquire(["run"])
+    with alive.heartbeat():
         time.sleep(1.0)
-        assert not ours.take(["run"])
+        assert not own.acquire(["run"])
     time.sleep(0.4)
-    assert ours.take(["run"])
+    assert own.acquire(["run"])
 
 
 def nothing():
-    """What a process does that is soon gone."""
+    """The work of a process that ends at once."""
 
 
-def test_the_lease_of_a_process_that_is_gone_is_free_at_once(results):
-    gone = child(nothing)
-    gone.join()
-    here = WorkerId.current()
-    dead = Leases(results.engine, 600.0, WorkerId(here.host, gone.pid, "x"))
-    assert dead.take(["run"])
-    assert Leases(results.engine, 60.0).take(["run"])
+def test_the_lease_of_a_dead_process_is_free_at_once(results):
+    process = child(nothing)
+    process.join()
+    host = WorkerId.current().host
+    dead = Leases(results.engine, 600.0, WorkerId(host, process.pid, "x"))
+    assert dead.acquire(["run"])
+    assert Leases(results.engine, 60.0).acquire(["run"])

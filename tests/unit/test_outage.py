@@ -1,8 +1,8 @@
-"""A database that goes away: workers wait for it, and nothing is lost."""
+"""Workers wait for a database server that is unreachable, and lose no result."""
 
 import pytest
 from postgres import serving
-from sweeps import outcome, small_agenda, stored, swept
+from sweeps import outcome, small_plan, stored, swept
 
 from unalike import UserError
 from unalike.experiments import database
@@ -18,27 +18,27 @@ def server():
         yield one
 
 
-def test_a_sweep_waits_for_a_server_that_went_away(server, tmp_path, monkeypatch):
-    agenda = small_agenda(stored(tmp_path))
+def test_a_sweep_waits_for_an_unreachable_server(server, tmp_path, monkeypatch):
+    plan = small_plan(stored(tmp_path))
     expected = f"sqlite:///{tmp_path / 'expected.db'}"
-    swept(agenda, expected)
-    run_together, said = workers.run_stack, []
+    swept(plan, expected)
+    run_stack, messages = workers.run_stack, []
 
-    def then_gone(*told, **how):
-        found = run_together(*told, **how)
-        if not said:
+    def then_stop(*args, **kwargs):
+        results = run_stack(*args, **kwargs)
+        if not messages:
             server.stop()
-        return found
+        return results
 
-    def back(what):
-        said.append(what)
+    def restart(message):
+        messages.append(message)
         server.start()
 
-    monkeypatch.setattr(workers, "run_stack", then_gone)
-    told = sweep(agenda, server.url, remark=back)
-    assert (told["done"], told["failed"]) == (len(agenda.keys), 0)
+    monkeypatch.setattr(workers, "run_stack", then_stop)
+    counts = sweep(plan, server.url, on_message=restart)
+    assert (counts["done"], counts["failed"]) == (len(plan.keys), 0)
     assert outcome(server.url) == outcome(expected)
-    (line,) = said
+    (line,) = messages
     assert line.startswith("The database is away (")
     assert line.endswith("); trying again for 10 minutes.")
     assert "\n" not in line
@@ -53,28 +53,30 @@ def leases(server):
         yield Leases(results.engine)
 
 
-def test_a_lease_whose_taking_was_not_confirmed_is_still_ours(leases):
-    assert leases.take(["run"])
-    assert leases.take(["run"])
-    assert not Leases(leases.engine, holder=WorkerId("far", 1, "away")).take(["run"])
+def test_a_worker_may_acquire_its_own_lease_again(leases):
+    assert leases.acquire(["run"])
+    assert leases.acquire(["run"])
+    assert not Leases(leases.engine, worker=WorkerId("far", 1, "away")).acquire(["run"])
     assert count_active(leases.engine) == 1
 
 
-def test_a_server_that_stays_away_is_given_up_in_one_line(server, leases, monkeypatch):
+def test_a_server_that_stays_unreachable_is_an_error_of_one_line(
+    server, leases, monkeypatch
+):
     monkeypatch.setattr(database, "RETRY_SECONDS", 0.0)
     monkeypatch.setattr(database, "RETRY_INTERVAL", 0.0)
     server.stop()
     try:
         with pytest.raises(UserError, match="The database is still away") as caught:
-            leases.take(["run"])
+            leases.acquire(["run"])
         assert "\n" not in str(caught.value)
     finally:
         server.start()
-    assert leases.take(["run"])
+    assert leases.acquire(["run"])
 
 
-def test_who_is_stopped_does_not_wait_for_a_server(server, leases):
-    leases.take(["run"])
+def test_a_stopped_worker_does_not_wait_for_a_server(server, leases):
+    leases.acquire(["run"])
     server.stop()
     try:
         leases.release_quietly()
@@ -85,6 +87,6 @@ def test_who_is_stopped_does_not_wait_for_a_server(server, leases):
     assert count_active(leases.engine) == 0
 
 
-def test_a_mistake_is_no_outage(server):
+def test_a_wrong_database_name_is_not_retried(server):
     with pytest.raises(UserError, match="cannot be opened"):
         ResultsDatabase.open(server.url.replace("/postgres?", "/no-such-database?"))

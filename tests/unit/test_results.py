@@ -60,14 +60,14 @@ def test_many_keys_are_asked_for_at_once(results):
     results.store(rows)
     keys = [row["key"] for row in rows]
     others = [f"{number:032}" for number in range(2_000)]
-    assert results.settled([*others, *keys]) == set(keys)
+    assert results.finished_or_failed([*others, *keys]) == set(keys)
 
 
 def test_a_failure_is_forgotten_when_the_run_succeeds(results):
     row = row_of()
     results.store_failures([row], "too large")
     assert results.failed([row["key"]]) == {row["key"]: "too large"}
-    assert results.settled([row["key"]]) == {row["key"]}
+    assert results.finished_or_failed([row["key"]]) == {row["key"]}
     results.store([row])
     assert not results.failures()
 
@@ -92,7 +92,7 @@ def test_settings_are_chosen_by_validation_alone(results):
 
 def test_runs_on_other_data_or_seeds_are_not_mixed(results):
     other = DatasetRef("texas", "texas", "def", 3)
-    rows = [row_of(0), row_of(1, subject=other), row_of(2, seed=7)]
+    rows = [row_of(0), row_of(1, dataset=other), row_of(2, seed=7)]
     results.store(rows)
     assert len(group_by_config(results.runs())) == 3
     assert not with_all_splits(group_by_config(results.runs()), 3)
@@ -116,20 +116,20 @@ def test_results_are_carried_to_another_database(results, tmp_path):
     other.close()
 
 
-def test_results_of_a_version_with_fewer_options_keep_their_place():
+def test_results_of_a_version_with_fewer_options_keep_their_keys():
     row = row_of(hidden=8)
     old = {**row, "options": {"hidden": 8, "epochs": 500}, "key": "0", "setting": "0"}
     assert rekey(old) == row
 
 
-def test_a_setting_is_told_and_told_again():
-    setting = Config(
+def test_a_config_survives_json():
+    config = Config(
         build_method("gcn", {"hidden": 8, "lr": 0.5}), DatasetOptions(metric="accuracy")
     )
-    told = json.loads(json.dumps(setting.facts))
-    assert config_from_dict(told) == setting
-    assert config_from_dict(told).key == setting.key
-    assert setting.words() == "lr=0.5 hidden=8 metric=accuracy"
+    document = json.loads(json.dumps(config.to_dict))
+    assert config_from_dict(document) == config
+    assert config_from_dict(document).hash == config.hash
+    assert config.describe() == "lr=0.5 hidden=8 metric=accuracy"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Results tables: selection, comparison, highlighting and missing results."""
 
 import pytest
-from rows import SUBJECT, row_of
+from rows import DATASET, row_of
 
 from unalike.experiments.plan import DatasetRef
 from unalike.experiments.recipe import PaperTable, paper_tables, parse
@@ -101,12 +101,12 @@ def test_runs_with_other_dataset_options_are_not_selected(results):
 def test_minibatches_are_compared_with_the_full_batch(results):
     table = paper_tables()["arxiv-coarse-fine"]
     recipes = [recipe for recipe in table.recipes() if recipe.method == "gcn-jk"]
-    subject = DatasetRef("ogbn-arxiv", "ogbn-arxiv", "abc", 1)
+    dataset = DatasetRef("ogbn-arxiv", "ogbn-arxiv", "abc", 1)
     column = "ogbn-arxiv coarse"
     for recipe, test in zip(recipes, (80.0, 60.0), strict=False):
-        (setting,) = recipe.settings(recipe.cells[column])
-        told = row_of(0, test=test, subject=subject, setting=setting)
-        results.store([told])
+        (config,) = recipe.configs(recipe.cells[column])
+        row = row_of(0, test=test, dataset=dataset, config=config)
+        results.store([row])
     report = results_table(table, recipes, results, SelectionOptions())
     full, clusters, *_ = (cells[column] for cells in report.rows.values())
     assert (full.mean, full.relative_error) == (80.0, None)
@@ -119,4 +119,4 @@ def test_numbers_that_the_paper_quotes_name_their_source(results):
     report = results_table(table, table.recipes(), results, SelectionOptions())
     assert report.missing["Geom-GCN-I texas"].startswith("quoted from Pei et al.")
     assert report.missing["H2GCN-1 texas"].startswith("quoted from Zhu et al.")
-    assert SUBJECT.name in report.columns
+    assert DATASET.name in report.columns

@@ -1,4 +1,4 @@
-"""A sweep runs everything once, whatever happens."""
+"""A sweep runs every run once, also after kills and interruptions."""
 
 import os
 import random
@@ -11,8 +11,8 @@ import torch
 from children import child
 from sweeps import (
     outcome,
-    small_agenda,
-    small_order,
+    small_plan,
+    small_request,
     stored,
     swept,
     swept_openly,
@@ -30,8 +30,8 @@ from unalike.experiments.worker import Worker
 from unalike.methods.linkx import LINKX
 
 
-def test_everything_is_run_and_nothing_twice(agenda, url, monkeypatch):
-    assert sweep(agenda, url) == {"runs": 36, "done": 36, "failed": 0}
+def test_everything_is_run_and_nothing_twice(plan, url, monkeypatch):
+    assert sweep(plan, url) == {"runs": 36, "done": 36, "failed": 0}
     first = outcome(url)
     assert len(first) == 36
 
@@ -39,27 +39,27 @@ def test_everything_is_run_and_nothing_twice(agenda, url, monkeypatch):
         raise AssertionError("nothing was left to do")
 
     monkeypatch.setattr(workers, "run_stack", never)
-    assert sweep(agenda, url)["done"] == 36
+    assert sweep(plan, url)["done"] == 36
     assert outcome(url) == first
 
 
-def test_the_forecast_knows_the_time_of_shapes_that_were_run(agenda, url, results):
-    before = estimate(agenda, results, "cpu")[0]
+def test_the_estimate_uses_the_time_of_finished_runs(plan, url, results):
+    before = estimate(plan, results, "cpu")[0]
     assert (before["left"], before["seconds"]) == (12, None)
     assert before["memory_mb"] > 0
     assert before["shape"] == "epochs=5 hidden=4 layers=2"
-    sweep(plan_of(agenda, agenda.bundles[:1]), url)
+    sweep(plan_of(plan, plan.groups[:1]), url)
     rows = list(results.runs())
-    after, other, _ = estimate(agenda, results, "cpu")
+    after, other, _ = estimate(plan, results, "cpu")
     assert (after["left"], after["seconds"]) == (0, 0)
     assert (other["left"], other["seconds"]) == (12, None)
-    assert results.seconds(rows[0]["device"])[agenda.bundles[0].shape] == pytest.approx(
-        sum(row["seconds"] for row in rows) / 12
-    )
+    assert results.mean_seconds_by_stack(rows[0]["device"])[
+        plan.groups[0].stack_key
+    ] == pytest.approx(sum(row["seconds"] for row in rows) / 12)
 
 
-def plan_of(agenda, bundles):
-    return type(agenda)(bundles=bundles, seed=agenda.seed, data=agenda.data)
+def plan_of(plan, groups):
+    return type(plan)(groups=groups, seed=plan.seed, data=plan.data)
 
 
 def failing(options):
@@ -74,65 +74,65 @@ def failing(options):
     return fails
 
 
-def test_a_setting_that_fails_spoils_no_other(agenda, url, results, monkeypatch):
+def test_a_config_that_fails_does_not_affect_others(plan, url, results, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(LINKX, "network", failing({"dropout": 0.5}))
-        told = []
-        found = sweep(agenda, url, remark=told.append)
-    assert found == {"runs": 36, "done": 18, "failed": 18}
-    assert told == ["A run failed: RuntimeError: this setting is bad"]
-    errors = set(results.failed(agenda.keys).values())
+        messages = []
+        counts = sweep(plan, url, on_message=messages.append)
+    assert counts == {"runs": 36, "done": 18, "failed": 18}
+    assert messages == ["A run failed: RuntimeError: this setting is bad"]
+    errors = set(results.failed(plan.keys).values())
     (error,) = errors
     assert error.endswith("RuntimeError: this setting is bad")
     assert {row["options"]["dropout"] for row in results.runs()} == {0.0}
-    assert sweep(agenda, url, remark=told.append)["failed"] == 18
-    assert told[1:] == ["18 runs failed before; --retry tries them again."]
-    assert [row["left"] for row in estimate(agenda, results, "cpu")] == [0] * 3
-    again = estimate(agenda, results, "cpu", retry=True)
+    assert sweep(plan, url, on_message=messages.append)["failed"] == 18
+    assert messages[1:] == ["18 runs failed before; --retry tries them again."]
+    assert [row["left"] for row in estimate(plan, results, "cpu")] == [0] * 3
+    again = estimate(plan, results, "cpu", retry=True)
     assert [row["left"] for row in again] == [6] * 3
-    assert sweep(agenda, url, retry=True) == {"runs": 36, "done": 36, "failed": 0}
+    assert sweep(plan, url, retry=True) == {"runs": 36, "done": 36, "failed": 0}
     assert not results.failures()
 
 
-def test_an_interruption_costs_the_running_stack_alone(agenda, url, monkeypatch):
-    run_together, calls = workers.run_stack, []
+def test_an_interruption_loses_only_the_running_stack(plan, url, monkeypatch):
+    run_stack, calls = workers.run_stack, []
 
     def interrupted(*arguments, **options):
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return run_together(*arguments, **options)
+        return run_stack(*arguments, **options)
 
     monkeypatch.setattr(workers, "run_stack", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        sweep(agenda, url)
+        sweep(plan, url)
     assert len(outcome(url)) == 12
-    assert sweep(agenda, url)["done"] == 36
+    assert sweep(plan, url)["done"] == 36
 
 
-def test_an_interruption_that_became_another_error_still_stops(
-    agenda, url, results, monkeypatch
+def test_an_interruption_that_became_another_error_still_stops_the_sweep(
+    plan, url, results, monkeypatch
 ):
-    def turned(*arguments, **options):
+    def convert(*arguments, **options):
         try:
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:
             raise RuntimeError("something in compiled code") from None
 
-    monkeypatch.setattr(workers, "run_stack", turned)
+    monkeypatch.setattr(workers, "run_stack", convert)
     with pytest.raises(KeyboardInterrupt):
-        sweep(agenda, url)
+        sweep(plan, url)
     assert not results.failures()
     assert count_active(results.engine) == 0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def kill_at_random(agenda, url, times, lease, chance):
+def kill_at_random(plan, url, times, lease, rng):
     """Start sweeps and kill them; returns how many were still alive when killed."""
     killed = 0
     for _ in range(times):
-        process = child(swept, agenda, url, lease)
-        process.join(chance.uniform(0.05, 0.4))
+        process = child(swept, plan, url, lease)
+        process.join(rng.uniform(0.05, 0.4))
         if process.is_alive():
             os.kill(process.pid, signal.SIGKILL)
             killed += 1
@@ -141,71 +141,71 @@ def kill_at_random(agenda, url, times, lease, chance):
 
 
 @pytest.mark.parametrize("times", [5, pytest.param(20, marks=pytest.mark.slow)])
-def test_kills_change_nothing(tmp_path, url, times):
-    agenda = small_agenda(stored(tmp_path), hidden=str(list(range(2, 10))), epochs=30)
+def test_killed_sweeps_resume_to_the_same_results(tmp_path, url, times):
+    plan = small_plan(stored(tmp_path), hidden=str(list(range(2, 10))), epochs=30)
     other = f"sqlite:///{tmp_path / 'calm.db'}"
-    calm = child(swept, agenda, other)
-    assert kill_at_random(agenda, url, times, 60.0, random.Random(0)) > 0
-    sweep(agenda, url)
+    calm = child(swept, plan, other)
+    assert kill_at_random(plan, url, times, 60.0, random.Random(0)) > 0
+    sweep(plan, url)
     calm.join()
-    assert len(outcome(url)) == len(agenda.keys)
+    assert len(outcome(url)) == len(plan.keys)
     assert outcome(url) == outcome(other)
 
 
-def told_in(log):
-    """Who computed which run."""
+def read_log(log):
+    """The process id and run of each line."""
     return [line.split(": ", 1) for line in log.read_text().splitlines()]
 
 
 def test_four_workers_share_the_work(tmp_path, shared_url):
-    agenda = small_agenda(stored(tmp_path), hidden=str(list(range(2, 8))))
+    plan = small_plan(stored(tmp_path), hidden=str(list(range(2, 8))))
     log = tmp_path / "log"
-    together = [child(swept_openly, agenda, shared_url, log) for _ in range(4)]
+    together = [child(swept_openly, plan, shared_url, log) for _ in range(4)]
     for process in together:
         process.join()
     assert [process.exitcode for process in together] == [0] * 4
     keys = [row[0] for row in outcome(shared_url)]
-    assert sorted(keys) == sorted(agenda.keys)
-    computed = [run for _, run in told_in(log)]
+    assert sorted(keys) == sorted(plan.keys)
+    computed = [run for _, run in read_log(log)]
     assert len(computed) == len(set(computed)) == len(keys) == 72
 
 
-def test_workers_share_a_bundle_and_what_two_agendas_ask_for(tmp_path, shared_url):
-    whole = small_agenda(stored(tmp_path), hidden="[4]", epochs=200)
-    (bundle,) = whole.bundles
-    some = replace(whole, bundles=[replace(bundle, runs=bundle.runs[3:9])])
+def test_workers_share_a_group_and_the_runs_of_two_plans(tmp_path, shared_url):
+    full = small_plan(stored(tmp_path), hidden="[4]", epochs=200)
+    (group,) = full.groups
+    some = replace(full, groups=[replace(group, runs=group.runs[3:9])])
     log = tmp_path / "log"
-    given = [(whole, shared_url, log, 2), (some, shared_url, log, 3)]
+    given = [(full, shared_url, log, 2), (some, shared_url, log, 3)]
     together = [child(swept_openly, *one) for one in given]
     for process in together:
         process.join()
     assert [process.exitcode for process in together] == [0] * 2
-    who, computed = zip(*told_in(log), strict=True)
+    who, computed = zip(*read_log(log), strict=True)
     assert len(computed) == len(set(computed)) == 12
     assert len(set(who)) == 2
 
 
 def test_four_workers_of_which_some_are_killed(tmp_path, shared_url):
-    agenda = small_agenda(stored(tmp_path), hidden=str(list(range(2, 8))), epochs=20)
-    chance = random.Random(1)
+    plan = small_plan(stored(tmp_path), hidden=str(list(range(2, 8))), epochs=20)
+    rng = random.Random(1)
     for _ in range(2):
-        together = [child(swept, agenda, shared_url) for _ in range(4)]
-        time.sleep(chance.uniform(0.2, 0.8))
+        together = [child(swept, plan, shared_url) for _ in range(4)]
+        time.sleep(rng.uniform(0.2, 0.8))
         for process in together[:2]:
             if process.is_alive():
                 os.kill(process.pid, signal.SIGKILL)
         for process in together:
             process.join()
     keys = [row[0] for row in outcome(shared_url)]
-    assert sorted(keys) == sorted(agenda.keys)
+    assert sorted(keys) == sorted(plan.keys)
 
 
-def test_processes_of_one_sweep(agenda, url):
-    assert sweep(agenda, url, crew=WorkerOptions(jobs=2))["done"] == 36
+def test_processes_of_one_sweep(plan, url):
+    assert sweep(plan, url, workers=WorkerOptions(jobs=2))["done"] == 36
     assert len(outcome(url)) == 36
 
 
-def test_each_process_takes_its_share_of_the_device(agenda, url, monkeypatch):
+def test_each_process_takes_its_share_of_the_device(plan, url, monkeypatch):
     asked, threads = [], torch.get_num_threads()
 
     def shared(*given):
@@ -213,31 +213,33 @@ def test_each_process_takes_its_share_of_the_device(agenda, url, monkeypatch):
         return "cpu"
 
     monkeypatch.setattr(sweeps, "device_of_worker", shared)
-    sweeps._worker_main(agenda, url, WorkerOptions(jobs=3, device="cuda"), 1)
+    sweeps._worker_main(plan, url, WorkerOptions(jobs=3, device="cuda"), 1)
     torch.set_num_threads(threads)
     assert asked == [("cuda", 1, 3)]
     assert len(outcome(url)) == 36
 
 
-def test_workers_that_all_die_are_reported(agenda, url, monkeypatch):
+def test_workers_that_all_die_are_reported(plan, url, monkeypatch):
     monkeypatch.setattr(sweeps, "_worker_main", os._exit)
     with pytest.raises(UserError, match="All 2 workers died"):
-        sweep(agenda, url, crew=WorkerOptions(jobs=2))
+        sweep(plan, url, workers=WorkerOptions(jobs=2))
 
 
-def test_no_graph_is_prepared_for_runs_that_others_have(agenda, results, monkeypatch):
-    bundle = agenda.bundles[0]
+def test_no_graph_is_prepared_for_runs_that_others_have(plan, results, monkeypatch):
+    group = plan.groups[0]
     theirs = Leases(results.engine, 60.0, WorkerId("elsewhere", 1, "x"))
-    assert theirs.take([run.key for run in bundle.runs])
-    monkeypatch.setattr(Worker, "room", lambda *_: pytest.fail("looked for room"))
-    assert not Worker(agenda, results, RunOptions()).attend(bundle)
+    assert theirs.acquire([run.key for run in group.runs])
+    monkeypatch.setattr(
+        Worker, "max_stack_size", lambda *_: pytest.fail("prepared the graph")
+    )
+    assert not Worker(plan, results, RunOptions()).process_group(group)
 
 
-def test_a_bundle_that_does_not_fit_is_cut_into_equal_parts(tmp_path, monkeypatch):
-    agenda = plan_sweep(small_order(stored(tmp_path)))
-    bundle = agenda.bundles[0]
-    monkeypatch.setattr(Worker, "room", lambda *_: len(bundle.runs) - 1)
+def test_a_group_that_does_not_fit_is_split_into_equal_chunks(tmp_path, monkeypatch):
+    plan = plan_sweep(small_request(stored(tmp_path)))
+    group = plan.groups[0]
+    monkeypatch.setattr(Worker, "max_stack_size", lambda *_: len(group.runs) - 1)
     with ResultsDatabase.open(f"sqlite:///{tmp_path / 'r.db'}") as results:
-        parts = list(Worker(agenda, results, RunOptions()).parts(bundle))
-    assert [len(part) for part in parts] == [len(bundle.runs) // 2] * 2
-    assert sum(parts, ()) == bundle.runs
+        chunks = list(Worker(plan, results, RunOptions()).chunks(group))
+    assert [len(chunk) for chunk in chunks] == [len(group.runs) // 2] * 2
+    assert sum(chunks, ()) == group.runs

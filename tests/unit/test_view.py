@@ -17,12 +17,12 @@ def source(tmp_path):
 
 
 def test_nothing_differs_by_default(source):
-    assert DatasetOptions().of(source) is source
-    assert options_of_dataset(source).changes == {}
+    assert DatasetOptions().apply(source) is source
+    assert options_of_dataset(source).overrides == {}
 
 
 def test_edges_both_ways(source):
-    seen = DatasetOptions(both_ways=True).of(source)
+    seen = DatasetOptions(both_ways=True).apply(source)
     rows = seen.prepared().adjacency.to_dense()
     assert (rows == rows.T).all()
     assert not (source.prepared().adjacency.to_dense() == rows).all()
@@ -33,9 +33,9 @@ def test_edges_both_ways(source):
 
 def test_another_metric(source):
     method = LINK(training=Training(epochs=3))
-    seen = DatasetOptions(metric="roc-auc").of(source)
-    (usual,) = run(source, method, splits=[0], place=RunOptions())
-    (other,) = run(seen, method, splits=[0], place=RunOptions())
+    seen = DatasetOptions(metric="roc-auc").apply(source)
+    (usual,) = run(source, method, splits=[0], options=RunOptions())
+    (other,) = run(seen, method, splits=[0], options=RunOptions())
     assert (usual.metric, usual.view) == ("accuracy", {})
     assert (other.metric, other.view) == ("roc-auc", {"metric": "roc-auc"})
     assert usual.losses != other.losses
@@ -48,4 +48,4 @@ def test_the_fingerprint_is_that_of_the_arrays(source, tmp_path):
     fewer = save_graph(tmp_path / "fewer", source.load(), splits=source.splits()[:1])
     assert dataset_hash(source) == dataset_hash(same) != dataset_hash(fewer)
     with pytest.raises(UserError, match="graph is not a stored graph; save it first"):
-        dataset_hash(DatasetOptions(both_ways=True).of(source))
+        dataset_hash(DatasetOptions(both_ways=True).apply(source))

@@ -9,7 +9,7 @@ from unalike.experiments.sweep import sweep
 from unalike.progress import NO_PROGRESS
 
 
-def test_progress_tells_what_is_done_and_the_best(agenda, url):
+def test_progress_tells_what_is_done_and_the_best(plan, url):
     told = []
 
     class Listener:
@@ -19,13 +19,13 @@ def test_progress_tells_what_is_done_and_the_best(agenda, url):
         def advance(self, amount, note=""):
             told.append((amount, note))
 
-    sweep(agenda, url, progress=Listener())
+    sweep(plan, url, progress=Listener())
     assert told[0] == ("sweep", 36, "runs")
     assert sum(amount for amount, _ in told[1:]) == 36
     assert "0 failed, best small linkx" in told[-1][1]
 
 
-def test_what_a_stack_waits_for_is_told(agenda, results):
+def test_what_a_stack_waits_for_is_told(plan, results):
     told = []
 
     class Listener:
@@ -35,29 +35,29 @@ def test_what_a_stack_waits_for_is_told(agenda, results):
         def advance(self, amount, note=""):
             told.append(note)
 
-    within = sweeps.NestedProgress(sweeps.SweepProgress(agenda, results, Listener()))
+    within = sweeps.NestedProgress(sweeps.SweepProgress(plan, results, Listener()))
     within.stage("waiting for memory", None, "s")
     within.advance(60.0)
     assert told == ["60 s waiting for memory"]
 
 
-def test_looks_at_a_slow_database_are_few(agenda, url, monkeypatch):
+def test_looks_at_a_slow_database_are_few(plan, url, monkeypatch):
     looks = []
-    best_so_far = ResultsDatabase.best_message
+    best_message = sweeps.best_message
 
     def slow(results):
         looks.append(time.monotonic())
         time.sleep(0.05)
-        return best_so_far(results)
+        return best_message(results)
 
-    monkeypatch.setattr(ResultsDatabase, "best_so_far", slow)
+    monkeypatch.setattr(sweeps, "best_message", slow)
     monkeypatch.setattr(sweeps, "WATCH_SECONDS", 0.0)
     with ResultsDatabase.open(url) as results:
-        watch = sweeps.SweepProgress(agenda, results, NO_PROGRESS)
-        watch.begin()
+        progress = sweeps.SweepProgress(plan, results, NO_PROGRESS)
+        progress.begin()
         until = time.monotonic() + 1.5
         while time.monotonic() < until:
-            watch.glance("something")
+            progress.refresh("something")
     pauses = [after - before for before, after in pairwise(looks)]
     assert looks
     assert all(pause > 0.05 * sweeps.POLL_FACTOR for pause in pauses)

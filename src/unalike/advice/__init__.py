@@ -1,4 +1,4 @@
-"""Advice: which method to try on a graph, and why."""
+"""Recommend methods for a graph."""
 
 from __future__ import annotations
 

@@ -28,38 +28,38 @@ from unalike.options import options_of
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method to try."""
+    """A method with its options, to try on a graph."""
 
     method: Method
 
     @cached_property
     def command_words(self) -> str:
-        """The method as the command line has it: its name and unusual options."""
-        usual = options_of(type(self.method)())
-        told = [name_of(self.method)]
+        """The method and its options that are not default, as on the command line."""
+        defaults = options_of(type(self.method)())
+        words = [name_of(self.method)]
         for name, value in options_of(self.method).items():
-            if value != usual[name]:
-                told += to_flag(name, value, usual[name])
-        return " ".join(told)
+            if value != defaults[name]:
+                words += to_flag(name, value, defaults[name])
+        return " ".join(words)
 
     @property
     def uses_edges(self) -> bool:
-        """Do its answers depend on edges?"""
+        """Whether its predictions depend on edges."""
         return not isinstance(self.method, MLP)
 
     @property
     def uses_features(self) -> bool:
-        """Do its answers depend on features?"""
+        """Whether its predictions depend on features."""
         return not isinstance(self.method, LINK | LabelPropagation)
 
     @property
-    def sees_both(self) -> bool:
-        """Do its answers depend on both?"""
+    def uses_both(self) -> bool:
+        """Whether its predictions depend on edges and features."""
         return self.uses_edges and self.uses_features
 
     @property
     def needs_features(self) -> bool:
-        """Has it nothing to go by where there are no features?"""
+        """Whether it is useless on a graph without features."""
         return isinstance(self.method, MLP | MessagePassingMethod | CorrectAndSmooth)
 
 
@@ -72,30 +72,30 @@ BASELINES = [
     LINKX_CANDIDATE,
     GCN_CANDIDATE,
 ]
-"""What is always tried: features alone, edges alone, both, and averages."""
+"""Candidates that are always tried: features alone, edges alone, both, and averages."""
 
 SEPARATE_EGO = [Candidate(kind()) for kind in (LINKConcat, GCNJK, H2GCN, MixHop, GATJK)]
-"""Contenders that keep what a node is apart from what its neighbours are."""
+"""Candidates that separate the features of a node from those of its neighbours."""
 
 MIXED_EGO = [
     Candidate(kind()) for kind in (SGC, GCNII, APPNP, GPRGNN, GAT, CorrectAndSmooth)
 ]
-"""Contenders that blend the two."""
+"""Candidates that average the two."""
 
 MAX_TWO_HOP_PATHS = 5e7
-"""Paths of two steps past which neighbours of neighbours are too many to list."""
+"""Maximum number of two-hop paths for methods that build the two-hop adjacency."""
 
 DIRECTED = [Candidate(LINKX(directions="both")), Candidate(LINK(directions="both"))]
-"""What is tried as well where edges have a direction."""
+"""Further candidates for directed graphs."""
 
 
-def applicable(probes: list[Candidate], graph: Graph) -> list[Candidate]:
-    """The probes that find in a graph what they need, and not too much of it."""
+def applicable(candidates: list[Candidate], graph: Graph) -> list[Candidate]:
+    """The candidates that a graph has features for, and not too many two-hop paths."""
     degrees = graph.adjacency.degrees.double()
-    crowded = float(degrees @ degrees) > MAX_TWO_HOP_PATHS
+    too_many_paths = float(degrees @ degrees) > MAX_TWO_HOP_PATHS
     return [
-        probe
-        for probe in probes
-        if (graph.num_features or not probe.needs_features)
-        and not (crowded and isinstance(probe.method, H2GCN))
+        candidate
+        for candidate in candidates
+        if (graph.num_features or not candidate.needs_features)
+        and not (too_many_paths and isinstance(candidate.method, H2GCN))
     ]

@@ -1,4 +1,4 @@
-"""Estimate time and memory of training on the whole graph."""
+"""Estimate time and memory of training on the full graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unalike.training.memory import graph_nbytes
 from unalike.training.stack import memory_per_run
 
 NUMBERS_PER_CLASS = 4
-"""Copies of the scores that spreading labels holds at the same time."""
+"""Copies of the scores in memory during label propagation."""
 
 
 @dataclass(frozen=True)
@@ -26,31 +26,31 @@ class Cost:
     seconds: float
     megabytes: float
     batching: str = ""
-    """Batches to train from where the whole does not fit; empty where it does."""
+    """The batching to use if the graph does not fit; empty if it fits."""
 
 
 IN_BATCHES = {"row-wise": "rows", "message passing": "random-parts"}
-"""The batching that makes most of little memory, by the family of a method."""
+"""The batching that needs the least memory, by the family of a method."""
 
 
-def cost(trial: Trial, sample: Graph, whole: Graph, device: str = "cpu") -> Cost:
-    """The cost of the usual epochs on the whole graph, from a trial on a sample."""
-    method = trial.probe.method
-    usual = options_of(method).get("epochs")
-    times = usual / trial.epochs if usual and trial.epochs else 1.0
-    more_nodes = whole.num_nodes / max(1, sample.num_nodes)
-    larger = size_ratio(whole, sample) if trial.probe.uses_edges else more_nodes
-    bytes_ = graph_nbytes(whole) + working_bytes(method, sample) * more_nodes
-    fits = bytes_ < free_memory(torch.device(device))
+def cost(trial: Trial, sample: Graph, full: Graph, device: str = "cpu") -> Cost:
+    """The cost of the default epochs on the full graph, from a trial on a sample."""
+    method = trial.candidate.method
+    epochs = options_of(method).get("epochs")
+    epoch_ratio = epochs / trial.epochs if epochs and trial.epochs else 1.0
+    node_ratio = full.num_nodes / max(1, sample.num_nodes)
+    scale = size_ratio(full, sample) if trial.candidate.uses_edges else node_ratio
+    nbytes = graph_nbytes(full) + working_bytes(method, sample) * node_ratio
+    fits = nbytes < free_memory(torch.device(device))
     return Cost(
-        trial.seconds * times * larger,
-        bytes_ / 2**20,
+        trial.seconds * epoch_ratio * scale,
+        nbytes / 2**20,
         "" if fits else IN_BATCHES.get(method.family, ""),
     )
 
 
 def working_bytes(method: Method, graph: Graph) -> int:
-    """Bytes that a method holds beside the graph."""
+    """The memory of a method besides the graph."""
     if isinstance(method, CorrectAndSmooth):
         return working_bytes(method.base, graph)
     if not isinstance(method, TrainedMethod):
@@ -61,7 +61,7 @@ def working_bytes(method: Method, graph: Graph) -> int:
         return memory_per_run(network, prepared, row_wise=method.row_wise)
 
 
-def size_ratio(whole: Graph, sample: Graph) -> float:
-    """By how much the whole graph exceeds the sample in nodes and entries."""
-    sizes = [graph.num_nodes + graph.adjacency.nnz for graph in (whole, sample)]
+def size_ratio(full: Graph, sample: Graph) -> float:
+    """The ratio of nodes and edges of the full graph to those of the sample."""
+    sizes = [graph.num_nodes + graph.adjacency.nnz for graph in (full, sample)]
     return sizes[0] / max(1, sizes[1])

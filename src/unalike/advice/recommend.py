@@ -35,18 +35,15 @@ from unalike.data.graph import Graph
 from unalike.data.split import Split, random_splits
 from unalike.datasets import GraphSource
 from unalike.errors import UserError
-from unalike.experiments.evaluation import check_num_classes
+from unalike.experiments.evaluation import check_num_classes, check_split_number
 from unalike.measures import measure
 from unalike.methods import name_of
 from unalike.methods.base import Method
 from unalike.methods.label_propagation import LabelPropagation
 from unalike.progress import NO_PROGRESS, Progress
 
-# Reasons: why a method is recommended, and what a graph's edges are worth.
-
-
 MIN_GAIN = 1.0
-"""Points below which a lead counts for nothing."""
+"""Minimum difference of scores that counts, in points."""
 
 DESCRIPTIONS: dict[str, str] = {
     "mlp": "looks at features alone",
@@ -66,105 +63,7 @@ DESCRIPTIONS: dict[str, str] = {
     "link-concat": "looks at whom a node is joined to and at features together",
     "linkx": "looks at whom a node is joined to and at features apart, then mixes",
 }
-"""Every method in a clause."""
-
-CandidateFilter = Callable[[Candidate], bool]
-
-
-def best(trials: Sequence[Trial], sight: CandidateFilter) -> Trial | None:
-    """The best trial of the probes that see something."""
-    seen = [trial for trial in trials if sight(trial.probe)]
-    return max(seen, key=lambda trial: trial.mean_score, default=None)
-
-
-def features_alone(probe: Candidate) -> bool:
-    """Does it see features and no edges?"""
-    return not probe.uses_edges
-
-
-def edges_alone(probe: Candidate) -> bool:
-    """Does it see edges and no features?"""
-    return not probe.uses_features
-
-
-def reason(trial: Trial, trials: Sequence[Trial]) -> str:
-    """What the method of a trial does, and what that gained."""
-    told = [describe_method(trial.probe.method)]
-    for sight, whose in ((features_alone, "features"), (edges_alone, "edges")):
-        rival = best(trials, sight)
-        if rival is not None and not sight(trial.probe):
-            told.append(f"{trial.advantage_over(rival):+.1f} against {whose} alone")
-    return "; ".join(told)
-
-
-def describe_method(method: Method) -> str:
-    """A method in a clause; its paper, where nobody has written one."""
-    return DESCRIPTIONS.get(name_of(method), method.paper)
-
-
-def graph_findings(
-    trials: Sequence[Trial], constant: float, *, features: bool = True
-) -> list[str]:
-    """What the trials say about a graph with or without features, in sentences."""
-    top = best(trials, lambda probe: True)
-    assert top is not None
-    if top.mean_score - constant < MIN_GAIN:
-        return [
-            f"Nothing that was tried beats the most frequent answer ({constant:.1f}): "
-            "neither features nor edges tell the class."
-        ]
-    return [
-        *gain_finding(trials, features_alone, "edges", "features"),
-        *(gain_finding(trials, edges_alone, "features", "edges") if features else ()),
-        *hop_finding(trials),
-    ]
-
-
-def gain_finding(
-    trials: Sequence[Trial], without: CandidateFilter, extra: str, base: str
-) -> list[str]:
-    """Does something add to what is known without it?"""
-    alone = best(trials, without)
-    joint = best(trials, lambda probe: not without(probe))
-    if alone is None or joint is None:
-        return []
-    lead = joint.advantage_over(alone)
-    told = f"{alone.probe.command_words} {alone.mean_score:.1f}, {joint.probe.command_words}"
-    if lead < MIN_GAIN and not any(trial.probe.sees_both for trial in trials):
-        # Each alone says nothing of what they are worth together.
-        return []
-    if lead < MIN_GAIN:
-        return [
-            f"The {extra} add nothing to the {base} that could be seen "
-            f"({told} {joint.mean_score:.1f})."
-        ]
-    return [
-        f"The {extra} add {lead:.1f} points to the {base} "
-        f"({told} {joint.mean_score:.1f})."
-    ]
-
-
-def hop_finding(trials: Sequence[Trial]) -> list[str]:
-    """Do labels agree one step away, or two?"""
-    spread = {
-        trial.probe.method.hops: trial
-        for trial in trials
-        if isinstance(trial.probe.method, LabelPropagation)
-    }
-    if not {1, 2} <= set(spread):
-        return []
-    near, far = spread[1], spread[2]
-    if abs(far.advantage_over(near)) < MIN_GAIN:
-        return []
-    nearer = "one step" if near.advantage_over(far) > 0 else "two steps"
-    return [
-        f"Labels agree better {nearer} away: spreading them gives "
-        f"{near.mean_score:.1f} by one hop and {far.mean_score:.1f} by two."
-    ]
-
-
-# Advise: measure a graph, try methods on it, and rank them.
-
+"""What each method does, in a clause."""
 
 MEASURES = (
     "edge_homophily",
@@ -172,18 +71,18 @@ MEASURES = (
     "adjusted_homophily",
     "label_informativeness",
 )
-"""Measures that one pass over the edges gives."""
+"""Measures of one pass over the edges."""
 FINALISTS, FINALIST_MARGIN = 6, 4.0
-"""How many of the best are trained to the end, if so many points apart at most."""
+"""How many candidates are trained to the end, and their maximum distance in points."""
 CANDIDATE_TIME_SHARE = 0.35
-"""Share of the time left that one contender may take."""
+"""Fraction of the time left that one candidate may take."""
 SHORT_TRIAL_SHARE = 0.6
-"""Share of the time that is for brief trials; the rest is for the finalists."""
+"""Fraction of the time for short trials; the rest is for the finalists."""
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A method, what to expect of it, and why."""
+    """A method with its trial, its estimated cost, and the reason to use it."""
 
     trial: Trial
     cost: Cost
@@ -191,26 +90,27 @@ class Recommendation:
 
     @property
     def words(self) -> str:
-        """The method as the command line has it, in batches where it must be."""
-        return f"{self.trial.probe.command_words} {self.cost.batching}".rstrip()
+        """The method on the command line, with a batching if it needs one."""
+        return f"{self.trial.candidate.command_words} {self.cost.batching}".rstrip()
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Methods, the best first, with what was found out about the graph."""
+    """Recommended methods, the best first, and what trials say about the graph."""
 
     ranking: list[Recommendation]
     verdicts: list[str]
+    """Sentences about what features and edges add."""
     measures: dict[str, Any]
-    """Of the graph, by the labels of train and valid nodes."""
+    """Homophily measures by the labels of train and valid nodes."""
     constant: float
-    """The percentage of always giving the most frequent answer."""
+    """The score of the most frequent class, in percent."""
     judges: int
-    """Nodes that judged, each draw counted."""
+    """Scored nodes over all folds."""
     sampled: int | None
-    """Nodes of the sample; None where methods were tried on the whole graph."""
+    """Nodes of the sample; None if the trials used the full graph."""
     left_out: list[str]
-    """Methods for which the time was too short."""
+    """Methods without a trial for lack of time."""
 
 
 def advise(
@@ -222,112 +122,208 @@ def advise(
     device: str = "cpu",
     progress: Progress = NO_PROGRESS,
 ) -> Advice:
-    """Which method to try on a graph, found out with train and valid labels alone."""
+    """Recommend methods for a graph by trials on train and valid labels alone."""
     graph = source.prepared(progress=progress)
     check_num_classes(source.metric, graph, source.name)
-    most = limits_for(device)
-    part = sample_graph(graph, load_split(source, graph, split, seed), seed, most)
-    dealt = make_folds(part, source.metric, seed, most)
+    limits = limits_for(device)
+    sample = sample_graph(graph, load_split(source, graph, split, seed), seed, limits)
+    folds = make_folds(sample, source.metric, seed, limits)
     progress.stage("measuring", None, "")
-    found = measure(with_known_labels(part), only=MEASURES)
-    attempted = partial(run_trial, draws=dealt, device=device)
+    measures = measure(with_known_labels(sample), only=MEASURES)
+    try_candidate = partial(run_trial, folds=folds, device=device)
     trials, left_out = run_trials(
-        part.graph, attempted, Deadline.within(seconds), progress
+        sample.graph, try_candidate, Deadline.within(seconds), progress
     )
-    constant = mean(draw.majority_baseline for draw in dealt)
+    baseline = mean(fold.majority_baseline for fold in folds)
     return Advice(
         ranking=[
             Recommendation(
                 trial,
-                cost(trial, part.graph, graph, device),
+                cost(trial, sample.graph, graph, device),
                 reason(trial, trials),
             )
             for trial in trials
         ],
-        verdicts=graph_findings(trials, constant, features=graph.num_features > 0),
-        measures=found,
-        constant=constant,
-        judges=sum(len(draw.score_ids) for draw in dealt),
-        sampled=None if part.whole else part.graph.num_nodes,
+        verdicts=graph_findings(trials, baseline, features=graph.num_features > 0),
+        measures=measures,
+        constant=baseline,
+        judges=sum(len(fold.score_ids) for fold in folds),
+        sampled=None if sample.is_full else sample.graph.num_nodes,
         left_out=left_out,
     )
 
 
 def load_split(source: GraphSource, graph: Graph, number: int, seed: int) -> Split:
-    """A split of the source, or one that is drawn where it has none."""
-    known = source.splits() or random_splits(graph.labels, count=1, seed=seed)
-    if number not in range(len(known)):
-        raise UserError(
-            f"{source.name} has no split {number}; they run from 0 to {len(known) - 1}."
-        )
-    split = known[number]
+    """The labelled nodes of a split; a random split if the source has none."""
+    splits = source.splits() or random_splits(graph.labels, count=1, seed=seed)
+    check_split_number(number, len(splits), source.name)
+    split = splits[number]
     train, valid = (i[graph.labels[i] >= 0] for i in (split.train, split.valid))
     return Split(train, valid, split.test)
 
 
-def with_known_labels(part: SampledGraph) -> Graph:
-    """The graph of a sample with the labels of train and valid nodes alone."""
-    labels = torch.full_like(part.graph.labels, -1)
-    for ids in (part.split.train, part.split.valid):
-        labels[ids] = part.graph.labels[ids]
-    return replace(part.graph, labels=labels)
+def with_known_labels(sample: SampledGraph) -> Graph:
+    """The sampled graph with the labels of train and valid nodes only."""
+    labels = torch.full_like(sample.graph.labels, -1)
+    for ids in (sample.split.train, sample.split.valid):
+        labels[ids] = sample.graph.labels[ids]
+    return replace(sample.graph, labels=labels)
 
 
 def run_trials(
     graph: Graph,
-    attempted: Callable[..., Trial | None],
+    try_candidate: Callable[..., Trial | None],
     deadline: Deadline,
     progress: Progress,
 ) -> tuple[list[Trial], list[str]]:
-    """Trials, the best first, and what there was no time for.
+    """Trials, the best first, and the methods without one for lack of time.
 
-    Every question is asked, then contenders briefly, then the best to the end.
+    First come short trials of the baselines, then of the other candidates, then full
+    trials of the best.
     """
     every = [*BASELINES, *DIRECTED, *SEPARATE_EGO, *MIXED_EGO]
     progress.stage(
         "trying methods", len(applicable(every, graph)) + FINALISTS, "trials"
     )
-    found: dict[Candidate, Trial] = {}
+    trials: dict[Candidate, Trial] = {}
 
-    def ask(probe: Candidate, epochs: int | None, until: Deadline) -> None:
-        progress.advance(1, probe.command_words)
-        trial = attempted(probe, epochs=epochs, deadline=until)
-        found.update({} if trial is None else {probe: trial})
+    def run_one(candidate: Candidate, epochs: int | None, until: Deadline) -> None:
+        progress.advance(1, candidate.command_words)
+        trial = try_candidate(candidate, epochs=epochs, deadline=until)
+        if trial is not None:
+            trials[candidate] = trial
 
-    briefly = deadline.fraction(SHORT_TRIAL_SHARE)
-    for probe in applicable(BASELINES, graph):
-        ask(probe, SHORT_EPOCHS, deadline)
-    contenders = applicable(order_candidates(found, directed=graph.directed), graph)
-    for probe in contenders:
-        ask(probe, SHORT_EPOCHS, briefly.fraction(CANDIDATE_TIME_SHARE))
-    for trial in select_finalists(ranked(found.values())):
-        ask(trial.probe, None, deadline)
-    if not found:
+    short_deadline = deadline.fraction(SHORT_TRIAL_SHARE)
+    baselines = applicable(BASELINES, graph)
+    for candidate in baselines:
+        run_one(candidate, SHORT_EPOCHS, deadline)
+    others = applicable(order_candidates(trials, directed=graph.directed), graph)
+    for candidate in others:
+        until = short_deadline.fraction(CANDIDATE_TIME_SHARE)
+        run_one(candidate, SHORT_EPOCHS, until)
+    for trial in select_finalists(ranked(trials.values())):
+        run_one(trial.candidate, None, deadline)
+    if not trials:
         raise UserError("The time is too short to try anything; give more seconds.")
-    asked = [*applicable(BASELINES, graph), *contenders]
-    return ranked(found.values()), [p.command_words for p in asked if p not in found]
+    left_out = [one.command_words for one in (*baselines, *others) if one not in trials]
+    return ranked(trials.values()), left_out
 
 
 def order_candidates(
-    found: Mapping[Candidate, Trial], *, directed: bool
+    trials: Mapping[Candidate, Trial], *, directed: bool
 ) -> list[Candidate]:
-    """The contenders, those first that are akin to what did well."""
-    both_ways = DIRECTED if directed else []
-    if {GCN_CANDIDATE, LINKX_CANDIDATE} <= set(found) and found[
-        GCN_CANDIDATE
-    ].advantage_over(found[LINKX_CANDIDATE]) > 0:
-        return [*MIXED_EGO, *SEPARATE_EGO, *both_ways]
-    return [*both_ways, *SEPARATE_EGO, *MIXED_EGO]
+    """The other candidates, first those similar to the better of GCN and LINKX."""
+    both_directions = DIRECTED if directed else []
+    gcn, linkx = trials.get(GCN_CANDIDATE), trials.get(LINKX_CANDIDATE)
+    if gcn and linkx and gcn.advantage_over(linkx) > 0:
+        return [*MIXED_EGO, *SEPARATE_EGO, *both_directions]
+    return [*both_directions, *SEPARATE_EGO, *MIXED_EGO]
 
 
 def ranked(trials: Iterable[Trial]) -> list[Trial]:
-    """The best first."""
+    """Trials sorted by mean score, the best first."""
     return sorted(trials, key=lambda trial: -trial.mean_score)
 
 
 def select_finalists(trials: Sequence[Trial]) -> list[Trial]:
-    """The best of those that were cut short."""
+    """The best trained methods, which get a trial with all their epochs."""
     near = [
         trial for trial in trials if trials[0].advantage_over(trial) <= FINALIST_MARGIN
     ]
     return [trial for trial in near if trial.epochs is not None][:FINALISTS]
+
+
+# Reasons and findings
+
+
+CandidateFilter = Callable[[Candidate], bool]
+
+
+def best(trials: Sequence[Trial], accepts: CandidateFilter) -> Trial | None:
+    """The best trial of the candidates that a filter accepts."""
+    accepted = [trial for trial in trials if accepts(trial.candidate)]
+    return max(accepted, key=lambda trial: trial.mean_score, default=None)
+
+
+def features_alone(candidate: Candidate) -> bool:
+    """Whether a candidate uses features and no edges."""
+    return not candidate.uses_edges
+
+
+def edges_alone(candidate: Candidate) -> bool:
+    """Whether a candidate uses edges and no features."""
+    return not candidate.uses_features
+
+
+def reason(trial: Trial, trials: Sequence[Trial]) -> str:
+    """What a method does, and its advantage over features alone and edges alone."""
+    clauses = [describe_method(trial.candidate.method)]
+    for accepts, name in ((features_alone, "features"), (edges_alone, "edges")):
+        baseline = best(trials, accepts)
+        if baseline is not None and not accepts(trial.candidate):
+            advantage = trial.advantage_over(baseline)
+            clauses.append(f"{advantage:+.1f} against {name} alone")
+    return "; ".join(clauses)
+
+
+def describe_method(method: Method) -> str:
+    """What a method does, in a clause; its paper if there is no description."""
+    return DESCRIPTIONS.get(name_of(method), method.paper)
+
+
+def graph_findings(
+    trials: Sequence[Trial], majority_baseline: float, *, features: bool = True
+) -> list[str]:
+    """Sentences about what the trials show of a graph with or without features."""
+    top = best(trials, lambda candidate: True)
+    assert top is not None
+    if top.mean_score - majority_baseline < MIN_GAIN:
+        return [
+            "Nothing that was tried beats the most frequent answer "
+            f"({majority_baseline:.1f}): neither features nor edges tell the class."
+        ]
+    return [
+        *gain_finding(trials, features_alone, "edges", "features"),
+        *(gain_finding(trials, edges_alone, "features", "edges") if features else ()),
+        *hop_finding(trials),
+    ]
+
+
+def gain_finding(
+    trials: Sequence[Trial], without: CandidateFilter, extra: str, base: str
+) -> list[str]:
+    """A sentence about how much an input adds to the other one."""
+    alone = best(trials, without)
+    joint = best(trials, lambda candidate: not without(candidate))
+    if alone is None or joint is None:
+        return []
+    gain = joint.advantage_over(alone)
+    if gain < MIN_GAIN and not any(trial.candidate.uses_both for trial in trials):
+        # Trials of each input alone do not show what both give together.
+        return []
+    scores = (
+        f"{alone.candidate.command_words} {alone.mean_score:.1f}, "
+        f"{joint.candidate.command_words} {joint.mean_score:.1f}"
+    )
+    if gain < MIN_GAIN:
+        return [f"The {extra} add nothing to the {base} that could be seen ({scores})."]
+    return [f"The {extra} add {gain:.1f} points to the {base} ({scores})."]
+
+
+def hop_finding(trials: Sequence[Trial]) -> list[str]:
+    """A sentence about whether labels agree better over one hop or two."""
+    by_hops = {
+        trial.candidate.method.hops: trial
+        for trial in trials
+        if isinstance(trial.candidate.method, LabelPropagation)
+    }
+    if not {1, 2} <= set(by_hops):
+        return []
+    one_hop, two_hop = by_hops[1], by_hops[2]
+    if abs(two_hop.advantage_over(one_hop)) < MIN_GAIN:
+        return []
+    better = "one step" if one_hop.advantage_over(two_hop) > 0 else "two steps"
+    return [
+        f"Labels agree better {better} away: spreading them gives "
+        f"{one_hop.mean_score:.1f} by one hop and {two_hop.mean_score:.1f} by two."
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from statistics import mean, stdev
 
 import torch
@@ -16,48 +17,114 @@ from unalike.data.metrics import Metric
 from unalike.data.split import Split
 from unalike.data.task import Solution, Task
 from unalike.errors import UserError
+from unalike.experiments.evaluation import has_score, percent_score
 from unalike.options import options_of, with_options
 
-# Deadline: a listener that ends work which takes too long.
+SHORT_EPOCHS = 100
+"""Epochs of a short trial."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The scores of a candidate on all folds, in percent."""
+
+    candidate: Candidate
+    scores: tuple[float, ...]
+    seconds: float
+    """Time of one fold."""
+    epochs: int | None
+    """None if the method is not trained."""
+
+    @property
+    def mean_score(self) -> float:
+        """The mean score."""
+        return mean(self.scores)
+
+    @property
+    def std(self) -> float | None:
+        """The sample standard deviation between folds."""
+        return stdev(self.scores) if len(self.scores) > 1 else None
+
+    @property
+    def two_standard_errors(self) -> float | None:
+        """Two standard errors of the mean, in points."""
+        return None if self.std is None else 2 * self.std / len(self.scores) ** 0.5
+
+    def advantage_over(self, other: Trial) -> float:
+        """The difference of the mean scores, in points."""
+        return self.mean_score - other.mean_score
+
+
+def run_trial(
+    candidate: Candidate,
+    folds: Sequence[Fold],
+    *,
+    epochs: int | None,
+    deadline: Deadline,
+    device: str = "cpu",
+) -> Trial | None:
+    """Train a candidate for its default epochs or fewer; None if the time is up."""
+    if deadline.left < 0:
+        return None
+    method = candidate.method
+    default = options_of(method).get("epochs")
+    limited = default if epochs is None or default is None else min(epochs, default)
+    if limited != default:
+        method = with_options(method, {"epochs": limited}, candidate.command_words)
+    start = time.perf_counter()
+    try:
+        solutions = method.solve_all(
+            [fold.task for fold in folds], device=device, progress=deadline
+        )
+    except OutOfTimeError:
+        return None
+    seconds = (time.perf_counter() - start) / len(folds)
+    scores = tuple(
+        fold.score(solution) for fold, solution in zip(folds, solutions, strict=True)
+    )
+    return Trial(candidate, scores, seconds, limited)
+
+
+# Deadline
 
 
 MIN_SECONDS_TO_EXTRAPOLATE = 1.0
-"""Seconds of a stage after which it can be told how long it will take."""
+"""Seconds of a stage before its total time is extrapolated."""
 
 
 class OutOfTimeError(Exception):
-    """The time that was given for some work is over, or will be."""
+    """Work that is not done before its deadline, or will not be."""
 
 
 @dataclass
 class Deadline:
-    """A silent listener to work that has to end at a moment of `perf_counter`.
+    """A progress listener that raises `OutOfTimeError` at a time of `perf_counter`.
 
-    Work whose pace shows that it will not be done by then is ended early.
+    It raises early if the pace of a stage shows that it will not be done in time.
     """
 
     end: float
-    began: float = 0.0
-    """When the present stage began."""
+    start: float = 0.0
+    """Start of the current stage."""
     total: float | None = None
     done: float = 0.0
 
     @classmethod
     def within(cls, seconds: float) -> Deadline:
-        """A deadline so many seconds from now."""
+        """The deadline in so many seconds."""
         return cls(time.perf_counter() + seconds)
 
     @property
     def left(self) -> float:
-        """Seconds until then; below 0 when it is over."""
+        """Seconds until the deadline; negative after it."""
         return self.end - time.perf_counter()
 
-    def fraction(self, share: float) -> Deadline:
-        """A deadline that comes when a share of the time left is over."""
-        return Deadline.within(share * self.left)
+    def fraction(self, fraction: float) -> Deadline:
+        """An earlier deadline after a fraction of the time left."""
+        return Deadline.within(fraction * self.left)
 
     def stage(self, what: str, total: int | float | None, unit: str) -> None:
-        self.began, self.total, self.done = time.perf_counter(), total, 0.0
+        self.start, self.total, self.done = time.perf_counter(), total, 0.0
         self._check()
 
     def advance(self, amount: int | float, note: str = "") -> None:
@@ -66,270 +133,198 @@ class Deadline:
 
     def _check(self) -> None:
         now = time.perf_counter()
-        spent = now - self.began
-        foreseen = now
-        if self.total and self.done and spent > MIN_SECONDS_TO_EXTRAPOLATE:
-            foreseen = self.began + spent * self.total / self.done
-        if foreseen > self.end:
+        elapsed = now - self.start
+        expected_end = now
+        if self.total and self.done and elapsed > MIN_SECONDS_TO_EXTRAPOLATE:
+            expected_end = self.start + elapsed * self.total / self.done
+        if expected_end > self.end:
             raise OutOfTimeError
 
 
-# Effort: how much of a graph is tried, and how often, by what computes.
+# Sample of a large graph
 
 
 @dataclass(frozen=True)
 class TrialLimits:
-    """What keeps trials short."""
+    """Limits of size that make trials short."""
 
-    entries: int
-    """Entries of an adjacency past which it is sampled, or drawn from fewer times."""
-    nodes: int
-    """Nodes past which a graph is sampled."""
-    draws: int
-    """Draws at most."""
+    max_nnz: int
+    """Maximum nnz of an adjacency; a larger one is sampled or gets fewer folds."""
+    max_nodes: int
+    """Maximum nodes; a larger graph is sampled."""
+    max_folds: int
+    """Maximum folds."""
 
 
-EFFORTS = {
-    "cpu": TrialLimits(entries=2**20, nodes=2**16, draws=6),
-    "cuda": TrialLimits(entries=2**25, nodes=2**20, draws=20),
+LIMITS = {
+    "cpu": TrialLimits(max_nnz=2**20, max_nodes=2**16, max_folds=6),
+    "cuda": TrialLimits(max_nnz=2**25, max_nodes=2**20, max_folds=20),
 }
+"""Limits for about a minute, by type of device."""
 
 
 def limits_for(device: str) -> TrialLimits:
-    """What a device can try in a minute."""
-    return EFFORTS[torch.device(device).type]
-
-
-# Sample: a part of a graph that is small enough to try methods on.
+    """The limits for a device."""
+    return LIMITS[torch.device(device).type]
 
 
 @dataclass(frozen=True, eq=False)
 class SampledGraph:
-    """A graph to try methods on, and which of its nodes to judge them by."""
+    """A graph for trials, with the split of its known labels."""
 
     graph: Graph
     split: Split
-    whole: bool
-    """Is it the graph itself?"""
+    is_full: bool
+    """Whether it is the full graph."""
 
 
 def sample_graph(
-    graph: Graph, split: Split, seed: int, most: TrialLimits
+    graph: Graph, split: Split, seed: int, limits: TrialLimits
 ) -> SampledGraph:
-    """The graph itself, or some nodes with all their neighbours, if it is large.
+    """The graph itself if it is small, else some nodes with all their neighbours.
 
-    Rows of the drawn nodes are whole, those of their neighbours need not be: methods
-    are judged by drawn nodes only.
+    Sampled nodes have complete rows, their neighbours may not: methods are scored on
+    sampled nodes only.
     """
-    if graph.num_nodes <= most.nodes and graph.adjacency.nnz <= most.entries:
-        return SampledGraph(graph, split, whole=True)
-    chance = torch.Generator().manual_seed(seed)
-    known = torch.cat([split.train, split.valid])
-    known = known[torch.randperm(len(known), generator=chance)]
-    drawn, nodes = draw_with_neighbours(graph, known, chance, most)
-    cut = replace(graph.subgraph(nodes), node_ids=None)
-    while cut.adjacency.nnz > most.entries and len(drawn) > 1:
-        half = drawn[: len(drawn) // 2]
-        drawn, nodes = draw_with_neighbours(graph, half, chance, most)
-        cut = replace(graph.subgraph(nodes), node_ids=None)
+    if graph.num_nodes <= limits.max_nodes and graph.adjacency.nnz <= limits.max_nnz:
+        return SampledGraph(graph, split, is_full=True)
+    generator = torch.Generator().manual_seed(seed)
+    candidates = torch.cat([split.train, split.valid])
+    candidates = candidates[torch.randperm(len(candidates), generator=generator)]
+    sampled, nodes = sample_with_neighbours(graph, candidates, generator, limits)
+    subgraph = replace(graph.subgraph(nodes), node_ids=None)
+    while subgraph.adjacency.nnz > limits.max_nnz and len(sampled) > 1:
+        half = sampled[: len(sampled) // 2]
+        sampled, nodes = sample_with_neighbours(graph, half, generator, limits)
+        subgraph = replace(graph.subgraph(nodes), node_ids=None)
     train = positions_in(split.train, nodes, graph.num_nodes)
-    judges = drawn[torch.isin(drawn, split.valid)]
-    valid = positions_in(judges, nodes, graph.num_nodes)
-    none = torch.empty(0, dtype=torch.int64)
-    return SampledGraph(cut, Split(train, valid, none), whole=False)
+    sampled_valid = sampled[torch.isin(sampled, split.valid)]
+    valid = positions_in(sampled_valid, nodes, graph.num_nodes)
+    no_test = torch.empty(0, dtype=torch.int64)
+    return SampledGraph(subgraph, Split(train, valid, no_test), is_full=False)
 
 
-def draw_with_neighbours(
-    graph: Graph, known: Ids, chance: torch.Generator, most: TrialLimits
+def sample_with_neighbours(
+    graph: Graph, candidates: Ids, generator: torch.Generator, limits: TrialLimits
 ) -> tuple[Ids, Ids]:
-    """The first nodes whose neighbours are not too many, and both together."""
-    entries = graph.adjacency.degrees[known].cumsum(0)
-    fitting = int((entries <= most.entries // 4).sum())
-    drawn = known[: max(1, min(fitting, most.nodes // 4))]
-    around = graph.adjacency.select_rows(drawn).indices.long().unique()
-    others = around[~torch.isin(around, drawn)]
-    spare = torch.randperm(len(others), generator=chance)[: most.nodes - len(drawn)]
-    return drawn, torch.cat([drawn, others[spare]]).sort().values
+    """The first candidates within the limits, and these with their neighbours."""
+    nnz = graph.adjacency.degrees[candidates].cumsum(0)
+    num_fitting = int((nnz <= limits.max_nnz // 4).sum())
+    sampled = candidates[: max(1, min(num_fitting, limits.max_nodes // 4))]
+    neighbours = graph.adjacency.select_rows(sampled).indices.long().unique()
+    others = neighbours[~torch.isin(neighbours, sampled)]
+    order = torch.randperm(len(others), generator=generator)
+    others = others[order[: limits.max_nodes - len(sampled)]]
+    return sampled, torch.cat([sampled, others]).sort().values
 
 
 def positions_in(ids: Ids, nodes: Ids, num_nodes: int) -> Ids:
-    """Where those of `ids` that are among ascending `nodes` stand there."""
-    there = torch.full((num_nodes,), -1)
-    there[nodes] = torch.arange(len(nodes))
-    return there[ids][there[ids] >= 0]
+    """The positions in ascending `nodes` of those `ids` that are among them."""
+    positions = torch.full((num_nodes,), -1)
+    positions[nodes] = torch.arange(len(nodes))
+    return positions[ids][positions[ids] >= 0]
 
 
-# Draws: known labels, dealt out to learn from, to stop by and to judge by.
+# Folds of known labels
 
 
-HALF = 0.5
-"""Share of the valid nodes that judge, while the others choose the epoch."""
-USUAL = 0.3
-"""Share of the known labels that are valid, where none is."""
+SCORING_FRACTION = 0.5
+"""Fraction of the valid nodes that are scored; the others select the epoch."""
+DEFAULT_VALID_FRACTION = 0.3
+"""Fraction of the known labels that are valid, if the split has no valid nodes."""
 SCORING_NODES = 4000
-"""Nodes that should judge in all."""
+"""Target number of scored nodes over all folds."""
 MIN_LABELS = 10
-"""Known labels below which nothing can be judged."""
+"""Minimum number of known labels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """A task that hides its judges, and the answers they judge by."""
+    """A task, and the nodes whose hidden labels score its solution."""
 
     task: Task
     score_ids: Ids
     score_labels: Ids
 
-    def grade(self, solution: Solution) -> float:
-        """The percentage that a solution reaches with the judges."""
-        metric, weight = self.task.metric, torch.ones(len(self.score_ids))
-        return 100 * float(
-            metric.score(solution.scores[self.score_ids], self.score_labels, weight)
-        )
+    def score(self, solution: Solution) -> float:
+        """The score of a solution in percent."""
+        scores = solution.scores[self.score_ids]
+        return percent_score(self.task.metric, scores, self.score_labels)
 
     @property
     def majority_baseline(self) -> float:
-        """The percentage of always giving the most frequent answer."""
+        """The score of the most frequent train class, in percent."""
         labels = self.task.graph.labels
-        usual = labels[self.task.train].bincount(minlength=self.task.graph.num_classes)
-        return self.grade(Solution(usual.float().expand(len(labels), -1)))
+        num_classes = self.task.graph.num_classes
+        counts = labels[self.task.train].bincount(minlength=num_classes)
+        return self.score(Solution(counts.float().expand(len(labels), -1)))
 
 
 def make_folds(
-    sample: SampledGraph, metric: Metric, seed: int, most: TrialLimits
+    sample: SampledGraph, metric: Metric, seed: int, limits: TrialLimits
 ) -> list[Fold]:
-    """The split's own division first, then others of the same nodes, two draws each.
+    """Folds of the known labels: first of the split itself, then of random ones.
 
-    Half of the valid nodes choose the epoch and the other half judge, then they change
-    places. Labels of test nodes are never looked at.
+    Half of the valid nodes select the epoch and the other half are scored, then the
+    other way round. Labels of test nodes are never used.
     """
     graph, split = sample.graph, sample.split
-    known = torch.cat([split.train, split.valid])
-    if len(known) < MIN_LABELS:
+    labelled = torch.cat([split.train, split.valid])
+    if len(labelled) < MIN_LABELS:
         raise UserError(
-            f"There are {len(known)} labels to learn and judge by; "
+            f"There are {len(labelled)} labels to learn and judge by; "
             f"advice needs at least {MIN_LABELS}."
         )
-    chance = torch.Generator().manual_seed(seed)
-    share = len(split.valid) / len(known) or USUAL
-    wanted = num_folds(graph, share * len(known), most)
-    found: list[Fold] = []
-    while len(found) < wanted:
-        own = not found and len(split.valid)
+    generator = torch.Generator().manual_seed(seed)
+    fraction = len(split.valid) / len(labelled) or DEFAULT_VALID_FRACTION
+    count = num_folds(graph, fraction * len(labelled), limits)
+    folds: list[Fold] = []
+    while len(folds) < count:
+        use_split = not folds and len(split.valid)
         train, valid = split.train, split.valid
-        if not own:
-            train, valid = stratified_split(graph, known, share, chance)
-        halves = stratified_split(graph, valid, HALF, chance)
-        for stop, judges in (halves, halves[::-1]):
-            task = Task.from_split(graph, Split(train, stop, judges), metric, seed)
-            found.append(Fold(task, judges, graph.labels[judges]))
+        if not use_split:
+            train, valid = stratified_split(graph, labelled, fraction, generator)
+        halves = stratified_split(graph, valid, SCORING_FRACTION, generator)
+        for stop_ids, score_ids in (halves, halves[::-1]):
+            task_split = Split(train, stop_ids, score_ids)
+            task = Task.from_split(graph, task_split, metric, seed)
+            folds.append(Fold(task, score_ids, graph.labels[score_ids]))
         seed += 1
-    return [
-        draw for draw in found[:wanted] if is_gradable(draw)
-    ] or raise_too_few_labels(metric)
+    gradable = [fold for fold in folds[:count] if is_gradable(fold)]
+    if not gradable:
+        raise UserError(
+            f"The known labels are too few of a class to judge by {metric.name}; "
+            "label more nodes, or judge by another metric."
+        )
+    return gradable
 
 
-def num_folds(graph: Graph, num_valid: float, most: TrialLimits) -> int:
-    """How many draws it takes to judge by enough nodes, in bounded time."""
-    by_nodes = int(SCORING_NODES / max(1.0, HALF * num_valid))
-    by_work = most.entries // max(1, graph.adjacency.nnz)
-    return max(1, min(by_nodes, by_work, most.draws))
+def num_folds(graph: Graph, num_valid: float, limits: TrialLimits) -> int:
+    """The number of folds that scores enough nodes in limited time."""
+    by_nodes = int(SCORING_NODES / max(1.0, SCORING_FRACTION * num_valid))
+    by_work = limits.max_nnz // max(1, graph.adjacency.nnz)
+    return max(1, min(by_nodes, by_work, limits.max_folds))
 
 
 def stratified_split(
-    graph: Graph, ids: Ids, share: float, chance: torch.Generator
+    graph: Graph, ids: Ids, fraction: float, generator: torch.Generator
 ) -> tuple[Ids, Ids]:
-    """Two parts of some nodes; the second has about this share of every class."""
-    ids = ids[torch.randperm(len(ids), generator=chance)]
+    """Split nodes in two; the second part has about a fraction of every class."""
+    ids = ids[torch.randperm(len(ids), generator=generator)]
     labels = graph.labels[ids]
     ids = ids[labels.argsort(stable=True)]
     sizes = labels.bincount(minlength=graph.num_classes)
-    place = torch.arange(len(ids)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
-    wanted = (share * sizes).round().clamp(min=1).where(sizes > 1, 0)
-    second = place < wanted.repeat_interleave(sizes)
-    return ids[~second], ids[second]
+    starts = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
+    rank_in_class = torch.arange(len(ids)) - starts
+    second_sizes = (fraction * sizes).round().clamp(min=1).where(sizes > 1, 0)
+    in_second = rank_in_class < second_sizes.repeat_interleave(sizes)
+    return ids[~in_second], ids[in_second]
 
 
-def is_gradable(draw: Fold) -> bool:
-    """Can its judges, and those who choose the epoch, grade anything?"""
-    task, labels = draw.task, draw.task.graph.labels
-    flat = torch.zeros(len(task.valid), task.graph.num_classes)
-    chosen = task.metric.score(flat, labels[task.valid], torch.ones(len(task.valid)))
-    return bool(chosen.isfinite()) and draw.majority_baseline == draw.majority_baseline
-
-
-def raise_too_few_labels(metric: Metric) -> list[Fold]:
-    """Say that the known labels do not suffice."""
-    raise UserError(
-        f"The known labels are too few of a class to judge by {metric.name}; "
-        "label more nodes, or judge by another metric."
+def is_gradable(fold: Fold) -> bool:
+    """Whether the metric is defined on the valid and on the scored nodes of a fold."""
+    task = fold.task
+    valid_labels = task.graph.labels[task.valid]
+    return has_score(task.metric, valid_labels, task.graph.num_classes) and not isnan(
+        fold.majority_baseline
     )
-
-
-# Trial: what a probe reached on the draws of a graph.
-
-
-SHORT_EPOCHS = 100
-"""Epochs of a first trial."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """The grades of a probe, one for each draw, in percent."""
-
-    probe: Candidate
-    grades: tuple[float, ...]
-    seconds: float
-    """Of one draw, with the epochs of the trial."""
-    epochs: int | None
-    """None where nothing is trained."""
-
-    @property
-    def mean_score(self) -> float:
-        """The mean grade."""
-        return mean(self.grades)
-
-    @property
-    def std(self) -> float | None:
-        """The deviation between draws."""
-        return stdev(self.grades) if len(self.grades) > 1 else None
-
-    @property
-    def two_standard_errors(self) -> float | None:
-        """Points that the mean may be off by: two standard errors."""
-        spread = self.std
-        return None if spread is None else 2 * spread / len(self.grades) ** 0.5
-
-    def advantage_over(self, other: Trial) -> float:
-        """By how many points it is better on average."""
-        return self.mean_score - other.mean_score
-
-
-def run_trial(
-    probe: Candidate,
-    draws: Sequence[Fold],
-    *,
-    epochs: int | None,
-    deadline: Deadline,
-    device: str = "cpu",
-) -> Trial | None:
-    """Try a probe, with its usual epochs or fewer; None if the time is too short."""
-    if deadline.left < 0:
-        return None
-    usual = options_of(probe.method).get("epochs")
-    wanted = usual if epochs is None or usual is None else min(epochs, usual)
-    method = probe.method
-    if wanted != usual:
-        method = with_options(method, {"epochs": wanted}, probe.command_words)
-    began = time.perf_counter()
-    try:
-        solutions = method.solve_all(
-            [draw.task for draw in draws], device=device, progress=deadline
-        )
-    except OutOfTimeError:
-        return None
-    each = (time.perf_counter() - began) / len(draws)
-    grades = tuple(
-        draw.grade(solution) for draw, solution in zip(draws, solutions, strict=True)
-    )
-    return Trial(probe, grades, each, wanted)

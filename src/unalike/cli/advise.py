@@ -1,4 +1,4 @@
-"""Ranking: the methods of an advice as columns of a table."""
+"""`unalike advise`: recommend methods for a graph, with reasons and costs."""
 
 from __future__ import annotations
 
@@ -24,47 +24,12 @@ from unalike.device import choose_device
 from unalike.display import Column
 from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
+from unalike.experiments.result import override_flags
 from unalike.formatting import format_duration, format_memory, json_safe
 from unalike.measures.interpretation import interpret
 
-# Ranking: the methods of an advice as columns of a table.
-
-
-def recommendation_columns(ranked: Sequence[Recommendation]) -> list[Column]:
-    """Each method with what to expect of it, what it costs, and why."""
-    return [
-        Column(
-            "", [str(place) for place in range(1, len(ranked) + 1)], align_right=True
-        ),
-        Column("method", [each.words for each in ranked]),
-        Column("expected", [expected(each) for each in ranked]),
-        Column(
-            "time",
-            [format_duration(each.cost.seconds) for each in ranked],
-            align_right=True,
-        ),
-        Column(
-            "memory",
-            [format_memory(each.cost.megabytes) for each in ranked],
-            align_right=True,
-        ),
-        Column("why", [each.reason for each in ranked], wrap=True),
-    ]
-
-
-def expected(each: Recommendation) -> str:
-    """The grade to expect, and how far draws were apart."""
-    spread = each.trial.std
-    return f"{each.trial.mean_score:.1f}" + (
-        "" if spread is None else f" ± {spread:.1f}"
-    )
-
-
-# `unalike advise`: which method to try on a graph, and why.
-
-
 MAX_SHOWN = 5
-"""Methods that are shown unless all are asked for."""
+"""Methods that are shown without `--every`."""
 
 
 def command(
@@ -80,7 +45,7 @@ def command(
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Measure a graph, try methods on it briefly, and tell which one to train.
+    """Measure a graph, try methods on it briefly, and recommend which one to train.
 
     Labels of train and valid nodes are used, those of test nodes never. A large graph
     is sampled: some nodes with all their neighbours.
@@ -89,20 +54,20 @@ def command(
 
     Args:
         graph: A name of `unalike list datasets`, or the folder of a stored graph.
-        split: The split whose test nodes are left alone.
-        seconds: Time to try methods in; more time, more methods and longer trials.
-        seed: Where chance begins.
-        device: cpu, cuda, or auto: a GPU where there is one; it tries more of a graph.
-        metric: Judge by this metric instead of the graph's own.
-        both_ways: Let every edge go both ways, also where direction is usually kept.
+        split: The split whose test labels are not used.
+        seconds: Time for trials; more time, more methods and longer trials.
+        seed: Seed of random numbers.
+        device: cpu, cuda, or auto: a GPU if there is one; it tries more of a graph.
+        metric: Evaluate by this metric instead of the graph's own.
+        both_ways: Make the graph undirected, also where direction is usually preserved.
         every: Show every method that was tried, not the best alone.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of text.
     """
     if not seconds > 0:
         raise UserError(f"--seconds is {seconds:g}; it must be above 0.")
-    view = DatasetOptions(metric=metric, both_ways=both_ways)
-    source = view.apply(find(graph, data))
+    options = DatasetOptions(metric=metric, both_ways=both_ways)
+    source = options.apply(find(graph, data))
     with progress_bar() as bar:
         advice = advise(
             source,
@@ -113,25 +78,21 @@ def command(
             progress=bar,
         )
     print_notes(source.remarks())
-    flags = shlex.join(
-        word
-        for name, value in view.overrides.items()
-        for word in ([f"--{name.replace('_', '-')}"] + [value] * (value is not True))
-    )
-    lead = " ".join(filter(None, ["unalike train", shlex.quote(graph), flags]))
+    flags = override_flags(options.overrides)
+    prefix = " ".join(["unalike train", shlex.quote(graph), *flags])
     if json:
-        print_json(json_safe(document(source, advice, lead)))
+        print_json(json_safe(to_json(source, advice, prefix)))
         return
-    print_advice(source, advice, lead, every=every)
+    print_advice(source, advice, prefix, every=every)
 
 
 def print_advice(
-    source: GraphSource, advice: Advice, lead: str, *, every: bool
+    source: GraphSource, advice: Advice, prefix: str, *, every: bool
 ) -> None:
-    """The advice as text."""
+    """Print the advice as text; `prefix` starts the command of each method."""
     OUT.print(headline(source, advice), soft_wrap=True, markup=False)
     OUT.print("\n[bold]What the graph is like[/]")
-    for line in [*measured(advice), *advice.verdicts]:
+    for line in [*measure_lines(advice), *advice.verdicts]:
         OUT.print(f"  • {line}", soft_wrap=True, markup=False)
     OUT.print(f"\n[bold]What to try[/] ({source.metric.name}, in percent)")
     print_columns(
@@ -141,8 +102,8 @@ def print_advice(
     hidden = len(advice.ranking) - MAX_SHOWN
     if hidden > 0 and not every:
         OUT.print(f"and {hidden} more; `--every` shows them.")
-    if doubt := advice.ranking[0].trial.two_standard_errors:
-        OUT.print(f"A lead of less than {doubt:.1f} points may be chance.")
+    if error := advice.ranking[0].trial.two_standard_errors:
+        OUT.print(f"A lead of less than {error:.1f} points may be random.")
     if advice.left_out:
         left_out = ", ".join(advice.left_out)
         OUT.print(f"No time for: {left_out}; see `--seconds`.", soft_wrap=True)
@@ -150,33 +111,34 @@ def print_advice(
         OUT.print("A sample has less to learn from: expect more of the whole graph.")
     if not source.splits():
         print_notes(["the graph is stored without splits, which training needs."])
-    OUT.print(f"\n[bold]Run[/] {lead} {advice.ranking[0].words}", soft_wrap=True)
+    OUT.print(f"\n[bold]Run[/] {prefix} {advice.ranking[0].words}", soft_wrap=True)
 
 
 def headline(source: GraphSource, advice: Advice) -> str:
-    """The graph in one line, and how it was judged."""
+    """The size of the graph, and the nodes that the trials were scored on."""
     graph = source.prepared()
     kind = "directed" if graph.directed else "undirected"
-    told = (
+    size = (
         f"{source.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} {kind} edges, "
         f"{graph.num_features:,} features, {graph.num_classes} classes"
     )
     of = "" if advice.sampled is None else f" of a sample of {advice.sampled:,} nodes"
     return (
-        f"{told}\nTried on labels of train and valid nodes{of}, "
+        f"{size}\nTried on labels of train and valid nodes{of}, "
         f"judged by {advice.judges:,} of them; test labels were not read."
     )
 
 
-def measured(advice: Advice) -> list[str]:
-    """What the measures mean, and what no method should stay below."""
-    found = advice.measures
-    told = [interpret(name, found) for name in MEASURES if not math.isnan(found[name])]
-    usual = f"Always giving the most frequent answer scores {advice.constant:.1f}."
-    return [*(f"{line[0].upper()}{line[1:]}." for line in told), usual]
+def measure_lines(advice: Advice) -> list[str]:
+    """Sentences about the measures, and the score of the most frequent class."""
+    values = advice.measures
+    names = [name for name in MEASURES if not math.isnan(values[name])]
+    lines = [interpret(name, values) for name in names]
+    baseline = f"Always giving the most frequent answer scores {advice.constant:.1f}."
+    return [*(f"{line[0].upper()}{line[1:]}." for line in lines), baseline]
 
 
-def document(source: GraphSource, advice: Advice, lead: str) -> dict[str, Any]:
+def to_json(source: GraphSource, advice: Advice, prefix: str) -> dict[str, Any]:
     """The document of `--json`."""
     return {
         "graph": source.name,
@@ -191,7 +153,7 @@ def document(source: GraphSource, advice: Advice, lead: str) -> dict[str, Any]:
                 "seconds": each.cost.seconds,
                 "memory_mb": each.cost.megabytes,
                 "reason": each.reason,
-                "command": f"{lead} {each.words}",
+                "command": f"{prefix} {each.words}",
             }
             for each in advice.ranking
         ],
@@ -202,3 +164,25 @@ def document(source: GraphSource, advice: Advice, lead: str) -> dict[str, Any]:
         "sampled_nodes": advice.sampled,
         "left_out": advice.left_out,
     }
+
+
+def recommendation_columns(ranking: Sequence[Recommendation]) -> list[Column]:
+    """The table of recommendations: method, score, time, memory and reason."""
+    numbers = [str(number) for number in range(1, len(ranking) + 1)]
+    seconds = [format_duration(each.cost.seconds) for each in ranking]
+    memory = [format_memory(each.cost.megabytes) for each in ranking]
+    return [
+        Column("", numbers, align_right=True),
+        Column("method", [each.words for each in ranking]),
+        Column("expected", [expected_score(each) for each in ranking]),
+        Column("time", seconds, align_right=True),
+        Column("memory", memory, align_right=True),
+        Column("why", [each.reason for each in ranking], wrap=True),
+    ]
+
+
+def expected_score(recommendation: Recommendation) -> str:
+    """Mean ± std of the scores over folds."""
+    trial = recommendation.trial
+    std = "" if trial.std is None else f" ± {trial.std:.1f}"
+    return f"{trial.mean_score:.1f}{std}"

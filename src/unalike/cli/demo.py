@@ -116,7 +116,7 @@ def compare(stored: StoredGraph, progress: Progress) -> dict[str, dict[str, Any]
     }
     rows = {}
     for name, method in methods.items():
-        results = run(stored, method, place=options)
+        results = run(stored, method, options=options)
         tests = [result.test for result in results]
         seconds = sum(result.seconds for result in results)
         rows[name] = {"tests": tests, "seconds": seconds}

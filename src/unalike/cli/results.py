@@ -1,4 +1,4 @@
-"""`unalike results`: carry results from one database to another."""
+"""`unalike results`: export the results of a database to a file, or import them."""
 
 from __future__ import annotations
 
@@ -24,35 +24,36 @@ def command(
     no_answers: bool = False,
     json: bool = False,
 ) -> None:
-    """Write all results into a file, or merge those of a file; nothing is doubled.
+    """Export all results to a file, or import those of a file without duplicates.
 
     Example: unalike results export results.jsonl.gz
 
     Args:
         do: export writes the file, import reads it.
-        file: Compressed lines of JSON, a run each.
+        file: Compressed JSON lines, one per run.
         results: The database: sqlite:///FILE or postgresql://USER@HOST/NAME.
-        no_curves: Leave out how training went epoch by epoch, most of the file.
-        no_answers: Leave out which classes were taken for which, and how sure answers
-            were, most of the rest; reports draw these.
-        json: Print one JSON document instead of words.
+        no_curves: Omit the training curves, most of the file.
+        no_answers: Omit confusion matrices and reliability, most of the rest; reports
+            plot these.
+        json: Print one JSON document instead of text.
     """
-    act = lookup(ACTIONS, do, "thing to do with results")
-    told = act(results, file, {"curves": not no_curves, "answers": not no_answers})
+    action = lookup(ACTIONS, do, "action on results")
+    parts = {"curves": not no_curves, "answers": not no_answers}
+    counts = action(results, file, parts)
     if json:
-        print_json(told)
+        print_json(counts)
     else:
-        OUT.print(", ".join(f"{count} {what}" for what, count in told.items()) + ".")
+        OUT.print(", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
 
 
-def export_to(url: str, file: Path, kept: dict[str, bool]) -> dict[str, Any]:
-    """Write the runs of a database."""
+def export_to(url: str, file: Path, parts: dict[str, bool]) -> dict[str, Any]:
+    """Export the runs of a database to a file."""
     with ResultsDatabase.read(url) as results:
-        return {"runs": export_runs(results, file, **kept)}
+        return {"runs": export_runs(results, file, **parts)}
 
 
-def import_from(url: str, file: Path, kept: dict[str, bool]) -> dict[str, Any]:
-    """Merge the runs of a file into a database."""
+def import_from(url: str, file: Path, parts: dict[str, bool]) -> dict[str, Any]:
+    """Import the runs of a file into a database."""
     with ResultsDatabase.open(url) as results:
         total, added = import_runs(results, file)
     return {"runs": total, "new": added}

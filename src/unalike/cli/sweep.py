@@ -1,4 +1,4 @@
-"""`unalike sweep`: run what recipes ask for and is not done yet."""
+"""`unalike sweep`: run the grids of recipes, or search them, and store the results."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.plan import (
     SweepPlan,
     SweepRequest,
+    parse_filter,
     parse_overrides,
     plan_sweep,
 )
-from unalike.experiments.plan import parse_filter as chosen_by
 from unalike.experiments.recipe import find_recipes
 from unalike.experiments.sweep import WorkerOptions, estimate, failed_before, sweep
 from unalike.experiments.tuning import SearchOptions, search_cells
@@ -56,7 +56,7 @@ def command(
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Run what recipes ask for and is not done yet; it may be stopped at any time.
+    """Run the unfinished runs of recipes; a sweep can be stopped at any time.
 
     Example: unalike sweep prior-datasets/linkx --only dataset=texas --dry-run
 
@@ -66,86 +66,95 @@ def command(
         on: Run the grids on these datasets instead of those of the recipes.
         options: Options for all settings, as in epochs=100 precision=bf16.
         variant: The grid of this name where a recipe has one, as in appendix.
-        quoted: Also run cells whose numbers the paper took from elsewhere.
-        search: Try settings that this searcher proposes, not the grid: optuna.
-        trials: How many settings of a cell a search tries, past ones included.
-        jobs: Processes that share the work, and the memory of a card; others may join
-            on the same results.
-        retry: Run again what failed before.
-        dry_run: Show what would be run, with its memory and time as far as known.
-        seed: Where chance begins; split i of a run begins at seed + i.
+        quoted: Also run cells whose numbers the paper quotes from other papers.
+        search: Run settings that this searcher proposes, not the grid: optuna.
+        trials: Settings of a cell that a search runs, stored ones included.
+        jobs: Worker processes, which share the memory of a GPU; further sweeps may
+            work on the same results.
+        retry: Run failed runs again.
+        dry_run: Show the runs with estimates of memory and time.
+        seed: Seed of random numbers; split i uses seed + i.
         results: The database: sqlite:///FILE or postgresql://USER@HOST/NAME.
-        device: cpu, cuda, or auto: a GPU where there is one.
-        lease: Seconds after which the work of a silent worker is taken over.
+        device: cpu, cuda, or auto: a GPU if there is one.
+        lease: Seconds after which the runs of an unresponsive worker are free again.
         data: Folder of the raw files and stored graphs.
-        json: Print one JSON document instead of words.
+        json: Print one JSON document instead of text.
     """
     if jobs < 1:
         raise UserError(f"--jobs is {jobs}; at least 1 is needed.")
-    told = parse_overrides(options)
-    found = [recipe.with_overrides(told) for recipe in find_recipes(recipes)]
-    order = SweepRequest(
-        recipes=[recipe.on_datasets(on) for recipe in found] if on else found,
-        config_filter=chosen_by(only),
+    overrides = parse_overrides(options)
+    rows = [recipe.with_overrides(overrides) for recipe in find_recipes(recipes)]
+    request = SweepRequest(
+        recipes=[recipe.on_datasets(on) for recipe in rows] if on else rows,
+        config_filter=parse_filter(only),
         variant=variant,
         quoted=quoted,
         seed=seed,
         data=data,
     )
-    crew = WorkerOptions(jobs=jobs, device=choose_device(device), lease_seconds=lease)
+    workers = WorkerOptions(
+        jobs=jobs, device=choose_device(device), lease_seconds=lease
+    )
     if search is not None:
-        run_search(order, SearchOptions(search, trials), results, crew, json=json)
+        run_search(request, SearchOptions(search, trials), results, workers, json=json)
         return
-    agenda = plan_sweep(order)
-    for why, count in Counter(agenda.missing.values()).items():
-        print_notes([f"{count} cells cannot be run: {first_sentence(why)}"])
-    if not agenda.keys and not agenda.missing:
+    plan = plan_sweep(request)
+    for reason, count in Counter(plan.missing.values()).items():
+        print_note(f"{count} cells cannot be run: {first_sentence(reason)}")
+    if not plan.keys and not plan.missing:
         raise UserError("Nothing fits --only; quoted cells need --quoted besides.")
     if dry_run:
-        print_plan(agenda, results, crew.device, retry=retry, json=json)
+        print_plan(plan, results, workers.device, retry=retry, json=json)
         return
     with progress_bar() as bar:
-        sweep(agenda, results, crew=crew, retry=retry, progress=bar, remark=one_note)
-    tell(agenda, results, json=json)
+        sweep(
+            plan,
+            results,
+            workers=workers,
+            retry=retry,
+            progress=bar,
+            on_message=print_note,
+        )
+    print_outcome(plan, results, json=json)
 
 
-def one_note(what: str) -> None:
-    """Tell one thing that somebody should know."""
-    print_notes([what])
+def print_note(note: str) -> None:
+    """Print one note to standard error."""
+    print_notes([note])
 
 
 def first_sentence(text: str) -> str:
-    """What is wrong, without what to do about it."""
+    """The error without the advice that follows it."""
     return text.partition(". ")[0].removesuffix(".") + "."
 
 
-def tell(agenda: SweepPlan, url: str, *, json: bool) -> None:
-    """Say how far the agenda is, and what failed."""
+def print_outcome(plan: SweepPlan, url: str, *, json: bool) -> None:
+    """Print how many runs of a plan are done, and the errors of failed ones."""
     with ResultsDatabase.read(url) as results:
-        done, failed = results.done(agenda.keys), results.failed(agenda.keys)
-    told = {
-        "runs": len(agenda.keys),
+        done, failed = results.done(plan.keys), results.failed(plan.keys)
+    document = {
+        "runs": len(plan.keys),
         "done": len(done),
         "failed": len(failed),
-        "missing": agenda.missing,
+        "missing": plan.missing,
         "results": url,
     }
-    reasons = Counter(failed.values())
+    errors = Counter(failed.values())
     if json:
-        print_json({**told, "errors": dict(reasons)})
+        print_json({**document, "errors": dict(errors)})
         return
-    for error, count in reasons.items():
-        print_notes([f"{count} runs failed: {error.splitlines()[-1]}"])
-    OUT.print(f"{told['done']} of {told['runs']} runs done, {told['failed']} failed.")
+    for error, count in errors.items():
+        print_note(f"{count} runs failed: {error.splitlines()[-1]}")
+    OUT.print(f"{len(done)} of {len(plan.keys)} runs done, {len(failed)} failed.")
 
 
 def print_plan(
-    agenda: SweepPlan, url: str, device: str, *, retry: bool, json: bool
+    plan: SweepPlan, url: str, device: str, *, retry: bool, json: bool
 ) -> None:
-    """Show what would be run."""
+    """Print the runs of a plan with estimates of memory and time."""
     with ResultsDatabase.read(url) as results:
-        rows = estimate(agenda, results, device, retry=retry)
-        failed = results.failed(agenda.keys)
+        rows = estimate(plan, results, device, retry=retry)
+        failed = results.failed(plan.keys)
     left = [row for row in rows if row["left"]]
     total = {
         "runs": sum(row["runs"] for row in rows),
@@ -154,10 +163,10 @@ def print_plan(
         "seconds": total_seconds(left),
     }
     if json:
-        print_json({**total, "missing": agenda.missing, "bundles": rows})
+        print_json({**total, "missing": plan.missing, "bundles": rows})
         return
     if failed and not retry:
-        print_notes([failed_before(len(failed))])
+        print_note(failed_before(len(failed)))
     if left:
         headings = ("bundle", "shape", "settings", "left", "memory_mb", "seconds")
         print_columns([column(heading, left) for heading in headings])
@@ -169,39 +178,41 @@ def print_plan(
 
 
 def total_seconds(rows: Sequence[dict[str, Any]]) -> float | None:
-    """The time of all rows, where it is known of each."""
-    known = [row["seconds"] for row in rows]
-    return None if None in known else float(sum(known))
+    """The time of all rows; None if that of any row is unknown."""
+    seconds = [row["seconds"] for row in rows]
+    return None if None in seconds else float(sum(seconds))
 
 
 def column(heading: str, rows: Sequence[dict[str, Any]]) -> Column:
     """A column of the plan."""
     values = [row[heading] for row in rows]
-    words = any(isinstance(value, str) for value in values)
+    is_text = any(isinstance(value, str) for value in values)
     cells = [
-        value if words else "?" if value is None else f"{value:,.0f}"
+        value if is_text else "?" if value is None else f"{value:,.0f}"
         for value in values
     ]
-    return Column(heading.replace("_", " "), cells, align_right=not words, wrap=words)
+    return Column(
+        heading.replace("_", " "), cells, align_right=not is_text, wrap=is_text
+    )
 
 
 def run_search(
-    order: SweepRequest,
-    hunt: SearchOptions,
+    request: SweepRequest,
+    options: SearchOptions,
     url: str,
-    crew: WorkerOptions,
+    workers: WorkerOptions,
     *,
     json: bool,
 ) -> None:
-    """Let a searcher propose settings, and say what it found."""
+    """Search the cells of a request and print the best configuration of each."""
     with progress_bar() as bar:
-        found = search_cells(order, hunt, url, crew=crew, progress=bar)
+        cells = search_cells(request, options, url, workers=workers, progress=bar)
     if json:
-        print_json(found)
+        print_json(cells)
         return
-    for one in found:
+    for best in cells:
         OUT.print(
-            f"{one['dataset']} {one['method']}: valid {one['valid']:.2f}, "
-            f"test {one['test']:.2f} after {one['trials']} trials: {one['options']}",
+            f"{best['dataset']} {best['method']}: valid {best['valid']:.2f}, "
+            f"test {best['test']:.2f} after {best['trials']} trials: {best['options']}",
             markup=False,
         )

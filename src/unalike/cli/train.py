@@ -1,10 +1,10 @@
-"""`unalike train`: a method on the splits of a dataset."""
+"""`unalike train`: train and evaluate a method on the splits of a dataset."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
@@ -12,20 +12,14 @@ from rich.table import Table
 
 from unalike.cli.console import OUT, print_json, progress_bar
 from unalike.cli.main import COMMAND_LINE
+from unalike.data.split import PARTS
 from unalike.datasets import find
 from unalike.device import choose_device
 from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
-from unalike.experiments.result import Result
-from unalike.experiments.result import command_line as again
-from unalike.experiments.run import (
-    ExperimentOutput,
-    RunOptions,
-    SplitCalibration,
-    best_split,
-    calibrate_splits,
-    train_splits,
-)
+from unalike.experiments.evaluation import SplitCalibration
+from unalike.experiments.result import Runs, command_line
+from unalike.experiments.run import ExperimentOutput, RunOptions, train_splits
 from unalike.methods import METHODS
 from unalike.methods.base import Method
 from unalike.options import one_of
@@ -67,7 +61,7 @@ def command(
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Train a method on the splits of a dataset and grade it on their test nodes.
+    """Train a method on the splits of a dataset and evaluate it on their test nodes.
 
     Example: unalike train chameleon linkx --hidden 64 --splits 0,1,2
 
@@ -75,16 +69,16 @@ def command(
         dataset: A name of `unalike list datasets`, or the folder of a stored graph.
         method: What to train; `unalike train DATASET METHOD --help` shows its options.
         splits: Numbers of splits separated by commas, or all.
-        seed: Where chance begins; split i of a run begins at seed + i.
-        device: cpu, cuda, or auto: a GPU where there is one.
-        processes: Divide the columns of the adjacency, or the batches, among so many.
-        patience_seconds: How long processes wait for one that says nothing.
-        checkpoint: Keep the state in this folder; go on from it if it is there.
-        save: Write the model of the split with the best validation grade to this file.
-        metric: Learn for and grade by this metric instead of the dataset's own.
-        both_ways: Let every edge go both ways, also where direction is usually kept.
-        class_weights: balanced lets every class count alike in the loss.
-        calibrate: Find the temperature of the valid nodes; a saved model keeps it.
+        seed: Seed of random numbers; split i uses seed + i.
+        device: cpu, cuda, or auto: a GPU if there is one.
+        processes: Distribute columns of the adjacency, or batches, over processes.
+        patience_seconds: How long processes wait for one that does not respond.
+        checkpoint: Save the training state in this folder and resume from it.
+        save: Write the model of the split with the best validation score to this file.
+        metric: Train for and evaluate by this metric instead of the dataset's own.
+        both_ways: Make the graph undirected, also where direction is usually preserved.
+        class_weights: balanced gives every class the same weight in the loss.
+        calibrate: Fit a temperature on the valid nodes; a saved model includes it.
         figures: Folder for a confusion matrix and a reliability plot of the test nodes.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
@@ -95,24 +89,24 @@ def command(
         raise UserError(f"--patience-seconds is {patience_seconds:g}; more is needed.")
     if processes > 1 and not is_distributed():
         raise SystemExit(launch(COMMAND_LINE.get(), processes))
-    view = DatasetOptions(
+    dataset_options = DatasetOptions(
         metric=metric, both_ways=both_ways, class_weights=class_weights
     )
     if figures is not None:
         check_figure_folder(figures)
         require_matplotlib()
-    there = local_device(choose_device(device))
+    own_device = local_device(choose_device(device))
     with (
-        init_distributed(there, patience=patience_seconds) as world,
+        init_distributed(own_device, patience=patience_seconds) as world,
         progress_bar(silent=not world.is_main) as bar,
     ):
-        sitting = train_splits(
-            view.apply(find(dataset, data)),
+        output = train_splits(
+            dataset_options.apply(find(dataset, data)),
             method,
             splits=parse_splits(splits),
             seed=seed,
-            place=RunOptions(
-                device=there,
+            options=RunOptions(
+                device=own_device,
                 progress=bar,
                 checkpoint=checkpoint,
                 model=save,
@@ -120,125 +114,135 @@ def command(
             ),
         )
     if world.is_main:
-        told = to_json(
-            sitting, dataset, calibrate=calibrate, figures=figures, save=save
+        document = to_json(
+            output, dataset, calibrate=calibrate, figures=figures, save=save
         )
-        (print_json if json else show)(told)
+        if json:
+            print_json(document)
+        else:
+            print_output(output, document)
+
+
+def parse_splits(text: str) -> list[int] | None:
+    """Parse a list of split numbers like 0,1,2; None stands for all."""
+    if text == "all":
+        return None
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise UserError(
+            f"--splits is '{text}'; write all, or numbers: 0,1,2."
+        ) from None
 
 
 def to_json(
-    sitting: ExperimentOutput,
+    output: ExperimentOutput,
     dataset: str,
     *,
     calibrate: bool,
     figures: Path | None,
     save: Path | None,
 ) -> dict[str, Any]:
-    """What is told: the grades, and whatever else was asked for."""
-    results = sitting.results()
-    told = summary(results, dataset)
+    """The document of `--json`; writes the figures if a folder is given."""
+    document = results_to_json(output.results, dataset)
     if calibrate:
-        told["calibration"] = calibration(calibrate_splits(sitting))
+        document["calibration"] = calibration_to_json(output.calibrations)
     if figures is not None:
-        drawn = save_prediction_figures(sitting, figures, calibrate=calibrate)
-        told["figures"] = list(map(str, drawn))
+        paths = save_prediction_figures(output, figures, calibrate=calibrate)
+        document["figures"] = list(map(str, paths))
     if save is not None:
-        best, size = best_split(results), save.stat().st_size
-        split = results[best].split
-        told["model"] = {"file": str(save), "bytes": size, "split": split}
-        if calibrate:
-            told["model"]["temperature"] = told["calibration"][best]["temperature"]
-    return told
-
-
-def calibration(assessed: list[SplitCalibration]) -> list[dict[str, float]]:
-    """The temperature of each split, and its calibration error in percent."""
-    return [
-        {
-            "temperature": each.temperature,
-            "error": 100 * each.raw.error,
-            "error_calibrated": 100 * each.calibrated.error,
+        best = output.best_index
+        document["model"] = {
+            "file": str(save),
+            "bytes": save.stat().st_size,
+            "split": output.results[best].split,
         }
-        for each in assessed
-    ]
+        if calibrate:
+            temperature = output.calibrations[best].temperature
+            document["model"]["temperature"] = temperature
+    return document
 
 
-def parse_splits(told: str) -> list[int] | None:
-    """The numbers of a list like 0,1,2; None for all."""
-    if told == "all":
-        return None
-    try:
-        return [int(number) for number in told.split(",")]
-    except ValueError:
-        raise UserError(
-            f"--splits is '{told}'; write all, or numbers: 0,1,2."
-        ) from None
-
-
-def summary(results: list[Result], dataset: str) -> dict[str, Any]:
-    """The grades of all splits, and how to get them again from what was told."""
-    tests = [result.test for result in results]
-    shared = results[0]
+def results_to_json(results: Runs, dataset: str) -> dict[str, Any]:
+    """The scores of all splits, and the command that repeats them."""
+    first = results[0]
+    splits = ",".join(str(result.split) for result in results)
     return {
-        "dataset": shared.dataset,
-        "method": shared.method,
-        "options": shared.options,
-        "metric": shared.metric,
+        "dataset": first.dataset,
+        "method": first.method,
+        "options": first.options,
+        "metric": first.metric,
         "splits": [
             {
-                "split": r.split,
-                "train": r.train,
-                "valid": r.valid,
-                "test": r.test,
-                "best_epoch": r.best_epoch,
-                "seconds": r.seconds,
+                "split": result.split,
+                "train": result.train,
+                "valid": result.valid,
+                "test": result.test,
+                "best_epoch": result.best_epoch,
+                "seconds": result.seconds,
             }
-            for r in results
+            for result in results
         ],
-        "test_mean": mean(tests),
-        "test_std": stdev(tests) if len(tests) > 1 else None,
-        "seconds": sum(r.seconds for r in results),
-        "peak_memory_mb": shared.peak_memory_mb,
-        "device": shared.device,
-        "command": again(
-            shared, splits=",".join(str(r.split) for r in results), dataset=dataset
-        ),
+        "test_mean": results.mean,
+        "test_std": results.std,
+        "seconds": results.seconds,
+        "peak_memory_mb": first.peak_memory_mb,
+        "device": first.device,
+        "command": command_line(first, splits=splits, dataset=dataset),
     }
 
 
-def show(told: dict[str, Any]) -> None:
-    """The same as a table."""
+def calibration_to_json(
+    calibrations: list[SplitCalibration],
+) -> list[dict[str, float]]:
+    """The temperature of each split, and its calibration errors in percent."""
+    return [
+        {
+            "temperature": one.temperature,
+            "error": 100 * one.raw.error,
+            "error_calibrated": 100 * one.calibrated.error,
+        }
+        for one in calibrations
+    ]
+
+
+def print_output(output: ExperimentOutput, document: dict[str, Any]) -> None:
+    """Print the results as a table of splits with a summary."""
+    results = output.results
     table = Table(box=None, pad_edge=False)
-    for heading in ("split", "train", "valid", "test", "best epoch"):
+    for heading in ("split", *PARTS, "best epoch"):
         table.add_column(heading, justify="right")
-    for row in told["splits"]:
-        grades = (f"{row[part]:.2f}" for part in ("train", "valid", "test"))
-        table.add_row(str(row["split"]), *grades, str(row["best_epoch"] or "–"))
+    for result in results:
+        scores = (f"{getattr(result, part):.2f}" for part in PARTS)
+        table.add_row(str(result.split), *scores, str(result.best_epoch or "–"))
     OUT.print(table)
-    spread = "" if told["test_std"] is None else f" ± {told['test_std']:.2f}"
+    first = results[0]
     OUT.print(
-        f"\n[bold]{told['dataset']} {told['method']}: {told['metric']} "
-        f"{told['test_mean']:.2f}{spread}[/] on the test nodes, "
-        f"{told['seconds']:.1f} s, {told['peak_memory_mb']:,.0f} MB, {told['device']}"
+        f"\n[bold]{first.dataset} {first.method}: {first.metric} "
+        f"{results.format_score()}[/] on the test nodes, {results.seconds:.1f} s, "
+        f"{first.peak_memory_mb:,.0f} MB, {first.device}"
     )
-    for line in extra_lines(told):
+    for line in extra_lines(document):
         OUT.print(line, soft_wrap=True, markup=False)
 
 
-def extra_lines(told: dict[str, Any]) -> Iterator[str]:
-    """What was asked for beside grades."""
-    if rows := told.get("calibration"):
-        warm, before, after = (mean(row[name] for row in rows) for name in rows[0])
-        yield (
-            f"temperature {warm:.2f}: the calibration error of the test nodes goes "
-            f"from {before:.1f} % to {after:.1f} %"
+def extra_lines(document: dict[str, Any]) -> Iterator[str]:
+    """Lines about calibration, figures and the saved model."""
+    if rows := document.get("calibration"):
+        temperature, before, after = (
+            mean(row[name] for row in rows) for name in rows[0]
         )
-    for file in told.get("figures", []):
-        yield f"wrote {file}"
-    if kept := told.get("model"):
-        warm = kept.get("temperature")
-        how = "" if warm is None else f" with its temperature of {warm:.2f}"
         yield (
-            f"split {kept['split']} is saved in {kept['file']}{how}, "
-            f"{kept['bytes']:,} bytes"
+            f"temperature {temperature:.2f}: the calibration error of the test nodes "
+            f"goes from {before:.1f} % to {after:.1f} %"
+        )
+    for path in document.get("figures", []):
+        yield f"wrote {path}"
+    if model := document.get("model"):
+        temperature = model.get("temperature")
+        calibrated = temperature is not None
+        suffix = f" with its temperature of {temperature:.2f}" if calibrated else ""
+        yield (
+            f"split {model['split']} is saved in {model['file']}{suffix}, "
+            f"{model['bytes']:,} bytes"
         )

@@ -1,3 +1,3 @@
-"""Experiments: datasets, splits and methods in, results out."""
+"""Runs, sweeps, hyperparameter search and the database of their results."""
 
 from __future__ import annotations

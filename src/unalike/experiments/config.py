@@ -15,7 +15,7 @@ from unalike.data.split import Split
 from unalike.data.store import StoredGraph
 from unalike.data.task import CLASS_WEIGHTS, Task
 from unalike.datasets import GraphSource
-from unalike.datasets.base import RawDataset
+from unalike.datasets.base import Dataset
 from unalike.datasets.twins.twin import Twin
 from unalike.errors import UserError, lookup
 from unalike.methods import METHODS, name_of
@@ -23,19 +23,22 @@ from unalike.methods.base import Method
 from unalike.options import options_of, with_options
 from unalike.progress import NO_PROGRESS, Progress
 
-# View: a dataset, seen otherwise than it is usually handed to methods.
+FULL_BATCH = "full"
+"""The batching of methods that have no batching option."""
+
+# Dataset options: metric, undirected edges and class weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetOptions:
-    """What differs from the usual; by default nothing does."""
+    """Overrides of how a dataset is given to methods; by default none."""
 
     metric: str | None = None
-    """The metric to learn for and to be graded by."""
+    """The metric that selects the epoch and evaluates the run."""
     both_ways: bool = False
-    """Does every edge go both ways, also where direction is usually kept?"""
+    """Make the graph undirected, also where direction is usually preserved."""
     class_weights: str | None = None
-    """What train nodes count for by their class; all alike where nothing is told."""
+    """Weights of classes in the loss; equal weights by default."""
 
     def __post_init__(self) -> None:
         if self.metric is not None:
@@ -45,15 +48,15 @@ class DatasetOptions:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """What is unusual, by name."""
+        """The options that differ from their defaults, by name."""
         return {name: value for name, value in asdict(self).items() if value}
 
     def apply(self, source: GraphSource) -> GraphSource:
-        """The source as it is seen; itself, where nothing differs."""
+        """The source with these options; the source itself if there are none."""
         return DatasetWithOptions(source, self) if self.overrides else source
 
     def add_class_weights(self, task: Task) -> Task:
-        """The task with the weights of its classes, where they are told."""
+        """The task with the class weights that the options name."""
         if self.class_weights is None:
             return task
         labels = task.graph.labels[task.train]
@@ -66,11 +69,13 @@ NO_OVERRIDES = DatasetOptions()
 
 @dataclass(frozen=True, eq=False)
 class DatasetWithOptions:
-    """A source through a view; its graph and splits are read once."""
+    """A source with dataset options; its graph and splits are loaded once."""
 
     source: GraphSource
     view: DatasetOptions = NO_OVERRIDES
-    _prepared: list[Graph] = field(default_factory=list, init=False, repr=False)
+    _loaded: list[tuple[Graph, list[Split]]] = field(
+        default_factory=list, init=False, repr=False
+    )
 
     @property
     def name(self) -> str:
@@ -78,101 +83,71 @@ class DatasetWithOptions:
 
     @property
     def metric(self) -> Metric:
-        told = self.view.metric
-        return METRICS[told] if told else self.source.metric
+        name = self.view.metric
+        return METRICS[name] if name else self.source.metric
 
     def load(self) -> Graph:
         return self.source.load()
 
     def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
-        if not self._prepared:
-            graph = self.source.prepared(progress=progress)
-            self._prepared.append(
-                graph.to_undirected() if self.view.both_ways else graph
-            )
-        return self._prepared[0]
-
-    @cached_property
-    def _splits(self) -> list[Split]:
-        return self.source.splits()
+        return self._load(progress)[0]
 
     def splits(self) -> list[Split]:
-        return self._splits
+        return self._load(NO_PROGRESS)[1]
 
     def remarks(self) -> list[str]:
         return self.source.remarks()
 
+    def _load(self, progress: Progress) -> tuple[Graph, list[Split]]:
+        if not self._loaded:
+            graph, splits = load_graph_and_splits(self.source, progress)
+            graph = graph.to_undirected() if self.view.both_ways else graph
+            self._loaded.append((graph, splits))
+        return self._loaded[0]
+
+
+def load_graph_and_splits(
+    source: GraphSource, progress: Progress = NO_PROGRESS
+) -> tuple[Graph, list[Split]]:
+    """The prepared graph and the splits of a source, from one opened stored graph."""
+    if isinstance(source, Dataset | Twin):
+        stored = stored_graph_of(source, progress)
+        return source.prepare(stored, progress=progress), stored.splits()
+    return source.prepared(progress=progress), source.splits()
+
 
 def base_dataset(source: GraphSource) -> GraphSource:
-    """A source without the view through which it is seen."""
+    """The source without dataset options."""
     return source.source if isinstance(source, DatasetWithOptions) else source
 
 
-def class_names(source: GraphSource) -> list[str] | None:
-    """What the user calls the classes, where a stored graph tells."""
-    stored = base_dataset(source)
-    known = (
-        stored.metadata.get("class_names") if isinstance(stored, StoredGraph) else None
-    )
-    return [*map(str, known)] if known else None
-
-
 def options_of_dataset(source: GraphSource) -> DatasetOptions:
-    """How a source is seen."""
+    """The dataset options of a source."""
     return source.view if isinstance(source, DatasetWithOptions) else NO_OVERRIDES
 
 
-# Fingerprint: the hash of a dataset as methods are given it.
+def class_names(source: GraphSource) -> list[str] | None:
+    """The class names in the metadata of a stored graph, if there are any."""
+    stored = base_dataset(source)
+    if not isinstance(stored, StoredGraph):
+        return None
+    names = stored.metadata.get("class_names")
+    return [*map(str, names)] if names else None
 
 
-HASH_LENGTH = 32
-"""Hexadecimal digits of a digest; two of 10^12 agree by chance of 10^-15."""
-STEPS = ("preparation", "symmetrised")
-"""What sources call the steps from the stored arrays to the graph of methods."""
-
-
-def dataset_hash(source: GraphSource) -> str:
-    """A digest of the stored arrays, splits included, and of their preparation."""
-    arrays = stored_graph_of(source).metadata["arrays"]
-    steps = {
-        name: repr(getattr(source, name)) for name in STEPS if hasattr(source, name)
-    }
-    hashes = {name: facts["sha256"] for name, facts in arrays.items()}
-    return json_hash({"arrays": hashes, "steps": steps})
-
-
-def stored_graph_of(source: GraphSource) -> StoredGraph:
-    """The folder behind a source."""
-    if isinstance(source, StoredGraph):
-        return source
-    if isinstance(source, RawDataset | Twin):
-        return source.open_stored()
-    raise UserError(f"{source.name} is not a stored graph; save it first.")
-
-
-def json_hash(facts: dict[str, Any]) -> str:
-    """The hash of facts that JSON can tell."""
-    told = json.dumps(facts, sort_keys=True)
-    return sha256(told.encode()).hexdigest()[:HASH_LENGTH]
-
-
-# Setting: a method with all its options, and its view of a dataset.
-
-
-FULL_BATCH = "full"
-"""The batching of methods that have none to choose."""
+# Configuration of a method
 
 
 @dataclass(frozen=True)
 class Config:
-    """What is the same for all splits of a dataset."""
+    """A method with all its hyperparameters, and the dataset options of its runs."""
 
     method: Method
     view: DatasetOptions = NO_OVERRIDES
 
     @cached_property
     def to_dict(self) -> dict[str, Any]:
-        """The setting as JSON can tell it."""
+        """The configuration as JSON."""
         return {
             "method": name_of(self.method),
             "options": options_of(self.method),
@@ -181,15 +156,15 @@ class Config:
 
     @cached_property
     def hash(self) -> str:
-        """A digest of all of it."""
+        """The hash of the configuration."""
         return json_hash(self.to_dict)
 
     @cached_property
     def stack_key(self) -> str:
-        """A digest of what the runs of one stack share."""
-        free = self.method.stackable_options
-        told = self.to_dict["options"].items()
-        shared = {name: value for name, value in told if name not in free}
+        """The hash of all options that runs of one stack have in common."""
+        differing = self.method.stackable_options
+        options = self.to_dict["options"].items()
+        shared = {name: value for name, value in options if name not in differing}
         return json_hash({**self.to_dict, "options": shared})
 
     @property
@@ -198,24 +173,66 @@ class Config:
         return str(self.to_dict["options"].get("batching", FULL_BATCH))
 
     def describe(self, *, shared: bool = False) -> str:
-        """The options that are not the usual ones; or those that a stack shares."""
-        usual = options_of(type(self.method)())
-        told = {**self.to_dict["options"], **self.view.overrides}
-        free = self.method.stackable_options if shared else ()
+        """The options that are not default; with `shared`, only those of its stack."""
+        defaults = options_of(type(self.method)())
+        options = {**self.to_dict["options"], **self.view.overrides}
+        omitted = self.method.stackable_options if shared else ()
         return " ".join(
             f"{name}={value}"
-            for name, value in told.items()
-            if usual.get(name) != value and name not in free
+            for name, value in options.items()
+            if defaults.get(name) != value and name not in omitted
         )
 
 
 def build_method(name: str, options: Mapping[str, Any]) -> Method:
-    """A method of the table with some options, those of its batching among them."""
+    """Build a method by name with some options, also those of its batching."""
     return with_options(lookup(METHODS, name, "method")(), options, name)
 
 
-def config_from_dict(facts: Mapping[str, Any]) -> Config:
-    """The setting that facts tell; options that were unknown then are as usual."""
+def config_from_dict(fields: Mapping[str, Any]) -> Config:
+    """Build a configuration from JSON; options that are missing get their defaults."""
     return Config(
-        build_method(facts["method"], facts["options"]), DatasetOptions(**facts["view"])
+        build_method(fields["method"], fields["options"]),
+        DatasetOptions(**fields["view"]),
     )
+
+
+# Hashes
+
+
+HASH_LENGTH = 32
+"""Hexadecimal digits; a collision among 10^12 hashes has probability 10^-15."""
+PREPARATION_FIELDS = ("preparation", "symmetrised")
+"""Attributes of sources that say how stored arrays become the graph of methods.
+
+Their names and values are part of the dataset hash of every stored run.
+"""
+
+
+def json_hash(document: dict[str, Any]) -> str:
+    """The SHA-256 of a JSON document with sorted keys, shortened."""
+    text = json.dumps(document, sort_keys=True)
+    return sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+
+
+def dataset_hash(source: GraphSource) -> str:
+    """The hash of the stored arrays, splits included, and of their preparation."""
+    arrays = stored_graph_of(source).metadata["arrays"]
+    steps = {
+        name: repr(getattr(source, name))
+        for name in PREPARATION_FIELDS
+        if hasattr(source, name)
+    }
+    hashes = {name: array["sha256"] for name, array in arrays.items()}
+    return json_hash({"arrays": hashes, "steps": steps})
+
+
+def stored_graph_of(
+    source: GraphSource, progress: Progress = NO_PROGRESS
+) -> StoredGraph:
+    """Open the stored graph of a source; convert or generate it if necessary."""
+    if isinstance(source, StoredGraph):
+        return source
+    if isinstance(source, Dataset | Twin):
+        return source.open_stored(progress=progress)
+    raise UserError(f"{source.name} is not a stored graph; save it first.")

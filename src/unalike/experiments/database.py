@@ -1,4 +1,4 @@
-"""Results database (SQLite or PostgreSQL): schema, connection with retry, store and query runs."""
+"""Results database in SQLite or PostgreSQL: schema, connection, storing of runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
 
@@ -18,13 +17,13 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, OperationalError
 
 from unalike.device import commit
-from unalike.errors import UserError, lookup
+from unalike.errors import UserError, lookup, require
 from unalike.experiments.config import Config, config_from_dict
 from unalike.experiments.evaluation import PredictionSummary
 from unalike.experiments.plan import DatasetRef, PlannedRun, RunGroup, run_key
 from unalike.experiments.result import Result
 
-# The schema: the tables of the database of results.
+# Schema
 
 
 METADATA = sql.MetaData()
@@ -58,7 +57,7 @@ RUNS = sql.Table(
     sql.Column("finished", sql.Double, nullable=False, index=True),
     sql.Index("by_setting", "dataset", "method", "setting"),
 )
-"""Every finished run, once: what it was, what came out, and where it was made."""
+"""One row per finished run: its configuration, scores, device and versions."""
 
 CURVES = sql.Table(
     "curves",
@@ -66,7 +65,7 @@ CURVES = sql.Table(
     sql.Column("key", DIGEST, primary_key=True),
     sql.Column("curve", sql.LargeBinary, nullable=False),
 )
-"""How training went, apart from the rest so that a look at all runs is short."""
+"""Training curves, in their own table so that reading all runs is fast."""
 
 ANSWERS = sql.Table(
     "answers",
@@ -74,9 +73,9 @@ ANSWERS = sql.Table(
     sql.Column("key", DIGEST, primary_key=True),
     sql.Column("answers", sql.JSON, nullable=False),
 )
-"""What was said of the test nodes; runs of older versions have none.
+"""Summaries of test predictions; runs of older versions have none.
 
-A table of its own: one that is missing is made when a database is opened.
+A table of its own, as a missing table is created when a database is opened.
 """
 
 FAILURES = sql.Table(
@@ -90,7 +89,7 @@ FAILURES = sql.Table(
     sql.Column("error", sql.Text, nullable=False),
     sql.Column("failed", sql.Double, nullable=False),
 )
-"""Runs that ended in an error; a sweep leaves them alone until told to retry."""
+"""Runs that ended in an error; a sweep skips them unless it gets `--retry`."""
 
 LEASES = sql.Table(
     "run_leases",
@@ -99,20 +98,20 @@ LEASES = sql.Table(
     sql.Column("worker", sql.Text, nullable=False),
     sql.Column("expires", sql.Double, nullable=False),
 )
-"""Who works on which runs, and until when nobody else may."""
+"""Which worker trains which runs, and until when."""
 
-# The database: SQLite in a file, or PostgreSQL, opened for several processes.
+# Connection
 
 
 BUSY_SECONDS = 60
-"""How long a process waits for another to finish writing."""
+"""How long SQLite waits for another process that writes."""
 LOCK = 0x756E616C
-"""The number under which PostgreSQL knows that somebody writes alone."""
+"""The number of the advisory lock of writers in PostgreSQL."""
 WRITES = "writes"
 RETRY_SECONDS = 600.0
-"""How long to wait for a server that went away."""
+"""How long to retry while the server is unreachable."""
 RETRY_INTERVAL = 1.0
-"""Between two tries to reach it."""
+"""Pause between two attempts."""
 ON_MESSAGE = "remark"
 KEEPALIVE_OPTIONS = {
     "connect_timeout": "10",
@@ -121,15 +120,15 @@ KEEPALIVE_OPTIONS = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
-"""When to take a silent server for lost; the network itself waits for hours."""
-HURRY = "SET LOCAL idle_in_transaction_session_timeout = '30s'"
-"""A host that is cut off while it writes must not keep its locks."""
+"""Timeouts of a lost connection; by default TCP waits for hours."""
+IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = '30s'"
+"""A host that loses its connection during a transaction must release its locks."""
 
 INSERTS: dict[str, Callable[[sql.Table], Any]] = {
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
 }
-"""Inserts that can leave alone what is there already, by the kind of database."""
+"""Inserts that skip existing keys, by the kind of database."""
 
 
 Params = ParamSpec("Params")
@@ -138,7 +137,7 @@ Return = TypeVar("Return")
 
 @runtime_checkable
 class HasEngine(Protocol):
-    """What has a database, or is one."""
+    """An object with an SQLAlchemy engine, or an engine itself."""
 
     @property
     def engine(self) -> Engine: ...
@@ -147,9 +146,13 @@ class HasEngine(Protocol):
 Base = TypeVar("Base", bound=HasEngine)
 
 
-def connect(url: str, remark: Callable[[str], None] = lambda what: None) -> Engine:
-    """Open a database and make its tables where they are missing."""
-    engine = sql.create_engine(_parsed(url), execution_options={ON_MESSAGE: remark})
+def connect(
+    url: str, on_message: Callable[[str], None] = lambda message: None
+) -> Engine:
+    """Open a database and create missing tables."""
+    engine = sql.create_engine(
+        _parse_url(url), execution_options={ON_MESSAGE: on_message}
+    )
     try:
         if engine.dialect.name == "sqlite":
             sql.event.listen(engine, "connect", _set_pragmas)
@@ -165,66 +168,63 @@ def connect(url: str, remark: Callable[[str], None] = lambda what: None) -> Engi
 
 
 def database_exists(url: str) -> bool:
-    """Is there a database already? Of a server that is taken for granted."""
-    file = _parsed(url).database
-    return not url.startswith("sqlite") or bool(file and Path(file).exists())
+    """Whether the file of an SQLite database exists; True for a server."""
+    path = _parse_url(url).database
+    return not url.startswith("sqlite") or bool(path and Path(path).exists())
 
 
-def _parsed(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
-        told = make_url(url)
+        parsed = make_url(url)
     except ArgumentError:
         raise UserError(
             f"'{url}' names no database; write sqlite:///results.db "
             "or postgresql://user@host/name."
         ) from None
-    lookup(INSERTS, told.get_backend_name(), "kind of database")
-    if told.get_backend_name() == "postgresql":
-        if not find_spec("psycopg"):
-            raise UserError(
-                "PostgreSQL needs psycopg: pip install 'unalike[postgres]'."
-            )
-        query = {**KEEPALIVE_OPTIONS, **told.query}
-        return told.set(drivername="postgresql+psycopg", query=query)
-    return told
+    lookup(INSERTS, parsed.get_backend_name(), "kind of database")
+    if parsed.get_backend_name() == "postgresql":
+        require("psycopg", "postgres", "PostgreSQL needs psycopg")
+        query = {**KEEPALIVE_OPTIONS, **parsed.query}
+        return parsed.set(drivername="postgresql+psycopg", query=query)
+    return parsed
 
 
 def retry_while_unreachable(
-    work: Callable[Concatenate[Base, Params], Return],
+    function: Callable[Concatenate[Base, Params], Return],
 ) -> Callable[Concatenate[Base, Params], Return]:
-    """Work that is tried again while the server is away, and says so once.
+    """Retry a function while the server is unreachable, with one message.
 
-    What it does may be done twice: nobody knows whether a server that was lost while
-    it stored something has stored it.
+    The function must be idempotent: after a lost connection nobody knows whether its
+    transaction was committed.
     """
 
-    @wraps(work)
-    def trying(opened: Base, /, *args: Params.args, **how: Params.kwargs) -> Return:
-        gone: float | None = None
+    @wraps(function)
+    def retry(owner: Base, /, *args: Params.args, **kwargs: Params.kwargs) -> Return:
+        since: float | None = None
         while True:
             try:
-                return work(opened, *args, **how)
+                return function(owner, *args, **kwargs)
             except DBAPIError as error:
-                if not _is_away(opened.engine, error):
+                if not _is_unreachable(owner.engine, error):
                     raise
-                gone = gone or _tell_away(opened.engine, error)
-                if time.monotonic() > gone + RETRY_SECONDS:
+                since = since or _report_unreachable(owner.engine, error)
+                if time.monotonic() > since + RETRY_SECONDS:
                     raise UserError(
                         f"The database is still away ({_first_line(error)}); the same "
                         "command goes on from what is stored."
                     ) from None
                 time.sleep(RETRY_INTERVAL)
 
-    return trying
+    return retry
 
 
-def _is_away(engine: Engine, error: DBAPIError) -> bool:
+def _is_unreachable(engine: Engine, error: DBAPIError) -> bool:
     lost = error.connection_invalidated or isinstance(error, OperationalError)
     return engine.dialect.name == "postgresql" and lost
 
 
-def _tell_away(engine: Engine, error: DBAPIError) -> float:
-    """Say that the database is away; when that was."""
+def _report_unreachable(engine: Engine, error: DBAPIError) -> float:
+    """Send a message that the database is unreachable, and return the time."""
     engine.get_execution_options()[ON_MESSAGE](
         f"The database is away ({_first_line(error)}); "
         f"trying again for {RETRY_SECONDS / 60:g} minutes."
@@ -237,12 +237,12 @@ def _first_line(error: DBAPIError) -> str:
 
 
 def write_transaction(engine: Engine) -> Any:
-    """A transaction that writes, whole or not at all."""
+    """Begin a transaction that writes."""
     return engine.execution_options(**{WRITES: True}).begin()
 
 
 def lock_writers(connection: Connection) -> None:
-    """Wait for all others who write alone; SQLite lets nobody else write anyway."""
+    """Lock out all other writers until the transaction ends, as SQLite does anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
 
@@ -250,17 +250,16 @@ def lock_writers(connection: Connection) -> None:
 def insert_new(
     connection: Connection, table: sql.Table, rows: Sequence[Mapping[str, Any]]
 ) -> int:
-    """Insert rows whose key is new; how many there were."""
-    # Not every driver counts rows truly where some of them conflict; what the
-    # database returns is certain.
+    """Insert the rows with new keys and return their number."""
+    # The row count of some drivers is wrong if rows conflict; RETURNING is exact.
     insert = INSERTS[connection.dialect.name](table).on_conflict_do_nothing()
     insert = insert.returning(*table.primary_key)
-    values = [{column.name: row[column.name] for column in table.c} for row in rows]
-    return sum(len(connection.execute(insert, one).all()) for one in values)
+    records = [{column.name: row[column.name] for column in table.c} for row in rows]
+    return sum(len(connection.execute(insert, record).all()) for record in records)
 
 
 def database_time(connection: Connection) -> float:
-    """Seconds since 1970 by the clock that all who share the database go by."""
+    """Seconds since 1970 by the clock of the database server."""
     if connection.dialect.name == "postgresql":
         now = sql.func.extract("epoch", sql.func.clock_timestamp())
         return float(connection.execute(sql.select(now)).scalar_one())
@@ -268,8 +267,8 @@ def database_time(connection: Connection) -> float:
 
 
 def _set_pragmas(connection: Any, _: Any) -> None:
-    """Let one write while others read, and wait for each other."""
-    # Python's own transactions begin late; ours begin where SQLAlchemy says so.
+    """Let one process write while others read, and wait for locks."""
+    # Python's own transactions begin late; here SQLAlchemy begins them.
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}")
     connection.execute("PRAGMA journal_mode = WAL")
@@ -277,45 +276,45 @@ def _set_pragmas(connection: Any, _: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Writers queue before they read: one that turned writer later could only fail."""
+    """Take the write lock at once: a reader that turns writer later may fail."""
     writes = connection.get_execution_options().get(WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _limit_idle_transaction(connection: Connection) -> None:
     if connection.get_execution_options().get(WRITES):
-        connection.exec_driver_sql(HURRY)
+        connection.exec_driver_sql(IDLE_TIMEOUT)
 
 
-# Results: every run that was made, in one database that many may share.
+# Stored runs
 
 
 Row = dict[str, Any]
 
 CHUNK_SIZE = 500
-"""Keys that one question to the database may hold."""
+"""Keys in one query."""
 
 
 @dataclass(frozen=True)
 class ResultsDatabase:
-    """An open database of results."""
+    """An open database of runs, failures and leases."""
 
     engine: Engine
 
     @classmethod
     def open(
-        cls, url: str, remark: Callable[[str], None] = lambda what: None
+        cls, url: str, on_message: Callable[[str], None] = lambda message: None
     ) -> ResultsDatabase:
-        """Open a database by its address; what befalls it later is remarked."""
-        return cls(connect(url, remark))
+        """Open a database by its URL; `on_message` gets notes on lost connections."""
+        return cls(connect(url, on_message))
 
     @classmethod
     def read(cls, url: str) -> ResultsDatabase:
-        """Open a database to look into; an empty one where no file is there."""
+        """Open a database for reading; an empty one if the file does not exist."""
         return cls(connect(url if database_exists(url) else "sqlite://"))
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close all connections."""
         self.engine.dispose()
 
     def __enter__(self) -> ResultsDatabase:
@@ -326,128 +325,120 @@ class ResultsDatabase:
 
     @retry_while_unreachable
     def store(self, rows: Sequence[Row]) -> int:
-        """Keep runs, all or none; those that are there already stay as they are."""
+        """Insert runs in one transaction unless stored; return how many are new."""
         with write_transaction(self.engine) as connection:
             added = insert_new(connection, RUNS, rows)
             insert_new(connection, CURVES, [row for row in rows if row["curve"]])
-            told = [row for row in rows if row.get("answers")]
-            insert_new(connection, ANSWERS, told)
+            summaries = [row for row in rows if row.get("answers")]
+            insert_new(connection, ANSWERS, summaries)
             keys = [row["key"] for row in rows]
             connection.execute(sql.delete(FAILURES).where(FAILURES.c.key.in_(keys)))
         return added
 
     @retry_while_unreachable
     def store_failures(self, rows: Sequence[Row], error: str) -> None:
-        """Keep why runs did not come to an end."""
-        told = [{**row, "error": error, "failed": time.time()} for row in rows]
+        """Insert the error of failed runs."""
+        now = time.time()
+        failures = [{**row, "error": error, "failed": now} for row in rows]
         with write_transaction(self.engine) as connection:
-            insert_new(connection, FAILURES, told)
+            insert_new(connection, FAILURES, failures)
 
     @retry_while_unreachable
     def delete_failures(self, keys: Iterable[str]) -> None:
-        """Let runs be tried again."""
+        """Delete the failures of runs, so that sweeps run them again."""
         with write_transaction(self.engine) as connection:
-            for some in _chunks(keys):
-                connection.execute(sql.delete(FAILURES).where(FAILURES.c.key.in_(some)))
+            for chunk in _chunks(keys):
+                delete = sql.delete(FAILURES).where(FAILURES.c.key.in_(chunk))
+                connection.execute(delete)
 
     def done(self, keys: Iterable[str]) -> set[str]:
-        """Those of some runs that are finished."""
+        """The keys of finished runs among the given ones."""
         return set(self._by_keys(RUNS, keys))
 
     def failed(self, keys: Iterable[str]) -> dict[str, str]:
-        """Those of some runs that failed, with their errors."""
+        """The keys of failed runs among the given ones, with their errors."""
         return {key: row["error"] for key, row in self._by_keys(FAILURES, keys).items()}
 
     def finished_or_failed(self, keys: Iterable[str]) -> set[str]:
-        """Those of some runs that are finished or failed."""
+        """The keys of finished and failed runs among the given ones."""
         keys = list(keys)
         return self.done(keys) | set(self.failed(keys))
 
     @retry_while_unreachable
     def _by_keys(self, table: sql.Table, keys: Iterable[str]) -> dict[str, Row]:
-        wanted = [table.c.key, *(c for c in table.c if c.name == "error")]
-        found: dict[str, Row] = {}
+        columns = [table.c.key, *(c for c in table.c if c.name == "error")]
+        by_key: dict[str, Row] = {}
         with self.engine.connect() as connection:
-            for some in _chunks(keys):
-                asked = sql.select(*wanted).where(table.c.key.in_(some))
-                rows = connection.execute(asked).mappings()
-                found.update({row["key"]: dict(row) for row in rows})
-        return found
+            for chunk in _chunks(keys):
+                query = sql.select(*columns).where(table.c.key.in_(chunk))
+                rows = connection.execute(query).mappings()
+                by_key.update({row["key"]: dict(row) for row in rows})
+        return by_key
 
     def runs(
-        self, *, curves: bool = False, answers: bool = False, **facts: str
+        self, *, curves: bool = False, answers: bool = False, **filters: str
     ) -> Iterator[Row]:
-        """The runs with some facts, by dataset, setting and split."""
-        wanted = [CURVES.c.curve] * curves + [ANSWERS.c.answers] * answers
-        asked = sql.select(RUNS, *wanted)
-        for column in wanted:
-            asked = asked.outerjoin(column.table, RUNS.c.key == column.table.c.key)
+        """The runs with some column values, by dataset, method, config and split."""
+        joined = [CURVES.c.curve] * curves + [ANSWERS.c.answers] * answers
+        query = sql.select(RUNS, *joined).where(*_equal(RUNS, filters))
+        for column in joined:
+            query = query.outerjoin(column.table, RUNS.c.key == column.table.c.key)
         order = ("dataset", "method", "setting", "split", "key")
-        asked = asked.where(*(RUNS.c[name] == value for name, value in facts.items()))
+        query = query.order_by(*(RUNS.c[name] for name in order))
         with self.engine.connect() as connection:
-            ordered = asked.order_by(*(RUNS.c[name] for name in order))
-            for row in connection.execute(ordered).mappings():
+            for row in connection.execute(query).mappings():
                 yield dict(row)
 
     @retry_while_unreachable
-    def best_message(self) -> str:
-        """The best validation grade of the method that finished last, in words."""
-        last = sql.select(RUNS.c.dataset, RUNS.c.method, RUNS.c.metric)
-        grade = sql.func.avg(RUNS.c.valid).label("grade")
+    def latest(self) -> Row | None:
+        """The run that finished last."""
+        query = sql.select(RUNS).order_by(RUNS.c.finished.desc()).limit(1)
         with self.engine.connect() as connection:
-            latest = last.order_by(RUNS.c.finished.desc()).limit(1)
-            found = connection.execute(latest).one_or_none()
-            if found is None:
-                return ""
-            asked = sql.select(grade).group_by(RUNS.c.setting)
-            alike = zip(
-                (RUNS.c.dataset, RUNS.c.method, RUNS.c.metric), found, strict=True
-            )
-            asked = asked.where(*(column == value for column, value in alike))
-            best = (
-                connection.execute(asked.order_by(sql.desc("grade"))).scalars().first()
-            )
-        return f"{found.dataset} {found.method} {best:.2f}"
+            row = connection.execute(query).mappings().one_or_none()
+        return None if row is None else dict(row)
 
-    def failures(self, **facts: str) -> list[Row]:
-        """The failures with some facts."""
-        asked = sql.select(FAILURES)
-        asked = asked.where(*(FAILURES.c[name] == told for name, told in facts.items()))
+    def failures(self, **filters: str) -> list[Row]:
+        """The failures with some column values."""
+        query = sql.select(FAILURES).where(*_equal(FAILURES, filters))
         with self.engine.connect() as connection:
-            return [dict(row) for row in connection.execute(asked).mappings()]
+            return [dict(row) for row in connection.execute(query).mappings()]
 
     @retry_while_unreachable
-    def seconds(self, device: str) -> Mapping[str, float]:
-        """How long a run of each shape took on a device, on average."""
-        mean = sql.func.avg(RUNS.c.seconds)
-        asked = sql.select(RUNS.c.shape, mean).where(RUNS.c.device == device)
+    def mean_seconds_by_stack(self, device: str) -> Mapping[str, float]:
+        """The mean time of a run on a device, by stack key."""
+        query = sql.select(RUNS.c.shape, sql.func.avg(RUNS.c.seconds))
+        query = query.where(RUNS.c.device == device).group_by(RUNS.c.shape)
         with self.engine.connect() as connection:
-            rows = connection.execute(asked.group_by(RUNS.c.shape))
-            return {shape: float(seconds) for shape, seconds in rows}
+            rows = connection.execute(query)
+            return {stack_key: float(seconds) for stack_key, seconds in rows}
+
+
+def _equal(table: sql.Table, filters: Mapping[str, str]) -> list[Any]:
+    return [table.c[name] == value for name, value in filters.items()]
 
 
 def _chunks(keys: Iterable[str]) -> Iterator[list[str]]:
     keys = list(keys)
-    for begin in range(0, len(keys), CHUNK_SIZE):
-        yield keys[begin : begin + CHUNK_SIZE]
+    for start in range(0, len(keys), CHUNK_SIZE):
+        yield keys[start : start + CHUNK_SIZE]
 
 
-# Record: a result as the database keeps it.
+# Results as database rows
 
 
 CURVE_FIELDS = ("losses", "grades")
 
 
-def to_row(result: Result, run: PlannedRun, bundle: RunGroup) -> dict[str, Any]:
-    """A row of the table of runs."""
-    told = result.to_json()
-    curve = compress_curves([told.pop(name) for name in CURVE_FIELDS])
+def to_row(result: Result, run: PlannedRun, group: RunGroup) -> Row:
+    """The database row of a result."""
+    columns = result.to_json()
+    curve = compress_curves([columns.pop(name) for name in CURVE_FIELDS])
     return {
-        **told,
-        **run_columns(run, bundle),
-        "shape": bundle.shape,
-        "dataset_hash": bundle.subject.hash,
-        "batching": run.setting.batching,
+        **columns,
+        **run_columns(run, group),
+        "shape": group.stack_key,
+        "dataset_hash": group.dataset.hash,
+        "batching": run.config.batching,
         "commit": commit(),
         "finished": time.time(),
         "curve": curve,
@@ -455,71 +446,62 @@ def to_row(result: Result, run: PlannedRun, bundle: RunGroup) -> dict[str, Any]:
 
 
 def to_rows(
-    subject: DatasetRef, setting: Config, results: Sequence[Result]
-) -> list[dict[str, Any]]:
-    """Rows for what a setting came to on some splits of a dataset."""
-    named = (setting.to_dict, subject.name, subject.hash)
+    dataset: DatasetRef, config: Config, results: Sequence[Result]
+) -> list[Row]:
+    """The database rows of a configuration on some splits of a dataset."""
+    names = (config.to_dict, dataset.name, dataset.hash)
     runs = tuple(
-        PlannedRun(setting, one.split, run_key(*named, one.split, one.seed))
-        for one in results
+        PlannedRun(config, result.split, run_key(*names, result.split, result.seed))
+        for result in results
     )
-    bundle = RunGroup(subject, setting.stack_key, runs)
+    group = RunGroup(dataset, config.stack_key, runs)
     pairs = zip(results, runs, strict=True)
-    return [to_row(result, run, bundle) for result, run in pairs]
+    return [to_row(result, run, group) for result, run in pairs]
 
 
-def run_columns(run: PlannedRun, bundle: RunGroup) -> dict[str, Any]:
-    """What every table tells of a run."""
+def run_columns(run: PlannedRun, group: RunGroup) -> Row:
+    """The columns that runs and failures have in common."""
     return {
         "key": run.key,
-        "setting": run.setting.hash,
-        "dataset": bundle.subject.name,
-        "method": run.setting.to_dict["method"],
+        "setting": run.config.hash,
+        "dataset": group.dataset.name,
+        "method": run.config.to_dict["method"],
         "split": run.split,
     }
 
 
 def result_from_row(row: Mapping[str, Any]) -> Result:
-    """The result that a row keeps."""
+    """The result in a database row."""
     curves = dict(zip(CURVE_FIELDS, decompress_curves(row.get("curve")), strict=True))
     answers = row.get("answers")
-    told = {
-        **row,
-        **curves,
-        "answers": answers and PredictionSummary.from_json(answers),
-    }
-    return Result(**{field.name: told[field.name] for field in fields(Result)})
+    summary = answers and PredictionSummary.from_json(answers)
+    columns = {**row, **curves, "answers": summary}
+    return Result(**{field.name: columns[field.name] for field in fields(Result)})
 
 
-def rekey(row: dict[str, Any]) -> dict[str, Any]:
-    """A row made by another version, under the keys that it has in this one."""
-    setting = config_from_dict(row)
-    where = (row["dataset"], row["dataset_hash"], row["split"], row["seed"])
+def rekey(row: Row) -> Row:
+    """A row of another version with the keys and options of this version."""
+    config = config_from_dict(row)
+    data = (row["dataset"], row["dataset_hash"], row["split"], row["seed"])
     keys = {
-        "key": run_key(setting.to_dict, *where),
-        "setting": setting.hash,
-        "shape": setting.stack_key,
+        "key": run_key(config.to_dict, *data),
+        "setting": config.hash,
+        "shape": config.stack_key,
     }
-    return {**row, **setting.to_dict, "batching": setting.batching, **keys}
+    return {**row, **config.to_dict, "batching": config.batching, **keys}
 
 
 def compress_curves(curves: list[list[float]]) -> bytes | None:
-    """Curves of equal length as compressed 32-bit numbers."""
+    """Compress curves of equal length as float32."""
     if not curves[0]:
         return None
     return zlib.compress(np.array(curves, "<f4").T.tobytes(), 9)
 
 
-def decompress_curves(packed: bytes | None) -> list[list[float]]:
-    """The curves that were packed; empty ones where there are none."""
-    if packed is None:
+def decompress_curves(data: bytes | None) -> list[list[float]]:
+    """The curves in compressed data; empty ones for None."""
+    if data is None:
         return [[] for _ in CURVE_FIELDS]
-    numbers = np.frombuffer(zlib.decompress(packed), "<f4").reshape(
-        -1, len(CURVE_FIELDS)
-    )
-    return inline(numbers)
-
-
-def inline(numbers: np.ndarray) -> list[list[float]]:
-    """The columns of an array as lists."""
-    return [column.tolist() for column in numbers.T]
+    values = np.frombuffer(zlib.decompress(data), "<f4")
+    columns = values.reshape(-1, len(CURVE_FIELDS)).T
+    return [column.tolist() for column in columns]

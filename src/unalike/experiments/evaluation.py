@@ -1,9 +1,10 @@
-"""Metric value, confusion matrix, reliability and calibration of predictions on a split."""
+"""Metric value, confusion matrix, reliability and calibration on a split."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -18,24 +19,91 @@ from unalike.data.split import PARTS, Split
 from unalike.data.task import Curve, Solution
 from unalike.errors import UserError
 
-# Answers: what a run said of its test nodes, counted.
-
-
 MAX_CLASSES = 50
-"""A matrix of more classes is left out: it would outgrow all else that is kept."""
+"""Larger confusion matrices are not stored: they would dominate the database."""
 DIGITS = 6
+
+
+def evaluate(
+    solution: Solution, graph: Graph, split: Split, metric: Metric
+) -> dict[str, Any]:
+    """Score the train, valid and test nodes of a split, in percent."""
+    return {
+        part: percent_score(metric, solution.scores[ids], graph.labels[ids])
+        for part in PARTS
+        for ids in [getattr(split, part)]
+    }
+
+
+def percent_score(
+    metric: Metric,
+    scores: Float[Tensor, "nodes classes"],
+    labels: Int[Tensor, " nodes"],
+) -> float:
+    """Compute a metric in percent with equal weight for all nodes."""
+    return 100 * float(metric.score(scores, labels, torch.ones(len(labels))))
+
+
+def has_score(metric: Metric, labels: Int[Tensor, " nodes"], num_classes: int) -> bool:
+    """Check that a metric is defined on labels: ROC AUC, for one, needs two classes."""
+    constant = torch.zeros(len(labels), num_classes)
+    return bool(metric.score(constant, labels, torch.ones(len(labels))).isfinite())
+
+
+def check_split_number(number: int, num_splits: int, dataset: str) -> None:
+    """Raise a `UserError` if a dataset has no split of this number."""
+    if number not in range(num_splits):
+        raise UserError(
+            f"{dataset} has no split {number}; they run from 0 to {num_splits - 1}."
+        )
+
+
+def check_split_gradable(split: Split, graph: Graph, metric: Metric, name: str) -> None:
+    """Raise a `UserError` if the metric is undefined on valid or test nodes."""
+    check_num_classes(metric, graph, name)
+    for part in ("valid", "test"):
+        labels = graph.labels[getattr(split, part)]
+        if not has_score(metric, labels, graph.num_classes):
+            raise UserError(
+                f"The {part} nodes of {name} cannot be graded by {metric.name}: "
+                f"there are {len(labels)}, of {len(labels.unique())} classes."
+            )
+
+
+def check_num_classes(metric: Metric, graph: Graph, name: str) -> None:
+    """Raise a `UserError` if a metric does not support so many classes."""
+    if metric.max_classes is not None and graph.num_classes > metric.max_classes:
+        raise UserError(
+            f"{metric.name} is for {metric.max_classes} classes; "
+            f"{name} has {graph.num_classes}."
+        )
+
+
+def training_history(curve: Curve | None, seconds: float) -> dict[str, Any]:
+    """The curve fields of a result; methods without training have only a duration."""
+    if curve is None:
+        return {"best_epoch": None, "seconds": seconds, "losses": [], "grades": []}
+    return {
+        "best_epoch": curve.best_epoch,
+        "seconds": curve.seconds,
+        "losses": curve.losses,
+        "grades": curve.valid_scores,
+    }
+
+
+# Confusion matrix and reliability of test predictions
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionSummary:
-    """Which classes were taken for which, and how far certainty can be trusted."""
+    """Confusion matrix and reliability of the test predictions of a run."""
 
     confusion: list[list[int]] | None
-    """Nodes by their class (row) and their answer (column)."""
+    """Number of nodes by true class (row) and predicted class (column)."""
     reliability: Reliability | None
-    """None where scores are no log-odds, or not finite."""
+    """None if the scores are not logits, or not finite."""
     classes: list[str] | None = None
-    """What the user calls the classes; None where they are numbers."""
+    """Class names of the user; None if classes are numbers."""
 
     @classmethod
     def from_scores(
@@ -43,126 +111,139 @@ class PredictionSummary:
         scores: Float[Tensor, "test classes"],
         labels: Int[Tensor, " test"],
         *,
-        log_odds: bool = True,
+        are_logits: bool = True,
         classes: list[str] | None = None,
     ) -> PredictionSummary:
-        """The answers that scores give to nodes whose labels are known."""
-        small = scores.shape[1] <= MAX_CLASSES
-        sure = log_odds and bool(scores.isfinite().all())
+        """Summarise the predictions for nodes with known labels."""
+        few_classes = scores.shape[1] <= MAX_CLASSES
+        has_reliability = are_logits and bool(scores.isfinite().all())
+        matrix = confusion_matrix(scores, labels).long() if few_classes else None
+        bins = reliability(scores, labels) if has_reliability else None
         return cls(
-            confusion=confusion_counts(scores, labels) if small else None,
-            reliability=reliability(scores, labels) if sure else None,
-            classes=classes if small else None,
+            confusion=None if matrix is None else matrix.tolist(),
+            reliability=None if bins is None else _rounded(bins),
+            classes=classes if few_classes else None,
         )
 
     @classmethod
-    def from_json(cls, told: Any) -> PredictionSummary:
-        """The answers that were written as JSON; a ValueError where they are none."""
+    def from_json(cls, document: Any) -> PredictionSummary:
+        """Read a summary from JSON; raise a `ValueError` if the JSON is not one."""
         try:
-            sure = told["reliability"]
-            found = cls(
-                confusion=told["confusion"],
-                reliability=None if sure is None else Reliability(**sure),
-                classes=told["classes"],
+            bins = document["reliability"]
+            summary = cls(
+                confusion=document["confusion"],
+                reliability=None if bins is None else Reliability(**bins),
+                classes=document["classes"],
             )
-            fit = found.is_consistent()
+            consistent = summary.is_consistent()
         except (KeyError, TypeError) as error:
             raise ValueError(f"answers that are none: {error}") from None
-        if not fit:
+        if not consistent:
             raise ValueError("answers whose parts do not fit together")
-        return found
+        return summary
 
     def is_consistent(self) -> bool:
-        """Are parts that belong together of one length, and numbers all numbers?"""
+        """Check that lengths agree, numbers are numbers and names are strings."""
         matrix, names = self.confusion or [], self.classes or []
         bins = astuple(self.reliability) if self.reliability else ()
-        square = {len(matrix), *map(len, matrix), len(names or matrix)}
+        sizes = {len(matrix), *map(len, matrix), len(names or matrix)}
         numbers = chain(*matrix, *bins)
         return (
-            max(len(square), len({len(part) for part in bins})) == 1
+            max(len(sizes), len({len(values) for values in bins})) == 1
             and all(isinstance(number, int | float) for number in numbers)
             and all(isinstance(name, str) for name in names)
         )
 
 
-def confusion_counts(
+def merge_summaries(summaries: Sequence[PredictionSummary]) -> PredictionSummary:
+    """Add up the summaries of runs on one dataset; None if a run has no such part."""
+    matrices = [one.confusion for one in summaries if one.confusion is not None]
+    bins = [one.reliability for one in summaries if one.reliability is not None]
+    every = len(summaries)
+    return PredictionSummary(
+        confusion=(
+            torch.tensor(matrices).sum(0).tolist() if len(matrices) == every else None
+        ),
+        reliability=merge_reliability(bins) if len(bins) == every else None,
+        classes=summaries[0].classes,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SplitCalibration:
+    """Test logits of one split with the temperature fitted on its valid nodes."""
+
+    logits: Float[Tensor, "test classes"]
+    """Also where the method predicts probabilities."""
+    labels: Int[Tensor, " test"]
+    temperature: float
+
+    @cached_property
+    def raw(self) -> Reliability:
+        """The reliability of the uncalibrated predictions."""
+        return reliability(self.logits, self.labels)
+
+    @cached_property
+    def calibrated(self) -> Reliability:
+        """The reliability after division of the logits by the temperature."""
+        return reliability(self.logits, self.labels, temperature=self.temperature)
+
+
+def calibrate_splits(
+    solutions: Iterable[Solution],
+    splits: Iterable[Split],
+    labels: Int[Tensor, " nodes"],
+) -> list[SplitCalibration]:
+    """Fit a temperature on the valid nodes of every split."""
+    return [
+        SplitCalibration(
+            solution.logits[split.test],
+            labels[split.test],
+            solution.temperature(split.valid, labels),
+        )
+        for solution, split in zip(solutions, splits, strict=True)
+    ]
+
+
+def pooled_reliability(
+    calibrations: Iterable[SplitCalibration], *, calibrated: bool
+) -> Reliability:
+    """The reliability over the test nodes of all splits."""
+    return merge_reliability(
+        [one.calibrated if calibrated else one.raw for one in calibrations]
+    )
+
+
+def pooled_confusion(
+    calibrations: Iterable[SplitCalibration],
+) -> Float[Tensor, "classes classes"]:
+    """The confusion matrix over the test nodes of all splits."""
+    matrices = [confusion_matrix(one.logits, one.labels) for one in calibrations]
+    return torch.stack(matrices).sum(0)
+
+
+def confusion_matrix(
     scores: Float[Tensor, "test classes"], labels: Int[Tensor, " test"]
-) -> list[list[int]]:
-    """The confusion matrix as lists of whole numbers."""
-    found = confusion(scores, labels, torch.ones(len(labels)))
-    return [[int(count) for count in row] for row in found.tolist()]
+) -> Float[Tensor, "classes classes"]:
+    """Count nodes by true class (row) and predicted class (column)."""
+    return confusion(scores, labels, torch.ones(len(labels)))
 
 
 def reliability(
-    scores: Float[Tensor, "test classes"], labels: Int[Tensor, " test"]
+    logits: Float[Tensor, "test classes"],
+    labels: Int[Tensor, " test"],
+    *,
+    temperature: float | None = None,
 ) -> Reliability:
-    """The reliability with few digits, so that it takes little room."""
-    found = Reliability.of(scores.softmax(1), labels)
+    """Confidence and accuracy in bins, of logits divided by a temperature."""
+    scaled = logits if temperature is None else logits.double() / temperature
+    return Reliability.of(scaled.softmax(1), labels)
+
+
+def _rounded(bins: Reliability) -> Reliability:
+    """Few digits, so that stored results stay small."""
     return Reliability(
-        found.counts,
-        [round(sure, DIGITS) for sure in found.confidence],
-        [round(right, DIGITS) for right in found.accuracy],
+        bins.counts,
+        [round(value, DIGITS) for value in bins.confidence],
+        [round(value, DIGITS) for value in bins.accuracy],
     )
-
-
-def merge_summaries(several: Sequence[PredictionSummary]) -> PredictionSummary:
-    """The answers of runs on one dataset, summed; a part is there where all have it."""
-    matrices = [one.confusion for one in several if one.confusion is not None]
-    sure = [one.reliability for one in several if one.reliability is not None]
-    whole = len(matrices) == len(several)
-    return PredictionSummary(
-        confusion=torch.tensor(matrices).sum(0).tolist() if whole else None,
-        reliability=merge_reliability(sure) if len(sure) == len(several) else None,
-        classes=several[0].classes,
-    )
-
-
-# Exam: some splits of a dataset, as tasks to solve and as answers to grade by.
-
-
-def check_split_gradable(split: Split, graph: Graph, metric: Metric, told: str) -> None:
-    """Refuse a split whose validation or test nodes no scores could be graded on."""
-    check_num_classes(metric, graph, told)
-    for part in ("valid", "test"):
-        labels = graph.labels[getattr(split, part)]
-        flat = torch.zeros(len(labels), graph.num_classes)
-        if not metric.score(flat, labels, torch.ones(len(labels))).isfinite():
-            raise UserError(
-                f"The {part} nodes of {told} cannot be graded by {metric.name}: "
-                f"there are {len(labels)}, of {len(labels.unique())} classes."
-            )
-
-
-def check_num_classes(metric: Metric, graph: Graph, told: str) -> None:
-    """Refuse a metric that cannot grade so many classes."""
-    if metric.max_classes is not None and graph.num_classes > metric.max_classes:
-        raise UserError(
-            f"{metric.name} is for {metric.max_classes} classes; "
-            f"{told} has {graph.num_classes}."
-        )
-
-
-def evaluate(
-    solution: Solution, graph: Graph, split: Split, metric: Metric
-) -> dict[str, Any]:
-    """The percentage reached on each part of a split."""
-    return {
-        part: 100
-        * float(
-            metric.score(solution.scores[ids], graph.labels[ids], torch.ones(len(ids)))
-        )
-        for part in PARTS
-        for ids in [getattr(split, part)]
-    }
-
-
-def training_history(curve: Curve | None, spent: float) -> dict[str, Any]:
-    """What a result tells of the training behind it, or of the time it took."""
-    if curve is None:
-        return {"best_epoch": None, "seconds": spent, "losses": [], "grades": []}
-    return {
-        "best_epoch": curve.best_epoch,
-        "seconds": curve.seconds,
-        "losses": curve.losses,
-        "grades": curve.valid_scores,
-    }

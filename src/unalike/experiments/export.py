@@ -6,6 +6,7 @@ import gzip
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,18 @@ from unalike.experiments.evaluation import PredictionSummary
 
 FORMAT = "unalike results 1"
 DERIVED_COLUMNS = frozenset({"key", "setting", "shape"})
-"""What follows from the rest, and is found anew by whoever reads the file."""
+"""Columns that are computed from the others when a file is imported."""
 CHUNK_SIZE = 500
-"""Runs that are merged in one transaction."""
+"""Runs of one transaction."""
 
 
 def export_runs(
     results: ResultsDatabase, path: Path, *, curves: bool = True, answers: bool = True
 ) -> int:
-    """Write every run as a line of compressed JSON; how many there are."""
+    """Write all runs as compressed JSON lines and return their number."""
     partial = path.with_name(f".{path.name}.partial")
     count = 0
-    # No time of writing inside: the same runs give the same file.
+    # No modification time in the header: equal runs give equal files.
     with partial.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as file:
         file.write(f"{json.dumps(FORMAT)}\n".encode())
         for row in results.runs(curves=curves, answers=answers):
@@ -37,25 +38,22 @@ def export_runs(
 
 
 def import_runs(results: ResultsDatabase, path: Path) -> tuple[int, int]:
-    """Merge the runs of a file; how many it has, and how many of them were new."""
+    """Merge the runs of a file; return their number and how many are new."""
     total = added = 0
-    some: list[Row] = []
-    for row in _lines(path):
-        some.append(row)
-        if len(some) == CHUNK_SIZE:
-            total, added = total + len(some), added + results.store(some)
-            some = []
-    return total + len(some), added + results.store(some)
+    reader = _read_rows(path)
+    while rows := list(islice(reader, CHUNK_SIZE)):
+        total, added = total + len(rows), added + results.store(rows)
+    return total, added
 
 
 def _to_json(row: Row) -> dict[str, Any]:
     curve = row.get("curve")
-    unknown = DERIVED_COLUMNS if row.get("answers") else DERIVED_COLUMNS | {"answers"}
-    told = {name: value for name, value in row.items() if name not in unknown}
-    return {**told, "curve": curve and b64encode(curve).decode()}
+    omitted = DERIVED_COLUMNS if row.get("answers") else DERIVED_COLUMNS | {"answers"}
+    columns = {name: value for name, value in row.items() if name not in omitted}
+    return {**columns, "curve": curve and b64encode(curve).decode()}
 
 
-def _lines(path: Path) -> Iterator[Row]:
+def _read_rows(path: Path) -> Iterator[Row]:
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             if json.loads(file.readline()) != FORMAT:
@@ -66,11 +64,11 @@ def _lines(path: Path) -> Iterator[Row]:
         raise UserError(f"{path} holds no results: {error}.") from None
 
 
-def _from_json(told: dict[str, Any]) -> Row:
-    curve = told["curve"]
-    row = {**told, "curve": b64decode(curve) if curve else None}
+def _from_json(line: dict[str, Any]) -> Row:
+    curve = line["curve"]
+    row = {**line, "curve": b64decode(curve) if curve else None}
     columns = {column.name for column in RUNS.c} - DERIVED_COLUMNS | {"curve"}
-    answers = told.get("answers")
+    answers = line.get("answers")
     if answers is not None:
         PredictionSummary.from_json(answers)
     return rekey({**{name: row[name] for name in columns}, "answers": answers})

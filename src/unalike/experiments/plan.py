@@ -1,4 +1,4 @@
-"""Which runs a sweep has to do, filtered by --only, grouped into runs that train together."""
+"""List the runs of a sweep, filter them by --only, group them into stacks."""
 
 from __future__ import annotations
 
@@ -20,53 +20,55 @@ from unalike.experiments.config import (
 )
 from unalike.experiments.recipe import Recipe, RecipeCell
 
-# Agenda: the runs that recipes ask for, in bundles that train as one stack.
-
-
 ConfigFilter = Callable[[Recipe, RecipeCell, Config], bool]
 
 
-def accept_all(recipe: Recipe, cell: RecipeCell, setting: Config) -> bool:
-    """The choice that leaves nothing out."""
+def accept_all(recipe: Recipe, cell: RecipeCell, config: Config) -> bool:
+    """The filter that accepts every configuration."""
     return True
 
 
 @dataclass(frozen=True)
 class DatasetRef:
-    """A dataset that is at hand: how it is found, and which data it is."""
+    """An available dataset: its name, its hash and its number of splits."""
 
     lookup_name: str
-    """What `find` knows it by."""
+    """The name or path to find it by."""
     name: str
     hash: str
     num_splits: int
 
     @classmethod
-    def of(cls, told: str, source: GraphSource) -> DatasetRef:
-        """The dataset behind a source."""
-        return cls(told, source.name, dataset_hash(source), len(source.splits()))
+    def of(cls, lookup_name: str, source: GraphSource) -> DatasetRef:
+        """The reference to a source."""
+        splits = len(source.splits())
+        return cls(lookup_name, source.name, dataset_hash(source), splits)
+
+    def num_splits_of(self, cell: RecipeCell) -> int:
+        """How many splits a complete configuration of a cell has."""
+        return min(cell.splits or self.num_splits, self.num_splits)
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A split of a dataset to be solved with a setting."""
+    """A configuration to train on one split of a dataset."""
 
-    setting: Config
+    config: Config
     split: int
     key: str
 
 
 @dataclass(frozen=True, eq=False)
 class RunGroup:
-    """Runs on one dataset that share shapes."""
+    """Runs on one dataset with equal shapes, which can train as one stack."""
 
-    subject: DatasetRef
-    shape: str
+    dataset: DatasetRef
+    stack_key: str
     runs: tuple[PlannedRun, ...]
 
     @property
     def first(self) -> Config:
-        return self.runs[0].setting
+        return self.runs[0].config
 
     @property
     def view(self) -> DatasetOptions:
@@ -75,124 +77,123 @@ class RunGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepPlan:
-    """What is to be done, and what cannot be."""
+    """The runs of a sweep, and the cells that cannot be run."""
 
-    bundles: Sequence[RunGroup]
+    groups: Sequence[RunGroup]
     missing: dict[str, str] = field(default_factory=dict)
-    """Why some cells cannot be run, by recipe or dataset."""
+    """Why cells cannot be run, by recipe and dataset."""
     seed: int = 0
     data: Path | None = None
 
     @cached_property
     def keys(self) -> list[str]:
         """The keys of all runs."""
-        return [run.key for bundle in self.bundles for run in bundle.runs]
-
-
-def run_key(
-    facts: dict[str, Any], subject: str, hash: str, split: int, seed: int
-) -> str:
-    """What makes a run the same run wherever and whenever it is made."""
-    where = {"dataset": subject, "dataset_hash": hash, "split": split, "seed": seed}
-    return json_hash({**facts, **where})
+        return [run.key for group in self.groups for run in group.runs]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepRequest:
-    """What a sweep is asked for."""
+    """The recipes of a sweep, and which of their configurations to run."""
 
     recipes: Sequence[Recipe]
     config_filter: ConfigFilter = accept_all
     variant: str = ""
     quoted: bool = False
-    """Also cells whose numbers the paper took from elsewhere?"""
+    """Run also cells whose numbers the paper quotes from other papers."""
     seed: int = 0
     data: Path | None = None
 
     def cells(self) -> Iterator[tuple[Recipe, RecipeCell]]:
-        """The cells that can be run at all."""
+        """The cells with a method that can be run."""
         for recipe in self.recipes:
             for cell in recipe.cells.values():
                 if recipe.method is not None and (self.quoted or not cell.quoted):
                     yield recipe, cell
 
-    def settings(self, recipe: Recipe, cell: RecipeCell) -> list[Config]:
-        """The settings of a cell that are meant."""
-        settings = recipe.configs(cell, self.variant)
-        return [one for one in settings if self.config_filter(recipe, cell, one)]
+    def configs(self, recipe: Recipe, cell: RecipeCell) -> list[Config]:
+        """The configurations of a cell that the filter accepts."""
+        configs = recipe.configs(cell, self.variant)
+        return [one for one in configs if self.config_filter(recipe, cell, one)]
 
 
-def plan_sweep(order: SweepRequest) -> SweepPlan:
-    """All runs of an order, each once."""
+def plan_sweep(request: SweepRequest) -> SweepPlan:
+    """List all runs of a request, each once."""
     missing: dict[str, str] = {}
-    shapes: dict[tuple[DatasetRef, str], dict[str, PlannedRun]] = {}
-    for recipe, cell in order.cells():
+    stacks: dict[tuple[DatasetRef, str], dict[str, PlannedRun]] = {}
+    for recipe, cell in request.cells():
         try:
-            wanted = order.settings(recipe, cell)
-            if not wanted:
+            configs = request.configs(recipe, cell)
+            if not configs:
                 continue
-            subject = dataset_ref(cell.dataset, order.data)
+            dataset = dataset_ref(cell.dataset, request.data)
         except UserError as error:
             missing[f"{recipe.name} {cell.dataset}"] = str(error)
             continue
-        for run in runs_per_split(wanted, subject, cell, order.seed):
-            place = (subject, run.setting.stack_key)
-            shapes.setdefault(place, {}).setdefault(run.key, run)
-    bundles = [
-        RunGroup(subject, shape, order_by_split(runs.values()))
-        for (subject, shape), runs in shapes.items()
+        for run in runs_per_split(configs, dataset, cell, request.seed):
+            stack = stacks.setdefault((dataset, run.config.stack_key), {})
+            stack.setdefault(run.key, run)
+    groups = [
+        RunGroup(dataset, stack_key, order_by_split(runs.values()))
+        for (dataset, stack_key), runs in stacks.items()
     ]
-    return SweepPlan(bundles=bundles, missing=missing, seed=order.seed, data=order.data)
+    return SweepPlan(
+        groups=groups, missing=missing, seed=request.seed, data=request.data
+    )
 
 
 def order_by_split(runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
-    """Runs as they come; those on batches by split, which they learn on together."""
-    told = tuple(runs)
-    if told[0].setting.batching == FULL_BATCH:
-        return told
-    return tuple(sorted(told, key=lambda run: run.split))
+    """Sort runs on batches by split, as runs of one split share their batches."""
+    ordered = tuple(runs)
+    if ordered[0].config.batching == FULL_BATCH:
+        return ordered
+    return tuple(sorted(ordered, key=lambda run: run.split))
 
 
 @cache
 def dataset_ref(name: str, data: Path | None) -> DatasetRef:
-    """The dataset of a name; its files are read and hashed once."""
+    """The reference to a dataset by name; its files are read and hashed once."""
     return DatasetRef.of(name, find(name, data))
 
 
 def runs_per_split(
-    settings: Sequence[Config], subject: DatasetRef, cell: RecipeCell, seed: int
+    configs: Sequence[Config], dataset: DatasetRef, cell: RecipeCell, seed: int
 ) -> Iterator[PlannedRun]:
-    """Every split of every setting."""
-    count = min(cell.splits or subject.num_splits, subject.num_splits)
-    for setting in settings:
-        for split in range(count):
-            facts = setting.to_dict
-            yield PlannedRun(
-                setting, split, run_key(facts, subject.name, subject.hash, split, seed)
-            )
+    """The runs of configurations on every split of a cell."""
+    for config in configs:
+        for split in range(dataset.num_splits_of(cell)):
+            key = run_key(config.to_dict, dataset.name, dataset.hash, split, seed)
+            yield PlannedRun(config, split, key)
 
 
-# Only: which cells and settings of recipes are meant, and what is set in all.
+def run_key(
+    config: dict[str, Any], dataset: str, hash: str, split: int, seed: int
+) -> str:
+    """The hash that identifies a run on every machine."""
+    data = {"dataset": dataset, "dataset_hash": hash, "split": split, "seed": seed}
+    return json_hash({**config, **data})
+
+
+# The flags --only and --set
 
 
 def parse_filter(words: Sequence[str]) -> ConfigFilter:
-    """A test for words like method=linkx and hidden=64.
+    """Parse a filter from words like method=linkx and hidden=64.
 
-    Different names must all fit; of several values of one name, any may.
+    All names must match; a name with several values matches any of them.
     """
-    wanted: dict[str, set[str]] = {}
+    accepted: dict[str, set[str]] = {}
     for name, value in parse_assignments(words, "--only", "method=linkx"):
-        wanted.setdefault(name, set()).add(value)
+        accepted.setdefault(name, set()).add(value)
 
-    def chosen(recipe: Recipe, cell: RecipeCell, setting: Config) -> bool:
-        facts = filterable_fields(recipe, cell, setting)
-        return all(facts.get(name) in values for name, values in wanted.items())
+    def matches(recipe: Recipe, cell: RecipeCell, config: Config) -> bool:
+        fields = filterable_fields(recipe, cell, config)
+        return all(fields.get(name) in values for name, values in accepted.items())
 
-    return chosen
+    return matches
 
 
 def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
-    """The options that words like epochs=100 and precision=bf16 set."""
+    """Parse options from words like epochs=100 and precision=bf16."""
     return {
         name: parse_value(value)
         for name, value in parse_assignments(words, "--set", "precision=bf16")
@@ -200,18 +201,18 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_assignments(
-    words: Sequence[str], option: str, example: str
+    words: Sequence[str], flag: str, example: str
 ) -> Iterator[tuple[str, str]]:
-    """The names and values of words."""
+    """Split words of the form NAME=VALUE."""
     for word in words:
-        name, found, value = word.partition("=")
-        if not found:
-            raise UserError(f"{option} is '{word}'; write NAME=VALUE, as in {example}.")
+        name, separator, value = word.partition("=")
+        if not separator:
+            raise UserError(f"{flag} is '{word}'; write NAME=VALUE, as in {example}.")
         yield name.replace("-", "_"), value
 
 
 def parse_value(text: str) -> Any:
-    """A value as a recipe would write it; words need no quotes."""
+    """Parse a value as TOML does; strings need no quotes."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -219,11 +220,11 @@ def parse_value(text: str) -> Any:
 
 
 def filterable_fields(
-    recipe: Recipe, cell: RecipeCell, setting: Config
+    recipe: Recipe, cell: RecipeCell, config: Config
 ) -> dict[str, str]:
-    """What may be asked of a setting in a cell."""
+    """The fields of a configuration that `--only` compares."""
     return {
-        **{name: str(value) for name, value in setting.to_dict["options"].items()},
+        **{name: str(value) for name, value in config.to_dict["options"].items()},
         "row": recipe.row,
         "recipe": recipe.name,
         "method": str(recipe.method),

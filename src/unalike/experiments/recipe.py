@@ -1,4 +1,4 @@
-"""Recipes (TOML): grid and search space of each table row, cells with published numbers."""
+"""Recipes in TOML: grid, search space and published numbers of each table row."""
 
 from __future__ import annotations
 
@@ -23,66 +23,60 @@ from unalike.experiments.config import (
 from unalike.methods import METHODS
 from unalike.samplers import SAMPLERS
 
-# Recipe: a row of a results table: what to run for it, and what the paper prints.
-
-
 Grid = Mapping[str, Any]
-"""Values of options by name: a list of them, or a single one."""
+"""Values of options by name: a list of values, or a single one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeCell:
-    """One cell of a row: where to run, and the printed number."""
+    """One cell of a table row: a dataset and the number that the paper prints."""
 
     dataset: str
     splits: int | None = None
     mean: float | None = None
     std: float | None = None
     relative_error: float | None = None
-    """What the paper prints beside the mean: percent lost against the full batch."""
+    """Percent lost against the full batch, where the paper prints it."""
     limit: str | None = None
-    """What kept the paper's program from trying everything: memory or time."""
+    """Why the paper's grid is incomplete: memory or time."""
     quoted: str | None = None
-    """Whose number it is, where the paper took it from elsewhere."""
+    """The source of a number that the paper quotes from another paper."""
     view: DatasetOptions = NO_OVERRIDES
     grid: Grid = field(default_factory=dict)
-    """What differs from the grid of the row."""
+    """Options that replace those of the row's grid."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A row: a method, its grid, and a cell for each column."""
+    """One table row: a method, its grid, and a cell for each column."""
 
     name: str
     row: str
     method: str | None = None
-    """None where the paper quotes a method that is not here."""
+    """None if the paper quotes a method that unalike does not have."""
     batching: str = FULL_BATCH
     grids: Sequence[Grid] = ({},)
     variants: Mapping[str, Grid] = field(default_factory=dict)
-    """Other grids by name: the appendix's, where the scripts ran something else."""
+    """Other grids by name: the appendix's, where the authors' scripts differ."""
     cells: Mapping[str, RecipeCell]
 
     @property
     def is_implemented(self) -> bool:
-        """Are its method and batching here?"""
+        """Whether unalike has its method and batching."""
         return self.method in METHODS and self.batching in SAMPLERS
 
     def grids_of(
         self, cell: RecipeCell, variant: str = ""
     ) -> list[dict[str, list[Any]]]:
-        """The values to try in a cell, as lists, grid by grid."""
-        other = self.variants.get(variant, {})
+        """The values of every option in a cell, one dictionary per grid."""
+        overrides = {**cell.grid, **self.variants.get(variant, {})}
         return [
-            {
-                name: as_list(value)
-                for name, value in {**g, **cell.grid, **other}.items()
-            }
-            for g in self.grids
+            {name: as_list(value) for name, value in {**grid, **overrides}.items()}
+            for grid in self.grids
         ]
 
     def configs(self, cell: RecipeCell, variant: str = "") -> Iterator[Config]:
-        """Every setting of a cell, in the order of its lists."""
+        """All configurations of a cell, in the order of its lists."""
         if self.method is None:
             return
         for grid in self.grids_of(cell, variant):
@@ -92,19 +86,22 @@ class Recipe:
                         f"{self.name} has a range for {name}: it can be searched "
                         "(--search optuna) but not listed."
                     )
-            for values_chosen in product(*grid.values()):
-                yield self.config(cell, dict(zip(grid, values_chosen, strict=True)))
+            for combination in product(*grid.values()):
+                yield self.config(cell, dict(zip(grid, combination, strict=True)))
 
-    def config(self, cell: RecipeCell, chosen: Mapping[str, Any]) -> Config:
-        """One setting of a cell, with some options."""
-        cut = {"batching": self.batching} if self.batching != FULL_BATCH else {}
-        return Config(build_method(str(self.method), {**cut, **chosen}), cell.view)
+    def config(self, cell: RecipeCell, options: Mapping[str, Any]) -> Config:
+        """The configuration of a cell with these options."""
+        batching = {"batching": self.batching} if self.batching != FULL_BATCH else {}
+        method = build_method(str(self.method), {**batching, **options})
+        return Config(method, cell.view)
 
     def with_overrides(self, options: Grid) -> Recipe:
-        """The same row with some options as told, whatever its grid says of them."""
+        """The same row with some options set in all of its grids."""
         return replace(
             self,
-            variants={n: {**grid, **options} for n, grid in self.variants.items()},
+            variants={
+                name: {**grid, **options} for name, grid in self.variants.items()
+            },
             cells={
                 key: replace(cell, grid={**cell.grid, **options})
                 for key, cell in self.cells.items()
@@ -122,67 +119,66 @@ class Recipe:
 
 
 def as_list(value: Any) -> list[Any]:
-    """The values of an option, of which a file may tell just one."""
+    """The values of an option; a recipe may contain a single one without a list."""
     return value if isinstance(value, list) else [value]
 
 
 def parse(text: str, name: str) -> Recipe:
-    """A recipe from its TOML text."""
+    """Parse a recipe from TOML."""
     try:
-        told = tomllib.loads(text)
+        row = tomllib.loads(text)
         cells = {
-            key: _cell(key, told, facts) for key, facts in told.pop("cells").items()
+            key: _cell(key, row, values) for key, values in row.pop("cells").items()
         }
-        told.pop("splits", None), told.pop("quoted", None)
-        grids = as_list(told.pop("grid", {}))
-        return Recipe(name=name, **{"row": name, **told}, grids=grids, cells=cells)
+        row.pop("splits", None), row.pop("quoted", None)
+        grids = as_list(row.pop("grid", {}))
+        return Recipe(name=name, **{"row": name, **row}, grids=grids, cells=cells)
     except (tomllib.TOMLDecodeError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{name} is not a recipe: {error}.") from None
 
 
-def _cell(key: str, row: Mapping[str, Any], facts: dict[str, Any]) -> RecipeCell:
+def _cell(key: str, row: Mapping[str, Any], values: dict[str, Any]) -> RecipeCell:
     shared = {name: row[name] for name in ("splits", "quoted") if name in row}
-    seen = {n: facts.pop(n) for n in ("metric", "both_ways") if n in facts}
-    return RecipeCell(
-        **{"dataset": key, **shared, **facts}, view=DatasetOptions(**seen)
-    )
+    names = [name for name in ("metric", "both_ways") if name in values]
+    options = DatasetOptions(**{name: values.pop(name) for name in names})
+    return RecipeCell(**{"dataset": key, **shared, **values}, view=options)
 
 
-# Space: the options that a recipe fixes for a cell, and those it varies.
+# Search space of a cell
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The options of a cell: those that are fixed, and those to be searched."""
+    """The options of a cell: fixed values, and values or ranges to search."""
 
     fixed: Mapping[str, Any]
     searched: Mapping[str, list[Any]]
 
     @classmethod
     def of(cls, recipe: Recipe, cell: RecipeCell, variant: str) -> SearchSpace:
-        """The values of all grids of a cell together."""
-        values: dict[str, list[Any]] = {}
+        """The union of all grids of a cell."""
+        union: dict[str, list[Any]] = {}
         for grid in recipe.grids_of(cell, variant):
-            for name, some in grid.items():
-                known = values.setdefault(name, [])
-                known += [value for value in some if value not in known]
-        free = {name: told for name, told in values.items() if is_searched(told)}
-        fixed = {name: told[0] for name, told in values.items() if name not in free}
-        return cls(fixed, free)
+            for name, values in grid.items():
+                merged = union.setdefault(name, [])
+                merged += [value for value in values if value not in merged]
+        searched = {name: vals for name, vals in union.items() if is_searched(vals)}
+        fixed = {name: vals[0] for name, vals in union.items() if name not in searched}
+        return cls(fixed, searched)
 
     @property
     def has_range(self) -> bool:
-        """Is there a range, of which no list tells every value?"""
-        return any(isinstance(told[0], Mapping) for told in self.searched.values())
+        """Whether an option has a range of values instead of a list."""
+        return any(isinstance(values[0], Mapping) for values in self.searched.values())
 
 
 def is_searched(values: list[Any]) -> bool:
-    """Is there something to choose from?"""
+    """Whether an option has more than one value."""
     return len(values) > 1 or isinstance(values[0], Mapping)
 
 
 def grid_size(recipe: Recipe) -> int | None:
-    """How many settings a row tries at most; None where it has ranges, or no method."""
+    """The largest grid of a row; None for a row with ranges or without a method."""
     cells = recipe.cells.values()
     if recipe.method is None or any(
         SearchSpace.of(recipe, c, "").has_range for c in cells
@@ -194,12 +190,12 @@ def grid_size(recipe: Recipe) -> int | None:
     )
 
 
-# The cookbook: the recipes of every results table of the paper.
+# Recipes of the paper's results tables
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A results table of the paper: its title, its rows, and how it is shaded."""
+    """A results table of the paper: its title, rows and highlighting rule."""
 
     name: str
     title: str
@@ -218,14 +214,14 @@ class PaperTable:
 
 
 def paper_tables() -> dict[str, PaperTable]:
-    """Every results table by name."""
+    """All results tables of the paper by name."""
     folders = sorted(entry.name for entry in _recipes_dir().iterdir() if entry.is_dir())
     return {name: _table(name) for name in folders}
 
 
 def _table(name: str) -> PaperTable:
-    about = tomllib.loads((_recipes_dir() / name / "table.toml").read_text("utf-8"))
-    return PaperTable(name, **about)
+    path = _recipes_dir() / name / "table.toml"
+    return PaperTable(name, **tomllib.loads(path.read_text("utf-8")))
 
 
 def _recipes_dir() -> Traversable:
@@ -233,15 +229,15 @@ def _recipes_dir() -> Traversable:
 
 
 def find_recipes(names: Sequence[str]) -> list[Recipe]:
-    """Recipes by the name of their table, table/row, or the path of a file."""
-    found: dict[str, Recipe] = {}
+    """Find recipes by table, by table/row, or by the path of a TOML file."""
+    recipes: dict[str, Recipe] = {}
     for name in names:
-        for recipe in _named(name):
-            found.setdefault(recipe.name, recipe)
-    return list(found.values())
+        for recipe in _find_by_name(name):
+            recipes.setdefault(recipe.name, recipe)
+    return list(recipes.values())
 
 
-def _named(name: str) -> list[Recipe]:
+def _find_by_name(name: str) -> list[Recipe]:
     if name.endswith(".toml"):
         try:
             return [parse(Path(name).read_text("utf-8"), Path(name).stem)]
@@ -256,12 +252,12 @@ def _named(name: str) -> list[Recipe]:
         hint = did_you_mean(name, (*tables, *rows))
         raise UserError(f"No recipe '{name}'.{hint} `unalike list recipes` names them.")
     recipes = tables[table].recipes()
-    known = {recipe.name: recipe for recipe in recipes}
-    return [lookup(known, name, "recipe")] if row else recipes
+    by_name = {recipe.name: recipe for recipe in recipes}
+    return [lookup(by_name, name, "recipe")] if row else recipes
 
 
 def list_recipes() -> list[dict[str, Any]]:
-    """What lists tell of every recipe."""
+    """The rows of `unalike list recipes`."""
     return [
         {
             "name": recipe.name,
@@ -272,9 +268,9 @@ def list_recipes() -> list[dict[str, Any]]:
             "variants": ", ".join(recipe.variants),
             "datasets": ", ".join(recipe.cells),
             "quoted": {
-                n: cell.quoted for n, cell in recipe.cells.items() if cell.quoted
+                name: cell.quoted for name, cell in recipe.cells.items() if cell.quoted
             },
-            "printed": {n: cell.mean for n, cell in recipe.cells.items()},
+            "printed": {name: cell.mean for name, cell in recipe.cells.items()},
         }
         for table in paper_tables().values()
         for recipe in table.recipes()

@@ -6,6 +6,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from statistics import mean, stdev
 from typing import Any
 
 from unalike.data.split import PARTS
@@ -16,17 +17,15 @@ from unalike.formatting import format_mean_std
 from unalike.methods import METHODS
 from unalike.options import choices
 
-# Result: one run, with everything needed to repeat it.
-
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Displayable):
-    """What came out of one method on one split of one dataset; grades in percent."""
+    """The result of one method on one split of one dataset; scores in percent."""
 
     dataset: str
     method: str
     options: dict[str, Any]
-    """Every hyperparameter, named as its flag."""
+    """All hyperparameters by the names of their flags."""
     metric: str
     split: int
     seed: int
@@ -35,16 +34,17 @@ class Result(Displayable):
     test: float
     best_epoch: int | None
     seconds: float
-    """Wall clock of the stack this run was part of, divided by its runs."""
+    """Wall-clock time of the stack this run was part of, divided by its runs."""
     peak_memory_mb: float
     device: str
     versions: dict[str, str]
     losses: list[float] = field(repr=False)
     grades: list[float] = field(repr=False)
+    """The validation score after each epoch."""
     view: dict[str, Any] = field(default_factory=dict)
-    """What the dataset was seen as other than usual, named as flags."""
+    """Dataset options that are not default, by the names of their flags."""
     answers: PredictionSummary | None = field(default=None, repr=False)
-    """What was said of the test nodes; None where it was not kept."""
+    """Summary of the test predictions; None for stored runs without one."""
 
     @property
     def command(self) -> str:
@@ -52,68 +52,19 @@ class Result(Displayable):
         return command_line(self, splits=str(self.split))
 
     def summary(self) -> TextTable:
-        grades = {part: f"{getattr(self, part):.2f}" for part in PARTS}
-        facts = {
+        scores = {part: f"{getattr(self, part):.2f}" for part in PARTS}
+        cells = {
             "metric": self.metric,
-            **grades,
+            **scores,
             "best epoch": str(self.best_epoch or "–"),
             "seconds": f"{self.seconds:.1f}",
         }
         title = f"{self.method} on {self.dataset}, split {self.split}"
-        known = self.command if self.method in METHODS else ""
-        return TextTable.from_rows(title, [*facts], [[*facts.values()]], note=known)
+        command = self.command if self.method in METHODS else ""
+        return TextTable.from_rows(title, [*cells], [[*cells.values()]], note=command)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def command_line(result: Result, *, splits: str, dataset: str | None = None) -> str:
-    """The command line that runs what a result came from on some splits.
-
-    `dataset` is what to call the dataset, where its name alone does not find it.
-    """
-    usual = lookup(METHODS, result.method, "method")()
-    words = ["unalike", "train", shlex.quote(dataset or result.dataset)]
-    for name, value in result.view.items():
-        words += to_flag(name, value, False)
-    words += [result.method, *option_flags(usual, result.options)]
-    return " ".join([*words, "--splits", splits, "--seed", str(result.seed)])
-
-
-def option_flags(usual: Any, options: Mapping[str, Any]) -> list[str]:
-    """Options as the command line has them: flags, then what is chosen with its own.
-
-    `usual` holds the defaults of the settings that the options are about.
-    """
-    flags, last = [], []
-    chosen = choices(type(usual))
-    for part in fields(usual):
-        value = getattr(usual, part.name)
-        if part.name in chosen:
-            name = options[part.name]
-            kind = lookup(chosen[part.name], name, part.name)
-            last += [
-                name,
-                *option_flags(value if type(value) is kind else kind(), options),
-            ]
-        elif is_dataclass(value):
-            flags += option_flags(value, options)
-        else:
-            flags += to_flag(part.name, options[part.name], value)
-    return flags + last
-
-
-def to_flag(name: str, value: Any, usual: Any) -> list[str]:
-    """An option as it is written on the command line; nothing for a usual switch."""
-    told = name.replace("_", "-")
-    if isinstance(value, bool):
-        switch = f"--{told}" if value else f"--no-{told}"
-        return [] if value == usual else [switch]
-    parts = value if isinstance(value, list | tuple) else [value]
-    return [f"--{told}", *(shlex.quote(str(part)) for part in parts)]
-
-
-# Runs: a list of results, and how methods compare in it.
 
 
 HEADINGS = (
@@ -129,33 +80,109 @@ HEADINGS = (
 
 
 class Runs(list[Result], Displayable):
-    """A list of results, shown as mean ± std over the splits of each setting."""
+    """A list of results, displayed as mean ± std over the splits of each config."""
+
+    @property
+    def mean(self) -> float:
+        """The mean test score of all results."""
+        return mean(result.test for result in self)
+
+    @property
+    def std(self) -> float | None:
+        """The sample standard deviation of the test scores; None for one result."""
+        tests = [result.test for result in self]
+        return stdev(tests) if len(tests) > 1 else None
+
+    @property
+    def valid_mean(self) -> float:
+        """The mean validation score of all results."""
+        return mean(result.valid for result in self)
+
+    @property
+    def seconds(self) -> float:
+        """The total time of all results."""
+        return sum(result.seconds for result in self)
+
+    def format_score(self, part: str = "test") -> str:
+        """Mean ± std of the scores on a part of the splits."""
+        return format_mean_std([getattr(result, part) for result in self])
 
     def summary(self) -> TextTable:
-        groups: dict[tuple[str, ...], list[Result]] = defaultdict(list)
-        differing = self._varying_options()
-        for one in self:
-            settings = " ".join(f"{name}={one.options.get(name)}" for name in differing)
-            groups[one.dataset, one.method, settings, one.metric].append(one)
-        rows = [[*key, *summary_cells(members)] for key, members in groups.items()]
+        groups: dict[tuple[str, ...], Runs] = defaultdict(Runs)
+        varying = self._varying_options()
+        for result in self:
+            config = " ".join(f"{name}={result.options.get(name)}" for name in varying)
+            groups[result.dataset, result.method, config, result.metric].append(result)
+        rows = [
+            [
+                *key,
+                str(len(runs)),
+                runs.format_score("valid"),
+                runs.format_score("test"),
+                f"{runs.seconds:.1f}",
+            ]
+            for key, runs in groups.items()
+        ]
         return TextTable.from_rows(f"{len(self)} runs", HEADINGS, rows)
 
     def _varying_options(self) -> list[str]:
-        """Options that not all results of one method have in common."""
-        seen: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for one in self:
-            for name, setting in one.options.items():
-                seen[one.method, name].add(repr(setting))
+        """Options that differ between results of one method."""
+        values: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for result in self:
+            for name, value in result.options.items():
+                values[result.method, name].add(repr(value))
         return [
-            *dict.fromkeys(name for (_, name), all_ in seen.items() if len(all_) > 1)
+            *dict.fromkeys(name for (_, name), seen in values.items() if len(seen) > 1)
         ]
 
 
-def summary_cells(results: list[Result]) -> list[str]:
-    """What the results of one setting have come to."""
-    grades = (
-        format_mean_std([getattr(r, part) for r in results])
-        for part in ("valid", "test")
-    )
-    seconds = sum(result.seconds for result in results)
-    return [str(len(results)), *grades, f"{seconds:.1f}"]
+# Command lines
+
+
+def command_line(result: Result, *, splits: str, dataset: str | None = None) -> str:
+    """The command line that repeats the runs of a result on some splits.
+
+    `dataset` replaces the name of the dataset, for graphs that are found by their path.
+    """
+    defaults = lookup(METHODS, result.method, "method")()
+    words = ["unalike", "train", shlex.quote(dataset or result.dataset)]
+    words += override_flags(result.view)
+    words += [result.method, *option_flags(defaults, result.options)]
+    return " ".join([*words, "--splits", splits, "--seed", str(result.seed)])
+
+
+def override_flags(overrides: Mapping[str, Any]) -> list[str]:
+    """The flags of dataset options that are not default."""
+    flags = (to_flag(name, value, False) for name, value in overrides.items())
+    return [word for words in flags for word in words]
+
+
+def option_flags(defaults: Any, options: Mapping[str, Any]) -> list[str]:
+    """The flags of options, then the subcommands with their own flags.
+
+    `defaults` is an instance of the dataclass that the options belong to.
+    """
+    flags, subcommands = [], []
+    choices_by_field = choices(type(defaults))
+    for part in fields(defaults):
+        default = getattr(defaults, part.name)
+        if part.name in choices_by_field:
+            name = options[part.name]
+            kind = lookup(choices_by_field[part.name], name, part.name)
+            inner = default if type(default) is kind else kind()
+            subcommands += [name, *option_flags(inner, options)]
+        elif is_dataclass(default):
+            flags += option_flags(default, options)
+        else:
+            flags += to_flag(part.name, options[part.name], default)
+    return flags + subcommands
+
+
+def to_flag(name: str, value: Any, default: Any) -> list[str]:
+    """An option as words of a command line; a switch only if it is not default."""
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        switch = f"--{flag}" if value else f"--no-{flag}"
+        return [] if value == default else [switch]
+    values = value if isinstance(value, list | tuple) else [value]
+    return [f"--{flag}", *(shlex.quote(str(one)) for one in values)]

@@ -1,4 +1,4 @@
-"""Train a method on the splits of a dataset, evaluate it, save the model of the best split."""
+"""Train a method on the splits of a dataset, evaluate it, save the best model."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
-from unalike.data.calibration import Reliability
 from unalike.data.graph import Graph
-from unalike.data.metrics import confusion
 from unalike.data.split import Split
 from unalike.data.store import StoredGraph
 from unalike.data.task import Solution, Task
@@ -28,11 +25,15 @@ from unalike.experiments.config import (
     base_dataset,
     class_names,
     dataset_hash,
+    load_graph_and_splits,
     options_of_dataset,
 )
 from unalike.experiments.evaluation import (
     PredictionSummary,
+    SplitCalibration,
+    calibrate_splits,
     check_split_gradable,
+    check_split_number,
     evaluate,
     training_history,
 )
@@ -50,12 +51,155 @@ from unalike.samplers.rows import RowSampler
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.distributed import World, main_process_first
 
-# Exam: some splits of a dataset, as tasks to solve and as answers to grade by.
+UNDIVIDED_BATCHINGS = (FullBatch, RowSampler)
+"""Batchings without batches to distribute among processes."""
+MAX_CACHE_BYTES = 2**30
+"""Scores of base models in the cache; the oldest are evicted first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Device, progress listener, checkpoint folder and model file of runs."""
+
+    device: str = "cpu"
+    progress: Progress = NO_PROGRESS
+    checkpoint: Path | None = None
+    model: Path | None = None
+    """File for the model of the split with the best validation score."""
+    calibrate: bool = False
+    """Save the model with the temperature that is fitted on its valid nodes."""
+
+
+def run(
+    dataset: GraphSource | str,
+    method: Method,
+    *,
+    splits: Sequence[int] | None = None,
+    seed: int = 0,
+    options: RunOptions | None = None,
+) -> Runs:
+    """Train and evaluate a method on some or all splits of a dataset, in one stack."""
+    output = train_splits(dataset, method, splits=splits, seed=seed, options=options)
+    return output.results
+
+
+def train_splits(
+    dataset: GraphSource | str,
+    method: Method,
+    *,
+    splits: Sequence[int] | None = None,
+    seed: int = 0,
+    options: RunOptions | None = None,
+) -> ExperimentOutput:
+    """Train, evaluate and optionally save a method, and return also its predictions."""
+    options = options or RunOptions()
+    if options.model is not None:
+        check_can_create(options.model)
+        check_trainable(method)
+    world = World.current()
+    check_can_distribute(method, world)
+    with main_process_first(world):
+        experiment = Experiment.load(dataset, splits, seed, options.progress)
+    metadata = experiment.metadata(method, options.device)
+    identity = experiment.identity(metadata)
+    if world.size > 1:
+        data_hash = dataset_hash(base_dataset(experiment.dataset))
+        world.assert_equal_on_all_ranks(
+            {**identity, "data": data_hash, "processor": cpu_capability()}
+        )
+    key = json.dumps(identity, sort_keys=True)
+    checkpoint = Checkpoint(options.checkpoint, key) if options.checkpoint else None
+    start = time.perf_counter()
+    solutions = method.solve_all(
+        experiment.tasks(keep=options.model is not None),
+        device=options.device,
+        progress=options.progress,
+        checkpoint=checkpoint,
+    )
+    seconds = time.perf_counter() - start
+    results = experiment.results(solutions, metadata, seconds, options.device)
+    output = ExperimentOutput(experiment, method, solutions, results)
+    if options.model is not None and world.is_main:
+        output.best_model(calibrate=options.calibrate).save(options.model)
+    return output
+
+
+def run_stack(
+    dataset: GraphSource,
+    members: Sequence[tuple[Method, int]],
+    *,
+    seed: int = 0,
+    options: RunOptions | None = None,
+    bases: BaseModelCache | None = None,
+) -> Runs:
+    """Train methods of equal shape, each on its own split, in one stack.
+
+    Base models in the cache are not trained again.
+    """
+    options, bases = options or RunOptions(), bases or BaseModelCache()
+    experiment = Experiment.load(dataset, sorted({split for _, split in members}), seed)
+    tasks = dict(zip(experiment.splits, experiment.tasks(), strict=True))
+    start = time.perf_counter()
+    solutions = solve_mixed(
+        [(method, tasks[split]) for method, split in members],
+        device=options.device,
+        progress=options.progress,
+        solve=bases.for_dataset(dataset).solve,
+    )
+    seconds = (time.perf_counter() - start) / len(members)
+    metadata = {
+        method: experiment.metadata(method, options.device)
+        for method in dict.fromkeys(method for method, _ in members)
+    }
+    return Runs(
+        experiment.result(split, solution, metadata[method], seconds, options.device)
+        for (method, split), solution in zip(members, solutions, strict=True)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentOutput:
+    """The predictions of a method on the splits of a dataset, and their results."""
+
+    experiment: Experiment
+    method: Method
+    solutions: list[Solution]
+    results: Runs
+
+    @cached_property
+    def best_index(self) -> int:
+        """The position of the result with the best validation score."""
+        scores = [result.valid for result in self.results]
+        return scores.index(max(scores))
+
+    @cached_property
+    def calibrations(self) -> list[SplitCalibration]:
+        """The temperature and the test logits of every split."""
+        splits, labels = self.experiment.splits.values(), self.experiment.graph.labels
+        return calibrate_splits(self.solutions, splits, labels)
+
+    def best_model(self, *, calibrate: bool = False) -> Model:
+        """The model of the split with the best validation score."""
+        source = base_dataset(self.experiment.dataset)
+        model = model_from_solution(
+            self.method,
+            self.experiment.graph,
+            self.solutions[self.best_index],
+            stored=source if isinstance(source, StoredGraph) else None,
+            name=source.name,
+            row_normalised=(
+                isinstance(source, Dataset) and source.preparation.row_normalised
+            ),
+        )
+        if not calibrate:
+            return model
+        temperature = self.calibrations[self.best_index].temperature
+        return replace(model, temperature=temperature)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Experiment:
-    """Some splits of a dataset, as tasks to solve and as answers to grade by."""
+    """A prepared graph with the splits to train and to evaluate on."""
 
     dataset: GraphSource
     graph: Graph
@@ -70,21 +214,23 @@ class Experiment:
         seed: int,
         progress: Progress = NO_PROGRESS,
     ) -> Experiment:
-        """The exam of some splits, or of all of them."""
+        """Load the graph of a dataset and some or all of its splits."""
         dataset = find(dataset) if isinstance(dataset, str) else dataset
-        graph, known = dataset.prepared(progress=progress), dataset.splits()
-        wanted = select_splits(splits, len(known), dataset.name)
-        for number in wanted:
-            told = f"split {number} of {dataset.name}"
-            check_split_gradable(known[number], graph, dataset.metric, told)
-        chosen = {number: known[number] for number in wanted}
-        return cls(dataset=dataset, graph=graph, splits=chosen, seed=seed)
+        graph, stored_splits = load_graph_and_splits(dataset, progress)
+        selected = {
+            number: stored_splits[number]
+            for number in select_splits(splits, len(stored_splits), dataset.name)
+        }
+        for number, split in selected.items():
+            name = f"split {number} of {dataset.name}"
+            check_split_gradable(split, graph, dataset.metric, name)
+        return cls(dataset=dataset, graph=graph, splits=selected, seed=seed)
 
     def tasks(self, *, keep: bool = False) -> list[Task]:
-        """A task for each split, with a seed of its own."""
-        view, metric = options_of_dataset(self.dataset), self.dataset.metric
+        """One task per split with its own seed; `keep` asks for the weights."""
+        options, metric = options_of_dataset(self.dataset), self.dataset.metric
         tasks = [
-            view.add_class_weights(
+            options.add_class_weights(
                 Task.from_split(self.graph, split, metric, self.seed + number)
             )
             for number, split in self.splits.items()
@@ -92,7 +238,7 @@ class Experiment:
         return [replace(task, keep=keep) for task in tasks]
 
     def metadata(self, method: Method, device: str) -> dict[str, Any]:
-        """What the results of a method have in common."""
+        """The fields that all results of a method have in common."""
         return {
             "dataset": self.dataset.name,
             "method": name_of(method),
@@ -104,110 +250,88 @@ class Experiment:
             "versions": versions(),
         }
 
-    def run_identity(self, method: Method, device: str) -> dict[str, Any]:
-        """What tells which runs these are."""
-        return {**self.metadata(method, device), "splits": list(self.splits)}
-
-    def data_hash(self) -> str:
-        """A hash of the graph and its splits."""
-        return dataset_hash(base_dataset(self.dataset))
+    def identity(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        """What a checkpoint and other processes must have in common with these runs."""
+        return {**metadata, "splits": list(self.splits)}
 
     def results(
-        self, method: Method, solutions: Sequence[Solution], spent: float, device: str
+        self,
+        solutions: Sequence[Solution],
+        metadata: dict[str, Any],
+        seconds: float,
+        device: str,
     ) -> Runs:
-        """The graded solutions, a result for each split."""
-        each = spent / len(self.splits)
+        """Evaluate one solution per split; `seconds` is their time in total."""
+        each = seconds / len(self.splits)
         return Runs(
-            self.result(method, number, solution, each, device)
+            self.result(number, solution, metadata, each, device)
             for number, solution in zip(self.splits, solutions, strict=True)
         )
 
     def result(
-        self, method: Method, split: int, solution: Solution, spent: float, device: str
+        self,
+        number: int,
+        solution: Solution,
+        metadata: dict[str, Any],
+        seconds: float,
+        device: str,
     ) -> Result:
-        """The graded solution of one split."""
-        metric = self.dataset.metric
+        """Evaluate a solution on the split of this number."""
+        split = self.splits[number]
         return Result(
-            **self.metadata(method, device),
-            split=split,
-            **evaluate(solution, self.graph, self.splits[split], metric),
-            **training_history(solution.curve, spent),
+            **metadata,
+            split=number,
+            **evaluate(solution, self.graph, split, self.dataset.metric),
+            **training_history(solution.curve, seconds),
             peak_memory_mb=peak_memory_mb(device),
-            answers=self.answers(split, solution),
-        )
-
-    def answers(self, split: int, solution: Solution) -> PredictionSummary:
-        """What a solution says of the test nodes of a split."""
-        ids = self.splits[split].test
-        return PredictionSummary.from_scores(
-            solution.scores[ids],
-            self.graph.labels[ids],
-            log_odds=not solution.is_probability,
-            classes=class_names(self.dataset),
+            answers=PredictionSummary.from_scores(
+                solution.scores[split.test],
+                self.graph.labels[split.test],
+                are_logits=not solution.is_probability,
+                classes=class_names(self.dataset),
+            ),
         )
 
 
 def select_splits(splits: Sequence[int] | None, count: int, name: str) -> list[int]:
-    """The numbers of the wanted splits; all of them by default."""
+    """The numbers of the requested splits; all by default."""
     if not count:
         raise UserError(f"{name} has no splits: too few of its nodes are labelled.")
     for number in splits or ():
-        if number not in range(count):
-            raise UserError(
-                f"{name} has no split {number}; they run from 0 to {count - 1}."
-            )
+        check_split_number(number, count, name)
     return list(range(count)) if splits is None else list(splits)
 
 
-# Keeping: the model of a run's best split, with all that its graph is known by.
-
-
-def check_can_save(path: Path, method: Method) -> bool:
-    """Refuse before training what could not be saved after it."""
-    check_can_create(path)
-    check_trainable(method)
-    return True
-
-
-def best_split(results: Sequence[Result]) -> int:
-    """The place of the result with the best validation grade."""
-    return max(range(len(results)), key=lambda place: results[place].valid)
-
-
-def trained_model(
-    method: Method, dataset: GraphSource, graph: Graph, solution: Solution
-) -> Model:
-    """The model behind a solution, with the names that the dataset gives."""
-    source = base_dataset(dataset)
-    scaled = isinstance(source, Dataset) and source.preparation.row_normalised
-    return model_from_solution(
-        method,
-        graph,
-        solution,
-        stored=source if isinstance(source, StoredGraph) else None,
-        name=dataset.name,
-        row_normalised=scaled,
+def check_can_distribute(method: Method, world: World) -> None:
+    """Raise a `UserError` if a method cannot be distributed over processes."""
+    if world.size == 1 or method.column_parallel or method.data_parallel:
+        return
+    methods = ", ".join(name for name, kind in METHODS.items() if kind.column_parallel)
+    batchings = ", ".join(
+        name for name, kind in SAMPLERS.items() if kind not in UNDIVIDED_BATCHINGS
+    )
+    raise UserError(
+        f"{name_of(method)} cannot be divided among {world.size} processes: it needs "
+        f"the whole graph in one; those that can are {methods}, and message passing "
+        f"with batches: {batchings}."
     )
 
 
-# Bases: what was trained for correct and smooth, kept for all that is tried on it.
+# Cache of the base models of Correct & Smooth
 
 
-Key = tuple[TrainedMethod, str, str]
-
-MAX_CACHE_BYTES = 2**30
-"""Scores that may be kept; those of the base that was trained first go first."""
+BaseKey = tuple[TrainedMethod, str, str]
 
 
 @dataclass(eq=False)
 class BaseModelCache:
-    """The scores of trained bases on one dataset, without their weights."""
+    """The scores of trained base models on one dataset, without their weights."""
 
     dataset: GraphSource | None = None
-    cached: dict[Key, list[Solution]] = field(default_factory=dict)
+    cached: dict[BaseKey, list[Solution]] = field(default_factory=dict)
 
     def for_dataset(self, dataset: GraphSource) -> BaseModelCache:
-        """The bases of a dataset; those of any other are let go."""
+        """The cache for a dataset; scores on any other dataset are dropped."""
         if self.dataset is not dataset:
             self.dataset, self.cached = dataset, {}
         return self
@@ -220,11 +344,12 @@ class BaseModelCache:
         device: torch.device | str = "cpu",
         progress: Progress = NO_PROGRESS,
     ) -> list[Solution]:
-        """Solve tasks as a method does alone, on a base that may be known already."""
+        """Solve tasks as the method does alone, with a base model from the cache."""
         if not isinstance(method, CorrectAndSmooth):
             return method.solve_all(tasks, device=device, progress=progress)
         base = method.base
-        # Chance depends on what trains beside a run: all tasks are known, or none is.
+        # Random numbers depend on the other runs of the stack, so that a base model
+        # is used again only for all tasks together.
         key = (base, str(device), tasks_hash(tasks))
         if key not in self.cached:
             self.cached[key] = base.solve_all(tasks, device=device, progress=progress)
@@ -233,8 +358,11 @@ class BaseModelCache:
         return method.postprocess(tasks, trained, device=device, progress=progress)
 
     def evict_oldest(self) -> None:
-        """Let go of the oldest scores where there are too many."""
-        sizes = {key: num_bytes(found) for key, found in self.cached.items()}
+        """Drop the oldest scores while the cache is larger than its limit."""
+        sizes = {
+            key: sum(solution.scores.nbytes for solution in solutions)
+            for key, solutions in self.cached.items()
+        }
         total = sum(sizes.values())
         for key, size in sizes.items():
             if total > MAX_CACHE_BYTES:
@@ -242,215 +370,11 @@ class BaseModelCache:
                 total -= size
 
 
-def num_bytes(found: Sequence[Solution]) -> int:
-    """The memory that scores take."""
-    return sum(one.scores.nbytes for one in found)
-
-
 def tasks_hash(tasks: Sequence[Task]) -> str:
-    """A hash of what tells the tasks of one dataset apart: seeds, train and valid."""
+    """The hash of the seeds, train ids and valid ids of tasks on one dataset."""
     digest = sha256()
     for task in tasks:
         digest.update(f"{task.seed} {len(task.train)} ".encode())
         for ids in (task.train, task.valid):
             digest.update(ids.numpy().tobytes())
     return digest.hexdigest()
-
-
-# Run: a method on the splits of a dataset, graded.
-
-
-UNDIVIDED_BATCHINGS = (FullBatch, RowSampler)
-"""Batchings that give processes nothing to take turns with."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Where to compute, whom to tell, and where to keep the state of training."""
-
-    device: str = "cpu"
-    progress: Progress = NO_PROGRESS
-    checkpoint: Path | None = None
-    model: Path | None = None
-    """Where to save the model of the split with the best validation grade."""
-    calibrate: bool = False
-    """Does that model take the temperature of its valid nodes?"""
-
-
-@dataclass(frozen=True, eq=False)
-class ExperimentOutput:
-    """An exam that was sat: what a method answered, before any of it is graded."""
-
-    exam: Experiment
-    method: Method
-    solutions: list[Solution]
-    seconds: float
-    device: str
-
-    def results(self) -> Runs:
-        """The graded answers, a result for each split."""
-        return self.exam.results(self.method, self.solutions, self.seconds, self.device)
-
-    def best_model(self, *, calibrate: bool = False) -> Model:
-        """The model of the split with the best validation grade."""
-        best = best_split(self.results())
-        exam, solution = self.exam, self.solutions[best]
-        model = trained_model(self.method, exam.dataset, exam.graph, solution)
-        if not calibrate:
-            return model
-        split = list(exam.splits.values())[best]
-        warm = solution.temperature(split.valid, exam.graph.labels)
-        return replace(model, temperature=warm)
-
-
-def run(
-    dataset: GraphSource | str,
-    method: Method,
-    *,
-    splits: Sequence[int] | None = None,
-    seed: int = 0,
-    place: RunOptions | None = None,
-) -> Runs:
-    """Solve and grade some splits of a dataset, or all of them, in one stack."""
-    return train_splits(
-        dataset, method, splits=splits, seed=seed, place=place
-    ).results()
-
-
-def train_splits(
-    dataset: GraphSource | str,
-    method: Method,
-    *,
-    splits: Sequence[int] | None = None,
-    seed: int = 0,
-    place: RunOptions | None = None,
-) -> ExperimentOutput:
-    """Solve some splits of a dataset, or all of them, in one stack."""
-    place = place or RunOptions()
-    keeps = place.model is not None and check_can_save(place.model, method)
-    world = World.current()
-    check_can_distribute(method, world)
-    with main_process_first(world):
-        exam = Experiment.load(dataset, splits, seed, place.progress)
-    facts = exam.run_identity(method, place.device)
-    if world.size > 1:
-        world.assert_equal_on_all_ranks(
-            {**facts, "data": exam.data_hash(), "processor": cpu_capability()}
-        )
-    key = json.dumps(facts, sort_keys=True)
-    keep = None if place.checkpoint is None else Checkpoint(place.checkpoint, key)
-    began = time.perf_counter()
-    solutions = method.solve_all(
-        exam.tasks(keep=keeps),
-        device=place.device,
-        progress=place.progress,
-        checkpoint=keep,
-    )
-    spent = time.perf_counter() - began
-    sitting = ExperimentOutput(exam, method, solutions, spent, place.device)
-    if place.model is not None and world.is_main:
-        model = sitting.best_model(calibrate=place.calibrate)
-        model.save(place.model)
-    return sitting
-
-
-def check_can_distribute(method: Method, world: World) -> None:
-    """Refuse a method that cannot be divided among processes."""
-    if world.size == 1 or method.column_parallel or method.data_parallel:
-        return
-    able = ", ".join(name for name, kind in METHODS.items() if kind.column_parallel)
-    parts = ", ".join(
-        name for name, kind in SAMPLERS.items() if kind not in UNDIVIDED_BATCHINGS
-    )
-    raise UserError(
-        f"{name_of(method)} cannot be divided among {world.size} processes: it needs "
-        f"the whole graph in one; those that can are {able}, and message passing with "
-        f"batches: {parts}."
-    )
-
-
-def run_stack(
-    dataset: GraphSource,
-    members: Sequence[tuple[Method, int]],
-    *,
-    seed: int = 0,
-    place: RunOptions | None = None,
-    bases: BaseModelCache | None = None,
-) -> Runs:
-    """Methods of one shape, each on a split of its own, in one stack if they train.
-
-    Bases that are known from earlier runs are not trained again.
-    """
-    place, bases = place or RunOptions(), bases or BaseModelCache()
-    exam = Experiment.load(dataset, sorted({split for _, split in members}), seed)
-    tasks = dict(zip(exam.splits, exam.tasks(), strict=True))
-    began = time.perf_counter()
-    pairs = [(method, tasks[split]) for method, split in members]
-    solutions = solve_mixed(
-        pairs,
-        device=place.device,
-        progress=place.progress,
-        solve=bases.for_dataset(dataset).solve,
-    )
-    each = (time.perf_counter() - began) / len(members)
-    return Runs(
-        exam.result(method, split, solution, each, place.device)
-        for (method, split), solution in zip(members, solutions, strict=True)
-    )
-
-
-# Assessment: how sure the answers of a sitting are, and which classes they confuse.
-
-
-@dataclass(frozen=True, eq=False)
-class SplitCalibration:
-    """The test nodes of one split: their scores, labels and the temperature."""
-
-    scores: Float[Tensor, "test classes"]
-    """Logits, also where the method gives shares."""
-    labels: Int[Tensor, " test"]
-    temperature: float
-    """The one that suits the valid nodes."""
-
-    @property
-    def raw(self) -> Reliability:
-        """How far the scores can be trusted as they are."""
-        return Reliability.of(self.scores.softmax(1), self.labels)
-
-    @property
-    def calibrated(self) -> Reliability:
-        """How far they can be trusted once the temperature is taken."""
-        warm = self.scores.double() / self.temperature
-        return Reliability.of(warm.softmax(1), self.labels)
-
-
-def calibrate_splits(sitting: ExperimentOutput) -> list[SplitCalibration]:
-    """Assess every split of a sitting."""
-    labels = sitting.exam.graph.labels
-    pairs = zip(sitting.exam.splits.values(), sitting.solutions, strict=True)
-    return [
-        SplitCalibration(
-            solution.logits[split.test],
-            labels[split.test],
-            solution.temperature(split.valid, labels),
-        )
-        for split, solution in pairs
-    ]
-
-
-def pooled_reliability(
-    assessments: list[SplitCalibration], *, calibrated: bool
-) -> Reliability:
-    """The reliability over the test nodes of all splits."""
-    warm = [a.scores / (a.temperature if calibrated else 1) for a in assessments]
-    labels = torch.cat([a.labels for a in assessments])
-    return Reliability.of(torch.cat(warm).softmax(1), labels)
-
-
-def pooled_confusion(
-    assessments: list[SplitCalibration],
-) -> Float[Tensor, "classes classes"]:
-    """Test nodes of all splits by their class (row) and their answer (column)."""
-    scores = torch.cat([a.scores for a in assessments])
-    labels = torch.cat([a.labels for a in assessments])
-    return confusion(scores, labels, torch.ones(len(labels)))

@@ -14,64 +14,65 @@ from unalike.errors import UserError, lookup
 from unalike.experiments.database import ResultsDatabase, Row
 from unalike.experiments.recipe import Recipe, RecipeCell, SearchSpace
 
-# Select: the best setting by validation alone, and what it does on the test nodes.
-
 
 @dataclass(frozen=True, eq=False)
 class ConfigRuns:
-    """A setting with all its runs on one version of a dataset."""
+    """The runs of one configuration and seed on one version of a dataset."""
 
     setting: str
+    """The hash of the configuration."""
     runs: list[Row]
 
     @property
     def valid(self) -> float:
+        """The mean validation score over the splits."""
         return mean(row["valid"] for row in self.runs)
 
     @property
     def test(self) -> float:
+        """The mean test score over the splits."""
         return mean(row["test"] for row in self.runs)
 
     @property
     def std(self) -> float | None:
-        """The sample standard deviation over the splits."""
+        """The sample standard deviation of the test scores over the splits."""
         tests = [row["test"] for row in self.runs]
         return stdev(tests) if len(tests) > 1 else None
 
 
+def best_by_validation(configs: Iterable[ConfigRuns]) -> ConfigRuns | None:
+    """The configuration with the highest mean validation score.
+
+    Ties are broken by the hash, so that the order of the runs does not matter.
+    """
+    return max(configs, key=lambda one: (one.valid, one.setting), default=None)
+
+
 def group_by_config(
-    rows: Iterable[Row], wanted: Collection[str] | None = None
+    rows: Iterable[Row], settings: Collection[str] | None = None
 ) -> list[ConfigRuns]:
-    """Runs put together by setting; those that are wanted, or all."""
+    """Group runs by configuration; all, or those with the given hashes."""
     groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
-        if wanted is None or row["setting"] in wanted:
-            place = (row["dataset_hash"], row["setting"], row["seed"])
-            groups.setdefault(place, []).append(row)
+        if settings is None or row["setting"] in settings:
+            key = (row["dataset_hash"], row["setting"], row["seed"])
+            groups.setdefault(key, []).append(row)
     return [ConfigRuns(setting, runs) for (_, setting, _), runs in groups.items()]
 
 
-def with_all_splits(settings: Iterable[ConfigRuns], splits: int) -> list[ConfigRuns]:
-    """Those of which every split was run."""
+def with_all_splits(configs: Iterable[ConfigRuns], splits: int) -> list[ConfigRuns]:
+    """The configurations with a run on each of the first splits."""
     return [
-        one for one in settings if {r["split"] for r in one.runs} >= set(range(splits))
+        one for one in configs if {r["split"] for r in one.runs} >= set(range(splits))
     ]
 
 
-def best_by_validation(settings: Iterable[ConfigRuns]) -> ConfigRuns | None:
-    """The one with the highest mean validation grade; test grades play no part.
-
-    The key decides between equals, so that the order of the runs does not.
-    """
-    return max(settings, key=lambda one: (one.valid, one.setting), default=None)
-
-
-# Standing: what the database holds for a cell of a results table.
+# Selection for a cell of a results table
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionOptions:
-    """Which settings count: those of a grid, or all that were ever tried."""
+    """Which runs count for a cell: those of a grid, or any that were stored."""
 
     settings: str = "grid"
     variant: str = ""
@@ -80,59 +81,61 @@ class SelectionOptions:
 
 @dataclass(frozen=True)
 class CellSelection:
-    """The chosen setting of a cell, and how many there were to choose from."""
+    """The best configuration of a cell, and among how many it was selected."""
 
     chosen: ConfigRuns | None
     num_complete: int
     grid_size: int | None
-    """How many settings the grid has; None where any setting counts."""
+    """Number of configurations of the grid; None if any configuration counts."""
     missing: str | None = None
-    """Why nothing could be chosen."""
+    """Why no configuration could be selected."""
 
 
 def select_for_cell(
-    recipe: Recipe, cell: RecipeCell, results: ResultsDatabase, query: SelectionOptions
+    recipe: Recipe,
+    cell: RecipeCell,
+    results: ResultsDatabase,
+    options: SelectionOptions,
 ) -> CellSelection:
-    """Choose a setting for a cell by validation."""
+    """Select the best complete configuration of a cell by validation score."""
     if not recipe.is_implemented:
         quoted = f"quoted from {cell.quoted}"
-        absent = f"{recipe.method} on batches of {recipe.batching} is not here"
-        return CellSelection(None, 0, None, absent if recipe.method else quoted)
-    name = stored_name(cell.dataset, query.data)
+        missing = f"{recipe.method} on batches of {recipe.batching} is not here"
+        return CellSelection(None, 0, None, missing if recipe.method else quoted)
+    name = stored_name(cell.dataset, options.data)
     rows = list(results.runs(dataset=name, method=str(recipe.method)))
-    filtered, wanted = lookup(FILTERS, query.settings, "choice of settings")(
-        recipe, cell, query, rows
-    )
+    filter_runs = lookup(FILTERS, options.settings, "choice of settings")
+    filtered, grid_size = filter_runs(recipe, cell, options, rows)
     splits = cell.splits or len({row["split"] for row in filtered})
-    whole = with_all_splits(group_by_config(filtered), splits)
-    chosen = best_by_validation(whole)
-    why = None if chosen else why_missing(recipe, cell, results, filtered, query)
-    return CellSelection(chosen, len(whole), wanted, why)
+    complete = with_all_splits(group_by_config(filtered), splits)
+    chosen = best_by_validation(complete)
+    reason = None if chosen else why_missing(recipe, cell, results, filtered, options)
+    return CellSelection(chosen, len(complete), grid_size, reason)
 
 
 def runs_in_grid(
-    recipe: Recipe, cell: RecipeCell, query: SelectionOptions, rows: list[Row]
+    recipe: Recipe, cell: RecipeCell, options: SelectionOptions, rows: list[Row]
 ) -> tuple[list[Row], int | None]:
-    """The runs whose settings are in the grid; a range holds any setting."""
-    if SearchSpace.of(recipe, cell, query.variant).has_range:
-        return runs_with_fixed_options(recipe, cell, query, rows)
-    keys = {setting.hash for setting in recipe.configs(cell, query.variant)}
-    return [row for row in rows if row["setting"] in keys], len(keys)
+    """The runs of the grid and its size; a grid with ranges has no size."""
+    if SearchSpace.of(recipe, cell, options.variant).has_range:
+        return runs_with_fixed_options(recipe, cell, options, rows)
+    hashes = {config.hash for config in recipe.configs(cell, options.variant)}
+    return [row for row in rows if row["setting"] in hashes], len(hashes)
 
 
 def runs_with_fixed_options(
-    recipe: Recipe, cell: RecipeCell, query: SelectionOptions, rows: list[Row]
+    recipe: Recipe, cell: RecipeCell, options: SelectionOptions, rows: list[Row]
 ) -> tuple[list[Row], int | None]:
-    """The runs that keep to what the recipe fixes."""
-    fixed = SearchSpace.of(recipe, cell, query.variant).fixed
+    """The runs with the options that the recipe fixes."""
+    fixed = SearchSpace.of(recipe, cell, options.variant).fixed
+    view_and_batching = (cell.view.overrides, recipe.batching)
 
-    def fits(row: Row) -> bool:
-        told = row["options"]
-        same = all(told.get(name) == value for name, value in fixed.items())
-        seen = (row["view"], row["batching"]) == (cell.view.overrides, recipe.batching)
-        return same and seen
+    def matches(row: Row) -> bool:
+        values = row["options"]
+        same = all(values.get(name) == value for name, value in fixed.items())
+        return same and (row["view"], row["batching"]) == view_and_batching
 
-    return [row for row in rows if fits(row)], None
+    return [row for row in rows if matches(row)], None
 
 
 FILTERS: dict[
@@ -144,7 +147,7 @@ FILTERS: dict[
 
 
 def stored_name(dataset: str, data: Path | None) -> str:
-    """The name under which results of a dataset are kept."""
+    """The name under which results of a dataset are stored."""
     try:
         return find(dataset, data).name
     except UserError:
@@ -156,22 +159,22 @@ def why_missing(
     cell: RecipeCell,
     results: ResultsDatabase,
     rows: list[Row],
-    query: SelectionOptions,
+    options: SelectionOptions,
 ) -> str:
-    """Why a cell has no complete setting."""
+    """Why a cell has no complete configuration."""
     if rows:
         return f"no setting has all {cell.splits} splits yet"
-    name = stored_name(cell.dataset, query.data)
+    name = stored_name(cell.dataset, options.data)
     failures = results.failures(dataset=name, method=str(recipe.method))
     if failures:
         return f"failed: {failures[0]['error'].splitlines()[-1]}"
     if cell.quoted:
         return f"quoted from {cell.quoted}"
     try:
-        source = find(cell.dataset, query.data)
+        source = find(cell.dataset, options.data)
     except UserError as error:
         return str(error)
-    absent = isinstance(source, Dataset) and not source.cached()
-    if absent and isinstance(source, Dataset) and raw_files_status(source) != "all":
-        return f"the files of {name} are not here"
-    return "not run"
+    if not isinstance(source, Dataset) or source.cached():
+        return "not run"
+    complete = raw_files_status(source) == "all"
+    return "not run" if complete else f"the files of {name} are not here"

@@ -1,4 +1,4 @@
-"""Run a sweep with one or several worker processes, show progress, estimate time and memory."""
+"""Run a sweep with worker processes, show progress, estimate time and memory."""
 
 from __future__ import annotations
 
@@ -15,222 +15,249 @@ import torch
 
 from unalike.device import device_name, device_of_worker
 from unalike.errors import UserError
-from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.database import ResultsDatabase, retry_while_unreachable
 from unalike.experiments.leases import LEASE_SECONDS, count_active
 from unalike.experiments.plan import RunGroup, SweepPlan
 from unalike.experiments.run import RunOptions
+from unalike.experiments.selection import best_by_validation, group_by_config
 from unalike.experiments.worker import Worker, describe, network_on_meta
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.system import num_cores
 from unalike.training.stack import memory_per_run
 
 GRACE_SECONDS = 5.0
-"""For workers that are asked to stop."""
+"""How long workers may take to stop."""
 WATCH_SECONDS = 1.0
-"""Between two looks at the workers, or at the database."""
+"""Between two polls of the workers or of the database."""
 POLL_FACTOR = 20
-"""Times as long as a look at the database took: then comes the next."""
+"""The pause between polls is at least so many times as long as a poll."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    """Who works, and where."""
+    """Number of worker processes, their device and the duration of their leases."""
 
     jobs: int = 1
     device: str = "cpu"
     lease_seconds: float = LEASE_SECONDS
 
 
+def sweep(
+    plan: SweepPlan,
+    url: str,
+    *,
+    workers: WorkerOptions | None = None,
+    retry: bool = False,
+    progress: Progress = NO_PROGRESS,
+    on_message: Callable[[str], None] = lambda message: None,
+) -> dict[str, int]:
+    """Run all unfinished runs of a plan; return how many are done and failed."""
+    workers = workers or WorkerOptions()
+    with ResultsDatabase.open(url, on_message) as results:
+        if retry:
+            results.delete_failures(plan.keys)
+        sweep_progress = SweepProgress(plan, results, progress, on_message)
+        sweep_progress.begin()
+        if workers.jobs == 1:
+            options = RunOptions(
+                device=workers.device, progress=NestedProgress(sweep_progress)
+            )
+            refresh, seconds = sweep_progress.refresh, workers.lease_seconds
+            Worker(plan, results, options, refresh, seconds).work()
+        else:
+            _run_processes(plan, url, workers, sweep_progress)
+        sweep_progress.poll()
+        return count_runs(plan, results)
+
+
+def count_runs(plan: SweepPlan, results: ResultsDatabase) -> dict[str, int]:
+    """The number of runs of a plan, and how many of them are done and failed."""
+    done, failed = results.done(plan.keys), results.failed(plan.keys)
+    return {"runs": len(plan.keys), "done": len(done), "failed": len(failed)}
+
+
+# Progress
+
+
 @dataclass
 class SweepProgress:
-    """Tells whoever watches what the database says of an agenda."""
+    """Reports how many runs of a plan are done, running and failed."""
 
-    agenda: SweepPlan
+    plan: SweepPlan
     results: ResultsDatabase
     progress: Progress
-    on_message: Callable[[str], None] = lambda what: None
-    told: int = field(default=0, init=False)
+    on_message: Callable[[str], None] = lambda message: None
+    num_finished: int = field(default=0, init=False)
     errors: set[str] = field(default_factory=set, init=False)
-    """Why runs failed, as far as that has been told."""
+    """The errors that were reported."""
     note: str = field(default="", init=False)
-    now: str = field(default="", init=False)
-    next_look: float = field(default=0.0, init=False)
+    status: str = field(default="", init=False)
+    next_poll: float = field(default=0.0, init=False)
 
     def begin(self) -> None:
-        """Say how much there is to do."""
-        failed = self.results.failed(self.agenda.keys)
+        """Report the number of unfinished runs."""
+        failed = self.results.failed(self.plan.keys)
         if failed:
             self.on_message(failed_before(len(failed)))
         self.errors.update(failed.values())
-        self.told = len(self.results.finished_or_failed(self.agenda.keys))
-        left = len(self.agenda.keys) - self.told
-        self.progress.stage("sweep", left, "runs")
+        self.num_finished = len(self.results.finished_or_failed(self.plan.keys))
+        self.progress.stage("sweep", len(self.plan.keys) - self.num_finished, "runs")
 
-    def refresh(self, now: str = "") -> None:
-        """Say what is done now; look again, unless that was done a moment ago."""
-        if time.monotonic() > self.next_look:
-            self.poll(now)
+    def refresh(self, status: str = "") -> None:
+        """Report the status; poll the database unless the last poll is recent."""
+        if time.monotonic() > self.next_poll:
+            self.poll(status)
         else:
-            self.now = now
+            self.status = status
             self.show()
 
-    def poll(self, now: str = "") -> None:
-        """Say what is done, running and failed, and the best grade of what runs."""
-        began = time.monotonic()
-        self.now = now
-        failed = self.results.failed(self.agenda.keys)
+    def poll(self, status: str = "") -> None:
+        """Report runs that are done, running and failed, and the best score."""
+        start = time.monotonic()
+        self.status = status
+        failed = self.results.failed(self.plan.keys)
         for error in set(failed.values()) - self.errors:
             self.on_message(f"A run failed: {error.splitlines()[-1]}")
         self.errors.update(failed.values())
-        settled = len(self.results.done(self.agenda.keys)) + len(failed)
+        finished = len(self.results.done(self.plan.keys)) + len(failed)
         self.note = f"{count_active(self.results.engine)} running, {len(failed)} failed"
-        if best := self.results.best_message():
+        if best := best_message(self.results):
             self.note += f", best {best}"
-        new, self.told = settled - self.told, settled
+        new, self.num_finished = finished - self.num_finished, finished
         self.show(new=new)
-        ended = time.monotonic()
-        self.next_look = ended + max(WATCH_SECONDS, POLL_FACTOR * (ended - began))
+        end = time.monotonic()
+        self.next_poll = end + max(WATCH_SECONDS, POLL_FACTOR * (end - start))
 
-    def show(self, how_far: str = "", new: int = 0) -> None:
-        """Say again what was seen last, and how far what is done now is."""
-        at_work = ", ".join(word for word in (self.now, how_far) if word)
-        self.progress.advance(new, "; now ".join(filter(None, (self.note, at_work))))
+    def show(self, detail: str = "", new: int = 0) -> None:
+        """Report the last poll again, with the status of the current stack."""
+        current = ", ".join(filter(None, (self.status, detail)))
+        self.progress.advance(new, "; now ".join(filter(None, (self.note, current))))
 
 
 @dataclass
 class NestedProgress:
-    """A listener that tells of the stack at work in the words of a watch."""
+    """Reports the progress of the current stack as a detail of the sweep's progress."""
 
-    watch: SweepProgress
+    parent: SweepProgress
     done: float = field(default=0.0, init=False)
-    whole: str = field(default="", init=False)
+    suffix: str = field(default="", init=False)
 
     def stage(self, what: str, total: int | float | None, unit: str) -> None:
         self.done = 0.0
-        self.whole = f"{unit} {what}" if total is None else f"of {total:,.0f} {unit}"
+        self.suffix = f"{unit} {what}" if total is None else f"of {total:,.0f} {unit}"
 
     def advance(self, amount: int | float, note: str = "") -> None:
         self.done += amount
-        self.watch.show(f"{self.done:,.0f} {self.whole}")
-
-
-def sweep(
-    agenda: SweepPlan,
-    url: str,
-    *,
-    crew: WorkerOptions | None = None,
-    retry: bool = False,
-    progress: Progress = NO_PROGRESS,
-    remark: Callable[[str], None] = lambda what: None,
-) -> dict[str, int]:
-    """Run what is left of an agenda; how many runs are done and have failed."""
-    crew = crew or WorkerOptions()
-    with ResultsDatabase.open(url, remark) as results:
-        if retry:
-            results.delete_failures(agenda.keys)
-        watch = SweepProgress(agenda, results, progress, remark)
-        watch.begin()
-        if crew.jobs == 1:
-            place = RunOptions(device=crew.device, progress=NestedProgress(watch))
-            Worker(agenda, results, place, watch.refresh, crew.lease_seconds).work()
-        else:
-            _run_processes(agenda, url, crew, watch)
-        watch.poll()
-        return count_runs(agenda, results)
+        self.parent.show(f"{self.done:,.0f} {self.suffix}")
 
 
 def failed_before(runs: int) -> str:
-    """What somebody should know who has not asked for another try."""
+    """The message about failed runs of earlier sweeps."""
     return f"{runs} runs failed before; --retry tries them again."
 
 
-def count_runs(agenda: SweepPlan, results: ResultsDatabase) -> dict[str, int]:
-    """How far an agenda is."""
-    done, failed = results.done(agenda.keys), results.failed(agenda.keys)
-    return {"runs": len(agenda.keys), "done": len(done), "failed": len(failed)}
+@retry_while_unreachable
+def best_message(results: ResultsDatabase) -> str:
+    """The best validation score of the dataset and method that finished last."""
+    latest = results.latest()
+    if latest is None:
+        return ""
+    filters = {name: latest[name] for name in ("dataset", "method", "metric")}
+    best = best_by_validation(group_by_config(results.runs(**filters)))
+    assert best is not None
+    return f"{latest['dataset']} {latest['method']} {best.valid:.2f}"
+
+
+# Worker processes
 
 
 def _run_processes(
-    agenda: SweepPlan, url: str, crew: WorkerOptions, watch: SweepProgress
+    plan: SweepPlan, url: str, workers: WorkerOptions, progress: SweepProgress
 ) -> None:
-    """Let several processes work, and watch them."""
-    # One process imports everything and has no threads yet: the others are its forks.
+    """Start worker processes and wait for them."""
+    # The fork server imports everything before it has threads; workers are its forks.
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    workers = [
-        context.Process(target=_worker_main, args=(agenda, url, crew, job), daemon=True)
-        for job in range(crew.jobs)
+    processes = [
+        context.Process(
+            target=_worker_main, args=(plan, url, workers, job), daemon=True
+        )
+        for job in range(workers.jobs)
     ]
-    for worker in workers:
-        worker.start()
+    for process in processes:
+        process.start()
     try:
-        while any(worker.is_alive() for worker in workers):
-            _first_alive(workers).join(WATCH_SECONDS)
-            watch.refresh()
+        while alive := [process for process in processes if process.is_alive()]:
+            alive[0].join(WATCH_SECONDS)
+            progress.refresh()
     except BaseException:
-        stop_workers(workers)
+        stop_workers(processes)
         raise
-    if all(worker.exitcode for worker in workers):
-        raise UserError(f"All {crew.jobs} workers died; run with --jobs 1 to see why.")
+    if all(process.exitcode for process in processes):
+        raise UserError(
+            f"All {workers.jobs} workers died; run with --jobs 1 to see why."
+        )
 
 
-def stop_workers(workers: Sequence[BaseProcess]) -> None:
-    """Ask workers to stop; end those that do not, which costs no more."""
-    for worker in workers:
-        if worker.pid and worker.is_alive():
-            os.kill(worker.pid, signal.SIGINT)
-    until = time.monotonic() + GRACE_SECONDS
-    for worker in workers:
-        worker.join(max(0.0, until - time.monotonic()))
-        worker.kill()
-        worker.join()
+def stop_workers(processes: Sequence[BaseProcess]) -> None:
+    """Interrupt workers, and kill those that do not stop in time."""
+    for process in processes:
+        if process.pid and process.is_alive():
+            os.kill(process.pid, signal.SIGINT)
+    deadline = time.monotonic() + GRACE_SECONDS
+    for process in processes:
+        process.join(max(0.0, deadline - time.monotonic()))
+        process.kill()
+        process.join()
 
 
-def _first_alive(workers: Sequence[BaseProcess]) -> BaseProcess:
-    return next((worker for worker in workers if worker.is_alive()), workers[0])
-
-
-def _worker_main(agenda: SweepPlan, url: str, crew: WorkerOptions, job: int) -> None:
-    """The work of one process among several."""
-    torch.set_num_threads(max(1, num_cores() // crew.jobs))
+def _worker_main(plan: SweepPlan, url: str, workers: WorkerOptions, job: int) -> None:
+    """The main function of a worker process."""
+    torch.set_num_threads(max(1, num_cores() // workers.jobs))
     try:
         with ResultsDatabase.open(url) as results:
-            place = RunOptions(device=device_of_worker(crew.device, job, crew.jobs))
-            Worker(agenda, results, place, lease_seconds=crew.lease_seconds).work()
+            device = device_of_worker(workers.device, job, workers.jobs)
+            options, seconds = RunOptions(device=device), workers.lease_seconds
+            Worker(plan, results, options, lease_seconds=seconds).work()
     except KeyboardInterrupt:
         raise SystemExit(1) from None
 
 
+# Estimates
+
+
 def estimate(
-    agenda: SweepPlan, results: ResultsDatabase, device: str, *, retry: bool = False
+    plan: SweepPlan, results: ResultsDatabase, device: str, *, retry: bool = False
 ) -> list[dict[str, Any]]:
-    """What is known of each bundle beforehand: its size, its memory, its time."""
-    known = results.seconds(device_name(device))
-    settled = (results.done if retry else results.finished_or_failed)(agenda.keys)
-    return [
-        {
-            "bundle": describe(bundle),
-            "shape": bundle.first.describe(shared=True),
-            "settings": len({run.setting for run in bundle.runs}),
-            "runs": len(bundle.runs),
-            "left": (left := sum(run.key not in settled for run in bundle.runs)),
-            "memory_mb": _memory_mb(bundle, agenda),
-            "seconds": left * known[bundle.shape] if bundle.shape in known else None,
-        }
-        for bundle in agenda.bundles
-    ]
+    """Estimate the size, memory and time of each group of runs."""
+    seconds_by_stack = results.mean_seconds_by_stack(device_name(device))
+    finished = (results.done if retry else results.finished_or_failed)(plan.keys)
+    rows = []
+    for group in plan.groups:
+        left = sum(run.key not in finished for run in group.runs)
+        seconds = seconds_by_stack.get(group.stack_key)
+        rows.append(
+            {
+                "bundle": describe(group),
+                "shape": group.first.describe(shared=True),
+                "settings": len({run.config for run in group.runs}),
+                "runs": len(group.runs),
+                "left": left,
+                "memory_mb": _memory_mb(group, plan),
+                "seconds": None if seconds is None else left * seconds,
+            }
+        )
+    return rows
 
 
-def _memory_mb(bundle: RunGroup, agenda: SweepPlan) -> float | None:
-    """The memory of all its runs at once, which may be done in parts."""
+def _memory_mb(group: RunGroup, plan: SweepPlan) -> float | None:
+    """The memory of all runs at once, although a group may be split into chunks."""
     try:
-        sketch = network_on_meta(bundle, agenda.data)
+        on_meta = network_on_meta(group, plan.data)
     except UserError:
         return None
-    return (
-        len(bundle.runs)
-        * memory_per_run(sketch[1], sketch[2], row_wise=sketch[0].row_wise)
-        / 2**20
-        if sketch
-        else None
-    )
+    if on_meta is None:
+        return None
+    method, network, graph = on_meta
+    per_run = memory_per_run(network, graph, row_wise=method.row_wise)
+    return len(group.runs) * per_run / 2**20

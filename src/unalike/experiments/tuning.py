@@ -1,4 +1,4 @@
-"""Hyperparameter search with Optuna: over a recipe's space, and of correct and smooth."""
+"""Hyperparameter search with Optuna: of a recipe, and of Correct & Smooth."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 
 from unalike.data.task import Task
 from unalike.datasets import GraphSource
-from unalike.errors import UserError, lookup
+from unalike.errors import UserError, lookup, require
 from unalike.experiments.config import (
     Config,
     base_dataset,
@@ -33,7 +32,7 @@ from unalike.experiments.plan import (
     runs_per_split,
 )
 from unalike.experiments.recipe import Recipe, RecipeCell, SearchSpace
-from unalike.experiments.result import Result
+from unalike.experiments.result import Runs
 from unalike.experiments.run import BaseModelCache, Experiment, RunOptions
 from unalike.experiments.selection import (
     ConfigRuns,
@@ -57,239 +56,235 @@ from unalike.training.checkpoint import Checkpoint
 if TYPE_CHECKING:
     import optuna
 
+# The Optuna study of both searches
 
-# Search: settings that a searcher proposes, as an alternative to a grid.
+
+Params = Mapping[str, Any]
+Value = float | None
+"""The value of an objective; None for a trial that failed."""
+
+
+def run_study(
+    objective: Callable[[Params], Value],
+    space: Mapping[str, Any],
+    *,
+    trials: int,
+    seed: int,
+    previous: Sequence[tuple[Params, float]] = (),
+    on_trial: Callable[[optuna.Study, Value], None],
+) -> optuna.Study:
+    """Maximise an objective with Optuna's TPE sampler, after some previous trials."""
+    optuna = load_optuna()
+    sampler = optuna.samplers.TPESampler(seed=seed)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    for params, known in previous:
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=dict(params), distributions=dict(space), value=known
+            )
+        )
+        on_trial(study, known)
+    for _ in range(len(previous), trials):
+        trial = study.ask(dict(space))
+        value = objective(trial.params)
+        failed = optuna.trial.TrialState.FAIL if value is None else None
+        study.tell(trial, value, state=failed)
+        on_trial(study, value)
+    return study
+
+
+def load_optuna() -> Any:
+    """Import Optuna and silence its messages."""
+    optuna = require("optuna", "tune", "Tuning needs Optuna")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+# Search over the space of a recipe
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Who proposes, and how many settings of a cell are tried."""
+    """The name of the searcher, and the number of trials of a cell."""
 
     searcher: str
     trials: int
 
 
 def search_cells(
-    order: SweepRequest,
-    hunt: SearchOptions,
+    request: SweepRequest,
+    options: SearchOptions,
     url: str,
     *,
-    crew: WorkerOptions | None = None,
+    workers: WorkerOptions | None = None,
     progress: Progress = NO_PROGRESS,
 ) -> list[dict[str, Any]]:
-    """Search every cell of an order; the best setting of each."""
-    lookup(SEARCHERS, hunt.searcher, "searcher")
-    crew = crew or WorkerOptions()
-    if crew.jobs > 1:
+    """Search every cell of a request; return the best configuration of each."""
+    search = lookup(SEARCHERS, options.searcher, "searcher")
+    workers = workers or WorkerOptions()
+    if workers.jobs > 1:
         raise UserError("A search asks after each answer: it takes --jobs 1.")
+    best = []
     with ResultsDatabase.open(url) as results:
         bases = BaseModelCache()
-        desks = list(cell_objectives(order, results, crew, bases))
-        return [one for desk in desks for one in search_cell(desk, hunt, progress)]
+        for objective in list(cell_objectives(request, results, workers, bases)):
+            name = f"{objective.dataset.name} {objective.recipe.method}"
+            progress.stage(name, options.trials, "trials")
+            search(objective, options.trials, progress)
+            best += objective.best()
+    return best
 
 
 def cell_objectives(
-    order: SweepRequest,
+    request: SweepRequest,
     results: ResultsDatabase,
-    crew: WorkerOptions,
+    workers: WorkerOptions,
     bases: BaseModelCache,
 ) -> Iterator[CellObjective]:
-    """A place to try settings for every cell that is meant."""
-    for recipe, cell in order.cells():
-        subject = dataset_ref(cell.dataset, order.data)
-        desk = CellObjective(order, recipe, cell, subject, results, crew, bases)
-        if order.config_filter(recipe, cell, desk.setting({})):
-            yield desk
-
-
-def search_cell(
-    desk: CellObjective, hunt: SearchOptions, progress: Progress
-) -> list[dict[str, Any]]:
-    """Search one cell; its best setting, if any was complete."""
-    search = lookup(SEARCHERS, hunt.searcher, "searcher")
-    told = f"{desk.subject.name} {desk.recipe.method}"
-    progress.stage(told, hunt.trials, "trials")
-    for grade in search(desk, hunt.trials):
-        progress.advance(1, f"valid {grade:.2f}" if grade else "failed")
-    return desk.best()
+    """The objectives of all cells that the filter accepts."""
+    for recipe, cell in request.cells():
+        dataset = dataset_ref(cell.dataset, request.data)
+        objective = CellObjective(
+            request, recipe, cell, dataset, results, workers, bases
+        )
+        if request.config_filter(recipe, cell, objective.config({})):
+            yield objective
 
 
 @dataclass(frozen=True)
 class CellObjective:
-    """Where proposals for one cell are tried, and where past ones are kept."""
+    """The mean validation score of configurations of one cell."""
 
-    order: SweepRequest
+    request: SweepRequest
     recipe: Recipe
     cell: RecipeCell
-    subject: DatasetRef
+    dataset: DatasetRef
     results: ResultsDatabase
-    crew: WorkerOptions
+    workers: WorkerOptions
     bases: BaseModelCache
-    """What was trained for earlier proposals."""
+    """Base models that were trained for earlier trials."""
 
     @property
     def space(self) -> SearchSpace:
-        return SearchSpace.of(self.recipe, self.cell, self.order.variant)
+        return SearchSpace.of(self.recipe, self.cell, self.request.variant)
+
+    def config(self, params: Params) -> Config:
+        """The configuration of a trial."""
+        return self.recipe.config(self.cell, {**self.space.fixed, **params})
 
     def previous_trials(self) -> list[tuple[ConfigRuns, dict[str, Any]]]:
-        """Complete settings of this cell in the database, with their options."""
+        """Complete configurations of this cell in the database, with their params."""
         rows = self.results.runs(
-            dataset_hash=self.subject.hash, method=str(self.recipe.method)
+            dataset_hash=self.dataset.hash, method=str(self.recipe.method)
         )
-        splits = min(
-            self.cell.splits or self.subject.num_splits, self.subject.num_splits
-        )
-        found = []
+        splits = self.dataset.num_splits_of(self.cell)
+        searched = self.space.searched
+        trials = []
         for one in with_all_splits(group_by_config(rows), splits):
             options = one.runs[0]["options"]
-            if not set(self.space.searched) <= set(options):
+            if not set(searched) <= set(options):
                 continue
-            chosen = {name: options[name] for name in self.space.searched}
-            if self.setting(chosen).hash == one.setting:
-                found.append((one, chosen))
-        return found
+            params = {name: options[name] for name in searched}
+            if self.config(params).hash == one.setting:
+                trials.append((one, params))
+        return trials
 
-    def evaluate(self, chosen: Mapping[str, Any]) -> float | None:
-        """Run a proposal on every split; its mean validation grade if it succeeds."""
-        setting = self.setting(chosen)
-        runs = tuple(
-            runs_per_split([setting], self.subject, self.cell, self.order.seed)
-        )
-        bundle = RunGroup(self.subject, setting.stack_key, runs)
-        agenda = SweepPlan(bundles=[bundle], seed=self.order.seed, data=self.order.data)
-        place = RunOptions(device=self.crew.device)
+    def evaluate(self, params: Params) -> Value:
+        """Run a trial on every split; its mean validation score if all succeed."""
+        config = self.config(params)
+        seed = self.request.seed
+        runs = tuple(runs_per_split([config], self.dataset, self.cell, seed))
+        group = RunGroup(self.dataset, config.stack_key, runs)
         Worker(
-            agenda,
+            SweepPlan(groups=[group], seed=seed, data=self.request.data),
             self.results,
-            place,
-            lease_seconds=self.crew.lease_seconds,
+            RunOptions(device=self.workers.device),
+            lease_seconds=self.workers.lease_seconds,
             bases=self.bases,
         ).work()
-        rows = self.results.runs(setting=setting.hash, dataset_hash=self.subject.hash)
-        grades = [row["valid"] for row in rows if row["seed"] == self.order.seed]
-        return mean(grades) if len(grades) == len(runs) else None
+        rows = self.results.runs(setting=config.hash, dataset_hash=self.dataset.hash)
+        scores = [row["valid"] for row in rows if row["seed"] == seed]
+        return mean(scores) if len(scores) == len(runs) else None
 
     def best(self) -> list[dict[str, Any]]:
-        """The best setting so far, with what it reaches."""
-        past = [one for one, _ in self.previous_trials()]
-        if not (chosen := best_by_validation(past)):
+        """The best configuration in the database, if there is a complete one."""
+        trials = [one for one, _ in self.previous_trials()]
+        if not (best := best_by_validation(trials)):
             return []
         return [
             {
-                "dataset": self.subject.name,
+                "dataset": self.dataset.name,
                 "method": self.recipe.method,
-                "trials": len(past),
-                "valid": chosen.valid,
-                "test": chosen.test,
-                "std": chosen.std,
-                "options": config_from_dict(chosen.runs[0]).describe(),
+                "trials": len(trials),
+                "valid": best.valid,
+                "test": best.test,
+                "std": best.std,
+                "options": config_from_dict(best.runs[0]).describe(),
             }
         ]
 
-    def setting(self, chosen: Mapping[str, Any]) -> Config:
-        """A proposal with what is fixed, as a setting."""
-        return self.recipe.config(self.cell, {**self.space.fixed, **chosen})
 
+def optuna_search(objective: CellObjective, trials: int, progress: Progress) -> None:
+    """Search a cell with Optuna, which learns from all trials in the database."""
+    load_optuna()
+    space = objective.space.searched.items()
+    previous = [(params, one.valid) for one, params in objective.previous_trials()]
 
-def optuna_search(desk: CellObjective, trials: int) -> Iterator[float | None]:
-    """Proposals of Optuna's sampler, which learns from all past settings."""
-    if not find_spec("optuna"):
-        raise UserError("This search needs Optuna: pip install 'unalike[tune]'.")
-    import optuna
+    def on_trial(study: optuna.Study, value: Value) -> None:
+        progress.advance(1, f"valid {value:.2f}" if value else "failed")
 
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    space = {name: distribution(told) for name, told in desk.space.searched.items()}
-    past = desk.previous_trials()
-    sampler = optuna.samplers.TPESampler(seed=desk.order.seed + len(past))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    for one, chosen in past:
-        study.add_trial(
-            optuna.trial.create_trial(
-                params=chosen, distributions=space, value=one.valid
-            )
-        )
-        yield one.valid
-    failed = optuna.trial.TrialState.FAIL
-    for _ in range(len(past), trials):
-        trial = study.ask(space)
-        grade = desk.evaluate(trial.params)
-        study.tell(trial, grade, state=failed if grade is None else None)
-        yield grade
+    run_study(
+        objective.evaluate,
+        {name: distribution(values) for name, values in space},
+        trials=trials,
+        seed=objective.request.seed + len(previous),
+        previous=previous,
+        on_trial=on_trial,
+    )
 
 
 def distribution(values: list[Any]) -> Any:
-    """Where Optuna may look: between the numbers of a grid, or among its words."""
+    """The Optuna distribution of an option: a range of numbers, or categories."""
     from optuna import distributions
 
     if isinstance(values[0], Mapping):
         return distributions.FloatDistribution(**values[0])
     if any(isinstance(value, bool | str) for value in values):
         return distributions.CategoricalDistribution(values)
-    whole = all(isinstance(value, int) for value in values)
-    kind = distributions.IntDistribution if whole else distributions.FloatDistribution
+    integers = all(isinstance(value, int) for value in values)
+    kind = (
+        distributions.IntDistribution if integers else distributions.FloatDistribution
+    )
     return kind(min(values), max(values), log=min(values) > 0)
 
 
-SEARCHERS: dict[str, Callable[[CellObjective, int], Iterable[float | None]]] = {
+SEARCHERS: dict[str, Callable[[CellObjective, int, Progress], None]] = {
     "optuna": optuna_search
 }
 
-# Judged: what settings were worth, on disk, so that a search can go on from there.
-
-
-Setting = TypeVar("Setting")
-
-
-class CachedObjective(Generic[Setting]):
-    """A judge that never judges twice, not even after it was stopped."""
-
-    def __init__(self, judge: Callable[[Setting], float], file: Path) -> None:
-        self.objective = judge
-        self.file = file
-        self.values = dict(read(file))
-
-    def __call__(self, setting: Setting) -> float:
-        told = json.dumps(options_of(setting), sort_keys=True)
-        if told not in self.values:
-            self.values[told] = self.objective(setting)
-            with self.file.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps([told, self.values[told]]) + "\n")
-        return self.values[told]
-
-
-def read(file: Path) -> list[tuple[str, float]]:
-    """The judgements in a file; a line whose writer was killed is cut off."""
-    if not file.exists():
-        return []
-    text = file.read_text("utf-8")
-    whole, _, broken = text.rpartition("\n")
-    if broken:
-        file.write_text(f"{whole}\n" if whole else "", "utf-8")
-    return [(told, worth) for told, worth in map(json.loads, whole.splitlines())]
-
-
-# Tune: the settings of correct and smooth that validation nodes like best.
+# Search of Correct & Smooth
 
 
 Objective = Callable[[CorrectAndSmooth], float]
 
 HOPS = (1, 2)
 SCALES = (0.1, 10.0)
-"""The factors that are tried, as many below 1 as above."""
+"""The range of the scaling factor, symmetric around 1 on a log scale."""
 BASE, JUDGED = "base", "judged.jsonl"
+"""Names of the base model and of the objective's values in a checkpoint folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyResult:
-    """The best setting of one study, with its results on every split."""
+    """The best method of one study, with its results on every split."""
 
     method: CorrectAndSmooth
-    results: list[Result]
+    results: Runs
 
     @property
     def valid(self) -> float:
-        """What the setting was chosen by."""
-        return mean(result.valid for result in self.results)
+        """The mean validation score that the method was selected by."""
+        return self.results.valid_mean
 
 
 def tune(
@@ -299,131 +294,160 @@ def tune(
     trials: int = 500,
     splits: Sequence[int] | None = None,
     seed: int = 0,
-    place: RunOptions | None = None,
+    options: RunOptions | None = None,
     results: ResultsDatabase | None = None,
 ) -> list[StudyResult]:
-    """Train a base once, then search the settings around it, a study at a time.
+    """Train a base model once, then search Correct & Smooth in four Optuna studies.
 
-    There is a study for each way of scaling and number of hops, as in the paper. What
-    each finds best is stored in a database of results, where one is given. From the
-    checkpoint of the place a search that was stopped goes on to the same end.
+    There is one study for each kind of scaling and number of hops, as in the paper.
+    The best method of each is stored in the database, if one is given. With a
+    checkpoint folder in the options, an interrupted search resumes to the same result.
     """
     load_optuna()
     if trials < 1:
         raise UserError(f"--trials is {trials}; at least 1 is needed.")
-    place = place or RunOptions()
-    exam = Experiment.load(dataset, splits, seed)
-    store = result_writer(results, exam)
-    tasks = exam.tasks()
+    options = options or RunOptions()
+    experiment = Experiment.load(dataset, splits, seed)
+    store = result_writer(results, experiment)
+    tasks = experiment.tasks()
     start = CorrectAndSmooth() if base is None else CorrectAndSmooth(base=base)
     trained = start.base.solve_all(
         tasks,
-        device=place.device,
-        progress=place.progress,
-        checkpoint=base_checkpoint(place, exam, start.base),
+        device=options.device,
+        progress=options.progress,
+        checkpoint=base_checkpoint(options, experiment, start.base),
     )
-    guess = SmoothingInputs.of(tasks, trained, both_ways=start.symmetrised).to(
-        place.device
-    )
-    judge = validation_objective(guess, tasks)
-    if place.checkpoint is not None:
-        judge = CachedObjective(judge, place.checkpoint / JUDGED)
-    found = []
+    inputs = SmoothingInputs.of(tasks, trained, both_ways=start.symmetrised)
+    objective = validation_objective(inputs.to(options.device), tasks)
+    if options.checkpoint is not None:
+        objective = CachedObjective(objective, options.checkpoint / JUDGED)
+    studies = []
     for hops, scaling in product(HOPS, get_args(Scaling)):
-        place.progress.stage(f"{scaling} scaling, {hops}-hop", trials, "trials")
-        kind = replace(start, flow_hops=hops, scaling=scaling)
-        method = run_study(kind, judge, trials, seed, place.progress)
-        solutions = method.postprocess(tasks, trained, device=place.device)
-        graded = exam.results(method, solutions, 0.0, place.device)
-        found.append(StudyResult(method=method, results=graded))
-        store(found[-1])
-    if place.checkpoint is not None:
-        remove_checkpoint(place.checkpoint)
-    return found
+        options.progress.stage(f"{scaling} scaling, {hops}-hop", trials, "trials")
+        template = replace(start, flow_hops=hops, scaling=scaling)
+        method = smoothing_study(template, objective, trials, seed, options.progress)
+        solutions = method.postprocess(tasks, trained, device=options.device)
+        metadata = experiment.metadata(method, options.device)
+        runs = experiment.results(solutions, metadata, 0.0, options.device)
+        studies.append(StudyResult(method=method, results=runs))
+        store(studies[-1])
+    if options.checkpoint is not None:
+        remove_checkpoint(options.checkpoint)
+    return studies
+
+
+def smoothing_study(
+    template: CorrectAndSmooth,
+    objective: Objective,
+    trials: int,
+    seed: int,
+    progress: Progress,
+) -> CorrectAndSmooth:
+    """The best method of one study; the template fixes hops and scaling."""
+
+    def on_trial(study: optuna.Study, value: Value) -> None:
+        progress.advance(1, f"valid {100 * study.best_value:.2f}")
+
+    study = run_study(
+        lambda params: objective(replace(template, **params)),
+        smoothing_space(template),
+        trials=trials,
+        seed=seed,
+        on_trial=on_trial,
+    )
+    return replace(template, **study.best_params)
+
+
+def smoothing_space(template: CorrectAndSmooth) -> dict[str, Any]:
+    """The Optuna distributions of Correct & Smooth; a factor only for fixed scaling."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+    space: dict[str, Any] = {
+        "correct_alpha": FloatDistribution(0, 1),
+        "smooth_alpha": FloatDistribution(0, 1),
+        "correct_by": CategoricalDistribution(get_args(Norm)),
+        "smooth_by": CategoricalDistribution(get_args(Norm)),
+    }
+    if template.scaling == "fixed":
+        space["scale"] = FloatDistribution(*SCALES, log=True)
+    return space
+
+
+def validation_objective(inputs: SmoothingInputs, tasks: Sequence[Task]) -> Objective:
+    """The mean validation score of a method over all splits, as a function."""
+    weight = torch.zeros(len(tasks), tasks[0].graph.num_nodes)
+    labels = torch.stack([task.graph.labels for task in tasks]).amax(0)
+    for run, task in enumerate(tasks):
+        weight[run, task.valid] = 1
+    labels, weight = (
+        tensor.to(inputs.train_one_hot.device) for tensor in (labels, weight)
+    )
+
+    def objective(method: CorrectAndSmooth) -> float:
+        scores = method.correct_and_smooth(inputs).transpose(0, 1)
+        return float(tasks[0].metric.score(scores, labels, weight).mean())
+
+    return objective
+
+
+class CachedObjective:
+    """An objective whose values are saved in a file, so that a search can resume."""
+
+    def __init__(self, objective: Objective, path: Path) -> None:
+        self.objective = objective
+        self.path = path
+        self.values = dict(read_values(path))
+
+    def __call__(self, method: CorrectAndSmooth) -> float:
+        key = json.dumps(options_of(method), sort_keys=True)
+        if key not in self.values:
+            self.values[key] = self.objective(method)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([key, self.values[key]]) + "\n")
+        return self.values[key]
+
+
+def read_values(path: Path) -> Iterable[tuple[str, float]]:
+    """Read saved values; an incomplete last line is removed from the file."""
+    if not path.exists():
+        return []
+    complete, _, incomplete = path.read_text("utf-8").rpartition("\n")
+    if incomplete:
+        path.write_text(f"{complete}\n" if complete else "", "utf-8")
+    return [(key, value) for key, value in map(json.loads, complete.splitlines())]
 
 
 def base_checkpoint(
-    place: RunOptions, exam: Experiment, base: TrainedMethod
+    options: RunOptions, experiment: Experiment, base: TrainedMethod
 ) -> Checkpoint | None:
-    """Where the trained base stays until the search is over."""
-    if place.checkpoint is None:
+    """The checkpoint of the base model, which lasts until the search is done."""
+    if options.checkpoint is None:
         return None
-    key = json.dumps(exam.run_identity(base, place.device), sort_keys=True)
-    return Checkpoint(place.checkpoint / BASE, key, lasting=True)
+    identity = experiment.identity(experiment.metadata(base, options.device))
+    key = json.dumps(identity, sort_keys=True)
+    return Checkpoint(options.checkpoint / BASE, key, lasting=True)
 
 
 def remove_checkpoint(folder: Path) -> None:
-    """Remove what was kept of a search, and the folder if nothing else is in it."""
+    """Remove the files of a search, and the folder if nothing else is in it."""
     (folder / JUDGED).unlink()
-    for part in folder.glob(f"{BASE}.*"):
-        if part.suffix[1:].isdigit():
-            shutil.rmtree(part)
+    for path in folder.glob(f"{BASE}.*"):
+        if path.suffix[1:].isdigit():
+            shutil.rmtree(path)
     if not any(folder.iterdir()):
         folder.rmdir()
 
 
 def result_writer(
-    results: ResultsDatabase | None, exam: Experiment
+    results: ResultsDatabase | None, experiment: Experiment
 ) -> Callable[[StudyResult], None]:
-    """What puts the best setting of a study into a database, where there is one."""
+    """A function that stores the results of a study, if there is a database."""
     if results is None:
-        return lambda tuned: None
-    subject = DatasetRef.of(exam.dataset.name, base_dataset(exam.dataset))
+        return lambda study: None
+    dataset = DatasetRef.of(experiment.dataset.name, base_dataset(experiment.dataset))
 
-    def store(tuned: StudyResult) -> None:
-        setting = Config(tuned.method, options_of_dataset(exam.dataset))
-        results.store(to_rows(subject, setting, tuned.results))
+    def store(study: StudyResult) -> None:
+        config = Config(study.method, options_of_dataset(experiment.dataset))
+        results.store(to_rows(dataset, config, study.results))
 
     return store
-
-
-def run_study(
-    kind: CorrectAndSmooth, judge: Objective, trials: int, seed: int, progress: Progress
-) -> CorrectAndSmooth:
-    """The best setting of one study."""
-    optuna = load_optuna()
-    sampler = optuna.samplers.TPESampler(seed=seed)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    for _ in range(trials):
-        trial = study.ask()
-        study.tell(trial, judge(suggest(trial, kind)))
-        progress.advance(1, f"valid {100 * study.best_value:.2f}")
-    return replace(kind, **study.best_params)
-
-
-def validation_objective(guess: SmoothingInputs, tasks: Sequence[Task]) -> Objective:
-    """Tells of a setting its mean grade on validation nodes."""
-    weight = torch.zeros(len(tasks), tasks[0].graph.num_nodes)
-    labels = torch.stack([task.graph.labels for task in tasks]).amax(0)
-    for run, task in enumerate(tasks):
-        weight[run, task.valid] = 1
-    labels, weight = (one.to(guess.train_one_hot.device) for one in (labels, weight))
-
-    def judge(method: CorrectAndSmooth) -> float:
-        scores = method.correct_and_smooth(guess).transpose(0, 1)
-        return float(tasks[0].metric.score(scores, labels, weight).mean())
-
-    return judge
-
-
-def suggest(trial: optuna.Trial, kind: CorrectAndSmooth) -> CorrectAndSmooth:
-    """The next setting to try; a factor only where the scaling has one."""
-    chosen: dict[str, Any] = {
-        "correct_alpha": trial.suggest_float("correct_alpha", 0, 1),
-        "smooth_alpha": trial.suggest_float("smooth_alpha", 0, 1),
-        "correct_by": trial.suggest_categorical("correct_by", get_args(Norm)),
-        "smooth_by": trial.suggest_categorical("smooth_by", get_args(Norm)),
-    }
-    if kind.scaling == "fixed":
-        chosen["scale"] = trial.suggest_float("scale", *SCALES, log=True)
-    return replace(kind, **chosen)
-
-
-def load_optuna() -> Any:
-    """Optuna, which few need, told to be quiet."""
-    try:
-        import optuna
-    except ImportError:
-        raise UserError("Tuning needs Optuna: pip install 'unalike[tune]'.") from None
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna

@@ -29,51 +29,45 @@ from unalike.experiments.run import BaseModelCache, RunOptions, run_stack
 from unalike.methods.base import TrainedMethod
 from unalike.training.stack import max_stacked_runs
 
-# Interrupt: a wish to stop that is not lost, wherever it arrives.
+POLL_SECONDS = 0.5
+"""Between two checks whether other workers have finished or died."""
 
 
 @contextmanager
 def record_sigint(stop: threading.Event) -> Iterator[None]:
-    """Note every interruption while the block runs, besides raising it.
+    """Set an event on SIGINT, besides the `KeyboardInterrupt`, while the block runs.
 
-    Compiled code may swallow what is raised inside it, or turn it into another error.
+    Compiled code may swallow an exception, or turn it into another error.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def handler(number: int, frame: FrameType | None) -> None:
         stop.set()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, note)
+    previous = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
 
 
 def raise_if_interrupted(stop: threading.Event) -> None:
-    """Stop now, if that was wished."""
+    """Raise a `KeyboardInterrupt` if SIGINT was recorded."""
     if stop.is_set():
         raise KeyboardInterrupt
 
 
-# Worker: takes runs nobody else has, trains them together, keeps what came out.
-
-
-POLL_SECONDS = 0.5
-"""Between two looks whether others have finished, or have died."""
-
-
 @dataclass(frozen=True)
 class Worker:
-    """One of those who work on an agenda."""
+    """Leases runs of a plan, trains them in stacks and stores their results."""
 
-    agenda: SweepPlan
+    plan: SweepPlan
     results: ResultsDatabase
-    place: RunOptions
-    on_status: Callable[[str], None] = lambda what: None
+    options: RunOptions
+    on_status: Callable[[str], None] = lambda status: None
     lease_seconds: float = LEASE_SECONDS
     bases: BaseModelCache = field(default_factory=BaseModelCache)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -83,132 +77,125 @@ class Worker:
         return Leases(self.results.engine, self.lease_seconds)
 
     def work(self) -> None:
-        """Go on until every run of the agenda is settled, by whomever."""
+        """Work until every run of the plan is done or failed, also by other workers."""
         with record_sigint(self.stop), self.leases.heartbeat():
-            while left := self.unfinished_groups():
-                if not sum(self.process_group(bundle) for bundle in left):
+            while groups := self.unfinished_groups():
+                if not sum(self.process_group(group) for group in groups):
                     self.on_status("waiting for others")
                     time.sleep(POLL_SECONDS)
 
     def unfinished_groups(self) -> list[RunGroup]:
-        """The bundles of which something is left to do."""
-        settled = self.results.finished_or_failed(self.agenda.keys)
+        """The groups with runs that are neither done nor failed."""
+        finished = self.results.finished_or_failed(self.plan.keys)
         return [
-            bundle
-            for bundle in self.agenda.bundles
-            if any(run.key not in settled for run in bundle.runs)
+            group
+            for group in self.plan.groups
+            if any(run.key not in finished for run in group.runs)
         ]
 
-    def process_group(self, bundle: RunGroup) -> bool:
-        """Run the parts of a bundle that nobody else is at; was there one?"""
-        # Who looks for parts must prepare the graph: not before something is free.
-        if {
-            run.key for run in self.remaining(bundle.runs)
-        } <= self.leases.held_by_others():
+    def process_group(self, group: RunGroup) -> bool:
+        """Train all chunks that no other worker has leased; False if there are none."""
+        # Chunks depend on the prepared graph, so first check that a run is available.
+        remaining = {run.key for run in self.remaining(group.runs)}
+        if remaining <= self.leases.held_by_others():
             return False
-        return sum(self.process_chunk(bundle, runs) for runs in self.chunks(bundle)) > 0
+        return sum(self.process_chunk(group, runs) for runs in self.chunks(group)) > 0
 
-    def process_chunk(self, bundle: RunGroup, runs: Sequence[PlannedRun]) -> bool:
-        """Run what is left of a part, unless somebody else is at some of it."""
+    def process_chunk(self, group: RunGroup, runs: Sequence[PlannedRun]) -> bool:
+        """Train the remaining runs of a chunk; False if another worker leased some."""
         raise_if_interrupted(self.stop)
-        if not self.remaining(runs) or not self.leases.acquire(
-            [run.key for run in runs]
-        ):
+        keys = [run.key for run in runs]
+        if not self.remaining(runs) or not self.leases.acquire(keys):
             return False
         try:
-            # Somebody may have stored some of it, and let go, a moment ago.
-            if left := self.remaining(runs):
-                self.on_status(describe(bundle))
-                self.run_and_store(bundle, left)
+            # Another worker may have stored some and released them just before.
+            if remaining := self.remaining(runs):
+                self.on_status(describe(group))
+                self.run_and_store(group, remaining)
         except BaseException:
             self.leases.release_quietly()
             raise
         self.leases.release()
-        return bool(left)
+        return bool(remaining)
 
     def remaining(self, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
-        """Those of some runs that are neither done nor failed."""
-        settled = self.results.finished_or_failed(run.key for run in runs)
-        return [run for run in runs if run.key not in settled]
+        """The runs that are neither done nor failed."""
+        finished = self.results.finished_or_failed(run.key for run in runs)
+        return [run for run in runs if run.key not in finished]
 
-    def chunks(self, bundle: RunGroup) -> Iterator[Sequence[PlannedRun]]:
-        """The runs of a bundle in equal parts, none larger than the device takes."""
-        count = len(bundle.runs)
-        size = ceil(count / ceil(count / self.max_stack_size(bundle)))
-        for begin in range(0, count, size):
-            yield bundle.runs[begin : begin + size]
+    def chunks(self, group: RunGroup) -> Iterator[Sequence[PlannedRun]]:
+        """The runs of a group in equal chunks that fit on the device."""
+        count = len(group.runs)
+        size = ceil(count / ceil(count / self.max_stack_size(group)))
+        for start in range(0, count, size):
+            yield group.runs[start : start + size]
 
-    def max_stack_size(self, bundle: RunGroup) -> int:
-        """How many runs of a bundle to train at once; one setting if it is unknown."""
-        reset_peak_memory(self.place.device)
+    def max_stack_size(self, group: RunGroup) -> int:
+        """How many runs fit in a stack; those of one configuration if unknown."""
+        reset_peak_memory(self.options.device)
         try:
-            if sketch := network_on_meta(bundle, self.agenda.data):
-                method, network, graph = sketch
-                device = torch.device(self.place.device)
+            if on_meta := network_on_meta(group, self.plan.data):
+                method, network, graph = on_meta
+                device = torch.device(self.options.device)
                 row_wise = method.row_wise
                 return max_stacked_runs(network, graph, device, row_wise=row_wise)
         except Exception:
-            # What is wrong is told when the runs themselves fail.
+            # The error is stored when the runs themselves fail.
             pass
-        return sum(run.setting == bundle.first for run in bundle.runs)
+        return sum(run.config == group.first for run in group.runs)
 
-    def run_and_store(self, bundle: RunGroup, runs: Sequence[PlannedRun]) -> None:
-        """Run, and keep the results or the error; one bad setting spoils no other."""
-        members = [(run.setting.method, run.split) for run in runs]
+    def run_and_store(self, group: RunGroup, runs: Sequence[PlannedRun]) -> None:
+        """Train runs and store their results; after an error, each config alone."""
         try:
-            source = self.source(bundle)
-            seed = self.agenda.seed
-            found = run_stack(
-                source, members, seed=seed, place=self.place, bases=self.bases
+            results = run_stack(
+                cached_dataset(group.dataset.lookup_name, group.view, self.plan.data),
+                [(run.config.method, run.split) for run in runs],
+                seed=self.plan.seed,
+                options=self.options,
+                bases=self.bases,
             )
         except Exception as error:
             raise_if_interrupted(self.stop)
-            settings = list(dict.fromkeys(run.setting for run in runs))
-            if len(settings) == 1:
-                rows = [run_columns(run, bundle) for run in runs]
+            configs = list(dict.fromkeys(run.config for run in runs))
+            if len(configs) == 1:
+                rows = [run_columns(run, group) for run in runs]
                 self.results.store_failures(rows, error_text(error))
                 return
-            for setting in settings:
-                self.run_and_store(
-                    bundle, [run for run in runs if run.setting == setting]
-                )
+            for config in configs:
+                self.run_and_store(group, [run for run in runs if run.config == config])
             return
-        pairs = zip(found, runs, strict=True)
-        self.results.store([to_row(result, run, bundle) for result, run in pairs])
-
-    def source(self, bundle: RunGroup) -> DatasetWithOptions:
-        """The dataset of a bundle; the last one stays prepared."""
-        return cached_dataset(bundle.subject.lookup_name, bundle.view, self.agenda.data)
+        pairs = zip(results, runs, strict=True)
+        self.results.store([to_row(result, run, group) for result, run in pairs])
 
 
 @lru_cache(maxsize=1)
 def cached_dataset(
-    name: str, view: DatasetOptions, data: Path | None
+    name: str, options: DatasetOptions, data: Path | None
 ) -> DatasetWithOptions:
-    """A dataset, kept in memory until another one is asked for."""
-    return DatasetWithOptions(find(name, data), view)
+    """A dataset that stays in memory until another one is requested."""
+    return DatasetWithOptions(find(name, data), options)
 
 
 def network_on_meta(
-    bundle: RunGroup, data: Path | None
+    group: RunGroup, data: Path | None
 ) -> tuple[TrainedMethod, nn.Module, Graph] | None:
-    """The method of a bundle, its module on the meta device, and its graph."""
-    method = bundle.first.method
+    """The method of a group, its module on the meta device and its graph, if trained."""
+    method = group.first.method
     if not isinstance(method, TrainedMethod):
         return None
-    graph = cached_dataset(bundle.subject.lookup_name, bundle.view, data).prepared()
-    graph = method.prepare(graph)
+    dataset = cached_dataset(group.dataset.lookup_name, group.view, data)
+    graph = method.prepare(dataset.prepared())
     with torch.device("meta"):
         return method, method.network(graph), graph
 
 
-def describe(bundle: RunGroup) -> str:
-    """A bundle in a few words."""
-    return f"{bundle.subject.name} {bundle.first.to_dict['method']}"
+def describe(group: RunGroup) -> str:
+    """The dataset and method of a group."""
+    return f"{group.dataset.name} {group.first.to_dict['method']}"
 
 
 def error_text(error: Exception) -> str:
-    """Why something failed: what a user is told, or where the program stood."""
+    """The message of a `UserError`, or the traceback of any other error."""
     if isinstance(error, UserError):
         return str(error)
     return "".join(traceback.format_exception(error)).strip()

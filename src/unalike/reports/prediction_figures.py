@@ -12,12 +12,8 @@ import numpy as np
 from unalike.data.calibration import Reliability
 from unalike.errors import UserError
 from unalike.experiments.config import class_names
-from unalike.experiments.run import (
-    ExperimentOutput,
-    calibrate_splits,
-    pooled_confusion,
-    pooled_reliability,
-)
+from unalike.experiments.evaluation import pooled_confusion, pooled_reliability
+from unalike.experiments.run import ExperimentOutput
 from unalike.methods import name_of
 from unalike.reports.paper_figures import MAX_ANNOTATED_CLASSES, heat_map
 from unalike.reports.plotting import CLASSES, panels, save_figure, with_style
@@ -91,11 +87,11 @@ def save_prediction_figures(
     output: ExperimentOutput, folder: Path, *, calibrate: bool
 ) -> list[Path]:
     """Write the confusion matrix and the reliability diagram; returns their paths."""
-    splits = calibrate_splits(output)
+    splits = output.calibrations
     reliability = {"as trained": pooled_reliability(splits, calibrated=False)}
     if calibrate:
         reliability["calibrated"] = pooled_reliability(splits, calibrated=True)
-    dataset, matrix = output.exam.dataset, pooled_confusion(splits).numpy()
+    dataset, matrix = output.experiment.dataset, pooled_confusion(splits).numpy()
     title = f"{dataset.name}, {name_of(output.method)}"
     names = class_names(dataset) or [*map(str, range(len(matrix)))]
     figures = {
