@@ -1,4 +1,4 @@
-"""Attention on a card against the plain path: values, slopes, bits."""
+"""GAT attention on a GPU against the reference: values, gradients, same bits."""
 
 import pytest
 import torch
@@ -17,76 +17,78 @@ BOUNDS = {torch.float64: 1e-9, torch.float32: 5e-5, torch.bfloat16: 5e-2}
 
 
 def random_rows(nodes):
-    """Directed rows with empty, ordinary and very long ones, and some loops."""
-    share = torch.rand(nodes, 1) ** 4
-    share[0] = 0
-    share[-1] = 1
-    ends = (torch.rand(nodes, nodes) < share).nonzero().T
+    """A directed graph with empty, ordinary and very long rows, and self-loops."""
+    density = torch.rand(nodes, 1) ** 4
+    density[0] = 0
+    density[-1] = 1
+    ends = (torch.rand(nodes, nodes) < density).nonzero().T
     return Adjacency.from_edges(*ends, shape=(nodes, nodes))
 
 
-def both_ways(attend, inputs, pull):
-    """What is gathered, and the slopes of all inputs."""
-    given = [one.clone().requires_grad_() for one in inputs]
-    found = attend(*given)
-    return found.detach(), *torch.autograd.grad(found, given, pull)
+def output_and_gradients(attention, inputs, grad_out):
+    leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+    out = attention(*leaves)
+    return out.detach(), *torch.autograd.grad(out, leaves, grad_out)
 
 
-@pytest.mark.parametrize("kind", BOUNDS)
+@pytest.mark.parametrize("dtype", BOUNDS)
 @pytest.mark.parametrize("nodes", [1, 7, 300])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_attention_is_that_of_the_plain_path(shape, nodes, kind):
+def test_attention_is_that_of_the_reference(shape, nodes, dtype):
     torch.manual_seed(nodes)
     rows = random_rows(nodes)
-    card = rows.to("cuda")
+    on_gpu = rows.to("cuda")
     sizes = [(nodes, *shape), (nodes, shape[0]), (nodes, shape[0]), (nodes, *shape)]
-    *inputs, pull = (torch.randn(size).to(kind) for size in sizes)
-    wanted = both_ways(
-        lambda *given: reference.gat_forward(rows, *given)[0],
-        [one.double() for one in inputs],
-        pull.double(),
+    *inputs, grad_out = (torch.randn(size).to(dtype) for size in sizes)
+    expected = output_and_gradients(
+        lambda *tensors: reference.gat_forward(rows, *tensors)[0],
+        [tensor.double() for tensor in inputs],
+        grad_out.double(),
     )
-    found = both_ways(
-        lambda *given: gat_aggregate(card, *given),
-        [one.cuda() for one in inputs],
-        pull.cuda(),
+    actual = output_and_gradients(
+        lambda *tensors: gat_aggregate(on_gpu, *tensors),
+        [tensor.cuda() for tensor in inputs],
+        grad_out.cuda(),
     )
-    scale = max(float(one.norm()) for one in wanted)
-    for mine, theirs in zip(found, wanted, strict=True):
-        assert mine.dtype == kind
-        error = (mine.double().cpu() - theirs).norm()
-        assert float(error) <= BOUNDS[kind] * max(float(theirs.norm()), 0.01 * scale)
+    scale = max(float(tensor.norm()) for tensor in expected)
+    for one, other in zip(actual, expected, strict=True):
+        assert one.dtype == dtype
+        error = (one.double().cpu() - other).norm()
+        assert float(error) <= BOUNDS[dtype] * max(float(other.norm()), 0.01 * scale)
 
 
-def test_scoring_gives_what_training_does():
+def test_output_without_gradients_is_the_same():
     rows = random_rows(300).to("cuda")
     shapes = [(300, 3, 12), (300, 3), (300, 3)]
     inputs = [torch.randn(shape, device="cuda") for shape in shapes]
-    trained = gat_aggregate(rows, *(one.clone().requires_grad_() for one in inputs))
+    leaves = (tensor.clone().requires_grad_() for tensor in inputs)
+    trained = gat_aggregate(rows, *leaves)
     with torch.no_grad():
         torch.testing.assert_close(gat_aggregate(rows, *inputs), trained)
 
 
-def test_scores_far_apart_stay_finite():
+def test_large_scores_stay_finite():
     rows = random_rows(50).to("cuda")
     x = torch.randn(50, 2, 4, device="cuda", requires_grad=True)
     source, target = (1000 * torch.randn(50, 2, device="cuda") for _ in range(2))
     source[:25] -= 20_000
-    source, target = (one.requires_grad_() for one in (source, target))
-    found = gat_aggregate(rows, x, source, target)
-    assert torch.isfinite(found).all()
-    for slope in torch.autograd.grad(found.sum(), (x, source, target)):
-        assert torch.isfinite(slope).all()
+    source, target = (tensor.requires_grad_() for tensor in (source, target))
+    out = gat_aggregate(rows, x, source, target)
+    assert torch.isfinite(out).all()
+    for grad in torch.autograd.grad(out.sum(), (x, source, target)):
+        assert torch.isfinite(grad).all()
 
 
-def test_the_same_bits_again():
+def test_repeated_calls_give_the_same_bits():
     rows = random_rows(1000).to("cuda")
     shapes = [(1000, 8, 16), (1000, 8), (1000, 8)]
     inputs = [torch.randn(shape, device="cuda") for shape in shapes]
-    pull = torch.randn(shapes[0], device="cuda")
+    grad_out = torch.randn(shapes[0], device="cuda")
 
     def once():
-        return both_ways(lambda *given: gat_aggregate(rows, *given), inputs, pull)
+        return output_and_gradients(
+            lambda *tensors: gat_aggregate(rows, *tensors), inputs, grad_out
+        )
 
     first = once()
     for _ in range(5):

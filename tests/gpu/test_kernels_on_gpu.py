@@ -1,4 +1,4 @@
-"""Every kernel of a card against the plain path, over shapes and kinds of numbers."""
+"""Every CUDA kernel against the reference, over shapes and dtypes."""
 
 import pytest
 import torch
@@ -18,235 +18,264 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
-CARD = torch.device("cuda")
+CUDA = torch.device("cuda")
 SHAPES = [(1, 1), (7, 5), (300, 200), (1000, 4000)]
 WIDTHS = [1, 3, 16, 33, 130, 640]
 
 
 def random_rows(shape, *, weighted):
-    """Rows with empty, ordinary and very long ones, fresh each time."""
+    """A matrix with empty, ordinary and very long rows."""
     rows, columns = shape
-    share = torch.rand(rows, 1) ** 4
-    share[0] = 0
-    share[-1] = 1
-    source, target = (torch.rand(rows, columns) < share).nonzero().T
+    density = torch.rand(rows, 1) ** 4
+    density[0] = 0
+    density[-1] = 1
+    source, target = (torch.rand(rows, columns) < density).nonzero().T
     values = torch.randn(len(source)) if weighted else None
     return Adjacency.from_edges(source, target, shape=shape, values=values)
 
 
-def relative_error(found, wanted):
+def relative_error(actual, expected):
     return float(
-        (found.double().cpu() - wanted).norm() / wanted.norm().clamp(min=1e-30)
+        (actual.double().cpu() - expected).norm() / expected.norm().clamp(min=1e-30)
     )
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_gather(shape, width, weighted):
+def test_spmm(shape, width, weighted):
     rows = random_rows(shape, weighted=weighted)
     dense = torch.randn(shape[1], width)
-    wanted = reference.spmm(rows, dense.double())
-    card = rows.to("cuda")
-    for kind, bound in ((torch.float32, 1e-6), (torch.float64, 1e-12)):
-        found = backend(CARD).gather(card, dense.to("cuda", kind))
-        assert found.dtype == kind
-        assert relative_error(found, wanted) < bound
+    expected = reference.spmm(rows, dense.double())
+    on_gpu = rows.to("cuda")
+    for dtype, bound in ((torch.float32, 1e-6), (torch.float64, 1e-12)):
+        actual = backend(CUDA).spmm(on_gpu, dense.to("cuda", dtype))
+        assert actual.dtype == dtype
+        assert relative_error(actual, expected) < bound
     half = dense.to(torch.bfloat16)
-    found = backend(CARD).gather(card, half.cuda())
-    assert found.dtype == torch.bfloat16
-    assert relative_error(found, reference.spmm(rows, half.double())) < 3e-3
-    offset = torch.randn(width)
-    wanted = reference.spmm(rows, dense.double(), offset.double())
-    found = backend(CARD).gather(card, dense.cuda(), offset.cuda())
-    assert relative_error(found, wanted) < 1e-6
+    actual = backend(CUDA).spmm(on_gpu, half.cuda())
+    assert actual.dtype == torch.bfloat16
+    assert relative_error(actual, reference.spmm(rows, half.double())) < 3e-3
+    bias = torch.randn(width)
+    expected = reference.spmm(rows, dense.double(), bias.double())
+    actual = backend(CUDA).spmm(on_gpu, dense.cuda(), bias.cuda())
+    assert relative_error(actual, expected) < 1e-6
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_take(weighted):
+def test_select_rows(weighted):
     rows = random_rows((300, 200), weighted=weighted)
     ids = torch.randint(300, (1000,))
-    found = rows.to("cuda").rows(ids.cuda())
-    assert found.columns.dtype == rows.columns.dtype
-    assert torch.equal(found.to("cpu").to_dense(), rows.rows(ids).to_dense())
+    selected = rows.to("cuda").select_rows(ids.cuda())
+    assert selected.indices.dtype == rows.indices.dtype
+    assert torch.equal(selected.to("cpu").to_dense(), rows.select_rows(ids).to_dense())
 
 
-def test_gather_gives_the_same_bits_again():
+def test_spmm_gives_the_same_bits_again():
     rows = random_rows((1000, 4000), weighted=True).to("cuda")
     dense = torch.randn(4000, 128, device="cuda")
     first = rows @ dense
     assert all(torch.equal(first, rows @ dense) for _ in range(10))
 
 
-def spread_on_card(spread):
-    ends = (spread.scale.cuda(), spread.self_loop_weight.cuda())
-    return NormalizedCSR(spread.rows.to("cuda"), *ends)
+def normalized_to_gpu(adjacency):
+    scales = (adjacency.scale.cuda(), adjacency.self_loop_weight.cuda())
+    return NormalizedCSR(adjacency.csr.to("cuda"), *scales)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("nodes", [1, 7, 300, 1000])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_propagate(nodes, width, weighted):
+def test_normalized_spmm(nodes, width, weighted):
     rows = random_rows((nodes, nodes), weighted=weighted)
-    spread = NormalizedCSR(rows, torch.rand(nodes), (torch.rand(nodes) < 0.5).float())
+    self_loops = (torch.rand(nodes) < 0.5).float()
+    adjacency = NormalizedCSR(rows, torch.rand(nodes), self_loops)
     wide = torch.randn(2, nodes, width + 3).double()
-    card, propagate = spread_on_card(spread), backend(CARD).propagate
-    kinds = ((torch.float32, 1e-6), (torch.float64, 1e-12), (torch.bfloat16, 4e-3))
-    for kind, bound in kinds:
-        # A slice of a wider matrix, as layers give it.
-        given = wide.to(kind)[:, :, 1 : width + 1]
-        rounded, begun = given.double()
-        shares = torch.linspace(0.1, 1, width, dtype=torch.float64)
-        for keep, first in ((None, None), (None, begun), (shares, begun)):
-            wanted = reference.normalized_spmm(spread, rounded, keep, first)
-            placed = None if first is None else wide[1].to("cuda", kind)[:, 1:-2]
-            there = None if keep is None else keep.cuda()
-            found = propagate(card, wide[0].to("cuda", kind)[:, 1:-2], there, placed)
-            assert found.dtype == kind
-            assert relative_error(found, wanted) < bound
+    on_gpu, normalized_spmm = (
+        normalized_to_gpu(adjacency),
+        backend(CUDA).normalized_spmm,
+    )
+    dtypes = ((torch.float32, 1e-6), (torch.float64, 1e-12), (torch.bfloat16, 4e-3))
+    for dtype, bound in dtypes:
+        # A slice of a wider matrix, as layers pass it.
+        x, residual = wide.to(dtype)[:, :, 1 : width + 1].double()
+        x_gpu, residual_gpu = wide.to("cuda", dtype)[:, :, 1:-2]
+        scale = torch.linspace(0.1, 1, width, dtype=torch.float64)
+        for has_scale, has_residual in ((False, False), (False, True), (True, True)):
+            expected = reference.normalized_spmm(
+                adjacency,
+                x,
+                scale if has_scale else None,
+                residual if has_residual else None,
+            )
+            actual = normalized_spmm(
+                on_gpu,
+                x_gpu,
+                scale.cuda() if has_scale else None,
+                residual_gpu if has_residual else None,
+            )
+            assert actual.dtype == dtype
+            assert relative_error(actual, expected) < bound
+
+
+@pytest.mark.parametrize("width", [1, 3, 33])
+def test_normalized_spmm_of_column_major_matrices(width):
+    rows = random_rows((300, 300), weighted=False)
+    adjacency = NormalizedCSR(rows, torch.rand(300), torch.ones(300))
+    x, residual = torch.randn(2, width, 300).mT
+    expected = reference.normalized_spmm(adjacency, x.double(), None, residual.double())
+    actual = backend(CUDA).normalized_spmm(
+        normalized_to_gpu(adjacency), x.cuda(), None, residual.cuda()
+    )
+    assert relative_error(actual, expected) < 1e-6
 
 
 @pytest.mark.parametrize("width", [2, 64])
-def test_propagate_gives_the_same_bits_again(width):
+def test_normalized_spmm_gives_the_same_bits_again(width):
     rows = random_rows((1000, 1000), weighted=False)
-    spread = spread_on_card(NormalizedCSR(rows, torch.rand(1000), torch.ones(1000)))
+    adjacency = NormalizedCSR(rows, torch.rand(1000), torch.ones(1000))
+    adjacency = normalized_to_gpu(adjacency)
     dense = torch.randn(1000, width, device="cuda")
-    propagate = backend(CARD).propagate
-    first = propagate(spread, dense)
-    assert all(torch.equal(first, propagate(spread, dense)) for _ in range(10))
+    normalized_spmm = backend(CUDA).normalized_spmm
+    first = normalized_spmm(adjacency, dense)
+    assert all(torch.equal(first, normalized_spmm(adjacency, dense)) for _ in range(10))
 
 
-def stacked(rows, runs, width, *, half):
-    now = torch.randn(rows, runs, width)
-    fresh = AdamWState.create(now, half=half)
-    fresh.first.normal_()
-    fresh.exp_avg_sq.uniform_(0.1, 1)
-    return fresh
+def random_state(rows, runs, width, *, half):
+    state = AdamWState.create(torch.randn(rows, runs, width), half=half)
+    state.exp_avg.normal_()
+    state.exp_avg_sq.uniform_(0.1, 1)
+    return state
 
 
-def on_card(weights):
-    parts = vars(weights).items()
-    return AdamWState(**{name: None if t is None else t.cuda() for name, t in parts})
+def state_to_gpu(state):
+    fields = vars(state).items()
+    return AdamWState(**{name: None if t is None else t.cuda() for name, t in fields})
 
 
-def some_step(runs):
+def random_step(runs):
     count = torch.tensor([3.0], dtype=torch.float64)
-    rates = (torch.rand(runs) / 10, torch.rand(runs), torch.rand(runs) < 0.5)
-    return AdamWStep(count, *rates)
+    settings = (torch.rand(runs) / 10, torch.rand(runs), torch.rand(runs) < 0.5)
+    return AdamWStep(count, *settings)
 
 
-def step_on_card(step):
+def step_to_gpu(step):
     return AdamWStep(*(tensor.cuda() for tensor in vars(step).values()))
 
 
-def assert_same(card, wanted):
-    for name in ("now", "first", "second", "best"):
-        found = getattr(card, name)
-        assert relative_error(found, getattr(wanted, name).double()) < 1e-5, name
-    if wanted.half is not None:
-        assert torch.equal(card.half, card.now.to(torch.bfloat16))
+def assert_same(on_gpu, expected):
+    for name in ("weight", "exp_avg", "exp_avg_sq", "best_weight"):
+        actual = getattr(on_gpu, name)
+        assert relative_error(actual, getattr(expected, name).double()) < 1e-5, name
+    if expected.weight_bf16 is not None:
+        assert torch.equal(on_gpu.weight_bf16, on_gpu.weight.to(torch.bfloat16))
 
 
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("runs", [1, 3, 10])
 @pytest.mark.parametrize("width", [1, 5, 64, 130])
 def test_adamw(runs, width, half):
-    weights, step = stacked(50, runs, width, half=half), some_step(runs)
-    slope = torch.randn_like(weights.now)
-    card = on_card(weights)
-    backend(CARD).adamw(card, slope.cuda(), step_on_card(step))
-    reference.adamw(weights, slope, step)
-    assert_same(card, weights)
+    state, step = random_state(50, runs, width, half=half), random_step(runs)
+    grad = torch.randn_like(state.weight)
+    on_gpu = state_to_gpu(state)
+    backend(CUDA).adamw(on_gpu, grad.cuda(), step_to_gpu(step))
+    reference.adamw(state, grad, step)
+    assert_same(on_gpu, state)
 
 
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("runs", [1, 3, 10])
 @pytest.mark.parametrize("width", [1, 5, 64, 100])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_gather_adamw(runs, width, half, weighted):
+def test_spmm_adamw(runs, width, half, weighted):
     rows = random_rows((300, 200), weighted=weighted)
-    weights, step = stacked(300, runs, width, half=half), some_step(runs)
-    slope = torch.randn(200, runs, width)
+    state, step = random_state(300, runs, width, half=half), random_step(runs)
+    grad_out = torch.randn(200, runs, width)
     if half:
-        slope = slope.to(torch.bfloat16)
-    card = on_card(weights)
-    backend(CARD).gather_adamw(card, rows.to("cuda"), slope.cuda(), step_on_card(step))
-    reference.spmm_adamw(weights, rows, slope, step)
-    assert_same(card, weights)
+        grad_out = grad_out.to(torch.bfloat16)
+    on_gpu = state_to_gpu(state)
+    backend(CUDA).spmm_adamw(
+        on_gpu, rows.to("cuda"), grad_out.cuda(), step_to_gpu(step)
+    )
+    reference.spmm_adamw(state, rows, grad_out, step)
+    assert_same(on_gpu, state)
 
 
 @pytest.fixture
-def rounding():
-    usual = torch.get_float32_matmul_precision()
+def tf32():
+    before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     yield
-    torch.set_float32_matmul_precision(usual)
+    torch.set_float32_matmul_precision(before)
 
 
-@pytest.mark.usefixtures("rounding")
+@pytest.mark.usefixtures("tf32")
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_crowded_rows(half, weighted):
-    kind = torch.bfloat16 if half else torch.float32
+def test_spmm_by_a_dense_copy(half, weighted):
+    dtype = torch.bfloat16 if half else torch.float32
     bound = 3e-3 if half else 1e-3
-    rows, card = random_rows((300, 200), weighted=weighted), backend(CARD)
-    there = rows.to("cuda")
-    dense, offset = torch.randn(200, MIN_COLUMNS).to(kind), torch.randn(MIN_COLUMNS)
-    for told in (None, offset):
-        wanted = reference.spmm(
-            rows, dense.double(), None if told is None else told.double()
+    rows, cuda = random_rows((300, 200), weighted=weighted), backend(CUDA)
+    on_gpu = rows.to("cuda")
+    dense = torch.randn(200, MIN_COLUMNS).to(dtype)
+    for bias in (None, torch.randn(MIN_COLUMNS)):
+        expected = reference.spmm(
+            rows, dense.double(), None if bias is None else bias.double()
         )
-        found = card.gather(there, dense.cuda(), None if told is None else told.cuda())
-        assert found.dtype == kind
-        assert relative_error(found, wanted) < bound
-    weights, step = stacked(300, 4, MIN_COLUMNS // 4, half=half), some_step(4)
-    stepped, slope = on_card(weights), dense.view(200, 4, -1)
-    card.gather_adamw(stepped, there, slope.cuda(), step_on_card(step))
-    reference.spmm_adamw(weights, rows, slope, step)
-    assert relative_error(stepped.first, weights.first.double()) < bound
-    assert ("filled", kind) in there.flows
+        actual = cuda.spmm(on_gpu, dense.cuda(), None if bias is None else bias.cuda())
+        assert actual.dtype == dtype
+        assert relative_error(actual, expected) < bound
+    state, step = random_state(300, 4, MIN_COLUMNS // 4, half=half), random_step(4)
+    stepped, grad_out = state_to_gpu(state), dense.view(200, 4, -1)
+    cuda.spmm_adamw(stepped, on_gpu, grad_out.cuda(), step_to_gpu(step))
+    reference.spmm_adamw(state, rows, grad_out, step)
+    assert relative_error(stepped.exp_avg, state.exp_avg.double()) < bound
+    assert ("padded dense", dtype) in on_gpu.cache
 
 
-@pytest.mark.usefixtures("rounding")
+@pytest.mark.usefixtures("tf32")
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_propagation_along_crowded_rows(half, weighted):
-    kind = torch.bfloat16 if half else torch.float32
+def test_normalized_spmm_by_a_dense_copy(half, weighted):
+    dtype = torch.bfloat16 if half else torch.float32
     rows = random_rows((300, 300), weighted=weighted)
-    scale, added = torch.rand(300), (torch.rand(300) < 0.5).float()
-    dense, start = torch.randn(2, 300, MIN_COLUMNS_PROPAGATION).to(kind)
-    keep = torch.linspace(0.1, 1, MIN_COLUMNS_PROPAGATION)
-    there = rows.to("cuda")
-    found = backend(CARD).propagate(
-        NormalizedCSR(there, scale.cuda(), added.cuda()),
-        dense.cuda(),
-        keep.cuda(),
-        start.cuda(),
+    scale, self_loops = torch.rand(300), (torch.rand(300) < 0.5).float()
+    x, residual = torch.randn(2, 300, MIN_COLUMNS_PROPAGATION).to(dtype)
+    column_scale = torch.linspace(0.1, 1, MIN_COLUMNS_PROPAGATION)
+    on_gpu = rows.to("cuda")
+    actual = backend(CUDA).normalized_spmm(
+        NormalizedCSR(on_gpu, scale.cuda(), self_loops.cuda()),
+        x.cuda(),
+        column_scale.cuda(),
+        residual.cuda(),
     )
-    wanted = reference.normalized_spmm(
-        NormalizedCSR(rows, scale, added), dense.double(), keep, start.double()
+    expected = reference.normalized_spmm(
+        NormalizedCSR(rows, scale, self_loops),
+        x.double(),
+        column_scale,
+        residual.double(),
     )
-    assert found.dtype == kind
-    assert relative_error(found, wanted) < (5e-3 if half else 1e-3)
-    assert ("filled", kind) in there.flows
+    assert actual.dtype == dtype
+    assert relative_error(actual, expected) < (5e-3 if half else 1e-3)
+    assert ("padded dense", dtype) in on_gpu.cache
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_loops(weighted):
+def test_diagonal(weighted):
     rows = random_rows((300, 300), weighted=weighted)
     assert rows.diagonal.any()
     assert torch.equal(rows.to("cuda").diagonal.cpu(), rows.diagonal)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_induced(weighted):
+def test_subgraph(weighted):
     rows = random_rows((300, 300), weighted=weighted)
     assert rows.to_undirected().to("cuda").is_symmetric
     ids = torch.randperm(300)[:120]
-    cut = rows.to("cuda").subgraph(ids.cuda())
-    assert cut.columns.is_cuda
-    assert torch.equal(cut.to_dense(), rows.to_dense()[ids][:, ids])
+    subgraph = rows.to("cuda").subgraph(ids.cuda())
+    assert subgraph.indices.is_cuda
+    assert torch.equal(subgraph.to_dense(), rows.to_dense()[ids][:, ids])
     part = ids % 3
-    cut = rows.to("cuda").subgraph(ids.cuda(), part.cuda())
-    apart = rows.to_dense()[ids][:, ids] * (part[:, None] == part)
-    assert torch.equal(cut.to_dense(), apart)
+    subgraph = rows.to("cuda").subgraph(ids.cuda(), part.cuda())
+    within = rows.to_dense()[ids][:, ids] * (part[:, None] == part)
+    assert torch.equal(subgraph.to_dense(), within)

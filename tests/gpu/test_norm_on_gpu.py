@@ -1,8 +1,8 @@
-"""Bridges on a card: batch norm, ReLU and dropout as torch takes them one by one."""
+"""Fused batch norm, ReLU and dropout on a GPU against separate torch operations."""
 
 import pytest
 import torch
-from bridges import one_by_one
+from bridges import unfused
 from torch import nn
 
 from unalike.nn import cpu
@@ -20,90 +20,90 @@ pytestmark = [
 @pytest.mark.parametrize("products", [False, True])
 def test_without_dropout(nodes, width, relu, products):
     torch.manual_seed(0)
-    bridge = NormActDrop(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
-    nn.init.normal_(bridge.norm.weight)
-    nn.init.normal_(bridge.norm.bias)
+    block = NormActDrop(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
+    nn.init.normal_(block.norm.weight)
+    nn.init.normal_(block.norm.bias)
     x = torch.randn(nodes, width, device="cuda") * 3 + 10 * torch.rand(width).cuda()
     square = (width, width)
     sizes = {"weight_in": square, "bias_in": (width,), "weight_out": square}
     names = sizes if products else ()
-    given = [x, *(torch.randn(sizes[name]).cuda() / 10 for name in names)]
-    leaves = [tensor.detach().requires_grad_() for tensor in given]
-    exact = [tensor.detach().double().requires_grad_() for tensor in given]
+    inputs = [x, *(torch.randn(sizes[name]).cuda() / 10 for name in names)]
+    leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+    exact = [tensor.detach().double().requires_grad_() for tensor in inputs]
     twin = NormActDrop(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
-    twin.load_state_dict(bridge.state_dict())
+    twin.load_state_dict(block.state_dict())
     twin.double()
-    found = bridge._between(leaves[0], **dict(zip(names, leaves[1:], strict=True)))
-    wanted = one_by_one(twin, exact[0], *exact[1:])
-    slope = torch.randn_like(found)
-    found.backward(slope)
-    wanted.backward(slope.double())
-    torch.testing.assert_close(found.double(), wanted, atol=1e-3, rtol=1e-3)
-    largest = max(float(one.grad.norm()) for one in exact)
+    actual = block._between(leaves[0], **dict(zip(names, leaves[1:], strict=True)))
+    expected = unfused(twin, exact[0], *exact[1:])
+    grad_out = torch.randn_like(actual)
+    actual.backward(grad_out)
+    expected.backward(grad_out.double())
+    torch.testing.assert_close(actual.double(), expected, atol=1e-3, rtol=1e-3)
+    largest = max(float(leaf.grad.norm()) for leaf in exact)
     for one, other in zip(leaves, exact, strict=True):
-        gap = (one.grad.double() - other.grad).norm()
-        # A norm takes away what was added: the slope of an offset may be 0.
-        assert gap < 1e-3 * other.grad.norm() or gap < 1e-5 * largest
-    for one, other in zip(bridge.parameters(), twin.parameters(), strict=True):
-        gap = (one.grad.double() - other.grad).norm() / other.grad.norm()
-        assert gap < 1e-3
-    for one, other in zip(bridge.buffers(), twin.buffers(), strict=True):
+        error = (one.grad.double() - other.grad).norm()
+        # The norm subtracts a bias again: the gradient of bias_in may be 0.
+        assert error < 1e-3 * other.grad.norm() or error < 1e-5 * largest
+    for one, other in zip(block.parameters(), twin.parameters(), strict=True):
+        error = (one.grad.double() - other.grad).norm() / other.grad.norm()
+        assert error < 1e-3
+    for one, other in zip(block.buffers(), twin.buffers(), strict=True):
         torch.testing.assert_close(one.double(), other.double(), atol=1e-4, rtol=1e-4)
 
 
-def test_dropout_drops_its_share_and_the_same_in_both_directions():
+def test_dropout_has_its_rate_and_the_same_mask_in_backward():
     torch.manual_seed(0)
-    bridge = NormActDrop(nn.BatchNorm1d(64), 0.3, relu="none").cuda()
+    block = NormActDrop(nn.BatchNorm1d(64), 0.3, relu="none").cuda()
     x = torch.randn(4000, 64, device="cuda", requires_grad=True)
-    out = bridge(x)
-    kept = out != 0
-    assert abs(float(kept.float().mean()) - 0.7) < 0.005
-    assert (kept.float().mean(0) - 0.7).abs().max() < 0.05
+    out = block(x)
+    mask = out != 0
+    assert abs(float(mask.float().mean()) - 0.7) < 0.005
+    assert (mask.float().mean(0) - 0.7).abs().max() < 0.05
     normed = nn.BatchNorm1d(64).cuda()(x.detach())
-    torch.testing.assert_close(out[kept], normed[kept] / 0.7, atol=1e-4, rtol=1e-4)
-    (slope,) = torch.autograd.grad(out, x, torch.ones_like(out))
+    torch.testing.assert_close(out[mask], normed[mask] / 0.7, atol=1e-4, rtol=1e-4)
+    (grad,) = torch.autograd.grad(out, x, torch.ones_like(out))
     exact = x.detach().double().requires_grad_()
-    again = nn.BatchNorm1d(64).cuda().double()(exact) * kept / 0.7
-    (wanted,) = torch.autograd.grad(again, exact, torch.ones_like(again))
-    torch.testing.assert_close(slope.double(), wanted, atol=1e-4, rtol=1e-3)
-    assert not torch.equal(kept, bridge(x) != 0)
+    again = nn.BatchNorm1d(64).cuda().double()(exact) * mask / 0.7
+    (expected,) = torch.autograd.grad(again, exact, torch.ones_like(again))
+    torch.testing.assert_close(grad.double(), expected, atol=1e-4, rtol=1e-3)
+    assert not torch.equal(mask, block(x) != 0)
 
 
-def test_runs_of_a_stack_are_apart():
+def test_runs_under_vmap_are_independent():
     torch.manual_seed(0)
-    bridge = NormActDrop(nn.BatchNorm1d(16), 0.5).cuda()
+    block = NormActDrop(nn.BatchNorm1d(16), 0.5).cuda()
     x = torch.randn(900, 3, 16, device="cuda")
-    buffers = {n: torch.stack([b] * 3) for n, b in bridge.named_buffers()}
-    params = dict(bridge.named_parameters())
+    buffers = {n: torch.stack([b] * 3) for n, b in block.named_buffers()}
+    params = dict(block.named_parameters())
 
-    def one(x, buffers):
-        return torch.func.functional_call(bridge, (params, buffers), (x,))
+    def forward(x, buffers):
+        return torch.func.functional_call(block, (params, buffers), (x,))
 
-    out = torch.func.vmap(one, (1, 0), 1, randomness="different")(x, buffers)
-    alike = (out[:, 0] == 0) == (out[:, 1] == 0)
-    assert 0.3 < float(alike.float().mean()) < 0.75
+    out = torch.func.vmap(forward, (1, 0), 1, randomness="different")(x, buffers)
+    same_mask = (out[:, 0] == 0) == (out[:, 1] == 0)
+    assert 0.3 < float(same_mask.float().mean()) < 0.75
     torch.testing.assert_close(buffers["norm.running_mean"], 0.1 * x.mean(0))
     positive = torch.relu(nn.BatchNorm1d(16).cuda()(x[:, 1]))
-    kept = out[:, 1] != 0
+    mask = out[:, 1] != 0
     torch.testing.assert_close(
-        out[:, 1][kept], 2 * positive[kept], atol=1e-4, rtol=1e-4
+        out[:, 1][mask], 2 * positive[mask], atol=1e-4, rtol=1e-4
     )
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(7, 3), (3, 1500, 64), (2, 40, 200)])
-def test_sums_are_cut_as_on_processor_cores(shape, kind):
+def test_bias_relu_equals_that_of_the_cpu(shape, dtype):
     cuda = backend(torch.device("cuda"))
     torch.manual_seed(0)
-    total, slope = (torch.randn(shape).to(kind) for _ in range(2))
-    offset = torch.randn(*shape[:-2], shape[-1])
-    wanted = cpu.bias_relu_(total.clone(), offset)
-    found = cuda.rectify(total.cuda(), offset.cuda())
-    torch.testing.assert_close(found.cpu(), wanted)
-    sides = [slope.movedim(0, -1).contiguous().movedim(-1, 0), slope]
-    for given in sides:
-        change, sums = cuda.rectify_back(given.cuda(), wanted.cuda())
-        other, total_of = cpu.bias_relu_backward(slope, wanted)
-        assert torch.equal(change.cpu(), other)
-        close = {"rtol": 1e-2, "atol": 1e-2} if kind == torch.bfloat16 else {}
-        torch.testing.assert_close(sums.cpu(), total_of.float(), **close)
+    total, grad_out = (torch.randn(shape).to(dtype) for _ in range(2))
+    bias = torch.randn(*shape[:-2], shape[-1])
+    expected = cpu.bias_relu_(total.clone(), bias)
+    actual = cuda.bias_relu_(total.cuda(), bias.cuda())
+    torch.testing.assert_close(actual.cpu(), expected)
+    layouts = [grad_out.movedim(0, -1).contiguous().movedim(-1, 0), grad_out]
+    for layout in layouts:
+        grad, grad_bias = cuda.bias_relu_backward(layout.cuda(), expected.cuda())
+        cpu_grad, cpu_grad_bias = cpu.bias_relu_backward(grad_out, expected)
+        assert torch.equal(grad.cpu(), cpu_grad)
+        close = {"rtol": 1e-2, "atol": 1e-2} if dtype == torch.bfloat16 else {}
+        torch.testing.assert_close(grad_bias.cpu(), cpu_grad_bias.float(), **close)

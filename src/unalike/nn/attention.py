@@ -37,7 +37,7 @@ def gat_aggregate(
     source: Float[Tensor, "nodes heads"],
     target: Float[Tensor, "nodes heads"],
 ) -> Float[Tensor, "nodes heads width"]:
-    """The sum of softmax_j(LeakyReLU(source_j + target_i)) x_j over j -> i and j = i."""
+    """Sum softmax_j(LeakyReLU(source_j + target_i)) x_j over j -> i and j = i."""
     return GATAggregate.apply(rows, torch.is_grad_enabled(), x, source, target)[0]
 
 

@@ -46,7 +46,7 @@ class DeferredLinear:
 
     @property
     def factors(self) -> tuple[Tensor, ...]:
-        """x and the weight, where there is one."""
+        """x, and the weight unless it is None."""
         return (self.x,) if self.weight is None else (self.x, self.weight)
 
     def product(self) -> DeferredLinear:
@@ -77,7 +77,7 @@ def value(hidden: TensorOrDeferred) -> Float[Tensor, "nodes hidden"]:
 def matmul_padded(
     x: Float[Tensor, "*runs nodes _"], weight: Float[Tensor, "*runs _ _"] | None
 ) -> Float[Tensor, "*runs nodes _"]:
-    """The product with a weight, where there is one, in the precision of x."""
+    """x @ weight in the precision of x; x itself if the weight is None."""
     if weight is None:
         return x
     padded, width = pad_last_dim(weight.to(x.dtype)), weight.shape[-1]

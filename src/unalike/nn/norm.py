@@ -49,7 +49,7 @@ class FusedNormParams(NamedTuple):
         variance: Float[Tensor, "runs width"],
         *others: Tensor,
     ) -> FusedNormParams:
-        """The parameters from the variance in place of `inv_std`."""
+        """The parameters, with `inv_std` computed from the variance."""
         return cls(mean, (variance + BATCH_NORM_EPS).rsqrt(), *others)
 
 
@@ -170,7 +170,7 @@ class NormActDropLinear(nn.Module):
     """dropout(relu(norm(x))) W + b.
 
     `act` says whether the ReLU is before or after the norm. Without `batch_norm` a
-    bias replaces the norm. With `init="glorot"` there is no b.
+    bias replaces the norm. `init="glorot"` has no b.
     """
 
     linear: nn.Linear | DenseLinear

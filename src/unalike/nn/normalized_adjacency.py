@@ -155,8 +155,8 @@ class GCNNorm:
     ) -> Float[Tensor, "nodes blocks"]:
         """Â^count of each block of columns; x may be a deferred linear layer.
 
-        Â^k (x W + b) is (Â^k x) W + (Â^k 1) b, and features do not change: where there
-        are not many, Â^k x is computed once and no epoch does it again.
+        Â^k (x W + b) = (Â^k x) W + (Â^k 1) b: if x are constant features, and few
+        enough, Â^k x is computed in the first epoch only.
         """
         if isinstance(x, DeferredLinear) and propagates_features(x):
             pairs = zip(counts, x.chunk(len(counts)), strict=True)

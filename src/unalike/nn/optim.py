@@ -177,7 +177,7 @@ class LazyAdamW(AdamWState, SparseOptimizer):
 class RowwiseAdagrad(SparseOptimizer):
     """Row-wise Adagrad: each row divides its lr by the size of its past gradients.
 
-    One number per row and run in place of two per weight (Duchi et al. 2011).
+    One value per row and run instead of two per weight (Duchi et al. 2011).
     """
 
     squares: Float[Tensor, "rows runs 1"]
