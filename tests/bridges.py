@@ -1,13 +1,13 @@
-"""Bridges as torch takes them: product, norm, ReLU and product, one by one."""
+"""Batch norm, ReLU and the products around them as separate torch operations."""
 
 import torch
 
 
-def one_by_one(bridge, x, weight_in=None, bias_in=None, weight_out=None):
-    """What crosses a bridge that drops nothing."""
+def unfused(block, x, weight_in=None, bias_in=None, weight_out=None):
+    """The output of a `NormActDrop` block without dropout."""
     x = x if weight_in is None else x @ weight_in
     x = x if bias_in is None else x + bias_in
-    x = torch.relu(x) if bridge.relu == "before" else x
-    x = bridge.norm(x)
-    x = torch.relu(x) if bridge.relu == "after" else x
+    x = torch.relu(x) if block.relu == "before" else x
+    x = block.norm(x)
+    x = torch.relu(x) if block.relu == "after" else x
     return x if weight_out is None else x @ weight_out

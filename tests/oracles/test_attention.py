@@ -1,4 +1,4 @@
-"""Attention against its plain form and finite differences: values, slopes, stacks."""
+"""GAT attention against the reference and finite differences, with vmap."""
 
 import pytest
 import torch
@@ -12,84 +12,89 @@ from unalike.nn import cpu, reference
 from unalike.nn.attention import gat_aggregate
 
 
-def drawn_inputs(nodes, heads, width, chance, *, spread=1.0):
-    """Something to gather, and scores of both ends of edges."""
+def random_inputs(nodes, heads, width, generator, *, scale=1.0):
+    """Features, and the scores of both ends of edges."""
     shapes = [(nodes, heads, width), (nodes, heads), (nodes, heads)]
     return [
-        spread * torch.randn(shape, generator=chance, dtype=torch.float64)
+        scale * torch.randn(shape, generator=generator, dtype=torch.float64)
         for shape in shapes
     ]
 
 
 @st.composite
 def cases(draw):
-    """A graph with loops, isolated nodes and one-way edges, and what is gathered."""
+    """A directed graph with self-loops and isolated nodes, and inputs."""
     nodes = draw(st.integers(1, 8))
-    chance = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-    share = draw(st.sampled_from([0.0, 0.2, 1.0]))
-    ends = (torch.rand(nodes, nodes, generator=chance) < share).nonzero().T
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    density = draw(st.sampled_from([0.0, 0.2, 1.0]))
+    ends = (torch.rand(nodes, nodes, generator=generator) < density).nonzero().T
     rows = Adjacency.from_edges(*ends, shape=(nodes, nodes))
     heads, width = draw(st.integers(1, 3)), draw(st.integers(1, 5))
-    spread = draw(st.sampled_from([0.1, 1.0, 100.0]))
-    return rows, drawn_inputs(nodes, heads, width, chance, spread=spread)
+    scale = draw(st.sampled_from([0.1, 1.0, 100.0]))
+    return rows, random_inputs(nodes, heads, width, generator, scale=scale)
 
 
-def slopes(found, inputs):
-    pull = torch.linspace(-1, 2, found.numel(), dtype=found.dtype).view_as(found)
-    return torch.autograd.grad(found, inputs, pull)
+def gradients(out, inputs):
+    grad_out = torch.linspace(-1, 2, out.numel(), dtype=out.dtype).view_as(out)
+    return torch.autograd.grad(out, inputs, grad_out)
+
+
+def assert_close_gradients(actual, expected, **tolerance):
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one, other, **tolerance)
 
 
 @given(cases())
-def test_values_and_slopes_are_those_of_the_plain_form(case):
+def test_values_and_gradients_are_those_of_the_reference(case):
     rows, inputs = case
-    inputs = [one.requires_grad_() for one in inputs]
-    found, wanted = (
-        gat_aggregate(rows, *inputs),
-        reference.gat_forward(rows, *inputs)[0],
+    inputs = [tensor.requires_grad_() for tensor in inputs]
+    actual = gat_aggregate(rows, *inputs)
+    expected = reference.gat_forward(rows, *inputs)[0]
+    torch.testing.assert_close(actual, expected)
+    assert_close_gradients(
+        gradients(actual, inputs), gradients(expected, inputs), rtol=1e-7, atol=1e-9
     )
-    torch.testing.assert_close(found, wanted)
-    for mine, theirs in zip(slopes(found, inputs), slopes(wanted, inputs), strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-7, atol=1e-9)
 
 
 @given(cases())
 @settings(max_examples=30)
-def test_log_sums_are_those_of_the_plain_form(case):
+def test_logsumexp_is_that_of_the_reference(case):
     rows, inputs = case
-    found = cpu.gat_forward(rows, *inputs, learning=False)[1]
-    torch.testing.assert_close(found, reference.gat_forward(rows, *inputs)[1])
+    actual = cpu.gat_forward(rows, *inputs, needs_grad=False)[1]
+    torch.testing.assert_close(actual, reference.gat_forward(rows, *inputs)[1])
 
 
-def test_scoring_gives_the_bits_of_training():
+def test_output_without_gradients_has_the_same_bits():
     rows = HAND_DRAWN["directed"].adjacency
-    inputs = drawn_inputs(4, 2, 3, torch.Generator().manual_seed(0))
-    trained = gat_aggregate(rows, *(one.requires_grad_() for one in inputs))
+    inputs = random_inputs(4, 2, 3, torch.Generator().manual_seed(0))
+    trained = gat_aggregate(rows, *(tensor.requires_grad_() for tensor in inputs))
     with torch.no_grad():
         assert torch.equal(gat_aggregate(rows, *inputs), trained)
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
-def test_lower_precision(kind):
-    chance = torch.Generator().manual_seed(0)
-    inputs = [one.to(kind) for one in drawn_inputs(4, 3, 5, chance)]
-    inputs = [one.requires_grad_() for one in inputs]
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_lower_precision(dtype):
+    generator = torch.Generator().manual_seed(0)
+    inputs = [tensor.to(dtype) for tensor in random_inputs(4, 3, 5, generator)]
+    inputs = [tensor.requires_grad_() for tensor in inputs]
     rows = HAND_DRAWN["directed"].adjacency
-    found = gat_aggregate(rows, *inputs)
-    exact = [one.detach().double().requires_grad_() for one in inputs]
-    wanted = reference.gat_forward(rows, *exact)[0]
-    bounds = {"rtol": 0.02, "atol": 0.02} if kind == torch.bfloat16 else {}
-    torch.testing.assert_close(found, wanted.to(kind), **bounds)
-    for mine, theirs in zip(slopes(found, inputs), slopes(wanted, exact), strict=True):
-        assert mine.dtype == kind
-        torch.testing.assert_close(mine, theirs.to(kind), **bounds)
+    actual = gat_aggregate(rows, *inputs)
+    exact = [tensor.detach().double().requires_grad_() for tensor in inputs]
+    expected = reference.gat_forward(rows, *exact)[0]
+    bounds = {"rtol": 0.02, "atol": 0.02} if dtype == torch.bfloat16 else {}
+    torch.testing.assert_close(actual, expected.to(dtype), **bounds)
+    pairs = zip(gradients(actual, inputs), gradients(expected, exact), strict=True)
+    for one, other in pairs:
+        assert one.dtype == dtype
+        torch.testing.assert_close(one, other.to(dtype), **bounds)
 
 
-def test_weights_of_edges_count_for_nothing():
+def test_edge_weights_are_ignored():
     rows = HAND_DRAWN["directed"].adjacency
-    values = torch.arange(rows.num_entries) + 0.5
-    other = Adjacency(rows.starts, rows.columns, rows.width, values)
-    inputs = drawn_inputs(4, 2, 3, torch.Generator().manual_seed(0))
-    assert torch.equal(gat_aggregate(rows, *inputs), gat_aggregate(other, *inputs))
+    values = torch.arange(rows.nnz) + 0.5
+    weighted = Adjacency(rows.indptr, rows.indices, rows.num_cols, values)
+    inputs = random_inputs(4, 2, 3, torch.Generator().manual_seed(0))
+    assert torch.equal(gat_aggregate(rows, *inputs), gat_aggregate(weighted, *inputs))
 
 
 @pytest.mark.parametrize(
@@ -97,33 +102,35 @@ def test_weights_of_edges_count_for_nothing():
 )
 def test_gradcheck(name):
     rows = HAND_DRAWN[name].adjacency
-    inputs = drawn_inputs(rows.width, 2, 3, torch.Generator().manual_seed(1))
-    inputs = [one.requires_grad_() for one in inputs]
-    assert torch.autograd.gradcheck(lambda *given: gat_aggregate(rows, *given), inputs)
+    inputs = random_inputs(rows.num_cols, 2, 3, torch.Generator().manual_seed(1))
+    inputs = [tensor.requires_grad_() for tensor in inputs]
+    assert torch.autograd.gradcheck(
+        lambda *tensors: gat_aggregate(rows, *tensors), inputs
+    )
 
 
 @given(cases(), st.integers(0, 2), st.booleans())
 @settings(max_examples=30)
-def test_a_stack_equals_a_loop(case, place, shared):
+def test_vmap_equals_a_loop(case, dim, shared):
     rows, (x, source, target) = case
     stacks = [
-        torch.stack([one, 2 * one, one - 1], min(place, one.dim()))
-        for one in (x, source)
+        torch.stack([tensor, 2 * tensor, tensor - 1], min(dim, tensor.dim()))
+        for tensor in (x, source)
     ]
     targets = target if shared else torch.stack([target, -target, 0 * target])
-    given_stacks = [one.requires_grad_() for one in (*stacks, targets)]
-    dims = (*(min(place, one.dim()) for one in (x, source)), None if shared else 0)
-    found = vmap(lambda *one: gat_aggregate(rows, *one), dims)(*given_stacks)
+    inputs = [tensor.requires_grad_() for tensor in (*stacks, targets)]
+    dims = (
+        *(min(dim, tensor.dim()) for tensor in (x, source)),
+        None if shared else 0,
+    )
+    actual = vmap(lambda *tensors: gat_aggregate(rows, *tensors), dims)(*inputs)
     runs = [
         [
-            one if dim is None else one.select(dim, run)
-            for one, dim in zip(given_stacks, dims, strict=True)
+            tensor if dim is None else tensor.select(dim, run)
+            for tensor, dim in zip(inputs, dims, strict=True)
         ]
         for run in range(3)
     ]
-    wanted = torch.stack([gat_aggregate(rows, *run) for run in runs])
-    torch.testing.assert_close(found, wanted)
-    for mine, theirs in zip(
-        slopes(found, given_stacks), slopes(wanted, given_stacks), strict=True
-    ):
-        torch.testing.assert_close(mine, theirs)
+    expected = torch.stack([gat_aggregate(rows, *run) for run in runs])
+    torch.testing.assert_close(actual, expected)
+    assert_close_gradients(gradients(actual, inputs), gradients(expected, inputs))

@@ -112,15 +112,15 @@ def written_out(mix, a, x):
 
 @pytest.mark.parametrize("taken", [False, True])
 def test_the_shortcut_of_the_mixture_is_the_formula(taken):
-    mix, rows = ConcatResidual(5, 0.0, active=False), torch.randn(7, 3)
+    mix, rows = ConcatResidual(5, 0.0, activation=False), torch.randn(7, 3)
     given = [torch.randn(7, 5), torch.randn(3, 5), torch.randn(5)]
     slope = torch.randn(7, 5)
 
     def shortcut(a, x):
-        return mix(a, x.value() if taken else x)
+        return mix(a, x.materialize() if taken else x)
 
     def formula(a, x):
-        return written_out(mix, a, x.value())
+        return written_out(mix, a, x.materialize())
 
     answers = []
     for way in (shortcut, formula):
@@ -133,7 +133,7 @@ def test_the_shortcut_of_the_mixture_is_the_formula(taken):
 
 
 def test_the_inner_activation_is_where_it_is_said_to_be():
-    mix = ConcatResidual(5, 0.9, active=True).eval()
+    mix = ConcatResidual(5, 0.9, activation=True).eval()
     a, x = torch.randn(2, 7, 5)
     product = torch.relu(mix.linear(torch.cat([a, x], 1)))
     torch.testing.assert_close(mix(a, x), torch.relu(product + a + x))

@@ -57,7 +57,7 @@ def dense_normalised(adjacency, loops="all"):
 @pytest.mark.parametrize("loops", ["all", "kept", "none"])
 def test_normalised_is_its_formula(graph, loops):
     x = torch.randn(NODES, 4)
-    found = GCNNorm.of(graph.adjacency, loops=loops) @ x
+    found = GCNNorm.of(graph.adjacency, self_loops=loops) @ x
     close(found, dense_normalised(graph.adjacency, loops) @ x)
 
 

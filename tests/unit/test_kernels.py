@@ -1,4 +1,4 @@
-"""The kernels of processor cores against the plain ones, and those against torch."""
+"""CPU kernels and CSR operations against the reference, and AdamW against torch."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,15 +12,15 @@ from unalike.data.csr import diagonal
 from unalike.nn import cpu, reference
 from unalike.nn.optim import AdamWState, AdamWStep
 
-PARTS = ("now", "first", "second", "best")
+FIELDS = ("weight", "exp_avg", "exp_avg_sq", "best_weight")
 
 
 def random_rows(shape, *, weighted):
-    """Rows of which the first and the last are empty and one is full."""
-    there = torch.rand(shape) < 0.3
-    there[[0, -1]] = False
-    there[shape[0] // 2] = True
-    source, target = there.nonzero().T
+    """A matrix with empty first and last rows and one full row."""
+    mask = torch.rand(shape) < 0.3
+    mask[[0, -1]] = False
+    mask[shape[0] // 2] = True
+    source, target = mask.nonzero().T
     values = torch.randn(len(source)) if weighted else None
     return Adjacency.from_edges(source, target, shape=shape, values=values)
 
@@ -33,26 +33,26 @@ def seeded():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("width", [0, 1, 33])
-def test_gather(width, kind, weighted):
+def test_spmm(width, dtype, weighted):
     rows = random_rows((9, 14), weighted=weighted)
-    dense, offset = torch.randn(14, width).to(kind), torch.randn(width).to(kind)
-    tolerance = {"rtol": 2**-7, "atol": 1e-5} if kind == torch.bfloat16 else {}
-    for given in ((), (offset,)):
-        found, wanted = (
-            kernel.spmm(rows, dense, *given) for kernel in (cpu, reference)
+    dense, bias = torch.randn(14, width).to(dtype), torch.randn(width).to(dtype)
+    tolerance = {"rtol": 2**-7, "atol": 1e-5} if dtype == torch.bfloat16 else {}
+    for options in ((), (bias,)):
+        actual, expected = (
+            kernels.spmm(rows, dense, *options) for kernels in (cpu, reference)
         )
-        assert found.dtype == kind
-        torch.testing.assert_close(found, wanted, **tolerance)
+        assert actual.dtype == dtype
+        torch.testing.assert_close(actual, expected, **tolerance)
 
 
 @pytest.mark.parametrize("kernels", [cpu, reference])
-def test_gather_writes_where_it_is_told(kernels):
+def test_spmm_writes_to_out(kernels):
     rows, dense = random_rows((9, 14), weighted=True), torch.randn(14, 4)
     out = torch.full((9, 4), torch.nan)
-    found = kernels.spmm(rows, dense, None, out)
-    assert found.data_ptr() == out.data_ptr()
+    result = kernels.spmm(rows, dense, None, out)
+    assert result.data_ptr() == out.data_ptr()
     assert torch.equal(out, kernels.spmm(rows, dense))
 
 
@@ -100,81 +100,82 @@ def test_rows_are_selected_in_several_threads_at_once():
         assert all(pool.map(right, range(40)))
 
 
-def stacked(rows, runs, width, *, half):
-    weights = AdamWState.fresh(torch.randn(rows, runs, width), half=half)
-    weights.first.normal_()
-    weights.second.uniform_(0.1, 1)
-    weights.best.normal_()
-    return weights
+def random_state(rows, runs, width, *, half):
+    state = AdamWState.create(torch.randn(rows, runs, width), half=half)
+    state.exp_avg.normal_()
+    state.exp_avg_sq.uniform_(0.1, 1)
+    state.best_weight.normal_()
+    return state
 
 
-def copied(weights):
-    parts = vars(weights).items()
+def copied(state):
+    fields = vars(state).items()
     return AdamWState(
-        **{name: None if part is None else part.clone() for name, part in parts}
+        **{name: None if field is None else field.clone() for name, field in fields}
     )
 
 
-def some_step(runs):
+def random_step(runs):
     count = torch.tensor([3.0], dtype=torch.float64)
     improved = torch.arange(runs) % 2 == 0
     return AdamWStep(count, torch.rand(runs) / 10, torch.rand(runs), improved)
 
 
-def assert_same(found, wanted):
-    for part in PARTS:
-        torch.testing.assert_close(getattr(found, part), getattr(wanted, part))
-    assert (found.half is None) == (wanted.half is None)
-    if found.half is not None:
-        assert torch.equal(found.half, found.now.to(torch.bfloat16))
+def assert_same(actual, expected):
+    for name in FIELDS:
+        torch.testing.assert_close(getattr(actual, name), getattr(expected, name))
+    assert (actual.weight_bf16 is None) == (expected.weight_bf16 is None)
+    if actual.weight_bf16 is not None:
+        assert torch.equal(actual.weight_bf16, actual.weight.to(torch.bfloat16))
 
 
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("runs", [1, 3])
 @pytest.mark.parametrize("width", [1, 17])
 def test_adamw(width, runs, half):
-    weights, step = stacked(12, runs, width, half=half), some_step(runs)
-    slope, same = torch.randn_like(weights.now), copied(weights)
-    before = weights.now.clone()
-    kept = weights.best.clone()
-    cpu.adamw(weights, slope, step)
-    reference.adamw(same, slope, step)
-    assert_same(weights, same)
+    state, step = random_state(12, runs, width, half=half), random_step(runs)
+    grad, same = torch.randn_like(state.weight), copied(state)
+    weight, best_weight = state.weight.clone(), state.best_weight.clone()
+    cpu.adamw(state, grad, step)
+    reference.adamw(same, grad, step)
+    assert_same(state, same)
     better = step.improved
-    assert torch.equal(weights.best[:, better], before[:, better])
-    assert torch.equal(weights.best[:, ~better], kept[:, ~better])
+    assert torch.equal(state.best_weight[:, better], weight[:, better])
+    assert torch.equal(state.best_weight[:, ~better], best_weight[:, ~better])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("runs", [1, 3])
-def test_gather_adamw(runs, half, weighted):
+def test_spmm_adamw(runs, half, weighted):
     rows = random_rows((12, 20), weighted=weighted)
-    weights, step = stacked(12, runs, 5, half=half), some_step(runs)
-    slope, same = torch.randn(20, runs, 5), copied(weights)
-    cpu.spmm_adamw(weights, rows, slope, step)
-    reference.spmm_adamw(same, rows, slope, step)
-    assert_same(weights, same)
+    state, step = random_state(12, runs, 5, half=half), random_step(runs)
+    grad_out, same = torch.randn(20, runs, 5), copied(state)
+    cpu.spmm_adamw(state, rows, grad_out, step)
+    reference.spmm_adamw(same, rows, grad_out, step)
+    assert_same(state, same)
 
 
 @pytest.mark.parametrize("kernels", [cpu, reference])
-def test_steps_are_those_of_torch(kernels):
-    rates, decays = torch.tensor([0.1, 0.003]), torch.tensor([0.0, 0.5])
-    weights = AdamWState.fresh(torch.randn(6, 2, 4), half=False)
-    runs = [weights.now[:, run].clone().requires_grad_() for run in range(2)]
-    optimisers = [
-        torch.optim.AdamW([run], lr=float(rate), weight_decay=float(decay))
-        for run, rate, decay in zip(runs, rates, decays, strict=True)
+def test_adamw_steps_are_those_of_torch(kernels):
+    lrs, decays = torch.tensor([0.1, 0.003]), torch.tensor([0.0, 0.5])
+    state = AdamWState.create(torch.randn(6, 2, 4), half=False)
+    weights = [state.weight[:, run].clone().requires_grad_() for run in range(2)]
+    optimizers = [
+        torch.optim.AdamW([weight], lr=float(lr), weight_decay=float(decay))
+        for weight, lr, decay in zip(weights, lrs, decays, strict=True)
     ]
     for count in range(1, 8):
-        slope = torch.randn(6, 2, 4)
+        grad = torch.randn(6, 2, 4)
         improved = torch.tensor([count == 3, False])
-        step = AdamWStep(torch.tensor([count]), rates, decays, improved)
-        kernels.adamw(weights, slope, step)
-        for place, (run, optimiser) in enumerate(zip(runs, optimisers, strict=True)):
-            run.grad = slope[:, place].clone()
-            optimiser.step()
-            torch.testing.assert_close(weights.now[:, place], run.detach())
+        step = AdamWStep(torch.tensor([count]), lrs, decays, improved)
+        kernels.adamw(state, grad, step)
+        for run, (weight, optimizer) in enumerate(
+            zip(weights, optimizers, strict=True)
+        ):
+            weight.grad = grad[:, run].clone()
+            optimizer.step()
+            torch.testing.assert_close(state.weight[:, run], weight.detach())
 
 
 @pytest.mark.usefixtures("size_path")

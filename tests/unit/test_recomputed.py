@@ -1,4 +1,4 @@
-"""GCNII with few activations kept equals GCNII with all of them."""
+"""GCNII with activation checkpointing equals GCNII without."""
 
 from functools import partial
 
@@ -21,99 +21,97 @@ def method(request):
 
 @pytest.fixture
 def scarce(monkeypatch):
-    """Makes memory scarce from now on; counts the times that layers are recomputed."""
-    told = []
+    """A function that makes memory scarce and returns a list of calls of segments."""
+    calls = []
 
-    def some(*given):
-        told.append(1)
-        return layers(*given)
+    def counted(*arguments):
+        calls.append(1)
+        return run_segment(*arguments)
 
-    layers = gcnii.GCNIIModule.run_segment
+    run_segment = gcnii.GCNIIModule.run_segment
 
     def start():
         monkeypatch.setattr(gcnii, "free_memory", lambda device: 0)
-        monkeypatch.setattr(gcnii.GCNIIModule, "run_segment", some)
-        return told
+        monkeypatch.setattr(gcnii.GCNIIModule, "run_segment", counted)
+        return calls
 
     return start
 
 
 def gradients(method, graph):
-    """Scores, gradients and buffers of one network after one step in training."""
+    """Logits, gradients and buffers of a network after one training pass."""
     torch.manual_seed(0)
     network = method.network(method.prepare(graph)).train()
-    scores = network(graph)
-    ACCURACY.loss(scores, graph.labels, (graph.labels >= 0).float()).backward()
-    slopes = {name: p.grad for name, p in network.named_parameters()}
-    return scores.detach(), slopes, dict(network.named_buffers())
+    logits = network(graph)
+    ACCURACY.loss(logits, graph.labels, (graph.labels >= 0).float()).backward()
+    grads = {name: p.grad for name, p in network.named_parameters()}
+    return logits.detach(), grads, dict(network.named_buffers())
 
 
 @pytest.mark.parametrize("layers", [1, 2, 7, 16])
-def test_scores_gradients_and_statistics_are_the_same(method, layers, scarce):
+def test_logits_gradients_and_running_statistics_are_the_same(method, layers, scarce):
     graph = suiting(nodes=60)
     stored = gradients(method(layers=layers), graph)
-    told = scarce()
+    calls = scarce()
     recomputed = gradients(method(layers=layers), graph)
     close(recomputed, stored, rtol=1e-4, atol=1e-6)
     passes = {1: 1, 2: 2, 7: 7, 16: 9}[layers]
-    assert len(told) == 2 * passes
+    assert len(calls) == 2 * passes
 
 
 @pytest.mark.parametrize("directed", [True, False])
-def test_a_stack_trains_the_same(method, directed, scarce):
+def test_stacked_runs_train_the_same(method, directed, scarce):
     tasks = tasks_of(suiting(nodes=60, directed=directed), 3)
     options = [
         {"dropout": 0.0, "alpha": 0.1, "theta": 0.5},
         {"dropout": 0.3, "alpha": 0.5, "theta": 0.5},
         {"dropout": 0.6, "alpha": 0.1, "theta": 1.5},
     ]
-    methods = [
-        method(layers=9, training=Training(epochs=3), **told) for told in options
-    ]
+    methods = [method(layers=9, training=Training(epochs=3), **own) for own in options]
     stored = solve_stack(methods, tasks)
-    told = scarce()
+    calls = scarce()
     recomputed = solve_stack(methods, tasks)
-    assert told
-    for ours, wanted in zip(recomputed, stored, strict=True):
-        assert ours.curve.losses == pytest.approx(wanted.curve.losses, rel=1e-4)
-        close(ours.scores, wanted.scores, rtol=1e-3, atol=1e-3)
+    assert calls
+    for actual, expected in zip(recomputed, stored, strict=True):
+        assert actual.curve.losses == pytest.approx(expected.curve.losses, rel=1e-4)
+        close(actual.scores, expected.scores, rtol=1e-3, atol=1e-3)
 
 
-def test_scores_without_gradients_need_no_second_pass(method, scarce):
-    told = scarce()
+def test_passes_without_gradients_are_not_checkpointed(method, scarce):
+    calls = scarce()
     graph = suiting(nodes=60)
     network = method(layers=4).network(graph)
     network.eval()(graph)
     with torch.no_grad():
         network.train()(graph)
-    assert not told
+    assert not calls
 
 
-def kept(method, *, half=False):
-    """Bytes that a deep network keeps for its gradients."""
+def saved_bytes(method, *, half=False):
+    """Bytes that a deep network saves for the backward pass."""
     graph = suiting(nodes=600)
     network = method(layers=64).network(graph).train()
     sizes = {}
 
-    def note(tensor):
+    def record(tensor):
         sizes[tensor.untyped_storage().data_ptr()] = tensor.nbytes
         return tensor
 
     with (
-        torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor),
+        torch.autograd.graph.saved_tensors_hooks(record, lambda tensor: tensor),
         torch.autocast("cpu", torch.bfloat16, enabled=half),
     ):
-        scores = network(graph)
-    assert scores.requires_grad
+        logits = network(graph)
+    assert logits.requires_grad
     return sum(sizes.values())
 
 
-def test_less_is_kept(method, scarce):
-    stored = kept(method)
+def test_less_is_saved_for_backward(method, scarce):
+    stored = saved_bytes(method)
     scarce()
-    assert kept(method) < stored / 3
+    assert saved_bytes(method) < stored / 3
 
 
-def test_halves_are_kept_as_halves(method, scarce):
+def test_bfloat16_activations_are_saved_as_bfloat16(method, scarce):
     scarce()
-    assert kept(method, half=True) < 0.8 * kept(method)
+    assert saved_bytes(method, half=True) < 0.8 * saved_bytes(method)

@@ -50,7 +50,7 @@ class GATModule(nn.Module):
         sizes = head_widths(features, o.hidden, classes, o.layers, o.heads)
         self.first = InputLinear("features", graph, sizes[1], bias=False, init="glorot")
         self.layers = GATLayers(
-            sizes, o.heads, o.dropout, normed=o.batch_norm, mean_last_heads=True
+            sizes, o.heads, o.dropout, batch_norm=o.batch_norm, mean_last_heads=True
         )
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
@@ -92,7 +92,7 @@ class GATJKModule(nn.Module):
         sizes = head_widths(features, o.hidden, o.hidden, o.layers, o.heads)
         self.first = InputLinear("features", graph, sizes[1], bias=False, init="glorot")
         self.layers = GATLayers(
-            sizes, o.heads, o.dropout, normed=o.batch_norm, mean_last_heads=False
+            sizes, o.heads, o.dropout, batch_norm=o.batch_norm, mean_last_heads=False
         )
         self.jump = JUMPING_KNOWLEDGE[o.jump](len(sizes) - 1, sizes[-1])
         self.final = nn.Linear(self.jump.out_features, graph.num_classes)

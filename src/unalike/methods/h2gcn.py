@@ -55,8 +55,10 @@ class H2GCNModule(nn.Module):
         self.self_loops = o.loops
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
-        one_hop = GCNNorm.of(batch.adjacency, loops=self.self_loops)
-        two_hop = GCNNorm.of(two_hop_adjacency(batch.adjacency), loops=self.self_loops)
+        one_hop = GCNNorm.of(batch.adjacency, self_loops=self.self_loops)
+        two_hop = GCNNorm.of(
+            two_hop_adjacency(batch.adjacency), self_loops=self.self_loops
+        )
         outputs = [torch.relu(self.first(batch.features))]
         for norm in self.norms:
             x = self.dropout(outputs[-1])

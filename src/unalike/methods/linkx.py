@@ -59,7 +59,7 @@ class LINKXModule(nn.Module):
         }
         self.mlp_a = MLP(first["adjacency"], sizes_a, defer_last=True)
         self.mlp_x = MLP(first["features"], sizes_x, defer_last=True)
-        self.combine = ConcatResidual(h, o.inner_dropout, active=o.inner_activation)
+        self.combine = ConcatResidual(h, o.inner_dropout, activation=o.inner_activation)
         self.mlp_f = MLP.of_sizes(
             layer_sizes(h, h, graph.num_classes, o.layers), o.dropout
         )

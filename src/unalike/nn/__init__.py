@@ -1,1 +1,54 @@
-"""Layers, sparse products and their kernels."""
+"""Layers for sparse inputs and graphs, sparse products, kernels and optimizers."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unalike.nn.attention import GATLayers as GATLayers
+    from unalike.nn.dropout import Dropout as Dropout
+    from unalike.nn.jumping_knowledge import ConcatJump as ConcatJump
+    from unalike.nn.jumping_knowledge import LSTMJump as LSTMJump
+    from unalike.nn.jumping_knowledge import MaxJump as MaxJump
+    from unalike.nn.linear import ConcatResidual as ConcatResidual
+    from unalike.nn.mlp import MLP as MLP
+    from unalike.nn.mlp import layer_sizes as layer_sizes
+    from unalike.nn.norm import NormActDrop as NormActDrop
+    from unalike.nn.norm import NormActDropLinear as NormActDropLinear
+    from unalike.nn.normalized_adjacency import GCNNorm as GCNNorm
+    from unalike.nn.normalized_adjacency import (
+        NormalizedAdjacency as NormalizedAdjacency,
+    )
+    from unalike.nn.sparse_linear import DenseLinear as DenseLinear
+    from unalike.nn.sparse_linear import InputLinear as InputLinear
+    from unalike.nn.sparse_linear import SparseLinear as SparseLinear
+
+EXPORTS = {
+    "ConcatJump": "jumping_knowledge",
+    "ConcatResidual": "linear",
+    "DenseLinear": "sparse_linear",
+    "Dropout": "dropout",
+    "GATLayers": "attention",
+    "GCNNorm": "normalized_adjacency",
+    "InputLinear": "sparse_linear",
+    "LSTMJump": "jumping_knowledge",
+    "MLP": "mlp",
+    "MaxJump": "jumping_knowledge",
+    "NormActDrop": "norm",
+    "NormActDropLinear": "norm",
+    "NormalizedAdjacency": "normalized_adjacency",
+    "SparseLinear": "sparse_linear",
+    "layer_sizes": "mlp",
+}
+"""Public names and their modules, which are imported on first use."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in EXPORTS:
+        raise AttributeError(f"module 'unalike.nn' has no attribute '{name}'")
+    return getattr(import_module(f"unalike.nn.{EXPORTS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *EXPORTS})

@@ -1,4 +1,4 @@
-"""GAT layers and the fused attention autograd function."""
+"""GAT layers, and their attention-weighted sum as one autograd function."""
 
 from __future__ import annotations
 
@@ -21,23 +21,14 @@ from unalike.nn.mlp import layer_sizes
 from unalike.nn.norm import Bias, norm_or_bias
 from unalike.nn.sparse import backend
 
-# Kernels of attention: weighted sums of neighbours, where the scores give the weights.
-#
-# `plain` says what they mean and is the oracle of the tests; torch finds its gradients.
-
-
 NEGATIVE_SLOPE = 0.2
-"""What is kept of negative scores (Veličković et al. 2018)."""
+"""Slope of the LeakyReLU of attention scores (Veličković et al. 2018)."""
 
 AttentionOutput = tuple[Tensor, Tensor, Tensor]
-"""What nodes gather, the logs of the sums of their weights, and how it leans.
+"""Output, logsumexp of the scores, and the derivative of the output by the target.
 
-The last is the slope of what a node gathers by its own target: the sum over neighbours
-of weight, x and what the slope of LeakyReLU is above its mean. It has no width where no
-slopes are wanted.
+The last has no columns where no gradient is needed.
 """
-
-# Attended sum: what a node gathers from neighbours that it weighs by scores.
 
 
 def gat_aggregate(
@@ -46,26 +37,23 @@ def gat_aggregate(
     source: Float[Tensor, "nodes heads"],
     target: Float[Tensor, "nodes heads"],
 ) -> Float[Tensor, "nodes heads width"]:
-    """Node i gathers x_j from itself and those that point at it, weighed by softmax.
-
-    The weight of j is exp(LeakyReLU(source_j + target_i)), over the sum of all of i's.
-    """
+    """Sum softmax_j(LeakyReLU(source_j + target_i)) x_j over j -> i and j = i."""
     return GATAggregate.apply(rows, torch.is_grad_enabled(), x, source, target)[0]
 
 
 class GATAggregate(Function):
-    """Weights are never stored: backward finds them again from the logs of their sums.
+    """The attention-weighted sum; backward recomputes the weights from the logsumexp.
 
-    Forward gathers along edges that enter a node, and what the slope of its target
-    needs with it; the slopes of x and source gather along edges that leave it.
+    The forward pass sums along incoming edges, and computes the derivative by the
+    target with it; the gradients of x and source are sums along outgoing edges.
     """
 
     @staticmethod
     def forward(
-        rows: CSRMatrix, learning: bool, x: Tensor, source: Tensor, target: Tensor
+        rows: CSRMatrix, needs_grad: bool, x: Tensor, source: Tensor, target: Tensor
     ) -> AttentionOutput:
         kernels = backend(x.device)
-        return kernels.gat_forward(rows, x, source, target, learning=learning)
+        return kernels.gat_forward(rows, x, source, target, needs_grad=needs_grad)
 
     @staticmethod
     def setup_context(
@@ -77,49 +65,46 @@ class GATAggregate(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, slope: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        kernels = backend(slope.device)
-        return None, None, *kernels.gat_backward(ctx.rows, *ctx.saved_tensors, slope)
+    def backward(ctx: Any, grad_out: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        kernels = backend(grad_out.device)
+        return None, None, *kernels.gat_backward(ctx.rows, *ctx.saved_tensors, grad_out)
 
     @staticmethod
     def vmap(
         info: Any,
         in_dims: tuple[int | None, ...],
         rows: CSRMatrix,
-        learning: bool,
+        needs_grad: bool,
         *inputs: Tensor,
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         """A stack of runs is more heads."""
         runs = info.batch_size
         heads = [
-            one[:, None].expand(-1, runs, *one.shape[1:])
+            tensor[:, None].expand(-1, runs, *tensor.shape[1:])
             if dim is None
-            else one.movedim(dim, 1)
-            for one, dim in zip(inputs, in_dims[2:], strict=True)
+            else tensor.movedim(dim, 1)
+            for tensor, dim in zip(inputs, in_dims[2:], strict=True)
         ]
-        found = GATAggregate.apply(
-            rows, learning, *(one.flatten(1, 2) for one in heads)
+        outputs = GATAggregate.apply(
+            rows, needs_grad, *(tensor.flatten(1, 2) for tensor in heads)
         )
-        return tuple(one.unflatten(1, (runs, -1)) for one in found), (1, 1, 1)
-
-
-# Attention layers, with batch norm, ELU and dropout between them.
+        return tuple(out.unflatten(1, (runs, -1)) for out in outputs), (1, 1, 1)
 
 
 def head_widths(
     inputs: int, hidden: int, outputs: int, layers: int, heads: int
 ) -> list[int]:
-    """The widths between the linear maps, all heads together; two layers at least."""
+    """The sizes between the linear layers, all heads together; at least two layers."""
     if heads < 1:
         raise UserError(f"The layers have {heads} heads; they have at least 1.")
-    _, *further = layer_sizes(inputs, hidden, outputs, max(layers, 2))
-    return [inputs, *(heads * width for width in further)]
+    _, *rest = layer_sizes(inputs, hidden, outputs, max(layers, 2))
+    return [inputs, *(heads * width for width in rest)]
 
 
 class GATLayers(nn.Module):
-    """Attention layers; the linear map x W of the first one is an input layer.
+    """GAT layers with batch norm, ELU and dropout, behind an input layer x W.
 
-    The heads of a layer are concatenated; those of the last may be mean_last_heads.
+    The heads of a layer are concatenated; those of the last may be averaged.
     """
 
     def __init__(
@@ -128,7 +113,7 @@ class GATLayers(nn.Module):
         heads: int,
         dropout: float,
         *,
-        normed: bool,
+        batch_norm: bool,
         mean_last_heads: bool,
     ) -> None:
         super().__init__()
@@ -144,7 +129,7 @@ class GATLayers(nn.Module):
             _attention_vector(heads, width) for width in sizes[1:]
         )
         self.norms = nn.ModuleList(
-            norm_or_bias(width, normed=normed) for width in hidden
+            norm_or_bias(width, batch_norm=batch_norm) for width in hidden
         )
         self.bias = Bias(last // heads if mean_last_heads else last)
         self.dropout = Dropout(dropout)
@@ -168,28 +153,28 @@ class GATLayers(nn.Module):
         self, layer: int, adjacency: Adjacency, x: Float[Tensor, "nodes columns"]
     ) -> Float[Tensor, "nodes heads width"]:
         """The attention-weighted sum of x W over neighbours, for each head."""
-        vectors = torch.cat(
+        weight = torch.cat(
             [
-                block_diagonal(part[layer], self.heads)
-                for part in (self.att_src, self.att_dst)
+                block_diagonal(vectors[layer], self.heads)
+                for vectors in (self.att_src, self.att_dst)
             ],
             1,
         )
-        scores = (x @ vectors.to(x.dtype)).chunk(2, 1)
+        scores = (x @ weight.to(x.dtype)).chunk(2, 1)
         return gat_aggregate(adjacency, x.unflatten(1, (self.heads, -1)), *scores)
 
 
 def block_diagonal(
     vector: Float[Tensor, " columns"], heads: int
 ) -> Float[Tensor, "columns heads"]:
-    """A column for each head, with the numbers of that head and zeros.
+    """A column for each head, with its part of the vector and zeros.
 
-    One product with it scores all heads: cards are slow at many small ones.
+    One product with it scores all heads: GPUs are slow at many small ones.
     """
-    one = torch.eye(heads, dtype=vector.dtype, device=vector.device)
-    return vector[:, None] * one.repeat_interleave(len(vector) // heads, 0)
+    eye = torch.eye(heads, dtype=vector.dtype, device=vector.device)
+    return vector[:, None] * eye.repeat_interleave(len(vector) // heads, 0)
 
 
 def _attention_vector(heads: int, columns: int) -> nn.Parameter:
-    """A number for each column, drawn for the heads as rows."""
+    """A weight for each column, sampled as a matrix with a row for each head."""
     return nn.Parameter(glorot_uniform(heads, columns // heads).detach().flatten())

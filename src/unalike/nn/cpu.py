@@ -1,4 +1,4 @@
-"""CPU kernels: SpMM (embedding_bag), numba propagation, attention, AdamW, bias + ReLU."""
+"""CPU kernels: SpMM by embedding_bag, numba loops for propagation, GAT and AdamW."""
 
 from __future__ import annotations
 
@@ -17,329 +17,60 @@ from unalike.nn.attention import NEGATIVE_SLOPE, AttentionOutput
 from unalike.nn.optim import ADAM_EPS, BETA1, BETA2, AdamWState, AdamWStep
 from unalike.nn.sparse import NormalizedCSR
 
-# Attention on processor cores: compiled loops over rows, one head after the other.
-
-
-FAST = {"reassoc", "contract"}
-"""Sums may be taken in another order, the same each time; NaN remains NaN."""
-
-
-def gat_forward(
-    rows: CSRMatrix,
-    x: Float[Tensor, "nodes heads width"],
-    source: Float[Tensor, "nodes heads"],
-    target: Float[Tensor, "nodes heads"],
-    *,
-    learning: bool,
-) -> AttentionOutput:
-    """What nodes gather along edges that enter them."""
-    read = _arrays(x, source, target)
-    out, log_sums = np.empty_like(read[0]), np.empty_like(read[1])
-    lean = np.empty_like(out if learning else out[..., :0])
-    _attend(_edges(rows.T), read, out, log_sums, lean, _leak(out))
-    found, leaning = (torch.from_numpy(one).to(x.dtype) for one in (out, lean))
-    return found, torch.from_numpy(log_sums), leaning
-
-
-def gat_backward(
-    rows: CSRMatrix,
-    x: Float[Tensor, "nodes heads width"],
-    source: Float[Tensor, "nodes heads"],
-    target: Float[Tensor, "nodes heads"],
-    out: Float[Tensor, "nodes heads width"],
-    log_sums: Float[Tensor, "nodes heads"],
-    lean: Float[Tensor, "nodes heads width"],
-    slope: Float[Tensor, "nodes heads width"],
-) -> tuple[
-    Float[Tensor, "nodes heads width"],
-    Float[Tensor, "nodes heads"],
-    Float[Tensor, "nodes heads"],
-]:
-    """The slopes of x, source and target, from that of what was gathered."""
-    exact = slope.to(log_sums.dtype)
-    mean, to_target = (exact * out).sum(2), (exact * lean).sum(2)
-    read = _arrays(x, source, target, log_sums, slope, mean)
-    to_x, to_source = np.empty_like(read[0]), np.empty_like(read[1])
-    _to_source(_edges(rows), read, to_x, to_source, _leak(to_x))
-    return (
-        torch.from_numpy(to_x).to(x.dtype),
-        torch.from_numpy(to_source).to(source.dtype),
-        to_target.to(target.dtype),
-    )
-
-
-def _arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
-    """Contiguous arrays of the first one's kind, halves as float32."""
-    kind = torch.promote_types(tensors[0].dtype, torch.float32)
-    return tuple(tensor.detach().to(kind).contiguous().numpy() for tensor in tensors)
-
-
-def _edges(rows: CSRMatrix) -> tuple[np.ndarray, np.ndarray]:
-    return rows.indptr.numpy(), rows.indices.numpy()
-
-
-def _leak(like: np.ndarray) -> np.floating:
-    """In the precision of the loops, which would else go on in a higher one."""
-    return like.dtype.type(NEGATIVE_SLOPE)
-
-
-@njit()
-def _leaky_relu(score, leak):
-    return score if score > 0 else leak * score
-
-
-@njit()
-def _node(columns, entry, last, row):
-    """The node an entry names, -1 for a loop; after the last one comes the row itself.
-
-    So every row has one loop, whether or not it had one before.
-    """
-    if entry == last:
-        return row
-    node = np.int64(columns[entry])
-    return node if node != row else np.int64(-1)
-
-
-@njit()
-def _highest(row, head, edges, source):
-    starts, columns = edges
-    highest = source[row, head]
-    for entry in range(starts[row], starts[row + 1]):
-        highest = max(highest, source[columns[entry], head])
-    return highest
-
-
-@njit(parallel=True)
-def _attend(edges, read, out, log_sums, lean, leak):
-    for row in numba.prange(len(out)):
-        for head in range(out.shape[1]):
-            _attend_head(np.int64(row), head, edges, read, out, log_sums, lean, leak)
-
-
-@njit(fastmath=FAST)
-def _attend_head(row, head, edges, read, out, log_sums, lean, leak):
-    (starts, columns), (x, source, target) = edges, read
-    begin, last, shift = starts[row], starts[row + 1], target[row, head]
-    # Bending keeps the order, so that the highest source has the highest score.
-    highest = _leaky_relu(_highest(row, head, edges, source) + shift, leak)
-    total, positive = x.dtype.type(0), x.dtype.type(0)
-    out[row, head], lean[row, head] = 0, 0
-    for entry in range(begin, last + 1):
-        node = _node(columns, entry, last, row)
-        if node >= 0:
-            score = source[node, head] + shift
-            weight = np.exp(_leaky_relu(score, leak) - highest)
-            total += weight
-            for k in range(x.shape[2]):
-                out[row, head, k] += weight * x[node, head, k]
-            if score > 0:
-                positive += weight
-                for k in range(lean.shape[2]):
-                    lean[row, head, k] += weight * x[node, head, k]
-    for k in range(x.shape[2]):
-        out[row, head, k] /= total
-    steep = (1 - leak) / total
-    for k in range(lean.shape[2]):
-        lean[row, head, k] = steep * (lean[row, head, k] - positive * out[row, head, k])
-    log_sums[row, head] = highest + np.log(total)
-
-
-@njit(parallel=True)
-def _to_source(edges, read, to_x, to_source, leak):
-    for row in numba.prange(len(to_source)):
-        for head in range(to_source.shape[1]):
-            _to_source_head(np.int64(row), head, edges, read, to_x, to_source, leak)
-
-
-@njit(fastmath=FAST)
-def _to_source_head(row, head, edges, read, to_x, to_source, leak):
-    (starts, columns), (x, source, target, log_sums, slope, mean) = edges, read
-    last = starts[row + 1]
-    total = x.dtype.type(0)
-    to_x[row, head] = 0
-    for entry in range(starts[row], last + 1):
-        node = _node(columns, entry, last, row)
-        if node >= 0:
-            score = source[row, head] + target[node, head]
-            weight = np.exp(_leaky_relu(score, leak) - log_sums[node, head])
-            pull = -mean[node, head]
-            for k in range(x.shape[2]):
-                pull += x[row, head, k] * slope[node, head, k]
-                to_x[row, head, k] += weight * slope[node, head, k]
-            change = weight * pull
-            total += change if score > 0 else leak * change
-    to_source[row, head] = total
-
-
-# The kernels on processor cores: torch's embedding bag, and compiled loops.
-
-
-ENTRIES_AT_ONCE = 2**31 - 1
+FASTMATH = {"reassoc", "contract"}
+"""Sums may be reordered, the same way each time; NaN remains NaN."""
+MAX_NNZ_PER_CALL = 2**31 - 1
 HALF_DTYPES = (torch.bfloat16, torch.float16)
+Sums = Float[Tensor, "*runs nodes width"]
 
 
 def spmm(
     rows: CSRMatrix,
     dense: Float[Tensor, "columns width"],
-    offset: Float[Tensor, " width"] | None = None,
+    bias: Float[Tensor, " width"] | None = None,
     out: Float[Tensor, "rows width"] | None = None,
 ) -> Float[Tensor, "rows width"]:
-    """For each row the sum of the dense rows its columns name, times their values."""
-    total = _sums(rows, dense.float() if dense.dtype in HALF_DTYPES else dense)
-    shifted = total if offset is None else total.add_(offset)
-    found = shifted.to(dense.dtype)
-    return found if out is None else out.copy_(found)
+    """The product of a CSR matrix and a dense one, plus a bias."""
+    total = _embedding_bags(
+        rows, dense.float() if dense.dtype in HALF_DTYPES else dense
+    )
+    result = (total if bias is None else total.add_(bias)).to(dense.dtype)
+    return result if out is None else out.copy_(result)
 
 
-def _sums(
+def _embedding_bags(
     rows: CSRMatrix, dense: Float[Tensor, "columns width"]
 ) -> Float[Tensor, "rows width"]:
-    starts, columns, values = rows.indptr, rows.indices, rows.values
-    if not len(columns) or not dense.shape[1]:
-        return dense.new_zeros(len(starts) - 1, dense.shape[1])
+    indptr, indices, values = rows.indptr, rows.indices, rows.values
+    if not len(indices) or not dense.shape[1]:
+        return dense.new_zeros(len(indptr) - 1, dense.shape[1])
     if values is not None:
         values = values.to(dense.dtype)
-    sums = [
+    blocks = [
         F.embedding_bag(
-            columns[first:last],
+            indices[first:last],
             dense,
-            bounds.to(columns.dtype),
+            bounds.to(indices.dtype),
             mode="sum",
             per_sample_weights=None if values is None else values[first:last],
             include_last_offset=True,
         )
-        for first, last, bounds in _spmm_row_blocks(starts)
+        for first, last, bounds in _row_blocks(indptr)
     ]
-    return sums[0] if len(sums) == 1 else torch.cat(sums)
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
 
-def _spmm_row_blocks(
-    starts: Int[Tensor, " rows_and_one"],
+def _row_blocks(
+    indptr: Int[Tensor, " rows_and_one"],
 ) -> Iterator[tuple[int, int, Tensor]]:
-    """Runs of rows whose entries 32-bit offsets can count."""
+    """Blocks of rows whose nnz fits 32 bits: first and last entry, local indptr."""
     row = 0
-    while row < len(starts) - 1:
-        first = int(starts[row])
-        fits = torch.searchsorted(starts, first + ENTRIES_AT_ONCE, right=True)
+    while row < len(indptr) - 1:
+        first = int(indptr[row])
+        fits = torch.searchsorted(indptr, first + MAX_NNZ_PER_CALL, right=True)
         end = max(row + 1, int(fits) - 1)
-        yield first, int(starts[end]), starts[row : end + 1] - first
+        yield first, int(indptr[end]), indptr[row : end + 1] - first
         row = end
-
-
-def normalized_spmm(
-    spread: NormalizedCSR,
-    dense: Float[Tensor, "nodes width"],
-    keep: Float[Tensor, " width"] | None = None,
-    start: Float[Tensor, "nodes width"] | None = None,
-) -> Float[Tensor, "nodes width"]:
-    """A gather along scaled entries, its loops and its start in one pass."""
-    exact = torch.promote_types(dense.dtype, torch.float32)
-    rows, none = spread.csr, dense.new_empty(0, dtype=exact)
-    values = none if rows.values is None else rows.values
-    begun = none.view(0, 0) if start is None else start
-    kept = none if keep is None else keep
-    given = (values, spread.scale, spread.self_loop_weight, dense, kept, begun)
-    out = torch.empty(dense.shape, dtype=exact)
-    read = (part.detach().to(exact).contiguous().numpy() for part in given)
-    _propagate(out.numpy(), rows.indptr.numpy(), rows.indices.numpy(), *read)
-    return out.to(dense.dtype)
-
-
-@njit(parallel=True, fastmath={"contract"})
-def _propagate(out, starts, columns, values, scale, added, dense, keep, start):
-    weighted = len(values) > 0
-    for row in numba.prange(len(out)):
-        total, own = out[row], scale[row]
-        loop = own * scale[row] * added[row]
-        source = dense[row]
-        for k in range(out.shape[1]):
-            total[k] = loop * source[k]
-        for entry in range(starts[row], starts[row + 1]):
-            column = columns[entry]
-            weight = own * scale[column]
-            if weighted:
-                weight *= values[entry]
-            source = dense[column]
-            for k in range(out.shape[1]):
-                total[k] += weight * source[k]
-        # One type, whatever numba makes of the row, so that it is compiled once.
-        _blend(total, keep, start, np.int64(row))
-
-
-@njit(fastmath={"contract"})
-def _blend(total, keep, start, row):
-    kept, begun = len(keep) > 0, len(start) > 0
-    for k in range(len(total)):
-        if kept:
-            total[k] *= keep[k]
-        if begun:
-            total[k] += start[row, k]
-
-
-def adamw(
-    weights: AdamWState, gradient: Float[Tensor, "rows runs width"], step: AdamWStep
-) -> None:
-    """Keep the best weights, then one step of AdamW, in one pass over memory."""
-    rows, runs, width = weights.weight.shape
-    parts = (
-        weights.weight,
-        weights.exp_avg,
-        weights.exp_avg_sq,
-        weights.best_weight,
-        gradient,
-    )
-    now, first, second, best, slope = (
-        part.reshape(rows * runs, width).numpy() for part in parts
-    )
-    settings = (step.lr, step.weight_decay, step.improved)
-    _adamw(
-        now,
-        first,
-        second,
-        best,
-        slope,
-        *(setting.numpy() for setting in settings),
-        *step.bias_corrections.numpy(),
-    )
-    if weights.weight_bf16 is not None:
-        weights.weight_bf16.copy_(weights.weight)
-
-
-@njit(parallel=True, fastmath=True)
-def _adamw(now, first, second, best, gradient, rate, decay, improved, scale1, scale2):
-    runs = len(rate)
-    keep1, keep2 = np.float32(BETA1), np.float32(BETA2)
-    take1, take2 = np.float32(1 - BETA1), np.float32(1 - BETA2)
-    epsilon, one = np.float32(ADAM_EPS), np.float32(1)
-    for row in numba.prange(len(now)):
-        run = row % runs
-        shrink = one - rate[run] * decay[run]
-        pace = rate[run] * scale1
-        if improved[run]:
-            for k in range(now.shape[1]):
-                best[row, k] = now[row, k]
-        for k in range(now.shape[1]):
-            slope = gradient[row, k]
-            mean = keep1 * first[row, k] + take1 * slope
-            square = keep2 * second[row, k] + take2 * slope * slope
-            first[row, k] = mean
-            second[row, k] = square
-            spread = np.sqrt(square * scale2) + epsilon
-            now[row, k] = shrink * now[row, k] - pace * mean / spread
-
-
-def spmm_adamw(
-    weights: AdamWState,
-    rows: CSRMatrix,
-    gradient: Float[Tensor, "sources runs width"],
-    step: AdamWStep,
-) -> None:
-    """A step of AdamW whose gradient is a gather of what reaches each row."""
-    gathered = spmm(rows, gradient.flatten(1).float())
-    adamw(weights, gathered.view_as(weights.weight), step)
-
-
-# Onto: sums over rows that go on from where others left them.
 
 
 def spmm_accumulate_(
@@ -347,24 +78,24 @@ def spmm_accumulate_(
     dense: Float[Tensor, "columns width"],
     total: Float[Tensor, "rows width"],
 ) -> None:
-    """Add the dense rows that columns name to the totals, one entry after the other.
+    """Add the product with a dense matrix to `total`, one entry after the other.
 
-    A `gather` on processor cores sums in that order too. So ranges of columns that are
-    added in turn give its very bits.
+    `spmm` sums in that order too, so ranges of columns that are added one after the
+    other give its very bits.
     """
     values = torch.empty(0) if rows.values is None else rows.values
-    given = (total, rows.indptr, rows.indices, values, dense)
-    _gather_onto(*(part.detach().numpy() for part in given))
+    arrays = (total, rows.indptr, rows.indices, values, dense)
+    _spmm_accumulate(*(array.detach().numpy() for array in arrays))
 
 
 @njit(parallel=True, fastmath={"contract"})
-def _gather_onto(total, starts, columns, values, dense):
-    weighted = len(values) > 0
+def _spmm_accumulate(total, indptr, indices, values, dense):
+    has_values = len(values) > 0
     for row in numba.prange(len(total)):
         out = total[row]
-        for entry in range(starts[row], starts[row + 1]):
-            source = dense[columns[entry]]
-            if weighted:
+        for entry in range(indptr[row], indptr[row + 1]):
+            source = dense[indices[entry]]
+            if has_values:
                 weight = values[entry]
                 for k in range(len(out)):
                     out[k] += weight * source[k]
@@ -373,20 +104,306 @@ def _gather_onto(total, starts, columns, values, dense):
                     out[k] += source[k]
 
 
-# Sums that are cut at 0, on processor cores.
+def normalized_spmm(
+    adjacency: NormalizedCSR,
+    dense: Float[Tensor, "nodes width"],
+    column_scale: Float[Tensor, " width"] | None = None,
+    residual: Float[Tensor, "nodes width"] | None = None,
+) -> Float[Tensor, "nodes width"]:
+    """column_scale * S (A + L) S dense + residual in one pass."""
+    dtype = torch.promote_types(dense.dtype, torch.float32)
+    rows, empty = adjacency.csr, dense.new_empty(0, dtype=dtype)
+    tensors = (
+        empty if rows.values is None else rows.values,
+        adjacency.scale,
+        adjacency.self_loop_weight,
+        dense,
+        empty if column_scale is None else column_scale,
+        empty.view(0, 0) if residual is None else residual,
+    )
+    out = torch.empty(dense.shape, dtype=dtype)
+    arrays = (tensor.detach().to(dtype).contiguous().numpy() for tensor in tensors)
+    _normalized_spmm(out.numpy(), rows.indptr.numpy(), rows.indices.numpy(), *arrays)
+    return out.to(dense.dtype)
 
 
-Sums = Float[Tensor, "*runs nodes width"]
+@njit(parallel=True, fastmath={"contract"})
+def _normalized_spmm(
+    out, indptr, indices, values, scale, self_loop_weight, dense, column_scale, residual
+):
+    has_values = len(values) > 0
+    for row in numba.prange(len(out)):
+        total, scale_i = out[row], scale[row]
+        loop_weight = scale_i * scale[row] * self_loop_weight[row]
+        source = dense[row]
+        for k in range(out.shape[1]):
+            total[k] = loop_weight * source[k]
+        for entry in range(indptr[row], indptr[row + 1]):
+            column = indices[entry]
+            weight = scale_i * scale[column]
+            if has_values:
+                weight *= values[entry]
+            source = dense[column]
+            for k in range(out.shape[1]):
+                total[k] += weight * source[k]
+        # One type, whatever numba makes of the row, so that it is compiled once.
+        _scale_and_add(total, column_scale, residual, np.int64(row))
 
 
-def bias_relu_(total: Sums, offset: Float[Tensor, "*runs width"]) -> Sums:
-    """relu of sums and an offset, in place."""
-    return total.add_(offset.unsqueeze(-2)).relu_()
+@njit(fastmath={"contract"})
+def _scale_and_add(total, column_scale, residual, row):
+    has_scale, has_residual = len(column_scale) > 0, len(residual) > 0
+    for k in range(len(total)):
+        if has_scale:
+            total[k] *= column_scale[k]
+        if has_residual:
+            total[k] += residual[row, k]
+
+
+def gat_forward(
+    rows: CSRMatrix,
+    x: Float[Tensor, "nodes heads width"],
+    source: Float[Tensor, "nodes heads"],
+    target: Float[Tensor, "nodes heads"],
+    *,
+    needs_grad: bool,
+) -> AttentionOutput:
+    """The attention-weighted sums over incoming edges, with their logsumexp."""
+    inputs = _arrays(x, source, target)
+    out, logsumexp = np.empty_like(inputs[0]), np.empty_like(inputs[1])
+    jacobian = np.empty_like(out if needs_grad else out[..., :0])
+    _gat_forward(_edges(rows.T), inputs, out, logsumexp, jacobian, _slope(out))
+    result, target_jacobian = (
+        torch.from_numpy(array).to(x.dtype) for array in (out, jacobian)
+    )
+    return result, torch.from_numpy(logsumexp), target_jacobian
+
+
+def gat_backward(
+    rows: CSRMatrix,
+    x: Float[Tensor, "nodes heads width"],
+    source: Float[Tensor, "nodes heads"],
+    target: Float[Tensor, "nodes heads"],
+    out: Float[Tensor, "nodes heads width"],
+    logsumexp: Float[Tensor, "nodes heads"],
+    target_jacobian: Float[Tensor, "nodes heads width"],
+    grad_out: Float[Tensor, "nodes heads width"],
+) -> tuple[
+    Float[Tensor, "nodes heads width"],
+    Float[Tensor, "nodes heads"],
+    Float[Tensor, "nodes heads"],
+]:
+    """The gradients of x, source and target."""
+    exact = grad_out.to(logsumexp.dtype)
+    grad_dot_out, grad_target = (exact * out).sum(2), (exact * target_jacobian).sum(2)
+    inputs = _arrays(x, source, target, logsumexp, grad_out, grad_dot_out)
+    grad_x, grad_source = np.empty_like(inputs[0]), np.empty_like(inputs[1])
+    _gat_backward(_edges(rows), inputs, grad_x, grad_source, _slope(grad_x))
+    return (
+        torch.from_numpy(grad_x).to(x.dtype),
+        torch.from_numpy(grad_source).to(source.dtype),
+        grad_target.to(target.dtype),
+    )
+
+
+def _arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
+    """Contiguous arrays in the dtype of the first tensor, at least float32."""
+    dtype = torch.promote_types(tensors[0].dtype, torch.float32)
+    return tuple(tensor.detach().to(dtype).contiguous().numpy() for tensor in tensors)
+
+
+def _edges(rows: CSRMatrix) -> tuple[np.ndarray, np.ndarray]:
+    return rows.indptr.numpy(), rows.indices.numpy()
+
+
+def _slope(like: np.ndarray) -> np.floating:
+    """NEGATIVE_SLOPE in the dtype of the loops, which it would otherwise promote."""
+    return like.dtype.type(NEGATIVE_SLOPE)
+
+
+@njit()
+def _leaky_relu(score, negative_slope):
+    return score if score > 0 else negative_slope * score
+
+
+@njit()
+def _node(indices, entry, last, row):
+    """The neighbour of an entry, -1 for a self-loop; the row itself at `last`.
+
+    So every row has exactly one self-loop.
+    """
+    if entry == last:
+        return row
+    node = np.int64(indices[entry])
+    return node if node != row else np.int64(-1)
+
+
+@njit()
+def _max_source(row, head, edges, source):
+    indptr, indices = edges
+    result = source[row, head]
+    for entry in range(indptr[row], indptr[row + 1]):
+        result = max(result, source[indices[entry], head])
+    return result
+
+
+@njit(parallel=True)
+def _gat_forward(edges, inputs, out, logsumexp, jacobian, negative_slope):
+    for row in numba.prange(len(out)):
+        for head in range(out.shape[1]):
+            _gat_forward_head(
+                np.int64(row),
+                head,
+                edges,
+                inputs,
+                out,
+                logsumexp,
+                jacobian,
+                negative_slope,
+            )
+
+
+@njit(fastmath=FASTMATH)
+def _gat_forward_head(
+    row, head, edges, inputs, out, logsumexp, jacobian, negative_slope
+):
+    (indptr, indices), (x, source, target) = edges, inputs
+    begin, last, own = indptr[row], indptr[row + 1], target[row, head]
+    # LeakyReLU is monotonic: the largest source has the largest score.
+    largest = _leaky_relu(_max_source(row, head, edges, source) + own, negative_slope)
+    total, positive = x.dtype.type(0), x.dtype.type(0)
+    out[row, head], jacobian[row, head] = 0, 0
+    for entry in range(begin, last + 1):
+        node = _node(indices, entry, last, row)
+        if node >= 0:
+            score = source[node, head] + own
+            weight = np.exp(_leaky_relu(score, negative_slope) - largest)
+            total += weight
+            for k in range(x.shape[2]):
+                out[row, head, k] += weight * x[node, head, k]
+            if score > 0:
+                positive += weight
+                for k in range(jacobian.shape[2]):
+                    jacobian[row, head, k] += weight * x[node, head, k]
+    for k in range(x.shape[2]):
+        out[row, head, k] /= total
+    factor = (1 - negative_slope) / total
+    for k in range(jacobian.shape[2]):
+        jacobian[row, head, k] = factor * (
+            jacobian[row, head, k] - positive * out[row, head, k]
+        )
+    logsumexp[row, head] = largest + np.log(total)
+
+
+@njit(parallel=True)
+def _gat_backward(edges, inputs, grad_x, grad_source, negative_slope):
+    for row in numba.prange(len(grad_source)):
+        for head in range(grad_source.shape[1]):
+            _gat_backward_head(
+                np.int64(row), head, edges, inputs, grad_x, grad_source, negative_slope
+            )
+
+
+@njit(fastmath=FASTMATH)
+def _gat_backward_head(row, head, edges, inputs, grad_x, grad_source, negative_slope):
+    (indptr, indices), (x, source, target, logsumexp, grad_out, grad_dot_out) = (
+        edges,
+        inputs,
+    )
+    last = indptr[row + 1]
+    total = x.dtype.type(0)
+    grad_x[row, head] = 0
+    for entry in range(indptr[row], last + 1):
+        node = _node(indices, entry, last, row)
+        if node >= 0:
+            score = source[row, head] + target[node, head]
+            weight = np.exp(_leaky_relu(score, negative_slope) - logsumexp[node, head])
+            grad_weight = -grad_dot_out[node, head]
+            for k in range(x.shape[2]):
+                grad_weight += x[row, head, k] * grad_out[node, head, k]
+                grad_x[row, head, k] += weight * grad_out[node, head, k]
+            grad_score = weight * grad_weight
+            total += grad_score if score > 0 else negative_slope * grad_score
+    grad_source[row, head] = total
+
+
+def adamw(
+    state: AdamWState, grad: Float[Tensor, "rows runs width"], step: AdamWStep
+) -> None:
+    """Save the best weights, then take an AdamW step, in one pass over memory."""
+    rows, runs, width = state.weight.shape
+    tensors = (
+        state.weight,
+        state.exp_avg,
+        state.exp_avg_sq,
+        state.best_weight,
+        grad,
+    )
+    settings = (step.lr, step.weight_decay, step.improved)
+    _adamw(
+        *(tensor.reshape(rows * runs, width).numpy() for tensor in tensors),
+        *(setting.numpy() for setting in settings),
+        *step.bias_corrections.numpy(),
+    )
+    if state.weight_bf16 is not None:
+        state.weight_bf16.copy_(state.weight)
+
+
+@njit(parallel=True, fastmath=True)
+def _adamw(
+    weight,
+    exp_avg,
+    exp_avg_sq,
+    best_weight,
+    gradient,
+    lr,
+    weight_decay,
+    improved,
+    correction1,
+    correction2,
+):
+    runs = len(lr)
+    beta1, beta2 = np.float32(BETA1), np.float32(BETA2)
+    rest1, rest2 = np.float32(1 - BETA1), np.float32(1 - BETA2)
+    eps, one = np.float32(ADAM_EPS), np.float32(1)
+    for row in numba.prange(len(weight)):
+        run = row % runs
+        decay_factor = one - lr[run] * weight_decay[run]
+        step_size = lr[run] * correction1
+        if improved[run]:
+            for k in range(weight.shape[1]):
+                best_weight[row, k] = weight[row, k]
+        for k in range(weight.shape[1]):
+            grad = gradient[row, k]
+            avg = beta1 * exp_avg[row, k] + rest1 * grad
+            avg_sq = beta2 * exp_avg_sq[row, k] + rest2 * grad * grad
+            exp_avg[row, k] = avg
+            exp_avg_sq[row, k] = avg_sq
+            denominator = np.sqrt(avg_sq * correction2) + eps
+            weight[row, k] = (
+                decay_factor * weight[row, k] - step_size * avg / denominator
+            )
+
+
+def spmm_adamw(
+    state: AdamWState,
+    rows: CSRMatrix,
+    grad_out: Float[Tensor, "sources runs width"],
+    step: AdamWStep,
+) -> None:
+    """An AdamW step along the gradient rows @ grad_out."""
+    grad = spmm(rows, grad_out.flatten(1).float())
+    adamw(state, grad.view_as(state.weight), step)
+
+
+def bias_relu_(total: Sums, bias: Float[Tensor, "*runs width"]) -> Sums:
+    """relu(total + bias), in place."""
+    return total.add_(bias.unsqueeze(-2)).relu_()
 
 
 def bias_relu_backward(
-    slope: Sums, total: Sums
+    grad_out: Sums, total: Sums
 ) -> tuple[Sums, Float[Tensor, "*runs width"]]:
-    """The slopes of the sums, and of the offset."""
-    cut = torch.ops.aten.threshold_backward(slope, total, 0)
-    return cut, cut.sum(-2)
+    """The gradients of total and bias."""
+    grad = torch.ops.aten.threshold_backward(grad_out, total, 0)
+    return grad, grad.sum(-2)

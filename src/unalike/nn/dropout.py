@@ -1,4 +1,4 @@
-"""Dropout whose rate is a tensor, so that runs of a stack may differ in it."""
+"""Dropout whose probability is a tensor, so that runs of a stack may differ in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unalike.errors import UserError
 
 
 class Dropout(nn.Module):
-    """`nn.Dropout` with its rate p as a buffer."""
+    """`nn.Dropout` with its probability p as a buffer."""
 
     p: Float[Tensor, ""]
 
@@ -24,12 +24,12 @@ class Dropout(nn.Module):
         return apply_dropout(x, self.sample_mask(x), self.p) if self.training else x
 
     def sample_mask(self, x: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
-        """Decide which numbers are kept."""
+        """Sample which values remain."""
         return torch.rand_like(x) >= self.p
 
 
 def apply_dropout(
-    x: Float[Tensor, "*shape"], kept: Bool[Tensor, "*shape"], rate: Float[Tensor, ""]
+    x: Float[Tensor, "*shape"], mask: Bool[Tensor, "*shape"], p: Float[Tensor, ""]
 ) -> Float[Tensor, "*shape"]:
-    """The numbers that are kept, scaled up for those that are not."""
-    return x * kept / (1 - rate)
+    """x * mask / (1 - p)."""
+    return x * mask / (1 - p)

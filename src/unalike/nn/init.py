@@ -1,4 +1,4 @@
-"""Initial weights of linear layers, and hyperparameters as buffers of a module."""
+"""Initial weights of linear layers; hyperparameters as buffers of a module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Init = Literal["linear", "glorot"]
 """Initial weights like those of `nn.Linear`, or like those of a graph convolution."""
 
 CHUNK_NUMEL = 2**20
-"""Random numbers that are drawn at a time where they are not stored."""
+"""Random numbers that are sampled at a time where they are discarded."""
 
 
 def linear_parameters(
@@ -47,14 +47,14 @@ def glorot_uniform(in_features: int, out_features: int) -> nn.Parameter:
 
 
 def uniform(bound: float, *shape: int) -> nn.Parameter:
-    """A parameter drawn uniformly from between -bound and bound."""
+    """A parameter sampled uniformly from [-bound, bound]."""
     return nn.Parameter(empty_weights(shape).uniform_(-bound, bound))
 
 
 def uniform_shard(
     bound: float, rows: int, width: int, local_rows: range | None
 ) -> nn.Parameter:
-    """Some rows of what `uniform` draws; the generator advances as for all."""
+    """Some rows of what `uniform` samples; the generator advances as for all."""
     local = range(rows) if local_rows is None else local_rows
     _advance_rng(local.start * width)
     weight = uniform(bound, len(local), width)
@@ -63,7 +63,7 @@ def uniform_shard(
 
 
 def _advance_rng(count: int) -> None:
-    """Advance the generator by drawing numbers and discarding them."""
+    """Advance the global generator by some uniform numbers."""
     for begin in range(0, count, CHUNK_NUMEL):
         torch.empty(min(CHUNK_NUMEL, count - begin)).uniform_()
 

@@ -1,4 +1,4 @@
-"""Jumping knowledge (max, concat, LSTM attention) and a vmap-able LSTM."""
+"""Jumping knowledge (max, concat, LSTM attention; Xu et al. 2018), LSTM under vmap."""
 
 from __future__ import annotations
 
@@ -11,42 +11,12 @@ from torch import Tensor, nn
 
 from unalike.nn.init import uniform
 
-# LSTM in plain operations, which vmap can stack unlike `nn.LSTM`.
-
-
-class LSTM(nn.Module):
-    """Long short-term memory (Hochreiter and Schmidhuber 1997) in one direction."""
-
-    def __init__(self, inputs: int, hidden: int) -> None:
-        super().__init__()
-        bound = 1 / math.sqrt(hidden)
-        self.weight_ih = uniform(bound, inputs, 4 * hidden)
-        self.weight_hh = uniform(bound, hidden, 4 * hidden)
-        self.bias = uniform(bound, 4 * hidden)
-
-    def forward(
-        self, steps: list[Float[Tensor, "nodes inputs"]]
-    ) -> list[Float[Tensor, "nodes hidden"]]:
-        """The hidden state after each step."""
-        hidden = cell = steps[0].new_zeros(len(steps[0]), len(self.weight_hh))
-        states = []
-        for x in steps:
-            gates = x @ self.weight_ih + hidden @ self.weight_hh + self.bias
-            enter, forget, candidate, output = gates.chunk(4, 1)
-            cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
-            hidden = output.sigmoid() * torch.tanh(cell)
-            states.append(hidden)
-        return states
-
-
-# Jumping knowledge: how the outputs of all layers are joined (Xu et al. 2018).
-
-
+Jump = Literal["max", "cat", "lstm"]
 Outputs = list[Float[Tensor, "nodes width"]]
 
 
 class MaxJump(nn.Module):
-    """The largest number of each column."""
+    """The elementwise maximum over layers."""
 
     def __init__(self, layers: int, width: int) -> None:
         super().__init__()
@@ -57,7 +27,7 @@ class MaxJump(nn.Module):
 
 
 class ConcatJump(nn.Module):
-    """All columns of all layers."""
+    """The outputs of all layers, concatenated."""
 
     def __init__(self, layers: int, width: int) -> None:
         super().__init__()
@@ -79,14 +49,37 @@ class LSTMJump(nn.Module):
         self.score = nn.Linear(2 * hidden, 1, bias=False)
 
     def forward(self, outputs: Outputs) -> Float[Tensor, "nodes width"]:
-        there = self.forward_lstm(outputs)
-        back = self.backward_lstm(outputs[::-1])[::-1]
-        read = [torch.cat(pair, 1) for pair in zip(there, back, strict=True)]
-        weights = torch.cat([self.score(one) for one in read], 1).softmax(1)
+        forward = self.forward_lstm(outputs)
+        backward = self.backward_lstm(outputs[::-1])[::-1]
+        states = [torch.cat(pair, 1) for pair in zip(forward, backward, strict=True)]
+        weights = torch.cat([self.score(state) for state in states], 1).softmax(1)
         return torch.einsum("lnw,nl->nw", torch.stack(outputs), weights)
 
 
-Jump = Literal["max", "cat", "lstm"]
+class LSTM(nn.Module):
+    """LSTM (Hochreiter and Schmidhuber 1997) that vmap can stack, unlike `nn.LSTM`."""
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(hidden)
+        self.weight_ih = uniform(bound, inputs, 4 * hidden)
+        self.weight_hh = uniform(bound, hidden, 4 * hidden)
+        self.bias = uniform(bound, 4 * hidden)
+
+    def forward(
+        self, steps: list[Float[Tensor, "nodes inputs"]]
+    ) -> list[Float[Tensor, "nodes hidden"]]:
+        """The hidden state after each step."""
+        hidden = cell = steps[0].new_zeros(len(steps[0]), len(self.weight_hh))
+        states = []
+        for x in steps:
+            gates = x @ self.weight_ih + hidden @ self.weight_hh + self.bias
+            input_, forget, candidate, output = gates.chunk(4, 1)
+            cell = forget.sigmoid() * cell + input_.sigmoid() * candidate.tanh()
+            hidden = output.sigmoid() * torch.tanh(cell)
+            states.append(hidden)
+        return states
+
 
 JUMPING_KNOWLEDGE: dict[Jump, type[MaxJump | ConcatJump | LSTMJump]] = {
     "max": MaxJump,

@@ -1,4 +1,4 @@
-"""Multilayer perceptron, layer sizes."""
+"""Multilayer perceptron (MLP), and the sizes of its layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unalike.nn.norm import NormActDropLinear
 
 
 class MLP(nn.Module):
-    """A first layer of any kind, then linear layers behind ReLU, norm and dropout.
+    """A first layer of any kind, then blocks of ReLU, batch norm, dropout and linear.
 
     `sizes` begins with the output of the first layer. With `defer_last` the last
     product is left to the layer that follows, which may fold a weight into it.
@@ -33,9 +33,9 @@ class MLP(nn.Module):
         last = len(sizes) - 2
         self.layers = nn.ModuleList(
             NormActDropLinear(
-                *ends, dropout, act="before", defer=defer_last and number == last
+                *ends, dropout, act="before", defer=defer_last and layer == last
             )
-            for number, ends in enumerate(pairwise(sizes))
+            for layer, ends in enumerate(pairwise(sizes))
         )
         self.defer_last = defer_last
 
@@ -59,7 +59,7 @@ class MLP(nn.Module):
 
 
 def layer_sizes(inputs: int, hidden: int, outputs: int, layers: int) -> list[int]:
-    """The widths before, between and behind the linear layers of an MLP."""
+    """The sizes of the input, the hidden layers and the output of an MLP."""
     if layers < 1 or hidden < 1:
         raise UserError(f"{layers} layers of width {hidden}: both are at least 1.")
     return [inputs, *[hidden] * (layers - 1), outputs]

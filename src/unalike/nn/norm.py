@@ -1,4 +1,4 @@
-"""BatchNorm + ReLU + dropout block (fused on CUDA, folded in eval), dropout with per-run rate, bias layer."""
+"""Batch norm + ReLU + dropout in one block, fused on CUDA and folded in evaluation."""
 
 from __future__ import annotations
 
@@ -22,24 +22,21 @@ from unalike.nn.linear import (
 from unalike.nn.sparse import pad_last_dim
 from unalike.nn.sparse_linear import DenseLinear
 
-# Kernels of bridges: batch norm, ReLU and dropout between two layers.
-
-
 BATCH_NORM_EPS = 1e-5
-"""Added to variances, as batch norm does."""
+"""Added to variances, as `nn.BatchNorm1d` does."""
 
 Relu = Literal["before", "after", "none"]
-"""Where a ReLU stands, seen from the norm."""
+"""The position of the ReLU relative to the norm."""
+Vector = Float[Tensor, " _"]
 
 
 class FusedNormParams(NamedTuple):
-    """The numbers of a norm and of the dropout behind it, for each run of a stack."""
+    """The parameters of batch norm and dropout for each run of a stack."""
 
     mean: Float[Tensor, "runs width"]
     inv_std: Float[Tensor, "runs width"]
-    """One over the standard deviation."""
     bias_in: Float[Tensor, "runs width"]
-    """Added to the numbers before anything else."""
+    """Added to the input of the norm."""
     weight: Float[Tensor, "runs width"]
     bias: Float[Tensor, "runs width"]
     dropout_p: Float[Tensor, " runs"]
@@ -52,18 +49,12 @@ class FusedNormParams(NamedTuple):
         variance: Float[Tensor, "runs width"],
         *others: Tensor,
     ) -> FusedNormParams:
-        """The norm of columns with these moments, and the other numbers in order."""
+        """The parameters, with `inv_std` computed from the variance."""
         return cls(mean, (variance + BATCH_NORM_EPS).rsqrt(), *others)
 
 
-# Batch norm, ReLU and dropout as one block, with the linear layers around it.
-
-
-Offset = Float[Tensor, " _"]
-
-
 class NormActDrop(nn.Module):
-    """dropout(relu(norm(x))), with the ReLU before or behind the norm.
+    """dropout(relu(norm(x))), with the ReLU before or after the norm.
 
     In evaluation the batch norm is folded into the weights around it; in training on a
     GPU all is one fused kernel.
@@ -85,7 +76,7 @@ class NormActDrop(nn.Module):
         x: Float[Tensor, "nodes _"],
         *,
         weight_in: Weight | None = None,
-        bias_in: Offset | None = None,
+        bias_in: Vector | None = None,
         weight_out: Weight | None = None,
     ) -> Float[Tensor, "nodes _"]:
         """The block between two linear layers: block(x W_in + b_in) W_out."""
@@ -101,50 +92,52 @@ class NormActDrop(nn.Module):
         return matmul_padded(self.dropout(x), weight_out)
 
     def _eval_folded(
-        self, x: DeferredLinear, out_of: Weight | None, norm: nn.BatchNorm1d
+        self, x: DeferredLinear, weight_out: Weight | None, norm: nn.BatchNorm1d
     ) -> Float[Tensor, "nodes _"]:
         """The block in evaluation: the norm is folded into the products."""
-        gain, shift = folded_batch_norm(norm)
+        scale, bias = folded_batch_norm(norm)
         if self.relu == "before":
-            rows = linear_sum_relu(None, x)
-            if out_of is not None:
-                return fold_norm_into_linear(rows, norm, out_of, None).materialize()
-            return torch.addcmul(shift.to(rows.dtype), rows, gain.to(rows.dtype))
+            hidden = linear_sum_relu(None, x)
+            if weight_out is not None:
+                linear = fold_norm_into_linear(hidden, norm, weight_out, None)
+                return linear.materialize()
+            return torch.addcmul(bias.to(hidden.dtype), hidden, scale.to(hidden.dtype))
         if x.weight is not None and self.relu == "after":
-            moved = None if x.bias is None else x.bias * gain
-            normed = DeferredLinear(x.rows, x.weight * gain, moved)
-            return matmul_padded(linear_sum_relu(shift, normed), out_of)
-        rows = x.materialize()
-        rows = torch.addcmul(shift.to(rows.dtype), rows, gain.to(rows.dtype))
-        return matmul_padded(torch.relu(rows) if self.relu == "after" else rows, out_of)
+            scaled_bias = None if x.bias is None else x.bias * scale
+            normed = DeferredLinear(x.x, x.weight * scale, scaled_bias)
+            return matmul_padded(linear_sum_relu(bias, normed), weight_out)
+        hidden = x.materialize()
+        hidden = torch.addcmul(bias.to(hidden.dtype), hidden, scale.to(hidden.dtype))
+        hidden = torch.relu(hidden) if self.relu == "after" else hidden
+        return matmul_padded(hidden, weight_out)
 
     def _fused_cuda(
         self,
         x: Float[Tensor, "nodes _"],
-        into: Weight | None,
-        offset: Offset | None,
-        out_of: Weight | None,
+        weight_in: Weight | None,
+        bias_in: Vector | None,
+        weight_out: Weight | None,
         norm: nn.BatchNorm1d,
     ) -> Float[Tensor, "nodes _"]:
-
+        """The block in training on a GPU: one fused kernel each way."""
         seed = torch.randint(2**31 - 1, (1,), device=x.device)
-        crossed, mean, variance = FusedNormActDrop.apply(
+        hidden, mean, variance = FusedNormActDrop.apply(
             x[None],
-            None if into is None else into[None],
-            (torch.zeros_like(norm.bias) if offset is None else offset)[None],
+            None if weight_in is None else weight_in[None],
+            (torch.zeros_like(norm.bias) if bias_in is None else bias_in)[None],
             norm.weight[None],
             norm.bias[None],
             self.dropout.p[None],
             seed,
-            None if out_of is None else out_of[None],
+            None if weight_out is None else weight_out[None],
             self.relu,
         )
         update_running_stats(norm, mean[0], variance[0] * (len(x) / max(1, len(x) - 1)))
-        return crossed[0]
+        return hidden[0]
 
 
 class LinearNormActDrop(NormActDrop):
-    """dropout(relu(norm(x W))) for a weight that the caller has."""
+    """dropout(relu(norm(x W))) for a weight that the caller passes in."""
 
     def forward(
         self, x: Float[Tensor, "nodes _"], weight: Weight | None = None
@@ -156,7 +149,8 @@ class Bias(nn.Module):
     """A bias, for layers without a batch norm.
 
     In front of a batch norm it would do nothing: the norm subtracts it again, its
-    gradient is rounding error, and AdamW follows that faster than averages can.
+    gradient is rounding error, and AdamW follows that faster than the running
+    statistics can.
     """
 
     def __init__(self, width: int) -> None:
@@ -167,16 +161,16 @@ class Bias(nn.Module):
         return x + self.bias.to(x.dtype)
 
 
-def norm_or_bias(width: int, *, normed: bool) -> nn.Module:
-    """What follows a layer that has no bias of its own."""
-    return nn.BatchNorm1d(width) if normed else Bias(width)
+def norm_or_bias(width: int, *, batch_norm: bool) -> nn.Module:
+    """The batch norm or the bias that follows a layer without a bias."""
+    return nn.BatchNorm1d(width) if batch_norm else Bias(width)
 
 
 class NormActDropLinear(nn.Module):
     """dropout(relu(norm(x))) W + b.
 
-    `act` says whether the ReLU is before or behind the norm. Without `batch_norm` a
-    bias takes the place of the norm. With `init="glorot"` W has no bias behind it.
+    `act` says whether the ReLU is before or after the norm. Without `batch_norm` a
+    bias replaces the norm. `init="glorot"` has no b.
     """
 
     linear: nn.Linear | DenseLinear
@@ -193,7 +187,7 @@ class NormActDropLinear(nn.Module):
         defer: bool = False,
     ) -> None:
         super().__init__()
-        norm = norm_or_bias(in_features, normed=batch_norm)
+        norm = norm_or_bias(in_features, batch_norm=batch_norm)
         self.norm_act_drop = NormActDrop(norm, dropout, relu=act)
         self.linear = (
             nn.Linear(in_features, out_features)
@@ -201,7 +195,7 @@ class NormActDropLinear(nn.Module):
             else DenseLinear(in_features, out_features, bias=False, init=init)
         )
         self.deferred = defer
-        """Is the product left to the next layer in training too?"""
+        """Is the product with W left to the next layer in training too?"""
 
     def forward(self, x: Float[Tensor, "nodes _"]) -> Float[Tensor, "nodes _"]:
         return self.defer(x).materialize()
@@ -214,19 +208,21 @@ class NormActDropLinear(nn.Module):
         return hidden, self.norm_act_drop.dropout(hidden) @ self._weight
 
     def defer(self, x: TensorOrDeferred) -> DeferredLinear:
-        """The output with its bias, and mostly its product, still to be computed."""
+        """The output without its bias, and in part without its product."""
         before, block = DeferredLinear.of(x), self.norm_act_drop
         norm, weight, bias = block.norm, self._weight, self.linear.bias
-        early = block.relu == "before"
-        if isinstance(norm, nn.BatchNorm1d) and not self.training and early:
-            return fold_norm_into_linear(
-                linear_sum_relu(None, before), norm, weight, bias
-            )
-        taken = before.product()
+        if (
+            isinstance(norm, nn.BatchNorm1d)
+            and not self.training
+            and block.relu == "before"
+        ):
+            hidden = linear_sum_relu(None, before)
+            return fold_norm_into_linear(hidden, norm, weight, bias)
+        product = before.product()
         if self.deferred:
-            hidden = block._between(taken.rows, bias_in=taken.bias)
+            hidden = block._between(product.x, bias_in=product.bias)
             return DeferredLinear(hidden, weight, bias)
-        out = block._between(taken.rows, bias_in=taken.bias, weight_out=weight)
+        out = block._between(product.x, bias_in=product.bias, weight_out=weight)
         return DeferredLinear(out, None, bias)
 
     @property
@@ -239,21 +235,21 @@ def folded_batch_norm(
     norm: nn.BatchNorm1d,
 ) -> tuple[Float[Tensor, " width"], Float[Tensor, " width"]]:
     """The scale and the bias that a batch norm amounts to in evaluation."""
-    gain = norm.weight * (norm.get_buffer("running_var") + norm.eps).rsqrt()
-    return gain, norm.bias - norm.get_buffer("running_mean") * gain
+    scale = norm.weight * (norm.get_buffer("running_var") + norm.eps).rsqrt()
+    return scale, norm.bias - norm.get_buffer("running_mean") * scale
 
 
 def fold_norm_into_linear(
-    rows: Float[Tensor, "nodes _"],
+    x: Float[Tensor, "nodes _"],
     norm: nn.BatchNorm1d,
     weight: Weight,
-    offset: Offset | None,
+    bias: Vector | None,
 ) -> DeferredLinear:
     """A linear layer with the batch norm in front folded into it."""
-    gain, shift = folded_batch_norm(norm)
-    moved = shift @ weight
-    moved = moved if offset is None else moved + offset
-    return DeferredLinear(rows, gain[:, None] * weight, moved)
+    scale, norm_bias = folded_batch_norm(norm)
+    folded = norm_bias @ weight
+    folded = folded if bias is None else folded + bias
+    return DeferredLinear(x, scale[:, None] * weight, folded)
 
 
 @torch.no_grad()
@@ -263,90 +259,91 @@ def update_running_stats(
     variance: Float[Tensor, " width"],
 ) -> None:
     """Update the running statistics of a batch norm as its forward pass does."""
-    share = 0.0 if norm.momentum is None else norm.momentum
-    for name, now in (("running_mean", mean), ("running_var", variance)):
-        norm.get_buffer(name).mul_(1 - share).add_(share * now)
+    momentum = 0.0 if norm.momentum is None else norm.momentum
+    for name, value in (("running_mean", mean), ("running_var", variance)):
+        norm.get_buffer(name).mul_(1 - momentum).add_(momentum * value)
     norm.get_buffer("num_batches_tracked").add_(1)
 
 
-# Crossing: a product, norm, ReLU, dropout and a product, of which little is kept.
-
-
 class FusedNormActDrop(Function):
-    """dropout(relu(norm(x W + b))) V on a card; x is kept, the rest is found again.
+    """dropout(relu(norm(x W + b))) V on a GPU; x is saved, the rest is recomputed.
 
-    A small product and a pass over memory cost less than the memory they spare.
+    A small product and a pass over memory cost less than the memory they save.
     Tensors have an axis of runs in front.
     """
 
     @staticmethod
     def forward(
         x: Float[Tensor, "runs nodes _"],
-        into: Float[Tensor, "runs _ width"] | None,
-        offset: Float[Tensor, "runs width"],
-        gain: Float[Tensor, "runs width"],
-        shift: Float[Tensor, "runs width"],
-        rate: Float[Tensor, " runs"],
+        weight_in: Float[Tensor, "runs _ width"] | None,
+        bias_in: Float[Tensor, "runs width"],
+        weight: Float[Tensor, "runs width"],
+        bias: Float[Tensor, "runs width"],
+        p: Float[Tensor, " runs"],
         seed: Tensor,
-        out_of: Float[Tensor, "runs width _"] | None,
+        weight_out: Float[Tensor, "runs width _"] | None,
         relu: Relu,
     ) -> tuple[Tensor, Tensor, Tensor]:
         from unalike.nn import cuda
 
-        raw = matmul_padded(x, into)
-        mean, variance = cuda.batch_norm_stats(raw, offset, relu)
-        norm = FusedNormParams.of(mean, variance, offset, gain, shift, rate, seed)
-        crossed = cuda.norm_act_drop_forward(raw, norm, relu)
-        return matmul_padded(crossed, out_of), mean, variance
+        pre_norm = matmul_padded(x, weight_in)
+        mean, variance = cuda.batch_norm_stats(pre_norm, bias_in, relu)
+        norm = FusedNormParams.of(mean, variance, bias_in, weight, bias, p, seed)
+        hidden = cuda.norm_act_drop_forward(pre_norm, norm, relu)
+        return matmul_padded(hidden, weight_out), mean, variance
 
     @staticmethod
     def setup_context(
         ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]
     ) -> None:
-        x, into, offset, gain, shift, rate, seed, out_of, ctx.relu = inputs
+        x, weight_in, *params, weight_out, ctx.relu = inputs
         _, mean, variance = output
         ctx.mark_non_differentiable(mean, variance)
-        norm = FusedNormParams.of(mean, variance, offset, gain, shift, rate, seed)
-        ctx.save_for_backward(x, into, out_of, *norm)
+        norm = FusedNormParams.of(mean, variance, *params)
+        ctx.save_for_backward(x, weight_in, weight_out, *norm)
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_out: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         from unalike.nn import cuda
 
-        x, into, out_of, *vectors = ctx.saved_tensors
-        norm = FusedNormParams(*vectors)
-        raw = matmul_padded(x, into)
-        to_out_of = None
-        if out_of is not None:
-            crossed = cuda.norm_act_drop_forward(raw, norm, ctx.relu)
-            width, slope = out_of.shape[-1], pad_last_dim(slope)
-            wide = pad_last_dim(out_of.to(slope.dtype))
-            found = matmul_like(wide, crossed.mT.to(slope.dtype), slope)
-            to_out_of = found[..., :width].to(out_of.dtype)
-            del crossed
-            slope = slope @ wide.mT
-        to_raw, *to_vectors = cuda.norm_act_drop_backward(raw, slope, norm, ctx.relu)
-        to_into = None
-        if into is not None:
-            to_into = (x.mT.to(to_raw.dtype) @ to_raw).to(into.dtype)
-        to_x = matmul_padded(to_raw, None if into is None else into.mT).to(x.dtype)
-        return to_x, to_into, *to_vectors, None, None, to_out_of, None
+        x, weight_in, weight_out, *params = ctx.saved_tensors
+        norm = FusedNormParams(*params)
+        pre_norm = matmul_padded(x, weight_in)
+        grad_weight_out = None
+        if weight_out is not None:
+            hidden = cuda.norm_act_drop_forward(pre_norm, norm, ctx.relu)
+            width, grad_out = weight_out.shape[-1], pad_last_dim(grad_out)
+            padded = pad_last_dim(weight_out.to(grad_out.dtype))
+            padded_grad = matmul_like(padded, hidden.mT.to(grad_out.dtype), grad_out)
+            grad_weight_out = padded_grad[..., :width].to(weight_out.dtype)
+            del hidden
+            grad_out = grad_out @ padded.mT
+        grad_pre_norm, *grad_params = cuda.norm_act_drop_backward(
+            pre_norm, grad_out, norm, ctx.relu
+        )
+        grad_weight_in = None
+        if weight_in is not None:
+            grad_weight_in = x.mT.to(grad_pre_norm.dtype) @ grad_pre_norm
+            grad_weight_in = grad_weight_in.to(weight_in.dtype)
+        weight_t = None if weight_in is None else weight_in.mT
+        grad_x = matmul_padded(grad_pre_norm, weight_t).to(x.dtype)
+        return grad_x, grad_weight_in, *grad_params, None, None, grad_weight_out, None
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], *inputs: Any
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        """Runs that one call has in front are joined by those of the stack."""
+        """The runs of the stack are added to the axis of runs."""
+        runs = info.batch_size
         stacked = [
-            given
-            if not isinstance(given, Tensor)
+            value
+            if not isinstance(value, Tensor)
             else (
-                given.expand(info.batch_size, *given.shape)
+                value.expand(runs, *value.shape)
                 if dim is None
-                else given.movedim(dim, 0)
+                else value.movedim(dim, 0)
             ).flatten(0, 1)
-            for given, dim in zip(inputs, in_dims, strict=True)
+            for value, dim in zip(inputs, in_dims, strict=True)
         ]
-        found = FusedNormActDrop.apply(*stacked)
-        shape = (info.batch_size, -1)
-        return tuple(part.unflatten(0, shape) for part in found), (0, 0, 0)
+        outputs = FusedNormActDrop.apply(*stacked)
+        return tuple(out.unflatten(0, (runs, -1)) for out in outputs), (0, 0, 0)

@@ -1,4 +1,4 @@
-"""Sparse products: with rows, and with scaled rows, differentiable and stackable."""
+"""Normalised adjacency (symmetric, row, column), its powers and products."""
 
 from __future__ import annotations
 
@@ -15,64 +15,6 @@ from unalike.data.adjacency import Adjacency
 from unalike.nn.linear import DeferredLinear, TensorOrDeferred, value
 from unalike.nn.sparse import NormalizedCSR, backend, runs_to_columns
 
-# Sparse products: with rows, and with scaled rows, differentiable and stackable.
-
-
-class NormalizedSpMM(Function):
-    """A spread's product; of each column some is kept, and a start is added.
-
-    It is linear, so that nothing of the size of its input is kept for its gradient.
-    """
-
-    @staticmethod
-    def forward(
-        spread: NormalizedCSR,
-        keep: Float[Tensor, " width"] | None,
-        dense: Float[Tensor, "nodes width"],
-        start: Float[Tensor, "nodes width"] | None,
-    ) -> Float[Tensor, "nodes width"]:
-        return backend(dense.device).normalized_spmm(spread, dense, keep, start)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.csr, keep, _, start = inputs
-        ctx.save_for_backward(keep)
-        ctx.start_kind = None if start is None else start.dtype
-
-    @staticmethod
-    def backward(
-        ctx: Any, gradient: Float[Tensor, "nodes width"]
-    ) -> tuple[None, None, Tensor | None, Tensor | None]:
-        to_dense = to_start = None
-        (keep,) = ctx.saved_tensors
-        if ctx.needs_input_grad[2]:
-            to_dense = NormalizedSpMM.apply(ctx.csr.T, keep, gradient, None)
-        if ctx.needs_input_grad[3]:
-            to_start = gradient.to(ctx.start_kind)
-        return None, None, to_dense, to_start
-
-    @staticmethod
-    def vmap(
-        info: Any,
-        in_dims: tuple[None, int | None, int | None, int | None],
-        spread: NormalizedCSR,
-        keep: Tensor | None,
-        dense: Tensor,
-        start: Tensor | None,
-    ) -> tuple[Tensor, int]:
-        """A stack of dense matrices is one matrix with more columns."""
-        runs = info.batch_size
-        stacked = (
-            None if one is None else runs_to_columns(one, dim, runs)
-            for one, dim in zip((keep, dense, start), in_dims[1:], strict=True)
-        )
-        product = NormalizedSpMM.apply(spread, *stacked)
-        return product.unflatten(1, (runs, -1)), 1
-
-
-# Flow: edges scaled at one end or both, with no loops added.
-
-
 Norm = Literal["both", "rows", "columns"]
 
 POWERS: dict[Norm, tuple[float, float]] = {
@@ -82,36 +24,6 @@ POWERS: dict[Norm, tuple[float, float]] = {
 }
 """The powers of D before and after A: D^-1/2 A D^-1/2, D^-1 A and A D^-1."""
 
-
-@dataclass(frozen=True, eq=False)
-class NormalizedAdjacency:
-    """What a node gathers along the edges that enter it.
-
-    D holds the weight of these edges; a node that none enters gathers nothing.
-    """
-
-    adjacency_t: Adjacency
-    left_scale: Float[Tensor, "nodes 1"]
-    right_scale: Float[Tensor, "nodes 1"]
-
-    @classmethod
-    def of(cls, adjacency: Adjacency, by: Norm) -> NormalizedAdjacency:
-        """The edges of an adjacency, scaled in one of the ways."""
-        weight = adjacency.column_sums[:, None]
-        before, after = (
-            torch.where(weight > 0, weight**power, 0.0) for power in POWERS[by]
-        )
-        return cls(adjacency.T, before, after)
-
-    def __matmul__(
-        self, x: Float[Tensor, "nodes columns"]
-    ) -> Float[Tensor, "nodes columns"]:
-        return self.left_scale * (self.adjacency_t @ (self.right_scale * x))
-
-
-# Normalised adjacency: D^-1/2 (A + I) D^-1/2, which is never written out.
-
-
 SelfLoops = Literal["all", "kept", "none"]
 
 SELF_LOOP_WEIGHTS: dict[SelfLoops, Callable[[Tensor], Tensor]] = {
@@ -119,38 +31,116 @@ SELF_LOOP_WEIGHTS: dict[SelfLoops, Callable[[Tensor], Tensor]] = {
     "kept": torch.zeros_like,
     "none": torch.neg,
 }
-"""What is added to the weights of loops: every node has one, or its own, or none."""
-
+"""The weight added to self-loops: every node has one, or its own, or none."""
 
 MAX_FEATURES_PER_HIDDEN = 4
 """Input features for each output column up to which the features are propagated."""
 
 
+class NormalizedSpMM(Function):
+    """column_scale * S (A + L) S x + residual.
+
+    It is linear, so that nothing of the size of x is saved for the gradient.
+    """
+
+    @staticmethod
+    def forward(
+        adjacency: NormalizedCSR,
+        column_scale: Float[Tensor, " width"] | None,
+        x: Float[Tensor, "nodes width"],
+        residual: Float[Tensor, "nodes width"] | None,
+    ) -> Float[Tensor, "nodes width"]:
+        return backend(x.device).normalized_spmm(adjacency, x, column_scale, residual)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.csr, column_scale, _, residual = inputs
+        ctx.save_for_backward(column_scale)
+        ctx.residual_dtype = None if residual is None else residual.dtype
+
+    @staticmethod
+    def backward(
+        ctx: Any, grad_out: Float[Tensor, "nodes width"]
+    ) -> tuple[None, None, Tensor | None, Tensor | None]:
+        grad_x = grad_residual = None
+        (column_scale,) = ctx.saved_tensors
+        if ctx.needs_input_grad[2]:
+            grad_x = NormalizedSpMM.apply(ctx.csr.T, column_scale, grad_out, None)
+        if ctx.needs_input_grad[3]:
+            grad_residual = grad_out.to(ctx.residual_dtype)
+        return None, None, grad_x, grad_residual
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[None, int | None, int | None, int | None],
+        adjacency: NormalizedCSR,
+        column_scale: Tensor | None,
+        x: Tensor,
+        residual: Tensor | None,
+    ) -> tuple[Tensor, int]:
+        """A stack of dense matrices is one matrix with more columns."""
+        runs = info.batch_size
+        stacked = (
+            None if tensor is None else runs_to_columns(tensor, dim, runs)
+            for tensor, dim in zip(
+                (column_scale, x, residual), in_dims[1:], strict=True
+            )
+        )
+        product = NormalizedSpMM.apply(adjacency, *stacked)
+        return product.unflatten(1, (runs, -1)), 1
+
+
+@dataclass(frozen=True, eq=False)
+class NormalizedAdjacency:
+    """The transposed adjacency, scaled by powers of the weighted in-degrees D.
+
+    Rows without incoming edges are zero. No self-loops are added.
+    """
+
+    adjacency_t: Adjacency
+    left_scale: Float[Tensor, "nodes 1"]
+    right_scale: Float[Tensor, "nodes 1"]
+
+    @classmethod
+    def of(cls, adjacency: Adjacency, norm: Norm) -> NormalizedAdjacency:
+        """An adjacency, normalised on both sides, by rows or by columns."""
+        degrees = adjacency.column_sums[:, None]
+        left, right = (
+            torch.where(degrees > 0, degrees**power, 0.0) for power in POWERS[norm]
+        )
+        return cls(adjacency.T, left, right)
+
+    def __matmul__(
+        self, x: Float[Tensor, "nodes columns"]
+    ) -> Float[Tensor, "nodes columns"]:
+        return self.left_scale * (self.adjacency_t @ (self.right_scale * x))
+
+
 @dataclass(frozen=True, eq=False)
 class GCNNorm:
-    """What a node gathers along the edges that enter it, scaled at both their ends.
+    """Â = D^-1/2 (A + I) D^-1/2 of the transposed adjacency (Kipf and Welling 2017).
 
-    D holds the weight of the edges that enter a node, its loop included. A node
-    without a loop gets one of weight 1, unless told otherwise (Kipf and Welling 2017).
+    D holds the weighted in-degrees, self-loops included. Nodes with a self-loop keep
+    its weight; `self_loops` can leave all as they are or remove them.
     """
 
     csr: NormalizedCSR
-    flows: dict[Any, Any]
-    """What was propagated before, kept with the adjacency."""
-    loops: SelfLoops
+    cache: dict[Any, Any]
+    """Propagated features, stored with the adjacency."""
+    self_loops: SelfLoops
 
     @classmethod
-    def of(cls, adjacency: Adjacency, *, loops: SelfLoops = "all") -> GCNNorm:
+    def of(cls, adjacency: Adjacency, *, self_loops: SelfLoops = "all") -> GCNNorm:
         """The normalised form of an adjacency."""
-        added = SELF_LOOP_WEIGHTS[loops](adjacency.diagonal)
-        weight = adjacency.column_sums + added
-        scale = torch.where(weight > 0, weight.rsqrt(), 0.0)
-        return cls(NormalizedCSR(adjacency.T, scale, added), adjacency.cache, loops)
+        added = SELF_LOOP_WEIGHTS[self_loops](adjacency.diagonal)
+        degrees = adjacency.column_sums + added
+        scale = torch.where(degrees > 0, degrees.rsqrt(), 0.0)
+        csr = NormalizedCSR(adjacency.T, scale, added)
+        return cls(csr, adjacency.cache, self_loops)
 
     def __matmul__(self, x: TensorOrDeferred) -> Float[Tensor, "nodes hidden"]:
-        return (
-            self.powers([1], x) if isinstance(x, DeferredLinear) else self.power(1, x)
-        )
+        return self.power(1, x) if isinstance(x, Tensor) else self.powers([1], x)
 
     def power(
         self, count: int, x: Float[Tensor, "nodes hidden"]
@@ -165,8 +155,8 @@ class GCNNorm:
     ) -> Float[Tensor, "nodes blocks"]:
         """Â^count of each block of columns; x may be a deferred linear layer.
 
-        Â^k (x W + b) is (Â^k x) W + (Â^k 1) b, and features do not change: where there
-        are not many, Â^k x is computed once and no epoch does it again.
+        Â^k (x W + b) = (Â^k x) W + (Â^k 1) b: if x are constant features, and few
+        enough, Â^k x is computed in the first epoch only.
         """
         if isinstance(x, DeferredLinear) and propagates_features(x):
             pairs = zip(counts, x.chunk(len(counts)), strict=True)
@@ -182,32 +172,32 @@ class GCNNorm:
         product = propagated.to(linear.weight.dtype) @ linear.weight
         if linear.bias is None:
             return product
-        ones = linear.rows.new_ones(len(linear.rows), 1)
+        ones = linear.x.new_ones(len(linear.x), 1)
         return product + self.power(count, ones) * linear.bias
 
     @torch.no_grad()
     def cached_power(
         self, x: Float[Tensor, "nodes features"], count: int
     ) -> Float[Tensor, "nodes features"]:
-        """The product taken `count` times of what nothing learns, the first time only.
+        """Â^count x of constant features, computed once.
 
-        x is held as well, so that no other can take its place in memory.
+        The cache holds x as well, so that its id is not used again.
         """
-        key = (self.loops, count, id(x))
-        if key not in self.flows:
+        key = (self.self_loops, count, id(x))
+        if key not in self.cache:
             exact = x.to(torch.promote_types(x.dtype, torch.float32))
-            self.flows[key] = (x, self.power(count, exact))
-        return self.flows[key][1]
+            self.cache[key] = (x, self.power(count, exact))
+        return self.cache[key][1]
 
     def appnp_step(
         self,
-        start: Float[Tensor, "nodes hidden"],
+        residual: Float[Tensor, "nodes hidden"],
         alpha: Float[Tensor, ""],
         x: Float[Tensor, "nodes hidden"],
     ) -> Float[Tensor, "nodes hidden"]:
-        """(1 − α) of the product, and a start that was taken times α before."""
-        keep = (1 - alpha).expand(x.shape[1])
-        return NormalizedSpMM.apply(self.csr, keep, x, start)
+        """(1 - alpha) Â x + residual; the residual is multiplied by alpha already."""
+        column_scale = (1 - alpha).expand(x.shape[1])
+        return NormalizedSpMM.apply(self.csr, column_scale, x, residual)
 
 
 def propagates_features(linear: DeferredLinear) -> bool:

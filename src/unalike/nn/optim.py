@@ -1,4 +1,8 @@
-"""AdamW state and step; AdamW, lazy AdamW and row-wise Adagrad of sparse-input weights."""
+"""AdamW, lazy AdamW and row-wise Adagrad for the weights of sparse inputs.
+
+A batch of rows gives no gradient to most rows of such a weight. `AdamW` updates them
+all the same, by what is left of their moments; the others skip them.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,10 @@ from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.memmap import empty_like
 from unalike.nn.sparse import backend
 
-# Update: what one AdamW step needs to know of a stack of weights.
-
-
 AdamWStateT = TypeVar("AdamWStateT", bound="AdamWState")
+SparseOptimizerT = TypeVar("SparseOptimizerT", bound="SparseOptimizer")
+GradOut = Float[Tensor, "nodes runs width"]
+"""The gradient of the loss by the output of a sparse linear layer."""
 
 BETA1, BETA2, ADAM_EPS = 0.9, 0.999, 1e-8
 
@@ -31,17 +35,17 @@ class WeightState:
     best_weight: Float[Tensor, "rows runs width"]
     """The weights of each run's best epoch."""
     weight_bf16: Float[Tensor, "rows runs width"] | None = None
-    """A bfloat16 copy to gather from, where it is asked for."""
+    """A bfloat16 copy for sparse products, where it is asked for."""
 
     @property
     def read_weight(self) -> Float[Tensor, "rows runs width"]:
-        """What a sparse product reads."""
+        """The copy that a sparse product reads."""
         return self.weight if self.weight_bf16 is None else self.weight_bf16
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AdamWState(WeightState):
-    """Weights with the moments of AdamW."""
+    """Weights with the moments of AdamW, whose names are those of torch."""
 
     exp_avg: Float[Tensor, "rows runs width"]
     """Moving average of the gradient."""
@@ -50,23 +54,23 @@ class AdamWState(WeightState):
 
     @classmethod
     def create(
-        cls: type[AdamWStateT], now: Float[Tensor, "rows runs width"], *, half: bool
+        cls: type[AdamWStateT], weight: Float[Tensor, "rows runs width"], *, half: bool
     ) -> AdamWStateT:
-        """Weights before the first step."""
+        """The state before the first step."""
         return cls(
-            weight=now,
-            best_weight=empty_like(now).copy_(now),
-            weight_bf16=now.to(torch.bfloat16) if half else None,
-            exp_avg=empty_like(now).zero_(),
-            exp_avg_sq=empty_like(now).zero_(),
+            weight=weight,
+            best_weight=empty_like(weight).copy_(weight),
+            weight_bf16=weight.to(torch.bfloat16) if half else None,
+            exp_avg=empty_like(weight).zero_(),
+            exp_avg_sq=empty_like(weight).zero_(),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class AdamWStep:
-    """One step of AdamW: rates differ by run, the count of steps does not.
+    """One step of AdamW; lr and weight decay may differ by run, the step does not.
 
-    All of it lies on the device, so that a recorded step can be played again.
+    All of it lies on the device, so that a CUDA graph can replay the step.
     """
 
     step: Shaped[Tensor, 1]
@@ -74,113 +78,106 @@ class AdamWStep:
     lr: Float[Tensor, " runs"]
     weight_decay: Float[Tensor, " runs"]
     improved: Bool[Tensor, " runs"]
-    """Runs whose weights before this step are their best so far, to be kept."""
+    """Runs whose weights before this step are their best so far, to be saved."""
 
     @cached_property
     def bias_corrections(self) -> Float[Tensor, 2]:
-        """1 / (1 - beta^count): what makes up for moving averages that begin at 0."""
-        count = self.step.double()
-        return torch.cat([1 / (1 - beta**count) for beta in (BETA1, BETA2)]).float()
-
-
-# Tables: how the weights that meet sparse rows move.
-#
-# `adamw` is exact. In a batch of rows most rows of a table get no gradient; AdamW moves
-# them all the same, by what is left of their moments. The others leave them alone.
-
-
-SparseOptimizerT = TypeVar("SparseOptimizerT", bound="SparseOptimizer")
-Slope = Float[Tensor, "nodes runs width"]
+        """1 / (1 - beta^step) for both moments, which begin at 0."""
+        step = self.step.double()
+        return torch.cat([1 / (1 - beta**step) for beta in (BETA1, BETA2)]).float()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SparseOptimizer(WeightState):
-    """A table of a stack, and how it moves."""
+    """The weight of a sparse input for a stack of runs, with its optimizer."""
 
     @classmethod
     @abstractmethod
     def create(
         cls: type[SparseOptimizerT],
-        now: Float[Tensor, "rows runs width"],
+        weight: Float[Tensor, "rows runs width"],
         *,
         half: bool,
     ) -> SparseOptimizerT:
-        """The table before the first step."""
+        """The weight and the state before the first step."""
 
     @abstractmethod
-    def step(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
-        """One step, by the slope of the loss at the product of a matrix and this."""
+    def step(self, matrix: Adjacency, grad_out: GradOut, step: AdamWStep) -> None:
+        """One step, from the gradient of the loss by matrix @ weight."""
 
     def catch_up(self, step: AdamWStep) -> None:
-        """Make up for what was left undone, before the table is read as a whole."""
+        """Apply skipped updates, before all rows of the weight are read."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AdamW(AdamWState, SparseOptimizer):
     """AdamW of every row in every step."""
 
-    def step(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
-        kernels = backend(slope.device)
-        kernels.spmm_adamw(self, matrix.T, slope, step)
+    def step(self, matrix: Adjacency, grad_out: GradOut, step: AdamWStep) -> None:
+        backend(grad_out.device).spmm_adamw(self, matrix.T, grad_out, step)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LazyAdamW(AdamWState, SparseOptimizer):
-    """AdamW of the rows that a batch meets.
+    """AdamW of the rows that get a gradient in a batch.
 
-    A row that was away for k steps has its moments and its weights decayed k times
-    when it returns, as AdamW would have done. What is lost are the k small moves along
-    its old first moment.
+    A row that was skipped for k steps has its moments and its weights decayed k times
+    in its next step, as AdamW would have done. What is lost are the k small updates
+    along its old first moment.
     """
 
     last_step: Int[Tensor, " rows"]
-    """The step up to which each row is done."""
+    """The last step that was applied to each row."""
 
     @classmethod
-    def create(cls, now: Float[Tensor, "rows runs width"], *, half: bool) -> LazyAdamW:
-        seen = torch.zeros(len(now), dtype=torch.int64, device=now.device)
-        return cls(**vars(AdamWState.create(now, half=half)), last_step=seen)
+    def create(
+        cls, weight: Float[Tensor, "rows runs width"], *, half: bool
+    ) -> LazyAdamW:
+        last_step = torch.zeros(len(weight), dtype=torch.int64, device=weight.device)
+        return cls(**vars(AdamWState.create(weight, half=half)), last_step=last_step)
 
-    def step(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
-        ids, gradient = touched_rows_gradient(matrix, slope)
+    def step(self, matrix: Adjacency, grad_out: GradOut, step: AdamWStep) -> None:
+        ids, grad = touched_rows_gradient(matrix, grad_out)
         self._decay_skipped_steps(ids, step.step - 1, step)
-        mean = self.exp_avg[ids].lerp_(gradient, 1 - BETA1)
-        square = self.exp_avg_sq[ids].mul_(BETA2)
-        square.addcmul_(gradient, gradient, value=1 - BETA2)
-        self.exp_avg[ids], self.exp_avg_sq[ids] = mean, square
-        scale1, scale2 = step.bias_corrections
-        spread = square.mul_(scale2).sqrt_().add_(ADAM_EPS)
-        pace = step.lr[:, None] * scale1
-        shrink = 1 - (step.lr * step.weight_decay)[:, None]
+        exp_avg = self.exp_avg[ids].lerp_(grad, 1 - BETA1)
+        exp_avg_sq = self.exp_avg_sq[ids].mul_(BETA2)
+        exp_avg_sq.addcmul_(grad, grad, value=1 - BETA2)
+        self.exp_avg[ids], self.exp_avg_sq[ids] = exp_avg, exp_avg_sq
+        correction1, correction2 = step.bias_corrections
+        denominator = exp_avg_sq.mul_(correction2).sqrt_().add_(ADAM_EPS)
+        step_size = step.lr[:, None] * correction1
+        decay_factor = 1 - (step.lr * step.weight_decay)[:, None]
         self.weight[ids] = (
-            self.weight[ids].mul_(shrink).sub_(mean.div_(spread).mul_(pace))
+            self.weight[ids]
+            .mul_(decay_factor)
+            .sub_(exp_avg.div_(denominator).mul_(step_size))
         )
         self.last_step[ids] = step.step
         sync_bf16(self, ids)
 
     def catch_up(self, step: AdamWStep) -> None:
-        everything = torch.arange(len(self.weight), device=self.weight.device)
-        for ids in everything.split(2**18):
+        all_ids = torch.arange(len(self.weight), device=self.weight.device)
+        for ids in all_ids.split(2**18):
             self._decay_skipped_steps(ids, step.step, step)
             sync_bf16(self, ids)
 
     def _decay_skipped_steps(
-        self, ids: Ids, until: Int[Tensor, 1], step: AdamWStep
+        self, ids: Ids, last: Int[Tensor, 1], step: AdamWStep
     ) -> None:
-        """Decay rows as often as they were away."""
-        away = (until - self.last_step[ids]).clamp(min=0)[:, None, None]
-        shrink = 1 - (step.lr * step.weight_decay)[:, None]
-        self.weight[ids] *= shrink**away
-        self.exp_avg[ids] *= BETA1**away
-        self.exp_avg_sq[ids] *= BETA2**away
-        self.last_step[ids] = until
+        """Decay rows once for each step that they were skipped."""
+        skipped = (last - self.last_step[ids]).clamp(min=0)[:, None, None]
+        decay_factor = 1 - (step.lr * step.weight_decay)[:, None]
+        self.weight[ids] *= decay_factor**skipped
+        self.exp_avg[ids] *= BETA1**skipped
+        self.exp_avg_sq[ids] *= BETA2**skipped
+        self.last_step[ids] = last
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowwiseAdagrad(SparseOptimizer):
-    """Row-wise Adagrad: each row divides its rate by the size of its past gradients.
+    """Row-wise Adagrad: each row divides its lr by the size of its past gradients.
 
-    One number per row and run in place of two per weight (Duchi et al. 2011).
+    One value per row and run instead of two per weight (Duchi et al. 2011).
     """
 
     squares: Float[Tensor, "rows runs 1"]
@@ -188,41 +185,41 @@ class RowwiseAdagrad(SparseOptimizer):
 
     @classmethod
     def create(
-        cls, now: Float[Tensor, "rows runs width"], *, half: bool
+        cls, weight: Float[Tensor, "rows runs width"], *, half: bool
     ) -> RowwiseAdagrad:
         return cls(
-            weight=now,
-            best_weight=empty_like(now).copy_(now),
-            weight_bf16=now.to(torch.bfloat16) if half else None,
-            squares=torch.zeros_like(now[:, :, :1]),
+            weight=weight,
+            best_weight=empty_like(weight).copy_(weight),
+            weight_bf16=weight.to(torch.bfloat16) if half else None,
+            squares=torch.zeros_like(weight[:, :, :1]),
         )
 
-    def step(self, matrix: Adjacency, slope: Slope, step: AdamWStep) -> None:
-        ids, gradient = touched_rows_gradient(matrix, slope)
-        squares = self.squares[ids] + gradient.square().mean(-1, keepdim=True)
+    def step(self, matrix: Adjacency, grad_out: GradOut, step: AdamWStep) -> None:
+        ids, grad = touched_rows_gradient(matrix, grad_out)
+        squares = self.squares[ids] + grad.square().mean(-1, keepdim=True)
         self.squares[ids] = squares
-        shrink = 1 - (step.lr * step.weight_decay)[:, None]
-        moved = gradient.div_(squares.sqrt() + ADAM_EPS).mul_(step.lr[:, None])
-        self.weight[ids] = self.weight[ids].mul_(shrink).sub_(moved)
+        decay_factor = 1 - (step.lr * step.weight_decay)[:, None]
+        update = grad.div_(squares.sqrt() + ADAM_EPS).mul_(step.lr[:, None])
+        self.weight[ids] = self.weight[ids].mul_(decay_factor).sub_(update)
         sync_bf16(self, ids)
 
 
 def touched_rows_gradient(
-    matrix: Adjacency, slope: Slope
-) -> tuple[Ids, Float[Tensor, "met runs width"]]:
-    """The rows of a table that a matrix meets, and the gradient of each."""
+    matrix: Adjacency, grad_out: GradOut
+) -> tuple[Ids, Float[Tensor, "touched runs width"]]:
+    """The rows of a weight with entries in the matrix, and their gradient."""
     columns = matrix.T
     ids = columns.degrees.nonzero()[:, 0]
-    starts = torch.cat([columns.indptr[ids], columns.indptr[-1:]])
-    rows = Adjacency(starts, columns.indices, columns.num_cols, columns.values)
-    gradient = backend(slope.device).spmm(rows, slope.flatten(1).float())
-    return ids, gradient.unflatten(1, slope.shape[1:])
+    indptr = torch.cat([columns.indptr[ids], columns.indptr[-1:]])
+    rows = Adjacency(indptr, columns.indices, columns.num_cols, columns.values)
+    grad = backend(grad_out.device).spmm(rows, grad_out.flatten(1).float())
+    return ids, grad.unflatten(1, grad_out.shape[1:])
 
 
-def sync_bf16(table: WeightState, ids: Ids) -> None:
-    """Bring the copy that is gathered from up to date."""
-    if table.weight_bf16 is not None:
-        table.weight_bf16[ids] = table.weight[ids].to(table.weight_bf16.dtype)
+def sync_bf16(state: WeightState, ids: Ids) -> None:
+    """Copy rows of the weight to the bfloat16 copy."""
+    if state.weight_bf16 is not None:
+        state.weight_bf16[ids] = state.weight[ids].to(state.weight_bf16.dtype)
 
 
 SPARSE_OPTIMIZERS: dict[str, type[SparseOptimizer]] = {

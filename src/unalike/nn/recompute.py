@@ -10,48 +10,47 @@ from torch import Tensor
 from torch.autograd.function import Function
 from torch.func import vjp
 
-Pass: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
-"""A pure function of tensors: what goes on from here, and what is only noted."""
+Segment: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
+"""A pure function of tensors: an output, and an auxiliary one without a gradient."""
 
 
 class Checkpointed(Function):
-    """Keeps what goes into some layers and, for gradients, passes through them again.
+    """Saves the inputs of some layers and runs these again in the backward pass.
 
-    The tensors that are learned from come first. All chance must lie in the tensors.
-    What is noted has no gradient. It works under `torch.func.vmap`, as
-    `torch.utils.checkpoint` does not.
+    Tensors that need a gradient come first. Randomness must be passed in as tensors.
+    Unlike `torch.utils.checkpoint` it works under `torch.func.vmap`.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(
-        through: Pass, num_learned: int, *tensors: Tensor
+        function: Segment, num_inputs_with_grad: int, *tensors: Tensor
     ) -> tuple[Tensor, ...]:
-        return through(*tensors)
+        return function(*tensors)
 
     @staticmethod
     def setup_context(
         ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
     ) -> None:
-        ctx.through, ctx.num_learned, *tensors = inputs
+        ctx.function, ctx.num_inputs_with_grad, *tensors = inputs
         ctx.save_for_backward(*tensors)
         ctx.mark_non_differentiable(output[1])
-        kind = output[0].device.type
-        ctx.arithmetic = {
-            "device_type": kind,
-            "dtype": torch.get_autocast_dtype(kind),
-            "enabled": torch.is_autocast_enabled(kind),
+        device_type = output[0].device.type
+        ctx.autocast = {
+            "device_type": device_type,
+            "dtype": torch.get_autocast_dtype(device_type),
+            "enabled": torch.is_autocast_enabled(device_type),
         }
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        tensors = ctx.saved_tensors
-        learned, fixed = tensors[: ctx.num_learned], tensors[ctx.num_learned :]
+    def backward(ctx: Any, grad_out: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        tensors, count = ctx.saved_tensors, ctx.num_inputs_with_grad
+        with_grad, constant = tensors[:count], tensors[count:]
 
-        def again(*learned: Tensor) -> Tensor:
-            return ctx.through(*learned, *fixed)[0]
+        def recompute(*with_grad: Tensor) -> Tensor:
+            return ctx.function(*with_grad, *constant)[0]
 
-        with torch.autocast(**ctx.arithmetic):
-            pull = vjp(again, *learned)[1]
-        return None, None, *pull(slope), *(None for _ in fixed)
+        with torch.autocast(**ctx.autocast):
+            vjp_function = vjp(recompute, *with_grad)[1]
+        return None, None, *vjp_function(grad_out), *(None for _ in constant)

@@ -1,4 +1,4 @@
-"""Every kernel in plain torch, for tests."""
+"""Reference kernels in plain torch, which the tests compare CPU and CUDA with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,47 @@ from unalike.nn.attention import NEGATIVE_SLOPE
 from unalike.nn.optim import ADAM_EPS, BETA1, BETA2, AdamWState, AdamWStep
 from unalike.nn.sparse import NormalizedCSR
 
-# Attention in plain tensor operations: node by node by head, the oracle.
+
+def spmm(
+    rows: CSRMatrix,
+    dense: Float[Tensor, "columns width"],
+    bias: Float[Tensor, " width"] | None = None,
+    out: Float[Tensor, "rows width"] | None = None,
+) -> Float[Tensor, "rows width"]:
+    """The product of a CSR matrix and a dense one, plus a bias, written to `out`.
+
+    bfloat16 and float16 are summed as float32, then rounded.
+    """
+    degrees = rows.indptr.diff()
+    row_indices = torch.arange(len(degrees), device=dense.device)
+    terms = dense[rows.indices.long()]
+    terms = terms.to(torch.promote_types(dense.dtype, torch.float32))
+    if rows.values is not None:
+        terms = terms * rows.values[:, None]
+    total = terms.new_zeros(len(degrees), dense.shape[1])
+    if bias is not None:
+        total += bias
+    row_indices = row_indices.repeat_interleave(degrees)
+    result = total.index_add(0, row_indices, terms).to(dense.dtype)
+    return result if out is None else out.copy_(result)
+
+
+def normalized_spmm(
+    adjacency: NormalizedCSR,
+    dense: Float[Tensor, "nodes width"],
+    column_scale: Float[Tensor, " width"] | None = None,
+    residual: Float[Tensor, "nodes width"] | None = None,
+    multiply: Callable[[CSRMatrix, Tensor], Tensor] = spmm,
+) -> Float[Tensor, "nodes width"]:
+    """column_scale * S (A + L) S dense + residual."""
+    dtype = torch.promote_types(dense.dtype, torch.float32)
+    scale = adjacency.scale[:, None].to(dtype)
+    self_loop_weight = adjacency.self_loop_weight[:, None].to(dtype)
+    scaled = scale * dense
+    out = scale * (multiply(adjacency.csr, scaled) + self_loop_weight * scaled)
+    out = out if column_scale is None else column_scale.to(dtype) * out
+    out = out if residual is None else out + residual
+    return out.to(dense.dtype)
 
 
 def gat_forward(
@@ -23,98 +63,50 @@ def gat_forward(
     source: Float[Tensor, "nodes heads"],
     target: Float[Tensor, "nodes heads"],
 ) -> tuple[Float[Tensor, "nodes heads width"], Float[Tensor, "nodes heads"]]:
-    """What nodes gather along edges that enter them, and the logs of weights' sums.
+    """The attention-weighted sums over incoming edges, with their logsumexp.
 
-    Node i gathers sum_j w_ij x_j over the nodes j that point at it and itself, with
+    out_i = sum_j w_ij x_j over the nodes j that point at i and i itself, with
     w_ij = exp(e_ij) / sum_j exp(e_ij) and e_ij = LeakyReLU(source_j + target_i).
     """
-    kind = torch.promote_types(x.dtype, torch.float32)
-    both = source.to(kind) + target.to(kind)[:, None]
-    scores = F.leaky_relu(both, NEGATIVE_SLOPE).where(
-        dense_mask(rows)[:, :, None], -torch.inf
-    )
-    found = torch.einsum("ijh,jhd->ihd", scores.softmax(1), x.to(kind))
-    return found.to(x.dtype), scores.logsumexp(1)
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    scores = F.leaky_relu(
+        source.to(dtype) + target.to(dtype)[:, None], NEGATIVE_SLOPE
+    ).where(dense_mask(rows)[:, :, None], -torch.inf)
+    out = torch.einsum("ijh,jhd->ihd", scores.softmax(1), x.to(dtype))
+    return out.to(x.dtype), scores.logsumexp(1)
 
 
 def dense_mask(rows: CSRMatrix) -> Bool[Tensor, "nodes nodes"]:
-    """Does node j point at node i, or is it the same node?"""
+    """Entry [i, j]: does node j point at node i, or is it the same node?"""
     nodes = torch.arange(rows.num_cols, device=rows.indices.device)
-    enters = nodes[:, None] == nodes
-    enters[rows.indices.long(), nodes.repeat_interleave(rows.degrees)] = True
-    return enters
-
-
-# The kernels in plain tensor operations: slow, obviously right, the oracle.
-
-
-def spmm(
-    rows: CSRMatrix,
-    dense: Float[Tensor, "columns width"],
-    offset: Float[Tensor, " width"] | None = None,
-    out: Float[Tensor, "rows width"] | None = None,
-) -> Float[Tensor, "rows width"]:
-    """For each row the sum of the dense rows its columns name, times their values.
-
-    The offset is added to every row. Halves are summed as float32, then rounded. The
-    sums are written to `out` where it is given.
-    """
-    lengths = rows.indptr.diff()
-    row_of_entry = torch.arange(len(lengths), device=dense.device)
-    picked = dense[rows.indices.long()]
-    picked = picked.to(torch.promote_types(dense.dtype, torch.float32))
-    if rows.values is not None:
-        picked = picked * rows.values[:, None]
-    total = picked.new_zeros(len(lengths), dense.shape[1])
-    if offset is not None:
-        total += offset
-    rows_of_entries = row_of_entry.repeat_interleave(lengths)
-    found = total.index_add(0, rows_of_entries, picked).to(dense.dtype)
-    return found if out is None else out.copy_(found)
-
-
-def normalized_spmm(
-    spread: NormalizedCSR,
-    dense: Float[Tensor, "nodes width"],
-    keep: Float[Tensor, " width"] | None = None,
-    start: Float[Tensor, "nodes width"] | None = None,
-    multiply: Callable[[CSRMatrix, Tensor], Tensor] = spmm,
-) -> Float[Tensor, "nodes width"]:
-    """The product with S (A + L) S; some of each column is kept, a start is added."""
-    exact = torch.promote_types(dense.dtype, torch.float32)
-    scale, added = (
-        part[:, None].to(exact) for part in (spread.scale, spread.self_loop_weight)
-    )
-    scaled = scale * dense
-    found = scale * (multiply(spread.csr, scaled) + added * scaled)
-    found = found if keep is None else keep.to(exact) * found
-    found = found if start is None else found + start
-    return found.to(dense.dtype)
+    mask = nodes[:, None] == nodes
+    mask[rows.indices.long(), nodes.repeat_interleave(rows.degrees)] = True
+    return mask
 
 
 def adamw(
-    weights: AdamWState, gradient: Float[Tensor, "rows runs width"], step: AdamWStep
+    state: AdamWState, grad: Float[Tensor, "rows runs width"], step: AdamWStep
 ) -> None:
-    """Keep the best weights, then one step of AdamW (Loshchilov and Hutter 2019)."""
-    rate, decay = step.lr[:, None], step.weight_decay[:, None]
-    kept = torch.where(step.improved[:, None], weights.weight, weights.best_weight)
-    weights.best_weight.copy_(kept)
-    weights.exp_avg.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
-    weights.exp_avg_sq.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-    scale1, scale2 = step.bias_corrections
-    spread = (weights.exp_avg_sq * scale2).sqrt() + ADAM_EPS
-    moved = rate * scale1 * weights.exp_avg / spread
-    weights.weight.mul_(1 - rate * decay).sub_(moved)
-    if weights.weight_bf16 is not None:
-        weights.weight_bf16.copy_(weights.weight)
+    """Save the best weights, then take an AdamW step (Loshchilov and Hutter 2019)."""
+    lr, weight_decay = step.lr[:, None], step.weight_decay[:, None]
+    best = torch.where(step.improved[:, None], state.weight, state.best_weight)
+    state.best_weight.copy_(best)
+    state.exp_avg.mul_(BETA1).add_(grad, alpha=1 - BETA1)
+    state.exp_avg_sq.mul_(BETA2).addcmul_(grad, grad, value=1 - BETA2)
+    correction1, correction2 = step.bias_corrections
+    denominator = (state.exp_avg_sq * correction2).sqrt() + ADAM_EPS
+    update = lr * correction1 * state.exp_avg / denominator
+    state.weight.mul_(1 - lr * weight_decay).sub_(update)
+    if state.weight_bf16 is not None:
+        state.weight_bf16.copy_(state.weight)
 
 
 def spmm_adamw(
-    weights: AdamWState,
+    state: AdamWState,
     rows: CSRMatrix,
-    gradient: Float[Tensor, "sources runs width"],
+    grad_out: Float[Tensor, "sources runs width"],
     step: AdamWStep,
 ) -> None:
-    """A step of AdamW whose gradient is a gather of what reaches each row."""
-    gathered = spmm(rows, gradient.flatten(1).float())
-    adamw(weights, gathered.view_as(weights.weight), step)
+    """An AdamW step along the gradient rows @ grad_out."""
+    grad = spmm(rows, grad_out.flatten(1).float())
+    adamw(state, grad.view_as(state.weight), step)

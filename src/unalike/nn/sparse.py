@@ -1,7 +1,4 @@
-"""Kernels: the few loops that touch sparse memory, for each kind of device.
-
-Each module of this package offers the same functions. `plain` says what they mean in
-a few tensor operations and is the oracle of the tests."""
+"""Sparse-dense products with gradients, and the choice of CPU or CUDA kernels."""
 
 from __future__ import annotations
 
@@ -18,14 +15,23 @@ from torch.nn import functional as F
 from unalike.data.csr import CSRMatrix
 from unalike.system import free_memory
 
-# Kernels: the few loops that touch sparse memory, for each kind of device.
-#
-# Each module of this package offers the same functions. `plain` says what they mean in
-# a few tensor operations and is the oracle of the tests.
+ALIGNMENT = 8
+"""Tensor cores read rows faster whose first value is at a multiple of this."""
+MIN_DENSITY = 0.08
+"""Density from which tensor cores multiply a matrix faster as a dense one."""
+MIN_COLUMNS = 1024
+"""Columns of the other factor from which a dense copy pays."""
+MIN_COLUMNS_PROPAGATION = 64
+"""The same for a product without an optimizer step in it."""
+MAX_MEMORY_SHARE = 0.2
+"""Fraction of the free memory that a dense copy may take."""
 
 
 def backend(device: torch.device) -> ModuleType:
-    """The kernels that run on a device; those of a GPU are imported when first needed."""
+    """The kernels of a device: `nn.cpu`, or `nn.cuda`, which needs Triton.
+
+    Both and `nn.reference` have the same functions.
+    """
     if device.type == "cuda":
         from unalike.nn import cuda
 
@@ -35,100 +41,8 @@ def backend(device: torch.device) -> ModuleType:
     return cpu
 
 
-# Matrix units: what a card wants of factors that it multiplies with rounding.
-
-
-ALIGNMENT = 8
-"""Numbers that begin at a multiple of this are read without detour."""
-
-
-def uses_tensor_cores(kind: torch.dtype) -> bool:
-    """Are products of such numbers rounded, as matrix units do?"""
-    exact = torch.get_float32_matmul_precision() == "highest"
-    return kind == torch.bfloat16 or (kind == torch.float32 and not exact)
-
-
-def padding_to_multiple(count: int) -> int:
-    """The numbers between the end of some and the next aligned place."""
-    return -count % ALIGNMENT
-
-
-def pad_last_dim(x: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows aligned"]:
-    """Rows of which each begins at an aligned place, where that pays."""
-    room = padding_to_multiple(x.shape[-1])
-    wanted = room and x.is_cuda and uses_tensor_cores(x.dtype)
-    return F.pad(x, (0, room)) if wanted else x
-
-
-# Crowded: sparse rows so full that a card multiplies them faster with their zeros.
-
-
-MIN_DENSITY = 0.08
-"""Share of entries from which rows are crowded, where matrix units take the product."""
-MIN_COLUMNS = 1024
-"""Columns of the other factor from which it pays to write the zeros down."""
-MIN_COLUMNS_PROPAGATION = 64
-"""The same where nothing but the product is wanted, no step along it."""
-MAX_MEMORY_SHARE = 0.2
-"""Share of what is free that the zeros may take."""
-
-
-def dense_if_faster(
-    rows: CSRMatrix, other: Float[Tensor, "columns width"], least: int = MIN_COLUMNS
-) -> Float[Tensor, "rows columns"] | None:
-    """Crowded rows with their zeros, made once; None of others.
-
-    They are rounded as the other factor is.
-    """
-    numbers = (len(rows.indptr) - 1) * rows.num_cols
-    crowded = len(rows.indices) > MIN_DENSITY * numbers
-    if not crowded or other.shape[1] < least or not uses_tensor_cores(other.dtype):
-        return None
-    key = ("filled", other.dtype)
-    if key not in rows.cache:
-        rows.cache[key] = to_dense_padded(rows, other.dtype)
-    found: Tensor | None = rows.cache[key]
-    return found
-
-
-def to_dense_padded(
-    rows: CSRMatrix, dtype: torch.dtype
-) -> Float[Tensor, "rows columns"] | None:
-    """Rows with their zeros, where there is room for them."""
-    height, device = len(rows.indptr) - 1, rows.indices.device
-    if height * rows.num_cols * dtype.itemsize > MAX_MEMORY_SHARE * free_memory(device):
-        return None
-    row = torch.arange(height, device=device).repeat_interleave(rows.degrees)
-    aligned = rows.num_cols + padding_to_multiple(rows.num_cols)
-    whole = torch.zeros(height, aligned, dtype=dtype, device=device)[:, : rows.num_cols]
-    ones = torch.ones(1, dtype=dtype, device=device)
-    values = ones if rows.values is None else rows.values.to(dtype)
-    whole[row, rows.indices.long()] = values
-    return whole
-
-
-# Spread: a sparse matrix, scaled at both ends, with something added to its loops.
-
-
-@dataclass(frozen=True, eq=False)
-class NormalizedCSR:
-    """S (A + L) S, where S and L are diagonal: nothing is kept for each entry."""
-
-    csr: CSRMatrix
-    scale: Float[Tensor, " nodes"]
-    self_loop_weight: Float[Tensor, " nodes"]
-
-    @property
-    def T(self) -> NormalizedCSR:
-        """The same with rows and columns exchanged."""
-        return NormalizedCSR(self.csr.T, self.scale, self.self_loop_weight)
-
-
-# Sparse products: with rows, and with scaled rows, differentiable and stackable.
-
-
 class SpMM(Function):
-    """Forward and backward are both gathers over rows, so no sum depends on timing."""
+    """CSR matrix @ dense; the backward pass is an SpMM with the transpose."""
 
     @staticmethod
     def forward(
@@ -142,9 +56,9 @@ class SpMM(Function):
 
     @staticmethod
     def backward(
-        ctx: Any, gradient: Float[Tensor, "rows width"]
+        ctx: Any, grad_out: Float[Tensor, "rows width"]
     ) -> tuple[None, Float[Tensor, "columns width"]]:
-        return None, SpMM.apply(ctx.rows.T, gradient)
+        return None, SpMM.apply(ctx.rows.T, grad_out)
 
     @staticmethod
     def vmap(
@@ -156,6 +70,20 @@ class SpMM(Function):
         return product.unflatten(1, stacked.shape[1:]), 1
 
 
+@dataclass(frozen=True, eq=False)
+class NormalizedCSR:
+    """S (A + L) S with diagonal S and L, without a stored value for each entry."""
+
+    csr: CSRMatrix
+    scale: Float[Tensor, " nodes"]
+    self_loop_weight: Float[Tensor, " nodes"]
+
+    @property
+    def T(self) -> NormalizedCSR:
+        """The transpose."""
+        return NormalizedCSR(self.csr.T, self.scale, self.self_loop_weight)
+
+
 def runs_to_columns(
     stack: Tensor, dim: int | None, runs: int
 ) -> Float[Tensor, "*nodes columns"]:
@@ -164,3 +92,60 @@ def runs_to_columns(
         repeated = stack.unsqueeze(-2).expand(*stack.shape[:-1], runs, -1)
         return repeated.flatten(-2)
     return stack.movedim(dim, -2).flatten(-2)
+
+
+def dense_if_faster(
+    rows: CSRMatrix,
+    other: Float[Tensor, "columns width"],
+    min_columns: int = MIN_COLUMNS,
+) -> Float[Tensor, "rows columns"] | None:
+    """A cached dense copy of a CSR matrix where tensor cores multiply it faster.
+
+    It has the dtype of the other factor. None where the sparse product is faster.
+    """
+    num_values = (len(rows.indptr) - 1) * rows.num_cols
+    is_dense = len(rows.indices) > MIN_DENSITY * num_values
+    wide = other.shape[1] >= min_columns
+    if not is_dense or not wide or not uses_tensor_cores(other.dtype):
+        return None
+    key = ("padded dense", other.dtype)
+    if key not in rows.cache:
+        rows.cache[key] = to_dense_padded(rows, other.dtype)
+    matrix: Tensor | None = rows.cache[key]
+    return matrix
+
+
+def to_dense_padded(
+    rows: CSRMatrix, dtype: torch.dtype
+) -> Float[Tensor, "rows columns"] | None:
+    """A dense copy with aligned rows, None where memory is short."""
+    num_rows, device = len(rows.indptr) - 1, rows.indices.device
+    num_bytes = num_rows * rows.num_cols * dtype.itemsize
+    if num_bytes > MAX_MEMORY_SHARE * free_memory(device):
+        return None
+    row = torch.arange(num_rows, device=device).repeat_interleave(rows.degrees)
+    aligned = rows.num_cols + padding_to_multiple(rows.num_cols)
+    padded = torch.zeros(num_rows, aligned, dtype=dtype, device=device)
+    dense = padded[:, : rows.num_cols]
+    ones = torch.ones(1, dtype=dtype, device=device)
+    values = ones if rows.values is None else rows.values.to(dtype)
+    dense[row, rows.indices.long()] = values
+    return dense
+
+
+def uses_tensor_cores(dtype: torch.dtype) -> bool:
+    """Do tensor cores multiply matrices of this dtype, with their rounding?"""
+    exact = torch.get_float32_matmul_precision() == "highest"
+    return dtype == torch.bfloat16 or (dtype == torch.float32 and not exact)
+
+
+def padding_to_multiple(count: int) -> int:
+    """How much is missing to the next multiple of ALIGNMENT."""
+    return -count % ALIGNMENT
+
+
+def pad_last_dim(x: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows aligned"]:
+    """x with aligned rows, where tensor cores multiply it."""
+    padding = padding_to_multiple(x.shape[-1])
+    pays = padding and x.is_cuda and uses_tensor_cores(x.dtype)
+    return F.pad(x, (0, padding)) if pays else x

@@ -1,4 +1,4 @@
-"""First linear layers: SparseLinear, whose product the training loop can compute, and InputLinear."""
+"""First linear layers: SparseLinear for sparse inputs, DenseLinear, InputLinear."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from unalike.nn.dropout import Dropout
 from unalike.nn.init import Init, linear_parameters
 from unalike.nn.linear import DeferredLinear, TensorOrDeferred
 
-# Linear layer of a sparse input, whose product the training loop can compute.
-
-
 Source = Literal["adjacency", "features"]
 """The sparse input of a batch, by the name of its attribute."""
 Products: TypeAlias = dict[str, Float[Tensor, "nodes *runs hidden"]]
@@ -26,9 +23,9 @@ Products: TypeAlias = dict[str, Float[Tensor, "nodes *runs hidden"]]
 class SparseLinear(nn.Module):
     """x W + b for a sparse input of the batch.
 
-    Alone it is an ordinary layer. In training the loop computes the product of all
-    runs at once, uses it for the step and the evaluation, and hands it in as the
-    buffer `product`; AdamW then updates the weight inside the backward product.
+    Alone it is an ordinary layer. The training loop computes the product of all runs
+    at once, uses it for the step and the evaluation, and passes it in as the buffer
+    `product`; AdamW then updates the weight inside the backward product.
     """
 
     weight: nn.Parameter
@@ -49,7 +46,7 @@ class SparseLinear(nn.Module):
         super().__init__()
         self.source: Source = source
         self.in_features, self.out_features = in_features, out_features
-        self.weight, drawn_bias = linear_parameters(
+        self.weight, initial_bias = linear_parameters(
             in_features,
             out_features,
             bias=bias,
@@ -57,11 +54,11 @@ class SparseLinear(nn.Module):
             fan_in=fan_in,
             local_rows=local_rows,
         )
-        self.register_parameter("bias", drawn_bias)
+        self.register_parameter("bias", initial_bias)
         self.register_buffer("product", None, persistent=False)
 
     def forward(self, x: Adjacency) -> Any:
-        """x W + b, or the product that was handed in."""
+        """x W + b, or the product that was passed in."""
         if self.product is not None:
             return self.product
         product = x @ self.weight
@@ -101,11 +98,8 @@ def forward_with(
     return logits
 
 
-# First linear layer of a method: of the adjacency or of dense or sparse features.
-
-
 class DenseLinear(nn.Module):
-    """x W + b with a weight of shape [in, out], drawn as that of a `SparseLinear`."""
+    """x W + b with a weight of shape [in, out], sampled like that of `SparseLinear`."""
 
     bias: nn.Parameter | None
 
@@ -121,10 +115,10 @@ class DenseLinear(nn.Module):
         defer: bool = False,
     ) -> None:
         super().__init__()
-        self.weight, drawn_bias = linear_parameters(
+        self.weight, initial_bias = linear_parameters(
             in_features, out_features, bias=bias, init=init, fan_in=fan_in
         )
-        self.register_parameter("bias", drawn_bias)
+        self.register_parameter("bias", initial_bias)
         self.dropout = None if dropout is None else Dropout(dropout)
         self.deferred = defer
 
@@ -141,7 +135,7 @@ class DenseLinear(nn.Module):
 
 
 class DeferredSparseLinear(SparseLinear):
-    """A `SparseLinear` whose output a normalised adjacency takes for an input layer."""
+    """A `SparseLinear` that returns its product as a `DeferredLinear`."""
 
     def forward(self, x: Adjacency) -> DeferredLinear:
         return DeferredLinear(super().forward(x))
@@ -160,8 +154,8 @@ def InputLinear(
 ) -> SparseLinear | DenseLinear:
     """The first linear layer: `SparseLinear` for sparse input, `DenseLinear` for dense.
 
-    Only dense features can be dropped: the training loop computes the product of
-    sparse ones. The output of a deferred layer is for a normalised adjacency.
+    Only dense features get dropout: the training loop computes the product of sparse
+    ones. The output of a deferred layer is for a normalised adjacency.
     """
     x = getattr(graph, source)
     if not isinstance(x, Adjacency):
@@ -187,7 +181,7 @@ def InputLinear(
 
 
 def in_draw_order(graph: Graph) -> tuple[Source, Source]:
-    """Adjacency and features in the order in which their weights are drawn.
+    """Adjacency and features in the order in which their weights are sampled.
 
     Those of dense features come first. Another order would give other weights for the
     same seed.

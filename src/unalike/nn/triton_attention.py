@@ -1,4 +1,4 @@
-"""Triton programs: GAT forward and backward."""
+"""Triton kernels of GAT attention: softmax statistics, forward and backward."""
 
 from __future__ import annotations
 
@@ -7,231 +7,238 @@ import triton.language as tl
 
 
 @triton.jit
-def _leaky_relu(score, by, leak: tl.constexpr):
-    return tl.where(score > 0, by, leak * by)
+def _leaky_relu(score, value, negative_slope: tl.constexpr):
+    return tl.where(score > 0, value, negative_slope * value)
 
 
 @triton.jit
-def _nodes(columns, entry, end, row, neighbours: tl.constexpr):
-    at = entry + tl.arange(0, neighbours)
-    node = tl.load(columns + at, mask=at < end, other=0).to(tl.int64)
-    real = ((at < end) & (node != row)) | (at == end)
-    return tl.where(at < end, node, row), real[:, None]
+def _nodes(indices, entry, end, row, neighbours: tl.constexpr):
+    position = entry + tl.arange(0, neighbours)
+    node = tl.load(indices + position, mask=position < end, other=0).to(tl.int64)
+    valid = ((position < end) & (node != row)) | (position == end)
+    return tl.where(position < end, node, row), valid[:, None]
 
 
 @triton.jit
-def _load_neighbours(array, node, head, heads, there, sums: tl.constexpr):
-    place = node[:, None] * heads + head[None, :]
-    return tl.load(array + place, mask=there, other=0).to(sums)
+def _load_neighbours(array, node, head, heads, mask, acc_dtype: tl.constexpr):
+    index = node[:, None] * heads + head[None, :]
+    return tl.load(array + index, mask=mask, other=0).to(acc_dtype)
 
 
 @triton.jit
-def _pick_wide(
-    array, node, there, head, heads, column, width: tl.constexpr, sums: tl.constexpr
+def _load_neighbour_features(
+    array, node, mask, head, heads, column, width: tl.constexpr, acc_dtype: tl.constexpr
 ):
-    beside = (head * width)[:, None] + column[None, :]
-    place = (node * (heads * width))[:, None, None] + beside[None, :, :]
-    there = there[:, :, None] & (column < width)[None, None, :]
-    return tl.load(array + place, mask=there, other=0).to(sums)
+    in_row = (head * width)[:, None] + column[None, :]
+    index = (node * (heads * width))[:, None, None] + in_row[None, :, :]
+    mask = mask[:, :, None] & (column < width)[None, None, :]
+    return tl.load(array + index, mask=mask, other=0).to(acc_dtype)
 
 
 @triton.jit
-def _load_row(array, row, head, heads, sums: tl.constexpr):
-    return tl.load(array + row * heads + head, mask=head < heads, other=0).to(sums)
+def _load_row(array, row, head, heads, acc_dtype: tl.constexpr):
+    return tl.load(array + row * heads + head, mask=head < heads, other=0).to(acc_dtype)
 
 
 @triton.jit
-def _own_wide(array, row, head, heads, column, width: tl.constexpr, sums: tl.constexpr):
-    place = row * (heads * width) + (head * width)[:, None] + column[None, :]
-    there = (head < heads)[:, None] & (column < width)[None, :]
-    return tl.load(array + place, mask=there, other=0).to(sums)
+def _load_row_features(
+    array, row, head, heads, column, width: tl.constexpr, acc_dtype: tl.constexpr
+):
+    index = row * (heads * width) + (head * width)[:, None] + column[None, :]
+    mask = (head < heads)[:, None] & (column < width)[None, :]
+    return tl.load(array + index, mask=mask, other=0).to(acc_dtype)
 
 
 @triton.jit
-def _store_row(array, found, row, head, heads):
-    found = found.to(array.dtype.element_ty)
-    tl.store(array + row * heads + head, found, mask=head < heads)
+def _store_row(array, result, row, head, heads):
+    result = result.to(array.dtype.element_ty)
+    tl.store(array + row * heads + head, result, mask=head < heads)
 
 
 @triton.jit
-def _keep_wide(array, found, row, head, heads, column, width: tl.constexpr):
-    place = row * (heads * width) + (head * width)[:, None] + column[None, :]
-    there = (head < heads)[:, None] & (column < width)[None, :]
-    tl.store(array + place, found.to(array.dtype.element_ty), mask=there)
+def _store_row_features(array, result, row, head, heads, column, width: tl.constexpr):
+    index = row * (heads * width) + (head * width)[:, None] + column[None, :]
+    mask = (head < heads)[:, None] & (column < width)[None, :]
+    tl.store(array + index, result.to(array.dtype.element_ty), mask=mask)
 
 
 @triton.jit
 def softmax_stats(
-    starts,
-    columns,
-    order,
+    indptr,
+    indices,
+    row_order,
     source,
     target,
-    log_sums,
-    share,
+    logsumexp,
+    positive_share,
     heads,
-    leak: tl.constexpr,
-    sums: tl.constexpr,
-    many: tl.constexpr,
+    negative_slope: tl.constexpr,
+    acc_dtype: tl.constexpr,
+    heads_per_program: tl.constexpr,
     neighbours: tl.constexpr,
 ):
-    """The log of the sum of a node's weights; the share of those of scores above 0."""
-    row = tl.load(order + tl.program_id(0)).to(tl.int64)
-    head = tl.program_id(1) * many + tl.arange(0, many)
-    begin = tl.load(starts + row)
-    end = tl.load(starts + row + 1)
-    shift = _load_row(target, row, head, heads, sums)
-    own = _load_row(source, row, head, heads, sums) + shift
-    highest = _leaky_relu(own, own, leak)[None, :] + tl.zeros([neighbours, many], sums)
-    total = tl.zeros([neighbours, many], sums)
-    positive = tl.zeros([neighbours, many], sums)
+    """The logsumexp of a row's scores, and the weight of the positive ones."""
+    row = tl.load(row_order + tl.program_id(0)).to(tl.int64)
+    head = tl.program_id(1) * heads_per_program + tl.arange(0, heads_per_program)
+    begin = tl.load(indptr + row)
+    end = tl.load(indptr + row + 1)
+    own = _load_row(target, row, head, heads, acc_dtype)
+    self_score = _load_row(source, row, head, heads, acc_dtype) + own
+    first_max = _leaky_relu(self_score, self_score, negative_slope)
+    total = tl.zeros([neighbours, heads_per_program], acc_dtype)
+    running_max = first_max[None, :] + total
+    positive = tl.zeros([neighbours, heads_per_program], acc_dtype)
     for entry in range(begin, end + 1, neighbours):
-        node, real = _nodes(columns, entry, end, row, neighbours)
-        there = real & (head < heads)[None, :]
-        score = (
-            _load_neighbours(source, node, head, heads, there, sums) + shift[None, :]
-        )
-        score = tl.where(real, score, float("-inf"))
-        level = _leaky_relu(score, score, leak)
-        higher = tl.maximum(highest, level)
-        fade = tl.exp(highest - higher)
-        weight = tl.exp(level - higher)
-        total = total * fade + weight
-        positive = positive * fade + tl.where(score > 0, weight, 0)
-        highest = higher
-    top = tl.max(highest, 0)
-    fade = tl.exp(highest - top[None, :])
-    total = tl.sum(total * fade, 0)
-    positive = tl.sum(positive * fade, 0)
-    _store_row(log_sums, top + tl.log(total), row, head, heads)
-    _store_row(share, positive / total, row, head, heads)
+        node, valid = _nodes(indices, entry, end, row, neighbours)
+        mask = valid & (head < heads)[None, :]
+        score = _load_neighbours(source, node, head, heads, mask, acc_dtype)
+        score += own[None, :]
+        score = tl.where(valid, score, float("-inf"))
+        activated = _leaky_relu(score, score, negative_slope)
+        new_max = tl.maximum(running_max, activated)
+        rescale = tl.exp(running_max - new_max)
+        weight = tl.exp(activated - new_max)
+        total = total * rescale + weight
+        positive = positive * rescale + tl.where(score > 0, weight, 0)
+        running_max = new_max
+    max_score = tl.max(running_max, 0)
+    rescale = tl.exp(running_max - max_score[None, :])
+    total = tl.sum(total * rescale, 0)
+    positive = tl.sum(positive * rescale, 0)
+    _store_row(logsumexp, max_score + tl.log(total), row, head, heads)
+    _store_row(positive_share, positive / total, row, head, heads)
 
 
 @triton.jit
 def gat_forward(
-    starts,
-    columns,
-    order,
+    indptr,
+    indices,
+    row_order,
     x,
     source,
     target,
-    log_sums,
-    share,
+    logsumexp,
+    positive_share,
     out,
-    lean,
+    target_jacobian,
     heads,
     width: tl.constexpr,
-    leak: tl.constexpr,
-    sums: tl.constexpr,
-    learning: tl.constexpr,
-    many: tl.constexpr,
-    span: tl.constexpr,
+    negative_slope: tl.constexpr,
+    acc_dtype: tl.constexpr,
+    needs_grad: tl.constexpr,
+    heads_per_program: tl.constexpr,
+    padded_width: tl.constexpr,
     neighbours: tl.constexpr,
 ):
-    """What a node gathers along the edges that enter it."""
-    row = tl.load(order + tl.program_id(0)).to(tl.int64)
-    head = tl.program_id(1) * many + tl.arange(0, many)
-    column = tl.arange(0, span)
-    begin = tl.load(starts + row)
-    end = tl.load(starts + row + 1)
-    shift = _load_row(target, row, head, heads, sums)
-    log_sum = _load_row(log_sums, row, head, heads, sums)
-    gathered = tl.zeros([neighbours, many, span], sums)
-    positive = tl.zeros([neighbours, many, span], sums)
+    """The attention-weighted sum of neighbours, and its derivative by the target."""
+    row = tl.load(row_order + tl.program_id(0)).to(tl.int64)
+    head = tl.program_id(1) * heads_per_program + tl.arange(0, heads_per_program)
+    column = tl.arange(0, padded_width)
+    begin = tl.load(indptr + row)
+    end = tl.load(indptr + row + 1)
+    own = _load_row(target, row, head, heads, acc_dtype)
+    lse = _load_row(logsumexp, row, head, heads, acc_dtype)
+    total = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
+    positive = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
     for entry in range(begin, end + 1, neighbours):
-        node, real = _nodes(columns, entry, end, row, neighbours)
-        there = real & (head < heads)[None, :]
-        score = (
-            _load_neighbours(source, node, head, heads, there, sums) + shift[None, :]
+        node, valid = _nodes(indices, entry, end, row, neighbours)
+        mask = valid & (head < heads)[None, :]
+        score = _load_neighbours(source, node, head, heads, mask, acc_dtype)
+        score += own[None, :]
+        weight = tl.exp(_leaky_relu(score, score, negative_slope) - lse[None, :])
+        weight = tl.where(mask, weight, 0)
+        features = _load_neighbour_features(
+            x, node, mask, head, heads, column, width, acc_dtype
         )
-        weight = tl.exp(_leaky_relu(score, score, leak) - log_sum[None, :])
-        weight = tl.where(there, weight, 0)
-        picked = _pick_wide(x, node, there, head, heads, column, width, sums)
         signed = tl.where(score > 0, weight, -weight)[:, :, None]
-        gathered += tl.abs(signed) * picked
-        positive += tl.maximum(signed, 0) * picked
-    found = tl.sum(gathered, 0)
-    _keep_wide(out, found, row, head, heads, column, width)
-    if learning:
-        part = _load_row(share, row, head, heads, sums)
-        leaning = (1 - leak) * (tl.sum(positive, 0) - part[:, None] * found)
-        _keep_wide(lean, leaning, row, head, heads, column, width)
+        total += tl.abs(signed) * features
+        positive += tl.maximum(signed, 0) * features
+    result = tl.sum(total, 0)
+    _store_row_features(out, result, row, head, heads, column, width)
+    if needs_grad:
+        fraction = _load_row(positive_share, row, head, heads, acc_dtype)
+        jacobian = tl.sum(positive, 0) - fraction[:, None] * result
+        jacobian *= 1 - negative_slope
+        _store_row_features(target_jacobian, jacobian, row, head, heads, column, width)
 
 
 @triton.jit
-def grad_target(
+def gat_backward_target(
     out,
-    lean,
-    slope,
-    mean,
-    to_target,
+    target_jacobian,
+    grad_out,
+    grad_dot_out,
+    grad_target,
     pairs,
     width: tl.constexpr,
-    sums: tl.constexpr,
-    many: tl.constexpr,
-    span: tl.constexpr,
+    acc_dtype: tl.constexpr,
+    pairs_per_program: tl.constexpr,
+    padded_width: tl.constexpr,
 ):
-    """The slopes of targets, and what the slopes of weights have in common."""
-    pair = tl.program_id(0).to(tl.int64) * many + tl.arange(0, many)
-    column = tl.arange(0, span)
-    place = pair[:, None] * width + column[None, :]
-    there = (pair < pairs)[:, None] & (column < width)[None, :]
-    pull = tl.load(slope + place, mask=there, other=0).to(sums)
-    gathered = tl.load(out + place, mask=there, other=0).to(sums)
-    leaning = tl.load(lean + place, mask=there, other=0).to(sums)
-    tl.store(mean + pair, tl.sum(pull * gathered, 1), mask=pair < pairs)
-    total = tl.sum(pull * leaning, 1).to(to_target.dtype.element_ty)
-    tl.store(to_target + pair, total, mask=pair < pairs)
+    """The gradient of target scores, and grad_out times the output for each head."""
+    first = tl.program_id(0).to(tl.int64) * pairs_per_program
+    pair = first + tl.arange(0, pairs_per_program)
+    column = tl.arange(0, padded_width)
+    index = pair[:, None] * width + column[None, :]
+    mask = (pair < pairs)[:, None] & (column < width)[None, :]
+    grad = tl.load(grad_out + index, mask=mask, other=0).to(acc_dtype)
+    output = tl.load(out + index, mask=mask, other=0).to(acc_dtype)
+    jacobian = tl.load(target_jacobian + index, mask=mask, other=0).to(acc_dtype)
+    tl.store(grad_dot_out + pair, tl.sum(grad * output, 1), mask=pair < pairs)
+    total = tl.sum(grad * jacobian, 1).to(grad_target.dtype.element_ty)
+    tl.store(grad_target + pair, total, mask=pair < pairs)
 
 
 @triton.jit
-def grad_source(
-    starts,
-    columns,
-    order,
+def gat_backward_source(
+    indptr,
+    indices,
+    row_order,
     x,
     source,
     target,
-    log_sums,
-    slope,
-    mean,
-    to_x,
-    to_source,
+    logsumexp,
+    grad_out,
+    grad_dot_out,
+    grad_x,
+    grad_source,
     heads,
     width: tl.constexpr,
-    leak: tl.constexpr,
-    sums: tl.constexpr,
-    many: tl.constexpr,
-    span: tl.constexpr,
+    negative_slope: tl.constexpr,
+    acc_dtype: tl.constexpr,
+    heads_per_program: tl.constexpr,
+    padded_width: tl.constexpr,
     neighbours: tl.constexpr,
 ):
-    """The slopes of a node's x and source, along the edges that leave it."""
-    row = tl.load(order + tl.program_id(0)).to(tl.int64)
-    head = tl.program_id(1) * many + tl.arange(0, many)
-    column = tl.arange(0, span)
-    begin = tl.load(starts + row)
-    end = tl.load(starts + row + 1)
-    shift = _load_row(source, row, head, heads, sums)
-    missed = tl.zeros([neighbours, many], sums)
-    gathered = tl.zeros([neighbours, many, span], sums)
-    positive = tl.zeros([neighbours, many, span], sums)
+    """The gradients of x and of source scores, summed along outgoing edges."""
+    row = tl.load(row_order + tl.program_id(0)).to(tl.int64)
+    head = tl.program_id(1) * heads_per_program + tl.arange(0, heads_per_program)
+    column = tl.arange(0, padded_width)
+    begin = tl.load(indptr + row)
+    end = tl.load(indptr + row + 1)
+    own = _load_row(source, row, head, heads, acc_dtype)
+    dot_total = tl.zeros([neighbours, heads_per_program], acc_dtype)
+    total = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
+    positive = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
     for entry in range(begin, end + 1, neighbours):
-        node, real = _nodes(columns, entry, end, row, neighbours)
-        there = real & (head < heads)[None, :]
-        score = (
-            _load_neighbours(target, node, head, heads, there, sums) + shift[None, :]
+        node, valid = _nodes(indices, entry, end, row, neighbours)
+        mask = valid & (head < heads)[None, :]
+        score = _load_neighbours(target, node, head, heads, mask, acc_dtype)
+        score += own[None, :]
+        lse = _load_neighbours(logsumexp, node, head, heads, mask, acc_dtype)
+        weight = tl.exp(_leaky_relu(score, score, negative_slope) - lse)
+        weight = tl.where(mask, weight, 0)
+        dot = _load_neighbours(grad_dot_out, node, head, heads, mask, acc_dtype)
+        dot_total += _leaky_relu(score, weight, negative_slope) * dot
+        grad = _load_neighbour_features(
+            grad_out, node, mask, head, heads, column, width, acc_dtype
         )
-        log_sum = _load_neighbours(log_sums, node, head, heads, there, sums)
-        weight = tl.exp(_leaky_relu(score, score, leak) - log_sum)
-        weight = tl.where(there, weight, 0)
-        middle = _load_neighbours(mean, node, head, heads, there, sums)
-        missed += _leaky_relu(score, weight, leak) * middle
-        picked = _pick_wide(slope, node, there, head, heads, column, width, sums)
         signed = tl.where(score > 0, weight, -weight)[:, :, None]
-        gathered += tl.abs(signed) * picked
-        positive += tl.maximum(signed, 0) * picked
-    found = tl.sum(gathered, 0)
-    _keep_wide(to_x, found, row, head, heads, column, width)
-    own = _own_wide(x, row, head, heads, column, width, sums)
-    bent = leak * found + (1 - leak) * tl.sum(positive, 0)
-    _store_row(to_source, tl.sum(own * bent, 1) - tl.sum(missed, 0), row, head, heads)
+        total += tl.abs(signed) * grad
+        positive += tl.maximum(signed, 0) * grad
+    result = tl.sum(total, 0)
+    _store_row_features(grad_x, result, row, head, heads, column, width)
+    own_x = _load_row_features(x, row, head, heads, column, width, acc_dtype)
+    grad_score = negative_slope * result + (1 - negative_slope) * tl.sum(positive, 0)
+    grad = tl.sum(own_x * grad_score, 1) - tl.sum(dot_total, 0)
+    _store_row(grad_source, grad, row, head, heads)

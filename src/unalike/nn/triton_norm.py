@@ -1,16 +1,14 @@
-"""Triton programs: batch norm + ReLU + dropout, bias + ReLU, forward and backward."""
+"""Triton kernels of batch norm + ReLU + dropout and of bias + ReLU, both ways."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-# The programs that cross bridges on NVIDIA cards: each takes a tile of one run.
-
 
 @triton.jit
 def hash32(bits):
-    """A hash in which every bit of the input moves half of those of the output."""
+    """A 32-bit hash for the random numbers of dropout."""
     bits ^= bits >> 16
     bits *= 0x7FEB352D
     bits ^= bits >> 15
@@ -19,64 +17,67 @@ def hash32(bits):
 
 
 @triton.jit
-def dropout_scale(row, column, seed, rate):
-    """What dropout leaves of each number: nothing, or all of it scaled up."""
-    line = hash32(row.to(tl.uint32) * 0x9E3779B1 + seed.to(tl.uint32))
-    bits = hash32(line[:, None] ^ (column.to(tl.uint32) * 0x85EBCA6B)[None, :])
-    drawn = (bits >> 8).to(tl.float32) * (1.0 / 16777216.0)
-    return tl.where(drawn >= rate, 1 / (1 - rate), 0.0)
+def dropout_scale(row, column, seed, dropout_p):
+    """The factor of each value under dropout: 0 or 1 / (1 - p)."""
+    row_bits = hash32(row.to(tl.uint32) * 0x9E3779B1 + seed.to(tl.uint32))
+    bits = hash32(row_bits[:, None] ^ (column.to(tl.uint32) * 0x85EBCA6B)[None, :])
+    uniform = (bits >> 8).to(tl.float32) * (1.0 / 16777216.0)
+    return tl.where(uniform >= dropout_p, 1 / (1 - dropout_p), 0.0)
 
 
 @triton.jit
-def read(x, run, row, column, count, width, run_stride, row_stride):
-    """The numbers of a tile, and which of them there are."""
-    place = run.to(tl.int64) * run_stride + row.to(tl.int64)[:, None] * row_stride
-    there = (row < count)[:, None] & (column < width)[None, :]
-    found = tl.load(x + place + column[None, :], mask=there, other=0)
-    return found.to(tl.float32), there
+def load_tile(x, run, row, column, count, width, run_stride, row_stride):
+    """The values of a tile as float32, and the mask of those inside the matrix."""
+    index = run.to(tl.int64) * run_stride + row.to(tl.int64)[:, None] * row_stride
+    mask = (row < count)[:, None] & (column < width)[None, :]
+    values = tl.load(x + index + column[None, :], mask=mask, other=0)
+    return values.to(tl.float32), mask
 
 
 @triton.jit
 def moments(
     x,
-    offset,
+    bias_in,
     sums,
     count,
     width,
     run_stride,
     row_stride,
-    early: tl.constexpr,
+    relu_before: tl.constexpr,
     rows: tl.constexpr,
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
-    """The mean of a block of rows, and the sum of squares around it."""
-    part, run = tl.program_id(0), tl.program_id(1)
+    """The mean of a block of rows, and the sum of squared deviations from it."""
+    block_id, run = tl.program_id(0), tl.program_id(1)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    inside = column < width
-    # Sums are taken of what differs from the first row, which loses no digits.
-    at = run.to(tl.int64) * run_stride + (part * rows).to(tl.int64) * row_stride
-    added = tl.load(offset + run * width + column, mask=inside, other=0)
-    usual = tl.load(x + at + column, mask=inside, other=0).to(tl.float32) + added
-    if early:
-        usual = tl.maximum(usual, 0)
-    once = tl.zeros([tile, block], tl.float32)
-    twice = tl.zeros([tile, block], tl.float32)
+    in_width = column < width
+    # Sums are taken of deviations from the first row, which loses no digits.
+    start = run.to(tl.int64) * run_stride + (block_id * rows).to(tl.int64) * row_stride
+    bias_row = tl.load(bias_in + run * width + column, mask=in_width, other=0)
+    pivot = tl.load(x + start + column, mask=in_width, other=0).to(tl.float32)
+    pivot += bias_row
+    if relu_before:
+        pivot = tl.maximum(pivot, 0)
+    deviations = tl.zeros([tile, block], tl.float32)
+    squared = tl.zeros([tile, block], tl.float32)
     for step in range(0, rows, tile):
-        row = part * rows + step + tl.arange(0, tile)
-        value, there = read(x, run, row, column, count, width, run_stride, row_stride)
-        value += added[None, :]
-        if early:
+        row = block_id * rows + step + tl.arange(0, tile)
+        value, mask = load_tile(
+            x, run, row, column, count, width, run_stride, row_stride
+        )
+        value += bias_row[None, :]
+        if relu_before:
             value = tl.maximum(value, 0)
-        apart = tl.where(there, value - usual[None, :], 0)
-        once += apart
-        twice += apart * apart
-    size = tl.minimum(rows, count - part * rows).to(tl.float32)
-    place = (run * tl.num_programs(0) + part).to(tl.int64) * 2 * width + column
-    total = tl.sum(once, 0)
-    around = tl.sum(twice, 0) - total * total / size
-    tl.store(sums + place, usual + total / size, mask=inside)
-    tl.store(sums + place + width, around, mask=inside)
+        deviation = tl.where(mask, value - pivot[None, :], 0)
+        deviations += deviation
+        squared += deviation * deviation
+    size = tl.minimum(rows, count - block_id * rows).to(tl.float32)
+    index = (run * tl.num_programs(0) + block_id).to(tl.int64) * 2 * width + column
+    total = tl.sum(deviations, 0)
+    sum_of_squares = tl.sum(squared, 0) - total * total / size
+    tl.store(sums + index, pivot + total / size, mask=in_width)
+    tl.store(sums + index + width, sum_of_squares, mask=in_width)
 
 
 @triton.jit
@@ -84,228 +85,228 @@ def forward(
     x,
     out,
     mean,
-    spread,
-    offset,
-    gain,
-    shift,
-    rate,
+    inv_std,
+    bias_in,
+    weight,
+    bias,
+    dropout_p,
     seed,
     count,
     width,
     run_stride,
     row_stride,
-    early: tl.constexpr,
-    late: tl.constexpr,
+    relu_before: tl.constexpr,
+    relu_after: tl.constexpr,
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
-    """Norm, ReLU and dropout of a tile."""
+    """Batch norm, ReLU and dropout of a tile."""
     run = tl.program_id(1)
     row = tl.program_id(0) * tile + tl.arange(0, tile)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    value, there = read(x, run, row, column, count, width, run_stride, row_stride)
-    own, inside = run * width + column, column < width
-    value += tl.load(offset + own, mask=inside, other=0)[None, :]
-    if early:
+    value, mask = load_tile(x, run, row, column, count, width, run_stride, row_stride)
+    vector, in_width = run * width + column, column < width
+    value += tl.load(bias_in + vector, mask=in_width, other=0)[None, :]
+    if relu_before:
         value = tl.maximum(value, 0)
-    middle = tl.load(mean + own, mask=inside, other=0)
-    times = tl.load(spread + own, mask=inside, other=0)
-    times *= tl.load(gain + own, mask=inside, other=0)
-    value = (value - middle[None, :]) * times[None, :]
-    value += tl.load(shift + own, mask=inside, other=0)[None, :]
-    if late:
+    mean_row = tl.load(mean + vector, mask=in_width, other=0)
+    factor = tl.load(inv_std + vector, mask=in_width, other=0)
+    factor *= tl.load(weight + vector, mask=in_width, other=0)
+    value = (value - mean_row[None, :]) * factor[None, :]
+    value += tl.load(bias + vector, mask=in_width, other=0)[None, :]
+    if relu_after:
         value = tl.maximum(value, 0)
-    dropped = tl.load(rate + run)
-    if dropped > 0:
-        value *= dropout_scale(row, column, tl.load(seed + run), dropped)
-    place = (run.to(tl.int64) * count + row)[:, None] * width + column[None, :]
-    tl.store(out + place, value.to(out.dtype.element_ty), mask=there)
-
-
-# The programs that go back over bridges on NVIDIA cards, with the slopes.
+    p = tl.load(dropout_p + run)
+    if p > 0:
+        value *= dropout_scale(row, column, tl.load(seed + run), p)
+    index = (run.to(tl.int64) * count + row)[:, None] * width + column[None, :]
+    tl.store(out + index, value.to(out.dtype.element_ty), mask=mask)
 
 
 @triton.jit
 def _grad_norm_output(
     x,
-    slope,
+    grad_out,
     run,
     row,
     column,
     mean,
-    spread,
-    offset,
-    gain,
-    shift,
-    rate,
+    inv_std,
+    bias_in,
+    weight,
+    bias,
+    dropout_p,
     seed,
     count,
     width,
     run_stride,
     row_stride,
-    slope_run_stride,
-    slope_row_stride,
-    early: tl.constexpr,
-    late: tl.constexpr,
+    grad_run_stride,
+    grad_row_stride,
+    relu_before: tl.constexpr,
+    relu_after: tl.constexpr,
 ):
-    """The slope of what the norm gave, the normed numbers, and what went into them."""
-    raw, there = read(x, run, row, column, count, width, run_stride, row_stride)
-    own, inside = run * width + column, column < width
-    raw += tl.load(offset + own, mask=inside, other=0)[None, :]
-    value = tl.maximum(raw, 0) if early else raw
-    middle = tl.load(mean + own, mask=inside, other=0)
-    times = tl.load(spread + own, mask=inside, other=0)
-    normed = tl.where(there, (value - middle[None, :]) * times[None, :], 0)
-    change, _ = read(
-        slope, run, row, column, count, width, slope_run_stride, slope_row_stride
+    """The gradient of the norm's output, the normed values, the input and its mask."""
+    pre_norm, mask = load_tile(
+        x, run, row, column, count, width, run_stride, row_stride
     )
-    dropped = tl.load(rate + run)
-    if dropped > 0:
-        change *= dropout_scale(row, column, tl.load(seed + run), dropped)
-    if late:
-        scale = tl.load(gain + own, mask=inside, other=0)
-        offset = tl.load(shift + own, mask=inside, other=0)
-        above = normed * scale[None, :] + offset[None, :] > 0
-        change = tl.where(above, change, 0)
-    return change, normed, raw, there
+    vector, in_width = run * width + column, column < width
+    pre_norm += tl.load(bias_in + vector, mask=in_width, other=0)[None, :]
+    value = tl.maximum(pre_norm, 0) if relu_before else pre_norm
+    mean_row = tl.load(mean + vector, mask=in_width, other=0)
+    factor = tl.load(inv_std + vector, mask=in_width, other=0)
+    normed = tl.where(mask, (value - mean_row[None, :]) * factor[None, :], 0)
+    grad, _ = load_tile(
+        grad_out, run, row, column, count, width, grad_run_stride, grad_row_stride
+    )
+    p = tl.load(dropout_p + run)
+    if p > 0:
+        grad *= dropout_scale(row, column, tl.load(seed + run), p)
+    if relu_after:
+        scale = tl.load(weight + vector, mask=in_width, other=0)
+        bias_row = tl.load(bias + vector, mask=in_width, other=0)
+        positive = normed * scale[None, :] + bias_row[None, :] > 0
+        grad = tl.where(positive, grad, 0)
+    return grad, normed, pre_norm, mask
 
 
 @triton.jit
 def backward_sums(
     x,
-    slope,
+    grad_out,
     mean,
-    spread,
-    offset,
-    gain,
-    shift,
-    rate,
+    inv_std,
+    bias_in,
+    weight,
+    bias,
+    dropout_p,
     seed,
     sums,
     count,
     width,
     run_stride,
     row_stride,
-    slope_run_stride,
-    slope_row_stride,
-    early: tl.constexpr,
-    late: tl.constexpr,
+    grad_run_stride,
+    grad_row_stride,
+    relu_before: tl.constexpr,
+    relu_after: tl.constexpr,
     rows: tl.constexpr,
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
-    """Sums over a block of rows of the slope, and of it times the normed numbers."""
-    part, run = tl.program_id(0), tl.program_id(1)
+    """Sums over a block of rows of the gradient, and of it times the normed values."""
+    block_id, run = tl.program_id(0), tl.program_id(1)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    once = tl.zeros([tile, block], tl.float32)
-    twice = tl.zeros([tile, block], tl.float32)
+    grad_sum = tl.zeros([tile, block], tl.float32)
+    grad_normed_sum = tl.zeros([tile, block], tl.float32)
     for step in range(0, rows, tile):
-        row = part * rows + step + tl.arange(0, tile)
-        change, normed, _, _ = _grad_norm_output(
+        row = block_id * rows + step + tl.arange(0, tile)
+        grad, normed, _, _ = _grad_norm_output(
             x,
-            slope,
+            grad_out,
             run,
             row,
             column,
             mean,
-            spread,
-            offset,
-            gain,
-            shift,
-            rate,
+            inv_std,
+            bias_in,
+            weight,
+            bias,
+            dropout_p,
             seed,
             count,
             width,
             run_stride,
             row_stride,
-            slope_run_stride,
-            slope_row_stride,
-            early,
-            late,
+            grad_run_stride,
+            grad_row_stride,
+            relu_before,
+            relu_after,
         )
-        once += change
-        twice += change * normed
-    place = (run * tl.num_programs(0) + part).to(tl.int64) * 2 * width + column
-    tl.store(sums + place, tl.sum(once, 0), mask=column < width)
-    tl.store(sums + place + width, tl.sum(twice, 0), mask=column < width)
+        grad_sum += grad
+        grad_normed_sum += grad * normed
+    index = (run * tl.num_programs(0) + block_id).to(tl.int64) * 2 * width + column
+    tl.store(sums + index, tl.sum(grad_sum, 0), mask=column < width)
+    tl.store(sums + index + width, tl.sum(grad_normed_sum, 0), mask=column < width)
 
 
 @triton.jit
 def backward(
     x,
-    slope,
+    grad_out,
     mean,
-    spread,
-    offset,
-    gain,
-    shift,
-    rate,
+    inv_std,
+    bias_in,
+    weight,
+    bias,
+    dropout_p,
     seed,
-    averages,
-    out,
-    through,
+    mean_grads,
+    grad_x_out,
+    bias_grad_parts,
     count,
     width,
     run_stride,
     row_stride,
-    slope_run_stride,
-    slope_row_stride,
+    grad_run_stride,
+    grad_row_stride,
     out_run_stride,
     out_row_stride,
-    early: tl.constexpr,
-    late: tl.constexpr,
+    relu_before: tl.constexpr,
+    relu_after: tl.constexpr,
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
-    """The slope of what went into a tile."""
+    """The gradient of the input of a tile, and its sum for the bias in front."""
     run = tl.program_id(1)
     row = tl.program_id(0) * tile + tl.arange(0, tile)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    change, normed, raw, there = _grad_norm_output(
+    grad, normed, pre_norm, mask = _grad_norm_output(
         x,
-        slope,
+        grad_out,
         run,
         row,
         column,
         mean,
-        spread,
-        offset,
-        gain,
-        shift,
-        rate,
+        inv_std,
+        bias_in,
+        weight,
+        bias,
+        dropout_p,
         seed,
         count,
         width,
         run_stride,
         row_stride,
-        slope_run_stride,
-        slope_row_stride,
-        early,
-        late,
+        grad_run_stride,
+        grad_row_stride,
+        relu_before,
+        relu_after,
     )
-    own, inside = run * width + column, column < width
-    once = tl.load(averages + run * width + own, mask=inside, other=0)
-    twice = tl.load(averages + run * width + own + width, mask=inside, other=0)
-    times = tl.load(spread + own, mask=inside, other=0)
-    times *= tl.load(gain + own, mask=inside, other=0)
-    found = times[None, :] * (change - once[None, :] - normed * twice[None, :])
-    if early:
-        found = tl.where(raw > 0, found, 0)
-    at = run.to(tl.int64) * out_run_stride + row.to(tl.int64) * out_row_stride
-    place = at[:, None] + column[None, :]
-    tl.store(out + place, found.to(out.dtype.element_ty), mask=there)
-    part = (run * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
-    total = tl.sum(tl.where(there, found, 0), 0)
-    tl.store(through + part * width + column, total, mask=inside)
-
-
-# The programs that cut sums on NVIDIA cards: each takes a tile of one run.
+    vector, in_width = run * width + column, column < width
+    grad_mean = tl.load(mean_grads + run * width + vector, mask=in_width, other=0)
+    grad_normed_mean = tl.load(
+        mean_grads + run * width + vector + width, mask=in_width, other=0
+    )
+    factor = tl.load(inv_std + vector, mask=in_width, other=0)
+    factor *= tl.load(weight + vector, mask=in_width, other=0)
+    grad_x = factor[None, :] * (
+        grad - grad_mean[None, :] - normed * grad_normed_mean[None, :]
+    )
+    if relu_before:
+        grad_x = tl.where(pre_norm > 0, grad_x, 0)
+    start = run.to(tl.int64) * out_run_stride + row.to(tl.int64) * out_row_stride
+    index = start[:, None] + column[None, :]
+    tl.store(grad_x_out + index, grad_x.to(grad_x_out.dtype.element_ty), mask=mask)
+    block_id = (run * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
+    total = tl.sum(tl.where(mask, grad_x, 0), 0)
+    tl.store(bias_grad_parts + block_id * width + column, total, mask=in_width)
 
 
 @triton.jit
 def bias_relu(
     total,
-    offset,
+    bias,
     count,
     width,
     run_stride,
@@ -313,50 +314,52 @@ def bias_relu(
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
-    """relu of a tile and an offset, in place."""
+    """relu(total + bias) of a tile, in place."""
     run = tl.program_id(1)
     row = tl.program_id(0) * tile + tl.arange(0, tile)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    value, there = read(total, run, row, column, count, width, run_stride, row_stride)
-    added = tl.load(offset + run * width + column, mask=column < width, other=0)
-    value = tl.maximum(value + added.to(tl.float32)[None, :], 0)
-    at = run.to(tl.int64) * run_stride + row.to(tl.int64) * row_stride
-    place = at[:, None] + column[None, :]
-    tl.store(total + place, value.to(total.dtype.element_ty), mask=there)
+    value, mask = load_tile(
+        total, run, row, column, count, width, run_stride, row_stride
+    )
+    bias_row = tl.load(bias + run * width + column, mask=column < width, other=0)
+    value = tl.maximum(value + bias_row.to(tl.float32)[None, :], 0)
+    start = run.to(tl.int64) * run_stride + row.to(tl.int64) * row_stride
+    index = start[:, None] + column[None, :]
+    tl.store(total + index, value.to(total.dtype.element_ty), mask=mask)
 
 
 @triton.jit
 def bias_relu_backward(
     total,
-    slope,
-    out,
-    sums,
+    grad_out,
+    grad_total,
+    grad_bias_parts,
     count,
     width,
     run_stride,
     row_stride,
-    slope_run_stride,
-    slope_row_stride,
+    grad_run_stride,
+    grad_row_stride,
     rows: tl.constexpr,
     tile: tl.constexpr,
     block: tl.constexpr,
 ):
-    """The slopes of a block of rows where they were above 0, and their sums."""
-    part, run = tl.program_id(0), tl.program_id(1)
+    """The gradient of relu(total + bias) for a block of rows, and its sum."""
+    block_id, run = tl.program_id(0), tl.program_id(1)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    total_slope = tl.zeros([tile, block], tl.float32)
+    grad_bias = tl.zeros([tile, block], tl.float32)
     for step in range(0, rows, tile):
-        row = part * rows + step + tl.arange(0, tile)
-        value, there = read(
+        row = block_id * rows + step + tl.arange(0, tile)
+        value, mask = load_tile(
             total, run, row, column, count, width, run_stride, row_stride
         )
-        change, _ = read(
-            slope, run, row, column, count, width, slope_run_stride, slope_row_stride
+        grad, _ = load_tile(
+            grad_out, run, row, column, count, width, grad_run_stride, grad_row_stride
         )
-        change = tl.where(value > 0, change, 0)
-        at = run.to(tl.int64) * run_stride + row.to(tl.int64) * row_stride
-        place = at[:, None] + column[None, :]
-        tl.store(out + place, change.to(out.dtype.element_ty), mask=there)
-        total_slope += change
-    place = (run * tl.num_programs(0) + part).to(tl.int64) * width + column
-    tl.store(sums + place, tl.sum(total_slope, 0), mask=column < width)
+        grad = tl.where(value > 0, grad, 0)
+        start = run.to(tl.int64) * run_stride + row.to(tl.int64) * row_stride
+        index = start[:, None] + column[None, :]
+        tl.store(grad_total + index, grad.to(grad_total.dtype.element_ty), mask=mask)
+        grad_bias += grad
+    index = (run * tl.num_programs(0) + block_id).to(tl.int64) * width + column
+    tl.store(grad_bias_parts + index, tl.sum(grad_bias, 0), mask=column < width)

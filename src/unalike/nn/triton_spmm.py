@@ -1,296 +1,295 @@
-"""Triton programs: SpMM, normalised SpMM, AdamW, SpMM fused with AdamW."""
+"""Triton kernels of SpMM, normalised SpMM, AdamW, and SpMM fused with AdamW."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-# The Triton programs of a card: sums of rows, and the step of AdamW.
-
 
 @triton.jit
 def _sum_row(
     row,
-    begin_at,
-    columns,
+    indptr,
+    indices,
     values,
     dense,
     width,
     column,
-    inside,
-    sums: tl.constexpr,
-    weighted: tl.constexpr,
+    in_width,
+    acc_dtype: tl.constexpr,
+    has_values: tl.constexpr,
     block: tl.constexpr,
     neighbours: tl.constexpr,
 ):
-    begin = tl.load(begin_at + row)
-    end = tl.load(begin_at + row + 1)
-    total = tl.zeros([block], sums)
+    begin = tl.load(indptr + row)
+    end = tl.load(indptr + row + 1)
+    total = tl.zeros([block], acc_dtype)
     for entry in range(begin, end, neighbours):
-        at = entry + tl.arange(0, neighbours)
-        real = at < end
-        target = tl.load(columns + at, mask=real, other=0).to(tl.int64)
-        place = target[:, None] * width + column[None, :]
-        read = real[:, None] & inside[None, :]
-        picked = tl.load(dense + place, mask=read, other=0).to(sums)
-        if weighted:
-            picked *= tl.load(values + at, mask=real, other=0)[:, None]
-        total += tl.sum(picked, 0)
+        position = entry + tl.arange(0, neighbours)
+        valid = position < end
+        neighbour = tl.load(indices + position, mask=valid, other=0).to(tl.int64)
+        index = neighbour[:, None] * width + column[None, :]
+        mask = valid[:, None] & in_width[None, :]
+        features = tl.load(dense + index, mask=mask, other=0).to(acc_dtype)
+        if has_values:
+            features *= tl.load(values + position, mask=valid, other=0)[:, None]
+        total += tl.sum(features, 0)
     return total
 
 
 @triton.jit
 def spmm(
-    starts,
-    columns,
+    indptr,
+    indices,
     values,
-    order,
+    row_order,
     dense,
-    offset,
+    bias,
     out,
     width,
-    sums: tl.constexpr,
-    shifted: tl.constexpr,
-    weighted: tl.constexpr,
+    acc_dtype: tl.constexpr,
+    has_bias: tl.constexpr,
+    has_values: tl.constexpr,
     block: tl.constexpr,
     neighbours: tl.constexpr,
 ):
-    """A row of the product, some columns of it."""
-    row = tl.load(order + tl.program_id(0)).to(tl.int64)
+    """A block of columns of one row of the product."""
+    row = tl.load(row_order + tl.program_id(0)).to(tl.int64)
     column = tl.program_id(1) * block + tl.arange(0, block)
-    inside = column < width
+    in_width = column < width
     total = _sum_row(
         row,
-        starts,
-        columns,
+        indptr,
+        indices,
         values,
         dense,
         width,
         column,
-        inside,
-        sums,
-        weighted,
+        in_width,
+        acc_dtype,
+        has_values,
         block,
         neighbours,
     )
-    if shifted:
-        total += tl.load(offset + column, mask=inside, other=0).to(sums)
-    tl.store(out + row * width + column, total.to(out.dtype.element_ty), mask=inside)
+    if has_bias:
+        total += tl.load(bias + column, mask=in_width, other=0).to(acc_dtype)
+    tl.store(out + row * width + column, total.to(out.dtype.element_ty), mask=in_width)
 
 
 @triton.jit
 def _adamw_update(
-    place,
-    inside,
+    index,
+    in_width,
     run,
-    slope,
-    now,
-    first,
-    second,
-    best,
-    half,
-    rate,
-    decay,
+    grad,
+    weight,
+    exp_avg,
+    exp_avg_sq,
+    best_weight,
+    weight_bf16,
+    lr,
+    weight_decay,
     improved,
-    scales,
+    bias_corrections,
     beta1: tl.constexpr,
     beta2: tl.constexpr,
-    epsilon: tl.constexpr,
-    halved: tl.constexpr,
+    eps: tl.constexpr,
+    write_bf16: tl.constexpr,
 ):
-    weight = tl.load(now + place, mask=inside)
-    better = tl.load(improved + run, mask=inside, other=0) != 0
-    tl.store(best + place, weight, mask=inside & better)
-    mean = beta1 * tl.load(first + place, mask=inside) + (1 - beta1) * slope
-    square = beta2 * tl.load(second + place, mask=inside) + (1 - beta2) * slope * slope
-    tl.store(first + place, mean, mask=inside)
-    tl.store(second + place, square, mask=inside)
-    pace = tl.load(rate + run, mask=inside)
-    shrink = 1 - pace * tl.load(decay + run, mask=inside)
-    spread = tl.sqrt(square * tl.load(scales + 1)) + epsilon
-    weight = shrink * weight - pace * tl.load(scales) * mean / spread
-    tl.store(now + place, weight, mask=inside)
-    if halved:
-        tl.store(half + place, weight.to(tl.bfloat16), mask=inside)
+    value = tl.load(weight + index, mask=in_width)
+    is_best = tl.load(improved + run, mask=in_width, other=0) != 0
+    tl.store(best_weight + index, value, mask=in_width & is_best)
+    avg = beta1 * tl.load(exp_avg + index, mask=in_width) + (1 - beta1) * grad
+    avg_sq = beta2 * tl.load(exp_avg_sq + index, mask=in_width)
+    avg_sq += (1 - beta2) * grad * grad
+    tl.store(exp_avg + index, avg, mask=in_width)
+    tl.store(exp_avg_sq + index, avg_sq, mask=in_width)
+    step_size = tl.load(lr + run, mask=in_width)
+    decay_factor = 1 - step_size * tl.load(weight_decay + run, mask=in_width)
+    denominator = tl.sqrt(avg_sq * tl.load(bias_corrections + 1)) + eps
+    update = step_size * tl.load(bias_corrections) * avg / denominator
+    value = decay_factor * value - update
+    tl.store(weight + index, value, mask=in_width)
+    if write_bf16:
+        tl.store(weight_bf16 + index, value.to(tl.bfloat16), mask=in_width)
 
 
 @triton.jit
 def spmm_adamw(
-    starts,
-    columns,
+    indptr,
+    indices,
     values,
-    order,
-    gradient,
-    now,
-    first,
-    second,
-    best,
-    half,
-    rate,
-    decay,
+    row_order,
+    grad_out,
+    weight,
+    exp_avg,
+    exp_avg_sq,
+    best_weight,
+    weight_bf16,
+    lr,
+    weight_decay,
     improved,
-    scales,
+    bias_corrections,
     width,
     run_width,
     beta1: tl.constexpr,
     beta2: tl.constexpr,
-    epsilon: tl.constexpr,
-    halved: tl.constexpr,
-    weighted: tl.constexpr,
+    eps: tl.constexpr,
+    write_bf16: tl.constexpr,
+    has_values: tl.constexpr,
     block: tl.constexpr,
     neighbours: tl.constexpr,
 ):
-    """A row of the product as a gradient, and the step that follows it."""
-    row = tl.load(order + tl.program_id(0)).to(tl.int64)
+    """One row of the sparse gradient product, and the AdamW step along it."""
+    row = tl.load(row_order + tl.program_id(0)).to(tl.int64)
     column = tl.program_id(1) * block + tl.arange(0, block)
-    inside = column < width
-    slope = _sum_row(
+    in_width = column < width
+    grad = _sum_row(
         row,
-        starts,
-        columns,
+        indptr,
+        indices,
         values,
-        gradient,
+        grad_out,
         width,
         column,
-        inside,
+        in_width,
         tl.float32,
-        weighted,
+        has_values,
         block,
         neighbours,
     )
     _adamw_update(
         row * width + column,
-        inside,
+        in_width,
         column // run_width,
-        slope,
-        now,
-        first,
-        second,
-        best,
-        half,
-        rate,
-        decay,
+        grad,
+        weight,
+        exp_avg,
+        exp_avg_sq,
+        best_weight,
+        weight_bf16,
+        lr,
+        weight_decay,
         improved,
-        scales,
+        bias_corrections,
         beta1,
         beta2,
-        epsilon,
-        halved,
+        eps,
+        write_bf16,
     )
 
 
 @triton.jit
 def adamw(
     gradient,
-    now,
-    first,
-    second,
-    best,
-    half,
-    rate,
-    decay,
+    weight,
+    exp_avg,
+    exp_avg_sq,
+    best_weight,
+    weight_bf16,
+    lr,
+    weight_decay,
     improved,
-    scales,
+    bias_corrections,
     runs,
     width,
     beta1: tl.constexpr,
     beta2: tl.constexpr,
-    epsilon: tl.constexpr,
-    halved: tl.constexpr,
+    eps: tl.constexpr,
+    write_bf16: tl.constexpr,
     block: tl.constexpr,
 ):
-    """A step along gradients that are there."""
+    """An AdamW step along a gradient that is computed already."""
     line = tl.program_id(0)
     column = tl.program_id(1) * block + tl.arange(0, block)
-    inside = column < width
-    place = line.to(tl.int64) * width + column
-    slope = tl.load(gradient + place, mask=inside).to(tl.float32)
+    in_width = column < width
+    index = line.to(tl.int64) * width + column
+    grad = tl.load(gradient + index, mask=in_width).to(tl.float32)
     _adamw_update(
-        place,
-        inside,
+        index,
+        in_width,
         line % runs + tl.zeros_like(column),
-        slope,
-        now,
-        first,
-        second,
-        best,
-        half,
-        rate,
-        decay,
+        grad,
+        weight,
+        exp_avg,
+        exp_avg_sq,
+        best_weight,
+        weight_bf16,
+        lr,
+        weight_decay,
         improved,
-        scales,
+        bias_corrections,
         beta1,
         beta2,
-        epsilon,
-        halved,
+        eps,
+        write_bf16,
     )
 
 
-# Propagation on NVIDIA cards: one Triton kernel, many narrow rows to a program.
-
-
 @triton.jit
-def _propagate(
-    starts,
-    columns,
+def normalized_spmm(
+    indptr,
+    indices,
     values,
-    order,
+    row_order,
     dense,
     scale,
-    added,
-    keep,
-    start,
+    self_loop_weight,
+    column_scale,
+    residual,
     out,
     count,
     width,
-    stride,
-    start_stride,
-    sums: tl.constexpr,
-    weighted: tl.constexpr,
-    scaled: tl.constexpr,
-    shared: tl.constexpr,
-    begun: tl.constexpr,
+    dense_stride,
+    residual_stride,
+    acc_dtype: tl.constexpr,
+    has_values: tl.constexpr,
+    prescaled: tl.constexpr,
+    has_column_scale: tl.constexpr,
+    has_residual: tl.constexpr,
     rows: tl.constexpr,
     neighbours: tl.constexpr,
     block: tl.constexpr,
 ):
-    place = tl.program_id(0) * rows + tl.arange(0, rows)
-    there = place < count
-    row = tl.load(order + place, mask=there, other=0).to(tl.int64)
-    begin = tl.load(starts + row, mask=there, other=0)
-    end = tl.load(starts + row + 1, mask=there, other=0)
-    end = tl.where(there, end, begin)
+    """Several rows of column_scale * S (A + L) S dense + residual."""
+    index = tl.program_id(0) * rows + tl.arange(0, rows)
+    row_mask = index < count
+    row = tl.load(row_order + index, mask=row_mask, other=0).to(tl.int64)
+    begin = tl.load(indptr + row, mask=row_mask, other=0)
+    end = tl.load(indptr + row + 1, mask=row_mask, other=0)
+    end = tl.where(row_mask, end, begin)
     column = tl.program_id(1) * block + tl.arange(0, block)
-    inside = column < width
-    total = tl.zeros([rows, block], sums)
-    longest = tl.max(end - begin, 0)
-    for step in range(0, longest, neighbours):
-        at = begin[:, None] + step + tl.arange(0, neighbours)[None, :]
-        real = at < end[:, None]
-        target = tl.load(columns + at, mask=real, other=0).to(tl.int64)
-        source = target[:, :, None] * stride + column[None, None, :]
-        read = real[:, :, None] & inside[None, None, :]
-        picked = tl.load(dense + source, mask=read, other=0).to(sums)
-        if not scaled:
-            ends = tl.load(scale + target, mask=real, other=0).to(sums)
-            picked *= ends[:, :, None]
-        if weighted:
-            weight = tl.load(values + at, mask=real, other=0).to(sums)
-            picked *= weight[:, :, None]
-        total += tl.sum(picked, 1)
-    write = there[:, None] & inside[None, :]
-    factor = tl.load(scale + row, mask=there, other=0).to(sums)
-    loop = tl.load(added + row, mask=there, other=0).to(sums)
-    if not scaled:
-        loop *= factor
-    own = dense + row[:, None] * stride + column[None, :]
-    total += loop[:, None] * tl.load(own, mask=write, other=0).to(sums)
-    total *= factor[:, None]
-    if shared:
-        share = tl.load(keep + column, mask=inside, other=1)
-        total *= share.to(sums)[None, :]
-    if begun:
-        first = start + row[:, None] * start_stride + column[None, :]
-        total += tl.load(first, mask=write, other=0).to(sums)
-    here = out + row[:, None] * width + column[None, :]
-    tl.store(here, total.to(out.dtype.element_ty), mask=write)
+    in_width = column < width
+    total = tl.zeros([rows, block], acc_dtype)
+    max_length = tl.max(end - begin, 0)
+    for step in range(0, max_length, neighbours):
+        position = begin[:, None] + step + tl.arange(0, neighbours)[None, :]
+        valid = position < end[:, None]
+        neighbour = tl.load(indices + position, mask=valid, other=0).to(tl.int64)
+        dense_index = neighbour[:, :, None] * dense_stride + column[None, None, :]
+        mask = valid[:, :, None] & in_width[None, None, :]
+        features = tl.load(dense + dense_index, mask=mask, other=0).to(acc_dtype)
+        if not prescaled:
+            scale_j = tl.load(scale + neighbour, mask=valid, other=0).to(acc_dtype)
+            features *= scale_j[:, :, None]
+        if has_values:
+            value = tl.load(values + position, mask=valid, other=0).to(acc_dtype)
+            features *= value[:, :, None]
+        total += tl.sum(features, 1)
+    out_mask = row_mask[:, None] & in_width[None, :]
+    scale_i = tl.load(scale + row, mask=row_mask, other=0).to(acc_dtype)
+    loop_weight = tl.load(self_loop_weight + row, mask=row_mask, other=0).to(acc_dtype)
+    if not prescaled:
+        loop_weight *= scale_i
+    self_index = dense + row[:, None] * dense_stride + column[None, :]
+    own = tl.load(self_index, mask=out_mask, other=0).to(acc_dtype)
+    total += loop_weight[:, None] * own
+    total *= scale_i[:, None]
+    if has_column_scale:
+        factor = tl.load(column_scale + column, mask=in_width, other=1)
+        total *= factor.to(acc_dtype)[None, :]
+    if has_residual:
+        residual_index = residual + row[:, None] * residual_stride + column[None, :]
+        total += tl.load(residual_index, mask=out_mask, other=0).to(acc_dtype)
+    out_index = out + row[:, None] * width + column[None, :]
+    tl.store(out_index, total.to(out.dtype.element_ty), mask=out_mask)

@@ -1,4 +1,4 @@
-"""Training on a card: the same curve as on a CPU, the same bits each time."""
+"""Training on a GPU: the same curve as on the CPU, the same bits each time."""
 
 from dataclasses import fields, replace
 
@@ -9,6 +9,7 @@ from unalike import Adjacency, Graph, Task, random_splits
 from unalike.data.metrics import ACCURACY
 from unalike.methods import METHODS
 from unalike.methods.base import TrainedMethod, solve_stack
+from unalike.training import loop
 from unalike.training.settings import Training
 
 pytestmark = [
@@ -21,10 +22,10 @@ def small_graph():
     torch.manual_seed(0)
     labels = torch.randint(3, (400,))
     source, target = torch.randint(400, (2, 6000))
-    kept = (labels[source] != labels[target]) | (torch.rand(6000) < 0.2)
+    mask = (labels[source] != labels[target]) | (torch.rand(6000) < 0.2)
     features = torch.randn(400, 20) + labels[:, None] / 3
     return Graph.from_edges(
-        source[kept], target[kept], num_nodes=400, features=features, labels=labels
+        source[mask], target[mask], num_nodes=400, features=features, labels=labels
     )
 
 
@@ -38,23 +39,23 @@ def tasks_of(graph, count):
 )
 def test_curve_is_that_of_the_cpu(name):
     graph = small_graph()
-    drops = "dropout" in {field.name for field in fields(METHODS[name])}
-    options = {"dropout": 0.0} if drops else {}
+    has_dropout = "dropout" in {field.name for field in fields(METHODS[name])}
+    options = {"dropout": 0.0} if has_dropout else {}
     method = METHODS[name](training=Training(epochs=30), **options)
     stack, tasks = [method] * 3, tasks_of(graph, 3)
-    card = solve_stack(stack, tasks, device="cuda")
+    gpu = solve_stack(stack, tasks, device="cuda")
     cpu = solve_stack(stack, tasks, device="cpu")
-    for found, wanted in zip(card, cpu, strict=True):
-        assert found.curve.losses == pytest.approx(
-            wanted.curve.losses, rel=1e-3, abs=1e-4
+    for actual, expected in zip(gpu, cpu, strict=True):
+        assert actual.curve.losses == pytest.approx(
+            expected.curve.losses, rel=1e-3, abs=1e-4
         )
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(
-    ("precision", "gap"), [("float32", 1e-3), ("tf32", 2e-2), ("bf16", 0.1)]
+    ("precision", "tolerance"), [("float32", 1e-3), ("tf32", 2e-2), ("bf16", 0.1)]
 )
-def test_a_deep_linkx_learns_as_on_the_cpu(sparse, precision, gap):
+def test_deep_linkx_learns_as_on_the_cpu(sparse, precision, tolerance):
     graph = small_graph()
     if sparse:
         source, target = (graph.features > 1).nonzero().T
@@ -69,10 +70,12 @@ def test_a_deep_linkx_learns_as_on_the_cpu(sparse, precision, gap):
         training=Training(epochs=15, precision=precision),
     )
     stack, tasks = [method] * 3, tasks_of(graph, 3)
-    card = solve_stack(stack, tasks, device="cuda")
+    gpu = solve_stack(stack, tasks, device="cuda")
     cpu = solve_stack(stack, tasks, device="cpu")
-    for found, wanted in zip(card, cpu, strict=True):
-        assert found.curve.losses == pytest.approx(wanted.curve.losses, abs=gap)
+    for actual, expected in zip(gpu, cpu, strict=True):
+        assert actual.curve.losses == pytest.approx(
+            expected.curve.losses, abs=tolerance
+        )
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
@@ -82,23 +85,21 @@ def test_same_seed_gives_the_same_bits(precision):
         layers=2, training=Training(epochs=20, precision=precision)
     )
     task = tasks_of(graph, 1)[0]
-    once, again = (method.solve(task, device="cuda") for _ in range(2))
-    assert torch.equal(once.scores, again.scores)
+    first, second = (method.solve(task, device="cuda") for _ in range(2))
+    assert torch.equal(first.scores, second.scores)
 
 
-def test_too_large_a_stack_is_halved(monkeypatch):
-    from unalike.training import loop as loop
-
-    whole = loop._fit
+def test_a_stack_that_does_not_fit_is_halved(monkeypatch):
+    fit = loop._fit
     sizes = []
 
-    def too_small(runs, *rest):
+    def fit_two_runs(runs, *arguments):
         sizes.append(len(runs))
         if len(runs) > 2:
             torch.empty(2**50, dtype=torch.uint8, device="cuda")
-        return whole(runs, *rest)
+        return fit(runs, *arguments)
 
-    monkeypatch.setattr(loop, "_fit", too_small)
+    monkeypatch.setattr(loop, "_fit", fit_two_runs)
     method = METHODS["linkx"](training=Training(epochs=3))
     solutions = solve_stack([method] * 5, tasks_of(small_graph(), 5), device="cuda")
     assert len(solutions) == 5

@@ -1,4 +1,4 @@
-"""Batches on a card: cut there or carried there, the same curve as on a CPU."""
+"""Minibatches on a GPU: made on it or copied to it, the same curve as on the CPU."""
 
 import pytest
 import torch
@@ -21,14 +21,14 @@ pytestmark = [
 ]
 
 
-def some_task():
+def random_task():
     torch.manual_seed(0)
     labels = torch.randint(3, (500,))
     source, target = torch.randint(500, (2, 7000))
-    kept = (labels[source] != labels[target]) | (torch.rand(7000) < 0.2)
+    mask = (labels[source] != labels[target]) | (torch.rand(7000) < 0.2)
     graph = Graph.from_edges(
-        source[kept],
-        target[kept],
+        source[mask],
+        target[mask],
         num_nodes=500,
         features=torch.randn(500, 20) + labels[:, None] / 3,
         labels=labels,
@@ -36,21 +36,21 @@ def some_task():
     return Task.from_split(graph, random_splits(graph.labels, count=1)[0], ACCURACY, 0)
 
 
-def assert_like_on_cores(method, task):
-    card, cores = (method.solve(task, device=place) for place in ("cuda", "cpu"))
-    assert card.curve.losses == pytest.approx(cores.curve.losses, rel=1e-3, abs=1e-4)
-    # Offsets before a batch norm follow rounding errors: they change little else.
-    assert (card.scores - cores.scores).abs().mean() < 0.1
+def assert_same_on_gpu_and_cpu(method, task):
+    gpu, cpu = (method.solve(task, device=device) for device in ("cuda", "cpu"))
+    assert gpu.curve.losses == pytest.approx(cpu.curve.losses, rel=1e-3, abs=1e-4)
+    # A bias before a batch norm follows rounding errors and changes little else.
+    assert (gpu.scores - cpu.scores).abs().mean() < 0.1
 
 
-@pytest.mark.parametrize("room", [memory.MAX_GRAPH_SHARE, 0.0])
+@pytest.mark.parametrize("share", [memory.MAX_GRAPH_SHARE, 0.0])
 @pytest.mark.parametrize("tables", ["adamw", "lazy", "adagrad"])
 @pytest.mark.parametrize("style", ["shuffled", "paper"])
-def test_rows_cut_there_or_carried_there(style, tables, room, monkeypatch):
-    monkeypatch.setattr(memory, "MAX_GRAPH_SHARE", room)
+def test_row_batches_made_on_the_gpu_or_copied(style, tables, share, monkeypatch):
+    monkeypatch.setattr(memory, "MAX_GRAPH_SHARE", share)
     batching = RowSampler(size=60, style=style, tables=tables)
     method = LINKX(batching=batching, training=Training(epochs=8))
-    assert_like_on_cores(method, some_task())
+    assert_same_on_gpu_and_cpu(method, random_task())
 
 
 @pytest.mark.parametrize(
@@ -62,39 +62,39 @@ def test_rows_cut_there_or_carried_there(style, tables, room, monkeypatch):
         ClusterSampler(parts=4, at_once=2),
     ],
 )
-def test_subgraphs_are_carried_there(batching):
+def test_subgraphs_are_copied_to_the_gpu(batching):
     if isinstance(batching, ClusterSampler):
         pytest.importorskip("pymetis")
     method = GCN(dropout=0.0, batching=batching, training=Training(epochs=8))
-    assert_like_on_cores(method, some_task())
+    assert_same_on_gpu_and_cpu(method, random_task())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_transposition(weighted):
+def test_transpose(weighted):
     torch.manual_seed(0)
     source, target = torch.randint(300, (5000,)), torch.randint(700, (5000,))
     values = torch.rand(5000) if weighted else None
     rows = Adjacency.from_edges(source, target, shape=(300, 700), values=values)
-    found, wanted = transpose(rows.to("cuda")), transpose(rows)
-    assert torch.equal(found.starts.cpu(), wanted.starts)
-    assert torch.equal(found.columns.cpu(), wanted.columns)
-    assert found.width == wanted.width
-    assert (found.values is None) == (wanted.values is None)
-    if found.values is not None:
-        assert torch.equal(found.values.cpu(), wanted.values)
+    actual, expected = transpose(rows.to("cuda")), transpose(rows)
+    assert torch.equal(actual.indptr.cpu(), expected.indptr)
+    assert torch.equal(actual.indices.cpu(), expected.indices)
+    assert actual.num_cols == expected.num_cols
+    assert (actual.values is None) == (expected.values is None)
+    if actual.values is not None:
+        assert torch.equal(actual.values.cpu(), expected.values)
 
 
-def test_what_a_card_cannot_score_is_scored_in_main_memory(monkeypatch):
-    task, scored = some_task(), minibatch.predict_into
+def test_prediction_falls_back_to_the_cpu_where_gpu_memory_is_short(monkeypatch):
+    task, predict_into = random_task(), minibatch.predict_into
 
-    def short_of_memory(state, pieces, scores, *, best):
-        if state.stack.rest.now.is_cuda:
+    def out_of_memory(state, batches, scores, *, best):
+        if state.stack.params.weight.is_cuda:
             raise torch.OutOfMemoryError
-        return scored(state, pieces, scores, best=best)
+        return predict_into(state, batches, scores, best=best)
 
     method = GCN(batching=RandomPartSampler(parts=4), training=Training(epochs=8))
-    calm = method.solve(task, device="cuda")
-    monkeypatch.setattr(minibatch, "predict_into", short_of_memory)
-    crowded = method.solve(task, device="cuda")
-    assert crowded.curve.losses == calm.curve.losses
-    assert (crowded.scores - calm.scores).abs().max() < 1e-3
+    on_gpu = method.solve(task, device="cuda")
+    monkeypatch.setattr(minibatch, "predict_into", out_of_memory)
+    on_cpu = method.solve(task, device="cuda")
+    assert on_cpu.curve.losses == on_gpu.curve.losses
+    assert (on_cpu.scores - on_gpu.scores).abs().max() < 1e-3
