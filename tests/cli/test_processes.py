@@ -106,7 +106,7 @@ import torch
 from pathlib import Path
 from graphs import suiting, tasks_of
 from unalike.methods.linkx import LINKX
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.full_batch import Epochs
 from unalike.training.settings import Training
@@ -128,7 +128,7 @@ torch.set_num_threads(1)
 with joined() as world:
     keep = Checkpoint(folder / "state", "key", every=0.0)
     method = LINKX(hidden=8, layers=2, training=Training(epochs=12))
-    (one,) = solve_stack([method], tasks_of(suiting()), checkpoint=keep)
+    (one,) = train_stacks([method], tasks_of(suiting()), checkpoint=keep)
     if world.leads:
         told = (one.scores.tolist(), one.curve.losses, one.curve.grades)
         (folder / "answer").write_bytes(pickle.dumps((told, lasts[0])))

@@ -18,7 +18,7 @@ from unalike.data.metrics import ACCURACY, METRICS
 from unalike.experiments.config import Config, options_of_dataset
 from unalike.experiments.result import Result
 from unalike.methods import METHODS
-from unalike.methods.base import TrainedMethod, solve_stack
+from unalike.methods.base import TrainedMethod, train_stacks
 from unalike.nn import optim, reference
 from unalike.nn.dropout import Dropout
 from unalike.options import choices, options_of
@@ -209,7 +209,7 @@ def test_a_stack_equals_its_runs_alone(name, features, calm):
     # Many heads make of a rounding error a loss that is double after eight epochs.
     options = {"epochs": 8, "dropout": 0.0, "layers": 2, "heads": 2}
     methods = [some(name, lr=lr, weight_decay=decay, **options) for lr, decay in rates]
-    together = solve_stack(methods, tasks)
+    together = train_stacks(methods, tasks)
     for method, task, found in zip(methods, tasks, together, strict=True):
         assert_same(found, method.solve(task))
 
@@ -245,7 +245,7 @@ def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
 @pytest.mark.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
 def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
     tasks = tasks_of(suiting(), 2)
-    found = solve_stack([some(name, dropout=rate, layers=2) for rate in rates], tasks)
+    found = train_stacks([some(name, dropout=rate, layers=2) for rate in rates], tasks)
     without = some(name, dropout=0.0, layers=2)
     still = rates.index(0.0)
     assert_same(found[still], without.solve(tasks[still]))
@@ -262,7 +262,7 @@ def test_other_options_that_may_differ_in_a_stack(option, calm):
         rest = {"dropout": 0.0, "layers": 3}
         methods = [some(name, **rest, **{option: told}) for told in (0.1, 0.7)]
         assert len({Config(method).shape for method in methods}) == 1
-        pairs = zip(methods, tasks, solve_stack(methods, tasks), strict=True)
+        pairs = zip(methods, tasks, train_stacks(methods, tasks), strict=True)
         for method, task, found in pairs:
             assert_same(found, method.solve(task))
 

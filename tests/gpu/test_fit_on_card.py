@@ -8,7 +8,7 @@ import torch
 from unalike import Adjacency, Graph, Task, random_splits
 from unalike.data.metrics import ACCURACY
 from unalike.methods import METHODS
-from unalike.methods.base import TrainedMethod, solve_stack
+from unalike.methods.base import TrainedMethod, train_stacks
 from unalike.training.settings import Training
 
 pytestmark = [
@@ -42,8 +42,8 @@ def test_curve_is_that_of_the_cpu(name):
     options = {"dropout": 0.0} if drops else {}
     method = METHODS[name](training=Training(epochs=30), **options)
     stack, tasks = [method] * 3, tasks_of(graph, 3)
-    card = solve_stack(stack, tasks, device="cuda")
-    cpu = solve_stack(stack, tasks, device="cpu")
+    card = train_stacks(stack, tasks, device="cuda")
+    cpu = train_stacks(stack, tasks, device="cpu")
     for found, wanted in zip(card, cpu, strict=True):
         assert found.curve.losses == pytest.approx(
             wanted.curve.losses, rel=1e-3, abs=1e-4
@@ -69,8 +69,8 @@ def test_a_deep_linkx_learns_as_on_the_cpu(sparse, precision, gap):
         training=Training(epochs=15, precision=precision),
     )
     stack, tasks = [method] * 3, tasks_of(graph, 3)
-    card = solve_stack(stack, tasks, device="cuda")
-    cpu = solve_stack(stack, tasks, device="cpu")
+    card = train_stacks(stack, tasks, device="cuda")
+    cpu = train_stacks(stack, tasks, device="cpu")
     for found, wanted in zip(card, cpu, strict=True):
         assert found.curve.losses == pytest.approx(wanted.curve.losses, abs=gap)
 
@@ -100,6 +100,6 @@ def test_too_large_a_stack_is_halved(monkeypatch):
 
     monkeypatch.setattr(loop, "_fit", too_small)
     method = METHODS["linkx"](training=Training(epochs=3))
-    solutions = solve_stack([method] * 5, tasks_of(small_graph(), 5), device="cuda")
+    solutions = train_stacks([method] * 5, tasks_of(small_graph(), 5), device="cuda")
     assert len(solutions) == 5
     assert sizes == [5, 3, 2, 1, 2]

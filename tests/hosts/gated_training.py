@@ -13,7 +13,7 @@ import torch
 from graphs import suiting, tasks_of
 
 from unalike.errors import UserError
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.linkx import LINKX
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.distributed import init_distributed
@@ -22,7 +22,7 @@ from unalike.training.settings import Training
 
 GATE = 7
 METHOD = LINKX(hidden=8, layers=2, training=Training(epochs=12))
-PATIENCE = 5.0
+TIMEOUT = 5.0
 
 
 def gate(folder, rank):
@@ -44,10 +44,10 @@ def gate(folder, rank):
 
 def main(folder):
     torch.set_num_threads(1)
-    with init_distributed(patience=PATIENCE) as world:
+    with init_distributed(timeout=TIMEOUT) as world:
         epochs = gate(folder, world.rank)
         keep = Checkpoint(folder / "state", "key", every=0.0)
-        (one,) = solve_stack([METHOD], tasks_of(suiting()), checkpoint=keep)
+        (one,) = train_stacks([METHOD], tasks_of(suiting()), checkpoint=keep)
         if world.leads:
             told = (one.scores.tolist(), one.curve.losses, one.curve.grades)
             (folder / "answer").write_bytes(pickle.dumps((told, epochs[0])))

@@ -10,7 +10,7 @@ from unalike import METHODS, Task, Training, UserError, random_splits
 from unalike.data.csr import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.data.metrics import ACCURACY
 from unalike.methods import gcnii, h2gcn
-from unalike.methods.base import MessagePassingMethod, solve_stack
+from unalike.methods.base import MessagePassingMethod, train_stacks
 from unalike.methods.h2gcn import csr_bytes, two_hop_adjacency
 from unalike.training.stack import hidden_width
 
@@ -112,7 +112,7 @@ def test_a_stack_trains_as_plain_loops_do(name, options, sparse):
     tasks = [Task.from_split(graph, s, ACCURACY, i) for i, s in enumerate(splits)]
     still = {"dropout": 0.0} if hasattr(METHODS[name], "dropout") else {}
     method = METHODS[name](training=Training(epochs=4), **still, **options)
-    found = solve_stack([method] * 2, tasks)
+    found = train_stacks([method] * 2, tasks)
     for task, solution in zip(tasks, found, strict=True):
         wanted = plain_losses(method, task, 4)
         assert solution.curve.losses == pytest.approx(wanted, rel=1e-3)

@@ -13,7 +13,7 @@ from torch.distributed.checkpoint import FileSystemWriter
 
 from unalike import UserError
 from unalike.methods import base as methods
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.linkx import LINKX
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.full_batch import FullBatchEpochs
@@ -29,7 +29,7 @@ def solve(path: Path | None, key: str = KEY, runs: int = 2):
     torch.set_num_threads(1)
     keep = None if path is None else Checkpoint(path, key, every=0.0)
     tasks = tasks_of(suiting(nodes=80), runs)
-    return solve_stack([METHOD] * runs, tasks, checkpoint=keep)
+    return train_stacks([METHOD] * runs, tasks, checkpoint=keep)
 
 
 def told(solutions):

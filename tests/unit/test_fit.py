@@ -11,7 +11,7 @@ from graphs import HAND_DRAWN, suiting, tasks_of
 from unalike import Metric, UserError
 from unalike.data.metrics import ACCURACY, cross_entropy
 from unalike.methods import METHODS
-from unalike.methods.base import TrainedMethod, solve_stack
+from unalike.methods.base import TrainedMethod, train_stacks
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.nn.dropout import Dropout
@@ -113,10 +113,10 @@ def test_own_rows_give_the_grades_of_shared_ones(name, monkeypatch):
     drops = {} if name == "link" else {"dropout": 0.0}
     method = METHODS[name](training=Training(epochs=8), **drops)
     assert plan_of(method, tasks).per_run
-    own = solve_stack([method] * 6, tasks)
+    own = train_stacks([method] * 6, tasks)
     monkeypatch.setattr(plans, "MIN_SAVING", float("inf"))
     assert plan_of(method, tasks).per_run is None
-    shared = solve_stack([method] * 6, tasks)
+    shared = train_stacks([method] * 6, tasks)
     for found, wanted in zip(own, shared, strict=True):
         assert found.curve.grades == pytest.approx(wanted.curve.grades)
         assert torch.equal(found.scores, wanted.scores)
@@ -192,7 +192,7 @@ def test_scoring_piece_by_piece_changes_nothing(monkeypatch):
 def test_progress_is_told():
     listener = Listener()
     tasks = tasks_of(suiting())
-    solve_stack([LINK(training=Training(epochs=7))], tasks, progress=listener)
+    train_stacks([LINK(training=Training(epochs=7))], tasks, progress=listener)
     assert listener.stages == [("training", 7, "epochs")]
     assert listener.done == 7
 
@@ -234,9 +234,9 @@ def test_a_stack_that_does_not_fit_is_halved(monkeypatch):
 
     tasks = tasks_of(suiting(), 5)
     method = LINK(training=Training(epochs=2))
-    wanted = solve_stack([method] * 5, tasks)
+    wanted = train_stacks([method] * 5, tasks)
     monkeypatch.setattr(loop, "_fit", small)
-    found = solve_stack([method] * 5, tasks)
+    found = train_stacks([method] * 5, tasks)
     assert sizes == [5, 3, 2, 1, 2]
     for mine, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(mine.scores, other.scores)

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from unalike import METHODS, UserError, load_model
 from unalike.inference import model_file
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.options import options_of, with_options
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.full_batch import FullBatchEpochs
@@ -72,7 +72,7 @@ def test_training_goes_on_from_a_checkpoint_of_that_time(path, tmp_path, monkeyp
     monkeypatch.setattr(
         FullBatchEpochs, "advance", lambda one: (epochs.append(1), advance(one))
     )
-    found = solve_stack(
+    found = train_stacks(
         [method] * 2,
         tasks_of(graph_of(path, directed=False), 2),
         checkpoint=Checkpoint(tmp_path / "state", "these runs"),

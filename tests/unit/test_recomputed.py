@@ -9,7 +9,7 @@ from graphs import suiting, tasks_of
 from unalike import GCNII, Training
 from unalike.data.metrics import ACCURACY
 from unalike.methods import gcnii
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 
 close = torch.testing.assert_close
 
@@ -70,9 +70,9 @@ def test_a_stack_trains_the_same(method, directed, scarce):
     methods = [
         method(layers=9, training=Training(epochs=3), **told) for told in options
     ]
-    stored = solve_stack(methods, tasks)
+    stored = train_stacks(methods, tasks)
     told = scarce()
-    recomputed = solve_stack(methods, tasks)
+    recomputed = train_stacks(methods, tasks)
     assert told
     for ours, wanted in zip(recomputed, stored, strict=True):
         assert ours.curve.losses == pytest.approx(wanted.curve.losses, rel=1e-4)

@@ -12,7 +12,7 @@ from unalike import Adjacency, Metric, UserError
 from unalike.data import memmap
 from unalike.data.memmap import empty_in_file, empty_weights
 from unalike.data.metrics import cross_entropy
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.gcn import GCN
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
@@ -169,7 +169,7 @@ def test_runs_of_several_splits_are_those_of_single_ones():
         for lr in (0.01, 0.02)
     ]
     told = [(method, task) for task in tasks for method in methods]
-    solutions = solve_stack(*zip(*told, strict=True))
+    solutions = train_stacks(*zip(*told, strict=True))
     for (method, task), solution in zip(told, solutions, strict=True):
         torch.testing.assert_close(
             solution.curve.losses[0], method.solve(task).curve.losses[0]
@@ -191,9 +191,9 @@ def test_training_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     advance = minibatch.MiniBatchEpochs.advance
     monkeypatch.setattr(minibatch.MiniBatchEpochs, "advance", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        solve_stack([method], [task], checkpoint=kept)
+        train_stacks([method], [task], checkpoint=kept)
     monkeypatch.setattr(minibatch.MiniBatchEpochs, "advance", advance)
-    (resumed,) = solve_stack([method], [task], checkpoint=kept)
+    (resumed,) = train_stacks([method], [task], checkpoint=kept)
     assert resumed.curve.losses == whole.curve.losses
     assert torch.equal(resumed.scores, whole.scores)
 

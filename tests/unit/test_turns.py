@@ -16,7 +16,7 @@ from unalike import Graph, Split, Task
 from unalike.data.metrics import ACCURACY
 from unalike.datasets import find
 from unalike.experiments.run import run
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.gcn import GCN, GCNJK
 from unalike.samplers import SAMPLERS
 from unalike.samplers.base import FullBatch
@@ -212,7 +212,7 @@ def unlike_runs():
     usual, poor = tasks_of(suiting(), 2)
     poor = replace(poor, train=poor.train[:1])
     method = GCN(hidden=8, training=SHORT, batching=RandomPartSampler(parts=7))
-    return [one.scores.tolist() for one in solve_stack([method] * 2, [usual, poor])]
+    return [one.scores.tolist() for one in train_stacks([method] * 2, [usual, poor])]
 
 
 def test_a_run_that_no_process_has_a_train_node_of_goes_on():

@@ -15,7 +15,7 @@ from unalike import Task, UserError
 from unalike.data.metrics import ACCURACY
 from unalike.datasets import find
 from unalike.experiments.run import check_can_distribute, run
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.gcn import GCN
 from unalike.methods.label_propagation import LabelPropagation
 from unalike.methods.link import LINK
@@ -55,7 +55,7 @@ def curves():
     """What every method says of two splits, trained as one stack."""
     torch.set_num_threads(1)
     return [
-        [told(one) for one in solve_stack([method] * 2, tasks)]
+        [told(one) for one in train_stacks([method] * 2, tasks)]
         for features in ("dense", "sparse")
         for tasks in [tasks_of(suiting(directed=True, features=features), 2)]
         for method in METHODS
@@ -217,7 +217,7 @@ def trained(path, saves=None, method=KEPT):
     try:
         keep = Checkpoint(path, "key", every=0.0)
         tasks = tasks_of(suiting(), 1)
-        return told(solve_stack([method], tasks, checkpoint=keep)[0]), done[0]
+        return told(train_stacks([method], tasks, checkpoint=keep)[0]), done[0]
     except StoppedError:
         return None
     finally:

@@ -103,7 +103,7 @@ def command(
         require_matplotlib()
     there = local_device(choose_device(device))
     with (
-        init_distributed(there, patience=patience_seconds) as world,
+        init_distributed(there, timeout=patience_seconds) as world,
         progress_bar(silent=not world.is_main) as bar,
     ):
         sitting = train_splits(
