@@ -56,7 +56,7 @@ def solved(method, task):
 
 
 @every_method
-def test_chance_is_the_seed_alone(name):
+def test_the_seed_determines_the_scores(name):
     (task,) = tasks_of(suiting())
     method = some(name, dropout=0.5, layers=2)
     torch.manual_seed(1)
@@ -73,7 +73,7 @@ def test_another_seed_gives_other_scores(name):
 
 
 @every_method
-def test_solving_leaves_the_callers_chance_alone(name):
+def test_solving_leaves_the_global_generator_alone(name):
     (task,) = tasks_of(suiting())
     torch.manual_seed(3)
     wanted = torch.rand(4)
@@ -105,7 +105,7 @@ def test_better_than_guessing(name, metric):
         split.test
     ]
     labels = graph.labels[split.test]
-    assert float(metric.grade(scores, labels, torch.ones(len(labels)))) > 0.7
+    assert float(metric.score(scores, labels, torch.ones(len(labels)))) > 0.7
 
 
 @every_method
@@ -149,7 +149,7 @@ def networks(name, features):
 
 @every_trained
 @pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_every_parameter_learns(name, features):
+def test_every_parameter_has_a_gradient(name, features):
     for network, graph in networks(name, features):
         for metric in METRICS.values():
             network.zero_grad()
@@ -163,17 +163,17 @@ def test_every_parameter_learns(name, features):
 
 @every_trained
 @pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_rows_alone_are_scored_as_in_the_whole(name, features):
+def test_rows_alone_have_the_logits_of_the_full_graph(name, features):
     ids = torch.tensor([7, 0, 299, 12, 12])
     for network, graph in networks(name, features):
         network.eval()
         if network.row_wise:
             wanted = network(graph)[ids]
-            torch.testing.assert_close(network(graph.rows(ids)), wanted)
+            torch.testing.assert_close(network(graph.select_rows(ids)), wanted)
 
 
 @every_trained
-def test_a_network_that_mixes_rows_says_so(name):
+def test_uses_batch_statistics_is_true_where_rows_interact(name):
     for network, graph in networks(name, "dense"):
         if not network.row_wise:
             continue
@@ -181,17 +181,17 @@ def test_a_network_that_mixes_rows_says_so(name):
             if isinstance(part, Dropout):
                 part.p.zero_()
         ids = torch.arange(50)
-        alone = network.train()(graph.rows(ids))
+        alone = network.train()(graph.select_rows(ids))
         same = torch.allclose(alone, network(graph)[ids], atol=1e-5)
         assert same != uses_batch_statistics(network)
 
 
 @pytest.fixture
-def calm(monkeypatch):
-    """AdamW that does not make a whole step of a gradient that is rounding noise."""
+def large_epsilon(monkeypatch):
+    """AdamW with a large epsilon, so that rounding noise makes no full step."""
     monkeypatch.setattr(reference, "ADAM_EPS", 1e-3)
     for module in (step, optim):
-        monkeypatch.setattr(module, "kernels_of", lambda device: reference)
+        monkeypatch.setattr(module, "backend", lambda device: reference)
 
 
 def assert_same(found, wanted):
@@ -203,7 +203,7 @@ def assert_same(found, wanted):
 
 @every_trained
 @pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_a_stack_equals_its_runs_alone(name, features, calm):
+def test_a_stack_equals_its_runs_alone(name, features, large_epsilon):
     tasks = tasks_of(suiting(features=features), 3)
     rates = [(0.01, 0.001), (0.1, 0.0), (0.003, 0.5)]
     # Many heads make of a rounding error a loss that is double after eight epochs.
@@ -234,7 +234,7 @@ def ordinary_losses(method, task):
 @every_trained
 @pytest.mark.parametrize("features", ["dense", "sparse"])
 @pytest.mark.parametrize("layers", [1, 2])
-def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
+def test_training_is_that_of_an_ordinary_loop(name, features, layers, large_epsilon):
     (task,) = tasks_of(suiting(features=features, directed=True))
     method = some(name, epochs=10, lr=0.05, dropout=0.0, layers=layers)
     wanted = list(ordinary_losses(method, task))
@@ -243,7 +243,7 @@ def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
 
 @pytest.mark.parametrize("name", [name for name in TRAINED if has(name, "dropout")])
 @pytest.mark.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
-def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
+def test_runs_of_a_stack_have_their_own_dropout(name, rates, large_epsilon):
     tasks = tasks_of(suiting(), 2)
     found = train_stacks([some(name, dropout=rate, layers=2) for rate in rates], tasks)
     without = some(name, dropout=0.0, layers=2)
@@ -254,7 +254,7 @@ def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
 
 
 @pytest.mark.parametrize("option", ["alpha", "theta"])
-def test_other_options_that_may_differ_in_a_stack(option, calm):
+def test_other_options_that_may_differ_in_a_stack(option, large_epsilon):
     names = [name for name in TRAINED if option in METHODS[name].stackable_options]
     assert names
     tasks = tasks_of(suiting(), 2)
@@ -279,8 +279,8 @@ def test_what_may_differ_is_an_option_of_the_method(name):
 def test_curves_tell_every_epoch_and_the_first_best(name):
     (task,) = tasks_of(suiting())
     curve = some(name, epochs=15).solve(task).curve
-    assert len(curve.losses) == len(curve.grades) == 15
-    assert curve.best_epoch == 1 + curve.grades.index(max(curve.grades))
+    assert len(curve.losses) == len(curve.valid_scores) == 15
+    assert curve.best_epoch == 1 + curve.valid_scores.index(max(curve.valid_scores))
     assert curve.losses[-1] < curve.losses[0]
     assert curve.seconds > 0
 

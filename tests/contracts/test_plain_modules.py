@@ -136,7 +136,7 @@ every_module = pytest.mark.parametrize("name", MODULES)
 def registered(monkeypatch, tmp_path):
     """The modules are methods; partitions of small graphs stay away from real data."""
     monkeypatch.setenv("UNALIKE_DATA", str(tmp_path))
-    monkeypatch.setattr(methods, "SAID", set())
+    monkeypatch.setattr(methods, "SHOWN_NOTES", set())
     before = dict(METHODS), dict(registry.TRAINED_METHODS)
     for name, (module, row_wise) in MODULES.items():
         unalike.method(name, module, row_wise=row_wise)
@@ -353,7 +353,7 @@ def lazily(graph):
 
 MISTAKES = [
     (Strange, r"Strange\.forward takes 'neighbours', which is not one of batch, .*x"),
-    (Narrow, r"returns \[\d+, 1\] numbers; logits are \[nodes, classes\]"),
+    (Narrow, r"returns a tensor \[\d+, 1\]; logits are \[nodes, classes\]"),
     (lazily, "layers of unknown size"),
     (lambda graph: 3, "builds a int, no nn.Module"),
 ]

@@ -87,18 +87,18 @@ def test_same_seed_gives_the_same_bits(precision):
 
 
 def test_too_large_a_stack_is_halved(monkeypatch):
-    from unalike.training import loop as loop
+    from unalike.methods import base
 
-    whole = loop._fit
+    fit = base.fit
     sizes = []
 
-    def too_small(runs, *rest):
+    def fit_two(runs, **options):
         sizes.append(len(runs))
         if len(runs) > 2:
             torch.empty(2**50, dtype=torch.uint8, device="cuda")
-        return whole(runs, *rest)
+        return fit(runs, **options)
 
-    monkeypatch.setattr(loop, "_fit", too_small)
+    monkeypatch.setattr(base, "fit", fit_two)
     method = METHODS["linkx"](training=Training(epochs=3))
     solutions = train_stacks([method] * 5, tasks_of(small_graph(), 5), device="cuda")
     assert len(solutions) == 5

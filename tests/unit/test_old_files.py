@@ -68,9 +68,9 @@ def test_training_goes_on_from_a_checkpoint_of_that_time(path, tmp_path, monkeyp
     known = options_of(usual)
     options = {key: value for key, value in OPTIONS.items() if key in known}
     method = with_options(usual, options, name)
-    epochs, advance = [], FullBatchEpochs.advance
+    epochs, run_epoch = [], FullBatchEpochs.run_epoch
     monkeypatch.setattr(
-        FullBatchEpochs, "advance", lambda one: (epochs.append(1), advance(one))
+        FullBatchEpochs, "run_epoch", lambda one: (epochs.append(1), run_epoch(one))
     )
     found = train_stacks(
         [method] * 2,

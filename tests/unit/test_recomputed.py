@@ -1,4 +1,4 @@
-"""GCNII with few activations kept equals GCNII with all of them."""
+"""GCNII with activation checkpointing equals GCNII without."""
 
 from functools import partial
 
@@ -22,10 +22,10 @@ def method(request):
 @pytest.fixture
 def scarce(monkeypatch):
     """Makes memory scarce from now on; counts the times that layers are recomputed."""
-    told = []
+    calls = []
 
     def some(*given):
-        told.append(1)
+        calls.append(1)
         return layers(*given)
 
     layers = gcnii.GCNIIModule.run_segment
@@ -33,7 +33,7 @@ def scarce(monkeypatch):
     def start():
         monkeypatch.setattr(gcnii, "free_memory", lambda device: 0)
         monkeypatch.setattr(gcnii.GCNIIModule, "run_segment", some)
-        return told
+        return calls
 
     return start
 
@@ -44,19 +44,19 @@ def gradients(method, graph):
     network = method.network(method.prepare(graph)).train()
     scores = network(graph)
     ACCURACY.loss(scores, graph.labels, (graph.labels >= 0).float()).backward()
-    slopes = {name: p.grad for name, p in network.named_parameters()}
-    return scores.detach(), slopes, dict(network.named_buffers())
+    grads = {name: p.grad for name, p in network.named_parameters()}
+    return scores.detach(), grads, dict(network.named_buffers())
 
 
 @pytest.mark.parametrize("layers", [1, 2, 7, 16])
 def test_scores_gradients_and_statistics_are_the_same(method, layers, scarce):
     graph = suiting(nodes=60)
     stored = gradients(method(layers=layers), graph)
-    told = scarce()
+    calls = scarce()
     recomputed = gradients(method(layers=layers), graph)
     close(recomputed, stored, rtol=1e-4, atol=1e-6)
     passes = {1: 1, 2: 2, 7: 7, 16: 9}[layers]
-    assert len(told) == 2 * passes
+    assert len(calls) == 2 * passes
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -67,26 +67,24 @@ def test_a_stack_trains_the_same(method, directed, scarce):
         {"dropout": 0.3, "alpha": 0.5, "theta": 0.5},
         {"dropout": 0.6, "alpha": 0.1, "theta": 1.5},
     ]
-    methods = [
-        method(layers=9, training=Training(epochs=3), **told) for told in options
-    ]
+    methods = [method(layers=9, training=Training(epochs=3), **own) for own in options]
     stored = train_stacks(methods, tasks)
-    told = scarce()
+    calls = scarce()
     recomputed = train_stacks(methods, tasks)
-    assert told
+    assert calls
     for ours, wanted in zip(recomputed, stored, strict=True):
         assert ours.curve.losses == pytest.approx(wanted.curve.losses, rel=1e-4)
         close(ours.scores, wanted.scores, rtol=1e-3, atol=1e-3)
 
 
 def test_scores_without_gradients_need_no_second_pass(method, scarce):
-    told = scarce()
+    calls = scarce()
     graph = suiting(nodes=60)
     network = method(layers=4).network(graph)
     network.eval()(graph)
     with torch.no_grad():
         network.train()(graph)
-    assert not told
+    assert not calls
 
 
 def kept(method, *, half=False):
