@@ -261,7 +261,7 @@ def test_other_options_that_may_differ_in_a_stack(option, large_epsilon):
     for name in names:
         rest = {"dropout": 0.0, "layers": 3}
         methods = [some(name, **rest, **{option: told}) for told in (0.1, 0.7)]
-        assert len({Config(method).shape for method in methods}) == 1
+        assert len({Config(method).stack_key for method in methods}) == 1
         pairs = zip(methods, tasks, train_stacks(methods, tasks), strict=True)
         for method, task, found in pairs:
             assert_same(found, method.solve(task))
@@ -371,7 +371,7 @@ def assert_command(name, method, view, monkeypatch):
     monkeypatch.setattr(train, "show", lambda told: None)
 
     def note(dataset, method, *, splits, seed, place):
-        assert options_of_dataset(dataset).changes == view
+        assert options_of_dataset(dataset).overrides == view
         seen.update(dataset=dataset.name, method=method, splits=splits, seed=seed)
 
     monkeypatch.setattr(train, "train_splits", note)

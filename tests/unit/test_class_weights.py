@@ -59,7 +59,7 @@ def test_a_view_weighs_and_a_result_repeats_it(tmp_path):
     graph = suiting(nodes=60)
     splits = random_splits(graph.labels, count=1)
     source = save_graph(tmp_path / "graph", graph, splits=splits)
-    seen = DatasetOptions(class_weights="balanced").of(source)
+    seen = DatasetOptions(class_weights="balanced").apply(source)
     (usual,) = run(source, LINK(training=ONE), place=RunOptions())
     (other,) = run(seen, LINK(training=ONE), place=RunOptions())
     assert usual.losses != other.losses
