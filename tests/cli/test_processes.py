@@ -106,14 +106,14 @@ import torch
 from pathlib import Path
 from graphs import suiting, tasks_of
 from unalike.methods.linkx import LINKX
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.training.checkpoint import Checkpoint
-from unalike.training.full_batch import Epochs
+from unalike.training.full_batch import FullBatchEpochs
 from unalike.training.settings import Training
-from unalike.training.distributed import joined
+from unalike.training.distributed import init_distributed
 
 folder, rank, epoch = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-advance = Epochs.advance
+run_epoch = FullBatchEpochs.run_epoch
 lasts = []
 
 def dies(self):
@@ -121,16 +121,16 @@ def dies(self):
     if first and self.state.epoch == epoch and os.environ["RANK"] == str(rank):
         os.kill(os.getpid(), signal.SIGKILL)
     lasts.append(self.state.epoch)
-    advance(self)
+    run_epoch(self)
 
-Epochs.advance = dies
+FullBatchEpochs.run_epoch = dies
 torch.set_num_threads(1)
-with joined() as world:
+with init_distributed() as world:
     keep = Checkpoint(folder / "state", "key", every=0.0)
     method = LINKX(hidden=8, layers=2, training=Training(epochs=12))
-    (one,) = solve_stack([method], tasks_of(suiting()), checkpoint=keep)
-    if world.leads:
-        told = (one.scores.tolist(), one.curve.losses, one.curve.grades)
+    (one,) = train_stacks([method], tasks_of(suiting()), checkpoint=keep)
+    if world.is_main:
+        told = (one.scores.tolist(), one.curve.losses, one.curve.valid_scores)
         (folder / "answer").write_bytes(pickle.dumps((told, lasts[0])))
 """
 

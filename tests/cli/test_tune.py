@@ -152,7 +152,7 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_end(
         tried.clear()
         stops.pop(0)
     monkeypatch.setattr(
-        FullBatchEpochs, "advance", lambda epochs: pytest.fail("trained again")
+        FullBatchEpochs, "run_epoch", lambda epochs: pytest.fail("trained again")
     )
     capsys.readouterr()
     assert told_by(capsys, *words) == wanted

@@ -18,7 +18,7 @@ from unalike.data.metrics import ACCURACY, METRICS
 from unalike.experiments.config import Config, options_of_dataset
 from unalike.experiments.result import Result
 from unalike.methods import METHODS
-from unalike.methods.base import TrainedMethod, solve_stack
+from unalike.methods.base import TrainedMethod, train_stacks
 from unalike.nn import optim, reference
 from unalike.nn.dropout import Dropout
 from unalike.options import choices, options_of
@@ -56,7 +56,7 @@ def solved(method, task):
 
 
 @every_method
-def test_chance_is_the_seed_alone(name):
+def test_the_seed_determines_the_scores(name):
     (task,) = tasks_of(suiting())
     method = some(name, dropout=0.5, layers=2)
     torch.manual_seed(1)
@@ -73,7 +73,7 @@ def test_another_seed_gives_other_scores(name):
 
 
 @every_method
-def test_solving_leaves_the_callers_chance_alone(name):
+def test_solving_leaves_the_global_generator_alone(name):
     (task,) = tasks_of(suiting())
     torch.manual_seed(3)
     wanted = torch.rand(4)
@@ -105,7 +105,7 @@ def test_better_than_guessing(name, metric):
         split.test
     ]
     labels = graph.labels[split.test]
-    assert float(metric.grade(scores, labels, torch.ones(len(labels)))) > 0.7
+    assert float(metric.score(scores, labels, torch.ones(len(labels)))) > 0.7
 
 
 @every_method
@@ -149,7 +149,7 @@ def networks(name, features):
 
 @every_trained
 @pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_every_parameter_learns(name, features):
+def test_every_parameter_has_a_gradient(name, features):
     for network, graph in networks(name, features):
         for metric in METRICS.values():
             network.zero_grad()
@@ -163,7 +163,7 @@ def test_every_parameter_learns(name, features):
 
 @every_trained
 @pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_rows_alone_are_scored_as_in_the_whole(name, features):
+def test_rows_alone_have_the_logits_of_the_full_graph(name, features):
     ids = torch.tensor([7, 0, 299, 12, 12])
     for network, graph in networks(name, features):
         network.eval()
@@ -173,7 +173,7 @@ def test_rows_alone_are_scored_as_in_the_whole(name, features):
 
 
 @every_trained
-def test_a_network_that_mixes_rows_says_so(name):
+def test_uses_batch_statistics_is_true_where_rows_interact(name):
     for network, graph in networks(name, "dense"):
         if not network.row_wise:
             continue
@@ -187,11 +187,11 @@ def test_a_network_that_mixes_rows_says_so(name):
 
 
 @pytest.fixture
-def calm(monkeypatch):
-    """AdamW that does not make a whole step of a gradient that is rounding noise."""
+def large_epsilon(monkeypatch):
+    """AdamW with a large epsilon, so that rounding noise makes no full step."""
     monkeypatch.setattr(reference, "ADAM_EPS", 1e-3)
     for module in (step, optim):
-        monkeypatch.setattr(module, "kernels_of", lambda device: reference)
+        monkeypatch.setattr(module, "backend", lambda device: reference)
 
 
 def assert_same(found, wanted):
@@ -203,13 +203,13 @@ def assert_same(found, wanted):
 
 @every_trained
 @pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_a_stack_equals_its_runs_alone(name, features, calm):
+def test_a_stack_equals_its_runs_alone(name, features, large_epsilon):
     tasks = tasks_of(suiting(features=features), 3)
     rates = [(0.01, 0.001), (0.1, 0.0), (0.003, 0.5)]
     # Many heads make of a rounding error a loss that is double after eight epochs.
     options = {"epochs": 8, "dropout": 0.0, "layers": 2, "heads": 2}
     methods = [some(name, lr=lr, weight_decay=decay, **options) for lr, decay in rates]
-    together = solve_stack(methods, tasks)
+    together = train_stacks(methods, tasks)
     for method, task, found in zip(methods, tasks, together, strict=True):
         assert_same(found, method.solve(task))
 
@@ -234,7 +234,7 @@ def ordinary_losses(method, task):
 @every_trained
 @pytest.mark.parametrize("features", ["dense", "sparse"])
 @pytest.mark.parametrize("layers", [1, 2])
-def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
+def test_training_is_that_of_an_ordinary_loop(name, features, layers, large_epsilon):
     (task,) = tasks_of(suiting(features=features, directed=True))
     method = some(name, epochs=10, lr=0.05, dropout=0.0, layers=layers)
     wanted = list(ordinary_losses(method, task))
@@ -243,9 +243,9 @@ def test_training_is_that_of_an_ordinary_loop(name, features, layers, calm):
 
 @pytest.mark.parametrize("name", [name for name in TRAINED if has(name, "dropout")])
 @pytest.mark.parametrize("rates", [(0.0, 0.9), (0.9, 0.0)])
-def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
+def test_runs_of_a_stack_have_their_own_dropout(name, rates, large_epsilon):
     tasks = tasks_of(suiting(), 2)
-    found = solve_stack([some(name, dropout=rate, layers=2) for rate in rates], tasks)
+    found = train_stacks([some(name, dropout=rate, layers=2) for rate in rates], tasks)
     without = some(name, dropout=0.0, layers=2)
     still = rates.index(0.0)
     assert_same(found[still], without.solve(tasks[still]))
@@ -254,7 +254,7 @@ def test_runs_of_a_stack_have_their_own_dropout(name, rates, calm):
 
 
 @pytest.mark.parametrize("option", ["alpha", "theta"])
-def test_other_options_that_may_differ_in_a_stack(option, calm):
+def test_other_options_that_may_differ_in_a_stack(option, large_epsilon):
     names = [name for name in TRAINED if option in METHODS[name].stackable_options]
     assert names
     tasks = tasks_of(suiting(), 2)
@@ -262,7 +262,7 @@ def test_other_options_that_may_differ_in_a_stack(option, calm):
         rest = {"dropout": 0.0, "layers": 3}
         methods = [some(name, **rest, **{option: told}) for told in (0.1, 0.7)]
         assert len({Config(method).stack_key for method in methods}) == 1
-        pairs = zip(methods, tasks, solve_stack(methods, tasks), strict=True)
+        pairs = zip(methods, tasks, train_stacks(methods, tasks), strict=True)
         for method, task, found in pairs:
             assert_same(found, method.solve(task))
 

@@ -15,7 +15,7 @@ from unalike import METHODS, UserError, load_model
 from unalike.inference.model import fit_model
 from unalike.methods import base as methods
 from unalike.methods import registry
-from unalike.methods.base import MessagePassingMethod, solve_stack
+from unalike.methods.base import MessagePassingMethod, train_stacks
 from unalike.nn.dropout import Dropout
 from unalike.nn.normalized_adjacency import GCNNorm
 from unalike.nn.sparse_linear import SparseLinear
@@ -136,7 +136,7 @@ every_module = pytest.mark.parametrize("name", MODULES)
 def registered(monkeypatch, tmp_path):
     """The modules are methods; partitions of small graphs stay away from real data."""
     monkeypatch.setenv("UNALIKE_DATA", str(tmp_path))
-    monkeypatch.setattr(methods, "SAID", set())
+    monkeypatch.setattr(methods, "SHOWN_NOTES", set())
     before = dict(METHODS), dict(registry.TRAINED_METHODS)
     for name, (module, row_wise) in MODULES.items():
         unalike.method(name, module, row_wise=row_wise)
@@ -202,7 +202,7 @@ def test_a_stack_equals_its_runs_one_by_one(name, monkeypatch):
         for run in runs
     ]
     listener = Listener()
-    together = solve_stack(runs, tasks, progress=listener)
+    together = train_stacks(runs, tasks, progress=listener)
     assert listener.stages == ["training"]
     drops = any(
         isinstance(m, Dropout) and m.p
@@ -218,8 +218,8 @@ def test_a_stack_equals_its_runs_one_by_one(name, monkeypatch):
 def test_a_module_that_vmap_refuses_trains_run_by_run_and_that_is_said_once():
     tasks = tasks_of(suiting(nodes=60), 2)
     method, listener = some("recurrent"), Listener()
-    found = solve_stack([method] * 2, tasks, progress=listener)
-    solve_stack([method] * 2, tasks, progress=listener)
+    found = train_stacks([method] * 2, tasks, progress=listener)
+    train_stacks([method] * 2, tasks, progress=listener)
     notes = [what for what in listener.stages if what != "training"]
     assert len(notes) == 1
     assert notes[0].startswith("recurrent trains run by run: ")
@@ -236,7 +236,7 @@ def test_dropout_rates_differ_in_a_stack_only_if_they_are_layers(name, stacks):
     tasks = tasks_of(suiting(nodes=60), 2)
     runs = [some(name, dropout=rate) for rate in (0.0, 0.9)]
     listener = Listener()
-    still, moved = solve_stack(runs, tasks, progress=listener)
+    still, moved = train_stacks(runs, tasks, progress=listener)
     assert listener.stages.count("training") == stacks
     wanted = runs[0].solve(tasks[0]).curve.losses
     assert still.curve.losses == pytest.approx(wanted, rel=1e-3)
@@ -353,7 +353,7 @@ def lazily(graph):
 
 MISTAKES = [
     (Strange, r"Strange\.forward takes 'neighbours', which is not one of batch, .*x"),
-    (Narrow, r"returns \[\d+, 1\] numbers; logits are \[nodes, classes\]"),
+    (Narrow, r"returns a tensor \[\d+, 1\]; logits are \[nodes, classes\]"),
     (lazily, "layers of unknown size"),
     (lambda graph: 3, "builds a int, no nn.Module"),
 ]

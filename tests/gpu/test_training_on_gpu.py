@@ -8,8 +8,7 @@ import torch
 from unalike import Adjacency, Graph, Task, random_splits
 from unalike.data.metrics import ACCURACY
 from unalike.methods import METHODS
-from unalike.methods.base import TrainedMethod, solve_stack
-from unalike.training import loop
+from unalike.methods.base import TrainedMethod, train_stacks
 from unalike.training.settings import Training
 
 pytestmark = [
@@ -43,11 +42,11 @@ def test_curve_is_that_of_the_cpu(name):
     options = {"dropout": 0.0} if has_dropout else {}
     method = METHODS[name](training=Training(epochs=30), **options)
     stack, tasks = [method] * 3, tasks_of(graph, 3)
-    gpu = solve_stack(stack, tasks, device="cuda")
-    cpu = solve_stack(stack, tasks, device="cpu")
-    for actual, expected in zip(gpu, cpu, strict=True):
-        assert actual.curve.losses == pytest.approx(
-            expected.curve.losses, rel=1e-3, abs=1e-4
+    gpu = train_stacks(stack, tasks, device="cuda")
+    cpu = train_stacks(stack, tasks, device="cpu")
+    for found, wanted in zip(gpu, cpu, strict=True):
+        assert found.curve.losses == pytest.approx(
+            wanted.curve.losses, rel=1e-3, abs=1e-4
         )
 
 
@@ -70,12 +69,10 @@ def test_deep_linkx_learns_as_on_the_cpu(sparse, precision, tolerance):
         training=Training(epochs=15, precision=precision),
     )
     stack, tasks = [method] * 3, tasks_of(graph, 3)
-    gpu = solve_stack(stack, tasks, device="cuda")
-    cpu = solve_stack(stack, tasks, device="cpu")
-    for actual, expected in zip(gpu, cpu, strict=True):
-        assert actual.curve.losses == pytest.approx(
-            expected.curve.losses, abs=tolerance
-        )
+    gpu = train_stacks(stack, tasks, device="cuda")
+    cpu = train_stacks(stack, tasks, device="cpu")
+    for found, wanted in zip(gpu, cpu, strict=True):
+        assert found.curve.losses == pytest.approx(wanted.curve.losses, abs=tolerance)
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
@@ -89,18 +86,20 @@ def test_same_seed_gives_the_same_bits(precision):
     assert torch.equal(first.scores, second.scores)
 
 
-def test_a_stack_that_does_not_fit_is_halved(monkeypatch):
-    fit = loop._fit
+def test_too_large_a_stack_is_halved(monkeypatch):
+    from unalike.methods import base
+
+    fit = base.fit
     sizes = []
 
-    def fit_two_runs(runs, *arguments):
+    def fit_two(runs, **options):
         sizes.append(len(runs))
         if len(runs) > 2:
             torch.empty(2**50, dtype=torch.uint8, device="cuda")
-        return fit(runs, *arguments)
+        return fit(runs, **options)
 
-    monkeypatch.setattr(loop, "_fit", fit_two_runs)
+    monkeypatch.setattr(base, "fit", fit_two)
     method = METHODS["linkx"](training=Training(epochs=3))
-    solutions = solve_stack([method] * 5, tasks_of(small_graph(), 5), device="cuda")
+    solutions = train_stacks([method] * 5, tasks_of(small_graph(), 5), device="cuda")
     assert len(solutions) == 5
     assert sizes == [5, 3, 2, 1, 2]

@@ -13,7 +13,7 @@ import torch
 from graphs import suiting, tasks_of
 
 from unalike.errors import UserError
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.linkx import LINKX
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.distributed import init_distributed
@@ -22,12 +22,12 @@ from unalike.training.settings import Training
 
 GATE = 7
 METHOD = LINKX(hidden=8, layers=2, training=Training(epochs=12))
-PATIENCE = 5.0
+TIMEOUT = 5.0
 
 
 def gate(folder, rank):
     """Advance as ever, but wait at the gate the first time."""
-    advance, epochs = FullBatchEpochs.advance, []
+    run_epoch, epochs = FullBatchEpochs.run_epoch, []
     open_gate = folder / "open"
 
     def waiting(self):
@@ -36,21 +36,21 @@ def gate(folder, rank):
             (folder / f"reached-{rank}").touch()
             while not open_gate.exists():
                 time.sleep(0.05)
-        advance(self)
+        run_epoch(self)
 
-    FullBatchEpochs.advance = waiting
+    FullBatchEpochs.run_epoch = waiting
     return epochs
 
 
 def main(folder):
     torch.set_num_threads(1)
-    with init_distributed(patience=PATIENCE) as world:
+    with init_distributed(timeout=TIMEOUT) as world:
         epochs = gate(folder, world.rank)
         keep = Checkpoint(folder / "state", "key", every=0.0)
-        (one,) = solve_stack([METHOD], tasks_of(suiting()), checkpoint=keep)
-        if world.leads:
-            told = (one.scores.tolist(), one.curve.losses, one.curve.grades)
-            (folder / "answer").write_bytes(pickle.dumps((told, epochs[0])))
+        (one,) = train_stacks([METHOD], tasks_of(suiting()), checkpoint=keep)
+        if world.is_main:
+            result = (one.scores.tolist(), one.curve.losses, one.curve.valid_scores)
+            (folder / "answer").write_bytes(pickle.dumps((result, epochs[0])))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How message passing begins, that it learns by true slopes, and what it refuses."""
+"""Initial weights and gradients of message passing, its losses, and its errors."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from unalike import METHODS, Task, Training, UserError, random_splits
 from unalike.data.csr import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.data.metrics import ACCURACY
 from unalike.methods import gcnii, h2gcn
-from unalike.methods.base import MessagePassingMethod, solve_stack
+from unalike.methods.base import MessagePassingMethod, train_stacks
 from unalike.methods.h2gcn import csr_bytes, two_hop_adjacency
 from unalike.training.stack import hidden_width
 
@@ -18,7 +18,7 @@ PASSING = [name for name in METHODS if issubclass(METHODS[name], MessagePassingM
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_gradients_are_slopes(name):
+def test_gradients_are_those_of_finite_differences(name):
     graph = make_graph(directed=True, weighted=True)
     network = scatter(network_of(name, graph)).double()
     names, values = zip(*network.named_parameters(), strict=True)
@@ -26,47 +26,49 @@ def test_gradients_are_slopes(name):
 
     def objective(*parameters):
         weights = dict(zip(names, parameters, strict=True))
-        found = torch.func.functional_call(network, weights, (graph, {}))
+        found = torch.func.functional_call(network, weights, (graph,))
         return (found * pull).sum()
 
-    slopes = torch.autograd.grad(objective(*values), values)
+    gradients = torch.autograd.grad(objective(*values), values)
     directions = [torch.randn_like(value) for value in values]
-    for place, (slope, direction) in enumerate(zip(slopes, directions, strict=True)):
+    for index, (gradient, direction) in enumerate(
+        zip(gradients, directions, strict=True)
+    ):
         moved = [
             objective(
-                *values[:place], values[place] + step * direction, *values[place + 1 :]
+                *values[:index], values[index] + step * direction, *values[index + 1 :]
             )
             for step in (1e-6, -1e-6)
         ]
         seen = (moved[0] - moved[1]).item() / 2e-6
-        assert seen == pytest.approx((slope * direction).sum().item(), rel=1e-4)
+        assert seen == pytest.approx((gradient * direction).sum().item(), rel=1e-4)
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("name", ["gcn", "gcn-jk"])
-def test_convolutions_begin_as_glorot_says(name, sparse):
+def test_convolutions_have_glorot_weights(name, sparse):
     graph = make_graph(directed=False, sparse=sparse)
     network = network_of(name, graph, hidden=64)
-    weight, offset = entry_of(network)
+    weight, bias = entry_of(network)
     bound = (6 / (FEATURES + 64)) ** 0.5
     assert 0.9 * bound < weight.abs().max() <= bound
-    assert offset is None
-    assert not network.convolutions.last.offset.any()
+    assert bias is None
+    assert not network.bias.bias.any()
 
 
 @pytest.mark.parametrize("name", ["gat", "gat-jk"])
-def test_attention_begins_as_glorot_says(name):
+def test_attention_has_glorot_weights(name):
     network = network_of(name, make_graph(directed=False), hidden=64, heads=4)
-    parts = network.attentions
+    layers = network.layers
     bound = (6 / (FEATURES + 4 * 64)) ** 0.5
     assert 0.9 * bound < entry_of(network)[0].abs().max() <= bound
     bound = (6 / (4 + 64)) ** 0.5
-    for vector in (parts.sources[0], parts.targets[0]):
+    for vector in (layers.att_src[0], layers.att_dst[0]):
         assert 0.9 * bound < vector.abs().max() <= bound
-    assert not parts.last.offset.any()
+    assert not layers.bias.bias.any()
 
 
-def test_room_is_made_for_every_head():
+def test_hidden_width_counts_every_head():
     graph = make_graph(directed=False)
     one, four = (
         hidden_width(network_of("gat", graph, heads=heads)) for heads in (1, 4)
@@ -112,7 +114,7 @@ def test_a_stack_trains_as_plain_loops_do(name, options, sparse):
     tasks = [Task.from_split(graph, s, ACCURACY, i) for i, s in enumerate(splits)]
     still = {"dropout": 0.0} if hasattr(METHODS[name], "dropout") else {}
     method = METHODS[name](training=Training(epochs=4), **still, **options)
-    found = solve_stack([method] * 2, tasks)
+    found = train_stacks([method] * 2, tasks)
     for task, solution in zip(tasks, found, strict=True):
         wanted = plain_losses(method, task, 4)
         assert solution.curve.losses == pytest.approx(wanted, rel=1e-3)
@@ -128,15 +130,15 @@ def test_too_large_a_two_hop_graph_is_refused(monkeypatch):
 
 def test_what_fits_by_its_estimate_is_not_refused(monkeypatch):
     graph = make_graph(directed=False)
-    once = graph.adjacency.to_scipy().astype(bool)
-    room = csr_bytes(estimate_two_hop_nnz(once))
-    assert room < csr_bytes(two_hop_nnz_bound(once))
-    monkeypatch.setattr(h2gcn, "free_memory", lambda device: room)
+    pattern = graph.adjacency.to_scipy().astype(bool)
+    free = csr_bytes(estimate_two_hop_nnz(pattern))
+    assert free < csr_bytes(two_hop_nnz_bound(pattern))
+    monkeypatch.setattr(h2gcn, "free_memory", lambda device: free)
     assert two_hop_adjacency(graph.adjacency) is graph.adjacency.two_hop
 
 
 def test_too_many_features_are_not_made_dense(monkeypatch):
-    monkeypatch.setattr(gcnii, "MOST_DENSE_NUMBERS", 10)
+    monkeypatch.setattr(gcnii, "MAX_DENSE_NUMEL", 10)
     graph = make_graph(directed=False, sparse=True)
     with pytest.raises(UserError, match="--no-drop-features"):
         METHODS["gcnii"]().prepare(graph)

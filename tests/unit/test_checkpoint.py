@@ -13,7 +13,7 @@ from torch.distributed.checkpoint import FileSystemWriter
 
 from unalike import UserError
 from unalike.methods import base as methods
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.linkx import LINKX
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.full_batch import FullBatchEpochs
@@ -29,13 +29,18 @@ def solve(path: Path | None, key: str = KEY, runs: int = 2):
     torch.set_num_threads(1)
     keep = None if path is None else Checkpoint(path, key, every=0.0)
     tasks = tasks_of(suiting(nodes=80), runs)
-    return solve_stack([METHOD] * runs, tasks, checkpoint=keep)
+    return train_stacks([METHOD] * runs, tasks, checkpoint=keep)
 
 
-def told(solutions):
-    """Everything a solution says but the time it took."""
+def values(solutions):
+    """Scores and curve of each solution, without its seconds."""
     return [
-        (one.scores.tolist(), one.curve.losses, one.curve.grades, one.curve.best_epoch)
+        (
+            one.scores.tolist(),
+            one.curve.losses,
+            one.curve.valid_scores,
+            one.curve.best_epoch,
+        )
         for one in solutions
     ]
 
@@ -63,7 +68,7 @@ def killed_after_a_save(path: Path, count: int) -> None:
 
 
 def killed_before_a_save(path: Path, count: int) -> None:
-    FullBatchEpochs.advance = after(count, FullBatchEpochs.advance, die)
+    FullBatchEpochs.run_epoch = after(count, FullBatchEpochs.run_epoch, die)
     solve(path)
 
 
@@ -80,7 +85,7 @@ def killed_within_a_save(path: Path, count: int) -> None:
 
 
 def finished(path: Path, answer: Path) -> None:
-    answer.write_bytes(pickle.dumps(told(solve(path))))
+    answer.write_bytes(pickle.dumps(values(solve(path))))
 
 
 def ended(work, *arguments):
@@ -100,7 +105,7 @@ def test_killed_training_goes_on_bit_for_bit(tmp_path):
         assert ended(work, path, count) == -signal.SIGKILL
         assert any(folder.iterdir())
     assert ended(finished, path, answer) == 0
-    assert pickle.loads(answer.read_bytes()) == told(solve(None))
+    assert pickle.loads(answer.read_bytes()) == values(solve(None))
     assert list(folder.iterdir()) == []
 
 
@@ -123,33 +128,35 @@ def interrupted(path, monkeypatch, saves):
 @pytest.mark.parametrize("saves", [1, 5, 9, 10])
 def test_interrupted_training_goes_on_where_it_was(tmp_path, monkeypatch, saves):
     interrupted(tmp_path / "state", monkeypatch, saves)
-    advanced = []
-    advance = FullBatchEpochs.advance
+    epochs = []
+    run_epoch = FullBatchEpochs.run_epoch
     monkeypatch.setattr(
-        FullBatchEpochs, "advance", lambda self: (advanced.append(1), advance(self))
+        FullBatchEpochs, "run_epoch", lambda self: (epochs.append(1), run_epoch(self))
     )
-    assert told(solve(tmp_path / "state")) == told(solve(None))
-    assert len(advanced) == 9 - min(saves, 9) + 9
+    assert values(solve(tmp_path / "state")) == values(solve(None))
+    assert len(epochs) == 9 - min(saves, 9) + 9
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_checkpoint_changes_nothing(tmp_path):
-    assert told(solve(tmp_path / "state")) == told(solve(None))
+    assert values(solve(tmp_path / "state")) == values(solve(None))
 
 
 def test_finished_stacks_are_not_trained_again(tmp_path, monkeypatch):
     monkeypatch.setattr(methods, "max_stacked_runs", lambda *_, **__: 1)
     interrupted(tmp_path / "state", monkeypatch, 9 + 1 + 4)
     assert len(list(tmp_path.iterdir())) == 2
-    advance = FullBatchEpochs.advance
-    advanced = []
+    run_epoch = FullBatchEpochs.run_epoch
+    epochs = []
     with monkeypatch.context() as patch:
         patch.setattr(
-            FullBatchEpochs, "advance", lambda self: (advanced.append(1), advance(self))
+            FullBatchEpochs,
+            "run_epoch",
+            lambda self: (epochs.append(1), run_epoch(self)),
         )
-        found = told(solve(tmp_path / "state"))
-    assert len(advanced) == 9 - 4
-    assert found == told(solve(None))
+        found = values(solve(tmp_path / "state"))
+    assert len(epochs) == 9 - 4
+    assert found == values(solve(None))
     assert list(tmp_path.iterdir()) == []
 
 

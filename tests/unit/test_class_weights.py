@@ -9,7 +9,7 @@ from graphs import suiting, tasks_of
 from unalike import RunOptions, UserError, random_splits, run, save_graph
 from unalike.data.task import balanced_class_weights
 from unalike.experiments.config import DatasetOptions
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.link import LINK
 from unalike.samplers.rows import RowSampler
 from unalike.training.settings import Training
@@ -49,7 +49,7 @@ def test_runs_of_a_stack_may_weigh_differently():
     first, second = tasks_of(suiting(), 2)
     tasks = [replace(first, class_weights=torch.tensor([1.0, 3.0])), second]
     method = LINK(training=ONE)
-    together = solve_stack([method] * 2, tasks)
+    together = train_stacks([method] * 2, tasks)
     alone = [method.solve(task) for task in tasks]
     for one, other in zip(together, alone, strict=True):
         assert one.curve.losses == pytest.approx(other.curve.losses)

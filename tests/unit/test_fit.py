@@ -1,4 +1,4 @@
-"""The training loop: which rows it needs, what it notes, when it gives up."""
+"""The training loop: rows of an epoch, curves, best epoch, out of memory."""
 
 import subprocess
 import sys
@@ -10,21 +10,20 @@ from graphs import HAND_DRAWN, suiting, tasks_of
 
 from unalike import Metric, UserError
 from unalike.data.metrics import ACCURACY, cross_entropy
-from unalike.methods import METHODS
-from unalike.methods.base import TrainedMethod, solve_stack
+from unalike.methods import METHODS, base
+from unalike.methods.base import TrainedMethod, train_stacks
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.nn.dropout import Dropout
 from unalike.nn.init import linear_parameters
-from unalike.training import loop, step
-from unalike.training import masks as plans
+from unalike.training import masks, memory, step
 from unalike.training.masks import RowPlan, merged_labels
 from unalike.training.settings import Training
 from unalike.training.stack import Stack, reads_only_products
 
 
 class Listener:
-    """Keeps what it is told."""
+    """Records progress."""
 
     def __init__(self):
         self.stages, self.done = [], 0
@@ -46,7 +45,7 @@ def stack_of(method, graph):
     return Stack.build(
         [network],
         device=torch.device("cpu"),
-        half=False,
+        bf16=False,
         row_wise=True,
         only_products=reads_only_products(network, graph),
     )
@@ -57,16 +56,16 @@ def test_only_train_and_valid_rows_are_needed():
     plan = plan_of(LINKX(layers=1), tasks)
     needed = [torch.cat([task.train for task in tasks]).unique()]
     needed.append(torch.cat([task.valid for task in tasks]).unique())
-    assert torch.equal(plan.learn.ids.sort()[0], needed[0])
-    assert torch.equal(plan.grade.ids.sort()[0], needed[1])
+    assert torch.equal(plan.train_rows.ids.sort()[0], needed[0])
+    assert torch.equal(plan.eval_rows.ids.sort()[0], needed[1])
     assert torch.equal(plan.rows.ids.sort()[0], torch.cat(needed).unique())
 
 
-def test_all_rows_are_needed_where_batch_norm_mixes_them():
+def test_batch_norm_needs_all_rows():
     tasks = tasks_of(suiting())
     plan = plan_of(LINKX(layers=2), tasks)
-    assert torch.equal(plan.learn.ids.sort()[0], torch.arange(300))
-    assert torch.equal(plan.grade.ids.sort()[0], tasks[0].valid.sort()[0])
+    assert torch.equal(plan.train_rows.ids.sort()[0], torch.arange(300))
+    assert torch.equal(plan.eval_rows.ids.sort()[0], tasks[0].valid.sort()[0])
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -75,8 +74,8 @@ def test_weights_choose_the_nodes_of_each_run(layers):
     plan = plan_of(LINKX(layers=layers), tasks)
     for run, task in enumerate(tasks):
         for rows, weight, wanted in (
-            (plan.learn, plan.loss_weight[run], task.train),
-            (plan.grade, plan.eval_weight[run], task.valid),
+            (plan.train_rows, plan.loss_weight[run], task.train),
+            (plan.eval_rows, plan.eval_weight[run], task.valid),
         ):
             assert torch.equal(rows.ids[weight > 0].sort()[0], wanted.sort()[0])
             assert set(weight.tolist()) <= {0.0, 1.0}
@@ -84,19 +83,21 @@ def test_weights_choose_the_nodes_of_each_run(layers):
             assert torch.equal(rows.labels[weight > 0], labels)
 
 
-def test_runs_that_share_few_rows_are_graded_on_their_own():
+def test_runs_that_share_few_validation_rows_are_evaluated_on_their_own():
     tasks = tasks_of(suiting(), 6)
     plan = plan_of(LINK(), tasks)
-    rows = torch.arange(plan.grade.num_nodes).float()
-    mine = plan.per_run.of(rows[:, None, None].expand(-1, 6, 1))[:, :, 0].long()
+    rows = torch.arange(plan.eval_rows.num_nodes).float()
+    rows_of_run = plan.per_run.select(rows[:, None, None].expand(-1, 6, 1))[
+        :, :, 0
+    ].long()
     for run, task in enumerate(tasks):
-        own = mine[:, run][plan.per_run.weight[run] > 0]
-        assert torch.equal(plan.grade.ids[own].sort()[0], task.valid.sort()[0])
+        own = rows_of_run[:, run][plan.per_run.weight[run] > 0]
+        assert torch.equal(plan.eval_rows.ids[own].sort()[0], task.valid.sort()[0])
         labels = plan.per_run.labels[run][plan.per_run.weight[run] > 0]
-        assert torch.equal(labels, task.graph.labels[plan.grade.ids[own]])
+        assert torch.equal(labels, task.graph.labels[plan.eval_rows.ids[own]])
 
 
-def test_runs_that_share_rows_or_read_the_batch_are_graded_together():
+def test_runs_that_share_rows_or_read_the_batch_are_evaluated_together():
     tasks = tasks_of(suiting(), 6)
     assert plan_of(LINK(), tasks[:1] * 6).per_run is None
     assert plan_of(LINKX(), tasks).per_run is None
@@ -108,27 +109,29 @@ def test_runs_that_share_rows_or_read_the_batch_are_graded_together():
 
 
 @pytest.mark.parametrize("name", ["link", "linkx", "mlp", "link-concat"])
-def test_own_rows_give_the_grades_of_shared_ones(name, monkeypatch):
+def test_rows_of_each_run_give_the_scores_of_shared_rows(name, monkeypatch):
     tasks = tasks_of(suiting(features="sparse"), 6)
     drops = {} if name == "link" else {"dropout": 0.0}
     method = METHODS[name](training=Training(epochs=8), **drops)
     assert plan_of(method, tasks).per_run
-    own = solve_stack([method] * 6, tasks)
-    monkeypatch.setattr(plans, "MIN_SAVING", float("inf"))
+    own = train_stacks([method] * 6, tasks)
+    monkeypatch.setattr(masks, "MIN_SAVING", float("inf"))
     assert plan_of(method, tasks).per_run is None
-    shared = solve_stack([method] * 6, tasks)
+    shared = train_stacks([method] * 6, tasks)
     for found, wanted in zip(own, shared, strict=True):
-        assert found.curve.grades == pytest.approx(wanted.curve.grades)
+        assert found.curve.valid_scores == pytest.approx(wanted.curve.valid_scores)
         assert torch.equal(found.scores, wanted.scores)
 
 
-def test_learning_and_grading_rows_are_views_of_the_same():
+def test_train_and_validation_rows_are_views_of_the_same_rows():
     plan = plan_of(LINK(), tasks_of(suiting()))
     count = plan.rows.num_nodes
-    assert torch.equal(plan.learn.ids, plan.rows.ids[: plan.learn.num_nodes])
-    assert torch.equal(plan.grade.ids, plan.rows.ids[count - plan.grade.num_nodes :])
+    assert torch.equal(plan.train_rows.ids, plan.rows.ids[: plan.train_rows.num_nodes])
+    assert torch.equal(
+        plan.eval_rows.ids, plan.rows.ids[count - plan.eval_rows.num_nodes :]
+    )
     base = plan.rows.features.untyped_storage().data_ptr()
-    for part in (plan.learn, plan.grade):
+    for part in (plan.train_rows, plan.eval_rows):
         assert part.features.untyped_storage().data_ptr() == base
 
 
@@ -136,12 +139,12 @@ def test_every_row_on_demand():
     tasks = tasks_of(suiting())
     graph = merged_labels(tasks)
     plan = RowPlan.of(stack_of(LINK(), graph), tasks, graph, every_row=True)
-    assert plan.grade.num_nodes == 300
+    assert plan.eval_rows.num_nodes == 300
     assert int(plan.eval_weight.sum()) == len(tasks[0].valid)
 
 
-def test_the_first_of_equal_grades_is_the_best():
-    level = Metric("level", lambda s, y, w: ACCURACY.grade(s, y, w) * 0, cross_entropy)
+def test_the_first_of_equal_scores_is_the_best():
+    level = Metric("level", lambda s, y, w: ACCURACY.score(s, y, w) * 0, cross_entropy)
     (task,) = tasks_of(suiting(), metric=level)
     long = LINK(training=Training(epochs=5)).solve(task)
     short = LINK(training=Training(epochs=1)).solve(task)
@@ -150,7 +153,7 @@ def test_the_first_of_equal_grades_is_the_best():
 
 
 def nearness(scores, labels, weight):
-    """A grade that is highest in the middle of training, and never twice the same."""
+    """A score that is highest in the middle of training, and never the same twice."""
     return 1 - (cross_entropy(scores, labels, weight).double() - 0.3).abs()
 
 
@@ -167,7 +170,7 @@ def test_scores_are_those_of_the_best_epoch(layers):
     valid = task.valid
     labels, ones = task.graph.labels[valid], torch.ones(len(valid))
     found = nearness(whole.scores[valid], labels, ones)
-    assert float(found) == pytest.approx(whole.curve.grades[best - 1], rel=1e-5)
+    assert float(found) == pytest.approx(whole.curve.valid_scores[best - 1], rel=1e-5)
 
 
 def test_losses_are_those_of_the_weights_before_each_step():
@@ -181,7 +184,7 @@ def test_losses_are_those_of_the_weights_before_each_step():
     assert method.solve(task).curve.losses == pytest.approx([float(wanted)], rel=1e-5)
 
 
-def test_scoring_piece_by_piece_changes_nothing(monkeypatch):
+def test_inference_in_batches_changes_nothing(monkeypatch):
     (task,) = tasks_of(suiting())
     method = LINKX(layers=2, training=Training(epochs=3))
     whole = method.solve(task).scores
@@ -189,15 +192,15 @@ def test_scoring_piece_by_piece_changes_nothing(monkeypatch):
     torch.testing.assert_close(method.solve(task).scores, whole)
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     listener = Listener()
     tasks = tasks_of(suiting())
-    solve_stack([LINK(training=Training(epochs=7))], tasks, progress=listener)
+    train_stacks([LINK(training=Training(epochs=7))], tasks, progress=listener)
     assert listener.stages == [("training", 7, "epochs")]
     assert listener.done == 7
 
 
-def test_matrix_precision_is_put_back():
+def test_matmul_precision_is_restored():
     before = torch.get_float32_matmul_precision()
     (task,) = tasks_of(suiting())
     LINK(training=Training(epochs=1, precision="tf32")).solve(task)
@@ -208,10 +211,10 @@ THREADS = """
 import torch
 torch.set_num_threads(1)
 torch.rand(9).sum()
-from unalike.nn.sparse import cpu
-from unalike.nn.optim import Step, Weights
-weights = Weights.create(torch.zeros(2, 1, 2), half=False)
-step = Step(torch.ones(1), *torch.ones(2, 1), torch.ones(1) > 0)
+from unalike.nn import cpu
+from unalike.nn.optim import AdamWState, AdamWStep
+weights = AdamWState.create(torch.zeros(2, 1, 2), half=False)
+step = AdamWStep(torch.ones(1), *torch.ones(2, 1), torch.ones(1) > 0)
 cpu.adamw(weights, torch.ones(2, 1, 2), step)
 print(torch.get_num_threads())
 """
@@ -224,53 +227,53 @@ def test_the_number_of_threads_stays_as_it_was_set():
 
 
 def test_a_stack_that_does_not_fit_is_halved(monkeypatch):
-    whole, sizes = loop._fit, []
+    fit, sizes = base.fit, []
 
-    def small(runs, *rest):
+    def fit_two(runs, **options):
         sizes.append(len(runs))
         if len(runs) > 2:
             raise torch.OutOfMemoryError
-        return whole(runs, *rest)
+        return fit(runs, **options)
 
     tasks = tasks_of(suiting(), 5)
     method = LINK(training=Training(epochs=2))
-    wanted = solve_stack([method] * 5, tasks)
-    monkeypatch.setattr(loop, "_fit", small)
-    found = solve_stack([method] * 5, tasks)
+    expected = train_stacks([method] * 5, tasks)
+    monkeypatch.setattr(base, "fit", fit_two)
+    solutions = train_stacks([method] * 5, tasks)
     assert sizes == [5, 3, 2, 1, 2]
-    for mine, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(mine.scores, other.scores)
+    for solution, other in zip(solutions, expected, strict=True):
+        torch.testing.assert_close(solution.scores, other.scores)
 
 
 @pytest.mark.parametrize(
-    ("held", "words"),
+    ("used", "words"),
     [(0, "run; choose"), (97_300_000_000, "beside other programs, which hold 97 GB;")],
 )
-def test_one_run_that_does_not_fit_is_told(held, words, monkeypatch):
-    def full(*_):
+def test_one_run_that_does_not_fit_is_an_error(used, words, monkeypatch):
+    def out_of_memory(*_, **options):
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(loop, "_fit", full)
-    monkeypatch.setattr(loop, "memory_used_by_others", lambda device: held)
+    monkeypatch.setattr(base, "fit", out_of_memory)
+    monkeypatch.setattr(memory, "memory_used_by_others", lambda device: used)
     with pytest.raises(UserError, match=f"too little memory for one.*{words}"):
         LINK().solve(tasks_of(suiting())[0])
 
 
-def test_one_run_goes_on_when_others_let_go_of_memory(monkeypatch):
-    whole, tries = loop._fit, []
+def test_one_run_waits_for_memory_that_other_programs_use(monkeypatch):
+    fit, calls = base.fit, []
 
-    def full_at_first(*given):
-        tries.append(given)
-        if len(tries) < 3:
+    def out_of_memory_twice(runs, **options):
+        calls.append(runs)
+        if len(calls) < 3:
             raise torch.OutOfMemoryError
-        return whole(*given)
+        return fit(runs, **options)
 
     (task,) = tasks_of(suiting())
     method = LINK(training=Training(epochs=2))
-    wanted = method.solve(task)
-    monkeypatch.setattr(loop, "_fit", full_at_first)
-    monkeypatch.setattr(loop, "wait_for_memory", lambda *_: True)
-    torch.testing.assert_close(method.solve(task).scores, wanted.scores)
+    expected = method.solve(task)
+    monkeypatch.setattr(base, "fit", out_of_memory_twice)
+    monkeypatch.setattr(memory, "wait_for_memory", lambda *_: True)
+    torch.testing.assert_close(method.solve(task).scores, expected.scores)
 
 
 @pytest.mark.parametrize(
@@ -311,13 +314,17 @@ def test_sparse_weights_are_drawn_like_those_of_linear_layers():
 @pytest.mark.parametrize(
     "name", [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
 )
-def test_networks_lie_side_by_side_unchanged(name):
+def test_a_stack_has_the_logits_of_its_modules(name):
     graph = HAND_DRAWN["star"]
     made = [METHODS[name]().network(graph) for _ in range(3)]
     wanted = torch.stack([network.eval()(graph).detach() for network in made])
-    stack = Stack.build(made, device=torch.device("cpu"), half=False)
+    stack = Stack.build(made, device=torch.device("cpu"), bf16=False)
     assert stack.num_runs == 3
-    scores = stack.scores(
-        graph, stack.products(graph), stack.rest.now[0], stack.buffers, training=False
+    scores = stack.forward(
+        graph,
+        stack.sparse_products(graph),
+        stack.params.weight[0],
+        stack.buffers,
+        training=False,
     )
     torch.testing.assert_close(scores, wanted)

@@ -1,4 +1,4 @@
-"""Processes that meet, also where others have met before."""
+"""Rendezvous of processes on a store that earlier processes have used."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ def store():
 
 
 def met(server, *, late):
-    """The names that a leader and two others know a meeting by."""
+    """The prefixes that rank 0 and two others agree on."""
 
     def own():
         return TCPStore("127.0.0.1", server.port, is_master=False, timeout=10 * SECOND)
@@ -36,15 +36,15 @@ def met(server, *, late):
 
 
 @pytest.mark.parametrize("late", [0.0, 0.3])
-def test_all_know_the_same_name_and_none_of_an_earlier_meeting(store, late):
+def test_all_get_one_prefix_and_none_of_an_earlier_rendezvous(store, late):
     names = [met(store, late=late) for _ in range(3)]
     assert all(len(one) == 1 for one in names)
     assert len(set.union(*names)) == 3
 
 
-def test_nobody_waits_for_ever(store):
+def test_waiting_has_a_timeout(store):
     store.set("leader", "who left")
-    with pytest.raises(DistStoreError, match="did not come"):
+    with pytest.raises(DistStoreError, match="did not start"):
         wait_for_leader(store, 1, timedelta(seconds=0.2))
     with pytest.raises(DistStoreError, match=r"wait timeout|Timeout|timed out"):
         announce(store, 2)

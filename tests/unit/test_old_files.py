@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from unalike import METHODS, UserError, load_model
 from unalike.inference import model_file
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.options import options_of, with_options
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.full_batch import FullBatchEpochs
@@ -68,11 +68,11 @@ def test_training_goes_on_from_a_checkpoint_of_that_time(path, tmp_path, monkeyp
     known = options_of(usual)
     options = {key: value for key, value in OPTIONS.items() if key in known}
     method = with_options(usual, options, name)
-    epochs, advance = [], FullBatchEpochs.advance
+    epochs, run_epoch = [], FullBatchEpochs.run_epoch
     monkeypatch.setattr(
-        FullBatchEpochs, "advance", lambda one: (epochs.append(1), advance(one))
+        FullBatchEpochs, "run_epoch", lambda one: (epochs.append(1), run_epoch(one))
     )
-    found = solve_stack(
+    found = train_stacks(
         [method] * 2,
         tasks_of(graph_of(path, directed=False), 2),
         checkpoint=Checkpoint(tmp_path / "state", "these runs"),

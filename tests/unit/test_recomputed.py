@@ -9,7 +9,7 @@ from graphs import suiting, tasks_of
 from unalike import GCNII, Training
 from unalike.data.metrics import ACCURACY
 from unalike.methods import gcnii
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 
 close = torch.testing.assert_close
 
@@ -68,9 +68,9 @@ def test_stacked_runs_train_the_same(method, directed, scarce):
         {"dropout": 0.6, "alpha": 0.1, "theta": 1.5},
     ]
     methods = [method(layers=9, training=Training(epochs=3), **own) for own in options]
-    stored = solve_stack(methods, tasks)
+    stored = train_stacks(methods, tasks)
     calls = scarce()
-    recomputed = solve_stack(methods, tasks)
+    recomputed = train_stacks(methods, tasks)
     assert calls
     for actual, expected in zip(recomputed, stored, strict=True):
         assert actual.curve.losses == pytest.approx(expected.curve.losses, rel=1e-4)

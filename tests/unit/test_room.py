@@ -1,4 +1,4 @@
-"""Stacks are as large as the memory of a card allows."""
+"""The number of stacked runs follows the free memory of a GPU."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from unalike.training import stack
 
 
 @pytest.mark.parametrize(("fits", "runs"), [(0.1, 1), (1.5, 1), (10.1, 7), (100.1, 70)])
-def test_a_stack_leaves_some_memory_of_a_card_free(fits, runs, monkeypatch):
+def test_a_stack_leaves_some_gpu_memory_free(fits, runs, monkeypatch):
     graph = suiting()
     network = LINKX().network(graph)
     free = int(fits * stack.memory_per_run(network, graph, row_wise=True))

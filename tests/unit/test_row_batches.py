@@ -12,7 +12,7 @@ from unalike import Adjacency, Metric, UserError
 from unalike.data import memmap
 from unalike.data.memmap import empty_in_file, empty_weights
 from unalike.data.metrics import cross_entropy
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.gcn import GCN
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
@@ -36,19 +36,21 @@ from unalike.training.settings import Training
 from unalike.training.step import copy_to_cpu
 
 
-def chance(seed=0):
+def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
 def test_every_train_row_comes_once_an_epoch():
     (task,) = tasks_of(suiting())
-    batches = list(RowSampler(size=40).epoch(task.graph, task.train, chance()))
-    assert [len(batch.weight) for batch in batches[:-1]] == [40] * (len(batches) - 1)
+    batches = list(RowSampler(size=40).epoch(task.graph, task.train, generator()))
+    assert [len(batch.loss_weight) for batch in batches[:-1]] == [40] * (
+        len(batches) - 1
+    )
     seen = torch.cat([batch.graph.ids for batch in batches])
     assert torch.equal(seen.sort()[0], task.train.sort()[0])
     assert not torch.equal(seen, task.train)
     for batch in batches:
-        assert batch.weight.eq(1).all()
+        assert batch.loss_weight.eq(1).all()
         whole = task.graph.adjacency.to_dense()
         assert torch.equal(batch.graph.adjacency.to_dense(), whole[batch.graph.ids])
         assert torch.equal(batch.graph.labels, task.graph.labels[batch.graph.ids])
@@ -58,7 +60,7 @@ def test_other_seeds_give_other_batches():
     (task,) = tasks_of(suiting())
 
     def ids(seed):
-        batches = RowSampler(size=40).epoch(task.graph, task.train, chance(seed))
+        batches = RowSampler(size=40).epoch(task.graph, task.train, generator(seed))
         return torch.cat([batch.graph.ids for batch in batches])
 
     assert torch.equal(ids(1), ids(1))
@@ -97,10 +99,10 @@ def test_an_epoch_of_the_paper_is_one_range_that_holds_other_rows_too():
     bounds = paper_ranges(task.graph.adjacency, 5)
     found = set()
     for seed in range(40):
-        (batch,) = rows.epoch(task.graph, task.train, chance(seed))
+        (batch,) = rows.epoch(task.graph, task.train, generator(seed))
         ids = batch.graph.ids
         assert torch.equal(ids, torch.arange(int(ids[0]), int(ids[-1]) + 1))
-        assert torch.equal(batch.weight > 0, torch.isin(ids, task.train))
+        assert torch.equal(batch.loss_weight > 0, torch.isin(ids, task.train))
         found.add((int(ids[0]), int(ids[-1]) + 1))
     assert found == set(pairwise(bounds))
 
@@ -168,9 +170,9 @@ def test_runs_of_several_splits_are_those_of_single_ones():
         )
         for lr in (0.01, 0.02)
     ]
-    told = [(method, task) for task in tasks for method in methods]
-    solutions = solve_stack(*zip(*told, strict=True))
-    for (method, task), solution in zip(told, solutions, strict=True):
+    pairs = [(method, task) for task in tasks for method in methods]
+    solutions = train_stacks(*zip(*pairs, strict=True))
+    for (method, task), solution in zip(pairs, solutions, strict=True):
         torch.testing.assert_close(
             solution.curve.losses[0], method.solve(task).curve.losses[0]
         )
@@ -186,20 +188,20 @@ def test_training_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     def interrupted(self):
         if next(steps, None) is None:
             raise KeyboardInterrupt
-        advance(self)
+        run_epoch(self)
 
-    advance = minibatch.MiniBatchEpochs.advance
-    monkeypatch.setattr(minibatch.MiniBatchEpochs, "advance", interrupted)
+    run_epoch = minibatch.MiniBatchEpochs.run_epoch
+    monkeypatch.setattr(minibatch.MiniBatchEpochs, "run_epoch", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        solve_stack([method], [task], checkpoint=kept)
-    monkeypatch.setattr(minibatch.MiniBatchEpochs, "advance", advance)
-    (resumed,) = solve_stack([method], [task], checkpoint=kept)
+        train_stacks([method], [task], checkpoint=kept)
+    monkeypatch.setattr(minibatch.MiniBatchEpochs, "run_epoch", run_epoch)
+    (resumed,) = train_stacks([method], [task], checkpoint=kept)
     assert resumed.curve.losses == whole.curve.losses
     assert torch.equal(resumed.scores, whole.scores)
 
 
 def nearness(scores, labels, weight):
-    """A grade that is highest in the middle of training, and never twice the same."""
+    """A score that is highest in the middle of training, and never twice the same."""
     return 1 - (cross_entropy(scores, labels, weight).double() - 0.3).abs()
 
 
@@ -226,10 +228,10 @@ def test_weights_that_lie_in_files_learn_the_same(tables, monkeypatch, tmp_path)
     batching = RowSampler(size=40, tables=tables)
     method = LINKX(hidden=8, batching=batching, training=training)
     inside = method.solve(task)
-    rooms = []
+    shapes = []
 
     def counted(shape):
-        rooms.append(shape)
+        shapes.append(shape)
         return empty_in_file(shape)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -240,8 +242,8 @@ def test_weights_that_lie_in_files_learn_the_same(tables, monkeypatch, tmp_path)
     assert torch.equal(inside.scores, outside.scores)
     assert inside.curve.losses == outside.curve.losses
     table = (task.graph.num_nodes, 8)
-    assert table in rooms
-    assert (task.graph.num_nodes, 1, 8) in map(tuple, rooms)
+    assert table in shapes
+    assert (task.graph.num_nodes, 1, 8) in map(tuple, shapes)
     assert not list((tmp_path / "unalike" / "weights").iterdir())
 
 
@@ -251,18 +253,18 @@ def test_weights_that_fit_nowhere_are_said_to(monkeypatch, tmp_path):
         empty_weights((10**12, 1000))
 
 
-def test_what_a_card_cannot_score_is_scored_in_main_memory(monkeypatch):
+def test_inference_that_does_not_fit_on_the_gpu_runs_on_the_cpu(monkeypatch):
     (task,) = tasks_of(suiting())
     batching = RandomPartSampler(parts=3)
     method = GCN(hidden=8, batching=batching, training=Training(epochs=4))
-    calm = method.solve(task)
+    on_gpu = method.solve(task)
     scored = minibatch.predict_into
 
-    def short_of_memory(state, pieces, scores, *, best):
+    def short_of_memory(state, batches, scores, *, best):
         if state is not copies[-1]:
-            list(pieces)
+            list(batches)
             raise torch.OutOfMemoryError
-        return scored(state, pieces, scores, best=best)
+        return scored(state, batches, scores, best=best)
 
     copies = [None]
 
@@ -272,10 +274,10 @@ def test_what_a_card_cannot_score_is_scored_in_main_memory(monkeypatch):
 
     monkeypatch.setattr(minibatch, "copy_to_cpu", copied)
     monkeypatch.setattr(minibatch, "predict_into", short_of_memory)
-    crowded = method.solve(task)
+    on_cpu = method.solve(task)
     assert len(copies) == 1 + 5
-    assert torch.equal(calm.scores, crowded.scores)
-    assert calm.curve.grades == crowded.curve.grades
+    assert torch.equal(on_gpu.scores, on_cpu.scores)
+    assert on_gpu.curve.valid_scores == on_cpu.curve.valid_scores
 
 
 def some_matrix(rows, columns, share):
@@ -294,10 +296,10 @@ def test_lazy_is_exact_where_every_batch_meets_every_row():
     lazy, exact = (kind.create(now.clone(), half=False) for kind in (LazyAdamW, AdamW))
     everything = some_matrix(4, 6, 2.0)
     for count in range(1, 6):
-        slope = torch.randn(4, 1, 3)
+        gradient = torch.randn(4, 1, 3)
         for table in (lazy, exact):
-            table.step(everything, slope, step_at(count))
-    torch.testing.assert_close(lazy.now, exact.now)
+            table.step(everything, gradient, step_at(count))
+    torch.testing.assert_close(lazy.weight, exact.weight)
     torch.testing.assert_close(lazy.exp_avg_sq, exact.exp_avg_sq)
 
 
@@ -306,18 +308,20 @@ def test_a_row_that_was_away_is_decayed_as_often():
     table = LazyAdamW.create(torch.randn(2, 1, 3), half=True)
     first = Adjacency.from_edges(torch.tensor([0]), torch.tensor([0]), shape=(1, 2))
     other = Adjacency.from_edges(torch.tensor([0]), torch.tensor([1]), shape=(1, 2))
-    slope = torch.randn(1, 1, 3)
-    table.step(first, slope, step_at(1))
+    gradient = torch.randn(1, 1, 3)
+    table.step(first, gradient, step_at(1))
     before = {name: part.clone() for name, part in vars(table).items()}
     for count in (2, 3):
-        table.step(other, slope, step_at(count))
-    assert torch.equal(table.now[0], before["now"][0])
-    table.settle(step_at(3))
-    torch.testing.assert_close(table.now[0], before["now"][0] * (1 - 0.1 * 0.5) ** 2)
-    torch.testing.assert_close(table.first[0], before["first"][0] * BETA1**2)
-    torch.testing.assert_close(table.exp_avg_sq[0], before["second"][0] * BETA2**2)
+        table.step(other, gradient, step_at(count))
+    assert torch.equal(table.weight[0], before["weight"][0])
+    table.catch_up(step_at(3))
+    torch.testing.assert_close(
+        table.weight[0], before["weight"][0] * (1 - 0.1 * 0.5) ** 2
+    )
+    torch.testing.assert_close(table.exp_avg[0], before["exp_avg"][0] * BETA1**2)
+    torch.testing.assert_close(table.exp_avg_sq[0], before["exp_avg_sq"][0] * BETA2**2)
     assert table.last_step.tolist() == [3, 3]
-    assert torch.equal(table.half, table.now.to(torch.bfloat16))
+    assert torch.equal(table.weight_bf16, table.weight.to(torch.bfloat16))
 
 
 def test_adagrad_divides_by_the_size_of_past_gradients():
@@ -327,19 +331,19 @@ def test_adagrad_divides_by_the_size_of_past_gradients():
     squares = torch.zeros(5, 1, 1)
     for count in range(1, 4):
         matrix = some_matrix(4, 5, 0.3)
-        slope = torch.randn(4, 1, 3)
-        table.step(matrix, slope, step_at(count))
-        gradient = (matrix.to_dense().T @ slope[:, 0])[:, None]
+        grad_product = torch.randn(4, 1, 3)
+        table.step(matrix, grad_product, step_at(count))
+        gradient = (matrix.to_dense().T @ grad_product[:, 0])[:, None]
         met = matrix.to_dense().any(0)
         squares = squares + gradient.square().mean(-1, keepdim=True)
         moved = now * (1 - 0.05) - 0.1 * gradient / (squares.sqrt() + ADAM_EPS)
         now = torch.where(met[:, None, None], moved, now)
-    torch.testing.assert_close(table.now, now)
+    torch.testing.assert_close(table.weight, now)
 
 
 def test_full_is_the_default_and_a_batching_like_any_other():
     (task,) = tasks_of(suiting())
-    (batch,) = FullBatch().epoch(task.graph, task.train, chance())
+    (batch,) = FullBatch().epoch(task.graph, task.train, generator())
     assert batch.graph is task.graph
-    assert batch.weight.nonzero()[:, 0].tolist() == task.train.sort()[0].tolist()
+    assert batch.loss_weight.nonzero()[:, 0].tolist() == task.train.sort()[0].tolist()
     assert LINK().batching == FullBatch()

@@ -1,4 +1,4 @@
-"""Batches that runs on several splits learn from together."""
+"""Runs on several splits that train on the same batches."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from graphs import suiting, tasks_of
 
 from unalike import GCN, LINKX, Training
 from unalike.data.metrics import ROC_AUC
-from unalike.methods.base import group_runs, solve_stack
+from unalike.methods.base import group_runs, train_stacks
 from unalike.samplers import SAMPLERS
 from unalike.training.loop import FitSpec
 
@@ -42,21 +42,21 @@ METHODS = {name: gcn(name) for name in SHARED} | {"rows": linkx(style="paper")}
 
 
 def alike(count=2, **settings):
-    """Tasks on several splits, whose chance begins alike."""
+    """Tasks on several splits with the same seed."""
     return [replace(task, seed=3) for task in tasks_of(suiting(), count, **settings)]
 
 
 def together(method, tasks):
     """Which of the tasks train in one stack."""
     runs = [FitSpec(method.network, task, QUICK, method.batching) for task in tasks]
-    return list(group_runs(runs, 10))
+    return list(group_runs(runs, 10, [()] * len(runs)))
 
 
 def assert_alike(found, wanted):
     torch.testing.assert_close(
         torch.tensor(found.curve.losses), torch.tensor(wanted.curve.losses)
     )
-    assert found.curve.grades == pytest.approx(wanted.curve.grades)
+    assert found.curve.valid_scores == pytest.approx(wanted.curve.valid_scores)
     assert found.curve.best_epoch == wanted.curve.best_epoch
     torch.testing.assert_close(found.scores, wanted.scores, rtol=1e-3, atol=1e-3)
 
@@ -65,7 +65,7 @@ def assert_alike(found, wanted):
 def test_a_run_beside_other_splits_is_that_run_alone(name):
     method, tasks = METHODS[name], alike(3)
     assert together(method, tasks) == [[0, 1, 2]]
-    solutions = solve_stack([method] * 3, tasks)
+    solutions = train_stacks([method] * 3, tasks)
     for task, solution in zip(tasks, solutions, strict=True):
         assert_alike(solution, method.solve(task))
 
@@ -74,7 +74,7 @@ def test_a_run_beside_other_splits_is_that_run_alone(name):
 def test_settings_and_splits_share_a_stack(name):
     faster = replace(METHODS[name], training=Training(epochs=5, lr=0.03))
     pairs = [(one, task) for task in alike() for one in (METHODS[name], faster)]
-    solutions = solve_stack(*zip(*pairs, strict=True))
+    solutions = train_stacks(*zip(*pairs, strict=True))
     for (method, task), solution in zip(pairs, solutions, strict=True):
         assert_alike(solution, method.solve(task))
 
@@ -96,14 +96,14 @@ def test_classes_weigh_what_they_do_on_each_split():
         for task, weights in zip(alike(), ([1.0, 5.0], [3.0, 1.0]), strict=True)
     ]
     method = METHODS["random-parts"]
-    for task, solution in zip(tasks, solve_stack([method] * 2, tasks), strict=True):
+    for task, solution in zip(tasks, train_stacks([method] * 2, tasks), strict=True):
         assert_alike(solution, method.solve(task))
 
 
 def test_another_metric():
     tasks = alike(metric=ROC_AUC)
     method = METHODS["clusters"]
-    for task, solution in zip(tasks, solve_stack([method] * 2, tasks), strict=True):
+    for task, solution in zip(tasks, train_stacks([method] * 2, tasks), strict=True):
         assert_alike(solution, method.solve(task))
 
 
@@ -111,7 +111,7 @@ def test_a_run_may_have_nothing_to_learn_from_a_batch():
     usual, poor = alike()
     poor = replace(poor, train=poor.train[:1])
     method = METHODS["random-parts"]
-    rich, found = solve_stack([method] * 2, [usual, poor])
+    rich, found = train_stacks([method] * 2, [usual, poor])
     assert_alike(rich, method.solve(usual))
     assert torch.tensor(found.curve.losses).isfinite().all()
     assert found.scores.isfinite().all()

@@ -1,4 +1,4 @@
-"""Processes that learn from a batch each: their steps are those of one process."""
+"""Data parallel training: steps of several processes equal those of one."""
 
 from dataclasses import replace
 from itertools import chain
@@ -16,7 +16,7 @@ from unalike import Graph, Split, Task
 from unalike.data.metrics import ACCURACY
 from unalike.datasets import find
 from unalike.experiments.run import run
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.gcn import GCN, GCNJK
 from unalike.samplers import SAMPLERS
 from unalike.samplers.base import FullBatch
@@ -57,7 +57,7 @@ def elsewhere(request, tmp_path, monkeypatch):
 def islands(features):
     """Two graphs side by side, of which the second has few train nodes."""
     graph = suiting(nodes=200, features=features)
-    ends = graph.adjacency.row_indices, graph.adjacency.columns.long()
+    ends = graph.adjacency.row_indices, graph.adjacency.indices.long()
     inside = (ends[0] < 100) == (ends[1] < 100)
     apart = Graph.from_edges(
         ends[0][inside],
@@ -73,7 +73,7 @@ def islands(features):
 
 
 def step_curves(batching):
-    """Losses and grades of nets without chance, of dense and of sparse features."""
+    """Losses and validation scores with dense and sparse features, without dropout."""
     torch.set_num_threads(1)
     settings = {"training": SHORT, "batching": batching, "hidden": 8, "dropout": 0.0}
     curves = [
@@ -81,7 +81,7 @@ def step_curves(batching):
         for kind in (GCN, GCNJK)
         for features in ("dense", "sparse")
     ]
-    return [curve.losses + curve.grades for curve in curves]
+    return [curve.losses + curve.valid_scores for curve in curves]
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
@@ -109,23 +109,23 @@ class Scores(nn.Module):
 
 def both_gradients(features):
     """Gradients of two unequal batches: DistributedDataParallel's, and ours."""
-    task, world, chance = islands(features), World.current(), torch.Generator()
-    drawn = ClusterSampler(parts=2).drawn(task.graph, task.train, chance)
+    task, world, generator = islands(features), World.current(), torch.Generator()
+    drawn = ClusterSampler(parts=2).lazy_batches(task.graph, task.train, generator)
     (batch,) = local_batches(drawn, world)
-    weight = batch.weight[None]
+    weight = batch.loss_weight[None]
     network, twin = network_of(task.graph), network_of(task.graph)
     wrapped = DistributedDataParallel(Scores(network))
     loss = ACCURACY.loss(wrapped(batch.graph)[None], batch.graph.labels, weight).sum()
-    share = float(weight.sum()) / mean(world.gather(float(weight.sum())))
+    share = float(weight.sum()) / mean(world.all_gather_object(float(weight.sum())))
     (share * loss).backward()
     wanted = {name: one.grad for name, one in network.named_parameters()}
 
-    stack = Stack.build([twin], device=torch.device("cpu"), half=False)
-    first = stack.products(batch.graph)
-    own = compute_gradients(stack, batch.graph, weight, first, ACCURACY)
-    slopes = all_reduce_gradients(own, world, counts=True)
-    tables = {f"{name}.weight": one[:, 0] for name, one in slopes.products.items()}
-    return wanted, tables | stack.parameters(slopes.rest[0])
+    stack = Stack.build([twin], device=torch.device("cpu"), bf16=False)
+    products = stack.sparse_products(batch.graph)
+    own = compute_gradients(stack, batch.graph, weight, products, ACCURACY)
+    gradients = all_reduce_gradients(own, world, counts=True)
+    weights = {f"{name}.weight": one[:, 0] for name, one in gradients.products.items()}
+    return wanted, weights | stack.parameters(gradients.params[0])
 
 
 def gradients_of_all():
@@ -158,7 +158,7 @@ def test_train_nodes_with_all_their_surroundings_are_learned_as_by_one(size):
 def seen(batch):
     """What tells a batch from others."""
     rows = batch.graph.adjacency
-    return batch.graph.ids.tolist(), batch.weight.tolist(), rows.columns.tolist()
+    return batch.graph.ids.tolist(), batch.loss_weight.tolist(), rows.indices.tolist()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
@@ -167,15 +167,17 @@ def test_processes_share_out_the_batches_of_one(batching, size):
     (task,) = tasks_of(suiting())
 
     def taken(rank):
-        chance = torch.Generator().manual_seed(5)
-        drawn = batching.drawn(task.graph, task.train, chance)
+        generator = torch.Generator().manual_seed(5)
+        drawn = batching.lazy_batches(task.graph, task.train, generator)
         return list(local_batches(drawn, World(rank, size)))
 
-    chance = torch.Generator().manual_seed(5)
-    alone = [seen(one) for one in batching.epoch(task.graph, task.train, chance)]
+    generator = torch.Generator().manual_seed(5)
+    alone = [seen(one) for one in batching.epoch(task.graph, task.train, generator)]
     shares = [taken(rank) for rank in range(size)]
     assert {len(share) for share in shares} == {-(-len(alone) // size)}
-    dealt = [one for step in zip(*shares, strict=True) for one in step if one.counts]
+    dealt = [
+        one for step in zip(*shares, strict=True) for one in step if one.counts_in_loss
+    ]
     assert [seen(one) for one in dealt] == alone
     assert len({str(one) for one in alone}) == len(alone) > 3
 
@@ -193,7 +195,7 @@ def answers():
         (
             one.scores.tolist(),
             one.curve.losses,
-            one.curve.grades,
+            one.curve.valid_scores,
             {name: weight.tolist() for name, weight in one.weights.items()},
         )
         for one in found
@@ -212,7 +214,7 @@ def unlike_runs():
     usual, poor = tasks_of(suiting(), 2)
     poor = replace(poor, train=poor.train[:1])
     method = GCN(hidden=8, training=SHORT, batching=RandomPartSampler(parts=7))
-    return [one.scores.tolist() for one in solve_stack([method] * 2, [usual, poor])]
+    return [one.scores.tolist() for one in train_stacks([method] * 2, [usual, poor])]
 
 
 def test_a_run_that_no_process_has_a_train_node_of_goes_on():
@@ -273,5 +275,5 @@ def test_a_real_graph_is_learned_alike_by_two_processes(data, batching):
     tests, losses = zip(*alone, strict=True)
     tests_of_two, losses_of_two = zip(*two, strict=True)
     assert_alike(tests, tests_of_two)
-    if batching.share(2) != batching:
+    if batching.per_process(2) != batching:
         assert_alike(losses, losses_of_two)

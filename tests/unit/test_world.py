@@ -1,4 +1,4 @@
-"""Processes that train together: the same bits as one alone, and what may go wrong."""
+"""Column-parallel processes give the bits of one process, and errors they report."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from unalike import Task, UserError
 from unalike.data.metrics import ACCURACY
 from unalike.datasets import find
 from unalike.experiments.run import check_can_distribute, run
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.methods.gcn import GCN
 from unalike.methods.label_propagation import LabelPropagation
 from unalike.methods.link import LINK
@@ -45,17 +45,17 @@ METHODS = [
 ]
 
 
-def told(solution):
-    """Everything a solution says but the time it took."""
+def values(solution):
+    """Scores and curve of a solution, without its seconds."""
     curve = solution.curve
-    return solution.scores.tolist(), curve.losses, curve.grades, curve.best_epoch
+    return solution.scores.tolist(), curve.losses, curve.valid_scores, curve.best_epoch
 
 
 def curves():
     """What every method says of two splits, trained as one stack."""
     torch.set_num_threads(1)
     return [
-        [told(one) for one in solve_stack([method] * 2, tasks)]
+        [values(one) for one in train_stacks([method] * 2, tasks)]
         for features in ("dense", "sparse")
         for tasks in [tasks_of(suiting(directed=True, features=features), 2)]
         for method in METHODS
@@ -92,24 +92,28 @@ def test_real_graphs_have_one_curve_on_any_number_of_processes(data, name):
             assert found == alone
 
 
-def test_one_process_talks_to_nobody():
+def test_a_single_process_sends_nothing():
     world, numbers = World.current(), torch.rand(3)
     before = numbers.clone()
-    assert (world.rank, world.size, world.leads) == (0, 1, True)
+    assert (world.rank, world.size, world.is_main) == (0, 1, True)
     for talk in (
-        world.sum,
+        world.all_reduce,
         world.recv_from_previous,
         world.isend_to_next,
         world.broadcast_from_last,
     ):
         talk(numbers)
         assert torch.equal(numbers, before)
-    assert (world.least(3), world.broadcast_object("a"), world.gather("b")) == (
+    assert (
+        world.all_min(3),
+        world.broadcast_object("a"),
+        world.all_gather_object("b"),
+    ) == (
         3,
         "a",
         ["b"],
     )
-    world.agree({"version": 1})
+    world.assert_equal_on_all_ranks({"version": 1})
 
 
 @pytest.mark.parametrize("held", [range(0, 7), range(3, 11), range(6, 13)])
@@ -133,7 +137,7 @@ def message(work):
 def differing():
     world = World.current()
     facts = {"torch": "2", "data": ["a", "b"][world.rank]}
-    return message(partial(world.agree, facts))
+    return message(partial(world.assert_equal_on_all_ranks, facts))
 
 
 def test_what_processes_differ_in_is_named():
@@ -176,14 +180,16 @@ def test_a_lost_process_is_noticed_at_once():
     assert seconds < 30
 
 
-def test_a_port_in_use_is_told(monkeypatch, tmp_path):
+def test_a_port_in_use_is_an_error(monkeypatch, tmp_path):
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.setenv(name, "")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", free_port()))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(UserError, match=f"meet the others at 127.0.0.1:{port}"):
+        with pytest.raises(
+            UserError, match=f"connect to the others at 127.0.0.1:{port}"
+        ):
             join_and_work(0, 2, port, tmp_path / "answer", print)
 
 
@@ -217,7 +223,7 @@ def trained(path, saves=None, method=KEPT):
     try:
         keep = Checkpoint(path, "key", every=0.0)
         tasks = tasks_of(suiting(), 1)
-        return told(solve_stack([method], tasks, checkpoint=keep)[0]), done[0]
+        return values(train_stacks([method], tasks, checkpoint=keep)[0]), done[0]
     except StoppedError:
         return None
     finally:
@@ -225,7 +231,7 @@ def trained(path, saves=None, method=KEPT):
 
 
 @pytest.mark.slow
-def test_other_numbers_of_processes_go_on_from_a_checkpoint(tmp_path):
+def test_another_number_of_processes_resumes_from_a_checkpoint(tmp_path):
     whole, _ = trained(tmp_path / "whole")
     path = tmp_path / "state"
     together(3, trained, path, 3)
@@ -238,7 +244,7 @@ def test_other_numbers_of_processes_go_on_from_a_checkpoint(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_processes_that_take_turns_go_on_from_a_checkpoint(tmp_path):
+def test_data_parallel_processes_resume_from_a_checkpoint(tmp_path):
     whole = together(2, trained, tmp_path / "whole", None, DEALT)
     path = tmp_path / "state"
     together(2, trained, path, 3, DEALT)

@@ -97,7 +97,7 @@ def command(
         require_matplotlib()
     own_device = local_device(choose_device(device))
     with (
-        init_distributed(own_device, patience=patience_seconds) as world,
+        init_distributed(own_device, timeout=patience_seconds) as world,
         progress_bar(silent=not world.is_main) as bar,
     ):
         output = train_splits(

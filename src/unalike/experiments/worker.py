@@ -179,7 +179,7 @@ def cached_dataset(
 def network_on_meta(
     group: RunGroup, data: Path | None
 ) -> tuple[TrainedMethod, nn.Module, Graph] | None:
-    """The method of a group, its module on the meta device and its graph, if trained."""
+    """The method of a group, its module on the meta device, and its graph."""
     method = group.first.method
     if not isinstance(method, TrainedMethod):
         return None

@@ -1,4 +1,4 @@
-"""`METHODS` table."""
+"""Methods: the table of all of them by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METHODS: dict[str, type[Method]] = {
 
 
 def name_of(method: Method) -> str:
-    """The name of a method in the table, or of its class where it is not there."""
+    """The name of a method in `METHODS`, or of its class if it is not registered."""
     names = {kind: name for name, kind in METHODS.items()}
     return names.get(type(method), type(method).__name__)
 

@@ -1,4 +1,4 @@
-"""The method of that name."""
+"""APPNP: MLP, then personalised PageRank of its logits."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from unalike.nn.sparse_linear import InputLinear
 
 @dataclass(frozen=True, kw_only=True)
 class APPNP(MessagePassingMethod):
-    """Z = (1 − α) Â Z + α Z₀, a few times, with Z₀ = MLP(X)."""
+    """Z = (1 − α) Â Z + α Z₀, repeated `hops` times, with Z₀ = MLP(X)."""
 
     paper = "Klicpera et al. 2019, https://arxiv.org/abs/1810.05997"
     stackable_options = MessagePassingMethod.stackable_options | {"alpha"}
 
     hidden: int = 32
-    """Width of every hidden layer of the perceptron."""
+    """Width of every hidden layer of the MLP."""
     layers: int = 2
-    """Linear maps of the perceptron."""
+    """Linear layers of the MLP."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped while training."""
+    """Fraction of hidden units dropped in training."""
     alpha: float = 0.1
-    """Chance to return to the start; the paper tries .1, .2, .5 and .9."""
+    """Teleport probability α; the paper tries .1, .2, .5 and .9."""
     hops: int = 10
-    """Propagations."""
+    """Propagation steps."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return APPNPModule(self, graph)
@@ -44,9 +44,8 @@ class APPNPModule(nn.Module):
 
     def __init__(self, o: APPNP, graph: Graph) -> None:
         super().__init__()
-        sizes = layer_sizes(graph.num_features, o.hidden, graph.num_classes, o.layers)[
-            1:
-        ]
+        features, classes = graph.num_features, graph.num_classes
+        sizes = layer_sizes(features, o.hidden, classes, o.layers)[1:]
         self.mlp = MLP(InputLinear("features", graph, sizes[0]), sizes, o.dropout)
         self.hops = o.hops
         register_constants(self, alpha=o.alpha)

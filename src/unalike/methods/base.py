@@ -1,4 +1,4 @@
-"""Directions: which ends of a node's edges a row-wise method looks at."""
+"""Base classes of methods, and training of many tasks in stacks of runs."""
 
 from __future__ import annotations
 
@@ -24,28 +24,23 @@ from unalike.samplers.rows import RowSampler
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.distributed import World, shard_columns
 from unalike.training.loop import FitSpec, fit
+from unalike.training.memory import halve_on_out_of_memory
 from unalike.training.settings import Training
 from unalike.training.stack import max_stacked_runs
-
-# Directions: which ends of a node's edges a row-wise method looks at.
-
 
 Directions = Literal["out", "in", "both", "undirected"]
 
 DIRECTIONS: dict[Directions, Callable[[Adjacency], Adjacency]] = {
-    "out": lambda rows: rows,
-    "in": lambda rows: rows.T,
-    "both": lambda rows: rows.hstack(rows.T),
-    "undirected": lambda rows: rows.to_undirected(),
+    "out": lambda a: a,
+    "in": lambda a: a.T,
+    "both": lambda a: a.hstack(a.T),
+    "undirected": lambda a: a.to_undirected(),
 }
 
 
 def with_directions(graph: Graph, directions: Directions) -> Graph:
-    """The graph with rows that hold the wanted ends; `both` has a column for each."""
+    """The graph with the adjacency A, A^T, [A; A^T] or max(A, A^T)."""
     return replace(graph, adjacency=DIRECTIONS[directions](graph.adjacency))
-
-
-# Base classes of methods: hyperparameters, and how to solve tasks with them.
 
 
 if TYPE_CHECKING:
@@ -60,22 +55,22 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class Method(ABC):
-    """A way to label the nodes of a graph. Its fields are its hyperparameters."""
+    """A method of node classification. Its fields are its hyperparameters."""
 
     paper: ClassVar[str] = ""
     family: ClassVar[str] = "closed form"
     column_parallel: ClassVar[bool] = False
-    """Can several processes each hold some columns of the adjacency?"""
+    """Can processes divide the columns of the adjacency among them?"""
     stackable_options: ClassVar[frozenset[str]] = frozenset()
-    """Options in which the runs of one stack may differ; the others are its shape."""
+    """Options in which the runs of one stack may differ; the others change shapes."""
 
     @property
     def data_parallel(self) -> bool:
-        """Can several processes each learn from some of its batches?"""
+        """Can processes divide the batches of an epoch among them?"""
         return False
 
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
-        """Score every node, learning from the labels the task shows."""
+        """Train on the labels of a task and score every node."""
         return self.solve_all([task], device=device)[0]
 
     @abstractmethod
@@ -87,7 +82,7 @@ class Method(ABC):
         progress: Progress = NO_PROGRESS,
         checkpoint: Checkpoint | None = None,
     ) -> list[Solution]:
-        """Solve tasks on one graph; what they share is done once."""
+        """Solve tasks on one graph; what they have in common is done once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +124,7 @@ class TrainedMethod(Method):
         progress: Progress = NO_PROGRESS,
         checkpoint: Checkpoint | None = None,
     ) -> list[Solution]:
-        return solve_stack(
+        return train_stacks(
             [self] * len(tasks),
             tasks,
             device=device,
@@ -140,24 +135,24 @@ class TrainedMethod(Method):
 
 @dataclass(frozen=True, kw_only=True)
 class RowWiseMethod(TrainedMethod):
-    """A method whose scores of a node depend on the node's own row alone."""
+    """A method that scores a node by its own row of adjacency and features."""
 
     family: ClassVar[str] = "row-wise"
     column_parallel: ClassVar[bool] = True
     row_wise: ClassVar[bool] = True
 
     batching: RowBatching = field(default_factory=FullBatch)
-    """What a step learns from: the whole graph, or some of its rows."""
+    """Batch of a training step: the full graph, or some of its rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessagePassingMethod(TrainedMethod):
-    """A method whose scores of a node depend on its neighbours' rows too."""
+    """A method that scores a node by its own row and those of its neighbours."""
 
     family: ClassVar[str] = "message passing"
 
     batching: SubgraphBatching = field(default_factory=FullBatch)
-    """What a step learns from: the whole graph, or a part with its inner edges."""
+    """Batch of a training step: the full graph, or a sampled subgraph."""
 
     @property
     def data_parallel(self) -> bool:
@@ -165,34 +160,34 @@ class MessagePassingMethod(TrainedMethod):
 
 
 def solve_mixed(
-    members: Sequence[tuple[Method, Task]],
+    pairs: Sequence[tuple[Method, Task]],
     *,
     device: torch.device | str = "cpu",
     progress: Progress = NO_PROGRESS,
     solve: Callable[..., list[Solution]] | None = None,
 ) -> list[Solution]:
-    """Solve tasks on one graph, each by its own method, in one stack if all train.
+    """Solve tasks on one graph, each by its own method, in stacks if all are trained.
 
-    What does not train is solved by `solve`, or by itself.
+    Other methods are solved by `solve(method, tasks)`, or by their own `solve_all`.
     """
     trained = [
-        (method, task) for method, task in members if isinstance(method, TrainedMethod)
+        (method, task) for method, task in pairs if isinstance(method, TrainedMethod)
     ]
-    if len(trained) == len(members):
-        return solve_stack(
-            *zip(*trained, strict=True), device=device, progress=progress
-        )
+    if len(trained) == len(pairs):
+        methods, tasks = zip(*trained, strict=True)
+        return train_stacks(methods, tasks, device=device, progress=progress)
     solutions: dict[int, Solution] = {}
-    for method in dict.fromkeys(method for method, _ in members):
-        mine = [place for place, (one, _) in enumerate(members) if one == method]
-        tasks = [members[place][1] for place in mine]
-        how = method.solve_all if solve is None else partial(solve, method)
-        found = how(tasks, device=device, progress=progress)
-        solutions.update(zip(mine, found, strict=True))
-    return [solutions[place] for place in range(len(members))]
+    for method in dict.fromkeys(method for method, _ in pairs):
+        own = [index for index, (other, _) in enumerate(pairs) if other == method]
+        solve_all = method.solve_all if solve is None else partial(solve, method)
+        solved = solve_all(
+            [pairs[index][1] for index in own], device=device, progress=progress
+        )
+        solutions.update(zip(own, solved, strict=True))
+    return [solutions[index] for index in range(len(pairs))]
 
 
-def solve_stack(
+def train_stacks(
     methods: Sequence[TrainedMethod],
     tasks: Sequence[Task],
     *,
@@ -200,28 +195,28 @@ def solve_stack(
     progress: Progress = NO_PROGRESS,
     checkpoint: Checkpoint | None = None,
 ) -> list[Solution]:
-    """Solve tasks on one graph by methods of one shape, as many at once as pays."""
+    """Train methods of equal shapes on tasks of one graph, in stacks that fit."""
     device = torch.device(device)
     world = World.current()
+    row_wise = methods[0].row_wise
     prepared = methods[0].prepare(tasks[0].graph)
     if methods[0].column_parallel:
         prepared = shard_columns(prepared, world)
     with torch.random.fork_rng():
-        network = methods[0].network(prepared)
-        row_wise = methods[0].row_wise
+        module = methods[0].network(prepared)
         size = world.all_min(
-            max_stacked_runs(network, prepared, device, row_wise=row_wise)
+            max_stacked_runs(module, prepared, device, row_wise=row_wise)
         )
     alike = [replace(method, training=methods[0].training) for method in methods]
     allowed = Allowed(dict.fromkeys(alike, ()))
-    if is_foreign(network):
-        half = device.type == "cuda" and methods[0].training.precision == "bf16"
-        trial = Trial(prepared, device, half, row_wise, type(methods[0]).__name__)
-        builders = {one: one.network for one in alike}
+    if is_foreign(module):
+        bf16 = device.type == "cuda" and methods[0].training.precision == "bf16"
+        trial = Trial(prepared, device, bf16, row_wise, type(methods[0]).__name__)
+        builders = {method: method.network for method in alike}
         allowed = trial.allowed(builders, min(size, len(tasks)))
-    del network
+    del module
     for note in allowed.notes:
-        say_once(note, progress)
+        show_once(note, progress)
     runs = [
         FitSpec(
             method.network,
@@ -234,32 +229,33 @@ def solve_stack(
         for method, task in zip(methods, tasks, strict=True)
     ]
     size = size if allowed.stackable else 1
-    constants = [allowed.constants[one] for one in alike]
+    constants = [allowed.constants[method] for method in alike]
     solutions: dict[int, Solution] = {}
-    kept: list[Checkpoint] = []
-    for members in group_runs(runs, size, constants):
+    checkpoints: list[Checkpoint] = []
+    for stack in group_runs(runs, size, constants):
         if checkpoint is not None:
-            kept.append(checkpoint.for_stack(members[0]))
-        found = fit(
-            [runs[run] for run in members],
+            checkpoints.append(checkpoint.for_stack(stack[0]))
+        trained = halve_on_out_of_memory(
+            fit,
+            [runs[run] for run in stack],
             device=device,
             progress=progress,
-            checkpoint=kept[-1] if kept else None,
+            checkpoint=checkpoints[-1] if checkpoints else None,
         )
-        solutions.update(zip(members, found, strict=True))
-    for part in kept:
-        part.remove()
+        solutions.update(zip(stack, trained, strict=True))
+    for own in checkpoints:
+        own.remove()
     return [solutions[run] for run in range(len(runs))]
 
 
-SAID: set[str] = set()
-"""Notes that a user of this process has seen."""
+SHOWN_NOTES: set[str] = set()
+"""Notes that this process has shown."""
 
 
-def say_once(note: str, progress: Progress) -> None:
-    """Tell a note through the progress channel, the first time only."""
-    if note not in SAID:
-        SAID.add(note)
+def show_once(note: str, progress: Progress) -> None:
+    """Show a note through the progress listener, the first time only."""
+    if note not in SHOWN_NOTES:
+        SHOWN_NOTES.add(note)
         progress.stage(note, None, "")
 
 
@@ -268,13 +264,13 @@ def group_runs(
 ) -> Iterator[list[int]]:
     """Runs that train in one stack: modules with equal constants, at most `size`.
 
-    They share a split where the sampler looks at the train nodes.
+    They have the same split if the sampler depends on the train nodes.
     """
-    together: dict[Hashable, list[int]] = defaultdict(list)
-    for number, (run, constant) in enumerate(zip(runs, constants, strict=True)):
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for index, (run, constant) in enumerate(zip(runs, constants, strict=True)):
         split = run.task.train.numpy().tobytes()
         key = split if run.batching.depends_on_train else b""
-        together[key, constant].append(number)
-    for members in together.values():
-        for begin in range(0, len(members), size):
-            yield members[begin : begin + size]
+        groups[key, constant].append(index)
+    for group in groups.values():
+        for begin in range(0, len(group), size):
+            yield group[begin : begin + size]

@@ -1,4 +1,4 @@
-"""GAT: layers in which a node weighs its neighbours."""
+"""GAT, and GAT with jumping knowledge."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from unalike.nn.attention import GATLayers, head_widths
 from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE, Jump
 from unalike.nn.sparse_linear import InputLinear
 
-# GAT: layers in which a node weighs its neighbours.
-
 
 @dataclass(frozen=True, kw_only=True)
 class GAT(MessagePassingMethod):
-    """Softmax_j(LeakyReLU(a W x_j + a' W x_i)) W x_j summed over neighbours j, plus b.
+    """Σ_j softmax_j(LeakyReLU(a W x_j + a' W x_i)) W x_j over neighbours j, plus b.
 
-    Batch norm, ELU and dropout lie between two layers. The heads of a layer are
+    Batch norm, ELU and dropout are between two layers. The heads of a layer are
     concatenated, those of the last are averaged.
     """
 
@@ -33,16 +31,16 @@ class GAT(MessagePassingMethod):
     layers: int = 2
     """Attention layers, at least two."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped while training."""
+    """Fraction of hidden units dropped in training."""
     batch_norm: bool = True
-    """Batch norm between layers, which Veličković et al. do without."""
+    """Batch norm between layers; Veličković et al. have none."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return GATModule(self, graph)
 
 
 class GATModule(nn.Module):
-    """Attention layers behind a linear map of the features."""
+    """Attention layers; the linear map of the first one is `first`."""
 
     def __init__(self, o: GAT, graph: Graph) -> None:
         super().__init__()
@@ -57,12 +55,9 @@ class GATModule(nn.Module):
         return self.layers(batch.adjacency, self.first(batch.features))[-1]
 
 
-# GAT-JK: attention layers whose outputs are all read, not the last alone.
-
-
 @dataclass(frozen=True, kw_only=True)
 class GATJK(MessagePassingMethod):
-    """A linear map of what all attention layers gave, joined by jumping knowledge."""
+    """jump(x_1, …, x_L) W + b, where x_l is the output of attention layer l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
 
@@ -73,11 +68,11 @@ class GATJK(MessagePassingMethod):
     layers: int = 2
     """Attention layers, at least two."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped while training."""
+    """Fraction of hidden units dropped in training."""
     batch_norm: bool = True
     """Batch norm between layers."""
     jump: Jump = "max"
-    """How outputs are joined: the largest numbers, side by side, or a weighed mean."""
+    """Combine the outputs of all layers by maximum, concatenation or LSTM attention."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return GATJKModule(self, graph)

@@ -1,4 +1,4 @@
-"""GCN and GCN-JK; GAT and GAT-JK."""
+"""GCN, and GCN with jumping knowledge."""
 
 from __future__ import annotations
 
@@ -16,21 +16,19 @@ from unalike.nn.norm import Bias, NormActDropLinear
 from unalike.nn.normalized_adjacency import GCNNorm
 from unalike.nn.sparse_linear import InputLinear
 
-# GCN: graph convolutions with batch norm, ReLU and dropout between them.
-
 
 @dataclass(frozen=True, kw_only=True)
 class GCN(MessagePassingMethod):
-    """Â x W + b, with batch norm, ReLU and dropout between two such layers."""
+    """x = Â x W in each layer, batch norm, ReLU and dropout between them; plus b."""
 
     paper = "Kipf and Welling 2017, https://arxiv.org/abs/1609.02907"
 
     hidden: int = 32
     """Width of every hidden layer."""
     layers: int = 2
-    """Convolutions."""
+    """Graph convolutions."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped while training."""
+    """Fraction of hidden units dropped in training."""
     batch_norm: bool = True
     """Batch norm between convolutions."""
 
@@ -61,32 +59,29 @@ class GCNModule(nn.Module):
         return self.bias(x)
 
 
-# GCN-JK: graph convolutions whose outputs are joined by jumping knowledge.
-
-
 @dataclass(frozen=True, kw_only=True)
 class GCNJK(MessagePassingMethod):
-    """A linear map of what all graph convolutions gave, joined by jumping knowledge."""
+    """jump(x_1, …, x_L) W + b, where x_l is the output of graph convolution l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
 
     hidden: int = 32
-    """Width of every layer."""
+    """Width of every hidden layer."""
     layers: int = 2
-    """Convolutions."""
+    """Graph convolutions."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped while training."""
+    """Fraction of hidden units dropped in training."""
     batch_norm: bool = True
     """Batch norm between convolutions."""
     jump: Jump = "max"
-    """How outputs are joined: the largest numbers, side by side, or a weighed mean."""
+    """Combine the outputs of all layers by maximum, concatenation or LSTM attention."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return GCNJKModule(self, graph)
 
 
 class GCNJKModule(nn.Module):
-    """jump(x_1, …, x_L) W + b, where x_l is the output of convolution l."""
+    """jump(x_1, …, x_L) W + b with x_l = dropout(relu(norm(Â x_{l-1} W_l)))."""
 
     def __init__(self, o: GCNJK, graph: Graph) -> None:
         super().__init__()

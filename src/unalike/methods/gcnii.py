@@ -1,4 +1,4 @@
-"""GCNII: deep graph convolutions that never forget where they began."""
+"""GCNII: deep GCN with initial residual and identity mapping."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.errors import UserError
 from unalike.methods.base import MessagePassingMethod
+from unalike.methods.plain_module import MAX_DENSE_NUMEL
 from unalike.nn.dropout import Dropout, apply_dropout
 from unalike.nn.init import glorot_uniform, register_constants
 from unalike.nn.norm import LinearNormActDrop, update_running_stats
@@ -25,40 +26,38 @@ from unalike.nn.recompute import Checkpointed
 from unalike.nn.sparse_linear import InputLinear
 from unalike.system import free_memory
 
-MOST_DENSE_NUMBERS = 2**32
-"""Features that would be larger than this are not made dense."""
-BYTES_KEPT = 16
-"""For gradients, of each hidden number in each layer."""
+BYTES_PER_ACTIVATION = 16
+"""Bytes stored for the backward pass, for each hidden unit of a node and layer."""
 MEMORY_SHARE = 0.7
-"""Of what is free: above this, little is kept and much computed twice."""
+"""Fraction of free memory above which activations are recomputed, not stored."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GCNII(MessagePassingMethod):
-    """u = (1 − α) Â x + α x₀, then (1 − β) u + β u W, with β = ln(θ / layer + 1)."""
+    """x = (1 − β) u + β u W with u = (1 − α) Â x + α x₀ and β = ln(θ / layer + 1)."""
 
     paper = "Chen et al. 2020, https://arxiv.org/abs/2007.02133"
     stackable_options = MessagePassingMethod.stackable_options | {"alpha", "theta"}
 
     hidden: int = 64
-    """Width of every layer."""
+    """Width of every hidden layer."""
     layers: int = 2
-    """Convolutions; the paper tries 2, 8, 16, 32 and 64."""
+    """Graph convolutions; the paper tries 2, 8, 16, 32 and 64."""
     dropout: float = 0.5
-    """Share of features and hidden numbers dropped while training."""
+    """Fraction of features and hidden units dropped in training."""
     alpha: float = 0.1
-    """What the start counts for in every layer; the paper tries .1, .2 and .5."""
+    """Weight α of the initial residual x₀; the paper tries .1, .2 and .5."""
     theta: float = 0.5
-    """What weights count for, less in later layers; the paper tries .5, 1 and 1.5."""
+    """θ of the identity mapping; the paper tries .5, 1 and 1.5."""
     batch_norm: bool = True
-    """Batch norm after each convolution, which Chen et al. do without."""
+    """Batch norm after each convolution; Chen et al. have none."""
     drop_features: bool = True
-    """Drop features too, as the paper's program does; sparse ones are made dense."""
+    """Drop features too, as the paper's code does; sparse ones are made dense."""
 
     def prepare(self, graph: Graph) -> Graph:
         if not self.drop_features or not isinstance(graph.features, Adjacency):
             return graph
-        if math.prod(graph.features.shape) > MOST_DENSE_NUMBERS:
+        if math.prod(graph.features.shape) > MAX_DENSE_NUMEL:
             raise UserError(
                 f"Features of {graph.num_nodes} x {graph.num_features} are too many to "
                 "be made dense; choose --no-drop-features."
@@ -70,7 +69,7 @@ class GCNII(MessagePassingMethod):
 
 
 class GCNIIModule(nn.Module):
-    """Convolutions with an initial residual and an identity mapping."""
+    """x_l = relu(norm(u ((1 − β) I + β W_l))) with u = (1 − α) Â x_{l-1} + α x₀."""
 
     alpha: Float[Tensor, ""]
     betas: Float[Tensor, " layers"]
@@ -95,8 +94,8 @@ class GCNIIModule(nn.Module):
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         a_hat = GCNNorm.of(batch.adjacency)
         x0 = torch.relu(self.first(batch.features))
-        learns = self.training and torch.is_grad_enabled()
-        checkpointed = learns and self.should_checkpoint(x0)
+        backward = self.training and torch.is_grad_enabled()
+        checkpointed = backward and self.should_checkpoint(x0)
         layers = self.checkpointed_layers if checkpointed else self.all_layers
         return self.final(layers(a_hat, x0))
 
@@ -118,17 +117,17 @@ class GCNIIModule(nn.Module):
         x, residual = x0, self.initial_residual(x0)
         for layers in segments(len(self.weights)):
             norms: list[Any] = [self.blocks[layer].norm for layer in layers]
-            learned = [self.weights[layer] for layer in layers]
-            learned += [p for norm in norms for p in norm.parameters()]
-            kept = [self.dropout.sample_mask(x) for _ in layers]
+            params = [self.weights[layer] for layer in layers]
+            params += [p for norm in norms for p in norm.parameters()]
+            masks = [self.dropout.sample_mask(x) for _ in layers]
             x, batch_stats = Checkpointed.apply(
                 partial(self.run_segment, a_hat, layers),
-                2 + len(learned),
-                *(x, residual, *learned),
-                *(self.alpha, self.betas, self.dropout.p, *kept),
+                2 + len(params),
+                *(x, residual, *params),
+                *(self.alpha, self.betas, self.dropout.p, *masks),
             )
-            for norm, seen in zip(norms, batch_stats, strict=False):
-                update_running_stats(norm, *seen)
+            for norm, mean_var in zip(norms, batch_stats, strict=False):
+                update_running_stats(norm, *mean_var)
         return self.dropout(x)
 
     def run_segment(
@@ -140,18 +139,19 @@ class GCNIIModule(nn.Module):
         *others: Tensor,
     ) -> tuple[Float[Tensor, "nodes hidden"], Float[Tensor, "layers 2 hidden"]]:
         """Some layers as a pure function, and the batch statistics of each."""
-        *learned, alpha, betas, rate = others[: -len(layers)]
-        weights, normed = learned[: len(layers)], learned[len(layers) :]
+        *params, alpha, betas, p = others[: -len(layers)]
+        masks, weights = others[-len(layers) :], params[: len(layers)]
+        norm_params = params[len(layers) :]
         batch_stats = []
-        for place, layer in enumerate(layers):
-            into = apply_dropout(x, others[place - len(layers)], rate)
-            u = a_hat.appnp_step(residual, alpha, into)
-            x = u @ identity_mapped_weight(weights[place], betas[layer])
-            if normed:
-                # A stack's batch norm in bf16 has no gradient on a card.
+        for index, layer in enumerate(layers):
+            x = apply_dropout(x, masks[index], p)
+            u = a_hat.appnp_step(residual, alpha, x)
+            x = u @ identity_mapped_weight(weights[index], betas[layer])
+            if norm_params:
+                # Batch norm in bf16 has no gradient under vmap on a GPU.
                 exact = x.to(torch.promote_types(x.dtype, torch.float32))
                 batch_stats.append(torch.stack(torch.var_mean(exact.detach(), 0)[::-1]))
-                gain, bias = normed[2 * place : 2 * place + 2]
+                gain, bias = norm_params[2 * index : 2 * index + 2]
                 exact = F.batch_norm(exact, None, None, gain, bias, training=True)
                 x = exact.to(x.dtype)
             x = torch.relu(x)
@@ -168,7 +168,7 @@ class GCNIIModule(nn.Module):
     def should_checkpoint(self, x0: Float[Tensor, "nodes hidden"]) -> bool:
         """Would the activations of all layers exceed memory? Computed once."""
         if self.checkpointed is None:
-            needed = BYTES_KEPT * x0.numel() * len(self.weights)
+            needed = BYTES_PER_ACTIVATION * x0.numel() * len(self.weights)
             self.checkpointed = needed > MEMORY_SHARE * free_memory(x0.device)
         return self.checkpointed
 
@@ -176,16 +176,16 @@ class GCNIIModule(nn.Module):
 def identity_mapped_weight(
     weight: Float[Tensor, "hidden hidden"], beta: Float[Tensor, ""]
 ) -> Float[Tensor, "hidden hidden"]:
-    """(1 − β) I + β W, of which one product takes the place of two and a sum."""
+    """(1 − β) I + β W: u times this is (1 − β) u + β u W."""
     one = torch.eye(len(weight), dtype=weight.dtype, device=weight.device)
     return torch.lerp(one, weight, beta.to(weight.dtype))
 
 
 def segments(count: int) -> list[range]:
-    """Layers that are passed at once: few are recomputed, and few inputs are kept.
+    """Segments of activation checkpointing, about two times the square root of layers.
 
-    The first stands alone, because what goes into it may lie otherwise in memory than
-    what goes into the others, and chance is drawn in the order of memory.
+    The first layer is alone: its input may have other strides than that of the others,
+    and dropout masks are sampled in memory order.
     """
     size = max(1, round(math.sqrt(count) / 2))
     bounds = [0, *range(1, count, size), count]

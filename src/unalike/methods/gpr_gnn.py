@@ -1,4 +1,4 @@
-"""GPR-GNN: a perceptron's scores, spread by a PageRank with learned weights."""
+"""GPR-GNN: MLP, then generalised PageRank with learned coefficients."""
 
 from __future__ import annotations
 
@@ -17,48 +17,47 @@ from unalike.nn.sparse_linear import InputLinear
 
 @dataclass(frozen=True, kw_only=True)
 class GPRGNN(MessagePassingMethod):
-    """Σ γₖ Âᵏ Z₀, with Z₀ = MLP(X); γ is learned and begins as in APPNP."""
+    """Σₖ γₖ Âᵏ Z₀, with Z₀ = MLP(X); γ is learned and starts as in APPNP."""
 
     paper = "Chien et al. 2021, https://arxiv.org/abs/2006.07988"
     stackable_options = MessagePassingMethod.stackable_options | {"alpha"}
 
     hidden: int = 32
-    """Width of every hidden layer of the perceptron."""
+    """Width of every hidden layer of the MLP."""
     layers: int = 2
-    """Linear maps of the perceptron."""
+    """Linear layers of the MLP."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped while training."""
+    """Fraction of hidden units dropped in training."""
     alpha: float = 0.1
-    """γₖ begins as α (1 − α)ᵏ; the paper's program tries no other value."""
+    """γₖ starts as α (1 − α)ᵏ; the paper's code uses only this value."""
     hops: int = 10
-    """Propagations."""
+    """Propagation steps K."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return GPRGNNModule(self, graph)
 
 
 class GPRGNNModule(nn.Module):
-    """Σ γₖ Âᵏ MLP(X)."""
+    """Σₖ γₖ Âᵏ MLP(X)."""
 
     def __init__(self, o: GPRGNN, graph: Graph) -> None:
         super().__init__()
-        sizes = layer_sizes(graph.num_features, o.hidden, graph.num_classes, o.layers)[
-            1:
-        ]
+        features, classes = graph.num_features, graph.num_classes
+        sizes = layer_sizes(features, o.hidden, classes, o.layers)[1:]
         self.mlp = MLP(InputLinear("features", graph, sizes[0]), sizes, o.dropout)
         self.gamma = nn.Parameter(ppr_coefficients(o.alpha, o.hops))
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         a_hat = GCNNorm.of(batch.adjacency)
         z = self.mlp(batch.features)
-        total = self.gamma[0] * z
+        out = self.gamma[0] * z
         for gamma in self.gamma[1:]:
             z = a_hat @ z
-            total = total + gamma * z
-        return total
+            out = out + gamma * z
+        return out
 
 
 def ppr_coefficients(alpha: float, hops: int) -> Float[Tensor, " powers"]:
-    """α (1 − α)ᵏ for every power but the last, which takes what remains."""
-    left = (1 - alpha) ** torch.arange(hops + 1)
-    return torch.cat([alpha * left[:-1], left[-1:]])
+    """α (1 − α)ᵏ for k < K, and (1 − α)ᴷ for the last; they sum to 1."""
+    powers = (1 - alpha) ** torch.arange(hops + 1)
+    return torch.cat([alpha * powers[:-1], powers[-1:]])

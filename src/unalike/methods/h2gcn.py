@@ -1,4 +1,4 @@
-"""H2GCN: neighbours and neighbours of neighbours, each kept apart."""
+"""H2GCN: separate aggregation of one-hop and two-hop neighbours."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from unalike.system import free_memory
 
 @dataclass(frozen=True, kw_only=True)
 class H2GCN(MessagePassingMethod):
-    """x = [Â x; Â₂ x], round by round; a linear map of all rounds side by side."""
+    """[x₀; x₁; …] W + b, with x₀ = relu(X W₀) and x_{l+1} = [Â x_l; Â₂ x_l]."""
 
     paper = "Zhu et al. 2020, https://arxiv.org/abs/2006.11468"
 
     hidden: int = 32
-    """Width of the first layer; each round doubles it."""
+    """Width of the first layer; each further layer doubles it."""
     layers: int = 2
-    """Rounds; the paper tries 1 and 2."""
+    """Aggregation layers; the paper tries 1 and 2."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped while training; the paper tries 0 and .5."""
+    """Fraction of hidden units dropped in training; the paper tries 0 and .5."""
     batch_norm: bool = True
-    """Batch norm between rounds, as in the paper's program; Zhu et al. have none."""
+    """Batch norm between layers, as in the paper's code; Zhu et al. have none."""
     loops: SelfLoops = "kept"
-    """Nodes that are their own neighbours, in one step or two: Zhu et al. have none."""
+    """Self-loops of the one-hop and two-hop graph; Zhu et al. have none."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return H2GCNModule(self, graph)
 
 
 class H2GCNModule(nn.Module):
-    """[x_0; x_1; …] W + b with x_0 = relu(X W) and x_{l+1} = [Â x_l; Â₂ x_l]."""
+    """[x₀; x₁; …] W + b with x₀ = relu(X W₀) and x_{l+1} = [Â x_l; Â₂ x_l]."""
 
     def __init__(self, o: H2GCN, graph: Graph) -> None:
         super().__init__()
         self.first = InputLinear("features", graph, o.hidden)
         norm = nn.BatchNorm1d if o.batch_norm else nn.Identity
-        sizes = [o.hidden * 2**doubled for doubled in range(o.layers + 1)]
-        # The first layer and the last round have no batch norm.
+        sizes = [o.hidden * 2**layer for layer in range(o.layers + 1)]
+        # The first and the last layer have no batch norm.
         self.norms = nn.ModuleList(norm(width) for width in sizes[1:-1])
         self.dropout = Dropout(o.dropout)
         self.final = nn.Linear(sum(sizes), graph.num_classes)
@@ -69,34 +69,34 @@ class H2GCNModule(nn.Module):
 
 
 def two_hop_adjacency(adjacency: Adjacency) -> Adjacency:
-    """The two-hop graph; it is refused beforehand where memory is too small for it."""
+    """The two-hop graph; raises before it is computed if it does not fit in memory."""
     if "two_hop" not in vars(adjacency):
         check_memory(adjacency)
     return adjacency.two_hop
 
 
 def check_memory(adjacency: Adjacency) -> None:
-    """Refuse a two-hop graph that does not fit into what memory is free.
+    """Raise if the two-hop graph does not fit into free memory.
 
-    A bound tells at once that a small one fits; others are estimated from some rows.
+    An upper bound is enough for a small one; otherwise a sample of rows is counted.
     """
-    once = adjacency.to_scipy().astype(bool)
+    pattern = adjacency.to_scipy().astype(bool)
     copies = 1 if adjacency.is_symmetric else 2
-    for where in dict.fromkeys((torch.device("cpu"), adjacency.indices.device)):
-        there = free_memory(where)
-        if copies * csr_bytes(two_hop_nnz_bound(once)) <= there:
+    for device in dict.fromkeys((torch.device("cpu"), adjacency.indices.device)):
+        free = free_memory(device)
+        if copies * csr_bytes(two_hop_nnz_bound(pattern)) <= free:
             continue
-        needed = copies * csr_bytes(estimate_two_hop_nnz(once))
-        if needed > there:
+        needed = copies * csr_bytes(estimate_two_hop_nnz(pattern))
+        if needed > free:
             raise UserError(
                 f"The two-hop graph of H2GCN needs about {needed / 1e9:,.1f} GB; "
-                f"{there / 1e9:,.1f} GB are free on the {where.type}."
+                f"{free / 1e9:,.1f} GB are free on the {device.type}."
             )
 
 
-def csr_bytes(entries: int) -> int:
-    """The memory of sparse rows while they are worked with.
+def csr_bytes(nnz: int) -> int:
+    """The bytes of a CSR matrix while it is computed.
 
-    An entry has a column and a one; so many that 32 bits cannot count them are copied.
+    An entry has a column and a value; scipy copies more than 2^31 entries to int64.
     """
-    return entries * (5 if entries < 2**31 else 13)
+    return nnz * (5 if nnz < 2**31 else 13)

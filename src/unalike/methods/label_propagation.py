@@ -1,4 +1,4 @@
-"""The method of that name."""
+"""Label propagation along one or two hops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unalike.training.checkpoint import Checkpoint
 
 @dataclass(frozen=True, kw_only=True)
 class LabelPropagation(Method):
-    """F = α Â^hops F + (1 − α) Y, many times, with Y the labels of the train nodes."""
+    """F = α Â^hops F + (1 − α) Y, repeated; Y are the one-hot labels of train nodes."""
 
     paper = (
         "Zhou et al. 2003, https://papers.nips.cc/paper/2506; "
@@ -24,13 +24,13 @@ class LabelPropagation(Method):
     )
 
     alpha: float = 0.1
-    """What neighbours count for; the paper tries .01, .1, .25, .5, .75, .9 and .99."""
+    """Weight α of neighbours; the paper tries .01, .1, .25, .5, .75, .9 and .99."""
     hops: int = 1
-    """Propagations in each step; the paper tries 1 and 2."""
+    """Hops of each step; the paper tries 1 and 2."""
     steps: int = 50
-    """Repetitions."""
+    """Iterations."""
     symmetrised: bool = True
-    """Labels flow both ways along directed edges, as in the paper's program."""
+    """Propagate along both directions of directed edges, as in the paper's code."""
 
     def solve_all(
         self,
@@ -42,14 +42,13 @@ class LabelPropagation(Method):
     ) -> list[Solution]:
         graph = tasks[0].graph
         graph = graph.to_undirected() if self.symmetrised else graph
-        adjacency = GCNNorm.of(graph.adjacency.to(device))
-        progress.stage("spreading labels", len(tasks), "splits")
+        a_hat = GCNNorm.of(graph.adjacency.to(device))
+        progress.stage("propagating labels", len(tasks), "splits")
         solutions = []
         for task in tasks:
-            scores = known = one_hot_train_labels(task).to(device)
+            f = y = one_hot_train_labels(task).to(device)
             for _ in range(self.steps):
-                flown = adjacency.power(self.hops, scores)
-                scores = self.alpha * flown + (1 - self.alpha) * known
-            solutions.append(Solution(scores.cpu(), is_probability=True))
+                f = self.alpha * a_hat.power(self.hops, f) + (1 - self.alpha) * y
+            solutions.append(Solution(f.cpu(), is_probability=True))
             progress.advance(1)
         return solutions

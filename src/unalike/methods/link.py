@@ -14,12 +14,12 @@ from unalike.nn.sparse_linear import InputLinear
 
 @dataclass(frozen=True, kw_only=True)
 class LINK(RowWiseMethod):
-    """A row of the adjacency times a weight per neighbour and class."""
+    """A W + b: one weight per neighbour and class."""
 
     paper = "Zheleva and Getoor 2009, https://doi.org/10.1145/1526709.1526781"
 
     directions: Directions = "out"
-    """Neighbours a node is known by: those it points at, those that point at it, …"""
+    """Edges of a node: outgoing, incoming, both in separate columns, or undirected."""
 
     def prepare(self, graph: Graph) -> Graph:
         return with_directions(graph, self.directions)

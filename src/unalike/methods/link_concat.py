@@ -1,4 +1,4 @@
-"""LINK-concat: a perceptron on adjacency row and features, end to end."""
+"""LINK-concat: MLP on the concatenation of adjacency row and features."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from unalike.nn.sparse_linear import InputLinear, in_draw_order
 
 @dataclass(frozen=True, kw_only=True)
 class LINKConcat(RowWiseMethod):
-    """MLP([A; X]), the ablation of LINKX that does not embed the two apart."""
+    """MLP([A; X]), the ablation of LINKX without separate embeddings."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446, section 5.4"
 
     hidden: int = 32
     """Width of every hidden layer."""
     layers: int = 2
-    """Linear maps."""
+    """Linear layers."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped while training."""
+    """Fraction of hidden units dropped in training."""
     binarised: bool = True
-    """Read every feature that is not zero as 1, as the paper's program does."""
+    """Replace every non-zero feature by 1, as the paper's code does."""
     directions: Directions = "out"
-    """Neighbours a node is known by: those it points at, those that point at it, …"""
+    """Edges of a node: outgoing, incoming, both in separate columns, or undirected."""
 
     def prepare(self, graph: Graph) -> Graph:
-        seen = with_directions(graph, self.directions)
+        graph = with_directions(graph, self.directions)
         if not self.binarised:
-            return seen
-        return replace(seen, features=binarise(seen.features))
+            return graph
+        return replace(graph, features=binarise(graph.features))
 
     def build_module(self, graph: Graph) -> nn.Module:
         return LINKConcatModule(self, graph)
@@ -63,7 +63,7 @@ class LINKConcatModule(nn.Module):
 
 
 def binarise(features: Features) -> Features:
-    """1 where there is something, 0 elsewhere."""
+    """1 where a feature is not 0, else 0."""
     if isinstance(features, Adjacency):
         return Adjacency(features.indptr, features.indices, features.num_cols)
     return (features != 0).to(torch.float32)

@@ -1,4 +1,4 @@
-"""LINKX: embed adjacency rows and features apart, then combine them."""
+"""LINKX: separate MLPs on adjacency rows and features, then a final MLP."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from unalike.nn.sparse_linear import InputLinear, in_draw_order
 
 @dataclass(frozen=True, kw_only=True)
 class LINKX(RowWiseMethod):
-    """MLP(relu(W [a; x] + a + x)), with a = MLP(adjacency row), x = MLP(features)."""
+    """MLP(relu(W [h_A; h_X] + h_A + h_X)), with h_A = MLP(A) and h_X = MLP(X)."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446"
 
     hidden: int = 32
     """Width of every hidden layer."""
     layers: int = 1
-    """Linear maps of the final perceptron."""
+    """Linear layers of the final MLP."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped in the final perceptron while training."""
+    """Fraction of hidden units of the final MLP dropped in training."""
     edge_layers: int = 1
-    """Linear maps of the perceptron on adjacency rows."""
+    """Linear layers of the MLP on adjacency rows."""
     feature_layers: int = 1
-    """Linear maps of the perceptron on features."""
+    """Linear layers of the MLP on features."""
     inner_activation: bool = False
-    """A ReLU on the mixture before a and x are added."""
+    """Apply a ReLU to W [h_A; h_X] before h_A and h_X are added."""
     inner_dropout: float = 0.0
-    """Share of the mixture dropped while training, before a and x are added."""
+    """Fraction of W [h_A; h_X] dropped in training, before h_A and h_X are added."""
     directions: Directions = "out"
-    """Neighbours a node is known by: those it points at, those that point at it, …"""
+    """Edges of a node: outgoing, incoming, both in separate columns, or undirected."""
 
     def prepare(self, graph: Graph) -> Graph:
         return with_directions(graph, self.directions)

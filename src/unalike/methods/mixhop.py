@@ -1,4 +1,4 @@
-"""MixHop: layers that look at several distances side by side."""
+"""MixHop: layers that concatenate several powers of the adjacency."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from unalike.nn.sparse_linear import InputLinear
 
 @dataclass(frozen=True, kw_only=True)
 class MixHop(MessagePassingMethod):
-    """Âʲ (x Wⱼ + bⱼ) for j = 0 … hops, side by side; a linear map at the end."""
+    """[Â⁰ (x W₀ + b₀); Â¹ (x W₁ + b₁); …] up to `hops`; a linear layer at the end."""
 
     paper = "Abu-El-Haija et al. 2019, https://arxiv.org/abs/1905.00067"
 
     hidden: int = 32
-    """Width of every hidden layer, for each distance."""
+    """Width of every hidden layer, for each power of Â."""
     layers: int = 2
-    """Layers before the last linear map."""
+    """Layers before the last linear layer."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped while training."""
+    """Fraction of hidden units dropped in training."""
     hops: int = 2
-    """The largest distance."""
+    """The highest power of Â."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return MixHopModule(self, graph)
 
 
 class MixHopModule(nn.Module):
-    """[Â⁰ x W₀ + b₀; Â¹ x W₁ + b₁; …], layer by layer; a linear layer at the end."""
+    """x = [Â⁰ (x W₀ + b₀); Â¹ (x W₁ + b₁); …] in each layer, then x W + b."""
 
     def __init__(self, o: MixHop, graph: Graph) -> None:
         super().__init__()

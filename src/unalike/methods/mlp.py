@@ -1,4 +1,4 @@
-"""The method of that name."""
+"""MLP on the features; the edges are not used."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from unalike.nn.sparse_linear import InputLinear
 
 @dataclass(frozen=True, kw_only=True)
 class MLP(RowWiseMethod):
-    """Linear maps with ReLU, batch norm and dropout between them."""
+    """MLP(X): linear layers with ReLU, batch norm and dropout between them."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446"
 
     hidden: int = 32
     """Width of every hidden layer."""
     layers: int = 2
-    """Linear maps."""
+    """Linear layers."""
     dropout: float = 0.5
-    """Share of hidden numbers dropped while training."""
+    """Fraction of hidden units dropped in training."""
 
     def prepare(self, graph: Graph) -> Graph:
-        """The nodes alone: batches need not carry edges that nothing looks at."""
+        """The graph without its edges, which batches need not copy."""
         none = torch.empty(0, dtype=torch.int64)
         shape = graph.adjacency.shape
         return replace(graph, adjacency=Adjacency.from_edges(none, none, shape=shape))

@@ -1,4 +1,4 @@
-"""Any `nn.Module` as a method: arguments by name, dropout by run, vmap or not."""
+"""Any `nn.Module` as a method: arguments of `forward` by name, trial under vmap."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from unalike.nn.dropout import Dropout
 from unalike.training.stack import Stack
 
 MAX_DENSE_NUMEL = 2**32
-"""Sparse features with more numbers than this are not made dense."""
+"""Sparse features with more elements than this are not made dense."""
 SAMPLE_NODES = 256
-"""Nodes of the graph on which a module is tried."""
+"""Nodes of the sample of the graph on which a module is tried."""
 
 
 def dense_features(graph: Graph) -> Float[Tensor, "nodes features"]:
-    """Features as a float32 tensor; of sparse ones the copy is stored with them."""
+    """Features as a float32 tensor; the dense copy of sparse ones is cached."""
     x = graph.features
     if not isinstance(x, Adjacency):
         return x.float()
@@ -42,13 +42,13 @@ def dense_features(graph: Graph) -> Float[Tensor, "nodes features"]:
 
 
 def edge_index(graph: Graph) -> Int[Tensor, "2 edges"]:
-    """Sources and targets of all edges, as PyTorch Geometric has them."""
-    rows = graph.adjacency
-    if "edge_index" not in rows.cache:
-        ends = [rows.row_indices, rows.indices.long()]
-        rows.cache["edge_index"] = torch.stack(ends)
-    stored: Tensor = rows.cache["edge_index"]
-    return stored
+    """Sources and targets of all edges, as in PyTorch Geometric."""
+    adjacency = graph.adjacency
+    if "edge_index" not in adjacency.cache:
+        ends = [adjacency.row_indices, adjacency.indices.long()]
+        adjacency.cache["edge_index"] = torch.stack(ends)
+    cached: Tensor = adjacency.cache["edge_index"]
+    return cached
 
 
 WHOLE_BATCH = ("batch", "graph", "data")
@@ -61,7 +61,7 @@ ARGUMENTS: dict[str, Callable[[Graph], Any]] = {
     "edge_index": edge_index,
     "edge_weight": lambda graph: graph.adjacency.values,
 }
-"""What a parameter of `forward` gets, by its name."""
+"""Arguments of `forward` by name."""
 
 
 class PlainModule(nn.Module):
@@ -93,7 +93,7 @@ def for_batches(module: nn.Module) -> nn.Module:
 
 
 def argument_names(module: nn.Module) -> list[str]:
-    """The parameters of `forward` that are given; others must have a default."""
+    """The parameters of `forward` in `ARGUMENTS`; others must have a default."""
     parameters = signature(module.forward).parameters.values()
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     for parameter in named:
@@ -118,22 +118,22 @@ class Allowed:
     """What the training loop may do with a module."""
 
     constants: Mapping[Any, Hashable]
-    """Numbers in the attributes of each method's module; a stack has equal ones."""
+    """Attributes of each method's module that must be equal in a stack."""
     stackable: bool = True
-    """Do its runs train in one stack under vmap?"""
+    """Can its runs train in one stack under vmap?"""
     capturable: bool = True
     """Can an epoch be captured as a CUDA graph?"""
     notes: tuple[str, ...] = ()
-    """What a user should know."""
+    """Restrictions to show to the user."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Where and how a module is going to be trained."""
+    """Tries a module on a sample of the graph before it is trained."""
 
     graph: Graph
     device: torch.device
-    half: bool
+    bf16: bool
     row_wise: bool
     name: str
     """The name of the method."""
@@ -141,7 +141,7 @@ class Trial:
     def allowed(
         self, builders: Mapping[Any, Callable[[Graph], nn.Module]], runs: int
     ) -> Allowed:
-        """Try a module on a part of the graph."""
+        """What the training loop may do with the modules of these builders."""
         build = next(iter(builders.values()))
         with torch.random.fork_rng():
             constants = {
@@ -149,17 +149,17 @@ class Trial:
                 for key, one in builders.items()
             }
             graph = self.sample(build)
-            refusal = self.refuses_stack(build, graph) if runs > 1 else ""
+            reason = self.why_not_stackable(build, graph) if runs > 1 else ""
             waits = self.device.type == "cuda" and self.waits_for_host(build, graph)
         notes = []
-        if refusal:
-            notes.append(f"{self.name} trains run by run: {refusal}")
+        if reason:
+            notes.append(f"{self.name} trains run by run: {reason}")
         if waits:
             notes.append(f"{self.name} waits for the host: no CUDA graph")
-        return Allowed(constants, not refusal, not waits, tuple(notes))
+        return Allowed(constants, not reason, not waits, tuple(notes))
 
     def sample(self, build: Callable[[Graph], nn.Module]) -> Graph:
-        """A part of the graph, or all of it where the module takes nothing less."""
+        """A sample of the graph, or all of it if the module fails on the sample."""
         ids = torch.arange(min(SAMPLE_NODES, self.graph.num_nodes))
         graph = self.graph
         part = graph.select_rows(ids) if self.row_wise else graph.subgraph(ids)
@@ -173,8 +173,10 @@ class Trial:
             self.logits(build, part, [0])
         return part
 
-    def refuses_stack(self, build: Callable[[Graph], nn.Module], graph: Graph) -> str:
-        """Why two runs do not train under vmap as each does alone; empty if they do."""
+    def why_not_stackable(
+        self, build: Callable[[Graph], nn.Module], graph: Graph
+    ) -> str:
+        """Why the logits of two runs differ under vmap; empty if they do not."""
         alone = [self.logits(build, graph, [seed]) for seed in (0, 1)]
         try:
             both = self.logits(build, graph, [0, 1])
@@ -203,64 +205,69 @@ class Trial:
         """Logits of new runs, after a step in training that changes no parameter."""
         stack = self.stack(build, seeds)
         with torch.no_grad():
-            found = self.forward(stack, graph, training=False)
-        wanted = (len(seeds), graph.num_nodes, graph.num_classes)
-        if tuple(found.shape) != wanted:
+            logits = self.forward(stack, graph, training=False)
+        expected = (len(seeds), graph.num_nodes, graph.num_classes)
+        if tuple(logits.shape) != expected:
             raise UserError(
-                f"The module of {self.name} returns {list(found.shape[1:])} numbers; "
-                f"logits are [nodes, classes], {list(wanted[1:])} here."
+                f"The module of {self.name} returns a tensor {list(logits.shape[1:])}; "
+                f"logits are [nodes, classes], {list(expected[1:])} here."
             )
         self.step(stack, graph)
-        return found
+        return logits
 
     def step(self, stack: Stack, graph: Graph) -> None:
         """A forward and a backward pass in training."""
-        rest = stack.params.weight[0].detach().requires_grad_()
-        logits = self.forward(stack, graph, training=True, rest=rest)
-        torch.autograd.grad(logits.square().mean(), rest, materialize_grads=True)
+        params = stack.params.weight[0].detach().requires_grad_()
+        logits = self.forward(stack, graph, training=True, params=params)
+        torch.autograd.grad(logits.square().mean(), params, materialize_grads=True)
 
     def forward(
-        self, stack: Stack, graph: Graph, *, training: bool, rest: Tensor | None = None
+        self,
+        stack: Stack,
+        graph: Graph,
+        *,
+        training: bool,
+        params: Tensor | None = None,
     ) -> Float[Tensor, "runs nodes classes"]:
         """The logits of a stack."""
-        rest = stack.params.weight[0] if rest is None else rest
+        params = stack.params.weight[0] if params is None else params
         products = stack.sparse_products(graph)
-        return stack.forward(graph, products, rest, stack.buffers, training=training)
+        return stack.forward(graph, products, params, stack.buffers, training=training)
 
     def stack(self, build: Callable[[Graph], nn.Module], seeds: list[int]) -> Stack:
         """A stack of untrained modules."""
-        networks = []
+        modules = []
         for seed in seeds:
             torch.manual_seed(seed)
-            networks.append(build(self.graph))
+            modules.append(build(self.graph))
         return Stack.build(
-            networks, device=self.device, half=self.half, row_wise=self.row_wise
+            modules, device=self.device, bf16=self.bf16, row_wise=self.row_wise
         )
 
 
 def is_foreign(module: nn.Module) -> bool:
-    """Does a module come from elsewhere than unalike?"""
+    """Is the class of a module defined outside unalike?"""
     package = type(module).__module__.partition(".")[0]
     return isinstance(module, PlainModule) or package != "unalike"
 
 
 def constants_of(module: nn.Module) -> Hashable:
-    """The numbers and texts among the attributes of a module and its parts.
+    """The numbers and strings among the attributes of a module and its submodules.
 
-    Under vmap all runs read those of the first, so that they must be equal.
+    Under vmap all runs read those of the first, so they must be equal.
     """
     return tuple(_constants(module))
 
 
 def _constants(module: nn.Module) -> Iterator[tuple[str, str, Hashable]]:
-    for name, part in module.named_modules():
-        for attribute, value in vars(part).items():
-            simple = isinstance(value, bool | int | float | str)
-            if simple and attribute != "training":
+    for name, submodule in module.named_modules():
+        for attribute, value in vars(submodule).items():
+            is_constant = isinstance(value, bool | int | float | str)
+            if is_constant and attribute != "training":
                 yield name, attribute, value
 
 
 def first_line(error: Exception) -> str:
-    """The beginning of an error message."""
+    """The first line of an error message, shortened."""
     lines = str(error).strip().splitlines()
     return lines[0][:120] if lines else "without a message"

@@ -1,4 +1,4 @@
-"""Table of trained methods, `register`. Apart from `__init__` because Correct & Smooth needs it (circle)."""
+"""Table of trained methods; `method` and `register` add new ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TRAINED_METHODS: dict[str, type[TrainedMethod]] = {
 Factory = Callable[..., nn.Module]
 
 GROUP = "unalike.methods"
-"""Entry points of this group are methods that other packages bring."""
+"""Group of entry points by which other packages add methods."""
 
 FROM_GRAPH: dict[str, Callable[[Graph], Any]] = {
     "graph": lambda graph: graph,
@@ -68,7 +68,7 @@ FROM_GRAPH: dict[str, Callable[[Graph], Any]] = {
     ),
     "num_nodes": lambda graph: graph.num_nodes,
 }
-"""What a parameter of a factory or constructor gets, by its name."""
+"""Arguments of a factory or constructor that come from the graph, by name."""
 
 RESERVED = {"training", "batching", *options_of(Training())}
 """Options that every trained method has."""
@@ -81,10 +81,10 @@ def method(
     row_wise: bool = False,
     paper: str = "",
 ) -> Any:
-    """Make a method of an `nn.Module` class, or of a function that returns a module.
+    """Register an `nn.Module` class, or a function that returns a module, as a method.
 
-    Parameters of the constructor are filled by name: `in_channels`, `out_channels` and
-    the others of `FROM_GRAPH`. Those with a default number or text are the
+    Arguments of the constructor are filled by name: `in_channels`, `out_channels` and
+    the others of `FROM_GRAPH`. Parameters whose default is a number or string are the
     hyperparameters. A function with one other parameter gets the graph. With
     `row_wise` the logits of a node depend on its own row alone. Without a factory this
     is a class decorator.
@@ -97,17 +97,17 @@ def method(
 
         return decorate
     base = RowWiseMethod if row_wise else MessagePassingMethod
-    given, hyperparameters = _parameters(name, factory)
+    arguments, hyperparameters = _parameters(name, factory)
 
     def build_module(self: Any, graph: Graph) -> nn.Module:
-        filled = {known: FROM_GRAPH[source](graph) for known, source in given.items()}
-        chosen = {option: getattr(self, option) for option in hyperparameters}
-        module = factory(**filled, **chosen)
+        from_graph = {name: FROM_GRAPH[key](graph) for name, key in arguments.items()}
+        options = {option: getattr(self, option) for option in hyperparameters}
+        module = factory(**from_graph, **options)
         if not isinstance(module, nn.Module):
             raise UserError(f"{name} builds a {type(module).__name__}, no nn.Module.")
         return module
 
-    made = make_dataclass(
+    kind = make_dataclass(
         name,
         [
             (option, type(value), field(default=value))
@@ -117,27 +117,27 @@ def method(
         namespace={
             "build_module": build_module,
             "paper": paper,
-            "__doc__": factory.__doc__ or f"{name}, a module from elsewhere.",
+            "__doc__": factory.__doc__ or f"{name}, a registered nn.Module.",
             "__module__": __name__,
         },
         frozen=True,
         kw_only=True,
     )
-    return register(name, made)
+    return register(name, kind)
 
 
 def _parameters(name: str, factory: Factory) -> tuple[dict[str, str], dict[str, Any]]:
-    """Parameters that a graph fills, with what they get, and the hyperparameters."""
+    """Parameters with their key in `FROM_GRAPH`, and hyperparameters with defaults."""
     parameters = [
         p
         for p in signature(factory).parameters.values()
         if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
     ]
-    given = {p.name: p.name for p in parameters if p.name in FROM_GRAPH}
+    arguments = {p.name: p.name for p in parameters if p.name in FROM_GRAPH}
     others = [p for p in parameters if p.name not in FROM_GRAPH]
     unknown = [p.name for p in others if p.default is Parameter.empty]
-    if not given and len(unknown) == 1 and not isclass(factory):
-        given[unknown.pop()] = "graph"
+    if not arguments and len(unknown) == 1 and not isclass(factory):
+        arguments[unknown.pop()] = "graph"
     if unknown:
         raise UserError(
             f"{name} needs '{unknown[0]}', which has no default and is not one of "
@@ -152,11 +152,11 @@ def _parameters(name: str, factory: Factory) -> tuple[dict[str, str], dict[str, 
             f"{name} has the parameter '{clash[0]}', which is an option of training; "
             "give it another name."
         )
-    return given, hyperparameters
+    return arguments, hyperparameters
 
 
 def register(name: str, kind: type[Method]) -> type[Method]:
-    """Enter a method into the tables, under a new name or as a newer version."""
+    """Add a method to `METHODS` under a new name, or replace one of the same module."""
     from unalike.methods import METHODS
 
     if name in METHODS and METHODS[name].__module__ != kind.__module__:

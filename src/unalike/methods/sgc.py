@@ -1,4 +1,4 @@
-"""SGC: logistic regression on features that were propagated a few times."""
+"""SGC: logistic regression on propagated features."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from unalike.nn.sparse_linear import InputLinear
 
 @dataclass(frozen=True, kw_only=True)
 class SGC(MessagePassingMethod):
-    """Â^hops (X W + b): the linear map comes first, so that few columns propagate."""
+    """Â^hops (X W + b); the linear layer comes first, so that few columns propagate."""
 
     paper = "Wu et al. 2019, https://arxiv.org/abs/1902.07153"
 
     hops: int = 1
-    """Propagations; the paper tries 1 and 2."""
+    """Propagation steps; the paper tries 1 and 2."""
     propagate_bias: bool = True
-    """Propagate b too, as the paper's program does; Wu et al. add it afterwards."""
+    """Propagate b too, as the paper's code does; Wu et al. add it afterwards."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return SGCModule(self, graph)
@@ -38,8 +38,8 @@ class SGCModule(nn.Module):
         super().__init__()
         classes = graph.num_classes
         self.linear = InputLinear("features", graph, classes, bias=o.propagate_bias)
-        late = None if o.propagate_bias else nn.Parameter(torch.zeros(classes))
-        self.register_parameter("bias", late)
+        bias = None if o.propagate_bias else nn.Parameter(torch.zeros(classes))
+        self.register_parameter("bias", bias)
         self.hops = o.hops
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:

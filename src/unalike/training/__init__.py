@@ -1,3 +1,1 @@
-"""Training: one loop over a stack of runs that share a graph."""
-
-from __future__ import annotations
+"""Training: the loop, stacks of runs, early stopping, checkpoints, distributed."""

@@ -1,4 +1,4 @@
-"""Sharded read/write by torch distributed checkpoint."""
+"""Read and write sharded checkpoints by torch.distributed.checkpoint."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ from unalike.training.distributed import as_user_error
 from unalike.training.stack import RowShard, RowShards
 
 
-def save(entries: dict[str, Tensor], shares: RowShards, folder: Path) -> None:
-    """Write tensors, together with all processes."""
+def save(tensors: dict[str, Tensor], shards: RowShards, folder: Path) -> None:
+    """Write tensors; all processes take part."""
     with checkpoint_errors(f"{folder.parent} cannot be written"):
         state_dict_saver.save(
-            entries,
+            tensors,
             storage_writer=FileSystemWriter(folder),
-            planner=ShardSavePlanner(shares),
+            planner=ShardSavePlanner(shards),
         )
 
 
-def load(entries: dict[str, Tensor], shares: RowShards, folder: Path) -> None:
-    """Fill tensors from what was written, by however many processes."""
+def load(tensors: dict[str, Tensor], shards: RowShards, folder: Path) -> None:
+    """Load tensors, whatever the number of processes that wrote them."""
     with checkpoint_errors(f"{folder.parent} is no checkpoint"):
         state_dict_loader.load(
-            entries,
+            tensors,
             storage_reader=FileSystemReader(folder),
-            planner=ShardLoadPlanner(shares),
+            planner=ShardLoadPlanner(shards),
         )
 
 
 @contextmanager
-def checkpoint_errors(failed: str) -> Iterator[None]:
-    """Save or load with torch: one process is fine, what fails is said in one line."""
+def checkpoint_errors(message: str) -> Iterator[None]:
+    """Raise a `UserError` of one line where torch cannot save or load."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled")
         try:
@@ -70,37 +70,37 @@ def checkpoint_errors(failed: str) -> Iterator[None]:
                 yield
         except CheckpointException as error:
             cause = next(iter(error.failures.values()))[0]
-            # Torch takes a wish to stop for a failure.
+            # Torch wraps Ctrl-C too.
             if isinstance(cause, KeyboardInterrupt):
                 raise cause from None
-            raise UserError(f"{failed} ({cause}).") from None
+            raise UserError(f"{message} ({cause}).") from None
 
 
 class ShardSavePlanner(DefaultSavePlanner):
-    """Writes the rows that are here."""
+    """Writes the rows of this process."""
 
-    def __init__(self, shares: RowShards) -> None:
+    def __init__(self, shards: RowShards) -> None:
         super().__init__(flatten_state_dict=False)
-        self.shard_specs = shares
+        self.shards = shards
 
     def create_local_plan(self) -> SavePlan:
         plan = super().create_local_plan()
-        self.plan = replace(plan, items=[self._placed(item) for item in plan.items])
+        self.plan = replace(plan, items=[self._with_shard(item) for item in plan.items])
         return self.plan
 
-    def _placed(self, item: WriteItem) -> WriteItem:
+    def _with_shard(self, item: WriteItem) -> WriteItem:
         name = item.index.fqn
-        if name not in self.shard_specs:
+        if name not in self.shards:
             return item
-        tensor, share = self.state_dict[name], self.shard_specs[name]
-        chunk = chunk_metadata(tensor, share)
+        tensor, shard = self.state_dict[name], self.shards[name]
+        chunk = chunk_metadata(tensor, shard)
         return WriteItem(
             index=MetadataIndex(name, chunk.offsets),
             type=WriteItemType.SHARD,
             tensor_data=TensorWriteData(
                 chunk=chunk,
                 properties=TensorProperties.create_from_tensor(tensor),
-                size=whole_size(tensor, share),
+                size=global_size(tensor, shard),
             ),
         )
 
@@ -109,40 +109,40 @@ class ShardSavePlanner(DefaultSavePlanner):
 
 
 class ShardLoadPlanner(DefaultLoadPlanner):
-    """Reads the rows that are wanted here, whoever wrote them."""
+    """Reads the rows of this process, whichever process wrote them."""
 
-    def __init__(self, shares: RowShards) -> None:
+    def __init__(self, shards: RowShards) -> None:
         super().__init__(flatten_state_dict=False)
-        self.shard_specs = shares
+        self.shards = shards
 
     def create_local_plan(self) -> LoadPlan:
         assert self.metadata is not None
-        everywhere = {
+        replicated = {
             name: tensor
             for name, tensor in self.state_dict.items()
-            if name not in self.shard_specs
+            if name not in self.shards
         }
-        plan = create_default_local_load_plan(everywhere, self.metadata)
-        known = self.metadata.state_dict_metadata
-        for name, share in self.shard_specs.items():
-            found, tensor = known[name], self.state_dict[name]
-            assert isinstance(found, TensorStorageMetadata)
-            if found.size != whole_size(tensor, share):
+        plan = create_default_local_load_plan(replicated, self.metadata)
+        for name, shard in self.shards.items():
+            stored = self.metadata.state_dict_metadata[name]
+            tensor = self.state_dict[name]
+            assert isinstance(stored, TensorStorageMetadata)
+            if stored.size != global_size(tensor, shard):
                 raise ValueError(f"{name} has another size")
-            chunks = [chunk_metadata(tensor, share)]
-            plan.items += create_read_items_for_chunk_list(name, found, chunks)
+            chunks = [chunk_metadata(tensor, shard)]
+            plan.items += create_read_items_for_chunk_list(name, stored, chunks)
         return plan
 
     def lookup_tensor(self, index: MetadataIndex) -> Tensor:
         return self.state_dict[index.fqn]
 
 
-def chunk_metadata(tensor: Tensor, share: RowShard) -> ChunkStorageMetadata:
-    """Where the rows that are here lie in the whole."""
-    offsets = torch.Size([share.held.start, *[0] * (tensor.dim() - 1)])
+def chunk_metadata(tensor: Tensor, shard: RowShard) -> ChunkStorageMetadata:
+    """Offset and size of the rows of this process in the full tensor."""
+    offsets = torch.Size([shard.local_rows.start, *[0] * (tensor.dim() - 1)])
     return ChunkStorageMetadata(offsets=offsets, sizes=tensor.size())
 
 
-def whole_size(tensor: Tensor, share: RowShard) -> torch.Size:
-    """The shape of the tensor of which some rows are here."""
-    return torch.Size([share.of, *tensor.shape[1:]])
+def global_size(tensor: Tensor, shard: RowShard) -> torch.Size:
+    """The shape of the full tensor."""
+    return torch.Size([shard.num_rows, *tensor.shape[1:]])

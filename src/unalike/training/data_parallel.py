@@ -1,11 +1,10 @@
-"""Turns: processes learn from a batch each, and take the same step.
+"""Data parallel training: average the gradients of all processes, as DDP does.
 
-This is what torch's `DistributedDataParallel` does, and tests compare the two. It wraps
-a module and averages what autograd leaves in its parameters. Here there is none: the
-weights of a stack of runs are the rows of one matrix, so that there are no buckets to
-send early, and a table moves while its gradient is gathered, so that in one process no
-gradient is ever kept. It also weighs all batches alike, by which a train node in a
-small batch would count for more."""
+Tests compare it with torch's `DistributedDataParallel`. That wraps a module and
+averages the gradients of its parameters, which do not exist here: the parameters of a
+stack are the rows of one matrix, and a sparse weight is updated while its gradient is
+computed. DDP also weighs all batches equally, so that a train node in a small batch
+would weigh more."""
 
 from __future__ import annotations
 
@@ -25,53 +24,52 @@ from unalike.training.distributed import World
 from unalike.training.step import Gradients
 
 
-def local_batches(drawn: Iterable[LazyBatch], world: World) -> Iterator[Batch]:
+def local_batches(batches: Iterable[LazyBatch], world: World) -> Iterator[Batch]:
     """The batches of this process, one for each step.
 
-    Where the last step has fewer batches than there are processes, those left over
-    work on one that another process counts, so that all take equally many steps.
+    If the last step has fewer batches than processes, the other processes compute one
+    that does not count for them, so that all take equally many steps.
     """
-    coming = iter(drawn)
-    while step := list(islice(coming, world.size)):
+    remaining = iter(batches)
+    while step := list(islice(remaining, world.size)):
         batch = step[world.rank % len(step)]()
         yield replace(batch, counts_in_loss=world.rank < len(step))
 
 
-def all_reduce_gradients(own: Gradients, world: World, *, counts: bool) -> Gradients:
-    """The slopes of the loss over the batches of all processes, in one message.
+def all_reduce_gradients(local: Gradients, world: World, *, counts: bool) -> Gradients:
+    """The gradients of the loss over the batches of all processes, in one message.
 
-    A loss is a mean by weight, so that of all batches is the mean of theirs.
+    A loss is a weighted mean, so that of all batches is the weighted mean of theirs.
     """
     if world.size == 1:
-        return own
-    gradients = [
-        sparse_weight_gradient(matrix, own.sparse_products[name])
-        for name, matrix in own.inputs.items()
+        return local
+    weight_gradients = [
+        sparse_weight_gradient(matrix, local.products[name])
+        for name, matrix in local.inputs.items()
     ]
-    weight = counts * own.weight[:, None]
-    means = [own.loss[:, None], own.params, *gradients]
-    weighed, *sums = all_reduce_flat(
-        [weight, *(weight * mean for mean in means)], world
-    )
-    loss, rest, *tables = (part / weighed.clamp(min=MIN_WEIGHT) for part in sums)
+    weight = counts * local.weight[:, None]
+    means = [local.loss[:, None], local.params, *weight_gradients]
+    total, *sums = all_reduce_flat([weight, *(weight * mean for mean in means)], world)
+    loss, params, *averaged = (part / total.clamp(min=MIN_WEIGHT) for part in sums)
+    products = dict(zip(local.inputs, averaged, strict=True))
     return Gradients(
         loss=loss[:, 0],
-        weight=weighed[:, 0],
-        params=rest,
+        weight=total[:, 0],
+        params=params,
         inputs={
-            name: identity(table)
-            for name, table in zip(own.inputs, tables, strict=True)
+            name: identity(len(product), product.device)
+            for name, product in products.items()
         },
-        sparse_products=dict(zip(own.inputs, tables, strict=True)),
+        products=products,
     )
 
 
 def average_buffers(
     buffers: Iterable[Shaped[Tensor, "runs ..."]], world: World
 ) -> None:
-    """Average the running statistics by which nodes are scored.
+    """Average the running statistics of batch norm over all processes.
 
-    In float64 a number that is alike everywhere stays the same.
+    In float64, so that a value that is equal everywhere stays the same.
     """
     for buffer in buffers:
         total = buffer.double()
@@ -79,24 +77,24 @@ def average_buffers(
         buffer.copy_(total / world.size)
 
 
-def all_reduce_flat(parts: list[Tensor], world: World) -> list[Tensor]:
-    """The sums of tensors over all processes."""
-    numbers = torch.cat([part.flatten() for part in parts])
-    world.all_reduce(numbers)
-    pieces = numbers.split([part.numel() for part in parts])
-    return [piece.view_as(part) for piece, part in zip(pieces, parts, strict=True)]
+def all_reduce_flat(tensors: list[Tensor], world: World) -> list[Tensor]:
+    """The sums of tensors over all processes, in one message."""
+    flat = torch.cat([tensor.flatten() for tensor in tensors])
+    world.all_reduce(flat)
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
 
 
 def sparse_weight_gradient(
-    matrix: Adjacency, slope: Float[Tensor, "nodes runs hidden"]
+    matrix: Adjacency, grad: Float[Tensor, "nodes runs hidden"]
 ) -> Float[Tensor, "rows runs hidden"]:
-    """The slope at a table, from that at its product with a matrix."""
-    gather = backend(slope.device).spmm
-    found: Tensor = gather(matrix.T, slope.flatten(1).float())
-    return found.unflatten(1, slope.shape[1:])
+    """The gradient of a sparse weight from that of its product with a matrix."""
+    spmm = backend(grad.device).spmm
+    product: Tensor = spmm(matrix.T, grad.flatten(1).float())
+    return product.unflatten(1, grad.shape[1:])
 
 
-def identity(table: Float[Tensor, "rows runs hidden"]) -> Adjacency:
-    """The matrix whose product with a table is the table itself."""
-    rows = torch.arange(len(table) + 1, device=table.device)
-    return Adjacency(rows, rows[:-1], len(table))
+def identity(size: int, device: torch.device) -> Adjacency:
+    """The identity matrix: the gradient of its product is that of the weight."""
+    indptr = torch.arange(size + 1, device=device)
+    return Adjacency(indptr, indptr[:-1], size)

@@ -1,4 +1,4 @@
-"""Rank and collectives, rendezvous, launch, column-parallel product."""
+"""Distributed training: launch, rendezvous, collectives, column-parallel product."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from unalike.errors import UserError
 from unalike.nn.cpu import spmm_accumulate_
 from unalike.nn.sparse import backend
 
-# Launch: the same command once more, in several processes of this machine.
+# Launch.
 
 
 SHUTDOWN_SECONDS = 5
-"""How long processes may take to stop when one of them is lost."""
+"""Seconds that processes have to stop when one of them has died."""
 
 
-def launch(words: Sequence[str], processes: int, *, module: str = "unalike") -> int:
-    """Run a module with these words in several processes; the status they end with.
+def launch(arguments: Sequence[str], processes: int, *, module: str = "unalike") -> int:
+    """Run a module in several processes of this machine and return the exit status.
 
-    They are torch's to start, to watch and to stop, as under `torchrun`.
+    Torch starts, watches and stops them, as under `torchrun`.
     """
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -57,7 +57,7 @@ def launch(words: Sequence[str], processes: int, *, module: str = "unalike") -> 
         shutdown_timeout=SHUTDOWN_SECONDS,
     )
     try:
-        elastic_launch(config, sys.executable)("-m", module, *words)
+        elastic_launch(config, sys.executable)("-m", module, *arguments)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         if failure.exitcode < 0:
@@ -71,46 +71,45 @@ def launch(words: Sequence[str], processes: int, *, module: str = "unalike") -> 
     return 0
 
 
-# Meeting: how processes that were started together find each other.
+# Rendezvous.
 
 
-AT = ("ADDR", "PORT")
 LEADER = "leader"
 POLL_SECONDS = 0.02
-"""Between two looks at whether the first process has come."""
+"""Seconds between two looks for an answer of rank 0."""
 
 
-def init_process_group(device: torch.device, patience: timedelta) -> Store:
-    """Join the others, and return the notes that all of them can read."""
+def init_process_group(device: torch.device, timeout: timedelta) -> Store:
+    """Join the process group and return the store that all of its processes share."""
     try:
-        store, rank, size = next(rendezvous("env://", timeout=patience))
+        store, rank, size = next(rendezvous("env://", timeout=timeout))
         name = (
             announce(store, size)
             if rank == 0
-            else wait_for_leader(store, rank, patience)
+            else wait_for_leader(store, rank, timeout)
         )
     except (dist.DistError, ValueError) as error:
-        where = ":".join(os.environ.get(f"MASTER_{part}", "?") for part in AT)
-        told = str(error).splitlines()[0]
+        address, port = (os.environ.get(f"MASTER_{x}", "?") for x in ("ADDR", "PORT"))
+        reason = str(error).splitlines()[0]
         raise UserError(
-            f"No process can meet the others at {where} ({told}); "
+            f"The process cannot connect to the others at {address}:{port} ({reason}); "
             "set MASTER_ADDR and MASTER_PORT to a free port of the first host."
         ) from None
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    notes = PrefixStore(name, store)
+    store = PrefixStore(name, store)
     backend = "nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(
-        backend, store=notes, rank=rank, world_size=size, timeout=patience
+        backend, store=store, rank=rank, world_size=size, timeout=timeout
     )
-    return notes
+    return store
 
 
 def announce(store: Store, size: int) -> str:
-    """Tell every other process, once it has come, the name of this meeting.
+    """Send a new prefix of the store to every other process once it has started.
 
-    Processes that replace lost ones are given the notes of those: whoever reads there
-    where to find another may look for the dead. So each meeting has notes of its own.
+    Processes that replace dead ones get the store of those, where addresses of dead
+    processes are written. So each rendezvous has a prefix of its own.
     """
     name = uuid4().hex
     store.set(LEADER, name)
@@ -119,33 +118,33 @@ def announce(store: Store, size: int) -> str:
     return name
 
 
-def wait_for_leader(store: Store, rank: int, patience: timedelta) -> str:
-    """The name of this meeting, told by its leader and by none that led before."""
-    own, until = uuid4().hex, time.monotonic() + patience.total_seconds()
+def wait_for_leader(store: Store, rank: int, timeout: timedelta) -> str:
+    """The prefix that rank 0 of this rendezvous, not of an earlier one, has sent."""
+    own, until = uuid4().hex, time.monotonic() + timeout.total_seconds()
     while not store.check([own]):
         if time.monotonic() > until:
-            raise dist.DistStoreError("the first process did not come")
+            raise dist.DistStoreError("the first process did not start")
         store.set(f"{store.get(LEADER).decode()}/{rank}", own)
         time.sleep(POLL_SECONDS)
     return store.get(own).decode()
 
 
-# World: the processes that train together, of which this is one.
+# Rank, world size and collectives.
 
 
 TIMEOUT_SECONDS = 600.0
-"""Seconds that a process waits for the others before it gives them up."""
-TOLD = "told"
-ASK_SECONDS = 2.0
-"""How long a process that has something to tell asks whether another has told it."""
+"""Seconds that a process waits for the others."""
+REPORTED = "reported"
+REPORT_SECONDS = 2.0
+"""Seconds that a process with an error waits for the store to say who reports it."""
 
 
 @dataclass
 class CommunicationStats:
-    """What a process was sent by the others; all that is sent arrives once."""
+    """Bytes and messages that a process has received."""
 
     received: int = 0
-    """Bytes of numbers."""
+    """Bytes of tensors."""
     messages: int = 0
 
     def count(self, received: int) -> None:
@@ -156,9 +155,9 @@ class CommunicationStats:
 
 @dataclass(frozen=True)
 class World:
-    """Processes that hold a part of each divided table, or learn from a batch each.
+    """Processes that train together: column parallel or data parallel.
 
-    A world of one talks to nobody.
+    With one process, which is the default, nothing is sent.
     """
 
     rank: int = 0
@@ -169,88 +168,88 @@ class World:
 
     @classmethod
     def current(cls) -> World:
-        """The world that was joined, or a process alone."""
+        """The process group of torch, or a single process."""
         if not dist.is_initialized():
             return cls()
         return cls(dist.get_rank(), dist.get_world_size())
 
     @property
     def is_main(self) -> bool:
-        """Does this process speak for all?"""
+        """Is this rank 0?"""
         return self.rank == 0
 
-    def all_reduce(self, numbers: Float[Tensor, "*shape"]) -> None:
-        """Replace numbers by their sum over all processes, in whatever order.
+    def all_reduce(self, tensor: Float[Tensor, "*shape"]) -> None:
+        """Replace a tensor by its sum over all processes, in any order.
 
-        What arrives is counted as the fewest bytes that any all-reduce can do with.
+        Counted as the least number of bytes that any all-reduce needs.
         """
         if self.size > 1:
             with as_user_error():
-                dist.all_reduce(numbers)
-            self.traffic.count(2 * numbers.nbytes * (self.size - 1) // self.size)
+                dist.all_reduce(tensor)
+            self.traffic.count(2 * tensor.nbytes * (self.size - 1) // self.size)
 
-    def recv_from_previous(self, numbers: Float[Tensor, "*shape"]) -> None:
-        """Replace numbers by those of the process before this one."""
+    def recv_from_previous(self, tensor: Float[Tensor, "*shape"]) -> None:
+        """Replace a tensor by that of the previous rank."""
         if self.rank > 0:
             with as_user_error():
-                dist.recv(numbers, self.rank - 1)
-            self.traffic.count(numbers.nbytes)
+                dist.recv(tensor, self.rank - 1)
+            self.traffic.count(tensor.nbytes)
 
-    def isend_to_next(self, numbers: Float[Tensor, "*shape"]) -> dist.Work | None:
-        """Begin to give numbers to the process after this one."""
+    def isend_to_next(self, tensor: Float[Tensor, "*shape"]) -> dist.Work | None:
+        """Start to send a tensor to the next rank."""
         if self.rank + 1 == self.size:
             return None
         with as_user_error():
-            return dist.isend(numbers, self.rank + 1)
+            return dist.isend(tensor, self.rank + 1)
 
-    def wait(self, given: Sequence[dist.Work | None]) -> None:
-        """Wait until the next process has all that it was given."""
-        for work in given:
+    def wait(self, sends: Sequence[dist.Work | None]) -> None:
+        """Wait until the next rank has received everything."""
+        for work in sends:
             if work is not None:
                 with as_user_error():
                     work.wait()
 
-    def broadcast_from_last(self, numbers: Float[Tensor, "*shape"]) -> None:
-        """Replace numbers by those of the last process."""
+    def broadcast_from_last(self, tensor: Float[Tensor, "*shape"]) -> None:
+        """Replace a tensor by that of the last rank."""
         if self.size > 1:
             with as_user_error():
-                dist.broadcast(numbers, self.size - 1)
+                dist.broadcast(tensor, self.size - 1)
             if self.rank + 1 < self.size:
-                self.traffic.count(numbers.nbytes)
+                self.traffic.count(tensor.nbytes)
 
-    def broadcast(self, numbers: Shaped[Tensor, "*shape"]) -> None:
-        """Replace numbers by those of the leading process."""
+    def broadcast(self, tensor: Shaped[Tensor, "*shape"]) -> None:
+        """Replace a tensor by that of rank 0."""
         if self.size > 1:
             with as_user_error():
-                dist.broadcast(numbers, 0)
+                dist.broadcast(tensor, 0)
 
     def all_min(self, number: int) -> int:
-        """The smallest of the numbers that the processes name."""
+        """The minimum over all processes."""
         return min(self.all_gather_object(number))
 
-    def broadcast_object(self, thing: Any) -> Any:
-        """What the leading process has here."""
+    def broadcast_object(self, value: Any) -> Any:
+        """The object of rank 0."""
         if self.size == 1:
-            return thing
-        things = [thing]
+            return value
+        values = [value]
         with as_user_error():
-            dist.broadcast_object_list(things)
-        return things[0]
+            dist.broadcast_object_list(values)
+        return values[0]
 
-    def all_gather_object(self, thing: Any) -> list[Any]:
-        """What every process has here, by rank."""
+    def all_gather_object(self, value: Any) -> list[Any]:
+        """The objects of all processes by rank."""
         if self.size == 1:
-            return [thing]
-        things: list[Any] = [None] * self.size
+            return [value]
+        values: list[Any] = [None] * self.size
         with as_user_error():
-            dist.all_gather_object(things, thing)
-        return things
+            dist.all_gather_object(values, value)
+        return values
 
-    def assert_equal_on_all_ranks(self, facts: Mapping[str, Any]) -> None:
-        """Refuse to go on where processes differ in a fact."""
-        first, *others = self.all_gather_object(dict(facts))
-        for rank, told in enumerate(others, start=1):
-            for name, value in told.items():
+    def assert_equal_on_all_ranks(self, values: Mapping[str, Any]) -> None:
+        """Raise if processes have different values."""
+        first, *others = self.all_gather_object(dict(values))
+        for rank, other in enumerate(others, start=1):
+            for name, value in other.items():
                 if value != first.get(name):
                     raise UserError(
                         f"Processes differ in {name}: 0 has {first.get(name)}, "
@@ -260,13 +259,13 @@ class World:
 
 @contextmanager
 def as_user_error() -> Iterator[None]:
-    """Talk to the other processes; that one is gone is said in one line."""
+    """Raise a `UserError` of one line if communication with a process fails."""
     try:
         yield
     except (dist.DistError, RuntimeError) as error:
-        # Torch's words stand behind the place in its sources.
-        told = str(error).splitlines()[0].rpartition("] ")[2]
-        raise UserError(f"Another process was lost or is late ({told}).") from None
+        # Torch writes "[file:line] message".
+        reason = str(error).splitlines()[0].rpartition("] ")[2]
+        raise UserError(f"Another process was lost or is late ({reason}).") from None
 
 
 def is_distributed() -> bool:
@@ -275,7 +274,7 @@ def is_distributed() -> bool:
 
 
 def local_device(device: str) -> str:
-    """The device of this process: a card of its own, where there are cards."""
+    """The device of this process: each process of a host has its own GPU."""
     if device == "cuda" and is_distributed():
         return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
     return device
@@ -283,16 +282,16 @@ def local_device(device: str) -> str:
 
 @contextmanager
 def init_distributed(
-    device: str = "cpu", *, patience: float = TIMEOUT_SECONDS
+    device: str = "cpu", *, timeout: float = TIMEOUT_SECONDS
 ) -> Iterator[World]:
-    """The world that a launcher described in the environment, while the block runs.
+    """Join the process group that a launcher described in the environment.
 
-    Where something is wrong everywhere, only one process says so.
+    An error that all processes have is reported by one of them.
     """
     if not is_distributed():
         yield World()
         return
-    store = init_process_group(torch.device(device), timedelta(seconds=patience))
+    store = init_process_group(torch.device(device), timedelta(seconds=timeout))
     try:
         with _divide_threads():
             yield World.current()
@@ -305,27 +304,27 @@ def init_distributed(
 
 
 def _already_reported(store: Store) -> bool:
-    """Has another process told what is wrong? Unknown if nobody answers."""
-    tellers: list[int] = []
+    """Has another process reported the error? False if the store does not answer."""
+    counts: list[int] = []
 
     def ask() -> None:
         with suppress(dist.DistError, RuntimeError):
-            tellers.append(store.add(TOLD, 1))
+            counts.append(store.add(REPORTED, 1))
 
-    # The store waits for an answer as long as the network does, which may be hours.
-    asking = Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(ASK_SECONDS)
-    return any(count > 1 for count in tellers)
+    # The store has a timeout of its own, which may be hours.
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(REPORT_SECONDS)
+    return any(count > 1 for count in counts)
 
 
 @contextmanager
 def _divide_threads() -> Iterator[None]:
-    """Share the cores of a host among its processes, unless somebody has done so."""
+    """Divide the CPU threads of a host among its processes."""
     before = torch.get_num_threads()
     if "OMP_NUM_THREADS" not in os.environ:
-        together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        torch.set_num_threads(max(1, before // together))
+        processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        torch.set_num_threads(max(1, before // processes))
     try:
         yield
     finally:
@@ -334,7 +333,7 @@ def _divide_threads() -> Iterator[None]:
 
 @contextmanager
 def main_process_first(world: World) -> Iterator[None]:
-    """Let one process of each host do what the others then find done."""
+    """Let one process of each host run the block before the others."""
     waits = os.environ.get("LOCAL_RANK", "0") != "0"
     if waits:
         world.all_gather_object(None)
@@ -343,77 +342,78 @@ def main_process_first(world: World) -> Iterator[None]:
         world.all_gather_object(None)
 
 
-# Joint products: every process adds the columns that it holds.
+# Column-parallel product.
 
 
 CHUNKS_PER_PROCESS = 4
-"""Pieces of a product for each process, so that none waits long for its first."""
+"""Chunks of rows for each process; with more, the next process starts earlier."""
 MIN_CHUNK_NUMEL = 2**16
-"""Numbers that are worth sending on their own."""
+"""Elements of the smallest message."""
 
 
 def shard_columns(graph: Graph, world: World) -> Graph:
-    """The graph with the columns that this process looks after."""
-    whole = graph.adjacency
+    """The graph with the columns of this process."""
+    adjacency = graph.adjacency
     if world.size == 1:
         return graph
-    if isinstance(whole, ShardedAdjacency):
-        if whole.num_shards != world.size:
+    if isinstance(adjacency, ShardedAdjacency):
+        if adjacency.num_shards != world.size:
             raise UserError(
-                f"The graph has {whole.num_shards} shards and there are {world.size} "
-                f"processes; `unalike shard GRAPH --parts {world.size}` divides it."
+                f"The graph has {adjacency.num_shards} shards and there are "
+                f"{world.size} processes; `unalike shard GRAPH --parts {world.size}` "
+                "divides it."
             )
-        return replace(graph, adjacency=whole.shard(world.rank))
-    bounds = balanced_bounds(column_nnz(whole), world.size)
-    held = range(bounds[world.rank], bounds[world.rank + 1])
-    return replace(graph, adjacency=take_columns(whole, held))
+        return replace(graph, adjacency=adjacency.shard(world.rank))
+    bounds = balanced_bounds(column_nnz(adjacency), world.size)
+    local_cols = range(bounds[world.rank], bounds[world.rank + 1])
+    return replace(graph, adjacency=take_columns(adjacency, local_cols))
 
 
 def column_parallel_spmm(
     world: World,
     matrix: Adjacency,
-    table: Float[Tensor, "rows width"],
-    offset: Float[Tensor, " width"] | None,
+    weight: Float[Tensor, "rows width"],
+    bias: Float[Tensor, " width"] | None,
     out: Float[Tensor, "nodes width"] | None,
 ) -> Float[Tensor, "nodes width"]:
-    """The product of all columns with a table of which each process holds some rows.
+    """Sparse matrix times weight plus bias; each process has some columns and rows.
 
-    On processor cores the processes add their columns in turn, a piece of the rows at
-    a time: the order, and so every bit, is that of a process alone. Within 50 epochs
-    AdamW makes 10^-3 of a difference in the last bit. Cards sum as they like.
+    On the CPU the ranks add their columns in order, a chunk of rows at a time: every
+    bit is that of a single process. AdamW turns a difference in the last bit into one
+    of 10^-3 within 50 epochs. GPUs sum in any order.
     """
-    gather = backend(table.device).spmm
+    spmm = backend(weight.device).spmm
     if world.size == 1:
-        return gather(matrix, table, offset, out)
-    if table.is_cuda:
-        product = gather(matrix, table, offset if world.is_main else None, out)
+        return spmm(matrix, weight, bias, out)
+    if weight.is_cuda:
+        product = spmm(matrix, weight, bias if world.is_main else None, out)
         world.all_reduce(product)
         return product
-    product = table.new_empty(matrix.num_rows, table.shape[1]) if out is None else out
-    reduce_in_rank_order(world, matrix, table, product)
-    return product if offset is None else product.add_(offset)
+    product = weight.new_empty(matrix.num_rows, weight.shape[1]) if out is None else out
+    reduce_in_rank_order(world, matrix, weight, product)
+    return product if bias is None else product.add_(bias)
 
 
 def chunk_rows(rows: int, width: int, processes: int) -> int:
-    """How many rows of a product processes give on at a time."""
-    fewest = max(1, MIN_CHUNK_NUMEL // max(1, width))
-    return max(fewest, -(-rows // (CHUNKS_PER_PROCESS * processes)))
+    """Rows of a product that are sent at a time."""
+    min_rows = max(1, MIN_CHUNK_NUMEL // max(1, width))
+    return max(min_rows, -(-rows // (CHUNKS_PER_PROCESS * processes)))
 
 
 def reduce_in_rank_order(
     world: World,
     matrix: Adjacency,
-    table: Float[Tensor, "rows width"],
+    weight: Float[Tensor, "rows width"],
     product: Float[Tensor, "nodes width"],
 ) -> None:
-    """Add columns to what the process before has summed, and give the sums on."""
+    """Add the product of this process to that of lower ranks and send it on."""
     product.zero_()
-    size = chunk_rows(matrix.num_rows, table.shape[1], world.size)
-    given = []
+    size = chunk_rows(matrix.num_rows, weight.shape[1], world.size)
+    sends = []
     for begin in range(0, matrix.num_rows, size):
         rows = slice(begin, begin + size)
         world.recv_from_previous(product[rows])
-        spmm_accumulate_(matrix[rows], table, product[rows])
-        given.append(world.isend_to_next(product[rows]))
-    world.wait(given)
+        spmm_accumulate_(matrix[rows], weight, product[rows])
+        sends.append(world.isend_to_next(product[rows]))
+    world.wait(sends)
     world.broadcast_from_last(product)

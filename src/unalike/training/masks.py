@@ -1,4 +1,4 @@
-"""Train/valid masks, rows and loss weights of each run."""
+"""Train and validation rows, masks and loss weights of each run of a stack."""
 
 from __future__ import annotations
 
@@ -15,56 +15,55 @@ from unalike.data.metrics import Labels
 from unalike.data.task import Task
 from unalike.training.stack import Stack
 
-# Plan: which rows a stack of runs learns from, and which it is graded on.
-
-
 MIN_SAVING = 1.5
-"""Times as many rows as a run is graded on, from which each run picks its own."""
+"""Evaluate each run on its own rows if all runs together have this many times more."""
 
 
 @dataclass(frozen=True, eq=False)
 class PerRunRows:
-    """The rows that each run is graded on, out of those of all runs."""
+    """The validation rows of each run, as indices into those of all runs."""
 
-    places: Int[Tensor, "rows runs"]
-    """Where they lie among the rows of all runs, one run after the other."""
+    indices: Int[Tensor, "rows runs"]
+    """Indices into the flattened [rows of all runs, runs]."""
     labels: Int[Tensor, "runs rows"]
     weight: Float[Tensor, "runs rows"]
-    """Nothing where a run has fewer rows than another."""
+    """0 for the padding of runs with fewer rows than others."""
 
     @classmethod
     def from_weight(
-        cls, weight: Float[Tensor, "runs grade"], labels: Labels
+        cls, weight: Float[Tensor, "runs valid"], labels: Labels
     ) -> PerRunRows:
-        """The rows to which each run gives a weight."""
-        runs, most = len(weight), int((weight > 0).sum(1).max())
-        rows = weight.argsort(dim=1, descending=True, stable=True)[:, :most]
-        places = rows * runs + torch.arange(runs)[:, None]
-        return cls(places.T.contiguous(), labels[rows], weight.gather(1, rows))
+        """The rows with a weight in each run."""
+        runs, num_rows = len(weight), int((weight > 0).sum(1).max())
+        rows = weight.argsort(dim=1, descending=True, stable=True)[:, :num_rows]
+        indices = rows * runs + torch.arange(runs)[:, None]
+        return cls(indices.T.contiguous(), labels[rows], weight.gather(1, rows))
 
-    def of(
-        self, product: Float[Tensor, "grade runs hidden"]
+    def select(
+        self, product: Float[Tensor, "valid runs hidden"]
     ) -> Float[Tensor, "rows runs hidden"]:
         """The products of these rows."""
-        picked = product.flatten(0, 1).index_select(0, self.places.flatten())
-        return picked.unflatten(0, self.places.shape)
+        selected = product.flatten(0, 1).index_select(0, self.indices.flatten())
+        return selected.unflatten(0, self.indices.shape)
 
     def to(self, device: torch.device) -> PerRunRows:
-        """The same on another device."""
-        return PerRunRows(*(part.to(device) for part in vars(self).values()))
+        """The same rows on another device."""
+        return PerRunRows(*(tensor.to(device) for tensor in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
 class RowPlan:
-    """The rows that are needed: leading ones to learn from, trailing ones to grade."""
+    """The rows that an epoch needs: train rows first, validation rows last."""
 
     rows: Graph
     train_rows: Graph
-    loss_weight: Float[Tensor, "runs learn"]
+    """The head of `rows`."""
+    loss_weight: Float[Tensor, "runs train"]
     eval_rows: Graph
-    eval_weight: Float[Tensor, "runs grade"]
+    """The tail of `rows`; both share the rows that are in both."""
+    eval_weight: Float[Tensor, "runs valid"]
     per_run: PerRunRows | None = None
-    """What each run picks of the rows to grade, where that spares it many."""
+    """The validation rows of each run, where that saves many."""
 
     @classmethod
     def of(
@@ -75,16 +74,17 @@ class RowPlan:
         *,
         every_row: bool = False,
     ) -> RowPlan:
-        """The rows that a stack needs for these tasks, or all to be scored."""
-        if stack.row_wise:
-            mixes = uses_batch_statistics(stack.module)
-            plan = cls.of_rows(tasks, graph, mixes=mixes, every_row=every_row)
-            return (
-                plan.with_per_run_rows()
-                if stack.only_products and not every_row
-                else plan
-            )
-        return cls.of_whole(tasks, graph)
+        """The rows that a stack needs for these tasks; optionally evaluate all rows."""
+        if not stack.row_wise:
+            return cls.full_graph(tasks, graph)
+        plan = cls.of_rows(
+            tasks,
+            graph,
+            train_on_all=uses_batch_statistics(stack.module),
+            every_row=every_row,
+        )
+        per_run = stack.only_products and not every_row
+        return plan.with_per_run_rows() if per_run else plan
 
     @classmethod
     def of_rows(
@@ -92,50 +92,48 @@ class RowPlan:
         tasks: Sequence[Task],
         graph: Graph,
         *,
-        mixes: bool,
+        train_on_all: bool,
         every_row: bool = False,
     ) -> RowPlan:
-        """Train and valid rows; all rows, where those of a batch mix."""
+        """Train and validation rows; all rows are train rows for batch statistics."""
         train, valid = split_masks(tasks, "train"), split_masks(tasks, "valid")
-        learns = torch.ones_like(train[0]) if mixes else train.any(0)
-        grades = torch.ones_like(valid[0]) if every_row else valid.any(0)
+        in_train = torch.ones_like(train[0]) if train_on_all else train.any(0)
+        in_eval = torch.ones_like(valid[0]) if every_row else valid.any(0)
         order = torch.cat(
             [
-                (learns & ~grades).nonzero()[:, 0],
-                (learns & grades).nonzero()[:, 0],
-                (~learns & grades).nonzero()[:, 0],
+                (in_train & ~in_eval).nonzero()[:, 0],
+                (in_train & in_eval).nonzero()[:, 0],
+                (~in_train & in_eval).nonzero()[:, 0],
             ]
         )
         rows = graph.select_rows(order)
-        learn = rows.head(int(learns.sum()))
-        grade = rows.tail(int(grades.sum()))
+        train_rows = rows.head(int(in_train.sum()))
+        eval_rows = rows.tail(int(in_eval.sum()))
         return cls(
             rows=rows,
-            train_rows=learn,
-            loss_weight=loss_weights(tasks, graph, train)[:, learn.ids],
-            eval_rows=grade,
-            eval_weight=valid[:, grade.ids].float(),
+            train_rows=train_rows,
+            loss_weight=loss_weights(tasks, graph, train)[:, train_rows.ids],
+            eval_rows=eval_rows,
+            eval_weight=valid[:, eval_rows.ids].float(),
         )
 
     @classmethod
-    def of_whole(cls, tasks: Sequence[Task], graph: Graph) -> RowPlan:
-        """The whole graph for every purpose."""
+    def full_graph(cls, tasks: Sequence[Task], graph: Graph) -> RowPlan:
+        """All rows for training and evaluation."""
         train, valid = split_masks(tasks, "train"), split_masks(tasks, "valid")
         weights = loss_weights(tasks, graph, train)
         return cls(graph, graph, weights, graph, valid.float())
 
     def with_per_run_rows(self) -> RowPlan:
-        """The same plan, where runs that share few rows pick their own."""
+        """The same plan, with the rows of each run if runs share few of them."""
         rows = (self.eval_weight > 0).sum(1).max()
         if MIN_SAVING * rows > self.eval_rows.num_nodes:
             return self
-        return replace(
-            self,
-            per_run=PerRunRows.from_weight(self.eval_weight, self.eval_rows.labels),
-        )
+        per_run = PerRunRows.from_weight(self.eval_weight, self.eval_rows.labels)
+        return replace(self, per_run=per_run)
 
     def to(self, device: torch.device) -> RowPlan:
-        """The same plan on another device; learn and grade remain views of rows."""
+        """The same plan on another device; train and validation rows stay views."""
         rows = self.rows.to(device)
         return RowPlan(
             rows=rows,
@@ -153,7 +151,7 @@ def uses_batch_statistics(module: nn.Module) -> bool:
 
 
 def merged_labels(tasks: Sequence[Task]) -> Graph:
-    """The graph the tasks share, with every label that one of them shows."""
+    """The graph of the tasks with all labels that any of them has."""
     labels = torch.stack([task.graph.labels for task in tasks]).amax(0)
     return replace(tasks[0].graph, labels=labels)
 
@@ -161,65 +159,61 @@ def merged_labels(tasks: Sequence[Task]) -> Graph:
 def loss_weights(
     tasks: Sequence[Task], graph: Graph, train: Bool[Tensor, "runs nodes"]
 ) -> Float[Tensor, "runs nodes"]:
-    """What each run learns from the nodes."""
+    """The weight of each node in the loss of each run."""
     return train * torch.stack([task.weights_of(graph.labels) for task in tasks])
 
 
 def split_masks(tasks: Sequence[Task], part: str) -> Bool[Tensor, "runs nodes"]:
-    """Which nodes are in the train or valid part of each run."""
-    found = torch.zeros(len(tasks), tasks[0].graph.num_nodes, dtype=torch.bool)
-    for run, task in enumerate(tasks):
+    """The mask of the train or valid nodes of each run."""
+    masks = torch.zeros(len(tasks), tasks[0].graph.num_nodes, dtype=torch.bool)
+    for mask, task in zip(masks, tasks, strict=True):
         ids: Ids = getattr(task, part)
-        found[run, ids] = True
-    return found
-
-
-# Roles: what nodes count for, where runs on several splits learn from one batch.
+        mask[ids] = True
+    return masks
 
 
 @dataclass(frozen=True, eq=False)
 class SplitMasks:
-    """Which nodes the runs of a stack learn from, and which they are graded on.
+    """Train and validation nodes of runs that share mini-batches.
 
-    Runs that share a split share a row.
+    Runs with the same split share a row of the weights.
     """
 
     train: Ids
-    """The nodes that one run or more learns from."""
+    """The train nodes of all runs."""
     valid: Ids
-    """The nodes that one run or more is graded on."""
+    """The validation nodes of all runs."""
     loss_weight: Float[Tensor, "splits nodes"]
     eval_weight: Float[Tensor, "splits valid"]
     split_of_run: Int[Tensor, " runs"]
-    """The row of each run."""
 
     @classmethod
     def of(
         cls, tasks: Sequence[Task], graph: Graph, device: torch.device
     ) -> SplitMasks:
-        """The roles that tasks give to the nodes of the graph they share."""
+        """The masks of tasks on one graph."""
         rows: dict[bytes, int] = {}
         split = [
             rows.setdefault(task.train.numpy().tobytes(), len(rows)) for task in tasks
         ]
         distinct = [tasks[split.index(row)] for row in rows.values()]
         train, valid = split_masks(distinct, "train"), split_masks(distinct, "valid")
-        graded = _union(valid, [task.valid for task in distinct])
+        valid_ids = _union(valid, [task.valid for task in distinct])
         return cls(
             train=_union(train, [task.train for task in distinct]),
-            valid=graded,
+            valid=valid_ids,
             loss_weight=loss_weights(distinct, graph, train).to(device),
-            eval_weight=valid[:, graded].float().to(device),
+            eval_weight=valid[:, valid_ids].float().to(device),
             split_of_run=torch.tensor(split, device=device),
         )
 
     def weight(
         self, ids: Ids, weight: Float[Tensor, " nodes"]
     ) -> Float[Tensor, "runs nodes"]:
-        """What some nodes count for in the loss of each run, by what they do at all."""
+        """The weights of the nodes of a batch in the loss of each run."""
         return (weight * self.loss_weight[:, ids])[self.split_of_run]
 
 
-def _union(inside: Bool[Tensor, "splits nodes"], ids: list[Ids]) -> Ids:
-    """The nodes of all splits; those of a single one in their own order."""
-    return ids[0] if len(ids) == 1 else inside.any(0).nonzero()[:, 0]
+def _union(masks: Bool[Tensor, "splits nodes"], ids: list[Ids]) -> Ids:
+    """The nodes of all splits; those of a single split in their own order."""
+    return ids[0] if len(ids) == 1 else masks.any(0).nonzero()[:, 0]

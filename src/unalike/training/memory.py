@@ -1,52 +1,91 @@
-"""How many runs fit; does the graph fit on the GPU."""
+"""Out of memory: train half of the runs at a time; does a graph fit on the GPU?"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import torch
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features, Graph
-from unalike.system import memory_used_by_others
-
-# Carry: bring batches to where they are needed, while others are worked on.
-
+from unalike.data.task import Solution
+from unalike.errors import UserError
+from unalike.progress import NO_PROGRESS, Progress
+from unalike.system import free_memory, memory_used_by_others, wait_for_memory
+from unalike.training.checkpoint import Checkpoint
+from unalike.training.distributed import World
 
 MAX_GRAPH_SHARE = 0.4
-"""Share of a card's free memory that a graph may take; a larger one is streamed."""
+"""Fraction of free GPU memory that a graph may take; a larger one is streamed."""
 
 
-def move_if_fits(graph: Graph, device: torch.device) -> Graph | None:
-    """The graph on the device, where that has room for it."""
-    if device.type != "cuda":
-        return graph
-    free, _ = torch.cuda.mem_get_info(device)
-    return graph.to(device) if graph_nbytes(graph) < MAX_GRAPH_SHARE * free else None
+def halve_on_out_of_memory(
+    train: Callable[..., list[Solution]],
+    runs: Sequence[Any],
+    *,
+    device: torch.device,
+    progress: Progress = NO_PROGRESS,
+    checkpoint: Checkpoint | None = None,
+) -> list[Solution]:
+    """Train a stack of runs, in two halves if the device runs out of memory.
 
-
-def graph_nbytes(graph: Graph) -> int:
-    """Bytes that the arrays of a graph take."""
-    return sum(tensor.nbytes for tensor in _tensors(graph))
-
-
-def _tensors(graph: Graph) -> list[torch.Tensor]:
-    return [*_parts(graph.adjacency), *_parts(graph.features), graph.labels, graph.ids]
-
-
-def _parts(matrix: Features) -> list[torch.Tensor]:
-    if not isinstance(matrix, Adjacency):
-        return [matrix]
-    values = [] if matrix.values is None else [matrix.values]
-    return [matrix.indptr, matrix.indices, *values]
-
-
-# Fit: the one training loop, over a stack of runs.
+    A single run waits for memory that other programs use.
+    """
+    # The exception must be gone before memory is freed: its frames hold tensors.
+    with suppress(torch.OutOfMemoryError):
+        return train(runs, device=device, progress=progress, checkpoint=checkpoint)
+    torch.cuda.empty_cache()
+    retry = partial(halve_on_out_of_memory, train, device=device, progress=progress)
+    one_process = World.current().size == 1
+    if one_process and len(runs) == 1 and wait_for_memory(device, progress):
+        return retry(runs, checkpoint=checkpoint)
+    if len(runs) == 1 or not one_process:
+        raise UserError(out_of_memory_message(device))
+    middle = (len(runs) + 1) // 2
+    progress.stage(f"out of memory: {middle} runs at a time", None, "")
+    solutions: list[Solution] = []
+    for begin, half in ((0, runs[:middle]), (middle, runs[middle:])):
+        part = None if checkpoint is None else checkpoint.for_stack(begin)
+        solutions += retry(half, checkpoint=part)
+        if part is not None:
+            part.remove()
+    return solutions
 
 
 def out_of_memory_message(device: torch.device) -> str:
-    """What to say where not even one run fits."""
-    held = memory_used_by_others(device)
-    others = f" beside other programs, which hold {held / 1e9:,.0f} GB" if held else ""
+    """The error if not even one run fits into memory."""
+    used = memory_used_by_others(device)
+    others = f" beside other programs, which hold {used / 1e9:,.0f} GB" if used else ""
     return (
         f"The device has too little memory for one run{others}; "
         "choose a smaller width or batches of rows."
     )
+
+
+def move_if_fits(graph: Graph, device: torch.device) -> Graph | None:
+    """The graph on the device, or None if it takes too much of its free memory."""
+    if device.type != "cuda":
+        return graph
+    fits = graph_nbytes(graph) < MAX_GRAPH_SHARE * free_memory(device)
+    return graph.to(device) if fits else None
+
+
+def graph_nbytes(graph: Graph) -> int:
+    """Bytes of all tensors of a graph."""
+    return sum(tensor.nbytes for tensor in graph_tensors(graph))
+
+
+def graph_tensors(graph: Graph) -> list[torch.Tensor]:
+    """All tensors of a graph."""
+    matrices = [*_tensors(graph.adjacency), *_tensors(graph.features)]
+    return [*matrices, graph.labels, graph.ids]
+
+
+def _tensors(matrix: Features) -> list[torch.Tensor]:
+    if not isinstance(matrix, Adjacency):
+        return [matrix]
+    values = [] if matrix.values is None else [matrix.values]
+    return [matrix.indptr, matrix.indices, *values]

@@ -1,4 +1,4 @@
-"""Mini-batch epoch, async copy to GPU, cache of repeating batches."""
+"""Mini-batch epochs, asynchronous copies to the GPU, cache of repeated batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from unalike.training.data_parallel import (
 )
 from unalike.training.distributed import World
 from unalike.training.masks import SplitMasks
-from unalike.training.memory import _tensors, graph_nbytes
+from unalike.training.memory import graph_nbytes, graph_tensors
 from unalike.training.state import State
 from unalike.training.step import (
     Gradients,
@@ -36,11 +36,9 @@ from unalike.training.step import (
     predict_into,
 )
 
-# Carry: bring batches to where they are needed, while others are worked on.
-
 
 def to_device_async(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
-    """The same batches on the device, fetched from pinned memory beside other work."""
+    """The same batches on the device, copied from pinned memory on a side stream."""
     if device.type != "cuda":
         yield from batches
         return
@@ -52,7 +50,7 @@ def to_device_async(batches: Iterator[Batch], device: torch.device) -> Iterator[
                 batch, graph=graph, loss_weight=batch.loss_weight.to(device)
             )
             side.synchronize()
-        for tensor in (*_tensors(graph), moved.loss_weight):
+        for tensor in (*graph_tensors(graph), moved.loss_weight):
             tensor.record_stream(main)
         yield moved
 
@@ -70,195 +68,190 @@ def _pinned_copy(graph: Graph, device: torch.device) -> Graph:
     return pinned.to(device)
 
 
-# Stock: batches that come again in every epoch, and stay on the device.
-
-
 MAX_GRAPH_SHARE = 0.1
-"""Share of free memory that the batches of a graph may take at first."""
+"""Fraction of free memory that a graph may take if its batches are cached."""
 MIN_FREE_SHARE = 0.5
-"""Share of it that stays free: methods leave with a batch what they find about it."""
+"""Fraction of it that stays free for what methods cache with each batch."""
 
 
 @dataclass(frozen=True, eq=False)
 class BatchCache:
-    """Batches that are cut and carried once, as long as memory lasts."""
+    """Batches that are built and copied to the device once, while memory lasts."""
 
     lazy_batches: list[LazyBatch]
     device: torch.device
     min_free_bytes: float
-    """Bytes that stay free."""
+    """Free memory under which no further batch is cached."""
     cached: dict[int, Batch] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, batching: Sampler, graph: Graph, train: Ids, device: torch.device
     ) -> BatchCache | None:
-        """The stock of a batching, where its batches come again and there is room."""
-        cuts = batching.fixed_batches(graph, train)
+        """The cache of a sampler, if its batches repeat and fit into memory."""
+        batches = batching.fixed_batches(graph, train)
         free = free_memory(device)
-        if cuts is None or graph_nbytes(graph) > MAX_GRAPH_SHARE * free:
+        if batches is None or graph_nbytes(graph) > MAX_GRAPH_SHARE * free:
             return None
-        return cls(cuts, device, MIN_FREE_SHARE * free)
+        return cls(batches, device, MIN_FREE_SHARE * free)
 
-    def drawn(self, chance: torch.Generator) -> Iterator[LazyBatch]:
-        """The batches of an epoch, in the order in which they would be drawn."""
-        places = range(len(self.lazy_batches))
-        return shuffled([partial(self.batch, place) for place in places], chance)
+    def epoch(self, generator: torch.Generator) -> Iterator[LazyBatch]:
+        """The batches of an epoch, in the order in which the sampler has them."""
+        indices = range(len(self.lazy_batches))
+        return shuffled([partial(self.batch, index) for index in indices], generator)
 
-    def batch(self, place: int) -> Batch:
+    def batch(self, index: int) -> Batch:
         """A batch on the device."""
-        if place in self.cached:
-            return self.cached[place]
-        batch = self.lazy_batches[place]()
+        if index in self.cached:
+            return self.cached[index]
+        batch = self.lazy_batches[index]()
         graph, weight = batch.graph.to(self.device), batch.loss_weight.to(self.device)
-        there = replace(batch, graph=graph, loss_weight=weight)
+        batch = replace(batch, graph=graph, loss_weight=weight)
         if free_memory(self.device) > self.min_free_bytes:
-            self.cached[place] = there
-        return there
-
-
-# Batches: epochs of several steps, each on a piece of the graph.
+            self.cached[index] = batch
+        return batch
 
 
 @dataclass(eq=False)
 class MiniBatchEpochs:
-    """Epochs over batches, which all runs of a stack learn from.
+    """Mini-batch epochs; all runs of a stack train on the same batches.
 
-    The batches of an epoch depend on the seed of the first run and the number of the
-    epoch alone, so that training goes on from a checkpoint as if it had not been
-    stopped. A run that has no train node in a batch moves on without a slope.
+    The batches depend on the seed of the first run and the number of the epoch alone,
+    so that training resumes from a checkpoint as if it had never stopped. A run
+    without a train node in a batch takes a step with gradient 0.
     """
 
     state: State
     graph: Graph
     task: Task
-    """That of the first run."""
-    roles: SplitMasks
+    """The task of the first run."""
+    masks: SplitMasks
     batching: Sampler
     device: torch.device
     world: World = field(default_factory=World)
-    """The processes that learn from a batch each, and then take one step."""
+    """Data parallel processes, each of which has its own batch in every step."""
     wait_seconds: float = 0.0
     """Seconds spent waiting for batches."""
     step_seconds: float = 0.0
-    """Seconds spent in steps, that waiting included."""
+    """Seconds spent in steps, waiting included."""
     edges_seen: int = 0
-    """Entries of the adjacency that went through a step."""
+    """Entries of the adjacency that were processed in steps."""
     score_on_cpu: bool = False
-    """Is the graph too large to be scored on the card?"""
+    """Has inference on the GPU run out of memory?"""
 
     def run_epoch(self) -> None:
-        """One more epoch."""
-        chance = torch.Generator().manual_seed(self.task.seed)
-        draw = int(torch.randint(2**62, (self.state.epoch + 1,), generator=chance)[-1])
+        """Train and evaluate one more epoch."""
+        generator, state, masks = self._generator(), self.state, self.masks
+        seeds = torch.randint(2**62, (state.epoch + 1,), generator=generator)
+        seed = int(seeds[-1])
         if self.world.size > 1:
-            # What is dropped differs by process, also after a checkpoint.
-            torch.manual_seed(draw + 1 + self.world.rank)
-        self._train_steps(chance.manual_seed(draw))
-        average_buffers(self.state.stack.buffers.values(), self.world)
-        for table in self.state.stack.sparse_weights.values():
-            table.catch_up(self.state.last_step())
-        valid, weight = (
-            self.roles.valid,
-            self.roles.eval_weight[self.roles.split_of_run],
-        )
-        scores = self._score(valid, chance, best=False)
-        labels = self.graph.labels[valid.to(self.graph.labels.device)]
-        grade = self.task.metric.score(scores, labels.to(self.device), weight)
-        self.world.broadcast(grade)
-        self.state.record_score(grade)
-        self.state.save_best()
-        self.state.epoch += 1
+            # Each process has its own dropout, also after a checkpoint.
+            torch.manual_seed(seed + 1 + self.world.rank)
+        self._train_steps(generator.manual_seed(seed))
+        average_buffers(state.stack.buffers.values(), self.world)
+        for weight in state.stack.sparse_weights.values():
+            weight.catch_up(state.last_step())
+        scores = self._predict(masks.valid, generator, best=False)
+        labels = self.graph.labels[masks.valid.to(self.graph.labels.device)]
+        eval_weight = masks.eval_weight[masks.split_of_run]
+        score = self.task.metric.score(scores, labels.to(self.device), eval_weight)
+        self.world.broadcast(score)
+        state.record_score(score)
+        state.save_best()
+        state.epoch += 1
 
     @property
     def progress_note(self) -> str:
-        """How fast it goes, and what of the time is spent waiting for batches."""
+        """Throughput, and the fraction of the time spent waiting for batches."""
         speed = self.edges_seen / max(self.step_seconds, 1e-9) / 1e6
         waiting = self.wait_seconds / max(self.step_seconds, 1e-9)
         where = ", scored in main memory" if self.score_on_cpu else ""
         return f" {speed:,.1f} M edges/s, {waiting:.0%} waiting for them{where}"
 
     def score(self) -> Float[Tensor, "runs nodes classes"]:
-        """Score every node with the best weights of each run."""
-        chance = torch.Generator().manual_seed(self.task.seed)
-        everything = torch.arange(self.graph.num_nodes)
-        return self._score(everything, chance, best=True)
+        """Scores of all nodes by the best weights of each run."""
+        ids = torch.arange(self.graph.num_nodes)
+        return self._predict(ids, self._generator(), best=True)
 
-    def _train_steps(self, chance: torch.Generator) -> None:
-        began = time.perf_counter()
+    def _generator(self) -> torch.Generator:
+        return torch.Generator().manual_seed(self.task.seed)
+
+    def _train_steps(self, generator: torch.Generator) -> None:
+        start = time.perf_counter()
         losses: list[Tensor] = []
-        counts: list[Tensor] = []
-        batches = self._batches(chance)
+        weights: list[Tensor] = []
+        batches = self._batches(generator)
         for batch in batches:
-            slopes = all_reduce_gradients(
+            gradients = all_reduce_gradients(
                 self._gradients(batch), self.world, counts=batch.counts_in_loss
             )
-            optimizer_step(self.state, slopes)
-            losses.append(slopes.loss)
-            counts.append(slopes.weight)
+            optimizer_step(self.state, gradients)
+            losses.append(gradients.loss)
+            weights.append(gradients.weight)
             self.edges_seen += batch.graph.adjacency.nnz
         self.wait_seconds += batches.wait_seconds
-        self.step_seconds += time.perf_counter() - began
+        self.step_seconds += time.perf_counter() - start
         if losses:
-            weight = torch.stack(counts)
-            self.state.record_loss(
-                (weight * torch.stack(losses)).sum(0)
-                / weight.sum(0).clamp(min=MIN_WEIGHT)
-            )
+            weight = torch.stack(weights)
+            total = (weight * torch.stack(losses)).sum(0)
+            self.state.record_loss(total / weight.sum(0).clamp(min=MIN_WEIGHT))
 
-    def _batches(self, chance: torch.Generator) -> Prefetch[Batch]:
-        """The batches of an epoch, at hand on the device or made while others learn."""
+    def _batches(self, generator: torch.Generator) -> Prefetch[Batch]:
+        """The batches of an epoch, cached on the device or built in the background."""
         if self._cache is not None:
-            return Prefetch(
-                local_batches(self._cache.drawn(chance), self.world), depth=0
-            )
-        drawn = self._shared.lazy_batches(self.graph, self.roles.train, chance)
-        return Prefetch(to_device_async(local_batches(drawn, self.world), self.device))
+            cached = self._cache.epoch(generator)
+            return Prefetch(local_batches(cached, self.world), depth=0)
+        lazy = self._sampler.lazy_batches(self.graph, self.masks.train, generator)
+        return Prefetch(to_device_async(local_batches(lazy, self.world), self.device))
 
     @property
-    def _shared(self) -> Sampler:
+    def _sampler(self) -> Sampler:
         return self.batching.per_process(self.world.size)
 
     @cached_property
     def _cache(self) -> BatchCache | None:
-        return BatchCache.of(self._shared, self.graph, self.roles.train, self.device)
+        return BatchCache.of(self._sampler, self.graph, self.masks.train, self.device)
 
     def _gradients(self, batch: Batch) -> Gradients:
         stack, graph = self.state.stack, batch.graph
-        weight = self.roles.weight(graph.ids, batch.loss_weight)
-        metric = self.task.metric
-        return compute_gradients(
-            stack, graph, weight, stack.sparse_products(graph), metric
-        )
+        weight = self.masks.weight(graph.ids, batch.loss_weight)
+        products = stack.sparse_products(graph)
+        return compute_gradients(stack, graph, weight, products, self.task.metric)
 
-    def _score(
-        self, ids: Ids, chance: torch.Generator, *, best: bool
+    def _predict(
+        self, ids: Ids, generator: torch.Generator, *, best: bool
     ) -> Float[Tensor, "runs nodes classes"]:
-        """Scores of some nodes, by the present weights or the best."""
+        """Logits of some nodes by the current or the best weights.
+
+        If the GPU runs out of memory, the CPU computes these and all later ones.
+        """
         runs, graph = self.state.stack.num_runs, self.graph
-        place = "cpu" if best else self.device
-        scores = torch.empty(runs, graph.num_nodes, graph.num_classes, device=place)
-        drawn = chance.get_state()
+        device = "cpu" if best else self.device
+        scores = torch.empty(runs, graph.num_nodes, graph.num_classes, device=device)
+        before = generator.get_state()
         try:
             state = copy_to_cpu(self.state) if self.score_on_cpu else self.state
-            predict_into(state, self._inference_batches(ids, chance), scores, best=best)
+            batches = self._inference_batches(ids, generator)
+            predict_into(state, batches, scores, best=best)
         except torch.OutOfMemoryError:
             if self.score_on_cpu:
                 raise
             self.score_on_cpu = True
-            vars(self).pop("_whole", None)
-            chance.set_state(drawn)
-            return self._score(ids, chance, best=best)
-        return scores[:, ids.to(place)]
+            vars(self).pop("_graph_on_device", None)
+            generator.set_state(before)
+            return self._predict(ids, generator, best=best)
+        return scores[:, ids.to(device)]
 
-    def _inference_batches(self, ids: Ids, chance: torch.Generator) -> Iterator[Graph]:
+    def _inference_batches(
+        self, ids: Ids, generator: torch.Generator
+    ) -> Iterator[Graph]:
         if self.state.stack.row_wise:
             yield from inference_rows(self.state, self.graph, ids)
             return
-        for piece in self.batching.inference_batches(self.graph, chance):
-            whole = piece is self.graph and not self.score_on_cpu
-            yield self._whole if whole else piece
+        for batch in self.batching.inference_batches(self.graph, generator):
+            full_graph = batch is self.graph and not self.score_on_cpu
+            yield self._graph_on_device if full_graph else batch
 
     @cached_property
-    def _whole(self) -> Graph:
+    def _graph_on_device(self) -> Graph:
         return self.graph.to(self.device)

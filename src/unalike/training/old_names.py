@@ -14,11 +14,11 @@ from unalike.nn.sparse import padding_to_multiple
 from unalike.nn.sparse_linear import SparseLinear
 
 Rule: TypeAlias = tuple[str, str | Callable[[re.Match[str]], str]]
-"""A pattern of names of today, and the name of before."""
+"""A pattern of a current parameter name, and the old name."""
 
 
 def first_layer(new: str, table: str = "features") -> list[Rule]:
-    """An input layer: of the network's tables if sparse, of its entry if dense."""
+    """An input layer: `tables` and `offsets` if sparse, `entry` if dense."""
     return [
         (rf"{new}\.weight<sparse>", f"tables.{table}"),
         (rf"{new}\.bias<sparse>", f"offsets.{table}"),
@@ -29,7 +29,7 @@ def first_layer(new: str, table: str = "features") -> list[Rule]:
 
 
 def layers(new: str, old: str) -> list[Rule]:
-    """The further layers of an MLP."""
+    """The layers of an MLP after the first."""
     return [
         (rf"{new}\.(\d+)\.norm_act_drop\.(.*)", rf"{old}.\1.bridge.\2"),
         (rf"{new}\.(\d+)\.linear\.(.*)", rf"{old}.\1.linear.\2"),
@@ -54,7 +54,7 @@ LSTM_WEIGHTS = {"weight_ih": "inward", "weight_hh": "onward", "bias": "offset"}
 JUMP: list[Rule] = [
     (
         r"jump\.(\w+_lstm)\.(\w+)",
-        lambda found: f"join.{LSTMS[found[1]]}.{LSTM_WEIGHTS[found[2]]}",
+        lambda match: f"join.{LSTMS[match[1]]}.{LSTM_WEIGHTS[match[2]]}",
     ),
     (r"jump\.(.*)", r"join.\1"),
 ]
@@ -83,18 +83,18 @@ RULES: dict[str, list[Rule]] = {
         (r"mlp_f\.first\.(.*)", r"final.0.\1"),
         (
             r"mlp_f\.layers\.(\d+)\.norm_act_drop\.(.*)",
-            lambda found: f"final.{int(found[1]) + 1}.bridge.{found[2]}",
+            lambda match: f"final.{int(match[1]) + 1}.bridge.{match[2]}",
         ),
         (
             r"mlp_f\.layers\.(\d+)\.linear\.(.*)",
-            lambda found: f"final.{int(found[1]) + 1}.linear.{found[2]}",
+            lambda match: f"final.{int(match[1]) + 1}.linear.{match[2]}",
         ),
     ],
     "MLPModule": MLP,
     "MixHopModule": [*first_layer("first"), *layers("blocks", "further")],
     "SGCModule": [*first_layer("linear"), ("bias", "late")],
 }
-"""What the parameters of each module were called, by its class."""
+"""Rules for the parameter names of each module class."""
 
 STATE_NAMES = {
     "weight": "now",
@@ -108,7 +108,7 @@ STATE_NAMES = {
     "epoch_counter": "clock",
     "step_counter": "steps",
 }
-"""What the tensors of a training state were called in checkpoints without a format."""
+"""Old names of the tensors of a training state, in checkpoints without a format."""
 
 ORDER = (
     *("late", "gamma", "offsets.edges", "offsets.features", "entry."),
@@ -118,16 +118,16 @@ ORDER = (
     *("attentions.norms.", "attentions.last.", "weights.", "bridges.", "norms."),
     *("join.", "final."),
 )
-"""The names of before in the order of the parameters of a module."""
+"""Beginnings of old parameter names in the order of a module's parameters."""
 
 
 def old_name(module: nn.Module, name: str) -> str:
-    """The name that a parameter or buffer of a module had before."""
+    """The old name of a parameter or buffer of a module."""
     layer = module.get_submodule(name.rpartition(".")[0])
     marked = f"{name}<sparse>" if isinstance(layer, SparseLinear) else name
     for pattern, old in RULES.get(type(module).__name__, []):
-        if found := re.fullmatch(pattern, marked):
-            renamed = old(found) if callable(old) else found.expand(old)
+        if match := re.fullmatch(pattern, marked):
+            renamed = old(match) if callable(old) else match.expand(old)
             break
     else:
         renamed = name
@@ -137,24 +137,24 @@ def old_name(module: nn.Module, name: str) -> str:
 def with_new_names(
     module: nn.Module, weights: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Weights of before under the names of today.
+    """Weights with old names under their current names.
 
-    A bias that took the place of a batch norm was called offset.
+    A bias in place of a batch norm was called offset.
     """
-    found = {}
+    renamed = {}
     for name in module.state_dict():
         old = old_name(module, name)
         other = re.sub("bias$", "offset", old)
-        found[name] = weights[old if old in weights else other]
-    if len(found) != len(weights):
-        raise ValueError(f"{len(weights)} weights in place of {len(found)}")
-    return found
+        renamed[name] = weights[old if old in weights else other]
+    if len(renamed) != len(weights):
+        raise ValueError(f"{len(weights)} weights instead of {len(renamed)}")
+    return renamed
 
 
 def old_columns(
     module: nn.Module, shapes: Mapping[str, torch.Size]
 ) -> Int[Tensor, " parameters"]:
-    """Where each number of a run's concatenated parameters lay before."""
+    """The old column of each column of a run's flat parameters."""
     ranks = {name: _rank(old_name(module, name)) for name in shapes}
     begins, begin = {}, 0
     for name in sorted(shapes, key=ranks.__getitem__):

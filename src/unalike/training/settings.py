@@ -1,4 +1,4 @@
-"""`Training`: epochs, lr, weight decay, precision."""
+"""Training options: epochs, learning rate, weight decay, precision."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ Precision = Literal["float32", "tf32", "bf16"]
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """The settings of gradient descent; the defaults are those of the paper."""
+    """Hyperparameters of training; the defaults are those of the paper."""
 
     epochs: int = 500
-    """Steps; the scores are those of the epoch with the best validation grade."""
+    """Epochs; the scores are those of the epoch with the best validation score."""
     lr: float = 0.01
     """Learning rate of AdamW."""
     weight_decay: float = 0.001
     """Decoupled weight decay of AdamW."""
     precision: Precision = "float32"
-    """Arithmetic on a GPU: float32; tf32 for dense products; bf16 for gathering too."""
+    """On a GPU: float32; tf32 for dense products; bf16 for sparse products too."""
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -29,4 +29,5 @@ class Training:
         if not self.lr > 0:
             raise UserError(f"--lr is {self.lr}; it must be above 0.")
         if self.weight_decay < 0:
-            raise UserError(f"--weight-decay is {self.weight_decay}; 0 is the least.")
+            decay = self.weight_decay
+            raise UserError(f"--weight-decay is {decay}; it must be at least 0.")

@@ -1,4 +1,4 @@
-"""Many runs in one set of tensors (vmap)."""
+"""Stack of runs: modules of equal shape trained as one under vmap; how many fit."""
 
 from __future__ import annotations
 
@@ -26,93 +26,88 @@ from unalike.nn.sparse_linear import (
 from unalike.system import free_memory
 from unalike.training.distributed import World, column_parallel_spmm
 
-# Room: how many runs to train at once.
+# How many runs fit a stack.
 
 
 MAX_CPU_WORK = 2**26
-"""Multiplications an epoch past which processor cores gain nothing from a stack."""
+"""Multiplications per epoch above which a stack is not faster on a CPU."""
 CUDA_SHARE = 0.7
-"""Share of a card's free memory that a stack may plan to use."""
+"""Fraction of free GPU memory that a stack is planned to use."""
 WEIGHT_COPIES = 6
-"""Weights, two moments, the best so far, a gradient, and one copy while stacking."""
+"""Weight, two moments, best weight, gradient, and one copy while stacking."""
 ACTIVATION_COPIES = 10
-"""Hidden numbers per row and column that a step holds at the same time."""
+"""Activations per node and hidden unit that a step has in memory at the same time."""
 
 
 def max_stacked_runs(
-    network: nn.Module, graph: Graph, device: torch.device, *, row_wise: bool
+    module: nn.Module, graph: Graph, device: torch.device, *, row_wise: bool
 ) -> int:
-    """The size of a stack that keeps the device busy and fits into its memory."""
+    """The number of runs that keeps the device busy and fits into its memory."""
     if device.type == "cuda":
-        room = CUDA_SHARE * free_memory(device)
-        needed = memory_per_run(network, graph, row_wise=row_wise)
-        return max(1, int(room / needed))
-    layers = sparse_layers(network).values()
-    matrices = [getattr(graph, layer.source) for layer in layers]
+        budget = CUDA_SHARE * free_memory(device)
+        needed = memory_per_run(module, graph, row_wise=row_wise)
+        return max(1, int(budget / needed))
+    matrices = [getattr(graph, own.source) for own in sparse_layers(module).values()]
     if not row_wise:
         matrices.append(graph.adjacency)
-    entries = sum(matrix.nnz for matrix in matrices)
-    work = sparse_numel(network) + entries * activation_width(
-        network, row_wise=row_wise
-    )
+    nnz = sum(matrix.nnz for matrix in matrices)
+    work = sparse_numel(module) + nnz * activation_width(module, row_wise=row_wise)
     return max(1, MAX_CPU_WORK // max(1, work))
 
 
-def memory_per_run(network: nn.Module, graph: Graph, *, row_wise: bool) -> int:
-    """The memory that one more run of a stack needs, about."""
-    width = max(activation_width(network, row_wise=row_wise), 1)
+def memory_per_run(module: nn.Module, graph: Graph, *, row_wise: bool) -> int:
+    """An estimate of the bytes that one more run of a stack needs."""
+    width = max(activation_width(module, row_wise=row_wise), 1)
     activations = graph.num_nodes * width * ACTIVATION_COPIES
-    return 4 * (sparse_numel(network) * WEIGHT_COPIES + activations)
+    return 4 * (sparse_numel(module) * WEIGHT_COPIES + activations)
 
 
-def sparse_numel(network: nn.Module) -> int:
-    """Numbers in the weights of `SparseLinear` layers."""
-    return sum(layer.weight.numel() for layer in sparse_layers(network).values())
+def sparse_numel(module: nn.Module) -> int:
+    """Elements of the weights of `SparseLinear` layers."""
+    return sum(layer.weight.numel() for layer in sparse_layers(module).values())
 
 
-def activation_width(network: nn.Module, *, row_wise: bool) -> int:
+def activation_width(module: nn.Module, *, row_wise: bool) -> int:
     """Activations per node."""
-    width = sum(layer.out_features for layer in sparse_layers(network).values())
-    if row_wise and width:
-        return width
-    return width + hidden_width(network)
+    width = sum(layer.out_features for layer in sparse_layers(module).values())
+    return width if row_wise and width else width + hidden_width(module)
 
 
-def hidden_width(network: nn.Module) -> int:
-    """Activations per node behind the input.
+def hidden_width(module: nn.Module) -> int:
+    """Activations per node behind the input layers.
 
     By the size of biases and norms, or of weights where layers have no bias.
     """
-    sparse = {id(layer.weight) for layer in sparse_layers(network).values()}
-    own = [p for p in network.parameters() if id(p) not in sparse]
-    vectors = sum(p.numel() for p in own if p.dim() == 1)
-    return max(vectors, sum(min(p.shape) for p in own if p.dim() == 2))
+    sparse = {id(layer.weight) for layer in sparse_layers(module).values()}
+    dense = [p for p in module.parameters() if id(p) not in sparse]
+    vectors = sum(p.numel() for p in dense if p.dim() == 1)
+    return max(vectors, sum(min(p.shape) for p in dense if p.dim() == 2))
 
 
-# Many runs in one set of tensors: modules of equal shape, run under vmap.
+# The stack.
 
 
-Stacked = dict[str, Float[Tensor, "nodes runs hidden"]]
+StackedProducts = dict[str, Float[Tensor, "nodes runs hidden"]]
 """The products of `SparseLinear` layers of all runs, by the name of the layer."""
 
 
 class RowShard(NamedTuple):
-    """The rows of a sparse weight that are here, and how many there are in all."""
+    """The rows of a sharded weight that this process has, and the global number."""
 
-    held: range
-    of: int
+    local_rows: range
+    num_rows: int
 
 
 RowShards = dict[str, RowShard]
-"""The rows of sharded weights that are here, by name of the layer."""
+"""The shards of this process by the name of the layer or tensor."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Modules of equal shape; a sparse weight has the runs side by side in each row.
+    """Modules of equal shape; a sparse weight is [rows, runs, hidden].
 
-    All other parameters of a run lie in one row of `rest`, so that an optimizer step
-    is a few operations whatever their number. Each is padded to an aligned size.
+    All other parameters of a run are one row of `params`, so that an optimizer step is
+    a few operations whatever their number. Each is padded to an aligned size.
     """
 
     module: nn.Module
@@ -124,11 +119,11 @@ class Stack:
     param_shapes: dict[str, torch.Size]
     world: World
     sharded: RowShards
-    """What is here of sparse weights that are sharded over the processes."""
+    """The shards of sparse weights that are divided among processes."""
     bf16: bool
-    """Is all but the weights in bfloat16?"""
+    """Compute everything but the optimizer step in bfloat16."""
     bias_slices: dict[str, slice]
-    """Where the biases of `SparseLinear` layers lie in `rest`."""
+    """Columns of `params` with the bias of each `SparseLinear` layer that has one."""
     buffers: dict[str, Shaped[Tensor, "runs ..."]]
     constants: dict[str, Shaped[Tensor, "runs ..."]]
     """Buffers that training does not change."""
@@ -140,46 +135,46 @@ class Stack:
     @classmethod
     def build(
         cls,
-        networks: Sequence[nn.Module],
+        modules: Sequence[nn.Module],
         *,
         device: torch.device,
-        half: bool,
+        bf16: bool,
         row_wise: bool = False,
         only_products: bool = False,
-        mover: type[SparseOptimizer] = AdamW,
+        sparse_optimizer: type[SparseOptimizer] = AdamW,
         world: World | None = None,
-        divided: RowShards | None = None,
+        sharded: RowShards | None = None,
     ) -> Stack:
-        """Stack modules; they give up the weights of their sparse layers."""
-        layers = [sparse_layers(network) for network in networks]
-        tables = {
+        """Stack modules; the weights of their sparse layers are taken out of them."""
+        layers = [sparse_layers(module) for module in modules]
+        weights = {
             name: stack_runs([own[name].weight.detach() for own in layers])
             for name in layers[0]
         }
         for layer in (layer for own in layers for layer in own.values()):
             layer.register_parameter("weight", None)
-        rows = [flatten_parameters(n.parameters()) for n in networks]
+        params = torch.stack([flatten_parameters(m.parameters()) for m in modules])
         buffers = {
-            name: torch.stack([n.get_buffer(name) for n in networks]).to(device)
-            for name, _ in networks[0].named_buffers()
+            name: torch.stack([m.get_buffer(name) for m in modules]).to(device)
+            for name, _ in modules[0].named_buffers()
         }
-        moving = networks[0].state_dict().keys() & buffers.keys()
-        shapes = {name: p.shape for name, p in networks[0].named_parameters()}
+        persistent = modules[0].state_dict().keys() & buffers.keys()
+        shapes = {name: p.shape for name, p in modules[0].named_parameters()}
         return cls(
-            module=networks[0].to("meta"),
+            module=modules[0].to("meta"),
             sparse_weights={
-                name: mover.create(table.to(device), half=half)
-                for name, table in tables.items()
+                name: sparse_optimizer.create(weight.to(device), half=bf16)
+                for name, weight in weights.items()
             },
             sources={name: layer.source for name, layer in layers[0].items()},
-            params=AdamWState.create(torch.stack(rows)[None].to(device), half=False),
+            params=AdamWState.create(params[None].to(device), half=False),
             param_shapes=shapes,
             world=world or World(),
-            sharded=divided or {},
-            bf16=half,
+            sharded=sharded or {},
+            bf16=bf16,
             bias_slices=bias_slices(shapes, layers[0]),
-            buffers={name: b for name, b in buffers.items() if name in moving},
-            constants={name: b for name, b in buffers.items() if name not in moving},
+            buffers={n: b for n, b in buffers.items() if n in persistent},
+            constants={n: b for n, b in buffers.items() if n not in persistent},
             row_wise=row_wise,
             only_products=only_products,
         )
@@ -189,17 +184,16 @@ class Stack:
         return self.params.weight.shape[1]
 
     def sparse_products(
-        self, batch: Graph, *, best: bool = False, out: Stacked | None = None
-    ) -> Stacked:
+        self, batch: Graph, *, best: bool = False, out: StackedProducts | None = None
+    ) -> StackedProducts:
         """The outputs of `SparseLinear` layers, written to `out` if given."""
-        rest = self.params.best_weight if best else self.params.weight
+        params = self.params.best_weight if best else self.params.weight
+        biases = {name: params[0, :, own] for name, own in self.bias_slices.items()}
         return {
             name: sparse_product(
                 matrix,
                 self.sparse_weights[name],
-                rest[0, :, self.bias_slices[name]]
-                if name in self.bias_slices
-                else None,
+                biases.get(name),
                 best=best,
                 out=None if out is None else out[name].flatten(1),
                 world=self.world if name in self.sharded else World(),
@@ -217,7 +211,7 @@ class Stack:
         return self.sparse_weights[names[0]]
 
     def gather_weight(self, name: str, run: int) -> Float[Tensor, "rows hidden"]:
-        """The best sparse weight of a run, gathered where processes shard its rows."""
+        """The best sparse weight of a run, gathered from all processes if sharded."""
         own = self.sparse_weights[name].best_weight[:, run]
         if name not in self.sharded:
             return own
@@ -226,8 +220,8 @@ class Stack:
     def forward(
         self,
         batch: Graph,
-        first: Stacked,
-        rest: Float[Tensor, "runs parameters"],
+        products: StackedProducts,
+        params: Float[Tensor, "runs parameters"],
         buffers: dict[str, Tensor],
         *,
         training: bool,
@@ -235,24 +229,22 @@ class Stack:
         """The logits of all runs; training updates the buffers."""
         self.module.train(training)
 
-        def one(row: Tensor, buffers: dict[str, Tensor], first: Products) -> Tensor:
-            state = {**self.parameters(row), **buffers, **as_buffers(first)}
+        def one(row: Tensor, buffers: dict[str, Tensor], products: Products) -> Tensor:
+            state = {**self.parameters(row), **buffers, **as_buffers(products)}
             logits: Tensor = functional_call(self.module, state, (batch,))
             return logits
 
-        many = vmap(one, (0, 0, dict.fromkeys(first, 1)), randomness="different")
+        many = vmap(one, (0, 0, dict.fromkeys(products, 1)), randomness="different")
         stacked = without_vmap(one) if self.num_runs == 1 else many
-        with torch.autocast(rest.device.type, torch.bfloat16, enabled=self.bf16):
-            return stacked(rest, {**buffers, **self.constants}, first).float()
+        with torch.autocast(params.device.type, torch.bfloat16, enabled=self.bf16):
+            return stacked(params, {**buffers, **self.constants}, products).float()
 
     def parameters(self, row: Float[Tensor, " parameters"]) -> dict[str, Tensor]:
-        """The parameters of a run by name, in the same memory."""
-        numbers = [shape.numel() for shape in self.param_shapes.values()]
-        sizes = [
-            size for count in numbers for size in (count, padding_to_multiple(count))
-        ]
-        pieces = zip(self.param_shapes.items(), row.split(sizes)[::2], strict=True)
-        return {name: piece.view(shape) for (name, shape), piece in pieces}
+        """The parameters of a run by name, as views."""
+        numels = [shape.numel() for shape in self.param_shapes.values()]
+        sizes = [size for n in numels for size in (n, padding_to_multiple(n))]
+        views = zip(self.param_shapes.items(), row.split(sizes)[::2], strict=True)
+        return {name: view.view(shape) for (name, shape), view in views}
 
 
 Forward = Callable[[Tensor, dict[str, Tensor], Products], Tensor]
@@ -262,77 +254,81 @@ Forward = Callable[[Tensor, dict[str, Tensor], Products], Tensor]
 def without_vmap(one: Forward) -> Forward:
     """The forward pass of a stack of one run, without vmap."""
 
-    def stacked(rest: Tensor, buffers: dict[str, Tensor], first: Products) -> Tensor:
+    def stacked(
+        params: Tensor, buffers: dict[str, Tensor], products: Products
+    ) -> Tensor:
         own = {name: buffer[0] for name, buffer in buffers.items()}
-        return one(rest[0], own, {name: x[:, 0] for name, x in first.items()})[None]
+        return one(params[0], own, {name: x[:, 0] for name, x in products.items()})[
+            None
+        ]
 
     return stacked
 
 
-def reads_only_products(network: nn.Module, graph: Graph) -> bool:
-    """Are the products of its `SparseLinear` layers all that a module reads of rows?
+def reads_only_products(module: nn.Module, graph: Graph) -> bool:
+    """Does a module read nothing of a batch but the products of `SparseLinear` layers?
 
     If so, the runs of a stack can be evaluated on different nodes at the same time.
-    The module gets products of two rows with a batch of three.
+    The test: products of two rows with a batch of three.
     """
-    layers = sparse_layers(network)
+    layers = sparse_layers(module)
     if not layers or not graph.num_nodes:
         return False
     products = {
         name: torch.zeros(2, layer.out_features) for name, layer in layers.items()
     }
     batch = graph.select_rows(torch.zeros(3, dtype=torch.int64))
-    training = network.training
+    training = module.training
     try:
         with torch.no_grad():
-            logits = forward_with(network.eval(), batch, products)
+            logits = forward_with(module.eval(), batch, products)
     except Exception:
-        # A module that reads more meets rows of different number.
+        # A module that reads more gets tensors of different numbers of rows.
         return False
     finally:
-        network.train(training)
+        module.train(training)
     return len(logits) == 2
 
 
 def sparse_product(
     matrix: Adjacency,
     weights: WeightState,
-    offset: Float[Tensor, "runs hidden"] | None,
+    bias: Float[Tensor, "runs hidden"] | None,
     *,
     best: bool,
     out: Float[Tensor, "nodes columns"] | None,
     world: World,
 ) -> Float[Tensor, "nodes runs hidden"]:
     """The product of a sparse input and a stacked weight, plus the biases of runs."""
-    table = weights.best_weight if best else weights.read_weight
-    added = None if offset is None else offset.flatten()
-    product = column_parallel_spmm(world, matrix, table.flatten(1), added, out)
-    return product.unflatten(1, table.shape[1:])
+    weight = weights.best_weight if best else weights.read_weight
+    flat_bias = None if bias is None else bias.flatten()
+    product = column_parallel_spmm(world, matrix, weight.flatten(1), flat_bias, out)
+    return product.unflatten(1, weight.shape[1:])
 
 
 def stack_runs(
-    tables: list[Float[Tensor, "rows hidden"]],
+    weights: list[Float[Tensor, "rows hidden"]],
 ) -> Float[Tensor, "rows runs hidden"]:
-    """The weights of all runs as one; that of a single run is not copied."""
-    return torch.stack(tables, 1) if len(tables) > 1 else tables[0][:, None]
+    """The sparse weights of all runs as one; that of a single run is not copied."""
+    return torch.stack(weights, 1) if len(weights) > 1 else weights[0][:, None]
 
 
 def flatten_parameters(
     parameters: Iterable[Float[Tensor, ...]],
 ) -> Float[Tensor, " parameters"]:
     """Parameters concatenated, each padded to an aligned size."""
-    rows = [p.detach().flatten() for p in parameters]
-    padded = [F.pad(row, (0, padding_to_multiple(row.numel()))) for row in rows]
+    flat = [p.detach().flatten() for p in parameters]
+    padded = [F.pad(x, (0, padding_to_multiple(x.numel()))) for x in flat]
     return torch.cat([torch.empty(0), *padded])
 
 
 def bias_slices(
     shapes: dict[str, torch.Size], layers: Iterable[str]
 ) -> dict[str, slice]:
-    """Where the biases of `SparseLinear` layers lie among the parameters of a run."""
-    owners, slices, begin = {f"{name}.bias": name for name in layers}, {}, 0
+    """Columns of the biases of `SparseLinear` layers in the flat parameters."""
+    layer_of, slices, begin = {f"{name}.bias": name for name in layers}, {}, 0
     for name, shape in shapes.items():
-        if name in owners:
-            slices[owners[name]] = slice(begin, begin + shape.numel())
+        if name in layer_of:
+            slices[layer_of[name]] = slice(begin, begin + shape.numel())
         begin += shape.numel() + padding_to_multiple(shape.numel())
     return slices

@@ -1,4 +1,4 @@
-"""Weights, best weights, curves, counters."""
+"""Training state of a stack: weights, best weights, losses, validation scores."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from unalike.nn.optim import AdamWStep, WeightState
 from unalike.training.settings import Training
 from unalike.training.stack import Stack
 
-CONTIGUOUS = torch.contiguous_format
-REST, BUFFER, BEST_BUFFER = "rest of the network", "buffer", "best buffer"
+PARAMS, BUFFER, BEST_BUFFER = "rest of the network", "buffer", "best buffer"
 """First parts of the names of tensors in a checkpoint."""
 SAVED_FIELDS = (
     "losses",
@@ -30,7 +29,7 @@ SAVED_FIELDS = (
 
 @dataclass(eq=False)
 class State:
-    """The weights, the best weights, and the grades that chose them."""
+    """The weights of a stack, its best weights, and the scores that chose them."""
 
     stack: Stack
     lr: Float[Tensor, " runs"]
@@ -39,33 +38,33 @@ class State:
     losses: Float[Tensor, "epochs runs"]
     valid_scores: Float[Tensor, "epochs runs"]
     best_score: Float[Tensor, " runs"]
-    """The highest validation grade of each run."""
+    """The highest validation score of each run."""
     best_epoch: Int[Tensor, " runs"]
-    """The first epoch with that grade, counted from 1."""
+    """The first epoch with that score, counted from 1."""
     improved: Bool[Tensor, " runs"]
-    """Runs whose present weights are the best, not yet kept."""
+    """Runs whose current weights are the best and are not saved yet."""
     epoch_counter: Int[Tensor, 1]
-    """Epochs done, where the device can read them."""
+    """Finished epochs, on the device."""
     step_counter: Int[Tensor, 1]
-    """Steps taken: as many as epochs, unless an epoch has several batches."""
+    """Optimizer steps: as many as epochs, unless an epoch has several batches."""
     epoch: int = 0
-    """The same for the program; whoever runs an epoch counts it."""
+    """Finished epochs, on the host; whoever runs an epoch counts it."""
 
     @classmethod
     def start(cls, stack: Stack, trainings: Sequence[Training]) -> State:
         """The state before the first epoch."""
         device, runs = stack.params.weight.device, len(trainings)
-        rates = torch.tensor([[t.lr, t.weight_decay] for t in trainings])
-        rate, decay = rates.float().T.contiguous().to(device)
-        notes = torch.zeros(2, trainings[0].epochs, runs, dtype=torch.float64)
-        losses, grades = notes.to(device)
+        options = torch.tensor([[t.lr, t.weight_decay] for t in trainings])
+        lr, weight_decay = options.float().T.contiguous().to(device)
+        curves = torch.zeros(2, trainings[0].epochs, runs, dtype=torch.float64)
+        losses, valid_scores = curves.to(device)
         return cls(
             stack=stack,
-            lr=rate,
-            weight_decay=decay,
+            lr=lr,
+            weight_decay=weight_decay,
             best_buffers={name: b.clone() for name, b in stack.buffers.items()},
             losses=losses,
-            valid_scores=grades,
+            valid_scores=valid_scores,
             best_score=torch.full(
                 (runs,), -torch.inf, dtype=torch.float64, device=device
             ),
@@ -76,30 +75,31 @@ class State:
         )
 
     def next_step(self) -> AdamWStep:
-        """The step of AdamW that comes now."""
+        """Count one more step of AdamW."""
         self.step_counter += 1
         return self.last_step()
 
     def last_step(self) -> AdamWStep:
-        """The step of AdamW that was taken last."""
+        """The last step of AdamW."""
         return AdamWStep(self.step_counter, self.lr, self.weight_decay, self.improved)
 
     def record_loss(self, loss: Float[Tensor, " runs"]) -> None:
-        """Take down a training loss."""
+        """Record the training loss of the current epoch."""
         self.losses.index_copy_(0, self.epoch_counter, loss[None].double())
 
-    def record_score(self, grade: Float[Tensor, " runs"]) -> None:
-        """Take down a validation grade; the best of each run is marked to be kept."""
-        self.valid_scores.index_copy_(0, self.epoch_counter, grade[None])
+    def record_score(self, score: Float[Tensor, " runs"]) -> None:
+        """Record a validation score and mark the runs that improved."""
+        self.valid_scores.index_copy_(0, self.epoch_counter, score[None])
         self.epoch_counter += 1
-        torch.gt(grade, self.best_score, out=self.improved)
-        self._keep(self.best_score, grade)
-        self._keep(self.best_epoch, self.epoch_counter.expand_as(self.best_epoch))
-        for name, now in self.stack.buffers.items():
-            self._keep(self.best_buffers[name], now)
+        torch.gt(score, self.best_score, out=self.improved)
+        self._update_improved(self.best_score, score)
+        epoch = self.epoch_counter.expand_as(self.best_epoch)
+        self._update_improved(self.best_epoch, epoch)
+        for name, buffer in self.stack.buffers.items():
+            self._update_improved(self.best_buffers[name], buffer)
 
     def save_best(self) -> None:
-        """Keep the weights of runs that improved, before a step does it or instead."""
+        """Copy the weights of runs that improved; otherwise the next step does it."""
         for weights in self._all_weights().values():
             runs, best = self.improved[:, None], weights.best_weight
             torch.where(runs, weights.weight, best, out=best)
@@ -108,49 +108,48 @@ class State:
     def best_state_dict(self, run: int) -> dict[str, Tensor]:
         """The best weights of a run, named as in the state dict of its module."""
         stack = self.stack
-        tables = {
-            f"{name}.weight": stack.gather_weight(name, run)
-            for name in stack.sparse_weights
-        }
-        buffers = {name: b[run] for name, b in self.best_buffers.items()}
-        found = {
-            **tables,
+        tensors = {
+            **{
+                f"{name}.weight": stack.gather_weight(name, run)
+                for name in stack.sparse_weights
+            },
             **stack.parameters(stack.params.best_weight[0, run]),
-            **buffers,
+            **{name: buffer[run] for name, buffer in self.best_buffers.items()},
         }
         return {
-            name: t.cpu().clone(memory_format=CONTIGUOUS) for name, t in found.items()
+            name: t.cpu().clone(memory_format=torch.contiguous_format)
+            for name, t in tensors.items()
         }
 
     def check_ranks_agree(self) -> None:
-        """Make sure that what every process has computed for itself is the same."""
+        """Raise unless all processes have computed the same weights."""
         if self.stack.world.size == 1:
             return
         digest = sha256()
         for name, weights in self._all_weights().items():
             if name not in self.stack.sharded:
-                here = weights.weight.cpu().contiguous().view(torch.uint8)
-                digest.update(here.numpy().tobytes())
+                local = weights.weight.cpu().contiguous().view(torch.uint8)
+                digest.update(local.numpy().tobytes())
         self.stack.world.assert_equal_on_all_ranks(
             {"weights after training": digest.hexdigest()}
         )
 
-    def _keep(self, best: Shaped[Tensor, "runs ..."], now: Tensor) -> None:
-        runs = self.improved.view(-1, *[1] * (now.dim() - 1))
-        best.copy_(torch.where(runs, now, best))
+    def _update_improved(self, best: Shaped[Tensor, "runs ..."], new: Tensor) -> None:
+        runs = self.improved.view(-1, *[1] * (new.dim() - 1))
+        best.copy_(torch.where(runs, new, best))
 
     def _all_weights(self) -> dict[str, WeightState]:
-        return {**self.stack.sparse_weights, REST: self.stack.params}
+        return {**self.stack.sparse_weights, PARAMS: self.stack.params}
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor of the state by name, to be saved or filled in place."""
         weights = {
-            f"{name}/{part}": tensor
-            for name, all_parts in self._all_weights().items()
-            for part, tensor in vars(all_parts).items()
+            f"{name}/{field}": tensor
+            for name, state in self._all_weights().items()
+            for field, tensor in vars(state).items()
             if tensor is not None
         }
         buffers = {f"{BUFFER}/{name}": b for name, b in self.stack.buffers.items()}
-        kept = {f"{BEST_BUFFER}/{name}": b for name, b in self.best_buffers.items()}
-        notes = {name: getattr(self, name) for name in SAVED_FIELDS}
-        return {**weights, **buffers, **kept, **notes}
+        best = {f"{BEST_BUFFER}/{name}": b for name, b in self.best_buffers.items()}
+        fields = {name: getattr(self, name) for name in SAVED_FIELDS}
+        return {**weights, **buffers, **best, **fields}

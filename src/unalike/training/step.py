@@ -1,4 +1,4 @@
-"""Gradients, optimizer step, and inference of a stack."""
+"""Gradients and optimizer step of a stack, and its inference in row batches."""
 
 from __future__ import annotations
 
@@ -15,80 +15,81 @@ from unalike.data.graph import Graph
 from unalike.data.metrics import Metric
 from unalike.nn.optim import WeightState
 from unalike.nn.sparse import backend
-from unalike.training.stack import Stack, Stacked
+from unalike.training.stack import Stack, StackedProducts
 from unalike.training.state import State
-
-# Descent: the slopes of a loss, and one step along them.
 
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """Which way the loss of a batch rises, for every weight of a stack."""
+    """The loss of a batch for each run of a stack, and its gradients."""
 
     loss: Float[Tensor, " runs"]
     weight: Float[Tensor, " runs"]
-    """What the nodes of the batch count for together."""
+    """Sum of the loss weights of the nodes of the batch."""
     params: Float[Tensor, "runs parameters"]
     inputs: dict[str, Adjacency]
-    """The matrix that meets each table."""
-    sparse_products: Stacked
-    """The slope at each product of a matrix and its table."""
+    """The sparse input of each `SparseLinear` layer."""
+    products: StackedProducts
+    """The gradient of the output of each `SparseLinear` layer."""
 
 
 def compute_gradients(
     stack: Stack,
     batch: Graph,
     weight: Float[Tensor, "runs nodes"],
-    first: Stacked,
+    products: StackedProducts,
     metric: Metric,
 ) -> Gradients:
-    """The loss of a batch and its slopes."""
+    """The loss of a batch and its gradients."""
     leaves = {
-        name: product.detach().requires_grad_() for name, product in first.items()
+        name: product.detach().requires_grad_() for name, product in products.items()
     }
-    rest = stack.params.weight[0].detach().requires_grad_()
-    scores = stack.forward(batch, leaves, rest, stack.buffers, training=True)
-    loss = metric.loss(scores, batch.labels, weight)
-    slope, *slopes = torch.autograd.grad(
-        loss.sum(), [rest, *leaves.values()], materialize_grads=True
+    params = stack.params.weight[0].detach().requires_grad_()
+    logits = stack.forward(batch, leaves, params, stack.buffers, training=True)
+    loss = metric.loss(logits, batch.labels, weight)
+    grad_params, *grads = torch.autograd.grad(
+        loss.sum(), [params, *leaves.values()], materialize_grads=True
     )
-    # Stacks are sliced by run; what follows reads by node, more than once.
-    products = {n: s.contiguous() for n, s in zip(leaves, slopes, strict=True)}
-    for name, wanted in products.items():
-        if name in stack.bias_slices:
-            slope[:, stack.bias_slices[name]] += sum_over_nodes(wanted)
-    inputs = stack.inputs(batch)
-    return Gradients(loss.detach(), weight.sum(-1), slope, inputs, products)
+    # Under vmap gradients are strided by run; they are read by node, more than once.
+    grad_products = {
+        name: grad.contiguous() for name, grad in zip(leaves, grads, strict=True)
+    }
+    for name, bias in stack.bias_slices.items():
+        grad_params[:, bias] += sum_over_nodes(grad_products[name])
+    return Gradients(
+        loss.detach(), weight.sum(-1), grad_params, stack.inputs(batch), grad_products
+    )
 
 
-def optimizer_step(state: State, slopes: Gradients) -> None:
-    """One step of all weights."""
+def optimizer_step(state: State, gradients: Gradients) -> None:
+    """One optimizer step of all weights."""
     step, stack = state.next_step(), state.stack
-    for name, matrix in slopes.inputs.items():
-        stack.sparse_weights[name].step(matrix, slopes.sparse_products[name], step)
-    backend(slopes.params.device).adamw(stack.params, slopes.params[None], step)
+    for name, matrix in gradients.inputs.items():
+        stack.sparse_weights[name].step(matrix, gradients.products[name], step)
+    kernels = backend(gradients.params.device)
+    kernels.adamw(stack.params, gradients.params[None], step)
 
 
 def sum_over_nodes(
-    slope: Float[Tensor, "nodes runs hidden"],
+    x: Float[Tensor, "nodes runs hidden"],
 ) -> Float[Tensor, "runs hidden"]:
-    """The sum over nodes, as a product, which cards take faster than a sum."""
-    ones = slope.new_ones(len(slope))
-    return (ones @ slope.flatten(1)).view_as(slope[0])
+    """The sum over nodes, as a product, which is faster on a GPU."""
+    ones = x.new_ones(len(x))
+    return (ones @ x.flatten(1)).view_as(x[0])
 
 
-# Scoring: what a stack of runs says of nodes, a piece of the graph at a time.
+# Inference.
 
 
-Kind = TypeVar("Kind", bound=WeightState)
+WeightStateT = TypeVar("WeightStateT", bound=WeightState)
 
 MAX_NUMEL = {"cpu": 2**26, "cuda": 2**28}
-"""Numbers that scoring may hold of one table at a time.
+"""Elements of the product of one sparse layer in a batch of inference.
 
-Processes that train together must cut alike, so what is free cannot decide.
+Free memory cannot decide: processes that train together need equal batches.
 """
 MAX_NNZ = 2**25
-"""Entries of an adjacency that scoring may cut out at a time."""
+"""Entries of the adjacency in a batch of inference."""
 
 
 @torch.no_grad()
@@ -99,56 +100,55 @@ def predict_into(
     *,
     best: bool,
 ) -> Float[Tensor, "runs nodes classes"]:
-    """Fill in the scores of batches, by the present weights or the best."""
+    """Fill in the logits of batches, by the current or the best weights."""
     stack = state.stack
-    rest = stack.params.best_weight if best else stack.params.weight
+    params = stack.params.best_weight if best else stack.params.weight
     buffers = state.best_buffers if best else stack.buffers
     for batch in batches:
-        there = batch.to(rest.device)
-        first = stack.sparse_products(there, best=best)
-        found = stack.forward(there, first, rest[0], buffers, training=False)
-        scores[:, batch.ids.to(scores.device)] = found.to(scores.device)
+        local = batch.to(params.device)
+        products = stack.sparse_products(local, best=best)
+        logits = stack.forward(local, products, params[0], buffers, training=False)
+        scores[:, batch.ids.to(scores.device)] = logits.to(scores.device)
     return scores
 
 
 def copy_to_cpu(state: State) -> State:
-    """A copy in main memory, to score what a card has no room for."""
+    """A copy in main memory, for inference that does not fit on the GPU."""
     stack = state.stack
-    host = replace(
+    on_cpu = replace(
         stack,
         sparse_weights={
-            name: _on_host(table) for name, table in stack.sparse_weights.items()
+            name: _weights_to_cpu(weights)
+            for name, weights in stack.sparse_weights.items()
         },
-        params=_on_host(stack.params),
+        params=_weights_to_cpu(stack.params),
         buffers={name: buffer.cpu() for name, buffer in stack.buffers.items()},
         constants={name: buffer.cpu() for name, buffer in stack.constants.items()},
         bf16=False,
     )
-    kept = {name: buffer.cpu() for name, buffer in state.best_buffers.items()}
-    return replace(state, stack=host, best_buffers=kept)
+    best = {name: buffer.cpu() for name, buffer in state.best_buffers.items()}
+    return replace(state, stack=on_cpu, best_buffers=best)
 
 
-def _on_host(weights: Kind) -> Kind:
-    parts = {name: t.cpu() for name, t in vars(weights).items() if t is not None}
-    return replace(weights, **{**parts, "weight_bf16": None})
+def _weights_to_cpu(weights: WeightStateT) -> WeightStateT:
+    tensors = {name: t.cpu() for name, t in vars(weights).items() if t is not None}
+    return replace(weights, **{**tensors, "weight_bf16": None})
 
 
 def inference_rows(state: State, graph: Graph, ids: Ids) -> Iterator[Graph]:
-    """Some rows, a bounded number of them and of their entries at a time."""
-    width = sum(
-        table.weight[0].numel() for table in state.stack.sparse_weights.values()
-    )
+    """Batches of rows of bounded size for the inference of a stack."""
+    weights = state.stack.sparse_weights.values()
+    width = sum(weight.weight[0].numel() for weight in weights)
     return row_batches(graph, ids, width, state.stack.params.weight.device)
 
 
 def row_batches(
     graph: Graph, ids: Ids, width: int, device: torch.device
 ) -> Iterator[Graph]:
-    """The same for tables of a known width, scored on a device."""
+    """Batches of rows with a bounded nnz and product, for a known output width."""
     degrees = graph.adjacency.global_degrees[ids.to(graph.labels.device)].cpu()
-    most = MAX_NUMEL[device.type]
-    numbers = (width + 128) * torch.arange(1, len(ids) + 1) / most
-    filled = torch.maximum(numbers, degrees.cumsum(0) / MAX_NNZ)
-    sizes = filled.long().bincount()
+    numel = (width + 128) * torch.arange(1, len(ids) + 1) / MAX_NUMEL[device.type]
+    batch_of_row = torch.maximum(numel, degrees.cumsum(0) / MAX_NNZ).long()
+    sizes = batch_of_row.bincount()
     for part in ids.split(sizes[sizes > 0].tolist()):
         yield graph.select_rows(part.to(graph.labels.device))
