@@ -9,7 +9,7 @@ from graphs import suiting, tasks_of
 
 from unalike import GCNII, H2GCN, LINK, MLP, CorrectAndSmooth, Training
 from unalike.methods import gcnii
-from unalike.methods.base import solve_stack
+from unalike.methods.base import train_stacks
 from unalike.system import free_memory, memory_used_by_others
 from unalike.training import loop
 
@@ -64,9 +64,9 @@ def test_checkpointed_layers_train_the_same(runs, precision, error, monkeypatch)
     training = Training(epochs=6, precision=precision)
     # The fused kernel and checkpointed layers sample different dropout masks.
     methods = [GCNII(layers=9, dropout=0.0, training=training)] * runs
-    stored = solve_stack(methods, tasks, device="cuda")
+    stored = train_stacks(methods, tasks, device="cuda")
     monkeypatch.setattr(gcnii, "free_memory", lambda device: 0)
-    recomputed = solve_stack(methods, tasks, device="cuda")
+    recomputed = train_stacks(methods, tasks, device="cuda")
     for actual, expected in zip(recomputed, stored, strict=True):
         assert actual.curve.losses == pytest.approx(expected.curve.losses, rel=error)
 
