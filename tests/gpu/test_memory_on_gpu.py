@@ -8,10 +8,9 @@ import torch
 from graphs import suiting, tasks_of
 
 from unalike import GCNII, H2GCN, LINK, MLP, CorrectAndSmooth, Training
-from unalike.methods import gcnii
+from unalike.methods import base, gcnii
 from unalike.methods.base import train_stacks
 from unalike.system import free_memory, memory_used_by_others
-from unalike.training import loop
 
 pytestmark = [
     pytest.mark.gpu,
@@ -32,13 +31,13 @@ def test_a_run_waits_for_memory_that_another_process_holds(monkeypatch):
     (task,) = tasks_of(suiting())
     method = LINK(training=Training(epochs=2))
     expected = method.solve(task, device="cuda")
-    needed, fit = int(0.5 * free_memory(CUDA)), loop._fit
+    needed, fit = int(0.5 * free_memory(CUDA)), base.fit
 
-    def fit_with_much_memory(*arguments):
+    def fit_with_much_memory(runs, **options):
         torch.empty(needed, dtype=torch.uint8, device=CUDA)
-        return fit(*arguments)
+        return fit(runs, **options)
 
-    monkeypatch.setattr(loop, "_fit", fit_with_much_memory)
+    monkeypatch.setattr(base, "fit", fit_with_much_memory)
     torch.cuda.empty_cache()
     command = [sys.executable, "-c", HOLD_MEMORY]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -77,10 +78,19 @@ def run(
     splits: Sequence[int] | None = None,
     seed: int = 0,
     options: RunOptions | None = None,
+    place: RunOptions | None = None,
 ) -> Runs:
     """Train and evaluate a method on some or all splits of a dataset, in one stack."""
+    options = options or deprecated_place(place)
     output = train_splits(dataset, method, splits=splits, seed=seed, options=options)
     return output.results
+
+
+def deprecated_place(place: RunOptions | None) -> RunOptions | None:
+    """The options under their former keyword, with a warning."""
+    if place is not None:
+        warnings.warn("'place' is now 'options'.", DeprecationWarning, stacklevel=3)
+    return place
 
 
 def train_splits(

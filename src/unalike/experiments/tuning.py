@@ -33,7 +33,12 @@ from unalike.experiments.plan import (
 )
 from unalike.experiments.recipe import Recipe, RecipeCell, SearchSpace
 from unalike.experiments.result import Runs
-from unalike.experiments.run import BaseModelCache, Experiment, RunOptions
+from unalike.experiments.run import (
+    BaseModelCache,
+    Experiment,
+    RunOptions,
+    deprecated_place,
+)
 from unalike.experiments.selection import (
     ConfigRuns,
     best_by_validation,
@@ -296,6 +301,7 @@ def tune(
     seed: int = 0,
     options: RunOptions | None = None,
     results: ResultsDatabase | None = None,
+    place: RunOptions | None = None,
 ) -> list[StudyResult]:
     """Train a base model once, then search Correct & Smooth in four Optuna studies.
 
@@ -306,7 +312,7 @@ def tune(
     load_optuna()
     if trials < 1:
         raise UserError(f"--trials is {trials}; at least 1 is needed.")
-    options = options or RunOptions()
+    options = options or deprecated_place(place) or RunOptions()
     experiment = Experiment.load(dataset, splits, seed)
     store = result_writer(results, experiment)
     tasks = experiment.tasks()

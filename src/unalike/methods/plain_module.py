@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
@@ -190,8 +191,11 @@ class Trial:
         stack = self.stack(build, [0])
         self.step(stack, graph)
         before = torch.cuda.get_sync_debug_mode()
-        torch.cuda.set_sync_debug_mode("error")
         try:
+            with warnings.catch_warnings():
+                # Torch warns that this mode is a prototype.
+                warnings.simplefilter("ignore")
+                torch.cuda.set_sync_debug_mode("error")
             self.step(stack, graph)
         except RuntimeError:
             return True
