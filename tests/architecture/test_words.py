@@ -42,7 +42,7 @@ WORDS = {
 }
 """Words of no library of the field, and what to say in their place."""
 
-ALLOWED = {"negative_slope", "NEGATIVE_SLOPE"}
+ALLOWED = {"negative_slope", "NEGATIVE_SLOPE", "_negative_slope"}
 """What PyTorch calls so."""
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import warnings
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -172,7 +172,7 @@ def gat_forward(
     inputs = _arrays(x, source, target)
     out, logsumexp = np.empty_like(inputs[0]), np.empty_like(inputs[1])
     jacobian = np.empty_like(out if needs_grad else out[..., :0])
-    _gat_forward(_edges(rows.T), inputs, out, logsumexp, jacobian, _slope(out))
+    _gat_forward(_edges(rows.T), inputs, out, logsumexp, jacobian, _negative_slope(out))
     result, target_jacobian = (
         torch.from_numpy(array).to(x.dtype) for array in (out, jacobian)
     )
@@ -198,7 +198,7 @@ def gat_backward(
     grad_dot_out, grad_target = (exact * out).sum(2), (exact * target_jacobian).sum(2)
     inputs = _arrays(x, source, target, logsumexp, grad_out, grad_dot_out)
     grad_x, grad_source = np.empty_like(inputs[0]), np.empty_like(inputs[1])
-    _gat_backward(_edges(rows), inputs, grad_x, grad_source, _slope(grad_x))
+    _gat_backward(_edges(rows), inputs, grad_x, grad_source, _negative_slope(grad_x))
     return (
         torch.from_numpy(grad_x).to(x.dtype),
         torch.from_numpy(grad_source).to(source.dtype),
@@ -216,7 +216,7 @@ def _edges(rows: CSRMatrix) -> tuple[np.ndarray, np.ndarray]:
     return rows.indptr.numpy(), rows.indices.numpy()
 
 
-def _slope(like: np.ndarray) -> np.floating:
+def _negative_slope(like: np.ndarray) -> np.floating:
     """NEGATIVE_SLOPE in the dtype of the loops, which it would otherwise promote."""
     return like.dtype.type(NEGATIVE_SLOPE)
 

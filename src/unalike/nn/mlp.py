@@ -1,4 +1,4 @@
-"""Multilayer perceptron (MLP), and the sizes of its layers."""
+"""MLP: linear layers with batch norm, ReLU and dropout, and the sizes of its layers."""
 
 from __future__ import annotations
 
