@@ -22,7 +22,7 @@ from unalike.nn.norm import Bias, norm_or_bias
 from unalike.nn.sparse import backend
 
 NEGATIVE_SLOPE = 0.2
-"""Slope of the LeakyReLU of attention scores (Veličković et al. 2018)."""
+"""Factor of negative attention scores in the LeakyReLU (Veličković et al. 2018)."""
 
 AttentionOutput = tuple[Tensor, Tensor, Tensor]
 """Output, logsumexp of the scores, and the derivative of the output by the target.
