@@ -63,7 +63,7 @@ def begin(
         for (method, _), task in zip(pairs, tasks, strict=True)
     ]
     state = init_state(runs, shown, device)
-    plan = RowPlan.of(state.stack.module, tasks, shown, every_row=False).to(device)
+    plan = RowPlan.of(state.stack, tasks, shown).to(device)
     return FullBatchEpochs(state, plan, ACCURACY, plan.rows).advance
 
 

@@ -1,4 +1,4 @@
-"""Small graphs for message passing, and its networks before they are trained."""
+"""Small graphs and untrained modules of message-passing methods."""
 
 import scipy.sparse
 import torch
@@ -10,7 +10,7 @@ NODES, FEATURES, CLASSES = 23, 6, 3
 
 
 def make_graph(*, directed, weighted=False, sparse=False):
-    """Some nodes have a loop, the last two have nothing else or nothing at all."""
+    """Some nodes have a self-loop; the last two have only that, or no edge."""
     torch.manual_seed(5)
     source, target = torch.randint(NODES - 2, (2, 60))
     loops = torch.tensor([0, 3, 7, NODES - 2])
@@ -35,14 +35,14 @@ def make_graph(*, directed, weighted=False, sparse=False):
 
 
 def network_of(name, graph, **options):
-    """An untrained network, ready to score."""
+    """An untrained module in evaluation mode."""
     torch.manual_seed(1)
     method = METHODS[name](**options)
     return method.network(method.prepare(graph)).eval()
 
 
 def scatter(network):
-    """Move every parameter, so that none is at a value that hides a mistake."""
+    """Perturb every parameter, so that no initial value hides a mistake."""
     with torch.no_grad():
         for parameter in network.parameters():
             parameter += 0.3 * torch.randn_like(parameter)

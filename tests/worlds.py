@@ -1,4 +1,4 @@
-"""Worlds: some processes that do the same work together, for a test."""
+"""Run a function in several processes that share a process group."""
 
 import os
 import pickle
@@ -15,7 +15,7 @@ SECONDS = 120
 
 
 def together(size, work, *arguments, seconds=SECONDS):
-    """What each of some processes that are joined answers, by rank."""
+    """The results of a function in the processes of a group, by rank."""
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         answers = [Path(folder) / str(rank) for rank in range(size)]
@@ -46,8 +46,8 @@ def join_and_work(rank, size, port, answer, work, *arguments):
         "MASTER_PORT": str(port),
     }
     with init_distributed():
-        found = work(*arguments)
-    answer.write_bytes(pickle.dumps(found))
+        result = work(*arguments)
+    answer.write_bytes(pickle.dumps(result))
 
 
 def free_port():

@@ -79,7 +79,7 @@ class RowWiseNet(nn.Module):
 
     def __init__(self, graph, hidden=8):
         super().__init__()
-        columns = graph.adjacency.num_columns
+        columns = graph.adjacency.num_cols_global
         self.rows = SparseLinear("adjacency", columns, hidden)
         self.final = nn.Linear(hidden, graph.num_classes)
 

@@ -35,7 +35,7 @@ def copy_linear(to, weight, offset):
     to.bias.copy_(offset)
 
 
-def copy_perceptron(to, linears, norms):
+def copy_mlp(to, linears, norms):
     for mine, other in zip(linears, to.lins, strict=True):
         copy_linear(other, *mine)
     for mine, other in zip(norms, to.norms, strict=True):
@@ -58,16 +58,16 @@ def copied(network, other):
     if other.edge_mlp is not None:
         norm, *norms = parts(network.mlp_a.layers, nn.BatchNorm1d)
         other.edge_norm.load_state_dict(norm.state_dict())
-        copy_perceptron(other.edge_mlp, linears(network.mlp_a.layers), norms)
+        copy_mlp(other.edge_mlp, linears(network.mlp_a.layers), norms)
     weight, offset = entry_of(network)
     maps = [(weight.T, offset), *linears(network.mlp_x.layers)]
-    copy_perceptron(other.node_mlp, maps, parts(network.mlp_x.layers, nn.BatchNorm1d))
+    copy_mlp(other.node_mlp, maps, parts(network.mlp_x.layers, nn.BatchNorm1d))
     for_a, for_x = network.combine.linear.weight.chunk(2, 1)
     bias = network.combine.linear.bias
     copy_linear(other.cat_lin1, for_a, bias / 2)
     copy_linear(other.cat_lin2, for_x, bias / 2)
     norms = parts(network.mlp_f, nn.BatchNorm1d)
-    copy_perceptron(other.final_mlp, linears(network.mlp_f), norms)
+    copy_mlp(other.final_mlp, linears(network.mlp_f), norms)
     return other.eval()
 
 
@@ -168,7 +168,7 @@ def test_directions(method, directions):
 
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("binarised", [False, True])
-def test_link_concat_is_a_perceptron_on_both(features, binarised):
+def test_link_concat_is_an_mlp_on_both(features, binarised):
     graph = graph_of(features)
     method = LINKConcat(hidden=8, layers=3, binarised=binarised)
     prepared = method.prepare(graph)

@@ -176,7 +176,7 @@ def test_gat_jk_is_that_of_pyg(graph, jump):
     close(network(graph), network.final(joined))
 
 
-def perceptron(network, graph):
+def mlp_logits(network, graph):
     weight, offset = entry_of(network)
     hidden = graph.features.to_dense() @ weight + offset
     for layer in network.mlp.layers:
@@ -187,13 +187,13 @@ def perceptron(network, graph):
 def test_appnp_is_that_of_pyg(graph):
     network = scatter(network_of("appnp", graph, hidden=5, alpha=0.2))
     _, ends, weight = ends_and_weights(graph)
-    wanted = pyg.APPNP(K=10, alpha=0.2)(perceptron(network, graph), ends, weight)
+    wanted = pyg.APPNP(K=10, alpha=0.2)(mlp_logits(network, graph), ends, weight)
     close(network(graph), wanted)
 
 
 def test_gpr_gnn_is_its_formula(graph):
     network = scatter(network_of("gpr-gnn", graph, hidden=5, hops=4))
-    spread, start = dense_normalised(graph.adjacency), perceptron(network, graph)
+    spread, start = dense_normalised(graph.adjacency), mlp_logits(network, graph)
     wanted = sum(
         gamma * torch.linalg.matrix_power(spread, power) @ start
         for power, gamma in enumerate(network.gamma)

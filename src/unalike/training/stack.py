@@ -257,10 +257,9 @@ def without_vmap(one: Forward) -> Forward:
     def stacked(
         params: Tensor, buffers: dict[str, Tensor], products: Products
     ) -> Tensor:
-        own = {name: buffer[0] for name, buffer in buffers.items()}
-        return one(params[0], own, {name: x[:, 0] for name, x in products.items()})[
-            None
-        ]
+        own_buffers = {name: buffer[0] for name, buffer in buffers.items()}
+        own_products = {name: product[:, 0] for name, product in products.items()}
+        return one(params[0], own_buffers, own_products)[None]
 
     return stacked
 
