@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from graphs import suiting
-from reported import HARM, measures_of, only_our_table, store_some
-from sweeps import small_agenda, stored, swept
+from report_fixtures import HARM, measures_of, only_our_table, store_some
+from sweep_fixtures import small_plan, stored, swept
 
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.selection import SelectionOptions
@@ -351,7 +351,7 @@ def test_a_cell_fits_a_phone(opened):
 def test_a_running_sweep_is_followed(browser, tmp_path, monkeypatch):
     only_our_table(monkeypatch)
     url = f"sqlite:///{tmp_path / 'results.db'}"
-    agenda = small_agenda(stored(tmp_path), hidden="[4]")
+    agenda = small_plan(stored(tmp_path), hidden="[4]")
     with (
         ResultsDatabase.open(url) as results,
         make_server(LiveSite(SiteData(results)), "::1", 0) as site,

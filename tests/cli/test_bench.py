@@ -2,7 +2,7 @@
 
 import json
 
-import pyg
+import pyg_models as pyg
 import pytest
 import torch
 from graphs import suiting

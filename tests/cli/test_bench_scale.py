@@ -10,8 +10,8 @@ import pytest
 import torch
 from command_server import command
 from graphs import suiting
+from processes import together
 from rich.console import Console
-from worlds import together
 
 from unalike import random_splits, save_graph
 from unalike.cli.main import main

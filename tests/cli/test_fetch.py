@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from children import child
+from forked_processes import child
 from loopback import Site, serving
 
 from unalike import DATASETS, verify_graph

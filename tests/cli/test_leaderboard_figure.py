@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from rows import row_of
+from result_rows import row_of
 
 from unalike.cli.main import main
 from unalike.experiments.config import Config, build_method

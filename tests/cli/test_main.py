@@ -10,8 +10,8 @@ import time
 from importlib import import_module
 
 import pytest
-from children import child
 from command_server import command
+from forked_processes import child
 from graphs import suiting
 
 from unalike import __version__, random_splits, save_graph

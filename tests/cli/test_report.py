@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from reported import only_our_table, store_some
+from report_fixtures import only_our_table, store_some
 
 from unalike.cli.main import main
 from unalike.reports.site import datasets, server

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from sweeps import stored
+from sweep_fixtures import stored
 
 from unalike.cli.main import main
 from unalike.experiments import run

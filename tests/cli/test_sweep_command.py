@@ -8,7 +8,7 @@ import time
 
 import pytest
 from command_server import command
-from sweeps import recipe_text, stored
+from sweep_fixtures import recipe_text, stored
 
 from unalike.cli import console
 from unalike.cli import table as table_command

@@ -1,6 +1,6 @@
 """Documents of `--json` have the keys they had."""
 
-import pyg
+import pyg_models as pyg
 import pytest
 from commands import document, documents, frozen, key_paths
 

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from bridges import unfused
 from torch import nn
+from unfused_norm import unfused
 
 from unalike.nn import cpu
 from unalike.nn.norm import NormActDrop

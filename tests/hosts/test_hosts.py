@@ -14,7 +14,7 @@ from pathlib import Path
 import namespaces
 import postgres
 import pytest
-from sweeps import outcome, recipe_text, small_plan, stored, swept
+from sweep_fixtures import outcome, recipe_text, small_plan, stored, swept
 
 from unalike.experiments.database import ResultsDatabase
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 from graphs import suiting
-from passing import entry_of
-from pyg import Peer
+from message_passing_models import entry_of
+from pyg_models import Peer
 from torch import nn
 
 from unalike.methods.link import LINK

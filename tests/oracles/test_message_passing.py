@@ -6,7 +6,15 @@ from dataclasses import replace
 import pytest
 import scipy.sparse
 import torch
-from passing import CLASSES, FEATURES, NODES, entry_of, make_graph, network_of, scatter
+from message_passing_models import (
+    CLASSES,
+    FEATURES,
+    NODES,
+    entry_of,
+    make_graph,
+    network_of,
+    scatter,
+)
 from torch.nn import functional as F
 
 from unalike import METHODS, Adjacency, Split, Task, random_splits

@@ -6,9 +6,9 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from grading import graded
 from graphs import suiting
 from hypothesis import given
+from metric_values import graded
 from sklearn.metrics import (
     average_precision_score,
     balanced_accuracy_score,

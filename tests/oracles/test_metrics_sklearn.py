@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from grading import graded
 from hypothesis import assume, given
+from metric_values import graded
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 from unalike import METRICS

@@ -2,7 +2,7 @@
 
 import pytest
 from postgres import serving
-from sweeps import small_plan, stored
+from sweep_fixtures import small_plan, stored
 
 from unalike.experiments.database import ResultsDatabase
 

@@ -1,0 +1,248 @@
+"""NodeClassifier: graphs of several libraries, node ids as samples, parameters."""
+
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from graphs import suiting
+from pyg_models import Data
+
+from unalike import (
+    GCN,
+    LINKX,
+    MLP,
+    LabelPropagation,
+    NodeClassifier,
+    Training,
+    UserError,
+)
+
+QUICK = Training(epochs=30, lr=0.05)
+LINKX_QUICK = LINKX(hidden=8, training=QUICK)
+NAMES = np.array(["cat", "dog", None], dtype=object)
+
+
+def graph_and_labels(nodes=120):
+    graph = suiting(nodes=nodes)
+    return graph, NAMES[graph.labels.numpy()]
+
+
+def pyg_form(graph):
+    ends = torch.stack([graph.adjacency.row_indices, graph.adjacency.indices.long()])
+    return Data(x=graph.features, edge_index=ends, num_nodes=graph.num_nodes)
+
+
+def forms(graph):
+    """The same graph as others hold it; features beside it where they have none."""
+    rows, features = graph.adjacency.to_scipy(), graph.features
+    yield graph, None
+    yield pyg_form(graph), None
+    yield scipy.sparse.csr_matrix(rows), features.numpy()
+    yield rows, features
+    yield rows.toarray(), features.double().numpy()
+    yield networkx.from_scipy_sparse_array(rows.astype(np.int64)), features
+
+
+def test_graphs_of_all_libraries_give_the_same_probabilities():
+    graph, labels = graph_and_labels()
+    probabilities = [
+        NodeClassifier(LINKX_QUICK).fit(form, labels, features).predict_proba()
+        for form, features in forms(graph)
+    ]
+    for other in probabilities[1:]:
+        np.testing.assert_array_equal(probabilities[0], other)
+    known = graph.labels.numpy() >= 0
+    right = NodeClassifier(LINKX_QUICK).fit(graph, labels).predict()[known]
+    assert (right == labels[known]).mean() > 0.9
+
+
+def test_new_rows_are_predicted_like_known_ones():
+    graph, labels = graph_and_labels()
+    classifier = NodeClassifier(LINKX_QUICK).fit(graph, labels)
+    rows, features = graph.adjacency.to_scipy(), graph.features
+    all_nodes = classifier.predict_proba()
+    np.testing.assert_allclose(
+        classifier.predict_proba(rows[:7], features[:7]), all_nodes[:7], rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        classifier.predict_proba(rows, features), all_nodes, rtol=1e-5
+    )
+    with pytest.raises(ValueError, match="7 x 0; the model was trained on 2"):
+        classifier.predict(rows[:7])
+
+
+def test_a_saved_classifier_is_loaded(tmp_path):
+    graph, labels = graph_and_labels()
+    classifier = NodeClassifier(LINKX_QUICK).fit(graph, labels)
+    assert classifier.save(tmp_path / "a.safetensors") > 1000
+    loaded = NodeClassifier.load(tmp_path / "a.safetensors")
+    rows, features = graph.adjacency.to_scipy()[:9], graph.features[:9]
+    assert loaded.classes_.tolist() == ["cat", "dog"]
+    np.testing.assert_allclose(
+        loaded.predict_proba(rows, features),
+        classifier.predict_proba(rows, features),
+        rtol=1e-5,
+    )
+    with pytest.raises(UserError, match="knows no nodes"):
+        loaded.predict()
+
+
+def test_node_ids_are_samples():
+    graph, labels = graph_and_labels()
+    (known,) = np.nonzero(graph.labels.numpy() >= 0)
+    classifier = NodeClassifier(LINKX_QUICK, graph=graph)
+    classifier.fit(known[:60], labels[known[:60]].astype(str))
+    column = known[60:].reshape(-1, 1)
+    assert classifier.score(column, labels[known[60:]].astype(str)) > 0.7
+    assert len(classifier.predict(column)) == len(column)
+    with pytest.raises(ValueError, match="There is no node 500"):
+        classifier.predict([500])
+
+
+def test_labels_that_are_not_passed_are_not_used():
+    graph, labels = graph_and_labels()
+    (known,) = np.nonzero(graph.labels.numpy() >= 0)
+    train_labels = labels[known[:60]].astype(str)
+    hidden = NodeClassifier(LINKX_QUICK, graph=graph).fit(known[:60], train_labels)
+    blank = np.array(labels)
+    blank[known[60:]] = None
+    shown = NodeClassifier(LINKX_QUICK).fit(graph, blank)
+    np.testing.assert_array_equal(
+        hidden.predict_proba(known), shown.predict_proba()[known]
+    )
+
+
+def test_message_passing_and_label_propagation_predict_the_graph():
+    graph, labels = graph_and_labels()
+    gcn = NodeClassifier(GCN(training=QUICK)).fit(graph, labels)
+    np.testing.assert_allclose(
+        gcn.predict_proba(graph), gcn.predict_proba(), rtol=1e-4, atol=1e-6
+    )
+    spread = NodeClassifier(LabelPropagation()).fit(graph, labels)
+    assert spread.predict().shape == (120,)
+    with pytest.raises(UserError, match="answers for the nodes that it was fitted on"):
+        spread.predict(graph)
+    with pytest.raises(UserError, match="leaves no model to save"):
+        spread.save("a.safetensors")
+
+
+def rare(weight):
+    """How often the rare class is predicted when it weighs so much."""
+    rng = np.random.default_rng(0)
+    labels = (rng.random(400) < 0.1).astype(int)
+    features = rng.normal(size=(400, 2)) + labels[:, None]
+    none = scipy.sparse.csr_array((400, 400), dtype=np.float32)
+    classifier = NodeClassifier(LINKX_QUICK, class_weight=weight)
+    return int(classifier.fit(none, labels, features).predict().sum())
+
+
+def test_class_weight_changes_predictions():
+    alike, balanced = rare(None), rare("balanced")
+    assert balanced > alike + 20
+    assert rare({0: 1, 1: 9}) > alike + 20
+    assert rare({1: 1.0}) == alike
+    with pytest.raises(ValueError, match="'equal'; it is None, 'balanced'"):
+        rare("equal")
+
+
+def test_patience_stops_training_early():
+    graph, labels = graph_and_labels()
+    long = LINKX(hidden=8, training=Training(epochs=200, lr=0.05))
+    classifier = NodeClassifier(long, patience=7).fit(graph, labels)
+    curve = classifier.curve_
+    assert len(curve.valid_scores) == len(curve.losses) == curve.best_epoch + 7 < 200
+    assert max(curve.valid_scores) == curve.valid_scores[curve.best_epoch - 1]
+
+
+def test_validation_takes_node_ids():
+    graph, labels = graph_and_labels()
+    (known,) = np.nonzero(graph.labels.numpy() >= 0)
+    NodeClassifier(LINKX_QUICK, validation=known[:20]).fit(graph, labels)
+    NodeClassifier(LINKX_QUICK, validation=0.0).fit(graph, labels)
+    with pytest.raises(ValueError, match="need labels"):
+        NodeClassifier(LINKX_QUICK, validation=[0]).fit(graph, labels)
+    with pytest.raises(ValueError, match=r"validation is 1.5"):
+        NodeClassifier(LINKX_QUICK, validation=1.5).fit(graph, labels)
+
+
+def test_options_of_the_method_are_parameters():
+    classifier = NodeClassifier("linkx")
+    assert classifier.get_params()["method__hidden"] == 32
+    classifier.set_params(method__hidden=7, method__epochs=3, seed=2)
+    assert classifier.method == LINKX(hidden=7, training=Training(epochs=3))
+    assert classifier.seed == 2
+    assert "method__hidden" not in classifier.get_params(deep=False)
+    with pytest.raises(ValueError, match="Invalid parameter 'hiden'"):
+        classifier.set_params(hiden=3)
+    assert "seed=2" in repr(classifier)
+    classifier.set_params(method="mlp", method__layers=3)
+    assert classifier.method == MLP(layers=3)
+    with pytest.raises(ValueError, match="No option of mlp 'hiden'"):
+        classifier.set_params(method__hiden=3)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"y": None}, "requires y"),
+        ({"y": np.zeros(120)}, "There is 1 class"),
+        ({"y": np.zeros((120, 3))}, "1d array"),
+        ({"y": np.arange(120) % 2 + 0.5}, "continuous"),
+        ({"y": [0, 1]}, "2 labels for 120 nodes"),
+        ({"features": np.ones((3, 2))}, "features of 3 nodes, and rows of 120"),
+        ({"features": np.full((120, 1), np.inf)}, "not a finite number"),
+        ({"X": np.ones(120)}, "two dimensions"),
+    ],
+)
+def test_wrong_input_is_refused(given, match):
+    graph, _ = graph_and_labels()
+    rows = graph.adjacency.to_scipy()
+    arguments = {"X": rows, "y": np.arange(120) % 2, **given}
+    with pytest.raises(ValueError, match=match):
+        NodeClassifier(LINKX_QUICK).fit(**arguments)
+
+
+def test_wrong_names_are_refused():
+    graph, labels = graph_and_labels()
+    with pytest.raises(UserError, match=r"No method 'linx'\. Did you mean 'link"):
+        NodeClassifier("linx").fit(graph, labels)
+    with pytest.raises(UserError, match="roc-auc grades 2 classes"):
+        NodeClassifier("mlp", metric="roc-auc").fit(graph, np.arange(120) % 3)
+    with pytest.raises(Exception, match="not fitted"):
+        NodeClassifier().predict(torch.ones(2, 2))
+
+
+def test_calibration_keeps_predictions_and_is_saved(tmp_path):
+    graph, labels = graph_and_labels()
+    plain, calibrated = (
+        NodeClassifier(LINKX_QUICK, calibrate=wanted).fit(graph, labels)
+        for wanted in (False, True)
+    )
+    assert plain.temperature_ == 1
+    assert calibrated.temperature_ not in (1, 0)
+    np.testing.assert_array_equal(plain.predict(), calibrated.predict())
+    odds = (np.log(one[:, 0] / one[:, 1]) for one in map(proba, (plain, calibrated)))
+    np.testing.assert_allclose(
+        next(odds), next(odds) * calibrated.temperature_, rtol=1e-4
+    )
+    calibrated.save(tmp_path / "calibrated.safetensors")
+    loaded = NodeClassifier.load(tmp_path / "calibrated.safetensors")
+    rows, features = graph.adjacency.to_scipy(), graph.features
+    found = loaded.predict_proba(rows, features)
+    np.testing.assert_allclose(found, proba(calibrated), rtol=1e-4)
+    prediction = calibrated.model_.predict(rows[:5], features[:5])
+    np.testing.assert_allclose(
+        prediction.probabilities.numpy(), proba(calibrated)[:5], rtol=1e-4
+    )
+
+
+def proba(classifier):
+    return classifier.predict_proba()
+
+
+def test_label_propagation_gives_probabilities():
+    graph, labels = graph_and_labels()
+    fitted = NodeClassifier(LabelPropagation(alpha=0.01)).fit(graph, labels)
+    learned = fitted.predict_proba().max(1) > 0.9
+    assert learned.sum() > 50  # a softmax of probabilities would never goes above 0.74
