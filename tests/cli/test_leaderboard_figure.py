@@ -14,10 +14,10 @@ from unalike.experiments.plan import DatasetRef
 
 def runs(dataset, method, valid, test, splits=5, **options):
     """Runs of one configuration whose test scores are `test`, `test` + 1, …"""
-    setting = Config(build_method(method, options))
-    subject = DatasetRef(dataset, dataset, "abc", splits)
+    config = Config(build_method(method, options))
+    stored_as = DatasetRef(dataset, dataset, "abc", splits)
     return [
-        row_of(split, valid=valid, test=test + split, subject=subject, setting=setting)
+        row_of(split, valid=valid, test=test + split, dataset=stored_as, config=config)
         for split in range(splits)
     ]
 

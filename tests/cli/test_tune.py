@@ -143,7 +143,7 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_end(
         return improve(self, *given)
 
     wanted = told_by(capsys, "tune", stored, *QUICK)
-    monkeypatch.setattr(CorrectAndSmooth, "improve", counted)
+    monkeypatch.setattr(CorrectAndSmooth, "correct_and_smooth", counted)
     words = ["tune", stored, "--checkpoint", "state", *QUICK]
     while stops:
         assert main(words) == 130
@@ -167,7 +167,7 @@ def test_the_state_of_another_search_is_refused(stored, capsys, monkeypatch):
 
     words = ["tune", stored, "--checkpoint", "state", *QUICK]
     with monkeypatch.context() as patch:
-        patch.setattr(CorrectAndSmooth, "improve", stopped)
+        patch.setattr(CorrectAndSmooth, "correct_and_smooth", stopped)
         assert main(words) == 130
     capsys.readouterr()
     assert main([*words, "--lr", "0.1"]) == 1

@@ -59,7 +59,7 @@ def parses(words, monkeypatch):
         return main(words) == 0
     module = import_module(f"unalike.cli.{words[0]}")
 
-    @functools.wrap(module.command)
+    @functools.wraps(module.command)
     def nothing(*given, **named):
         return None
 

@@ -8,9 +8,9 @@ from unalike.data import numba_utils
 from unalike.progress import listening
 
 MODULE = """
-from unalike.data.numba_utils import compiled
+from unalike.data.numba_utils import njit
 
-@compiled()
+@njit()
 def double(number):
     return 2 * number
 """
