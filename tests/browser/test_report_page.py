@@ -32,9 +32,9 @@ SHOWS_HARM = {
     "hyperparameters": ("Method", "sgc"),
 }
 DRAWN = {
-    "cost": "main .cost_memory .token-symbol path",
-    "hyperparameters": "main .sensitivity .token-line path",
-    "datasets": "main .compatibility .token-rect path",
+    "cost": "main .cost_memory .mark-symbol path",
+    "hyperparameters": "main .sensitivity .mark-line path",
+    "datasets": "main .compatibility .mark-rect path",
 }
 
 
@@ -159,7 +159,7 @@ def test_spread_and_number_of_runs_are_told_beside_a_cell(opened):
     page.locator("#cell-0-0").hover()
     assert "ours 75.00 ± 1.00 over 3 runs" in tip.inner_text()
     assert "published 70.00 ± 2.00 (ours +2.5 σ)" in tip.inner_text()
-    page.mouse.step(0, 0)
+    page.mouse.move(0, 0)
     assert tip.is_hidden()
     page.locator("#cell-2-0").focus()
     assert "failed: MemoryError" in tip.inner_text()
@@ -171,7 +171,7 @@ def test_a_cell_opens_its_runs_its_curves_and_its_command(opened):
     dialog = page.get_by_role("dialog", name="LINKX on texas")
     curves = dialog.locator("figure", has_text="a line for each of 3 splits")
     curves.nth(1).locator("svg").wait_for()
-    assert curves.locator(".token-line path").count() == 6
+    assert curves.locator(".mark-line path").count() == 6
     command = dialog.locator("code").first.inner_text()
     assert command.startswith("unalike train texas linkx ")
     assert command.endswith("--splits 0,1,2 --seed 0")
@@ -202,8 +202,8 @@ def test_a_cell_shows_which_classes_are_confused_and_how_sure_it_is(opened, name
     matrix = dialog.get_by_role("img", name="Confusion matrix")
     matrix.locator("text", has_text="80 %").wait_for()
     plot = dialog.get_by_role("img", name="calibration error is 4.6 %")
-    plot.locator(".token-symbol path").first.wait_for()
-    assert plot.locator(".token-symbol path").count() == 2
+    plot.locator(".mark-symbol path").first.wait_for()
+    assert plot.locator(".mark-symbol path").count() == 2
     assert (
         "Expected calibration error 4.6 %. Predictions are well calibrated on "
         "average: mean confidence 80 %, accuracy 78 %."
@@ -245,7 +245,7 @@ def test_the_value_of_every_split_is_shown_beside_a_curve(opened):
 
 def test_charts_follow_the_theme(opened):
     page = opened("hyperparameters")
-    line = page.locator(".sensitivity .token-line path").first
+    line = page.locator(".sensitivity .mark-line path").first
     line.wait_for(state="attached")
     stroke = "node => getComputedStyle(node).stroke"
     assert line.evaluate(stroke) == "rgb(15, 118, 110)"
@@ -351,7 +351,7 @@ def test_a_cell_fits_a_phone(opened):
 def test_a_running_sweep_is_followed(browser, tmp_path, monkeypatch):
     only_our_table(monkeypatch)
     url = f"sqlite:///{tmp_path / 'results.db'}"
-    agenda = small_plan(stored(tmp_path), hidden="[4]")
+    plan = small_plan(stored(tmp_path), hidden="[4]")
     with (
         ResultsDatabase.open(url) as results,
         make_server(LiveSite(SiteData(results)), "::1", 0) as site,
@@ -361,7 +361,7 @@ def test_a_running_sweep_is_followed(browser, tmp_path, monkeypatch):
         page.set_default_timeout(PATIENCE)
         page.goto(site.address)
         wait_for_text(page, "0 runs")
-        work = threading.Thread(target=swept, args=(agenda, url))
+        work = threading.Thread(target=swept, args=(plan, url))
         work.start()
         wait_for_text(page, "12 runs")
         choose(page, "Table", "all-runs")

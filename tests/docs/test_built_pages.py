@@ -51,5 +51,5 @@ def test_pages_ask_nobody_for_anything(site):
 
 def test_the_reference_tells_what_names_are(site):
     text = (site / "api.html").read_text("utf-8")
-    assert "A graph from pairs of ids" in text
+    assert "A graph from pairs of node ids" in text
     assert "Width of every hidden layer" in text

