@@ -26,7 +26,7 @@ $(READY): pyproject.toml constraints.txt
 demo: env            ## Show what unalike does, on a generated graph.
 	@$(BIN)/unalike demo
 
-test: env            ## Run the tests, in about five minutes on two cores.
+test: env            ## Run the tests without the documentation, browser and host tests.
 	@$(PYTEST)
 
 test-all: env        ## Run these and the documentation's code, browser and host tests.
