@@ -83,11 +83,10 @@ def serve(address: str) -> None:
     """Fork a process for each connection until the standard input is closed."""
     from importlib import import_module
 
-    import tyro  # noqa: F401
-
     from unalike.cli.main import COMMANDS
     from unalike.data import numba_utils
 
+    import_module("tyro")
     numba_utils.NOTICE.given = True  # whether something is compiled depends on caches
     for name in COMMANDS:
         import_module(f"unalike.cli.{name}")
