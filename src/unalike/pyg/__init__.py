@@ -1,0 +1,50 @@
+"""Layers, datasets and loaders for PyTorch Geometric on the kernels of unalike."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unalike.pyg.attention import GATConv as GATConv
+    from unalike.pyg.attention import GATv2Conv as GATv2Conv
+    from unalike.pyg.datasets import dataset as dataset
+    from unalike.pyg.gcn import APPNP as APPNP
+    from unalike.pyg.gcn import GCN2Conv as GCN2Conv
+    from unalike.pyg.gcn import GCNConv as GCNConv
+    from unalike.pyg.gcn import MixHopConv as MixHopConv
+    from unalike.pyg.gcn import SGConv as SGConv
+    from unalike.pyg.linkx import LINKX as LINKX
+    from unalike.pyg.loader import RowLoader as RowLoader
+    from unalike.pyg.replacement import accelerate as accelerate
+    from unalike.pyg.sage_gin import GINConv as GINConv
+    from unalike.pyg.sage_gin import SAGEConv as SAGEConv
+    from unalike.pyg.to_adjacency import ToAdjacency as ToAdjacency
+
+EXPORTS = {
+    "APPNP": "gcn",
+    "GATConv": "attention",
+    "GATv2Conv": "attention",
+    "GCN2Conv": "gcn",
+    "GCNConv": "gcn",
+    "GINConv": "sage_gin",
+    "LINKX": "linkx",
+    "MixHopConv": "gcn",
+    "RowLoader": "loader",
+    "SAGEConv": "sage_gin",
+    "SGConv": "gcn",
+    "ToAdjacency": "to_adjacency",
+    "accelerate": "replacement",
+    "dataset": "datasets",
+}
+"""Public names and their modules, which are imported on first use."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in EXPORTS:
+        raise AttributeError(f"module 'unalike.pyg' has no attribute '{name}'")
+    return getattr(import_module(f"unalike.pyg.{EXPORTS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *EXPORTS})

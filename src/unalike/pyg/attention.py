@@ -1,0 +1,384 @@
+"""GATConv and GATv2Conv as in PyTorch Geometric, without a message for each edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unalike.errors import InputError
+from unalike.nn.attention import block_diagonal
+from unalike.pyg.attention_operators import ONE_LOOP_PER_NODE, gat_attention
+from unalike.pyg.edges import Edges, as_edges, edge_ends, number_of_edges
+from unalike.pyg.linear import Linear, check_message_passing_options, glorot_, reset
+from unalike.pyg.operators import propagate
+from unalike.pyg.sage_gin import Features
+
+SMALL_MESSAGES = 2**22
+"""Values of all messages together up to which a CPU writes them out; a GPU does not,
+where their sum would depend on the order of atomic additions."""
+
+
+class AttentionConv(nn.Module):
+    """The base of attention layers: options, heads, residual, bias."""
+
+    bias: nn.Parameter | None
+    res: Linear | None
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int,
+        concat: bool,
+        negative_slope: float,
+        dropout: float,
+        add_self_loops: bool,
+        edge_dim: int | None,
+        residual: bool,
+        options: dict[str, Any],
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        check_message_passing_options(name, options)
+        if edge_dim is not None:
+            raise InputError(f"unalike's {name} does not support edge_dim.")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.heads, self.concat = heads, concat
+        self.negative_slope, self.dropout = negative_slope, dropout
+        self.add_self_loops, self.residual = add_self_loops, residual
+        self.edge_dim = edge_dim
+
+    @property
+    def input_sizes(self) -> tuple[int, int]:
+        """The columns of sources and of targets."""
+        if isinstance(self.in_channels, tuple | list):
+            return self.in_channels[0], self.in_channels[1]
+        return self.in_channels, self.in_channels
+
+    def make_linear(self, in_channels: int, *, bias: bool = False) -> Linear:
+        """A linear layer to all heads."""
+        columns = self.heads * self.out_channels
+        return Linear(in_channels, columns, bias=bias, glorot=True)
+
+    def make_attention_vector(self) -> nn.Parameter:
+        """A weight for each column of each head."""
+        return nn.Parameter(torch.empty(1, self.heads, self.out_channels))
+
+    def make_residual_and_bias(self, *, bias: bool) -> None:
+        """Parameters of what is added to the attention-weighted sums."""
+        columns = self.out_channels * (self.heads if self.concat else 1)
+        self.res = None
+        if self.residual:
+            self.res = Linear(self.input_sizes[1], columns, bias=False, glorot=True)
+        empty = nn.Parameter(torch.empty(columns)) if bias else None
+        self.register_parameter("bias", empty)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        for child in filter(None, self._modules.values()):
+            reset(child)
+        for name, parameter in self.named_parameters(recurse=False):
+            if name == "bias":
+                nn.init.zeros_(parameter)
+            else:
+                glorot_(parameter)
+
+    def check_call(self, edge_attr: Tensor | None, return_weights: bool | None) -> None:
+        """Refuse what the kernels do not compute."""
+        name = type(self).__name__
+        if edge_attr is not None:
+            raise InputError(f"unalike's {name} does not support edge_attr.")
+        if return_weights is not None:
+            raise InputError(
+                f"unalike's {name} does not store attention weights; without "
+                "return_attention_weights it returns the output alone."
+            )
+
+    def combine(self, out: Tensor, x_targets: Tensor | None) -> Tensor:
+        """The heads side by side or their mean, with residual and bias."""
+        out = out.flatten(1) if self.concat else out.mean(1)
+        if self.res is not None and x_targets is not None:
+            out = out + self.res(x_targets)
+        return out if self.bias is None else out + self.bias
+
+    def number_of_loops(self, num_sources: int, num_targets: int) -> int:
+        """Self-loops that are added: of the nodes that are source and target."""
+        return min(num_sources, num_targets) if self.add_self_loops else 0
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, heads={self.heads}"
+
+
+class GATConv(AttentionConv):
+    """Attention of Veličković et al. (2018), `torch_geometric.nn.GATConv`."""
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        negative_slope: float = 0.2,
+        dropout: float = 0.0,
+        add_self_loops: bool = True,
+        edge_dim: int | None = None,
+        fill_value: Any = "mean",
+        bias: bool = True,
+        residual: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            heads,
+            concat,
+            negative_slope,
+            dropout,
+            add_self_loops,
+            edge_dim,
+            residual,
+            options,
+        )
+        if not 0 <= negative_slope <= 1:
+            raise InputError(f"negative_slope is {negative_slope}; give 0 to 1.")
+        self.lin = self.lin_src = self.lin_dst = None
+        if isinstance(in_channels, int):
+            self.lin = self.make_linear(in_channels)
+        else:
+            self.lin_src, self.lin_dst = map(self.make_linear, self.input_sizes)
+        self.att_src = self.make_attention_vector()
+        self.att_dst = self.make_attention_vector()
+        self.make_residual_and_bias(bias=bias)
+
+    def forward(
+        self,
+        x: Features,
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        size: tuple[int, int] | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Tensor:
+        self.check_call(edge_attr, return_attention_weights)
+        edges = as_edges(edge_index)
+        if isinstance(x, Tensor) and self.lin is not None:
+            columns = self.lin(x)
+            vectors = (self.att_src, self.att_dst)
+            weight = [
+                block_diagonal(vector.flatten(), self.heads) for vector in vectors
+            ]
+            scores = columns @ torch.cat(weight, 1).to(columns.dtype)
+            source, target = scores.chunk(2, 1)
+            x_targets: Tensor | None = x
+        else:
+            sources, x_targets = (x, x) if isinstance(x, Tensor) else x
+            columns = self._transform(sources, self.lin_src)
+            source = self._scores(columns, self.att_src)
+            target = self._target_scores(x_targets, source, size)
+        out = self.attend(columns.unflatten(1, (self.heads, -1)), source, target, edges)
+        return self.combine(out, x_targets)
+
+    def _transform(self, x: Tensor, lin: Linear | None) -> Tensor:
+        lin = self.lin if lin is None else lin
+        assert lin is not None
+        return lin(x)
+
+    def _scores(self, columns: Tensor, vector: Tensor) -> Tensor:
+        return (columns.unflatten(1, (self.heads, -1)) * vector).sum(-1)
+
+    def _target_scores(
+        self, x_targets: Tensor | None, source: Tensor, size: tuple[int, int] | None
+    ) -> Tensor:
+        if x_targets is not None:
+            columns = self._transform(x_targets, self.lin_dst)
+            return self._scores(columns, self.att_dst)
+        count = source.shape[0] if size is None else size[1]
+        return source.new_zeros(count, self.heads)
+
+    def attend(self, x: Tensor, source: Tensor, target: Tensor, edges: Edges) -> Tensor:
+        """The attention-weighted sums of x over incoming edges."""
+        num_loops = self.number_of_loops(x.shape[0], target.shape[0])
+        square = x.shape[0] == target.shape[0]
+        drops = self.training and self.dropout > 0
+        one_loop_each = self.add_self_loops and square
+        if x.is_cuda and (drops or not one_loop_each):
+            return self._attend_by_edge(x, source, target, edges, num_loops)
+        keep, keep_scale = None, 1.0
+        if drops:
+            count = number_of_edges(edges.layout, edges.tensors) + num_loops
+            keep, keep_scale = sample_kept(x, count, self.heads, self.dropout)
+        return gat_attention(
+            x,
+            source,
+            target,
+            keep,
+            edges,
+            ONE_LOOP_PER_NODE if one_loop_each else num_loops,
+            self.negative_slope,
+            keep_scale,
+        )
+
+    def _attend_by_edge(
+        self, x: Tensor, source: Tensor, target: Tensor, edges: Edges, num_loops: int
+    ) -> Tensor:
+        sources, targets = edge_ends(edges)
+        scores = F.leaky_relu(source[sources] + target[targets], self.negative_slope)
+        loops = source[:num_loops] + target[:num_loops]
+        return softmax_aggregate(
+            x,
+            scores,
+            F.leaky_relu(loops, self.negative_slope),
+            edges,
+            target.shape[0],
+            self.dropout if self.training else 0.0,
+        )
+
+
+def sample_kept(
+    like: Tensor, count: int, heads: int, dropout: float
+) -> tuple[Tensor, float]:
+    """Sample the attention weights that remain, and their factor."""
+    empty = torch.empty(count, heads, dtype=torch.uint8, device=like.device)
+    return empty.bernoulli_(1 - dropout), 1 / (1 - dropout) if dropout < 1 else 0.0
+
+
+def softmax_aggregate(
+    x: Tensor,
+    scores: Tensor,
+    loop_scores: Tensor,
+    edges: Edges,
+    num_targets: int,
+    dropout: float,
+) -> Tensor:
+    """Sums of x over incoming edges, weighted by the softmax of a score for each edge.
+
+    `loop_scores` are those of the self-loops of the first nodes; where there are some,
+    self-loops among the edges do not count.
+    """
+    source, target = edge_ends(edges)
+    num_loops, heads = loop_scores.shape
+    if num_loops:
+        scores = scores.masked_fill((source == target)[:, None], -torch.inf)
+    largest = _largest(scores, loop_scores, target, num_targets)
+    weights = (scores - largest[target]).exp()
+    loop_weights = (loop_scores - largest[:num_loops]).exp()
+    ones = x.new_ones(x.shape[0], 1, dtype=weights.dtype)
+    totals = _aggregate(ones[:, None].expand(-1, heads, 1), weights, edges, num_targets)
+    totals = _add_loops(totals, loop_weights[:, :, None])
+    weights, loop_weights = (
+        F.dropout(part, dropout, training=dropout > 0)
+        for part in (weights, loop_weights)
+    )
+    sums = _aggregate(x, weights, edges, num_targets)
+    sums = _add_loops(sums, loop_weights[:, :, None].to(x.dtype) * x[:num_loops])
+    return sums / totals.masked_fill(totals == 0, 1).to(sums.dtype)
+
+
+def _largest(
+    scores: Tensor, loop_scores: Tensor, target: Tensor, num_targets: int
+) -> Tensor:
+    """The largest score of each target, 0 without any."""
+    scores, loop_scores = scores.detach(), loop_scores.detach()
+    largest = scores.new_full((num_targets, scores.shape[1]), -torch.inf)
+    index = target.long()[:, None].expand_as(scores)
+    largest = largest.scatter_reduce(0, index, scores, "amax")
+    rest = num_targets - loop_scores.shape[0]
+    largest = largest.maximum(F.pad(loop_scores, (0, 0, 0, rest), value=-torch.inf))
+    return largest.masked_fill(largest == -torch.inf, 0)
+
+
+def _aggregate(x: Tensor, weights: Tensor, edges: Edges, num_targets: int) -> Tensor:
+    """The weighted sums of each head."""
+    if not x.is_cuda and weights.shape[0] * x[0].numel() <= SMALL_MESSAGES:
+        source, target = edge_ends(edges)
+        messages = weights[:, :, None].to(x.dtype) * x[source]
+        return x.new_zeros(num_targets, *x.shape[1:]).index_add(
+            0, target.long(), messages
+        )
+    heads = [
+        propagate(part, edges._replace(weight=weight), num_targets, "sum")
+        for part, weight in zip(x.unbind(1), weights.unbind(1), strict=True)
+    ]
+    return torch.stack(heads, 1)
+
+
+def _add_loops(sums: Tensor, loops: Tensor) -> Tensor:
+    return sums + F.pad(loops, (0, 0, 0, 0, 0, sums.shape[0] - loops.shape[0]))
+
+
+class GATv2Conv(AttentionConv):
+    """Attention of Brody et al. (2022), `torch_geometric.nn.GATv2Conv`."""
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        negative_slope: float = 0.2,
+        dropout: float = 0.0,
+        add_self_loops: bool = True,
+        edge_dim: int | None = None,
+        fill_value: Any = "mean",
+        bias: bool = True,
+        share_weights: bool = False,
+        residual: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            heads,
+            concat,
+            negative_slope,
+            dropout,
+            add_self_loops,
+            edge_dim,
+            residual,
+            options,
+        )
+        self.share_weights = share_weights
+        sources, targets = self.input_sizes
+        self.lin_l = self.make_linear(sources, bias=bias)
+        self.lin_r = self.lin_l
+        if not share_weights:
+            self.lin_r = self.make_linear(targets, bias=bias)
+        self.att = self.make_attention_vector()
+        self.make_residual_and_bias(bias=bias)
+
+    def forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor],
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Tensor:
+        self.check_call(edge_attr, return_attention_weights)
+        edges = as_edges(edge_index)
+        sources, targets = (x, x) if isinstance(x, Tensor) else x
+        left = self.lin_l(sources).unflatten(1, (self.heads, -1))
+        shared = isinstance(x, Tensor) and self.share_weights
+        right = left
+        if not shared:
+            right = self.lin_r(targets).unflatten(1, (self.heads, -1))
+        return self.combine(self.attend(left, right, edges), targets)
+
+    def attend(self, left: Tensor, right: Tensor, edges: Edges) -> Tensor:
+        """The attention-weighted sums of `left` over incoming edges."""
+        num_loops = self.number_of_loops(left.shape[0], right.shape[0])
+        source, target = edge_ends(edges)
+        return softmax_aggregate(
+            left,
+            self.scores(left[source] + right[target]),
+            self.scores(left[:num_loops] + right[:num_loops]),
+            edges,
+            right.shape[0],
+            self.dropout if self.training else 0.0,
+        )
+
+    def scores(self, x: Tensor) -> Tensor:
+        """The attention scores of pairs of nodes from the sum of their columns."""
+        return (F.leaky_relu(x, self.negative_slope) * self.att).sum(-1)

@@ -1,0 +1,109 @@
+"""Layers for PyTorch Geometric on a GPU: those of the CPU, same bits, CUDA graphs."""
+
+import pytest
+import torch
+from torch import nn
+
+from unalike.pyg import (
+    APPNP,
+    LINKX,
+    GATConv,
+    GATv2Conv,
+    GCNConv,
+    GINConv,
+    MixHopConv,
+    SAGEConv,
+    SGConv,
+)
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+
+NODES, EDGES = 500, 6000
+LAYERS = {
+    "GCNConv": lambda: GCNConv(16, 24),
+    "GCNConv narrows": lambda: GCNConv(16, 8),
+    "GATConv": lambda: GATConv(16, 8, heads=4),
+    "GATConv with another negative_slope": lambda: GATConv(16, 8, negative_slope=0.05),
+    "GATConv without loops": lambda: GATConv(16, 8, heads=2, add_self_loops=False),
+    "GATv2Conv": lambda: GATv2Conv(16, 8, heads=2),
+    "SAGEConv": lambda: SAGEConv(16, 8),
+    "GINConv": lambda: GINConv(nn.Linear(16, 8)),
+    "APPNP": lambda: APPNP(3, 0.1),
+    "MixHopConv": lambda: MixHopConv(16, 8),
+    "SGConv": lambda: SGConv(16, 8, K=2),
+    "LINKX": lambda: LINKX(NODES, 16, 8, 3, 2).eval(),
+}
+
+
+def output_and_gradients(layer, x, edge_index, weight=None):
+    leaf = x.clone().requires_grad_()
+    rest = () if weight is None else (weight.clone().requires_grad_(),)
+    out = layer(leaf, edge_index, *rest)
+    wanted = [leaf, *layer.parameters(), *rest]
+    return out.detach(), *torch.autograd.grad(out.square().sum(), wanted)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_on_a_gpu_are_those_on_the_cpu(name):
+    torch.manual_seed(0)
+    layer, x = LAYERS[name](), torch.randn(NODES, 16)
+    edge_index = torch.randint(NODES - 1, (2, EDGES))
+    expected = output_and_gradients(layer, x, edge_index)
+    actual = output_and_gradients(layer.cuda(), x.cuda(), edge_index.cuda())
+    for one, other in zip(actual, expected, strict=True):
+        error = float((one.cpu() - other).norm())
+        assert error <= 1e-4 * max(float(other.norm()), 1e-3)
+
+
+def test_gradients_of_edge_weights_are_those_on_the_cpu():
+    torch.manual_seed(0)
+    layer, x = GCNConv(16, 8), torch.randn(NODES, 16)
+    edge_index, weight = torch.randint(NODES, (2, EDGES)), torch.rand(EDGES)
+    expected = output_and_gradients(layer, x, edge_index, weight)
+    inputs = (x.cuda(), edge_index.cuda(), weight.cuda())
+    actual = output_and_gradients(layer.cuda(), *inputs)
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one.cpu(), other, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_repeated_calls_give_the_same_bits(name):
+    layer, x = LAYERS[name]().cuda(), torch.randn(NODES, 16, device="cuda")
+    edge_index = torch.randint(NODES, (2, EDGES), device="cuda")
+    first = output_and_gradients(layer, x, edge_index)
+    for _ in range(3):
+        assert all(map(torch.equal, first, output_and_gradients(layer, x, edge_index)))
+
+
+def test_attention_dropout_trains():
+    layer = GATConv(16, 8, heads=2, dropout=0.5).cuda()
+    x = torch.randn(NODES, 16, device="cuda")
+    edge_index = torch.randint(NODES, (2, EDGES), device="cuda")
+    outs = output_and_gradients(layer, x, edge_index)
+    assert all(torch.isfinite(out).all() for out in outs)
+
+
+@pytest.mark.parametrize("name", ["GCNConv", "GATConv", "SAGEConv"])
+def test_a_layer_is_captured_as_a_cuda_graph(name):
+    layer, x = LAYERS[name]().cuda(), torch.randn(NODES, 16, device="cuda")
+    edge_index = torch.randint(NODES, (2, EDGES), device="cuda")
+    with torch.no_grad():
+        expected = layer(x, edge_index)  # converts the edges and compiles the kernels
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = layer(x, edge_index)
+        graph.replay()
+    torch.testing.assert_close(out, expected)
+
+
+@pytest.mark.parametrize("name", ["GCNConv", "GATConv", "SAGEConv", "GINConv"])
+def test_autocast_computes_in_bfloat16(name):
+    layer, x = LAYERS[name]().cuda(), torch.randn(NODES, 16, device="cuda")
+    edge_index = torch.randint(NODES, (2, EDGES), device="cuda")
+    expected = layer(x, edge_index)
+    with torch.autocast("cuda", torch.bfloat16):
+        actual = layer(x, edge_index).float()
+    assert float((actual - expected).abs().max()) < 0.05 * float(expected.abs().max())
