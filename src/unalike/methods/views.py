@@ -1,0 +1,268 @@
+"""VIEWS: leak-free columns per node from graph and labels, then trees or an MLP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+import torch
+
+from unalike.data.graph import Graph
+from unalike.data.task import Solution, Task
+from unalike.errors import UserError, lookup
+from unalike.methods.base import Method
+from unalike.options import options_of, with_options
+from unalike.progress import NO_PROGRESS, Progress
+from unalike.training.checkpoint import Checkpoint
+from unalike.views import BASES, OPTIONAL_VIEWS, VIEWS
+from unalike.views.cross_fit import Base, CrossFit, base_of_method, cross_fit
+from unalike.views.folds import Folds
+from unalike.views.heads import MANY_ROWS, fit_trees
+from unalike.views.logistic import LogisticBase
+from unalike.views.mlp_head import fit_mlp
+from unalike.views.problem import FitHead, Problem, Scores, mean_valid
+from unalike.views.table import SharedViews
+
+AUTO = ("auto",)
+LOGISTIC = "logistic"
+"""The base of logistic regressions on edges, features and both."""
+MAX_LOGISTIC_NODES = 50_000
+"""Nodes up to which the logistic regressions are a base, else LINK, which is faster."""
+BASE_LR = {"LINK": 0.1}
+"""Learning rates of bases."""
+MAX_ROUNDS = 3
+SEARCHED_TASKS = 3
+"""Tasks by which groups of views are chosen where a fit is slow."""
+DROPPED: tuple[tuple[str, ...], ...] = (
+    (),
+    ("bases",),
+    ("spectrum",),
+    ("spectrum", "bases"),
+    ("features", "spectrum", "bases"),
+    ("labels", "duplicates"),
+    ("structure", "spectrum", "labels", "duplicates"),
+)
+"""Groups that are left out in each set of views that `--views auto` tries."""
+
+Head = Literal["auto", "mlp", "trees", "mean"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Views(Method):
+    """A classifier of rows of views, cross-fitted; no message passing in training.
+
+    Views are columns made from the graph and the labels of train nodes: structure,
+    features and labels along walks, duplicates, spectrum, log probabilities of base
+    methods. No row depends on its own label. Groups of views, head and rounds are
+    chosen by the mean validation score over the splits, unless they are given.
+    """
+
+    paper: ClassVar[str] = "unalike, docs/views.md"
+    family: ClassVar[str] = "row-wise"
+
+    views: tuple[str, ...] = AUTO
+    """Groups of views: structure, features, spectrum, labels, duplicates,
+    near-duplicates, bases; auto: the best of a few sets by validation."""
+    head: Head = "auto"
+    """The classifier of rows: an MLP, gradient-boosted trees, their mean; auto: the
+    best by validation."""
+    rounds: int = 0
+    """1: known labels alone; 2 or 3: more rounds, with probabilities where labels are
+    unknown; 0: rounds are added while validation improves."""
+    bases: tuple[str, ...] = AUTO
+    """Methods whose cross-fitted log probabilities are views, or logistic: logistic
+    regressions on edges, features and both; auto: logistic, on large graphs link, and
+    with features linkx."""
+    hops: int = 2
+    """Steps of walks, up to 3."""
+    folds: int = 5
+    """Folds of cross-fitting."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.rounds <= MAX_ROUNDS:
+            raise UserError(f"--rounds is {self.rounds}; 0 to 3 are possible.")
+        if self.rounds >= self.folds:
+            raise UserError(
+                f"--rounds {self.rounds} needs more folds than --folds {self.folds}."
+            )
+        if not 1 <= self.hops <= 3:
+            raise UserError(f"--hops is {self.hops}; 1, 2 or 3 are possible.")
+        for name in self.views:
+            if name not in AUTO:
+                lookup(dict.fromkeys(VIEWS), name, "group of views")
+
+    def solve_all(
+        self,
+        tasks: Sequence[Task],
+        *,
+        device: torch.device | str = "cpu",
+        progress: Progress = NO_PROGRESS,
+        checkpoint: Checkpoint | None = None,
+    ) -> list[Solution]:
+        bases = self.bases_of(tasks[0].graph, device, progress)
+        problems = self.problems(tasks, bases, progress)
+        groups = self.choose_groups(problems, progress)
+        for problem in problems:
+            problem.keep(groups)
+        name, scores = self.best_round(problems, bases, device, progress)
+        valid = mean_valid(problems, scores)
+        progress.stage(
+            f"chosen: {', '.join(groups)}; {name} (valid {100 * valid:.2f})", None, ""
+        )
+        return [Solution(each) for each in scores]
+
+    def problems(
+        self, tasks: Sequence[Task], bases: Sequence[Base], progress: Progress
+    ) -> list[Problem]:
+        """The views of the first round of all tasks, with bases fitted in one stack."""
+        graph = tasks[0].graph
+        groups = [name for name in VIEWS if name not in OPTIONAL_VIEWS]
+        if "auto" not in self.views:
+            groups = [name for name in VIEWS if name in self.views]
+        progress.stage("views of the graph", None, "")
+        shared = SharedViews.of(graph, groups, self.hops)
+        fits = [
+            CrossFit(Folds.draw(graph.num_nodes, self.folds, task.seed))
+            for task in tasks
+        ]
+        cross_fit(bases, tasks, fits, 1)
+        progress.stage("views of labels", len(tasks), "splits")
+        problems = []
+        for task, fit in zip(tasks, fits, strict=True):
+            problems.append(Problem.of(shared, task, fit))
+            progress.advance(1)
+        return problems
+
+    def bases_of(
+        self, graph: Graph, device: torch.device | str, progress: Progress
+    ) -> list[Base]:
+        """The base methods, with both directions of directed edges."""
+        from unalike.methods import METHODS
+
+        if "auto" not in self.views and BASES not in self.views:
+            return []
+        names = self.bases
+        if "auto" in names:
+            large = graph.num_nodes > MAX_LOGISTIC_NODES
+            names = ("link",) if large else (LOGISTIC,)
+            names += ("linkx",) * bool(graph.num_features)
+        bases: list[Base] = []
+        for name in names:
+            if name == LOGISTIC:
+                bases.append(LogisticBase.of(graph))
+                continue
+            method = lookup(METHODS, name, "method")()
+            method = with_options(method, base_options(method, graph), name)
+            solve = partial(method.solve_all, device=device, progress=progress)
+            bases.append(base_of_method(name, solve))
+        return bases
+
+    def choose_groups(
+        self, problems: Sequence[Problem], progress: Progress
+    ) -> tuple[str, ...]:
+        """The set of groups with the best mean validation score of quick trees."""
+        groups = tuple(problems[0].table.groups)
+        if "auto" not in self.views or len(groups) == 1:
+            return groups
+        sets = [tuple(g for g in groups if g not in dropped) for dropped in DROPPED]
+        sets = [chosen for chosen in dict.fromkeys(sets) if chosen]
+        many = len(problems[0].task.train) > MANY_ROWS
+        searched = problems[:SEARCHED_TASKS] if many else problems
+        scores: dict[tuple[str, ...], float] = {}
+        for chosen in sets:
+            progress.stage(f"trying {', '.join(chosen)}", len(searched), "splits")
+            values = []
+            for problem in searched:
+                values.append(problem.quick_valid(chosen))
+                progress.advance(1, f"valid {100 * values[-1]:.2f}")
+            scores[chosen] = sum(values) / len(values)
+        return max(scores, key=lambda chosen: scores[chosen])
+
+    def best_round(
+        self,
+        problems: Sequence[Problem],
+        bases: Sequence[Base],
+        device: torch.device | str,
+        progress: Progress,
+    ) -> tuple[str, list[Scores]]:
+        """The head and round with the best mean validation score, and its scores.
+
+        Without a given number of rounds, another one follows while it is better.
+        """
+        best: tuple[float, str, list[Scores]] | None = None
+        for number in range(1, (self.rounds or min(MAX_ROUNDS, self.folds - 1)) + 1):
+            if number > 1:
+                self.add_round(problems, bases, number, progress)
+            if self.rounds not in (0, number):
+                continue
+            progress.stage(f"round {number}: fitting heads", None, "")
+            fits = self.fit_heads(problems, device)
+            valid = {name: mean_valid(problems, own) for name, own in fits.items()}
+            name = max(valid, key=lambda name: valid[name])
+            text = ", ".join(f"{key} {100 * v:.2f}" for key, v in valid.items())
+            progress.stage(f"round {number}: valid {text}", None, "")
+            if best is not None and valid[name] <= best[0]:
+                break
+            best = (valid[name], f"{name}, round {number}", fits[name])
+        assert best is not None
+        return best[1:]
+
+    def add_round(
+        self,
+        problems: Sequence[Problem],
+        bases: Sequence[Base],
+        number: int,
+        progress: Progress,
+    ) -> None:
+        """Add the guesses of a round, with the fits of bases that they need."""
+        if BASES in problems[0].table.groups:
+            tasks = [problem.task for problem in problems]
+            cross_fit(bases, tasks, [problem.bases for problem in problems], number)
+        if number < self.rounds:
+            return
+        progress.stage(f"round {number}: guesses", len(problems), "splits")
+        for problem in problems:
+            problem.add_guesses(number)
+            progress.advance(1)
+
+    def fit_heads(
+        self, problems: Sequence[Problem], device: torch.device | str
+    ) -> dict[str, list[Scores]]:
+        """The scores of each head, and of their mean, for all tasks."""
+        heads: dict[str, FitHead] = {
+            "mlp": partial(fit_mlp, device=device),
+            "trees": fit_trees,
+        }
+        wanted = [name for name in heads if self.head in (name, "mean", "auto")]
+        fits = {
+            name: [problem.fit(heads[name]) for problem in problems] for name in wanted
+        }
+        if len(fits) == 1:
+            return fits
+        mean = [
+            sum(pair, torch.zeros(())) / len(fits)
+            for pair in zip(*fits.values(), strict=True)
+        ]
+        both = {"mean of mlp and trees": mean}
+        return both if self.head == "mean" else fits | both
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewsTrees(Views):
+    """VIEWS with gradient-boosted trees: LightGBM if installed, else scikit-learn's."""
+
+    head: Head = "trees"
+
+
+def base_options(method: Method, graph: Graph) -> Mapping[str, object]:
+    """Settings of a base: large steps, few units, both directions of edges."""
+    has = options_of(method, omit=False)
+    wanted: dict[str, object] = {
+        "lr": BASE_LR.get(type(method).__name__, 0.01),
+        "hidden": 16,
+    }
+    wanted |= {"directions": "both"} if graph.directed else {}
+    return {name: value for name, value in wanted.items() if name in has}

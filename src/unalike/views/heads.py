@@ -1,0 +1,228 @@
+"""Heads on rows of views: gradient-boosted trees, and the examples they learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unalike.data.metrics import Metric
+
+MANY_ROWS = 20_000
+"""Train rows from which trees take larger steps and one seed is enough."""
+NUM_SEEDS = 4
+MAX_TREES = 800
+MAX_QUICK_TREES = 120
+MIN_LOG = 1e-9
+
+LIGHTGBM_METRICS = {"roc-auc": "auc", "average-precision": "average_precision"}
+"""Metrics that LightGBM can stop by; the error rate stands for the others."""
+
+Matrix = Float[Tensor, "rows columns"]
+Scores = Float[Tensor, "rows classes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Rows of views with their labels, to fit a head on and to stop it by."""
+
+    x: Matrix
+    y: Int[Tensor, " rows"]
+    x_stop: Float[Tensor, "stop columns"]
+    y_stop: Int[Tensor, " stop"]
+    widths: list[int]
+    """Columns of each view."""
+    num_classes: int
+    metric: Metric
+    seed: int
+
+
+Scorer = Callable[[Matrix], Scores]
+"""A fitted head: log probabilities of rows."""
+Probabilities = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """The mean probability of fitted trees of several seeds."""
+
+    models: Sequence[Probabilities]
+
+    def __call__(self, x: Matrix) -> Scores:
+        rows = x.numpy()
+        mean = np.mean([model(rows) for model in self.models], 0)
+        return torch.from_numpy(mean).clamp(min=MIN_LOG).log().float()
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """Sizes of gradient-boosted trees."""
+
+    lr: float
+    seeds: int
+    max_trees: int
+    patience: int
+    """Trees without a better score of the rows to stop by."""
+    column_share: float = 0.3
+    """Share of the columns that each tree may split by."""
+
+    @classmethod
+    def full(cls, rows: int) -> TreeSettings:
+        """Settings of a final fit."""
+        if rows > MANY_ROWS:
+            return cls(lr=0.1, seeds=1, max_trees=MAX_TREES, patience=30)
+        return cls(
+            lr=0.07,
+            seeds=NUM_SEEDS,
+            max_trees=MAX_TREES,
+            patience=40,
+            column_share=0.15,
+        )
+
+    @classmethod
+    def quick(cls) -> TreeSettings:
+        """Settings to compare views."""
+        return cls(
+            lr=0.2,
+            seeds=1,
+            max_trees=MAX_QUICK_TREES,
+            patience=15,
+            column_share=0.15,
+        )
+
+    @classmethod
+    def guess(cls, rows: int) -> TreeSettings:
+        """Settings of heads that guess labels for the next round."""
+        full = cls.full(rows)
+        return replace(
+            full, lr=2 * full.lr, seeds=1, max_trees=MAX_TREES // 2, patience=20
+        )
+
+
+def fit_trees(examples: Examples, settings: TreeSettings | None = None) -> Trees:
+    """Gradient-boosted trees: LightGBM where it is installed, else scikit-learn's."""
+    settings = settings or TreeSettings.full(len(examples.y))
+    return (_lightgbm if has_lightgbm() else _scikit_learn)(examples, settings)
+
+
+@cache
+def has_lightgbm() -> bool:
+    """Whether LightGBM is installed."""
+    return find_spec("lightgbm") is not None
+
+
+def min_rows_of_leaf(rows: int) -> int:
+    """Train rows that a leaf needs."""
+    return min(20, max(2, rows // 60))
+
+
+@dataclass(frozen=True, eq=False)
+class LightGBMTrees:
+    """The probabilities of LightGBM trees."""
+
+    booster: Any
+    size: int
+    """Trees that are used."""
+    num_classes: int
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        p = np.asarray(self.booster.predict(x, num_iteration=self.size))
+        return np.stack([1 - p, p], 1) if self.num_classes == 2 else p
+
+
+def _lightgbm(examples: Examples, settings: TreeSettings) -> Trees:
+    import lightgbm
+
+    classes = examples.num_classes
+    objective: dict[str, Any] = {"objective": "binary"}
+    if classes > 2:
+        objective = {"objective": "multiclass", "num_class": classes}
+    error = "binary_error" if classes == 2 else "multi_error"
+    binning = {
+        "max_bin": 63,
+        "enable_bundle": False,
+        "min_data_in_leaf": min_rows_of_leaf(len(examples.y)),
+        "num_threads": torch.get_num_threads(),
+        "verbosity": -1,
+    }
+    fixed = binning | {
+        **objective,
+        "metric": LIGHTGBM_METRICS.get(examples.metric.name, error),
+        "learning_rate": settings.lr,
+        "num_leaves": 15,
+        "feature_fraction": settings.column_share,
+        "bagging_fraction": 0.7,
+        "bagging_freq": 1,
+        "lambda_l2": 5,
+        "deterministic": True,
+        "force_col_wise": True,
+    }
+    rows = lightgbm.Dataset(examples.x.numpy(), examples.y.numpy(), params=binning)
+    watched: dict[str, Any] = {}
+    if len(examples.y_stop):
+        stop = rows.create_valid(examples.x_stop.numpy(), examples.y_stop.numpy())
+        patience = lightgbm.early_stopping(settings.patience, verbose=False)
+        watched = {"valid_sets": [stop], "callbacks": [patience]}
+    models = []
+    for seed in range(examples.seed, examples.seed + settings.seeds):
+        seeds = {"bagging_seed": seed, "feature_fraction_seed": seed}
+        model = lightgbm.train(fixed | seeds, rows, settings.max_trees, **watched)
+        size = max(1, model.best_iteration) if watched else model.current_iteration()
+        models.append(LightGBMTrees(model, size, classes))
+    return Trees(models)
+
+
+def _scikit_learn(examples: Examples, settings: TreeSettings) -> Trees:
+    seeds = range(examples.seed, examples.seed + settings.seeds)
+    return Trees([_histogram_trees(examples, settings, seed) for seed in seeds])
+
+
+def _histogram_trees(
+    examples: Examples, settings: TreeSettings, seed: int
+) -> Probabilities:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    classes = examples.num_classes
+    model = HistGradientBoostingClassifier(
+        learning_rate=min(1.0, 2 * settings.lr),
+        max_iter=max(1, min(MAX_TREES // 4, settings.max_trees)),
+        max_leaf_nodes=15,
+        max_features=settings.column_share,
+        l2_regularization=5,
+        min_samples_leaf=min_rows_of_leaf(len(examples.y)),
+        early_stopping=False,
+        random_state=seed,
+    )
+    model.fit(examples.x.numpy(), examples.y.numpy())
+    present = torch.from_numpy(model.classes_)
+
+    def spread(p: np.ndarray) -> np.ndarray:
+        full = np.zeros((len(p), classes))
+        full[:, present] = p
+        return full
+
+    best = model.n_iter_
+    if len(examples.y_stop):
+        weight = torch.ones(len(examples.y_stop))
+        stages = [
+            float(
+                examples.metric.score(
+                    torch.from_numpy(spread(p)), examples.y_stop, weight
+                )
+            )
+            for p in model.staged_predict_proba(examples.x_stop.numpy())
+        ]
+        best = int(np.nanargmax(stages)) + 1
+
+    def probabilities(x: np.ndarray) -> np.ndarray:
+        return spread(next(islice(model.staged_predict_proba(x), best - 1, None)))
+
+    return probabilities

@@ -1,0 +1,235 @@
+"""Logistic regressions on sparse rows, many at once, by L-BFGS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from unalike.data.adjacency import Adjacency, Ids
+from unalike.data.graph import Features, Graph
+from unalike.views.cross_fit import Fit, LogProbabilities
+from unalike.views.walks import inverse, without_loops
+
+RIDGE, WEAK_RIDGE = 0.1, 0.01
+"""Half of it times the squared weights is added to the sum of losses; the weak one for
+rows of features alone."""
+FEATURES, PROPAGATED = FEATURE_ROWS = ("features", "propagated")
+MAX_PROPAGATED = 20_000_000
+"""Entries of features and their means over neighbours, at most."""
+STEPS = 40
+"""Passes over the rows: gradients, those of rejected steps too."""
+MEMORY = 6
+"""Pairs of steps and gradients that L-BFGS keeps."""
+ARMIJO = 1e-4
+BATCH_NUMBERS = 1 << 26
+"""Numbers that one batch of regressions may hold."""
+
+Weights = Float[Tensor, "columns fits classes"]
+
+
+def input_rows(graph: Graph) -> dict[str, Adjacency]:
+    """Rows to regress on: edges by direction, features, all of them side by side, and
+    features beside their means over neighbours."""
+    edges = without_loops(graph.adjacency)
+    rows = {"out": edges, "in": edges.T} if graph.directed else {"edges": edges}
+    if graph.num_features:
+        rows[FEATURES] = as_sparse(graph.features)
+    scaled = {name: unit_rows(scale_columns(each)) for name, each in rows.items()}
+    if len(scaled) > 1:
+        scaled["all"] = reduce(Adjacency.hstack, scaled.values())
+    if graph.num_features:
+        near = edges.to_undirected()
+        sizes = rows[FEATURES].degrees.float()[:, None]
+        if float((near @ sizes).sum()) <= MAX_PROPAGATED:
+            means = unit_rows(scale_columns(neighbour_means(near, rows[FEATURES])))
+            scaled[PROPAGATED] = scaled[FEATURES].hstack(means)
+    return scaled
+
+
+def neighbour_means(edges: Adjacency, features: Adjacency) -> Adjacency:
+    """The mean features of the neighbours of each node, as sparse rows."""
+    share = scipy.sparse.diags_array(inverse(edges).numpy())
+    product = share @ edges.to_scipy().astype(np.float32) @ features.to_scipy()
+    return Adjacency.from_scipy(scipy.sparse.csr_array(product))
+
+
+def as_sparse(features: Features) -> Adjacency:
+    """Features as sparse rows."""
+    if isinstance(features, Adjacency):
+        return features
+    return Adjacency.from_scipy(scipy.sparse.csr_array(features.float().numpy()))
+
+
+def scale_columns(rows: Adjacency) -> Adjacency:
+    """Columns divided by the fourth root of their number of entries."""
+    count = rows.indices.long().bincount(minlength=rows.num_cols).clamp(min=1)
+    values = torch.ones(rows.nnz) if rows.values is None else rows.values
+    scale = count.float() ** -0.25
+    return Adjacency(
+        rows.indptr, rows.indices, rows.num_cols, values * scale[rows.indices.long()]
+    )
+
+
+def unit_rows(rows: Adjacency) -> Adjacency:
+    """Rows divided by their length."""
+    values = torch.ones(rows.nnz) if rows.values is None else rows.values
+    squares = torch.zeros(rows.num_rows).index_add(0, rows.row_indices, values**2)
+    scale = 1 / squares.sqrt().clamp(min=1e-9)
+    return Adjacency(
+        rows.indptr, rows.indices, rows.num_cols, values * scale[rows.row_indices]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticBase:
+    """Logistic regressions on edges, features, and both, as a base of views."""
+
+    rows: Mapping[str, Adjacency]
+
+    @classmethod
+    def of(cls, graph: Graph) -> LogisticBase:
+        return cls(input_rows(graph))
+
+    def __call__(self, fits: Sequence[Fit]) -> dict[str, list[LogProbabilities]]:
+        return {f"logistic-{name}": self.on(name, fits) for name in self.rows}
+
+    def on(self, name: str, fits: Sequence[Fit]) -> list[LogProbabilities]:
+        """The log probabilities of all nodes by regressions on one kind of rows."""
+        rows = self.rows[name]
+        classes = fits[0].task.graph.num_classes
+        per_fit = classes * (rows.num_cols * (2 * MEMORY + 4) + 6 * rows.num_rows)
+        size = max(1, BATCH_NUMBERS // per_fit)
+        results: list[LogProbabilities] = []
+        for start in range(0, len(fits), size):
+            part = fits[start : start + size]
+            train = [fit.folds.known(fit.task.train, fit.hidden) for fit in part]
+            # A task shows the labels of its own split; those of `train` are used.
+            labels = torch.stack([fit.task.graph.labels for fit in part]).amax(0)
+            ridge = WEAK_RIDGE if name in FEATURE_ROWS else RIDGE
+            weights, bias = regress(rows, one_hot_rows(labels, classes), train, ridge)
+            logits = (rows @ weights.flatten(1)).view(-1, *bias.shape) + bias
+            results += logits.log_softmax(2).unbind(1)
+        return results
+
+
+def one_hot_rows(
+    labels: Int[Tensor, " nodes"], num_classes: int
+) -> Float[Tensor, "nodes classes"]:
+    """One-hot labels; those of unlabelled nodes are never read."""
+    return F.one_hot(labels.clamp(min=0), num_classes).float()
+
+
+def regress(
+    rows: Adjacency,
+    one_hot: Float[Tensor, "nodes classes"],
+    train: Sequence[Ids],
+    ridge: float,
+) -> tuple[Weights, Float[Tensor, "fits classes"]]:
+    """Weights and biases of least penalised loss, one per set of train nodes.
+
+    All start at 0: a start at another solution would carry labels over that it has
+    seen.
+    """
+    inside = torch.zeros(rows.num_rows, len(train), dtype=torch.bool)
+    for number, ids in enumerate(train):
+        inside[ids, number] = True
+    # All rows, with weight 0 outside: sums are grouped alike whoever is a train node.
+    problem = Regression(rows, rows.T, one_hot, inside, ridge)
+    start = torch.zeros(rows.num_cols + 1, len(train), one_hot.shape[1])
+    solution = minimise(problem, start)
+    return solution[:-1], solution[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """The penalised mean losses of several regressions, and their gradients."""
+
+    rows: Adjacency
+    transposed: Adjacency
+    one_hot: Float[Tensor, "rows classes"]
+    inside: Bool[Tensor, "rows fits"]
+    ridge: float
+
+    def __call__(self, x: Weights) -> tuple[Float[Tensor, " fits"], Weights]:
+        """The loss of each fit and its gradient; the last row of x are biases."""
+        fits, classes = x.shape[1:]
+        weights = x[:-1]
+        logits = (self.rows @ weights.flatten(1)).view(-1, fits, classes) + x[-1]
+        log_p = logits.log_softmax(2)
+        count = self.inside.sum(0).clamp(min=1)
+        target = self.one_hot[:, None, :]
+        share = self.inside / count
+        residual = (log_p.exp() - target) * share[:, :, None]
+        penalty = (self.ridge / count)[:, None]
+        gradient = torch.empty_like(x)
+        product = self.transposed @ residual.flatten(1)
+        gradient[:-1] = product.view(weights.shape) + penalty * weights
+        gradient[-1] = residual.sum(0)
+        loss = -((log_p * target).sum(2) * share).sum(0)
+        return loss + penalty[:, 0] / 2 * weights.square().sum((0, 2)), gradient
+
+
+@dataclass
+class History:
+    """The last steps and changes of gradients, by which L-BFGS scales a gradient."""
+
+    pairs: list[tuple[Weights, Weights, Tensor]] = field(default_factory=list)
+
+    def add(self, step: Weights, change: Weights) -> None:
+        """Remember a step; a fit that stood still contributes nothing."""
+        product = dot(step, change)
+        curvature = torch.where(product > 1e-12, 1 / product.clamp(min=1e-12), 0.0)
+        self.pairs = [*self.pairs[-MEMORY + 1 :], (step, change, curvature)]
+
+    def direction(self, gradient: Weights) -> Weights:
+        """The inverse Hessian times the gradient, by the two-loop recursion."""
+        q, factors = gradient.clone(), []
+        for step, change, curvature in reversed(self.pairs):
+            factor = curvature * dot(step, q)
+            q -= factor[:, None] * change
+            factors.append(factor)
+        scale = torch.ones(gradient.shape[1])
+        for step, change, curvature in self.pairs:
+            length = dot(change, change)
+            fresh = dot(step, change) / length.clamp(min=1e-30)
+            scale = torch.where(curvature > 0, fresh, scale)
+        q *= scale[:, None]
+        for (step, change, curvature), factor in zip(
+            self.pairs, reversed(factors), strict=True
+        ):
+            q += (factor - curvature * dot(change, q))[:, None] * step
+        return q
+
+
+def minimise(problem: Regression, x: Weights) -> Weights:
+    """L-BFGS with backtracking; each fit has its own length of step."""
+    history = History()
+    loss, gradient = problem(x)
+    size = torch.ones(x.shape[1])
+    direction = -gradient / dot(gradient, gradient).sqrt().clamp(min=1e-12)[:, None]
+    for _ in range(STEPS):
+        step = size[:, None] * direction
+        new_loss, new_gradient = problem(x + step)
+        enough = new_loss <= loss + ARMIJO * dot(step, gradient)
+        moved = enough[:, None]
+        step = torch.where(moved, step, 0.0)
+        history.add(step, torch.where(moved, new_gradient - gradient, 0.0))
+        x = x + step
+        gradient = torch.where(moved, new_gradient, gradient)
+        loss = torch.where(enough, new_loss, loss)
+        direction = -history.direction(gradient)
+        size = torch.where(enough, 1.0, size / 4)
+    return x
+
+
+def dot(a: Weights, b: Weights) -> Float[Tensor, " fits"]:
+    """The inner product of each fit."""
+    return (a * b).sum((0, 2))

@@ -1,0 +1,138 @@
+"""Residual MLP on rows of views, with normalised views and dropout of whole views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Graph
+from unalike.data.task import Task
+from unalike.nn.linear import Dropout
+from unalike.samplers.rows import RowSampler
+from unalike.training.loop import FitSpec, fit
+from unalike.training.state import Training
+from unalike.views.heads import MANY_ROWS, Examples, Matrix, Scorer, Scores
+
+MAX_DEVIATIONS = 8.0
+"""Standardised columns are clipped to this many standard deviations."""
+HIDDEN = 128
+NUM_BLOCKS = 2
+DROPOUT = 0.3
+VIEW_DROPOUT = 0.2
+EPOCHS = 60
+PATIENCE = 8
+CHUNK = 65_536
+"""Rows that are scored at once."""
+
+
+class ViewMLP(nn.Module):
+    """The sum of embedded views through residual blocks."""
+
+    def __init__(self, widths: Sequence[int], num_classes: int) -> None:
+        super().__init__()
+        self.widths = list(widths)
+        self.embeddings = nn.ModuleList(
+            nn.Sequential(nn.Linear(width, HIDDEN), nn.LayerNorm(HIDDEN))
+            for width in widths
+        )
+        self.view_dropout = Dropout(VIEW_DROPOUT if len(widths) > 2 else 0.0)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(
+                nn.LayerNorm(HIDDEN),
+                nn.Linear(HIDDEN, HIDDEN),
+                nn.GELU(),
+                Dropout(DROPOUT),
+                nn.Linear(HIDDEN, HIDDEN),
+                Dropout(DROPOUT),
+            )
+            for _ in range(NUM_BLOCKS)
+        )
+        self.last = nn.Sequential(
+            nn.LayerNorm(HIDDEN), Dropout(DROPOUT), nn.Linear(HIDDEN, num_classes)
+        )
+
+    def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
+        assert isinstance(batch.features, Tensor)
+        views = batch.features.split(self.widths, 1)
+        embedded = torch.stack(
+            [embed(view) for embed, view in zip(self.embeddings, views, strict=True)], 1
+        )
+        whole_views = embedded.new_ones(embedded.shape[:2])
+        embedded = embedded * self.view_dropout(whole_views)[:, :, None]
+        x = F.gelu(embedded.sum(1) / len(self.widths) ** 0.5)
+        for block in self.blocks:
+            x = x + block(x)
+        logits: Tensor = self.last(x)
+        return logits
+
+
+def fit_mlp(examples: Examples, device: torch.device | str = "cpu") -> Scorer:
+    """The mean of a few residual MLPs, trained in one stack."""
+    many = len(examples.y) > MANY_ROWS
+    mean, std = examples.x.mean(0), examples.x.std(0) + 1e-6
+
+    def standardise(x: Matrix) -> Matrix:
+        return ((x - mean) / std).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+
+    count, held_out = len(examples.y), len(examples.y_stop)
+    graph = Graph.build(
+        _no_edges(count + held_out),
+        features=standardise(torch.cat([examples.x, examples.x_stop])),
+        labels=torch.cat([examples.y, examples.y_stop]),
+        num_classes=examples.num_classes,
+        directed=True,
+    )
+    training = Training(epochs=EPOCHS, lr=2e-3 if many else 7e-4, weight_decay=0.01)
+    batching = RowSampler(size=min(max(count // 20, 64), 2048))
+
+    def make(graph: Graph) -> ViewMLP:
+        return ViewMLP(examples.widths, graph.num_classes)
+
+    task = Task(
+        graph,
+        torch.arange(count),
+        torch.arange(count, count + held_out),
+        examples.metric,
+        patience=PATIENCE,
+        keep=True,
+    )
+    seeds = range(examples.seed, examples.seed + (1 if many else 2))
+    runs = [
+        FitSpec(make, replace(task, seed=seed), training, batching, row_wise=True)
+        for seed in seeds
+    ]
+    modules = []
+    for solution in fit(runs, device=torch.device(device)):
+        module = make(graph).to(device).eval()
+        module.load_state_dict(solution.weights or {})
+        modules.append(module)
+
+    @torch.no_grad()
+    def score(x: Matrix) -> Scores:
+        chunks = []
+        for rows in x.split(CHUNK):
+            part = Graph.build(
+                _no_edges(len(rows)),
+                features=standardise(rows),
+                num_classes=examples.num_classes,
+                directed=True,
+            ).to(device)
+            scores = [module(part).log_softmax(1) for module in modules]
+            chunks.append(torch.stack(scores).mean(0).cpu())
+        return torch.cat(chunks)
+
+    return score
+
+
+def _no_edges(num_nodes: int) -> Adjacency:
+    return Adjacency(
+        torch.zeros(num_nodes + 1, dtype=torch.int64),
+        torch.zeros(0, dtype=torch.int32),
+        num_nodes,
+    )

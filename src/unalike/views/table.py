@@ -1,0 +1,140 @@
+"""`ViewTable`: the views of one task, in every context of hidden labels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unalike.data.adjacency import Ids
+from unalike.data.graph import Graph
+from unalike.data.task import Task
+from unalike.views import OPTIONAL_VIEWS, group_of
+from unalike.views.blocks import Block
+from unalike.views.folds import (
+    Folds,
+    Hidden,
+    hide_each_fold,
+    one_hot,
+    own_context,
+)
+from unalike.views.graph_views import GRAPH_VIEWS
+from unalike.views.label_views import LABEL_VIEWS, Neighbourhoods
+from unalike.views.walks import Walks
+
+
+@dataclass(frozen=True, eq=False)
+class SharedViews:
+    """What all tasks of a graph share: its walks, and the views that need no labels."""
+
+    graph: Graph
+    near: Neighbourhoods
+    blocks: Mapping[str, Block]
+    groups: tuple[str, ...]
+    """Groups of views to make, those of labels too."""
+
+    @classmethod
+    def of(cls, graph: Graph, groups: Collection[str], hops: int) -> SharedViews:
+        """The views of the graph in some groups."""
+        walks = Walks.of(graph, hops)
+        similar = bool(set(OPTIONAL_VIEWS) & set(groups))
+        near = Neighbourhoods.of(graph, walks, similar=similar)
+        blocks: dict[str, Block] = {}
+        for name, view in GRAPH_VIEWS.items():
+            if name in groups:
+                blocks |= view(graph, walks)
+        return cls(graph, near, blocks, tuple(groups))
+
+    def select(self, groups: Collection[str]) -> SharedViews:
+        """The same with the views of some groups alone."""
+        return replace(
+            self, blocks=blocks_of(self.blocks, groups), groups=tuple(groups)
+        )
+
+    def label_blocks(
+        self, labels: Float[Tensor, "nodes contexts classes"]
+    ) -> dict[str, Block]:
+        """The views of known labels."""
+        blocks: dict[str, Block] = {}
+        for name, view in LABEL_VIEWS.items():
+            if name in self.groups:
+                blocks |= view(self.near, labels)
+        return blocks
+
+
+@dataclass(frozen=True, eq=False)
+class ViewTable:
+    """The views of one task: a row per node, in every context of hidden labels.
+
+    A row of fold f is read in context f, in which no label of fold f exists. Rows of
+    nodes without a known label may be read in any context.
+    """
+
+    blocks: Mapping[str, Block]
+    folds: Folds
+
+    @classmethod
+    def of(cls, shared: SharedViews, task: Task, folds: Folds) -> ViewTable:
+        """The views with the labels of all train nodes but those of the own fold."""
+        labels = one_hot(task, task.train)
+        contexts = hide_each_fold(labels, folds.fine, folds.num_fine)
+        return cls({**shared.blocks, **shared.label_blocks(contexts)}, folds)
+
+    @classmethod
+    def without_folds(
+        cls, shared: SharedViews, task: Task, folds: Folds, hidden: Hidden
+    ) -> ViewTable:
+        """The views if no label of some coarse folds was known, in own contexts alone.
+
+        Its label views have one context: the own one of each row.
+        """
+        inner = folds.inner(hidden)
+        labels = one_hot(task, folds.known(task.train, hidden))
+        contexts = hide_each_fold(labels, inner, folds.num_fine)
+        joined = {
+            name: replace(block, values=own_context(block.values, inner))
+            for name, block in shared.label_blocks(contexts).items()
+        }
+        return cls({**shared.blocks, **joined}, folds)
+
+    def with_blocks(self, blocks: Mapping[str, Block]) -> ViewTable:
+        return replace(self, blocks={**self.blocks, **blocks})
+
+    def select(self, groups: Collection[str]) -> ViewTable:
+        """The views of some groups."""
+        return replace(self, blocks=blocks_of(self.blocks, groups))
+
+    @property
+    def widths(self) -> list[int]:
+        """Columns of each view."""
+        return [block.width for block in self.blocks.values()]
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that have a view."""
+        return list(dict.fromkeys(map(group_of, self.blocks)))
+
+    def rows(
+        self, ids: Ids, context: Int[Tensor, " ids"] | int | None = None
+    ) -> Float[Tensor, "ids columns"]:
+        """The columns of some nodes, in their own context unless another is given."""
+        fine = self.folds.fine[ids]
+        if context is not None:
+            fine = torch.as_tensor(context).expand(len(ids))
+        return torch.cat([b.rows(ids, fine) for b in self.blocks.values()], 1)
+
+    def column_names(self) -> list[str]:
+        """A name for each column: the view, and what the column holds."""
+        return [
+            f"{name}:{column}"
+            for name, block in self.blocks.items()
+            for column in block.column_names()
+        ]
+
+
+def blocks_of(blocks: Mapping[str, Block], groups: Collection[str]) -> dict[str, Block]:
+    """The blocks of some groups."""
+    return {name: block for name, block in blocks.items() if group_of(name) in groups}

@@ -1,0 +1,210 @@
+"""Sums over walks of up to three steps along edges and shared features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import no_type_check
+
+import numba
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unalike.data.adjacency import Adjacency
+from unalike.data.graph import Features, Graph
+from unalike.data.numba_utils import njit
+
+MIN_SHARED_FEATURES = 30
+"""Columns from which features are taken for indicators that nodes share."""
+NUM_BLOCKS = 16
+"""Blocks of rows that threads work on, each with an array of marks."""
+
+Columns = Float[Tensor, "nodes columns"]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A sequence of steps: `o` along an out-edge, `i` along an in-edge, `a` along an
+    undirected edge, `x` and `y` to a feature and back.
+
+    With `mean` every step after the first takes the mean over its ends, else the sum.
+    """
+
+    steps: str
+    mean: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.steps + "/mean" * self.mean
+
+    @property
+    def rest(self) -> Walk:
+        """The walk without its first step."""
+        return Walk(self.steps[1:], self.mean and len(self.steps) > 2)
+
+    @property
+    def shares_features(self) -> bool:
+        """Whether this is the walk over shared features, not over edges."""
+        return "x" in self.steps
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """All walks of a graph without its self-loops, with the matrix of each step."""
+
+    matrices: Mapping[str, Adjacency]
+    walks: tuple[Walk, ...]
+
+    @classmethod
+    def of(cls, graph: Graph, hops: int) -> Walks:
+        """Walks of up to `hops` steps; both directions of directed edges.
+
+        Of walks of two steps there are sums and means, of longer ones means. Nodes that
+        share one of at least 30 features are connected by one more walk.
+        """
+        adjacency = without_loops(graph.adjacency)
+        matrices = {"a": adjacency}
+        if graph.directed:
+            matrices = {"o": adjacency, "i": adjacency.T}
+        walks = [
+            Walk("".join(steps), mean)
+            for length in range(1, hops + 1)
+            for steps in product(matrices, repeat=length)
+            for mean in ([False], [False, True], [True])[min(length, 3) - 1]
+        ]
+        if graph.num_features >= MIN_SHARED_FEATURES:
+            matrices |= {"x": indicators(graph.features)}
+            matrices |= {"y": matrices["x"].T}
+            walks.append(Walk("xy", mean=True))
+        return cls(matrices, tuple(walks))
+
+    @property
+    def along_edges(self) -> tuple[Walk, ...]:
+        """The walks along edges only."""
+        return tuple(walk for walk in self.walks if not walk.shares_features)
+
+    def sums(
+        self, x: Columns, walks: Sequence[Walk] | None = None
+    ) -> Iterator[tuple[Walk, Columns]]:
+        """For each walk, the sum of x over the nodes where it ends.
+
+        Walks that end alike share their last steps. Products of adjacencies are never
+        computed.
+        """
+        shared: dict[Walk, Columns] = {}
+
+        def total(walk: Walk) -> Columns:
+            matrix = self.matrices[walk.steps[0]]
+            if len(walk.steps) == 1:
+                return matrix @ x
+            rest = walk.rest
+            if rest not in shared:
+                shared[rest] = total(rest)
+            ends = shared[rest]
+            if walk.mean:
+                ends = ends * self.inverse_degrees[walk.steps[1]][:, None]
+            return matrix @ ends
+
+        for walk in self.walks if walks is None else walks:
+            if walk in shared:
+                yield walk, shared[walk]
+                continue
+            value = total(walk)
+            if any(other.rest == walk for other in self.walks if other.steps[1:]):
+                shared[walk] = value
+            yield walk, value
+
+    @cached_property
+    def inverse_degrees(self) -> dict[str, Float[Tensor, " rows"]]:
+        """1 / degree of every row of the matrix of a step, 0 for an empty row."""
+        return {step: inverse(matrix) for step, matrix in self.matrices.items()}
+
+    @cached_property
+    def returning(self) -> dict[Walk, Float[Tensor, " nodes"]]:
+        """For each walk, the weight with which a node's own value enters its sum."""
+        return {walk: self._returning(walk) for walk in self.walks}
+
+    def _returning(self, walk: Walk) -> Float[Tensor, " nodes"]:
+        """The diagonal of the product of the matrices of a walk."""
+        first, *others = (self.matrices[step] for step in walk.steps)
+        weights = [
+            self.inverse_degrees[step] if walk.mean else torch.ones(matrix.num_rows)
+            for step, matrix in zip(walk.steps[1:], others, strict=True)
+        ]
+        if not others:
+            return torch.zeros(first.num_rows)
+        if len(others) == 1:
+            back = first.to_scipy().multiply(others[0].T.to_scipy()).tocsr()
+            return torch.from_numpy(back @ weights[0].numpy()).float()
+        return three_step_returns(first, weights[0], others[0], weights[1], others[1].T)
+
+
+def without_loops(adjacency: Adjacency) -> Adjacency:
+    """The matrix of ones at the same places, without the diagonal."""
+    rows = adjacency.to_scipy()
+    pattern = scipy.sparse.csr_array(
+        (np.ones(rows.nnz, np.int8), rows.indices, rows.indptr), shape=rows.shape
+    )
+    if adjacency.diagonal.any():
+        pattern = pattern.copy()
+        pattern.setdiag(0)
+        pattern.eliminate_zeros()
+    plain = Adjacency.from_scipy(pattern, weighted=False)
+    return plain._mark_symmetric(adjacency.is_symmetric)
+
+
+def indicators(features: Features) -> Adjacency:
+    """The matrix of ones where features are not zero."""
+    if isinstance(features, Adjacency):
+        return Adjacency(features.indptr, features.indices, features.num_cols)
+    return Adjacency.from_scipy(
+        scipy.sparse.csr_array(features.numpy() != 0), weighted=False
+    )
+
+
+def inverse(matrix: Adjacency) -> Float[Tensor, " rows"]:
+    """1 / degree of every row, 0 for an empty row."""
+    degrees = matrix.degrees.float()
+    return torch.where(degrees > 0, 1 / degrees.clamp(min=1), 0.0)
+
+
+def three_step_returns(
+    first: Adjacency,
+    first_weight: Float[Tensor, " nodes"],
+    second: Adjacency,
+    second_weight: Float[Tensor, " nodes"],
+    last: Adjacency,
+) -> Float[Tensor, " nodes"]:
+    """The diagonal of first w second v last^T."""
+    result = np.zeros(first.num_rows)
+    arrays = [
+        array.numpy()
+        for matrix in (first, second, last)
+        for array in (matrix.indptr, matrix.indices)
+    ]
+    weights = (first_weight.double().numpy(), second_weight.double().numpy())
+    bounds = np.linspace(0, first.num_rows, NUM_BLOCKS + 1).astype(np.int64)
+    _three_step_returns(result, bounds, *arrays, *weights)
+    return torch.from_numpy(result).float()
+
+
+@no_type_check
+@njit(parallel=True)
+def _three_step_returns(result, bounds, p1, i1, p2, i2, p3, i3, w1, w2):
+    for block in numba.prange(len(bounds) - 1):
+        mark = np.full(len(w2), -1, np.int64)
+        for row in range(bounds[block], bounds[block + 1]):
+            for entry in range(p3[row], p3[row + 1]):
+                mark[i3[entry]] = row
+            total = 0.0
+            for entry in range(p1[row], p1[row + 1]):
+                j = i1[entry]
+                for other in range(p2[j], p2[j + 1]):
+                    if mark[i2[other]] == row:
+                        total += w1[j] * w2[i2[other]]
+            result[row] = total
