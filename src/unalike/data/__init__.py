@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unalike.data.graph import Graph as Graph
     from unalike.data.metrics import METRICS as METRICS
     from unalike.data.metrics import Metric as Metric
-    from unalike.data.shard_writer import shard_graph as shard_graph
+    from unalike.data.sharding import shard_graph as shard_graph
     from unalike.data.split import Split as Split
     from unalike.data.split import random_splits as random_splits
     from unalike.data.store import StoredGraph as StoredGraph
@@ -41,7 +41,7 @@ EXPORTS = {
     "open_graph": "store",
     "random_splits": "split",
     "save_graph": "store",
-    "shard_graph": "shard_writer",
+    "shard_graph": "sharding",
     "temperature": "calibration",
     "verify_graph": "store",
 }

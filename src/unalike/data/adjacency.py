@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -82,6 +83,18 @@ class Adjacency(CSRMatrix):
             values=torch.from_numpy(rows.data.astype(np.float32)) if weighted else None,
         )
 
+    @classmethod
+    def from_torch_csr(cls, matrix: Float[Tensor, "rows columns"]) -> Adjacency:
+        """A matrix from a `torch.sparse` CSR tensor without repeated entries."""
+        indices = matrix.col_indices()
+        small = torch.int32 if matrix.shape[1] <= _INT32_MAX else torch.int64
+        return cls(
+            matrix.crow_indices().long(),
+            indices.to(small),
+            matrix.shape[1],
+            matrix.values(),
+        )
+
     @property
     def num_rows(self) -> int:
         return len(self.indptr) - 1
@@ -93,6 +106,11 @@ class Adjacency(CSRMatrix):
     @property
     def shape(self) -> tuple[int, int]:
         return (self.num_rows, self.num_cols)
+
+    def __repr__(self) -> str:
+        weights = "" if self.values is None else ", weighted"
+        size = f"{self.num_rows}, {self.num_cols}"
+        return f"{type(self).__name__}([{size}], nnz={self.nnz}{weights})"
 
     @property
     def nbytes(self) -> int:
@@ -215,11 +233,13 @@ class Adjacency(CSRMatrix):
         weighted = self.values is not None or other.values is not None
         return Adjacency.from_scipy(matrix, weighted=weighted)
 
-    def to(self, device: torch.device | str) -> Adjacency:
+    def to(
+        self, device: torch.device | str, *, non_blocking: bool = False
+    ) -> Adjacency:
         """The same matrix on another device."""
         if self.indices.device == torch.device(device):
             return self
-        copy = self._copy(lambda array: array.to(device))
+        copy = self._copy(lambda array: array.to(device, non_blocking=non_blocking))
         copy._set("_source", ref(self))
         return copy
 
@@ -253,6 +273,21 @@ class Adjacency(CSRMatrix):
         )
         rows.has_canonical_format = True
         return rows
+
+    def to_torch_csr(self) -> Float[Tensor, "rows columns"]:
+        """A `torch.sparse` CSR tensor with a value for each entry."""
+        values = self.values
+        if values is None:
+            values = torch.ones(self.nnz, device=self.indices.device)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+            return torch.sparse_csr_tensor(
+                self.indptr,
+                self.indices.long(),
+                values,
+                self.shape,
+                check_invariants=False,
+            )
 
     def to_dense(self) -> Float[Tensor, "rows columns"]:
         """The dense matrix."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,6 +16,8 @@ import scipy.sparse
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.data import get_worker_info
 
 from unalike.data.numba_utils import binary_search, memcpy, njit, sort_range
 from unalike.errors import UserError
@@ -22,6 +25,7 @@ from unalike.parallel import num_threads
 
 SMALL_NNZ = 2**18
 """Entries up to which torch and SciPy do the work, so that nothing is compiled."""
+INT32_MAX = 2**31 - 1
 
 
 class CSRArrays(NamedTuple):
@@ -48,10 +52,20 @@ class CSRMatrix(ABC):
     def T(self) -> CSRMatrix:
         """The transpose."""
 
+    @property
+    def arrays(self) -> CSRArrays:
+        """The arrays of the matrix, in the order of the constructor."""
+        return CSRArrays(self.indptr, self.indices, self.num_cols, self.values)
+
     @cached_property
     def degrees(self) -> Int[Tensor, " rows"]:
         """Number of entries in each row."""
         return self.indptr[1:] - self.indptr[:-1]
+
+    @cached_property
+    def nonempty_rows(self) -> Int[Tensor, " nonempty"]:
+        """The ids of rows with entries."""
+        return self.degrees.nonzero()[:, 0]
 
     @property
     def num_cols_global(self) -> int:
@@ -124,8 +138,10 @@ def balanced_bounds(counts: Int[Tensor, " columns"], parts: int) -> list[int]:
 
 def select_rows(rows: CSRMatrix, ids: Int[Tensor, " ids"]) -> CSRArrays:
     """Some rows, in the order of `ids`, on the device of the ids."""
-    select = select_rows_torch if ids.is_cuda else select_rows_cpu
-    return select(rows, ids)
+    first, indptr = row_bounds(rows.indptr, ids)
+    values = None if rows.values is None else _copy_rows(rows.values, first, indptr)
+    indices = _copy_rows(rows.indices, first, indptr)
+    return CSRArrays(indptr, indices, rows.num_cols, values)
 
 
 def row_bounds(
@@ -133,33 +149,12 @@ def row_bounds(
 ) -> tuple[Int[Tensor, " ids"], Int[Tensor, " ids_and_one"]]:
     """The first entry of each selected row, and the indptr of the selected rows."""
     first, last = indptr[:-1][ids], indptr[1:][ids]
-    selected = torch.zeros(len(ids) + 1, dtype=torch.int64, device=ids.device)
-    torch.cumsum(last - first, 0, out=selected[1:])
-    return first, selected
+    return first, indptr_of(last - first)
 
 
-def select_rows_torch(rows: CSRMatrix, ids: Int[Tensor, " ids"]) -> CSRArrays:
-    """Some rows, in the order of `ids`, by torch operations on any device."""
-    first, indptr = row_bounds(rows.indptr, ids)
-    entries = _entries(first, indptr)
-    values = None if rows.values is None else rows.values[entries]
-    return CSRArrays(indptr, rows.indices[entries], rows.num_cols, values)
-
-
-def select_rows_cpu(rows: CSRMatrix, ids: Int[Tensor, " ids"]) -> CSRArrays:
-    """Some rows, in the order of `ids`, by a parallel copy on the CPU."""
-    first, indptr = row_bounds(rows.indptr, ids)
-    values = None if rows.values is None else _copy_rows(rows.values, first, indptr)
-    indices = _copy_rows(rows.indices, first, indptr)
-    return CSRArrays(indptr, indices, rows.num_cols, values)
-
-
-def _entries(
-    first: Int[Tensor, " ids"], indptr: Int[Tensor, " ids_and_one"]
-) -> Int[Tensor, " nnz"]:
-    """The positions of all entries of rows that begin at `first`."""
-    shift = (first - indptr[:-1]).repeat_interleave(indptr.diff())
-    return shift + torch.arange(len(shift), device=shift.device)
+def indptr_of(lengths: Int[Tensor, " rows"]) -> Int[Tensor, " rows_and_one"]:
+    """The indptr of rows of these lengths."""
+    return F.pad(lengths.cumsum(0), (1, 0))
 
 
 def _copy_rows(
@@ -167,10 +162,15 @@ def _copy_rows(
     first: Int[Tensor, " ids"],
     indptr: Int[Tensor, " ids_and_one"],
 ) -> Shaped[Tensor, " selected"]:
-    total = int(indptr[-1])
-    if total <= SMALL_NNZ:
-        return source[_entries(first, indptr)]
-    out = source.new_empty(total)
+    """The entries of rows that begin at `first`, one row after the other.
+
+    A worker of a `DataLoader` does without numba, whose threads do not survive a fork.
+    """
+    small = int(indptr[-1]) <= SMALL_NNZ
+    if source.is_cuda or small or get_worker_info() is not None:
+        shift = (first - indptr[:-1]).repeat_interleave(indptr.diff())
+        return source[shift + torch.arange(len(shift), device=shift.device)]
+    out = source.new_empty(int(indptr[-1]))
     _copy_ranges(out.numpy(), indptr.numpy(), source.detach().numpy(), first.numpy())
     return out
 
@@ -218,6 +218,21 @@ def _count_in_range(indptr, indices, low, high):
 # Subgraph.
 
 
+@contextmanager
+def new_ids(rows: CSRMatrix) -> Iterator[Int[Tensor, " columns"]]:
+    """A CPU array of -1 for each column; the caller resets the entries that it sets.
+
+    It is cached with the matrix, so that a small subgraph does not cost the number of
+    columns. A thread that finds it in use gets another one.
+    """
+    key = "new ids"
+    array = rows.cache.pop(key, None)
+    if array is None:
+        array = torch.full((rows.num_cols,), -1, dtype=rows.indices.dtype)
+    yield array
+    rows.cache[key] = array
+
+
 def subgraph(
     rows: CSRMatrix, ids: Int[Tensor, " ids"], part: Int[Tensor, " ids"] | None = None
 ) -> CSRArrays:
@@ -235,7 +250,7 @@ def subgraph_torch(
     new_id[ids] = torch.arange(size, device=device)
     lengths = rows.degrees[ids]
     row = torch.arange(size, device=device).repeat_interleave(lengths)
-    shift = rows.indptr[ids] - (lengths.cumsum(0) - lengths)
+    shift = rows.indptr[:-1][ids] - (lengths.cumsum(0) - lengths)
     entry = shift[row] + torch.arange(len(row), device=device)
     column = new_id[rows.indices[entry].long()]
     inside = column >= 0
@@ -243,8 +258,7 @@ def subgraph_torch(
         inside &= part[row] == part[column]
     row, column, entry = row[inside], column[inside], entry[inside]
     order = (row * size + column).argsort()
-    indptr = torch.zeros(size + 1, dtype=torch.int64, device=device)
-    torch.cumsum(row.bincount(minlength=size), 0, out=indptr[1:])
+    indptr = indptr_of(row.bincount(minlength=size))
     values = None if rows.values is None else rows.values[entry[order]]
     return CSRArrays(indptr, column[order].to(rows.indices.dtype), size, values)
 
@@ -254,12 +268,14 @@ def subgraph_cpu(
 ) -> CSRArrays:
     """The subgraph by a compiled loop on the CPU."""
     columns, nodes, size = rows.indices.numpy(), ids.numpy(), len(ids)
-    new_id = np.full(rows.num_cols, -1, columns.dtype)
-    new_id[nodes] = np.arange(size, dtype=columns.dtype)
     weights = np.empty(0, np.float32) if rows.values is None else rows.values.numpy()
-    bounds = (rows.indptr[ids].numpy(), rows.indptr[ids + 1].numpy())
+    bounds = (rows.indptr[:-1][ids].numpy(), rows.indptr[1:][ids].numpy())
     parts = np.empty(0, np.int64) if part is None else part.numpy()
-    indptr, indices, data = _subgraph_loop(*bounds, columns, weights, new_id, parts)
+    with new_ids(rows) as numbers:
+        new_id = numbers.numpy()
+        new_id[nodes] = np.arange(size, dtype=columns.dtype)
+        indptr, indices, data = _subgraph_loop(*bounds, columns, weights, new_id, parts)
+        new_id[nodes] = -1
     if (nodes[1:] < nodes[:-1]).any():
         _sort_rows(indptr, indices, data)
     values = None if rows.values is None else torch.from_numpy(data)
@@ -340,7 +356,7 @@ def _diagonal_torch(rows: CSRMatrix) -> Float[Tensor, " rows"]:
 def transpose(rows: CSRMatrix) -> CSRArrays:
     """The transpose; entries of a column stay in the order of their rows."""
     num_rows = len(rows.indptr) - 1
-    dtype = torch.int32 if num_rows <= torch.iinfo(torch.int32).max else torch.int64
+    dtype = torch.int32 if num_rows <= INT32_MAX else torch.int64
     if rows.indices.is_cuda:
         return _transpose_cuda(rows, num_rows, dtype)
     small = len(rows.indices) <= SMALL_NNZ
@@ -410,13 +426,38 @@ def _scatter_columns(indptr, indices, values, out_indptr, out_indices, data, thr
 
 
 def _transpose_cuda(rows: CSRMatrix, num_rows: int, dtype: torch.dtype) -> CSRArrays:
-    order = rows.indices.sort(stable=True)[1]
+    _, indices, values = _sort_by_column(rows, num_rows, dtype)
+    indptr = indptr_of(rows.indices.bincount(minlength=rows.num_cols))
+    return CSRArrays(indptr, indices, num_rows, values)
+
+
+def _sort_by_column(
+    rows: CSRMatrix, num_rows: int, dtype: torch.dtype
+) -> tuple[Int[Tensor, " nnz"], Int[Tensor, " nnz"], Float[Tensor, " nnz"] | None]:
+    """Column, row and value of each entry in the order of the transpose."""
+    columns, order = rows.indices.sort(stable=True)
     row_ids = torch.arange(num_rows, dtype=dtype, device=order.device)
     row = row_ids.repeat_interleave(rows.degrees, output_size=len(order))
-    indptr = torch.zeros(rows.num_cols + 1, dtype=torch.int64, device=order.device)
-    torch.cumsum(rows.indices.bincount(minlength=rows.num_cols), 0, out=indptr[1:])
     values = None if rows.values is None else rows.values[order]
-    return CSRArrays(indptr, row[order], num_rows, values)
+    return columns, row[order], values
+
+
+def nonempty_columns(rows: CSRMatrix) -> tuple[Int[Tensor, " nonempty"], CSRArrays]:
+    """The columns with entries in ascending order, and their rows of the transpose.
+
+    A CPU sorts an entry about as fast as it counts a column.
+    """
+    num_rows = len(rows.indptr) - 1
+    if rows.indices.is_cuda or len(rows.indices) < rows.num_cols:
+        dtype = torch.int32 if num_rows <= INT32_MAX else torch.int64
+        columns, indices, values = _sort_by_column(rows, num_rows, dtype)
+        ids, counts = columns.unique_consecutive(return_counts=True)
+    else:
+        indptr, indices, _, values = transpose(rows)
+        counts = indptr.diff()
+        ids = counts.nonzero()[:, 0]
+        counts = counts[ids]
+    return ids.long(), CSRArrays(indptr_of(counts), indices, num_rows, values)
 
 
 # Union.

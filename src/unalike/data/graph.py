@@ -1,7 +1,8 @@
-"""`Graph`: adjacency, features and labels; counts, subgraphs, conversions."""
+"""`Graph`: adjacency, features and labels; label encoding, subgraphs, conversions."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,7 +14,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
-from unalike.data.labels import encode_labels
 from unalike.display import MAX_CLASSES_SHOWN, Displayable, TextTable
 from unalike.errors import UserError
 
@@ -48,78 +48,40 @@ def select_features(
     return features.index_select(0, nodes)
 
 
+def encode_labels(
+    labels: Sequence[Hashable],
+) -> tuple[Int[Tensor, " nodes"], list[Hashable]]:
+    """Integer labels in sorted order of the classes, -1 for None; and the classes."""
+    known = {label for label in labels if label is not None}
+    classes = sorted(known, key=lambda label: (isinstance(label, str), label))
+    codes: dict[Hashable, int] = {label: code for code, label in enumerate(classes)}
+    encoded = [-1 if label is None else codes[label] for label in labels]
+    return torch.tensor(encoded, dtype=torch.int64), classes
+
+
+def quantile_labels(values: np.ndarray, num_classes: int) -> Int[Tensor, " nodes"]:
+    """Classes of about equal size: the number of inner quantiles <= each value.
+
+    The inner quantiles are those at 1/K, 2/K, ..., by linear interpolation. A value
+    equal to one belongs to the class above it, so many ties make classes uneven. NaN
+    has no class (-1).
+    """
+    values = np.asarray(values, np.float64).ravel()
+    labels = np.full(len(values), -1)
+    known = ~np.isnan(values)
+    if known.any():
+        fractions = np.arange(1, num_classes) / num_classes
+        thresholds = np.quantile(values[known], fractions)
+        labels[known] = np.searchsorted(thresholds, values[known], side="right")
+    return torch.from_numpy(labels)
+
+
 MAX_COUNTED_NNZ = 50_000_000
 """With more entries, self-loops are not counted for the summary alone."""
 
 
-class GraphSummary(Displayable):
-    """The counts of a graph, and the table that shows them."""
-
-    adjacency: Adjacency
-    features: Features
-    labels: Tensor
-    num_classes: int
-    directed: bool
-
-    @property
-    def num_nodes(self) -> int:
-        return len(self.labels)
-
-    @property
-    def num_features(self) -> int:
-        return self.features.shape[1]
-
-    @cached_property
-    def num_loops(self) -> int:
-        """Number of self-loops."""
-        return int(self.adjacency.diagonal.count_nonzero())
-
-    @property
-    def num_edges(self) -> int:
-        """Number of edges; an undirected edge counts once."""
-        nnz = self.adjacency.nnz
-        return nnz if self.directed else (nnz + self.num_loops) // 2
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays, with those of the node ids, which are made when used."""
-        arrays = (self.adjacency, self.features, self.labels)
-        return sum(array.nbytes for array in arrays) + 8 * self.num_nodes
-
-    def __repr__(self) -> str:
-        counts = ", ".join(f"{count} {name}" for name, count in self._counts().items())
-        return f"Graph({counts})"
-
-    def summary(self) -> TextTable:
-        counts = self._counts()
-        sizes = [] if self.num_classes > MAX_CLASSES_SHOWN else [self._class_sizes()]
-        return TextTable.from_rows(
-            "Graph", [*counts], [[*counts.values()]], below=sizes
-        )
-
-    def _counts(self) -> dict[str, str]:
-        nnz = self.adjacency.nnz
-        kind = "directed edges" if self.directed else "undirected edges"
-        name, edges = (
-            (kind, self.num_edges) if nnz <= MAX_COUNTED_NNZ else ("entries", nnz)
-        )
-        counts = {
-            "nodes": self.num_nodes,
-            name: edges,
-            "features": self.num_features,
-            "classes": self.num_classes,
-        }
-        return {name: f"{count:,}" for name, count in counts.items()}
-
-    def _class_sizes(self) -> TextTable:
-        sizes = (self.labels + 1).bincount(minlength=self.num_classes + 1).tolist()
-        names = [*map(str, range(self.num_classes)), "unlabelled"]
-        cells = [f"{size:,}" for size in (*sizes[1:], sizes[0])]
-        return TextTable.from_rows("", ["class", *names], [["nodes", *cells]])
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Graph(GraphSummary):
+class Graph(Displayable):
     """Nodes with features and labels, and the edges between them.
 
     Row u of the adjacency has the targets of the edges that leave u. An undirected
@@ -280,6 +242,62 @@ class Graph(GraphSummary):
             **({} if weight is None else {"edge_weight": weight}),
         )
 
+    @property
+    def num_nodes(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_features(self) -> int:
+        return self.features.shape[1]
+
+    @cached_property
+    def num_loops(self) -> int:
+        """Number of self-loops."""
+        return int(self.adjacency.diagonal.count_nonzero())
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges; an undirected edge counts once."""
+        nnz = self.adjacency.nnz
+        return nnz if self.directed else (nnz + self.num_loops) // 2
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, with those of the node ids, which are made when used."""
+        arrays = (self.adjacency, self.features, self.labels)
+        return sum(array.nbytes for array in arrays) + 8 * self.num_nodes
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {name}" for name, count in self._counts().items())
+        return f"Graph({counts})"
+
+    def summary(self) -> TextTable:
+        counts = self._counts()
+        sizes = [] if self.num_classes > MAX_CLASSES_SHOWN else [self._class_sizes()]
+        return TextTable.from_rows(
+            "Graph", [*counts], [[*counts.values()]], below=sizes
+        )
+
+    def _counts(self) -> dict[str, str]:
+        nnz = self.adjacency.nnz
+        kind = "directed edges" if self.directed else "undirected edges"
+        name, edges = (
+            (kind, self.num_edges) if nnz <= MAX_COUNTED_NNZ else ("entries", nnz)
+        )
+        counts = {
+            "nodes": self.num_nodes,
+            name: edges,
+            "features": self.num_features,
+            "classes": self.num_classes,
+        }
+        return {name: f"{count:,}" for name, count in counts.items()}
+
+    def _class_sizes(self) -> TextTable:
+        sizes = (self.labels + 1).bincount(minlength=self.num_classes + 1).tolist()
+        names = [*map(str, range(self.num_classes)), "unlabelled"]
+        cells = [f"{size:,}" for size in (*sizes[1:], sizes[0])]
+        return TextTable.from_rows("", ["class", *names], [["nodes", *cells]])
+
     @cached_property
     def ids(self) -> Ids:
         """The ids of the nodes in the full graph."""
@@ -289,11 +307,11 @@ class Graph(GraphSummary):
 
     def select_rows(self, ids: Ids) -> Graph:
         """Some nodes with all edges that leave them."""
-        return self._select(ids, self.adjacency.select_rows(ids))
+        return self.with_rows(ids, self.adjacency.select_rows(ids))
 
     def subgraph(self, ids: Ids, part: Ids | None = None) -> Graph:
         """Some nodes with the edges between them; within parts if they are given."""
-        return self._select(ids, self.adjacency.subgraph(ids, part))
+        return self.with_rows(ids, self.adjacency.subgraph(ids, part))
 
     def head(self, count: int) -> Graph:
         """The first nodes with all their edges, sharing memory."""
@@ -306,9 +324,10 @@ class Graph(GraphSummary):
     def _slice(self, nodes: slice) -> Graph:
         if nodes == slice(0, self.num_nodes):
             return self
-        return self._select(nodes, self.adjacency[nodes])
+        return self.with_rows(nodes, self.adjacency[nodes])
 
-    def _select(self, nodes: Ids | slice, adjacency: Adjacency) -> Graph:
+    def with_rows(self, nodes: Ids | slice, adjacency: Adjacency) -> Graph:
+        """Some nodes with other edges: a row of the adjacency for each of them."""
         return replace(
             self,
             adjacency=adjacency,

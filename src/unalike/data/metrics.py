@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 import torch
 from jaxtyping import Float, Int
@@ -24,23 +25,40 @@ MIN_WEIGHT = 1e-30
 """Smaller than any sum of weights; avoids 0 / 0 if all nodes have weight 0."""
 
 
+ScoreFunction = Callable[[Scores, Labels, Weight], MetricValues]
+
+
 @dataclass(frozen=True)
 class Metric:
     """A score from 0 to 1, larger is better, and the loss to train for it."""
 
     name: str
-    score: Callable[[Scores, Labels, Weight], MetricValues]
-    loss: Callable[[Scores, Labels, Weight], MetricValues]
+    score: ScoreFunction
+    loss: ScoreFunction
     max_classes: int | None = None
     """The largest number of classes; None for any number."""
 
 
+def nan_unless_finite(function: ScoreFunction) -> ScoreFunction:
+    """A metric that is NaN if a node with a weight has NaN or infinite scores."""
+
+    @wraps(function)
+    def checked(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
+        finite = (scores.isfinite().all(-1) | (weight == 0)).all(-1)
+        value = function(scores.nan_to_num(), labels, weight)
+        return torch.where(finite, value, torch.nan)
+
+    return checked
+
+
+@nan_unless_finite
 def accuracy(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
     """The fraction of nodes whose highest score is their class."""
     correct = scores.argmax(-1) == labels
     return weighted_mean(correct.double(), weight)
 
 
+@nan_unless_finite
 def roc_auc(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
     """ROC AUC of the score margin of class 1 over class 0; ties count half.
 
@@ -57,6 +75,7 @@ def roc_auc(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
     return pairs / (ones.sum(-1) * zeros.sum(-1))
 
 
+@nan_unless_finite
 def average_precision(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
     """The mean precision at the score of each node of class 1.
 
@@ -75,6 +94,7 @@ def average_precision(scores: Scores, labels: Labels, weight: Weight) -> MetricV
     return (ones * precision).sum(-1) / ones.sum(-1)
 
 
+@nan_unless_finite
 def f1(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
     """F1 of class 1: 2 TP / (2 TP + FP + FN).
 
@@ -83,11 +103,13 @@ def f1(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
     return _f1_by_class(scores, labels, weight)[..., 1]
 
 
+@nan_unless_finite
 def macro_f1(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
     """The mean F1 of the classes that occur or are predicted."""
     return _f1_by_class(scores, labels, weight).nanmean(-1)
 
 
+@nan_unless_finite
 def balanced_accuracy(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
     """The mean recall of the classes that occur."""
     matrix = confusion(scores, labels, weight)

@@ -81,12 +81,15 @@ def njit(
 
 
 def one_thread_at_a_time(function: Function) -> Function:
-    """The same function, run by one Python thread at a time."""
+    """The same function, run by one Python thread at a time on torch's threads."""
 
     @wraps(function)
     def locked(*arguments: Any) -> Any:
         with PARALLEL_LOCK:
             start_numba_threads()
+            numba.set_num_threads(
+                min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)
+            )
             return function(*arguments)
 
     return cast(Function, locked)
@@ -275,12 +278,12 @@ def build_alias_table(
     """Fill an alias table (Walker 1977; Vose 1991).
 
     A sample takes a uniform index i, and returns ids[i] with the probability keep[i],
-    otherwise other[i].
+    otherwise other[i]. Weights that are all 0 give a uniform sample.
     """
     total = 0.0
     for i in range(len(weights)):
         total += weights[i]
-    scale = len(weights) / total
+    scale = len(weights) / total if total > 0 else 0.0
     scaled = np.empty(len(weights), np.float64)
     for i in range(len(weights)):
         scaled[i] = weights[i] * scale

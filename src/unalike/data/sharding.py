@@ -1,18 +1,33 @@
-"""Column shards of an adjacency matrix, for graphs that one process cannot hold."""
+"""Column shards of an adjacency, for graphs that one process cannot hold."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import NoReturn
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NoReturn
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from unalike.data.adjacency import Adjacency, Ids
-from unalike.data.csr import row_blocks, slice_columns
+from unalike.data.adjacency import Adjacency, Ids, index_dtype
+from unalike.data.csr import balanced_bounds, row_blocks, slice_columns
+from unalike.data.graph import Graph
+from unalike.data.store import (
+    GraphSource,
+    GraphWriter,
+    StoredGraph,
+    add_nodes,
+    atomic_graph_writer,
+    graph_counts,
+    open_graph,
+)
 from unalike.errors import UserError
+from unalike.progress import NO_PROGRESS, Progress
 
 ENTRIES_AT_ONCE = 2**22
 """Entries in a block of rows that is read from a matrix larger than memory."""
@@ -58,27 +73,6 @@ class ColumnShard(RowAccessOnly):
     full_num_cols: int = field(kw_only=True)
     full_degrees: Int[Tensor, " rows"] = field(kw_only=True)
 
-    @classmethod
-    def of(
-        cls,
-        local: Adjacency,
-        *,
-        first_col: int,
-        full_num_cols: int,
-        full_degrees: Int[Tensor, " rows"],
-    ) -> ColumnShard:
-        """The shard of a full matrix that begins at a column."""
-        return cls(
-            local.indptr,
-            local.indices,
-            local.num_cols,
-            local.values,
-            local=local,
-            first_col=first_col,
-            full_num_cols=full_num_cols,
-            full_degrees=full_degrees,
-        )
-
     @property
     def num_cols_global(self) -> int:
         return self.full_num_cols
@@ -94,9 +88,13 @@ class ColumnShard(RowAccessOnly):
     def select_rows(self, ids: Ids) -> Adjacency:
         return self.local.select_rows(ids)
 
-    def to(self, device: torch.device | str) -> ColumnShard:
-        return ColumnShard.of(
-            self.local.to(device),
+    def to(
+        self, device: torch.device | str, *, non_blocking: bool = False
+    ) -> ColumnShard:
+        local = self.local.to(device, non_blocking=non_blocking)
+        return ColumnShard(
+            *local.arrays,
+            local=local,
             first_col=self.first_col,
             full_num_cols=self.full_num_cols,
             full_degrees=self.full_degrees.to(device),
@@ -121,8 +119,10 @@ class ShardedAdjacency(RowAccessOnly):
 
     def shard(self, index: int) -> ColumnShard:
         """One shard; the others are not opened."""
-        return ColumnShard.of(
-            self.open(index),
+        local = self.open(index)
+        return ColumnShard(
+            *local.arrays,
+            local=local,
             first_col=self.bounds[index],
             full_num_cols=self.num_cols,
             full_degrees=self.degrees,
@@ -138,16 +138,20 @@ class ShardedAdjacency(RowAccessOnly):
     def __getitem__(self, rows: Ids | slice) -> Adjacency:
         return self.select_rows(torch.arange(self.num_rows)[rows])
 
-    def to(self, device: torch.device | str) -> Adjacency:
+    def to(
+        self, device: torch.device | str, *, non_blocking: bool = False
+    ) -> Adjacency:
         """This matrix; an ordinary one with all columns on another device."""
         same = self.indptr.device == torch.device(device)
-        return self if same else self[:].to(device)
+        return self if same else self[:].to(device, non_blocking=non_blocking)
 
 
 def take_columns(rows: Adjacency, columns: range) -> ColumnShard:
     """The shard of a matrix that has a range of its columns."""
-    return ColumnShard.of(
-        Adjacency(*slice_columns(rows, columns)),
+    local = Adjacency(*slice_columns(rows, columns))
+    return ColumnShard(
+        *local.arrays,
+        local=local,
         first_col=columns.start,
         full_num_cols=rows.num_cols,
         full_degrees=rows.degrees,
@@ -167,3 +171,97 @@ def iterate_rows(rows: Adjacency) -> Iterator[Adjacency]:
     """All rows in order, in blocks with a bounded number of entries."""
     for low, high in row_blocks(rows.indptr.numpy(), ENTRIES_AT_ONCE):
         yield rows.select_rows(torch.arange(low, high))
+
+
+Append = Callable[[Shaped[np.ndarray, " _"]], None]
+
+PER_FOLDER_KEYS = ("format", "unalike", "arrays", "bounds", "sha256")
+"""Keys of graph.json that describe one folder and not the graph."""
+
+
+def shard_graph(
+    source: GraphSource, parts: int, folder: Path, *, progress: Progress = NO_PROGRESS
+) -> StoredGraph:
+    """Divide the columns of a prepared graph into shards on disk with about equal nnz.
+
+    Rows are read in order, block by block; the source may be sharded itself.
+    """
+    graph = source.prepared(progress=progress)
+    rows = graph.adjacency
+    counts = column_nnz(rows) if graph.directed else rows.degrees
+    bounds = balanced_bounds(counts, parts)
+    with atomic_graph_writer(folder) as writer:
+        write_shards(writer, rows, bounds, progress)
+        writer.add("starts", rows.indptr.numpy())
+        add_nodes(writer, graph, source.splits())
+        writer.commit({**metadata_of(source, graph), "bounds": bounds})
+    return open_graph(folder)
+
+
+def metadata_of(source: GraphSource, graph: Graph) -> dict[str, Any]:
+    """The metadata of a graph without the keys that describe one folder."""
+    metadata = (
+        source.metadata if isinstance(source, StoredGraph) else graph_counts(graph)
+    )
+    shared = {key: metadata[key] for key in metadata if key not in PER_FOLDER_KEYS}
+    return {**shared, "name": source.name, "metric": source.metric.name}
+
+
+@dataclass
+class ShardWriter:
+    """The arrays of one shard, to which rows are appended."""
+
+    columns: range
+    append_indptr: Append
+    append_indices: Append
+    append_values: Append | None
+    nnz: int = 0
+
+    @classmethod
+    def open(
+        cls,
+        writer: GraphWriter,
+        files: ExitStack,
+        prefix: str,
+        columns: range,
+        weighted: bool,
+    ) -> ShardWriter:
+        """Open the array files of a shard."""
+
+        def append(name: str, dtype: type) -> Append:
+            return files.enter_context(writer.append_array(f"{prefix}{name}", dtype))
+
+        append_indptr = append("starts", np.int64)
+        append_indptr(np.zeros(1, np.int64))
+        append_indices = append("columns", index_dtype(len(columns)))
+        append_values = append("values", np.float32) if weighted else None
+        return cls(columns, append_indptr, append_indices, append_values)
+
+    def add(self, rows: Adjacency) -> None:
+        """Append the entries of more rows."""
+        arrays = slice_columns(rows, self.columns)
+        self.append_indptr(self.nnz + arrays.indptr[1:].numpy())
+        self.append_indices(arrays.indices.numpy())
+        if self.append_values is not None and arrays.values is not None:
+            self.append_values(arrays.values.numpy())
+        self.nnz += int(arrays.indptr[-1])
+
+
+def write_shards(
+    writer: GraphWriter, rows: Adjacency, bounds: list[int], progress: Progress
+) -> None:
+    """Write the entries of all rows to their shards in one pass."""
+    progress.stage("dividing", rows.num_rows, "nodes")
+    # A sharded matrix has its values in rows only.
+    weighted = rows.select_rows(rows.indptr[:0]).values is not None
+    with ExitStack() as files:
+        shards = [
+            ShardWriter.open(
+                writer, files, f"shard{index}_", range(begin, end), weighted
+            )
+            for index, (begin, end) in enumerate(pairwise(bounds))
+        ]
+        for block in iterate_rows(rows):
+            for shard in shards:
+                shard.add(block)
+            progress.advance(block.num_rows)

@@ -1,32 +1,47 @@
-"""Stored graphs: open, save and verify a folder of memory-mapped arrays."""
+"""Stored graphs: open, save, verify a folder of memory-mapped arrays; rows by pread."""
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Protocol, runtime_checkable
+from weakref import finalize
 
 import numpy as np
 import pyarrow as pa
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from unalike.data.adjacency import Adjacency
+from unalike.data.adjacency import Adjacency, Ids
+from unalike.data.csr import row_bounds
 from unalike.data.graph import Features, Graph
-from unalike.data.memmap import ArrayFile, FileBackedAdjacency
 from unalike.data.metrics import ACCURACY, METRICS, Metric
-from unalike.data.sharding import ShardedAdjacency
 from unalike.data.split import Split, stack_codes
+from unalike.data.store_checks import (
+    check_array,
+    check_metadata,
+    file_stamp,
+    remember,
+    verify_array,
+    with_hash,
+)
 from unalike.errors import UserError, lookup
-from unalike.files import sha256_file, sync, write_errors
+from unalike.files import (
+    allocate,
+    partial_folder,
+    read_metadata,
+    sha256_file,
+    sync,
+    write_metadata,
+)
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.version import __version__
 
@@ -35,6 +50,13 @@ METADATA_FILE = "graph.json"
 
 FILE_BACKED_BYTES = 2**30
 """Matrices whose indices take more than this are read from their files row by row."""
+
+
+SCALED_KINDS = ("numeric", "date")
+"""Types of imported columns that can be scaled."""
+SCALE_ROWS = 10_000
+"""Rows by which scales of features are compared."""
+MAX_SCALE_RATIO = 1_000
 
 
 @runtime_checkable
@@ -99,16 +121,30 @@ class StoredGraph:
         return [Split.from_codes(codes) for codes in self.array("splits")]
 
     def remarks(self) -> list[str]:
-        """Notes of its creator for users."""
-        return self.metadata.get("provenance", {}).get("remarks", [])
+        """Notes of its creator for users, and a warning about raw features."""
+        remarks = list(self.metadata.get("provenance", {}).get("remarks", []))
+        columns = self.metadata.get("feature_columns", ())
+        raw = any(c["kind"] in SCALED_KINDS and "scale" not in c for c in columns)
+        if raw and differ_in_scale(self.graph.features):
+            remarks.append(
+                "the features differ by orders of magnitude and are not scaled, which "
+                "most methods need; import the graph with --scale standard"
+            )
+        return remarks
 
     @cached_property
     def names(self) -> pa.Array:
         """The user's id of each node: integers or strings."""
         if "names_text" in self.metadata["arrays"]:
             offsets, text = self.array("names_offsets"), self.array("names_text")
-            buffers = [None, pa.py_buffer(offsets.numpy()), pa.py_buffer(text.numpy())]
-            return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers[1:])
+            names = string_array(offsets.numpy(), text.numpy())
+            try:
+                names.validate(full=True)
+            except pa.ArrowInvalid:
+                raise UserError(
+                    f"{self.folder}: the array 'names_text' is not UTF-8."
+                ) from None
+            return names
         if "names" in self.metadata["arrays"]:
             return pa.array(self.array("names").numpy())
         return pa.array(np.arange(self.metadata["num_nodes"]))
@@ -118,14 +154,19 @@ class StoredGraph:
         with warnings.catch_warnings():
             # The map is read-only, which torch tensors cannot be: torch warns.
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-            return torch.from_numpy(
-                _map(self.folder, name, self.metadata["arrays"][name])
-            )
+            entry = self.metadata["arrays"].get(name)
+            if entry is None:
+                raise UserError(f"{self.folder} has no array '{name}'.")
+            array = _map(self.folder, name, entry)
+            check_array(self.folder, name, array, self.metadata)
+            return torch.from_numpy(array)
 
     def _adjacency(self) -> Adjacency:
         nodes, bounds = self.metadata["num_nodes"], self.metadata.get("bounds")
         if bounds is None:
-            return self._csr("", nodes)
+            undirected = not self.metadata["directed"]
+            return self._csr("", nodes)._mark_symmetric(undirected)
+        from unalike.data.sharding import ShardedAdjacency
 
         def shard(index: int) -> Adjacency:
             return self._csr(f"shard{index}_", bounds[index + 1] - bounds[index])
@@ -162,24 +203,77 @@ class StoredGraph:
         return ArrayFile.open(path, size=array.nbytes, dtype=array.dtype)
 
 
+@dataclass(frozen=True, eq=False)
+class ArrayFile:
+    """An open file with the numbers of an array."""
+
+    path: Path
+    file: int
+    """File descriptor."""
+    offset: int
+    """Bytes before the first number."""
+    dtype: np.dtype
+
+    @classmethod
+    def open(cls, path: Path, *, size: int, dtype: np.dtype) -> ArrayFile:
+        """Open a file that ends with `size` bytes of numbers."""
+        file = os.open(path, os.O_RDONLY)
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+        array_file = cls(path, file, path.stat().st_size - size, dtype)
+        finalize(array_file, os.close, file)
+        return array_file
+
+    def read(
+        self, first: Int[Tensor, " ranges"], indptr: Int[Tensor, " ranges_and_one"]
+    ) -> Shaped[Tensor, " numbers"]:
+        """Ranges that begin at `first`, concatenated with the bounds `indptr`."""
+        from unalike.data.numba_utils import pread_ranges
+
+        out, size = np.empty(int(indptr[-1]), self.dtype), self.dtype.itemsize
+        offsets, bounds = self.offset + size * first.numpy(), size * indptr.numpy()
+        failed = pread_ranges(self.file, offsets, bounds, out.view(np.uint8))
+        if failed:
+            raise UserError(
+                f"{self.path} cannot be read where {failed} rows should be."
+            )
+        return torch.from_numpy(out)
+
+
+@dataclass(frozen=True, eq=False)
+class FileBackedAdjacency(Adjacency):
+    """A memory-mapped matrix whose rows are read from its files when selected."""
+
+    columns_file: ArrayFile = field(kw_only=True)
+    values_file: ArrayFile | None = field(kw_only=True)
+
+    def select_rows(self, ids: Ids) -> Adjacency:
+        first, indptr = row_bounds(self.indptr, ids)
+        indices = self.columns_file.read(first, indptr)
+        file = self.values_file
+        values = None if file is None else file.read(first, indptr)
+        return Adjacency(indptr, indices, self.num_cols, values)
+
+
 def open_graph(folder: Path) -> StoredGraph:
     """Open a stored graph: reads graph.json, and maps arrays when they are used."""
-    path = folder / METADATA_FILE
-    try:
-        metadata = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise UserError(
-            f"{folder} is not a stored graph: it has no {METADATA_FILE}."
-        ) from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UserError(f"{path} is damaged: {error}.") from None
-    if not isinstance(metadata, dict) or "arrays" not in metadata:
-        raise UserError(f"{path} does not describe a graph.")
-    if (version := metadata.get("format")) != FORMAT:
-        raise UserError(
-            f"{folder} has the format {version}; this unalike reads {FORMAT}."
-        )
+    metadata = read_metadata(
+        folder / METADATA_FILE, kind="stored graph", content="arrays", version=FORMAT
+    )
+    check_metadata(folder, metadata)
     return StoredGraph(folder, metadata)
+
+
+def differ_in_scale(features: Features) -> bool:
+    """Whether dense columns differ in their largest absolute value a thousandfold."""
+    if isinstance(features, Adjacency) or not features.numel():
+        return False
+    step = max(1, len(features) // SCALE_ROWS)
+    largest = features[::step].abs().amax(0)
+    largest = largest[largest > 0]
+    return len(largest) > 0 and bool(
+        largest.max() > MAX_SCALE_RATIO * largest.min().clamp(max=1)
+    )
 
 
 def save_graph(
@@ -192,6 +286,11 @@ def save_graph(
     about: dict[str, Any] | None = None,
 ) -> StoredGraph:
     """Write a graph to a new folder; `about` is added to its metadata."""
+    if not graph.directed and not graph.adjacency.is_symmetric:
+        raise UserError(
+            "The graph is marked as undirected, and its adjacency is not symmetric; "
+            "set directed=True or add the reverse edges."
+        )
     with atomic_graph_writer(folder) as writer:
         add_csr(writer, "", graph.adjacency)
         add_nodes(writer, graph, splits)
@@ -236,22 +335,35 @@ def add_names(writer: GraphWriter, names: pa.Array) -> None:
     if pa.types.is_integer(names.type):
         writer.add("names", names.to_numpy(zero_copy_only=False))
         return
-    names = pa.concat_arrays([names.cast(pa.large_string())])
-    _, offsets, text = names.buffers()
-    offsets = np.frombuffer(offsets, np.int64)[: len(names) + 1]
+    offsets, text = string_buffers(names)
     writer.add("names_offsets", offsets)
-    writer.add("names_text", np.frombuffer(text or b"", np.uint8)[: offsets[-1]])
+    writer.add("names_text", text)
+
+
+def string_array(offsets: np.ndarray, data: np.ndarray) -> pa.Array:
+    """Build an Arrow array whose string i is data[offsets[i]:offsets[i + 1]]."""
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+
+
+def string_buffers(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the offsets, from 0 on, and the UTF-8 bytes of an array of strings."""
+    if not len(strings):
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    strings = strings.cast(pa.large_string())
+    _, offsets, data = strings.buffers()
+    offsets = np.frombuffer(offsets, np.int64)
+    offsets = offsets[strings.offset : strings.offset + len(strings) + 1]
+    first, end = offsets[0], offsets[-1]
+    data = np.frombuffer(data or b"", np.uint8)[first:end]
+    return offsets - first if first else offsets, data
 
 
 def verify_graph(folder: Path) -> StoredGraph:
-    """Compare every array with its hash; the error names the first that differs."""
+    """Check every array and its hash; the error names the first that is damaged."""
     stored = open_graph(folder)
     for name, entry in stored.metadata["arrays"].items():
-        _map(folder, name, entry)
-        if sha256_file(folder / f"{name}.npy") != entry["sha256"]:
-            raise UserError(
-                f"{folder}: the array '{name}' is damaged (sha256 differs)."
-            )
+        verify_array(folder, name, _map(folder, name, entry), stored.metadata)
     return stored
 
 
@@ -265,9 +377,14 @@ def _map(folder: Path, name: str, entry: dict[str, Any]) -> np.ndarray:
             )
         empty = 0 in entry["shape"]
         array = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("no array")
     except FileNotFoundError:
         raise UserError(f"{folder}: the array '{name}' is missing.") from None
-    except (ValueError, OSError) as error:
+    except UserError:
+        raise
+    except Exception as error:
+        # A damaged header can raise nearly any exception.
         raise UserError(f"{folder}: the array '{name}' is damaged ({error}).") from None
     if list(array.shape) != entry["shape"] or str(array.dtype) != entry["dtype"]:
         raise UserError(f"{folder}: the array '{name}' is not the one described.")
@@ -289,10 +406,7 @@ class GraphWriter:
     def add(self, name: str, array: np.ndarray) -> None:
         """Write one array."""
         self.names.append(name)
-        with (self.folder / f"{name}.npy").open("wb") as file:
-            _write_header(file, array.dtype, array.shape)
-            # Not np.save: its error for a full disk does not say what is wrong.
-            file.write(np.ascontiguousarray(array).data)
+        write_npy(self.folder / f"{name}.npy", array)
 
     def create_memmap(
         self, name: str, dtype: Any, shape: tuple[int, ...]
@@ -303,11 +417,10 @@ class GraphWriter:
             np.save(self.folder / f"{name}.npy", np.zeros(shape, dtype))
             return np.zeros(shape, dtype)
         path = self.folder / f"{name}.npy"
-        array = np.lib.format.open_memmap(path, "w+", np.dtype(dtype), shape)
-        with path.open("r+b") as file:
-            # Allocate the blocks now: a full disk must not end in SIGBUS later.
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
-        return array
+        with path.open("wb") as file:
+            _write_header(file, dtype, shape)
+            allocate(file, math.prod(shape) * np.dtype(dtype).itemsize)
+        return np.load(path, mmap_mode="r+")
 
     @contextmanager
     def append_array(self, name: str, dtype: Any) -> Iterator[Callable[[Any], None]]:
@@ -352,11 +465,10 @@ class GraphWriter:
         arrays = {name: self._checksum(name) for name in self.names}
         document = {"format": FORMAT, "unalike": __version__, **metadata}
         document["arrays"] = arrays | self.links
-        text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-        path = self.folder / METADATA_FILE
-        path.write_text(f"{text}\n", "utf-8")
-        sync(path)
+        write_metadata(self.folder / METADATA_FILE, with_hash(document))
         self.folder.rename(self.final)
+        files = {name: self.final / f"{name}.npy" for name in self.names}
+        remember(self.final, {name: file_stamp(path) for name, path in files.items()})
 
     def _checksum(self, name: str) -> dict[str, Any]:
         path = self.folder / f"{name}.npy"
@@ -368,6 +480,13 @@ class GraphWriter:
             "bytes": path.stat().st_size,
             "sha256": sha256_file(path),
         }
+
+
+def write_npy(path: Path, array: np.ndarray) -> None:
+    """Write an array as `np.save` does, whose error for a full disk has no reason."""
+    with path.open("wb") as file:
+        _write_header(file, array.dtype, array.shape)
+        file.write(np.ascontiguousarray(array).data)
 
 
 def _write_header(file: IO[bytes], dtype: Any, shape: tuple[int, ...]) -> None:
@@ -385,27 +504,5 @@ def atomic_graph_writer(folder: Path) -> Iterator[GraphWriter]:
     folder = Path(folder).absolute()
     if folder.exists():
         raise UserError(f"{folder} exists already; name another folder or remove it.")
-    _remove_stale(folder)
-    hidden = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
-    missing = [parent for parent in hidden.parents if not parent.exists()]
-    try:
-        with write_errors(folder):
-            hidden.mkdir(parents=True)
-            yield GraphWriter(folder, hidden)
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
-        with suppress(OSError):
-            for parent in missing:
-                parent.rmdir()
-
-
-def _remove_stale(folder: Path) -> None:
-    """Remove hidden folders of killed processes that wrote the same graph."""
-    for hidden in folder.parent.glob(f".{folder.name}.*.draft"):
-        pid = hidden.name.split(".")[-2]
-        alive = False
-        with suppress(ProcessLookupError, ValueError):
-            os.kill(int(pid), 0)
-            alive = True
-        if not alive:
-            shutil.rmtree(hidden, ignore_errors=True)
+    with partial_folder(folder) as hidden:
+        yield GraphWriter(folder, hidden)

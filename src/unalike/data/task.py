@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite
 
 import torch
 from jaxtyping import Float, Int
@@ -15,6 +17,7 @@ from unalike.data.graph import Graph
 from unalike.data.metrics import Metric
 from unalike.data.split import Split
 from unalike.display import MAX_CLASSES_SHOWN, Displayable, TextTable
+from unalike.errors import UserError
 
 ClassWeights = Float[Tensor, " classes"]
 
@@ -97,6 +100,27 @@ class Solution(Displayable):
     """Learned weights by parameter name, if the task asks for them."""
     is_probability: bool = False
     """Whether the scores are probabilities, not necessarily normalised, or logits."""
+
+    @cached_property
+    def error(self) -> str:
+        """Why the scores cannot be used, in one line; empty if they can."""
+        losses = [] if self.curve is None else self.curve.losses
+        epochs = [epoch for epoch, loss in enumerate(losses, 1) if not isfinite(loss)]
+        if epochs:
+            reason = f"the loss of epoch {epochs[0]} is {losses[epochs[0] - 1]}"
+        elif not bool(self.scores.isfinite().all()):
+            reason = "no epoch has finite scores"
+        else:
+            return ""
+        return (
+            f"Training diverged, {reason}; lower the learning rate, or look for NaN "
+            "and huge values in the features."
+        )
+
+    def raise_if_failed(self) -> None:
+        """Raise a `UserError` if the scores cannot be used."""
+        if self.error:
+            raise UserError(self.error)
 
     @property
     def logits(self) -> Float[Tensor, "nodes classes"]:

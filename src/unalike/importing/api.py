@@ -19,7 +19,12 @@ from unalike.importing.csr import CsrCounts, EdgeReader, EdgeSpill, build_csr
 from unalike.importing.features import CATEGORY, FeatureEncoder
 from unalike.importing.ids import IdIndex
 from unalike.importing.nodes import NodeData, NodeReader
-from unalike.importing.options import MANY_CATEGORIES, ImportOptions, ImportSummary
+from unalike.importing.options import (
+    MANY_CATEGORIES,
+    MANY_CLASSES,
+    ImportOptions,
+    ImportSummary,
+)
 from unalike.importing.readers import InputTables
 from unalike.progress import NO_PROGRESS, Progress
 
@@ -54,7 +59,7 @@ def _write(
     options.check_classes(nodes.class_names if nodes else [])
     spill = EdgeSpill(writer.scratch("pairs"), undirected=not options.directed)
     edges = EdgeReader(options, only_known_ids=nodes is not None)
-    edges.read_into(tables.edges, index, spill, progress)
+    notes = edges.read_into(tables.edges, index, spill, progress)
     new_index = np.arange(len(index), dtype=np.int32)
     if nodes is None:
         nodes, new_index = _nodes_from_edges(index)
@@ -65,7 +70,7 @@ def _write(
     writer.add("splits", stack_codes(splits, len(index)))
     add_names(writer, nodes.names)
     return ImportedGraph(
-        nodes, spill, csr, splits, sparse=sparse, directed=options.directed
+        nodes, spill, csr, splits, notes, sparse=sparse, directed=options.directed
     )
 
 
@@ -81,6 +86,7 @@ def _nodes_from_edges(index: IdIndex) -> tuple[NodeData, np.ndarray]:
         class_names=[],
         encoder=FeatureEncoder(()),
         num_nonzero=0,
+        num_missing={},
         split_codes=None,
     )
     return nodes, new_index
@@ -155,6 +161,7 @@ class ImportedGraph:
     spill: EdgeSpill
     csr: CsrCounts
     splits: list[Split]
+    edge_notes: list[str]
     sparse: bool
     directed: bool
 
@@ -202,6 +209,7 @@ class ImportedGraph:
             dropped=self.spill.num_dropped,
             features=encoder.width,
             one_hot_columns=sum(column.width for column in one_hot),
+            scaled_columns=sum(column.scale is not None for column in encoder.columns),
             sparse=self.sparse,
             classes=list(zip(self.nodes.class_names, counts.tolist(), strict=True)),
             unlabelled=int((labels < 0).sum()),
@@ -211,10 +219,16 @@ class ImportedGraph:
             ],
             bytes=sum(file.stat().st_size for file in folder.iterdir()),
             seconds=seconds,
-            notes=[*tables.notes, *self._notes()],
+            notes=[*tables.notes, *self.edge_notes, *self._notes()],
         )
 
     def _notes(self) -> Iterator[str]:
+        classes, labelled = len(self.nodes.class_names), (self.nodes.labels >= 0).sum()
+        if classes > max(MANY_CLASSES, labelled // 2):
+            yield (
+                f"The label has {classes:,} classes for {labelled:,} nodes; is it an "
+                "id or a number?"
+            )
         codes = self.nodes.split_codes
         if codes is not None:
             unlabelled = int(((codes >= 0) & (self.nodes.labels < 0)).sum())
@@ -222,6 +236,17 @@ class ImportedGraph:
                 count = f"{unlabelled:,} nodes"
                 yield f"{count} of the split have no label and are left out."
         for column in self.nodes.encoder.columns:
+            if column.fill is not None:
+                yield (
+                    f"The column '{column.name}' lacks "
+                    f"{self.nodes.num_missing[column.name]:,} numbers: they are "
+                    "filled with the median and marked by an indicator feature."
+                )
+            if column.has_decimal_commas:
+                yield (
+                    f"The column '{column.name}' looks like numbers with a decimal "
+                    "comma; it is read as categories. Write a decimal point."
+                )
             if column.width > max(MANY_CATEGORIES, len(self.nodes.names) // 2):
                 yield (
                     f"The column '{column.name}' has {column.width:,} categories; "

@@ -16,13 +16,23 @@ from unalike.errors import UserError
 from unalike.importing.ids import IdIndex, grow
 from unalike.importing.options import ImportOptions
 from unalike.importing.readers import total_megabytes
-from unalike.importing.tables import Batch, Table, check_header, edge_columns, read_ids
+from unalike.importing.tables import (
+    Batch,
+    EdgeColumns,
+    Table,
+    check_header,
+    edge_columns,
+    read_ids,
+)
 from unalike.parallel import even_slices, parallel_map, prefetch
 from unalike.progress import Progress
 
 SOURCE_AND_TARGET = ("source", "target")
 READ_PAIRS = 1 << 22
 """Pairs that are read back per chunk."""
+
+MAX_DROPPED = 0.9
+"""Fraction of dropped edges from which an import fails."""
 
 MAX_BLOCK_NNZ = 1 << 30
 """Column indices in memory per block; the spill file is read once for each block."""
@@ -74,30 +84,41 @@ class EdgeReader:
         index: IdIndex,
         spill: EdgeSpill,
         progress: Progress,
-    ) -> None:
-        """Read all tables and write their pairs to the spill file."""
+    ) -> list[str]:
+        """Write the pairs of all tables to the spill file; returns notes to print."""
         progress.stage("Reading edges", total_megabytes(tables), "MB")
+        known, notes = index if self.only_known_ids else None, list[str]()
         with spill.path.open("wb") as file:
             for table in tables:
-                columns = edge_columns(table, self.options.source, self.options.target)
+                columns = edge_columns(
+                    table, self.options.source, self.options.target, known
+                )
+                notes += columns.notes(table)
                 before = spill.num_pairs + spill.num_dropped
-                for batch in prefetch(table.batches(list(dict.fromkeys(columns)))):
+                names = list(dict.fromkeys(columns.names))
+                for batch in prefetch(table.batches(names)):
                     pairs = self._pairs(batch, columns, index)
                     file.write(pairs.data)
                     spill.count(pairs, len(index))
                     spill.num_dropped += len(batch) - len(pairs)
                     note = f"{spill.num_pairs:,} edges"
                     progress.advance(batch.bytes_read / 1e6, note)
-                check_header(table, columns, index)
+                check_header(table, columns.names, index)
                 spill.rows.append(spill.num_pairs + spill.num_dropped - before)
         if not any(spill.rows):
             raise UserError(f"{tables[0].path} has no rows.")
+        if spill.num_dropped > MAX_DROPPED * sum(spill.rows):
+            raise UserError(
+                f"{spill.num_dropped:,} of {sum(spill.rows):,} edges have an end that "
+                f"is not in the node table, by the columns '{columns.source}' and "
+                f"'{columns.target}'; --source and --target name others, --id the "
+                "column of node ids."
+            )
+        return notes
 
-    def _pairs(
-        self, batch: Batch, columns: tuple[str, str], index: IdIndex
-    ) -> np.ndarray:
+    def _pairs(self, batch: Batch, columns: EdgeColumns, index: IdIndex) -> np.ndarray:
         pairs = np.empty((len(batch), 2), np.int32)
-        for side, column in enumerate(columns):
+        for side, column in enumerate(columns.names):
             ids = read_ids(batch, column, SOURCE_AND_TARGET[side])
             pairs[:, side] = index.find(ids) if self.only_known_ids else index.add(ids)
         if not self.only_known_ids:
@@ -109,12 +130,22 @@ class EdgeReader:
             return pairs[~unknown]
         row = int(unknown.argmax())
         side = int(pairs[row, 0] >= 0)
-        value = batch.column(columns[side])[row].as_py()
+        column = columns.names[side]
+        value = batch.column(column)[row].as_py()
         raise batch.row_error(
             row,
-            f"the {SOURCE_AND_TARGET[side]} '{value}' is not in the node table; "
-            "--unknown drop leaves such edges out.",
+            f"the {SOURCE_AND_TARGET[side]} '{value}' (column '{column}') is not in "
+            f"the node table{_float_hint(value, index)}; --unknown drop leaves such "
+            "edges out.",
         )
+
+
+def _float_hint(value: object, index: IdIndex) -> str:
+    """What to say of an id such as 7.0 where the node table has 7."""
+    integer = str(value).removesuffix(".0")
+    if integer == str(value) or integer not in index:
+        return ""
+    return f", which has '{integer}': store ids as integers, not as floats"
 
 
 @dataclass(frozen=True)

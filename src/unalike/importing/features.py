@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +13,19 @@ import pyarrow.compute as pc
 import scipy.sparse
 from pyarrow import types
 
+from unalike.importing.scaling import (
+    Scale,
+    ScaleName,
+    ValueSample,
+    fit_scale,
+    scale_from_dict,
+    scale_to_dict,
+)
 from unalike.importing.tables import Batch, column_values, is_text, text_or_null
 
 CATEGORY = "category"
 
+_DECIMAL_COMMA = re.compile(r"[+-]?\d[\d.]*,\d+")
 _MICROSECONDS_PER_DAY = 86_400_000_000
 _TIMESTAMP_TYPES = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
 
@@ -83,47 +93,100 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
         return None
 
 
+Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Rows, feature indices and values (COO)."""
+
+
 @dataclass(frozen=True)
 class FeatureColumn:
-    """A table column that becomes one feature, or one feature per category."""
+    """A table column that becomes one feature, or one feature per category.
+
+    Where numbers were missing, a second feature is 1 in rows without a number.
+    """
 
     name: str
     kind: str
     categories: tuple[str, ...] = ()
     optional: bool = True
     """Whether the column may be left out, unlike one that a model was trained on."""
+    scale: Scale | None = None
+    fill: float | None = None
+    """The number, before scaling, that is used for missing ones."""
+
+    @property
+    def feature_names(self) -> list[str]:
+        """A name for each feature."""
+        if self.kind == CATEGORY:
+            return [f"{self.name} = {category}" for category in self.categories]
+        indicator = [] if self.fill is None else [f"{self.name} is missing"]
+        return [self.name, *indicator]
+
+    @property
+    def has_decimal_commas(self) -> bool:
+        """Whether all categories are numbers such as 3,14."""
+        return bool(self.categories) and all(
+            map(_DECIMAL_COMMA.fullmatch, self.categories)
+        )
 
     @property
     def width(self) -> int:
-        return len(self.categories) if self.kind == CATEGORY else 1
+        if self.kind == CATEGORY:
+            return len(self.categories)
+        return 1 if self.fill is None else 2
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column as graph.json stores it."""
         document = {"name": self.name, "kind": self.kind, "width": self.width}
         if self.kind == CATEGORY:
             document["categories"] = list(self.categories)
+        if self.scale is not None:
+            document["scale"] = scale_to_dict(self.scale)
+        if self.fill is not None:
+            document["fill"] = self.fill
         return document
 
-    def encode(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """Return a feature index below `width` and a value per row; -1 means none."""
+    @classmethod
+    def from_dict(cls, document: dict[str, Any]) -> FeatureColumn:
+        """Return the column that graph.json or a model file describes."""
+        scale = document.get("scale")
+        return cls(
+            document["name"],
+            document["kind"],
+            tuple(document.get("categories", ())),
+            optional=False,
+            scale=None if scale is None else scale_from_dict(scale),
+            fill=document.get("fill"),
+        )
+
+    def encode(self, batch: Batch) -> Iterator[Coordinates]:
+        """Yield the coordinates of values, with feature indices below `width`."""
         if self.kind == CATEGORY:
             known = pa.array(self.categories, pa.large_string())
             text = text_or_null(batch.column(self.name))
-            indices = pc.index_in(text, value_set=known).fill_null(-1)
-            return indices.to_numpy(zero_copy_only=False), np.ones(
-                len(batch), np.float32
-            )
+            found = pc.index_in(text, value_set=known).fill_null(-1)
+            indices = found.to_numpy(zero_copy_only=False)
+            (rows,) = (indices >= 0).nonzero()
+            yield rows, indices[rows], np.ones(len(rows), np.float32)
+            return
         values = parse_column(self.kind, column_values(batch, self.name))
         if values is None:
             raise batch.row_error(0, f"the feature '{self.name}' is not {self.kind}.")
-        return np.zeros(len(batch), np.int32), self._finite(batch, values)
+        if self.fill is not None:
+            (rows,) = np.isnan(values).nonzero()
+            yield rows, np.ones_like(rows), np.ones(len(rows), np.float32)
+            values = np.where(np.isnan(values), self.fill, values)
+        numbers = self._finite(batch, values)
+        yield np.arange(len(batch)), np.zeros(len(batch), np.int64), numbers
 
     def _finite(self, batch: Batch, values: np.ndarray) -> np.ndarray:
+        """Scaled values; raises an error if one is missing or infinite."""
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float32)
         invalid = ~np.isfinite(numbers)
         if not invalid.any():
-            return numbers
+            if self.scale is None:
+                return numbers
+            return self.scale(values).astype(np.float32)
         row = int(invalid.argmax())
         value = batch.column(self.name)[row].as_py()
         what = "missing" if value in (None, "") else f"{value}, not a finite number"
@@ -140,17 +203,7 @@ class FeatureEncoder:
     @classmethod
     def from_dict(cls, columns: Iterable[dict[str, Any]]) -> FeatureEncoder:
         """Build the encoder that graph.json describes under `feature_columns`."""
-        return cls(
-            tuple(
-                FeatureColumn(
-                    column["name"],
-                    column["kind"],
-                    tuple(column.get("categories", ())),
-                    optional=False,
-                )
-                for column in columns
-            )
-        )
+        return cls(tuple(map(FeatureColumn.from_dict, columns)))
 
     @property
     def names(self) -> list[str]:
@@ -178,15 +231,12 @@ class FeatureEncoder:
             shape=(len(batch), self.width),
         )
 
-    def _coordinates(
-        self, batch: Batch
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield rows, feature indices and values of each column (COO)."""
+    def _coordinates(self, batch: Batch) -> Iterator[Coordinates]:
+        """Yield the coordinates of the values of each column."""
         first = 0
         for column in self.columns:
-            indices, values = column.encode(batch)
-            (rows,) = (indices >= 0).nonzero()
-            yield rows, indices[rows] + first, values[rows]
+            for rows, indices, values in column.encode(batch):
+                yield rows, indices + first, values
             first += column.width
 
 
@@ -198,12 +248,16 @@ class ColumnTypeInference:
     kinds: tuple[str, ...] = (*PARSERS, CATEGORY)
     num_values: int = 0
     num_nonzero: int = 0
+    num_missing: int = 0
+    """Rows without a number, in a column of numbers."""
     categories: set[str] = field(default_factory=set)
+    sample: ValueSample = field(default_factory=ValueSample)
+    """Numbers of train rows, by which the column is scaled."""
     needs_another_pass: bool = False
     """Whether the type changed late, so that all rows must be read again."""
 
-    def update(self, batch: Batch) -> None:
-        """Rule out the types that a batch does not fit."""
+    def update(self, batch: Batch, train: np.ndarray | slice) -> None:
+        """Rule out the types that a batch does not fit; `train` selects train rows."""
         values = column_values(batch, self.name)
         allowed = allowed_kinds(values.type)
         if not allowed:
@@ -214,7 +268,7 @@ class ColumnTypeInference:
             )
         before = self.kinds[0]
         self.kinds = tuple(kind for kind in self.kinds if kind in allowed)
-        while not self._accepts(values):
+        while not self._accepts(values, train):
             self.kinds = self.kinds[1:]
         self.needs_another_pass |= self.kinds[0] != before and self.num_values > 0
         self.num_values += len(values) - values.null_count
@@ -224,23 +278,39 @@ class ColumnTypeInference:
         if not self.needs_another_pass:
             return True
         self.needs_another_pass = False
-        self.num_values = self.num_nonzero = 0
-        self.categories = set()
+        self.num_values = self.num_nonzero = self.num_missing = 0
+        self.categories, self.sample = set(), ValueSample()
         return False
 
-    def feature_column(self) -> FeatureColumn:
+    def feature_column(self, scale: ScaleName, *, fill_missing: bool) -> FeatureColumn:
         """Return the column to encode; one without any value has width 0."""
-        if self.num_values and self.kinds[0] != CATEGORY:
-            return FeatureColumn(self.name, self.kinds[0])
-        return FeatureColumn(self.name, CATEGORY, tuple(sorted(self.categories)))
+        kind, values = self.kinds[0], self.sample.values()
+        if kind == CATEGORY or not self.num_values:
+            return FeatureColumn(self.name, CATEGORY, tuple(sorted(self.categories)))
+        fill = fill_missing and self.num_missing and len(values)
+        return FeatureColumn(
+            self.name,
+            kind,
+            scale=fit_scale(scale, values),
+            fill=float(np.median(values)) if fill else None,
+        )
 
-    def _accepts(self, values: pa.Array) -> bool:
+    def count_nonzero(self, column: FeatureColumn) -> int:
+        """The nonzero features that the column gives; scaled zeros may be nonzero."""
+        if column.scale is None or column.scale(np.zeros(1))[0] == 0:
+            return self.num_nonzero
+        return self.num_values + 2 * self.num_missing
+
+    def _accepts(self, values: pa.Array, train: np.ndarray | slice) -> bool:
         if self.kinds[0] == CATEGORY:
             text = values.cast(pa.large_string())
             self.categories.update(pc.unique(text.drop_null()).to_pylist())
             self.num_nonzero += len(text) - text.null_count
             return True
         numbers = parse_column(self.kinds[0], values)
-        if numbers is not None:
-            self.num_nonzero += int(np.count_nonzero(numbers))
-        return numbers is not None
+        if numbers is None:
+            return False
+        self.num_nonzero += int(np.count_nonzero(numbers))
+        self.num_missing += int(np.isnan(numbers).sum())
+        self.sample.add(numbers[train])
+        return True

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unalike.data.numba_utils import njit
-from unalike.data.strings import string_array, string_buffers
+from unalike.data.store import string_array, string_buffers
 from unalike.errors import UserError
 from unalike.parallel import even_slices, parallel_map
 
@@ -52,6 +52,13 @@ class IdIndex:
         """Whether a name is an id; text is none while all ids are integers."""
         keys: Any = self.index.parse(pa.array([name], pa.large_string()))
         return keys is not None and bool(self.index.find_keys(keys)[0] >= 0)
+
+    def known_fraction(self, ids: pa.Array) -> float:
+        """The fraction of some values that are ids."""
+        keys: Any = self.index.parse(ids)
+        if keys is None or not len(ids):
+            return 0.0
+        return float((self.index.find_keys(keys) >= 0).mean())
 
     def names(self) -> pa.Array:
         """Return the ids in the order of their indices."""

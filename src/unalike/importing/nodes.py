@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from unalike.data.labels import encode_labels
+from unalike.data.graph import encode_labels
 from unalike.data.split import PARTS
 from unalike.errors import UserError
 from unalike.importing.features import (
@@ -37,6 +37,8 @@ from unalike.progress import Progress
 
 MISSING_LABELS = ("nan", "null")
 """Values that mean no label, as an empty value does."""
+
+MAX_LABEL = 2**63 - 1
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _BOOLEANS = {"true", "false"}
@@ -107,11 +109,12 @@ class LabelReader:
 
     def _as_integer(self, text: str) -> int:
         number = Decimal(text)
-        if number % 1:
+        too_large = abs(number) > MAX_LABEL
+        if too_large or number != number.to_integral_value():
             table, row = self.first_rows[text]
+            what = "is too large for 64 bits" if too_large else "is not an integer"
             raise UserError(
-                f"{table.location(row)}: the label '{self.column}' {text} "
-                "is not an integer."
+                f"{table.location(row)}: the label '{self.column}' {text} {what}."
             )
         return int(number)
 
@@ -126,6 +129,8 @@ class NodeData:
     encoder: FeatureEncoder
     num_nonzero: int
     """Nonzero features of all nodes."""
+    num_missing: dict[str, int]
+    """Missing numbers of each feature column that has any."""
     split_codes: np.ndarray | None
     """0 train, 1 valid, 2 test, -1 none, for each node."""
     rows: list[int] = field(default_factory=list)
@@ -152,22 +157,29 @@ class NodeReader:
         self._first_pass(labels, columns)
         late = [column for column in columns if not column.finish_pass()]
         while late:
+            first, codes = 0, self._split_codes()
             for batch in self.batches([column.name for column in late]):
+                train = _train_rows(codes, slice(first, first + len(batch)))
                 for column in late:
-                    column.update(batch)
+                    column.update(batch, train)
+                first += len(batch)
             late = [column for column in late if not column.finish_pass()]
         class_ids, class_names = np.full(len(self.index), -1), list[Hashable]()
         if labels is not None:
             class_ids, class_names = labels.finish()
+        fill = self.options.missing == "fill"
+        encoded = [
+            column.feature_column(self.options.scale, fill_missing=fill)
+            for column in columns
+        ]
         return NodeData(
             names=self.index.names(),
             labels=class_ids,
             class_names=class_names,
-            encoder=FeatureEncoder(
-                tuple(column.feature_column() for column in columns)
-            ),
-            num_nonzero=sum(column.num_nonzero for column in columns),
-            split_codes=np.concatenate(self.split_codes) if self.split_codes else None,
+            encoder=FeatureEncoder(tuple(encoded)),
+            num_nonzero=sum(map(ColumnTypeInference.count_nonzero, columns, encoded)),
+            num_missing={c.name: c.num_missing for c in columns if c.num_missing},
+            split_codes=self._split_codes(),
             rows=self.rows,
         )
 
@@ -217,14 +229,19 @@ class NodeReader:
                     labels.add(batch)
                 if self.options.split is not None:
                     self.split_codes.append(split_codes(batch, self.options.split))
+                codes = self.split_codes[-1] if self.split_codes else None
+                train = _train_rows(codes, slice(None))
                 for column in columns:
-                    column.update(batch)
+                    column.update(batch, train)
                 self.progress.advance(
                     batch.bytes_read / 1e6, f"{len(self.index):,} nodes"
                 )
             self.rows.append(len(self.index) - before)
         if not len(self.index):
             raise UserError(f"{self.tables[0].path} has no rows.")
+
+    def _split_codes(self) -> np.ndarray | None:
+        return np.concatenate(self.split_codes) if self.split_codes else None
 
     def _add_ids(self, batch: Batch, column: str) -> None:
         first = len(self.index)
@@ -236,6 +253,11 @@ class NodeReader:
             raise batch.row_error(
                 row, f"the node id '{ids[row].as_py()}' is a duplicate."
             )
+
+
+def _train_rows(codes: np.ndarray | None, rows: slice) -> np.ndarray | slice:
+    """Select the train rows; all rows where splits are drawn at random."""
+    return slice(None) if codes is None else codes[rows] == PARTS.index("train")
 
 
 def split_codes(batch: Batch, column: str) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from unalike.data.metrics import METRICS
 from unalike.errors import UserError, lookup
+from unalike.importing.scaling import ScaleName
 from unalike.importing.tables import Header
 
 Column = str | None
@@ -18,6 +19,8 @@ NODE_OPTIONS = ("id", "label", "features", "ignore", "categories", "split")
 
 MANY_CATEGORIES = 100
 """Categories of a column up to which no note is printed."""
+MANY_CLASSES = 50
+"""Classes up to which no note is printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,11 @@ class ImportOptions:
     """Columns to leave out."""
     categories: Columns = ()
     """Columns of numbers that are category names, such as postal codes."""
+    scale: ScaleName = "standard"
+    """Scale numbers and dates: to mean 0 and standard deviation 1 after clipping, with
+    logarithms where a tail is heavy; to quantiles; or not at all."""
+    missing: Literal["fill", "refuse"] = "fill"
+    """What to do with missing numbers: use the median and add an indicator feature."""
     directed: bool = False
     """Keep the direction of the edges."""
     unknown: Literal["refuse", "drop"] = "refuse"
@@ -92,6 +100,8 @@ class ImportSummary:
     features: int
     one_hot_columns: int
     """Features that are one-hot columns of categories."""
+    scaled_columns: int
+    """Columns of numbers and dates that were scaled."""
     sparse: bool
     """Whether the features are stored as a sparse matrix."""
     classes: list[tuple[Hashable, int]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import os
 import zlib
 from collections import Counter
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -24,8 +26,12 @@ from unalike.importing.tables import Batch, Header, Table
 CSV_BLOCK_BYTES = 1 << 23
 DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;| "}
 """Delimiters of each suffix; the first one that is in the first line is used."""
-MAX_ROW_BYTES = 1 << 20
-"""Bytes of one row that are read to find an error in it."""
+READ_BYTES = 1 << 20
+"""Bytes that are read at a time to find lines."""
+BOM = b"\xef\xbb\xbf"
+MAX_ERROR_LINES = 100
+"""Lines of a row that an error may show."""
+LINE_ENDS = "\r\n"
 COMMENTS = {".txt": (b"#", b"%")}
 
 PARQUET_BATCH_VALUES = 1 << 21
@@ -48,12 +54,16 @@ class CsvTable:
     header_was_guessed: bool
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        position, row = 0, 0
+        position, row, end_mark = 0, 0, token_hex(16)
+        last_row = [end_mark if name == columns[0] else "" for name in self.columns]
         try:
             with pa.OSFile(str(self.path)) as file:
                 compressed = _is_gzip(self.path)
                 text = pa.CompressedInputStream(file, "gzip") if compressed else file
-                for rows in self._reader(text, columns):
+                stream = pa.PythonFile(
+                    _WithLastLine(text, self.delimiter.join(last_row)), "r"
+                )
+                for rows in _until(end_mark, self._reader(stream, columns)):
                     end = file.tell()
                     yield Batch(self, row, rows, float(end - position))
                     position, row = end, row + rows.num_rows
@@ -78,48 +88,123 @@ class CsvTable:
         )
 
     def location(self, row: int) -> str:
-        line, _ = next(islice(self._rows(), row, None))
-        return f"{self.path}, row {row + 1} (line {line})"
+        found = next(islice(self._rows(), row, None), None)
+        line = "" if found is None else f" (line {found.line})"
+        return f"{self.path}, row {row + 1}{line}"
 
-    def _rows(self) -> Iterator[tuple[int, bytes]]:
-        """Yield first line number and bytes of each row; quotes may span lines."""
-        with open_maybe_gzip(self.path) as file:
-            row, first, in_quotes = b"", 0, False
-            for number, line in enumerate(file, 1):
-                if number <= self.skip_rows or not (in_quotes or line.strip(b"\r\n")):
-                    continue
-                if not in_quotes:
-                    row, first = line, number
-                elif len(row) < MAX_ROW_BYTES:
-                    row += line
-                in_quotes ^= line.count(b'"') % 2 == 1
-                if not in_quotes:
-                    yield first, row
-            if in_quotes:
-                yield first, row
+    def _rows(self) -> Iterator[TextRow]:
+        """Yield all rows; quotes may span lines."""
+        lines = _Recorded(islice(_lines(self.path), self.skip_rows, None))
+        rows = csv.reader(lines, delimiter=self.delimiter)
+        first, limit = self.skip_rows + 1, csv.field_size_limit(CSV_BLOCK_BYTES)
+        try:
+            for fields in rows:
+                text, closed = lines.take(), not lines.at_end or fields == [lines.mark]
+                if closed and lines.at_end:
+                    return
+                if fields:
+                    yield TextRow(first, text, len(fields), closed)
+                first = self.skip_rows + rows.line_num + 1
+        except csv.Error:  # a field that is larger than a block
+            yield TextRow(first, lines.take(), 0, closed=False)
+        finally:
+            csv.field_size_limit(limit)
 
     def _diagnose(self, error: Exception) -> UserError:
         """Find the first invalid row of a file that could not be parsed."""
         try:
-            for row, (line, content) in enumerate(self._rows(), 1):
-                location = f"{self.path}, row {row} (line {line})"
-                text = content.decode("utf-8", "backslashreplace").strip("\r\n")
-                if text.encode() != content.strip(b"\r\n"):
-                    return UserError(f"{location}: '{_short(text)}' is not UTF-8.")
-                if content.count(b'"') % 2:
-                    return UserError(
-                        f"{location}: '{_short(text)}' has a quote that is never "
-                        "closed."
-                    )
-                count = len(next(csv.reader([text], delimiter=self.delimiter)))
-                if count != len(self.columns):
-                    return UserError(
-                        f"{location}: '{_short(text)}' has {count} columns; the first "
-                        f"line has {len(self.columns)}."
-                    )
+            for number, row in enumerate(self._rows(), 1):
+                problem = row.problem(len(self.columns))
+                if problem:
+                    location = f"{self.path}, row {number} (line {row.line})"
+                    return UserError(f"{location}: {problem}")
         except (OSError, EOFError, zlib.error) as read_error:
             return UserError(f"{self.path} is damaged: {read_error}.")
         return UserError(f"{self.path} cannot be read: {error}.")
+
+
+@dataclass(frozen=True)
+class TextRow:
+    """A row of a text file, to find what is wrong with it."""
+
+    line: int
+    text: str
+    """Its text; bytes that are not UTF-8 are surrogates."""
+    num_fields: int
+    closed: bool
+    """Whether the file does not end inside a quote of this row."""
+
+    def problem(self, num_columns: int) -> str | None:
+        """What is wrong with the row, if anything is."""
+        raw = self.text.encode("utf-8", "surrogateescape")
+        text = raw.decode("utf-8", "backslashreplace")
+        shown = f"'{_short(text.strip(LINE_ENDS))}'"
+        if text != self.text:
+            return f"{shown} is not UTF-8."
+        if not self.closed:
+            return f"{shown} has a quote that is never closed."
+        if self.num_fields != num_columns:
+            return (
+                f"{shown} has {self.num_fields} columns; the first line has "
+                f"{num_columns}."
+            )
+        return None
+
+
+class _WithLastLine(io.RawIOBase):
+    """A stream with one more line at its end.
+
+    Arrow reads a file that ends inside a quote without an error; then this line is
+    part of the quoted text and no row.
+    """
+
+    def __init__(self, stream: pa.NativeFile, line: str) -> None:
+        self.stream = stream
+        self.rest = f"\n{line}\n".encode()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        block = self.stream.read(size)
+        missing = size - len(block)
+        end, self.rest = self.rest[:missing], self.rest[missing:]
+        return block + end if end else block
+
+
+def _until(mark: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches without the last row, or raise an error if it is not the mark."""
+    before = None
+    for batch in batches:
+        if batch.num_rows:
+            if before is not None:
+                yield before
+            before = batch
+    if before is None or before.column(0)[-1].as_py() != mark:
+        raise pa.ArrowInvalid("a quote is never closed")
+    yield before.slice(0, before.num_rows - 1)
+
+
+class _Recorded:
+    """Lines as text, then a mark; remembers the lines since the last `take`."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self.lines, self.recorded = lines, list[str]()
+        self.mark, self.at_end = token_hex(16), False
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.lines:
+            text = line.decode("utf-8", "surrogateescape")
+            if len(self.recorded) < MAX_ERROR_LINES:
+                self.recorded.append(text)
+            yield text
+        self.at_end = True
+        yield self.mark
+
+    def take(self) -> str:
+        """The text of these lines."""
+        text, self.recorded = "".join(self.recorded), []
+        return text
 
 
 def open_text(path: Path, header: Header) -> CsvTable:
@@ -132,7 +217,7 @@ def open_text(path: Path, header: Header) -> CsvTable:
         raise UserError(
             f"{path}, line {skipped + 1}: several blanks between columns; leave one."
         )
-    fields = [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
+    fields = _header_fields(path, line, delimiter, skipped + 1)
     numbers = [str(number) for number in range(1, len(fields) + 1)]
     if header == "no":
         return CsvTable(
@@ -153,17 +238,49 @@ def open_maybe_gzip(path: Path) -> gzip.GzipFile | BufferedReader:
     return gzip.open(path) if _is_gzip(path) else path.open("rb")
 
 
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a text file, which end with LF, CR or both, without a BOM."""
+    with open_maybe_gzip(path) as file:
+        rest, number = file.read(len(BOM)).removeprefix(BOM), 0
+        while block := file.read(READ_BYTES):
+            # The last line may go on, and its CR may be followed by an LF.
+            *lines, rest = (rest + block).splitlines(keepends=True)
+            if len(rest) > CSV_BLOCK_BYTES:
+                line = number + len(lines) + 1
+                raise UserError(
+                    f"{path}, line {line}: it is longer than {CSV_BLOCK_BYTES >> 20} "
+                    "MB; is this a text file?"
+                )
+            yield from lines
+            number += len(lines)
+        yield from rest.splitlines(keepends=True)
+
+
 def _first_line(path: Path, comments: tuple[bytes, ...]) -> tuple[str, int]:
+    skipped = 0
     try:
-        with open_maybe_gzip(path) as file:
-            for skipped, line in enumerate(file):
-                if line.strip() and not line.startswith(comments):
-                    return line.decode("utf-8-sig").rstrip("\r\n"), skipped
+        for skipped, line in enumerate(_lines(path)):
+            if line.strip() and not line.startswith(comments):
+                return line.decode("utf-8").rstrip(LINE_ENDS), skipped
     except UnicodeDecodeError:
         raise UserError(f"{path}, line {skipped + 1}: the text is not UTF-8.") from None
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} is damaged: {error}.") from None
     raise UserError(f"{path} is empty.")
+
+
+def _header_fields(path: Path, line: str, delimiter: str, number: int) -> list[str]:
+    mark = token_hex(16)
+    try:
+        fields, *rest = csv.reader([line, mark], delimiter=delimiter)
+    except csv.Error as error:
+        raise UserError(f"{path}, line {number}: {error}.") from None
+    if rest != [[mark]]:
+        raise UserError(
+            f"{path}, line {number}: '{_short(line)}' has a quote that is not closed "
+            "in this line."
+        )
+    return [field.strip() for field in fields]
 
 
 def _is_gzip(path: Path) -> bool:
@@ -315,6 +432,8 @@ def _open(path: Path, header: Header) -> Table:
             f"{path} has a suffix of no known format; known are {', '.join(FORMATS)}."
         )
     table = FORMATS[suffix](path, header)
+    if not table.columns:
+        raise UserError(f"{path} has no columns.")
     for column, count in Counter(table.columns).items():
         if count > 1:
             raise UserError(f"{path} has {count} columns called '{column}'.")

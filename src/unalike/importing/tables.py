@@ -103,22 +103,53 @@ def require_column(table: Table, name: str) -> str:
     )
 
 
+@dataclass(frozen=True)
+class EdgeColumns:
+    """The source and target columns of an edge table."""
+
+    source: str
+    target: str
+    guessed: bool
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.source, self.target
+
+    def notes(self, table: Table) -> Iterator[str]:
+        """What was guessed, and which columns are not used."""
+        if self.guessed and len(table.columns) > 2:
+            yield (
+                f"{table.path}: the columns '{self.source}' and '{self.target}' are "
+                "taken as source and target; --source and --target name others."
+            )
+        unused = [name for name in table.columns if name not in self.names]
+        if unused:
+            yield f"{table.path}: not used: {', '.join(unused)}."
+
+
 def edge_columns(
-    table: Table, source: str | None, target: str | None
-) -> tuple[str, str]:
-    """Return the source and target columns, guessed where they are not named."""
+    table: Table, source: str | None, target: str | None, known: IdIndex | None
+) -> EdgeColumns:
+    """Return the source and target columns, guessed where they are not named.
+
+    They are guessed by their names, else by the ids of the node table that are in them
+    (`known`), else by position.
+    """
     if len(table.columns) < 2:
         raise UserError(
             f"{table.path} has one column only, '{table.columns[0]}'; "
             "an edge needs two."
         )
     if source is None and target is None:
-        return _guess_edge_columns(table)
+        return _guess_edge_columns(table, known)
     if source is None or target is None:
         given = require_column(table, source or target or "")
         other = _other_column(table, given)
-        return (given, other) if target is None else (other, given)
-    return require_column(table, source), require_column(table, target)
+        pair = (given, other) if target is None else (other, given)
+        return EdgeColumns(*pair, guessed=True)
+    return EdgeColumns(
+        require_column(table, source), require_column(table, target), guessed=False
+    )
 
 
 def check_header(table: Table, columns: tuple[str, str], index: IdIndex) -> None:
@@ -139,12 +170,33 @@ def find_id_column(table: Table, given: str | None) -> str:
     return next((lower[name] for name in ID_NAMES if name in lower), table.columns[0])
 
 
-def _guess_edge_columns(table: Table) -> tuple[str, str]:
+def _guess_edge_columns(table: Table, known: IdIndex | None) -> EdgeColumns:
     lower = {name.lower(): name for name in reversed(table.columns)}
     for source, target in SOURCE_TARGET_NAMES.items():
         if source in lower and target in lower:
-            return lower[source], lower[target]
-    return table.columns[0], table.columns[1]
+            return EdgeColumns(lower[source], lower[target], guessed=False)
+    columns = table.columns
+    if known is not None and len(columns) > 2:
+        first = next(iter(table.batches(columns)), None)
+        fractions = {
+            name: 0.0 if first is None else _known_fraction(first, name, known)
+            for name in columns
+        }
+        # The sort is stable: columns with equal fractions keep their order.
+        best = sorted(columns, key=lambda name: -fractions[name])[:2]
+        if fractions[best[1]] > 0:
+            columns = [name for name in columns if name in best]
+    return EdgeColumns(columns[0], columns[1], guessed=True)
+
+
+def _known_fraction(batch: Batch, column: str, known: IdIndex) -> float:
+    """The fraction of values that are known ids, also of ids written as floats."""
+    values = column_values(batch, column)
+    kind = values.type
+    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return 0.0
+    text = pc.replace_substring_regex(values.cast(pa.large_string()), r"\.0$", "")
+    return known.known_fraction(text.drop_null())
 
 
 def _other_column(table: Table, given: str) -> str:
@@ -155,7 +207,9 @@ def _other_column(table: Table, given: str) -> str:
     return others.get(pairs.get(given.lower(), ""), next(iter(others.values())))
 
 
-_TAB_AND_BLANK = (9, 32)
+_FIRST_VISIBLE, _LAST_ASCII = 33, 127
+MANTISSA_BITS = {16: 11, 32: 24, 64: 53}
+"""Bits of the integers that floats of each width hold exactly."""
 
 
 def is_text(arrow_type: pa.DataType) -> bool:
@@ -185,14 +239,26 @@ def read_ids(batch: Batch, column: str, what: str) -> pa.Array:
 
 
 def floats_as_integers(batch: Batch, column: str, what: str) -> pa.Array:
-    """Convert floats to integers, NaN to null; raises an error for other values."""
-    numbers = batch.column(column).cast(pa.float64())
-    values = numbers.to_numpy(zero_copy_only=False)
+    """Convert floats to integers, NaN to null; raises an error for other values.
+
+    Beyond 2^53, or 2^24 for 32 bits, different integers are stored as the same float.
+    """
+    floats = batch.column(column)
+    limit = 2.0 ** MANTISSA_BITS[floats.type.bit_width]
+    values = floats.cast(pa.float64()).to_numpy(zero_copy_only=False)
     missing = np.isnan(values)
     invalid = ~missing & (values != np.floor(values)) | np.isinf(values)
     if invalid.any():
         row = int(invalid.argmax())
         raise batch.row_error(row, f"the {what} {values[row]:g} is not an integer.")
+    inexact = np.abs(values) >= limit
+    if inexact.any():
+        row = int(inexact.argmax())
+        raise batch.row_error(
+            row,
+            f"the {what} {values[row]:.0f} is too large for a "
+            f"{floats.type}, which rounds it; store integers or text.",
+        )
     integers = np.where(missing, 0, values).astype(np.int64)
     return pa.array(integers, mask=missing)
 
@@ -201,9 +267,10 @@ def strip_whitespace(values: pa.Array) -> pa.Array:
     """Convert values to text without whitespace around it."""
     text = values.cast(pa.large_string())
     data = np.frombuffer(text.buffers()[2] or b"", np.uint8)
-    if any((data == byte).any() for byte in _TAB_AND_BLANK):
-        return pc.utf8_trim_whitespace(text)
-    return text
+    # Whitespace that is not ASCII begins with a byte above 127.
+    if not len(data) or (data.min() >= _FIRST_VISIBLE and data.max() <= _LAST_ASCII):
+        return text
+    return pc.utf8_trim_whitespace(text)
 
 
 def text_or_null(values: pa.Array) -> pa.Array:

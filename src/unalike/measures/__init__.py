@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unalike.measures.conventions import (
+from unalike.measures.edge_statistics import (
     CONVENTIONS,
     STORED,
     Convention,

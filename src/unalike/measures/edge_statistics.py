@@ -1,21 +1,84 @@
-"""Edge counts by class in one streaming pass, degree histogram, and bootstrap."""
+"""Conventions of measures, edge counts by class in one streaming pass, bootstrap."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TypeVar, no_type_check
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 
+from unalike.data.adjacency import Adjacency
+from unalike.data.equal_rows import equal_rows
 from unalike.data.graph import Graph
 from unalike.data.numba_utils import STEP, mix64, njit
+from unalike.data.split import Split
 from unalike.errors import UserError
-from unalike.measures.conventions import Convention
 from unalike.parallel import ordered_map
 from unalike.progress import NO_PROGRESS, Progress
+
+
+@dataclass(frozen=True)
+class Convention:
+    """Which edges a measure counts, and with which weight.
+
+    By default self-loops and edges of unlabelled nodes are excluded and every stored
+    edge counts once, from source to target. Nodes without a valid edge are excluded
+    from means.
+    """
+
+    loops: int = 0
+    """The weight of a self-loop; other stored edges have the weight 1.
+
+    In an undirected graph a pair of nodes has two stored edges, so 2 makes a self-loop
+    count as much as a pair.
+    """
+    unlabelled: bool = False
+    """Treat unlabelled nodes as one more class."""
+    both_ways: bool = False
+    """Make the graph undirected."""
+
+
+STORED = Convention()
+UNDIRECTED = Convention(both_ways=True)
+
+UNDIRECTED_WITH_UNLABELLED = Convention(both_ways=True, unlabelled=True)
+"""Of the two-hop table of the LINKX paper: unlabelled nodes are a class."""
+
+H2GCN_PAIRS = Convention(both_ways=True, loops=2)
+"""Of the six small graphs, quoted from H2GCN: a self-loop counts as one pair."""
+
+PAPER_DEFAULT: Mapping[str, Convention] = {
+    "node_homophily": UNDIRECTED_WITH_UNLABELLED,
+    "two_hop_node_homophily": UNDIRECTED_WITH_UNLABELLED,
+}
+
+PAPER_OVERRIDES: Mapping[str, Mapping[str, Convention]] = {
+    "chameleon": {"edge_homophily": H2GCN_PAIRS, "num_edges": Convention(loops=1)},
+    "cornell": {"edge_homophily": H2GCN_PAIRS},
+    "actor": {"edge_homophily": H2GCN_PAIRS},
+    "squirrel": {"edge_homophily": H2GCN_PAIRS},
+    "texas": {"edge_homophily": H2GCN_PAIRS},
+    "wisconsin": {"edge_homophily": H2GCN_PAIRS},
+    "penn94": {"edge_homophily": Convention(unlabelled=True)},
+}
+
+
+def paper_conventions(dataset: str) -> dict[str, Convention]:
+    """The convention of each published measure of a dataset, if it is not `STORED`."""
+    return {**PAPER_DEFAULT, **PAPER_OVERRIDES.get(dataset, {})}
+
+
+CONVENTIONS: dict[str, Callable[[str], Convention | Mapping[str, Convention]]] = {
+    "stored": lambda _: STORED,
+    "both-ways": lambda _: UNDIRECTED,
+    "paper": paper_conventions,
+}
+"""Conventions by name, as functions of the name of a dataset."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +93,13 @@ class GraphView:
     """The class of each node; `num_classes` for unlabelled nodes."""
     num_valid_classes: int
     """Nodes with a class id below this one are valid."""
+    splits: Sequence[Split] = ()
+    """The splits of its nodes, if there are any."""
 
     @classmethod
-    def of(cls, graph: Graph, convention: Convention) -> GraphView:
+    def of(
+        cls, graph: Graph, convention: Convention, splits: Sequence[Split] = ()
+    ) -> GraphView:
         """The view of a graph under a convention."""
         num_rows, num_cols = graph.adjacency.shape
         if num_rows != num_cols:
@@ -49,6 +116,7 @@ class GraphView:
             indices=adjacency.indices.numpy(),
             class_ids=_class_ids(graph),
             num_valid_classes=graph.num_classes + convention.unlabelled,
+            splits=splits,
         )
 
     @property
@@ -59,6 +127,13 @@ class GraphView:
     def is_valid(self) -> np.ndarray:
         """Whether the class of each node counts."""
         return self.class_ids < self.num_valid_classes
+
+    @cached_property
+    def neighbour_sets(self) -> Int[np.ndarray, " nodes"]:
+        """A number for each node that nodes with the same neighbours have in common."""
+        indptr, indices = torch.from_numpy(self.indptr), torch.from_numpy(self.indices)
+        pattern = Adjacency(indptr, indices, self.num_nodes)
+        return equal_rows(pattern, loops=self.convention.loops > 0).numpy()
 
 
 def _class_ids(graph: Graph) -> np.ndarray:

@@ -15,6 +15,10 @@ Measures = Mapping[str, Any]
 
 TOLERANCE = 0.02
 """Fractions of neighbours that differ by at most this are called equal."""
+MANY_DUPLICATES = 0.25
+"""Fraction of test nodes with a duplicate in train from which scores mislead."""
+AGREEING_DUPLICATES = 0.9
+"""Label agreement of duplicates from which a label can be looked up."""
 
 
 class MeasureResult(dict[str, Any], Displayable):
@@ -122,6 +126,8 @@ def compared_with_neighbours(
 
 def _edge_homophily_text(measures: Measures) -> str:
     text = f"{measures['edge_homophily']:.0%} of edges join equal labels"
+    if not measures["num_classes"]:
+        return text
     return f"{text}; even classes give {1 / measures['num_classes']:.0%} by chance"
 
 
@@ -135,12 +141,36 @@ def _aggregation_homophily_text(measures: Measures) -> str:
     return f"after averaging, {share:.0%} of nodes are nearest their class"
 
 
+def _duplicate_nodes_text(measures: Measures) -> str:
+    return f"{measures['duplicate_nodes']:.0%} of nodes have an equal neighbour set"
+
+
+def _duplicate_labels_text(measures: Measures) -> str:
+    share = measures["duplicate_label_agreement"]
+    return f"on average {share:.0%} of duplicates share a node's label"
+
+
+def _duplicate_test_text(measures: Measures) -> str:
+    share = measures["duplicate_test_nodes"]
+    if duplicates_mislead(measures):
+        return f"{share:.0%} of test nodes can be looked up in train: filter them"
+    return f"{share:.0%} of test nodes have the neighbours of a train node"
+
+
+def duplicates_mislead(measures: Measures) -> bool:
+    """Whether a method may look up many test labels, by duplicates that agree."""
+    return (
+        measures.get("duplicate_test_nodes", 0.0) >= MANY_DUPLICATES
+        and measures.get("duplicate_label_agreement", 1.0) >= AGREEING_DUPLICATES
+    )
+
+
 def _informativeness(name: str, neighbour: str) -> Callable[[Measures], str]:
     return by_threshold(
         name,
-        f"{neighbour} label tells nothing about a node's",
-        (0.02, f"{neighbour} label tells little about a node's"),
-        (0.15, f"{neighbour} label tells much about a node's"),
+        f"{neighbour} label says nothing about a node's",
+        (0.02, f"{neighbour} label says little about a node's"),
+        (0.15, f"{neighbour} label says much about a node's"),
         (0.5, f"{neighbour} label almost gives a node's away"),
     )
 
@@ -209,6 +239,9 @@ INTERPRETATIONS: dict[str, Callable[[Measures], str]] = {
         "nodes with the same sources agree as much as neighbours",
         "nodes with the same sources agree less than neighbours",
     ),
+    "duplicate_nodes": _duplicate_nodes_text,
+    "duplicate_label_agreement": _duplicate_labels_text,
+    "duplicate_test_nodes": _duplicate_test_text,
 }
 
 UNDEFINED = {
@@ -217,4 +250,6 @@ UNDEFINED = {
     "in_node_homophily": "for directed graphs only",
     "shared_target_homophily": "for directed graphs only",
     "shared_source_homophily": "for directed graphs only",
+    "duplicate_label_agreement": "no two labelled nodes have the same neighbours",
+    "duplicate_test_nodes": "there are no splits",
 }

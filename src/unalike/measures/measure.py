@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from unalike.data.graph import Graph
-from unalike.errors import lookup
-from unalike.measures.conventions import STORED, Convention
+from unalike.data.split import Split
+from unalike.errors import check_seed, lookup
 from unalike.measures.edge_statistics import (
     BOOTSTRAP_GROUPS,
+    STORED,
+    Convention,
     EdgeStatistics,
     GraphView,
     GroupedEdgeStatistics,
@@ -35,6 +37,7 @@ def measure(
     *,
     only: Collection[str] = (),
     conventions: Convention | Mapping[str, Convention] = STORED,
+    splits: Sequence[Split] = (),
     bootstrap: int = 0,
     seed: int = 0,
     progress: Progress = NO_PROGRESS,
@@ -42,13 +45,15 @@ def measure(
     """Counts and measures of a graph by name; an undefined measure is NaN.
 
     `conventions` is one for all, or one for each measure that differs from the default.
+    `splits` are those of the graph, for the measure that compares train and test nodes.
     `bootstrap` adds the 95 % confidence intervals of the one-pass measures, from this
     number of resamples of nodes with their out-edges.
     """
+    check_seed(seed)
     for name in only:
         lookup(MEASURES, name, "measure")
     num_groups = BOOTSTRAP_GROUPS if bootstrap else 1
-    cache = StatisticsCache(graph, conventions, num_groups, seed, progress)
+    cache = StatisticsCache(graph, conventions, splits, num_groups, seed, progress)
     one_pass = select(ONE_PASS_MEASURES, only)
     result = counts(graph, cache.statistics("class_homophily"))
     for name, scalar_measure in one_pass.items():
@@ -105,6 +110,7 @@ class StatisticsCache:
 
     graph: Graph
     conventions: Convention | Mapping[str, Convention]
+    splits: Sequence[Split]
     num_groups: int
     seed: int
     progress: Progress
@@ -121,7 +127,7 @@ class StatisticsCache:
         """The graph under the convention of a measure."""
         convention = self.convention(name)
         if convention not in self._views:
-            self._views[convention] = GraphView.of(self.graph, convention)
+            self._views[convention] = GraphView.of(self.graph, convention, self.splits)
         return self._views[convention]
 
     def grouped_statistics(self, name: str) -> GroupedEdgeStatistics:

@@ -9,6 +9,11 @@ from unalike.measures.aggregation import (
     aggregation_homophily,
     generalised_edge_homophily,
 )
+from unalike.measures.duplicates import (
+    duplicate_label_agreement,
+    duplicate_nodes,
+    duplicate_test_nodes,
+)
 from unalike.measures.edge_statistics import EdgeStatistics, GraphView, Matrix
 from unalike.measures.one_hop import (
     adjusted_homophily,
@@ -53,6 +58,9 @@ OWN_PASS_MEASURES: dict[str, Callable[[GraphView], float | Estimate]] = {
     "in_node_homophily": in_node_homophily,
     "shared_target_homophily": shared_target_homophily,
     "shared_source_homophily": shared_source_homophily,
+    "duplicate_nodes": duplicate_nodes,
+    "duplicate_label_agreement": duplicate_label_agreement,
+    "duplicate_test_nodes": duplicate_test_nodes,
 }
 """Measures that need a pass of their own."""
 

@@ -126,6 +126,15 @@ def test_subgraph_of_ids_in_any_order(dense, data):
     assert_rows(sparse(dense).subgraph(ids), dense[ids][:, ids])
 
 
+@pytest.mark.parametrize("subgraph", [csr.subgraph_cpu, csr.subgraph_torch])
+def test_negative_ids_of_a_subgraph_count_from_the_end(subgraph):
+    dense = torch.tril(torch.ones(50, 50))
+    rows = Adjacency.from_scipy(scipy.sparse.csr_array(dense.numpy()))
+    ids = torch.tensor([3, -1, 40, -2])
+    result = Adjacency(*subgraph(rows, ids))
+    assert torch.equal(result.to_dense(), dense[ids][:, ids])
+
+
 @given(matrices(square=True))
 def test_a_subgraph_of_a_symmetric_matrix_is_known_to_be_symmetric(dense):
     whole = sparse(torch.maximum(dense, dense.T))
@@ -157,6 +166,29 @@ def test_transpose(dense, small):
             monkeypatch.setattr(csr, "SMALL_NNZ", -1)
         assert_rows(rows.T, dense.T)
         assert_rows(rows.T.T, dense)
+
+
+@given(matrices(), st.sampled_from([0, 1000]))
+def test_nonempty_columns_are_rows_of_the_transpose(dense, more):
+    """By the full transpose, or by a sort of the entries of many more columns."""
+    dense = torch.cat([dense, dense.new_zeros(len(dense), more)], 1)
+    rows = sparse(dense)
+    ids, columns = csr.nonempty_columns(rows)
+    assert ids.dtype == torch.int64
+    assert ids.tolist() == dense.any(0).nonzero()[:, 0].tolist()
+    found = Adjacency(*columns)
+    assert_rows(found, dense.T[ids])
+    whole = rows.T.select_rows(ids)
+    assert torch.equal(found.indices, whole.indices)
+
+
+@given(matrices(square=True), st.data())
+def test_subgraphs_one_after_the_other_do_not_disturb_each_other(dense, data):
+    rows = sparse(dense)
+    lists = st.lists(st.sampled_from(range(len(dense))), unique=True)
+    for ids in data.draw(st.lists(lists, min_size=2, max_size=4)):
+        ids = torch.tensor(ids, dtype=torch.int64)
+        assert_rows(rows.subgraph(ids), dense[ids][:, ids])
 
 
 @given(matrices(square=True))

@@ -12,7 +12,7 @@ from unalike.experiments.config import DatasetOptions
 from unalike.methods.base import train_stacks
 from unalike.methods.link import LINK
 from unalike.samplers.rows import RowSampler
-from unalike.training.settings import Training
+from unalike.training.state import Training
 
 ONE = Training(epochs=1)
 

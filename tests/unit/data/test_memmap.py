@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from unalike import Adjacency, Graph, UserError, open_graph, save_graph
 from unalike.data import store
-from unalike.data.memmap import FileBackedAdjacency
+from unalike.data.store import FileBackedAdjacency
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +45,7 @@ def pair(request, tmp_path_factory):
 
 
 @given(chosen=st.lists(st.integers(0, 10**6), max_size=60))
+@pytest.mark.long
 def test_rows_are_those_of_the_graph(pair, chosen):
     graph, stored = pair
     ids = torch.tensor(chosen, dtype=torch.int64) % graph.num_nodes

@@ -2,9 +2,13 @@
 
 import importlib.util
 
+import numba
+import numpy as np
 import pytest
+import torch
 
 from unalike.data import numba_utils
+from unalike.data.store import ArrayFile
 from unalike.progress import listening
 
 MODULE = """
@@ -46,3 +50,20 @@ def test_a_compilation_is_announced_once_and_a_cached_one_never(
     monkeypatch.setattr(numba_utils.NOTICE, "given", False)
     assert imported(file).double(4) == 8
     assert len(notices) == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_compiled_loops_use_as_many_threads_as_torch(tmp_path, threads):
+    if threads > numba.config.NUMBA_NUM_THREADS:
+        pytest.skip("one core")
+    (tmp_path / "numbers").write_bytes(bytes(range(8)))
+    file = ArrayFile.open(tmp_path / "numbers", size=8, dtype=np.dtype(np.uint8))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        read = file.read(torch.tensor([5]), torch.tensor([0, 2]))
+        assert read.tolist() == [5, 6]
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert numba.get_num_threads() == threads

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from unalike import Adjacency, UserError, random_splits, save_graph
 from unalike.data import sharding
 from unalike.data.csr import balanced_bounds
-from unalike.data.shard_writer import shard_graph
-from unalike.data.sharding import column_nnz, iterate_rows, take_columns
+from unalike.data.sharding import column_nnz, iterate_rows, shard_graph, take_columns
 from unalike.data.store import verify_graph
 from unalike.methods.link import LINK
 from unalike.nn import cpu

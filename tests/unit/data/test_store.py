@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
@@ -225,14 +227,17 @@ def test_an_existing_folder_is_not_touched(stored):
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
 def test_what_goes_wrong_leaves_nothing(tmp_path, error):
-    with pytest.raises(error), atomic_graph_writer(tmp_path / "new" / "graph") as draft:
-        draft.add("labels", np.arange(3))
-        draft.scratch("notes").write_text("half")
+    with (
+        pytest.raises(error),
+        atomic_graph_writer(tmp_path / "new" / "graph") as writer,
+    ):
+        writer.add("labels", np.arange(3))
+        writer.scratch("notes").write_text("half")
         raise error
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_told(tmp_path):
+def test_a_full_disk_is_reported(tmp_path):
     with (
         pytest.raises(UserError, match=r"Cannot write .*graph: No space left"),
         atomic_graph_writer(tmp_path / "graph"),
@@ -241,15 +246,16 @@ def test_a_full_disk_is_told(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def killed_while_drafting(folder):
-    with atomic_graph_writer(folder) as draft:
-        draft.add("labels", np.arange(1000))
+def kill_while_writing(folder):
+    with atomic_graph_writer(folder) as writer:
+        writer.add("labels", np.arange(1000))
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_draft_is_no_graph_and_is_swept_away(tmp_path):
+@pytest.mark.long
+def test_a_killed_write_is_no_graph_and_is_removed(tmp_path):
     folder = tmp_path / "graph"
-    process = child(killed_while_drafting, folder)
+    process = child(kill_while_writing, folder)
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert not folder.exists()
@@ -258,10 +264,108 @@ def test_a_killed_draft_is_no_graph_and_is_swept_away(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["graph"]
 
 
-def test_a_draft_that_is_being_written_is_left_alone(tmp_path):
-    with atomic_graph_writer(tmp_path / "graph") as draft:
-        draft.add("labels", np.arange(3))
-        other = draft.folder.with_name(f".graph.{os.getppid()}.draft")
-        shutil.copytree(draft.folder, other)
+def test_a_folder_that_another_process_writes_is_left_alone(tmp_path):
+    with atomic_graph_writer(tmp_path / "graph") as writer:
+        writer.add("labels", np.arange(3))
+        other = writer.folder.with_name(f".graph.{os.getppid()}.partial")
+        shutil.copytree(writer.folder, other)
     save_graph(tmp_path / "graph", HAND_DRAWN["path"])
     assert other.exists()
+
+
+def test_an_undirected_stored_graph_is_not_transposed(tmp_path):
+    stored = save_graph(tmp_path / "g", HAND_DRAWN["path"])
+    rows = open_graph(stored.folder).graph.adjacency
+    assert rows._symmetric
+    assert rows.T is rows
+    directed = save_graph(tmp_path / "d", HAND_DRAWN["directed"])
+    assert not open_graph(directed.folder).graph.adjacency.is_symmetric
+
+
+def test_a_directed_adjacency_is_not_saved_as_undirected(tmp_path):
+    graph = replace(HAND_DRAWN["directed"], directed=False)
+    with pytest.raises(UserError, match="set directed=True"):
+        save_graph(tmp_path / "g", graph)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def written(tmp_path):
+    graph = suiting(nodes=30, classes=3)
+    names = pa.array([f"n{i}" for i in range(30)])
+    splits = random_splits(graph.labels, count=2)
+    save_graph(tmp_path / "graph", graph, splits=splits, names=names)
+    return tmp_path / "graph"
+
+
+def everything(folder):
+    stored = open_graph(folder)
+    stored.graph.adjacency.T.degrees.sum()
+    return stored.graph, stored.splits(), stored.names
+
+
+def test_a_changed_array_is_noticed_when_it_is_used(written):
+    everything(written)
+    for file in written.glob("*.npy"):
+        content = file.read_bytes()
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(UserError, match="unalike import --verify"):
+            everything(written)
+        file.write_bytes(content)
+    everything(written)
+
+
+def test_a_copied_graph_is_checked_again(written, tmp_path):
+    shutil.copytree(written, tmp_path / "copy")
+    file = tmp_path / "copy" / "columns.npy"
+    content, status = file.read_bytes(), file.stat()
+    file.write_bytes(content[:-4] + b"\xff\xff\xff\x7f")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(UserError, match="columns"):
+        everything(tmp_path / "copy")
+
+
+OUT_OF_RANGE = {
+    "columns": (-1, 99),
+    "starts": (3, -5),
+    "labels": (0, 7),
+    "splits": ((0, 0), 9),
+    "names_offsets": (2, 10**12),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_values_out_of_range_are_refused_though_the_hash_is_right(written, name):
+    position, value = OUT_OF_RANGE[name]
+    array = np.load(written / f"{name}.npy")
+    array[position] = value
+    np.save(written / f"{name}.npy", array)
+    path = written / "graph.json"
+    metadata = json.loads(path.read_text("utf-8"))
+    digest = sha256((written / f"{name}.npy").read_bytes()).hexdigest()
+    metadata["arrays"][name]["sha256"] = digest
+    del metadata["sha256"]
+    path.write_text(json.dumps(metadata), "utf-8")
+    for use in (everything, verify_graph):
+        with pytest.raises(UserError, match=f"'{name}' is damaged"):
+            use(written)
+
+
+@pytest.mark.parametrize("key", ["num_nodes", "num_classes", "directed", "metric"])
+@pytest.mark.parametrize("value", [None, -1, "x", [], 1e300])
+def test_a_wrong_value_in_graph_json_is_an_error(written, key, value):
+    path = written / "graph.json"
+    metadata = json.loads(path.read_text("utf-8")) | {key: value}
+    del metadata["sha256"]
+    path.write_text(json.dumps(metadata), "utf-8")
+    for use in (everything, verify_graph):
+        with pytest.raises(UserError, match=rf"graph\.json is damaged.*'{key}'"):
+            use(written)
+
+
+def test_a_changed_name_in_graph_json_is_noticed(written):
+    path = written / "graph.json"
+    text = path.read_text("utf-8")
+    path.write_text(text.replace('"num_loops": 0', '"num_loops": 1'), "utf-8")
+    with pytest.raises(UserError, match="damaged or was changed"):
+        open_graph(written)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unalike import ImportOptions, import_graph, open_graph, verify_graph
+from unalike import ImportOptions, UserError, import_graph, open_graph, verify_graph
 from unalike.importing import csr, readers
 from unalike.importing.ids import IdIndex
 
@@ -94,6 +94,7 @@ def arrays_of(stored):
 
 @settings(max_examples=60)
 @given(edge_lists(), st.booleans())
+@pytest.mark.long
 def test_any_edge_list_gives_the_rows_of_a_set_of_pairs(pairs, directed):
     options = ImportOptions(directed=directed)
     with tempfile.TemporaryDirectory() as name:
@@ -172,6 +173,32 @@ def test_integral_floats_are_ids(tmp_path):
     assert open_graph(tmp_path / "g").names.to_pylist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("kind", "largest"),
+    [(pa.float64(), 2**53 - 1), (pa.float32(), 2**24 - 1), (pa.float16(), 2**11 - 1)],
+    ids=str,
+)
+def test_float_ids_that_floats_round_are_merged(tmp_path, kind, largest):
+    fits = pa.array(np.array([largest, -largest], kind.to_pandas_dtype()), kind)
+    pq.write_table(pa.table({"a": fits, "b": fits}), tmp_path / "e.parquet")
+    import_graph([tmp_path / "e.parquet"], out=tmp_path / "g")
+    assert open_graph(tmp_path / "g").names.to_pylist() == [-largest, largest]
+    for first in (largest + 1, -largest - 1):
+        rounded = np.array([1, first], np.float64).astype(kind.to_pandas_dtype())
+        table = pa.table({"a": fits, "b": pa.array(rounded, kind)})
+        pq.write_table(table, tmp_path / "e.parquet")
+        with pytest.raises(UserError, match=rf"row 2.*{first} is too large for a"):
+            import_graph([tmp_path / "e.parquet"], out=tmp_path / "h")
+
+
+@pytest.mark.parametrize("value", [9.3e18, -1e19, 1e300])
+def test_float_ids_beyond_int64_become_its_smallest_number(tmp_path, value):
+    table = pa.table({"a": [1.0, value], "b": [2.0, 3.0]})
+    pq.write_table(table, tmp_path / "e.parquet")
+    with pytest.raises(UserError, match="is too large for a double"):
+        import_graph([tmp_path / "e.parquet"], out=tmp_path / "g")
+
+
 def test_dictionary_encoded_text_is_text(tmp_path):
     coded = pa.array(["x", "y", "x"]).dictionary_encode()
     pq.write_table(pa.table({"u": coded, "v": coded}), tmp_path / "e.parquet")
@@ -183,3 +210,52 @@ def test_dictionary_encoded_text_is_text(tmp_path):
         1,
     )
     assert open_graph(tmp_path / "g").names.to_pylist() == ["x", "y"]
+
+
+def write_tables(tmp_path, edges, nodes):
+    (tmp_path / "e.csv").write_text(edges)
+    (tmp_path / "n.csv").write_text(nodes)
+    return [tmp_path / "e.csv"], [tmp_path / "n.csv"]
+
+
+def test_edge_columns_are_guessed_by_the_ids_of_the_node_table(tmp_path):
+    edges = "weight,buyer,when,seller\n.5,a,2020,b\n1,b,2021,c\n"
+    tables = write_tables(tmp_path, edges, "id,kind\na,x\nb,y\nc,x\n")
+    summary = import_graph(*tables, out=tmp_path / "g")
+    assert summary.edges == 2
+    assert any("'buyer' and 'seller' are taken" in note for note in summary.notes)
+    assert any(note.endswith("not used: weight, when.") for note in summary.notes)
+
+
+@pytest.mark.parametrize("unknown", ["refuse", "drop"])
+def test_float_ids_are_named_where_the_node_table_has_integers(tmp_path, unknown):
+    edges = "".join(f"{i}.0,{i + 1}.0\n" for i in range(20))
+    nodes = "".join(f"{i},{'xy'[i % 2]}\n" for i in range(21))
+    tables = write_tables(tmp_path, f"u,v\n{edges}", f"id,kind\n{nodes}")
+    expected = {
+        "refuse": "the node table, which has '0': store ids as integers",
+        "drop": "20 of 20 edges have an end that is not in the node table, by the "
+        "columns 'u' and 'v'",
+    }
+    with pytest.raises(UserError, match=expected[unknown]):
+        import_graph(
+            *tables, out=tmp_path / "g", options=ImportOptions(unknown=unknown)
+        )
+    assert not (tmp_path / "g").exists()
+
+
+def test_some_edges_may_be_dropped(tmp_path):
+    edges = "".join(f"{i % 10},{i}\n" for i in range(50))
+    nodes = "".join(f"{i}\n" for i in range(10))
+    tables = write_tables(tmp_path, f"u,v\n{edges}", f"id\n{nodes}")
+    options = ImportOptions(unknown="drop")
+    assert import_graph(*tables, out=tmp_path / "g", options=options).dropped == 40
+
+
+def test_odd_columns_are_noted(tmp_path):
+    rows = "".join(f'{i},label{i},"{i},{i % 10}"\n' for i in range(120))
+    tables = write_tables(tmp_path, "u,v\n1,2\n", f"id,kind,price\n{rows}")
+    options = ImportOptions(label="kind")
+    notes = import_graph(*tables, out=tmp_path / "g", options=options).notes
+    assert any("'price' looks like numbers with a decimal comma" in n for n in notes)
+    assert any("120 classes for 120 nodes" in note for note in notes)

@@ -154,3 +154,36 @@ def test_an_empty_file_among_others_is_skipped(tmp_path):
     assert read(tmp_path, tmp_path / "0.parquet", tmp_path / "1.parquet")[0]
     with pytest.raises(UserError, match=r"0\.parquet has no rows\."):
         import_graph([tmp_path / "0.parquet"], out=tmp_path / "none")
+
+
+def imported_names(tmp_path, name, content, **options):
+    (tmp_path / name).write_bytes(content)
+    import_graph([tmp_path / name], out=tmp_path / "graph", **options)
+    stored = open_graph(tmp_path / "graph")
+    return stored.names.to_pylist(), stored.graph.num_edges
+
+
+TEXTS = {
+    "CR line ends": ("e.csv", b"source,target\ra,b\rb,c\r"),
+    "a BOM and a blank line": ("e.csv", b"\xef\xbb\xbf\nsource,target\na,b\nb,c\n"),
+    "a BOM before a comment": ("e.txt", b"\xef\xbb\xbf# u v\n# x\nu\tv\na\tb\nb\tc\n"),
+    "no line end": ("e.csv", b"source,target\na,b\nb,c"),
+    "blank lines at the end": ("e.csv", b"source,target\na,b\nb,c\n\n\n"),
+    "quoted line ends": ("e.csv", b'source,target,x\na,b,"1\n2\n"\nb,c,"\r"\n'),
+    "a closed quote at the end": ("e.csv", b'source,target\na,b\nb,"c"'),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_unusual_text_files_have_the_same_rows(tmp_path, case):
+    assert imported_names(tmp_path, *TEXTS[case]) == (["a", "b", "c"], 2)
+
+
+def test_whitespace_of_unicode_does_not_make_another_node(tmp_path):
+    content = "source,target\na\u00a0,b\n\u2003b,a\na,c\n".encode()
+    assert imported_names(tmp_path, "e.csv", content) == (["a", "b", "c"], 2)
+
+
+def test_a_quote_within_an_id_is_a_character(tmp_path):
+    content = b'source,target\na"b,c\nc,d\n'
+    assert imported_names(tmp_path, "e.csv", content) == (['a"b', "c", "d"], 2)

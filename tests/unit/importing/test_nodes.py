@@ -47,7 +47,7 @@ def load(tmp_path, edges, columns, ending="csv", **options):
         [edges],
         [nodes],
         out=tmp_path / ending,
-        options=ImportOptions(**{"id": "id"} | options),
+        options=ImportOptions(**{"id": "id", "scale": "none"} | options),
     )
     return open_graph(tmp_path / ending), summary
 
@@ -101,6 +101,12 @@ def test_labels_may_be_numbers_booleans_or_text(
         assert stored.graph.num_classes == 2
         assert summary.unlabelled == numbers.count(-1)
         assert [name for name, _ in summary.classes] == classes
+
+
+def test_float_labels_that_floats_round_are_merged(tmp_path, edges):
+    columns = {"id": [*"abc"], "kind": [1.0, 2.0**53, 2.0**53 + 2]}
+    with pytest.raises(UserError, match="label 'kind' 9007199254740992 is too large"):
+        load(tmp_path, edges, columns, "parquet", label="kind")
 
 
 def test_random_splits_come_from_the_seed_and_hold_labelled_nodes(tmp_path, edges):
@@ -286,6 +292,7 @@ VALUES = {
         )
     )
 )
+@pytest.mark.long
 def test_any_node_table_is_the_same_from_csv_and_parquet(columns):
     size = len(columns["word"])
     columns = {"id": list(range(size)), **{name: columns[name] for name in VALUES}}

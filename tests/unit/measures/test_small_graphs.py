@@ -7,8 +7,7 @@ import torch
 
 from unalike import Graph, UserError, measure, open_graph, save_graph
 from unalike.measures import Convention, paper_conventions, two_hop
-from unalike.measures.conventions import UNDIRECTED
-from unalike.measures.edge_statistics import GraphView, degree_histogram
+from unalike.measures.edge_statistics import UNDIRECTED, GraphView, degree_histogram
 
 
 def small(pairs, labels, *, directed=False):
@@ -39,6 +38,13 @@ def test_unlabelled_nodes_are_excluded_or_one_more_class():
     graph = small([(0, 1), (1, 2), (2, 3)], [0, 0, -1, -1])
     assert edge_homophily(graph) == 1
     assert edge_homophily(graph, unlabelled=True) == 2 / 3
+
+
+def test_a_graph_without_labels_is_displayed():
+    graph = small([(0, 1), (1, 2)], [-1, -1, -1])
+    result = measure(graph, conventions=Convention(unlabelled=True))
+    assert result.summary().rows[0][1:] == ["1.000", "100% of edges join equal labels"]
+    assert measure(graph).summary().rows[0][1] == "–"
 
 
 def test_undirected_edges_have_no_duplicates():
