@@ -55,7 +55,10 @@ from unalike.methods.mlp import MLP as MLP
 from unalike.methods.registry import method as method
 from unalike.methods.registry import register as register
 from unalike.methods.sgc import SGC as SGC
-from unalike.training.settings import Training as Training
+from unalike.methods.view_table import view_table as view_table
+from unalike.methods.views import Views as Views
+from unalike.methods.views import ViewsTrees as ViewsTrees
+from unalike.training.state import Training as Training
 from unalike.version import __version__ as __version__
 
 # Deprecated names.

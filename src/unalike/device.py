@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 import resource
 import subprocess
+import sys
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from math import ceil
 from pathlib import Path
@@ -16,6 +18,15 @@ from unalike.version import __version__
 
 TORCH_MEMORY_SHARE = 0.95
 """Fraction of GPU memory for torch's allocator; CUDA contexts take some more."""
+
+
+def fork_rng(device: torch.device | None = None) -> AbstractContextManager[None]:
+    """Restore the random generators of the CPU, and of a GPU if given, at the end.
+
+    torch's own default restores those of all GPUs, and initialises CUDA for that.
+    """
+    on_gpu = device is not None and device.type == "cuda"
+    return torch.random.fork_rng([device] if on_gpu else [])
 
 
 def best_device() -> str:
@@ -50,11 +61,12 @@ def device_of_worker(device: str, job: int, jobs: int) -> str:
     return gpu
 
 
-def device_name(device: str) -> str:
-    """The name of a device that results report."""
+def device_name(device: str, threads: int | None = None) -> str:
+    """The name of a device that results report; with the threads of this process."""
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{platform.machine()} cpu, {torch.get_num_threads()} threads"
+    threads = threads or torch.get_num_threads()
+    return f"{platform.machine()} cpu, {threads} threads"
 
 
 def cpu_capability() -> str:
@@ -62,18 +74,33 @@ def cpu_capability() -> str:
     return torch.backends.cpu.get_cpu_capability()
 
 
+PROC = Path("/proc/self")
+"""Memory of this process, on Linux."""
+
+
 def peak_memory_mb(device: str) -> float:
-    """Peak memory of this process on a device."""
+    """Peak memory of this process on a device since `reset_peak_memory`.
+
+    On systems other than Linux that of a CPU is the peak since the process started.
+    """
     if torch.device(device).type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    with suppress(OSError, ValueError):
+        lines = (PROC / "status").read_text("utf-8").splitlines()
+        fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["VmHWM"].split()[0]) / 1024
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
 def reset_peak_memory(device: str) -> None:
-    """Empty the CUDA cache and reset the peak memory."""
+    """Reset the peak memory; on a GPU, empty the CUDA cache too."""
     if torch.device(device).type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
+        return
+    with suppress(OSError):
+        (PROC / "clear_refs").write_text("5", "utf-8")
 
 
 def versions() -> dict[str, str]:
@@ -85,16 +112,20 @@ def versions() -> dict[str, str]:
     }
 
 
+CHANGES = "+changes"
+"""The end of the name of a commit if files differ from it."""
+
+
 @cache
 def commit() -> str:
     """The git commit of the source tree; empty for an installed package.
 
-    It ends in `+changes` if files differ from the commit.
+    It ends in `CHANGES` if files differ from the commit.
     """
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return ""
-    flags = ["--always", "--exclude=*", "--abbrev=40", "--dirty=+changes"]
+    flags = ["--always", "--exclude=*", "--abbrev=40", f"--dirty={CHANGES}"]
     command = ["git", "-C", str(root), "describe", *flags]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)

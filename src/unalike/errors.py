@@ -10,6 +10,12 @@ from typing import Any, TypeVar
 
 Entry = TypeVar("Entry")
 
+MAX_SEED = 2**32 - 1
+"""Largest seed of NumPy's legacy generator."""
+
+MAX_COUNT = 2**31 - 1
+"""Largest number of nodes, and so of what an option may count."""
+
 
 class UserError(Exception):
     """A mistake that the user can correct, explained in one line."""
@@ -34,10 +40,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def require_positive(options: Any, *names: str) -> None:
-    """Refuse options below 1."""
+    """Refuse options below 1 or above 2^31 - 1."""
     for name in names:
         if (value := getattr(options, name)) < 1:
             raise UserError(f"{name} is {value}; it must be at least 1.")
+        if value > MAX_COUNT:
+            raise UserError(f"{name} is {value}; it must be at most {MAX_COUNT}.")
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that NumPy or torch does not take."""
+    if not 0 <= seed <= MAX_SEED:
+        raise UserError(f"The seed is {seed}; it must be from 0 to {MAX_SEED}.")
 
 
 def require(package: str, extra: str, reason: str) -> ModuleType:

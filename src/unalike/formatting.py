@@ -13,8 +13,12 @@ GIGABYTE = 1024  # megabytes
 
 def format_mean_std(numbers: Sequence[float]) -> str:
     """The mean, with the standard deviation if there are several numbers."""
-    text = f"{mean(numbers):.2f}"
-    return text if len(numbers) == 1 else f"{text} ± {stdev(numbers):.2f}"
+    return format_score(mean(numbers), stdev(numbers) if len(numbers) > 1 else None)
+
+
+def format_score(mean: float, std: float | None) -> str:
+    """A mean with its standard deviation, in the format of the paper."""
+    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
 
 
 def format_duration(seconds: int | float) -> str:

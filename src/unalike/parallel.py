@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from threading import Lock
 from time import perf_counter
 from typing import Generic, TypeVar
 
@@ -81,9 +82,15 @@ class Prefetch(Generic[Item]):
         source = iter(self.items)
         pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
         pending: deque[Future[list[Item]]] = deque()
+        # An interrupt while a thread starts leaves one that the pool does not join.
+        in_use = Lock()
+
+        def compute() -> list[Item]:
+            with in_use:
+                return list(islice(source, 1))
 
         def submit() -> None:
-            pending.append(pool.submit(lambda: list(islice(source, 1))))
+            pending.append(pool.submit(compute))
 
         try:
             for _ in range(self.depth):
@@ -94,7 +101,8 @@ class Prefetch(Generic[Item]):
         finally:
             pool.shutdown(cancel_futures=True)
             if isinstance(source, Generator):
-                source.close()
+                with in_use:
+                    source.close()
 
     def _next(self, pending: deque[Future[list[Item]]]) -> list[Item]:
         """The next item, or an empty list at the end."""

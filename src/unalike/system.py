@@ -1,16 +1,19 @@
-"""CPU count, free memory of CPU and GPU, cgroup limits, cache folder."""
+"""CPU count, free memory of CPU and GPU, cgroup limits, cache and data folders."""
 
 from __future__ import annotations
 
 import os
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from math import ceil
 from pathlib import Path
 
 import torch
 
+from unalike.errors import UserError
 from unalike.progress import Progress
 
 
@@ -18,6 +21,39 @@ def cache_dir() -> Path:
     """The user's cache folder, `$XDG_CACHE_HOME/unalike`."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "unalike"
+
+
+def data_root(data: Path | None = None) -> Path:
+    """The folder of raw files: the argument, else $UNALIKE_DATA, else the cache."""
+    path = data or os.environ.get("UNALIKE_DATA")
+    return (Path(path).expanduser() if path else cache_dir() / "data").absolute()
+
+
+def stored_folders(root: Path, name: str) -> Iterator[Path]:
+    """Folders that may contain the stored graph of a dataset: in the root or cache."""
+    yield root / "stored" / name
+    key = sha256(os.fsencode(root.resolve())).hexdigest()[:12]
+    yield cache_dir() / "stored" / key / name
+
+
+def writable_stored_folder(name: str, data: Path | None = None) -> Path:
+    """The first of these folders that can be written."""
+    root = data_root(data)
+    for folder in stored_folders(root, name):
+        if is_writable(folder.parent):
+            return folder
+    raise UserError(f"Neither {root} nor {cache_dir()} can be written.")
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, or in its nearest parent that exists.
+
+    A folder without any write bit is read-only for the superuser too, because its
+    owner does not want files in it.
+    """
+    while not folder.exists():
+        folder = folder.parent
+    return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
 
 
 # Control groups of Linux, which limit containers and jobs.
@@ -179,6 +215,20 @@ def _number(file: Path, name: str) -> int:
 
 
 # Processes
+
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+PID_NAMESPACE = Path("/proc/self/ns/pid")
+
+
+def process_id_scope() -> str:
+    """The machine, since its last start, and the container that a process id is of.
+
+    Containers and machines may have the same host name.
+    """
+    if not (BOOT_ID.exists() and PID_NAMESPACE.is_symlink()):
+        return f"{uuid.getnode():x}"
+    return f"{BOOT_ID.read_text().strip()}-{PID_NAMESPACE.readlink()}"
 
 
 def is_process_alive(pid: int) -> bool:

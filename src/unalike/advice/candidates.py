@@ -9,7 +9,7 @@ from unalike.data.graph import Graph
 from unalike.experiments.result import to_flag
 from unalike.methods import name_of
 from unalike.methods.appnp import APPNP
-from unalike.methods.base import MessagePassingMethod, Method
+from unalike.methods.base import Method
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.methods.gat import GAT, GATJK
 from unalike.methods.gcn import GCN, GCNJK
@@ -23,6 +23,7 @@ from unalike.methods.linkx import LINKX
 from unalike.methods.mixhop import MixHop
 from unalike.methods.mlp import MLP
 from unalike.methods.sgc import SGC
+from unalike.methods.views import Views, ViewsTrees
 from unalike.options import options_of
 
 
@@ -35,9 +36,9 @@ class Candidate:
     @cached_property
     def command_words(self) -> str:
         """The method and its options that are not default, as on the command line."""
-        defaults = options_of(type(self.method)())
+        defaults = options_of(type(self.method)(), omit=False)
         words = [name_of(self.method)]
-        for name, value in options_of(self.method).items():
+        for name, value in options_of(self.method, omit=False).items():
             if value != defaults[name]:
                 words += to_flag(name, value, defaults[name])
         return " ".join(words)
@@ -52,16 +53,6 @@ class Candidate:
         """Whether its predictions depend on features."""
         return not isinstance(self.method, LINK | LabelPropagation)
 
-    @property
-    def uses_both(self) -> bool:
-        """Whether its predictions depend on edges and features."""
-        return self.uses_edges and self.uses_features
-
-    @property
-    def needs_features(self) -> bool:
-        """Whether it is useless on a graph without features."""
-        return isinstance(self.method, MLP | MessagePassingMethod | CorrectAndSmooth)
-
 
 LINKX_CANDIDATE, GCN_CANDIDATE = Candidate(LINKX()), Candidate(GCN())
 BASELINES = [
@@ -74,7 +65,14 @@ BASELINES = [
 ]
 """Candidates that are always tried: features alone, edges alone, both, and averages."""
 
-SEPARATE_EGO = [Candidate(kind()) for kind in (LINKConcat, GCNJK, H2GCN, MixHop, GATJK)]
+QUICK_VIEWS = ("structure", "features", "spectrum", "labels", "duplicates")
+"""Groups of views that need no base methods."""
+
+SEPARATE_EGO = [
+    Candidate(ViewsTrees(views=QUICK_VIEWS, rounds=1)),
+    Candidate(Views(views=QUICK_VIEWS, rounds=1, head="mlp")),
+    *(Candidate(kind()) for kind in (LINKConcat, GCNJK, H2GCN, MixHop, GATJK)),
+]
 """Candidates that separate the features of a node from those of its neighbours."""
 
 MIXED_EGO = [
@@ -96,6 +94,6 @@ def applicable(candidates: list[Candidate], graph: Graph) -> list[Candidate]:
     return [
         candidate
         for candidate in candidates
-        if (graph.num_features or not candidate.needs_features)
+        if (graph.num_features or not candidate.method.needs_features)
         and not (too_many_paths and isinstance(candidate.method, H2GCN))
     ]

@@ -1,4 +1,4 @@
-"""Recommend methods for a graph: measure it, try candidates, rank, explain."""
+"""Recommend methods for a graph: measure it, try candidates, rank, estimate costs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from unalike.advice.candidates import (
     Candidate,
     applicable,
 )
-from unalike.advice.cost import Cost, cost
 from unalike.advice.trials import (
+    LIMITS,
     SHORT_EPOCHS,
     Deadline,
     SampledGraph,
     Trial,
-    limits_for,
     make_folds,
     run_trial,
     sample_graph,
@@ -34,13 +33,17 @@ from unalike.advice.trials import (
 from unalike.data.graph import Graph
 from unalike.data.split import Split, random_splits
 from unalike.datasets import GraphSource
-from unalike.errors import UserError
+from unalike.errors import UserError, check_seed
 from unalike.experiments.evaluation import check_num_classes, check_split_number
 from unalike.measures import measure
 from unalike.methods import name_of
-from unalike.methods.base import Method
+from unalike.methods.base import Method, TrainedMethod
+from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.methods.label_propagation import LabelPropagation
+from unalike.options import options_of
 from unalike.progress import NO_PROGRESS, Progress
+from unalike.system import free_memory
+from unalike.training.stack import memory_per_run
 
 MIN_GAIN = 1.0
 """Minimum difference of scores that counts, in points."""
@@ -61,6 +64,8 @@ DESCRIPTIONS: dict[str, str] = {
     "gpr-gnn": "learns how much each distance counts",
     "gcnii": "averages over neighbours but never forgets a node's own features",
     "link-concat": "looks at whom a node is joined to and at features together",
+    "views": "learns on columns made from structure, features and labels nearby",
+    "views-trees": "the same with gradient-boosted trees",
     "linkx": "looks at whom a node is joined to and at features apart, then mixes",
 }
 """What each method does, in a clause."""
@@ -78,6 +83,22 @@ CANDIDATE_TIME_SHARE = 0.35
 """Fraction of the time left that one candidate may take."""
 SHORT_TRIAL_SHARE = 0.6
 """Fraction of the time for short trials; the rest is for the finalists."""
+
+
+NUMBERS_PER_CLASS = 4
+"""Copies of the scores in memory during label propagation."""
+IN_BATCHES = {"row-wise": "rows", "message passing": "random-parts"}
+"""The batching that needs the least memory, by the family of a method."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds and memory of one split."""
+
+    seconds: float
+    megabytes: float
+    batching: str = ""
+    """The batching to use if the graph does not fit; empty if it fits."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +131,7 @@ class Advice:
     sampled: int | None
     """Nodes of the sample; None if the trials used the full graph."""
     left_out: list[str]
-    """Methods without a trial for lack of time."""
+    """Methods without a trial: the time was up, or training diverged."""
 
 
 def advise(
@@ -123,9 +144,10 @@ def advise(
     progress: Progress = NO_PROGRESS,
 ) -> Advice:
     """Recommend methods for a graph by trials on train and valid labels alone."""
+    check_seed(seed)
     graph = source.prepared(progress=progress)
     check_num_classes(source.metric, graph, source.name)
-    limits = limits_for(device)
+    limits = LIMITS[torch.device(device).type]
     sample = sample_graph(graph, load_split(source, graph, split, seed), seed, limits)
     folds = make_folds(sample, source.metric, seed, limits)
     progress.stage("measuring", None, "")
@@ -176,7 +198,7 @@ def run_trials(
     deadline: Deadline,
     progress: Progress,
 ) -> tuple[list[Trial], list[str]]:
-    """Trials, the best first, and the methods without one for lack of time.
+    """Trials, the best first, and the methods without one.
 
     First come short trials of the baselines, then of the other candidates, then full
     trials of the best.
@@ -204,7 +226,10 @@ def run_trials(
     for trial in select_finalists(ranked(trials.values())):
         run_one(trial.candidate, None, deadline)
     if not trials:
-        raise UserError("The time is too short to try anything; give more seconds.")
+        raise UserError(
+            "The time is too short to try anything, or training diverges; give more "
+            "seconds, or look for NaN and huge values in the features."
+        )
     left_out = [one.command_words for one in (*baselines, *others) if one not in trials]
     return ranked(trials.values()), left_out
 
@@ -233,6 +258,38 @@ def select_finalists(trials: Sequence[Trial]) -> list[Trial]:
     return [trial for trial in near if trial.epochs is not None][:FINALISTS]
 
 
+# Time and memory of training on the full graph
+
+
+def cost(trial: Trial, sample: Graph, full: Graph, device: str = "cpu") -> Cost:
+    """The cost of the default epochs on the full graph, from a trial on a sample."""
+    method = trial.candidate.method
+    epochs = options_of(method).get("epochs")
+    epoch_ratio = epochs / trial.epochs if epochs and trial.epochs else 1.0
+    scale = node_ratio = full.num_nodes / max(1, sample.num_nodes)
+    if trial.candidate.uses_edges:
+        sizes = [graph.num_nodes + graph.adjacency.nnz for graph in (full, sample)]
+        scale = sizes[0] / max(1, sizes[1])
+    nbytes = full.nbytes + working_bytes(method, sample) * node_ratio
+    fits = nbytes < free_memory(torch.device(device))
+    return Cost(
+        trial.seconds * epoch_ratio * scale,
+        nbytes / 2**20,
+        "" if fits else IN_BATCHES.get(method.family, ""),
+    )
+
+
+def working_bytes(method: Method, graph: Graph) -> int:
+    """The memory of a method besides the graph."""
+    if isinstance(method, CorrectAndSmooth):
+        return working_bytes(method.base, graph)
+    if not isinstance(method, TrainedMethod):
+        return 4 * NUMBERS_PER_CLASS * graph.num_nodes * max(1, graph.num_classes)
+    prepared = method.prepare(graph)
+    network = method.network_on_meta(prepared)
+    return memory_per_run(network, prepared, row_wise=method.row_wise)
+
+
 # Reasons and findings
 
 
@@ -257,18 +314,14 @@ def edges_alone(candidate: Candidate) -> bool:
 
 def reason(trial: Trial, trials: Sequence[Trial]) -> str:
     """What a method does, and its advantage over features alone and edges alone."""
-    clauses = [describe_method(trial.candidate.method)]
+    method = trial.candidate.method
+    clauses = [DESCRIPTIONS.get(name_of(method), method.paper)]
     for accepts, name in ((features_alone, "features"), (edges_alone, "edges")):
         baseline = best(trials, accepts)
         if baseline is not None and not accepts(trial.candidate):
             advantage = trial.advantage_over(baseline)
             clauses.append(f"{advantage:+.1f} against {name} alone")
     return "; ".join(clauses)
-
-
-def describe_method(method: Method) -> str:
-    """What a method does, in a clause; its paper if there is no description."""
-    return DESCRIPTIONS.get(name_of(method), method.paper)
 
 
 def graph_findings(
@@ -280,7 +333,7 @@ def graph_findings(
     if top.mean_score - majority_baseline < MIN_GAIN:
         return [
             "Nothing that was tried beats the most frequent answer "
-            f"({majority_baseline:.1f}): neither features nor edges tell the class."
+            f"({majority_baseline:.1f}): neither features nor edges predict the class."
         ]
     return [
         *gain_finding(trials, features_alone, "edges", "features"),
@@ -294,16 +347,19 @@ def gain_finding(
 ) -> list[str]:
     """A sentence about how much an input adds to the other one."""
     alone = best(trials, without)
-    joint = best(trials, lambda candidate: not without(candidate))
-    if alone is None or joint is None:
+    combined = best(trials, lambda candidate: not without(candidate))
+    if alone is None or combined is None:
         return []
-    gain = joint.advantage_over(alone)
-    if gain < MIN_GAIN and not any(trial.candidate.uses_both for trial in trials):
+    gain = combined.advantage_over(alone)
+    candidates = (trial.candidate for trial in trials)
+    if gain < MIN_GAIN and not any(
+        c.uses_edges and c.uses_features for c in candidates
+    ):
         # Trials of each input alone do not show what both give together.
         return []
     scores = (
         f"{alone.candidate.command_words} {alone.mean_score:.1f}, "
-        f"{joint.candidate.command_words} {joint.mean_score:.1f}"
+        f"{combined.candidate.command_words} {combined.mean_score:.1f}"
     )
     if gain < MIN_GAIN:
         return [f"The {extra} add nothing to the {base} that could be seen ({scores})."]

@@ -14,7 +14,7 @@ from unalike.advice.candidates import Candidate
 from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
 from unalike.data.metrics import Metric
-from unalike.data.split import Split
+from unalike.data.split import Split, stratified_holdout
 from unalike.data.task import Solution, Task
 from unalike.errors import UserError
 from unalike.experiments.evaluation import has_score, percent_score
@@ -63,7 +63,10 @@ def run_trial(
     deadline: Deadline,
     device: str = "cpu",
 ) -> Trial | None:
-    """Train a candidate for its default epochs or fewer; None if the time is up."""
+    """Train a candidate for its default epochs or fewer.
+
+    None if the time is up, or if training diverges on a fold.
+    """
     if deadline.left < 0:
         return None
     method = candidate.method
@@ -77,6 +80,8 @@ def run_trial(
             [fold.task for fold in folds], device=device, progress=deadline
         )
     except OutOfTimeError:
+        return None
+    if any(solution.error for solution in solutions):
         return None
     seconds = (time.perf_counter() - start) / len(folds)
     scores = tuple(
@@ -161,11 +166,6 @@ LIMITS = {
     "cuda": TrialLimits(max_nnz=2**25, max_nodes=2**20, max_folds=20),
 }
 """Limits for about a minute, by type of device."""
-
-
-def limits_for(device: str) -> TrialLimits:
-    """The limits for a device."""
-    return LIMITS[torch.device(device).type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +259,13 @@ class Fold:
         counts = labels[self.task.train].bincount(minlength=num_classes)
         return self.score(Solution(counts.float().expand(len(labels), -1)))
 
+    @property
+    def is_gradable(self) -> bool:
+        """Whether the metric is defined on the valid and on the scored nodes."""
+        task, graph = self.task, self.task.graph
+        has_valid = has_score(task.metric, graph.labels[task.valid], graph.num_classes)
+        return has_valid and not isnan(self.majority_baseline)
+
 
 def make_folds(
     sample: SampledGraph, metric: Metric, seed: int, limits: TrialLimits
@@ -280,17 +287,17 @@ def make_folds(
     count = num_folds(graph, fraction * len(labelled), limits)
     folds: list[Fold] = []
     while len(folds) < count:
-        use_split = not folds and len(split.valid)
-        train, valid = split.train, split.valid
-        if not use_split:
-            train, valid = stratified_split(graph, labelled, fraction, generator)
-        halves = stratified_split(graph, valid, SCORING_FRACTION, generator)
+        parts = (split.train, split.valid)
+        if folds or not len(split.valid):
+            parts = stratified_holdout(labelled, graph.labels, fraction, generator)
+        train, valid = parts
+        halves = stratified_holdout(valid, graph.labels, SCORING_FRACTION, generator)
         for stop_ids, score_ids in (halves, halves[::-1]):
-            task_split = Split(train, stop_ids, score_ids)
-            task = Task.from_split(graph, task_split, metric, seed)
+            fold = Split(train, stop_ids, score_ids)
+            task = Task.from_split(graph, fold, metric, seed)
             folds.append(Fold(task, score_ids, graph.labels[score_ids]))
         seed += 1
-    gradable = [fold for fold in folds[:count] if is_gradable(fold)]
+    gradable = [fold for fold in folds[:count] if fold.is_gradable]
     if not gradable:
         raise UserError(
             f"The known labels are too few of a class to judge by {metric.name}; "
@@ -304,27 +311,3 @@ def num_folds(graph: Graph, num_valid: float, limits: TrialLimits) -> int:
     by_nodes = int(SCORING_NODES / max(1.0, SCORING_FRACTION * num_valid))
     by_work = limits.max_nnz // max(1, graph.adjacency.nnz)
     return max(1, min(by_nodes, by_work, limits.max_folds))
-
-
-def stratified_split(
-    graph: Graph, ids: Ids, fraction: float, generator: torch.Generator
-) -> tuple[Ids, Ids]:
-    """Split nodes in two; the second part has about a fraction of every class."""
-    ids = ids[torch.randperm(len(ids), generator=generator)]
-    labels = graph.labels[ids]
-    ids = ids[labels.argsort(stable=True)]
-    sizes = labels.bincount(minlength=graph.num_classes)
-    starts = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
-    rank_in_class = torch.arange(len(ids)) - starts
-    second_sizes = (fraction * sizes).round().clamp(min=1).where(sizes > 1, 0)
-    in_second = rank_in_class < second_sizes.repeat_interleave(sizes)
-    return ids[~in_second], ids[in_second]
-
-
-def is_gradable(fold: Fold) -> bool:
-    """Whether the metric is defined on the valid and on the scored nodes of a fold."""
-    task = fold.task
-    valid_labels = task.graph.labels[task.valid]
-    return has_score(task.metric, valid_labels, task.graph.num_classes) and not isnan(
-        fold.majority_baseline
-    )

@@ -23,7 +23,7 @@ ModelFactory = Callable[[Graph], ModelAndEdges]
 
 
 class CooLINKX(nn.Module):
-    """LINKX whose first layer is a linear layer applied to a COO matrix."""
+    """LINKX as in the paper's code: a COO matrix times a linear layer."""
 
     def __init__(self, graph: Graph, hidden: int) -> None:
         super().__init__()
@@ -38,11 +38,6 @@ class CooLINKX(nn.Module):
         return self.final(torch.relu(self.mix(torch.cat([a, x], 1)) + a + x))
 
 
-def coo_linkx(graph: Graph, hidden: int) -> ModelAndEdges:
-    """LINKX as in the paper's code: a COO matrix times a linear layer."""
-    return CooLINKX(graph, hidden), (_coo(graph),)
-
-
 def pyg_linkx_edges(graph: Graph, hidden: int, layers: int = 1) -> ModelAndEdges:
     """PyTorch Geometric's LINKX on an `edge_index`."""
     return _pyg(graph, hidden, layers), (_coo(graph).indices(),)
@@ -50,18 +45,11 @@ def pyg_linkx_edges(graph: Graph, hidden: int, layers: int = 1) -> ModelAndEdges
 
 def pyg_linkx_csr(graph: Graph, hidden: int, layers: int = 1) -> ModelAndEdges:
     """PyTorch Geometric's LINKX on a torch CSR matrix."""
-    rows = graph.adjacency
-    ones = torch.ones(rows.nnz, device=rows.indices.device)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse")
-        csr = torch.sparse_csr_tensor(
-            rows.indptr, rows.indices.long(), ones, rows.shape
-        )
-    return _pyg(graph, hidden, layers), (csr,)
+    return _pyg(graph, hidden, layers), (graph.adjacency.to_torch_csr(),)
 
 
-LINKX_BASELINES = {
-    "COO linear layer": coo_linkx,
+LINKX_BASELINES: dict[str, Callable[..., ModelAndEdges]] = {
+    "COO linear layer": lambda graph, hidden: (CooLINKX(graph, hidden), (_coo(graph),)),
     "PyG on edge_index": pyg_linkx_edges,
     "PyG on CSR": pyg_linkx_csr,
 }
@@ -129,10 +117,8 @@ def edge_index(graph: Graph) -> tuple[Tensor, ...]:
     """The edge index with self-loops, and the weights of GCN normalisation."""
     from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-    ends = bare_edge_index(graph)[0]
-    normalised: tuple[Tensor, Tensor] = gcn_norm(
-        ends, graph.adjacency.values, graph.num_nodes
-    )
+    (ends,), values = bare_edge_index(graph), graph.adjacency.values
+    normalised: tuple[Tensor, Tensor] = gcn_norm(ends, values, graph.num_nodes)
     return normalised
 
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import ceil
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import nnls
 
-from unalike.data.memmap import COPIES
 from unalike.errors import UserError
+from unalike.nn.weights_on_disk import COPIES
 from unalike.training.distributed import chunk_rows
 from unalike.training.stack import ACTIVATION_COPIES
 from unalike.training.step import MAX_NNZ, MAX_NUMEL
@@ -43,13 +43,6 @@ MAPPED = {"edges": "edges", "features": "features"}
 # Workload.
 
 
-class Products(NamedTuple):
-    """Sparse products of the same number of rows."""
-
-    repeats: int
-    rows: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """Sizes of a LINKX epoch: steps on batches of train rows, then validation."""
@@ -75,22 +68,19 @@ class Workload:
     def inference_rows(self) -> int:
         """Rows of a validation batch."""
         max_rows = MAX_NUMEL["cpu"] // (self.hidden + 128)
-        return max(1, min(self.valid, max_rows, self.rows_with(MAX_NNZ)))
+        rows_of_nnz = int(MAX_NNZ * self.nodes / max(1, self.entries))
+        return max(1, min(self.valid, max_rows, rows_of_nnz))
 
     @property
     def step_bytes(self) -> int:
         """Upper bound of the bytes that a process receives in a step."""
         return 2 * min(self.rows, self.train) * self.hidden * FLOAT_BYTES
 
-    def rows_with(self, entries: int) -> int:
-        """Rows that have this number of entries, on average."""
-        return int(entries * self.nodes / max(1, self.entries))
-
-    def products(self) -> list[Products]:
-        """The sparse products of an epoch: of the steps and of the validation."""
+    def products(self) -> list[tuple[int, float]]:
+        """How many sparse products of how many rows: of the steps, of validation."""
         num_batches = ceil(self.valid / self.inference_rows)
-        validation = Products(num_batches, self.valid / max(1, num_batches))
-        return [Products(self.steps, self.train / self.steps), validation]
+        validation = (num_batches, self.valid / max(1, num_batches))
+        return [(self.steps, self.train / self.steps), validation]
 
     def amounts(self) -> dict[str, float]:
         """The amount of each term of the time, for each process.
@@ -102,12 +92,15 @@ class Workload:
         degree = self.entries / max(1, self.nodes)
         gathered = self.train * degree
         sent = messages = 0.0
+        hops = (self.processes - 1).bit_length()
         for repeats, rows in self.products():
-            pipeline, hops = self.pipeline(rows)
-            gathered += repeats * rows * degree * pipeline.slowdown
+            num_rows = max(1, ceil(rows))
+            chunks = ceil(num_rows / chunk_rows(num_rows, self.hidden, self.processes))
+            slowdown = (chunks + self.processes - 1) / chunks
+            gathered += repeats * rows * degree * slowdown
             if self.processes > 1:
-                sent += repeats * rows * (pipeline.slowdown + hops)
-                messages += repeats * (pipeline.chunks + self.processes - 1 + hops)
+                sent += repeats * rows * (slowdown + hops)
+                messages += repeats * (chunks + self.processes - 1 + hops)
         per_process = self.hidden * self.oversubscription / self.processes
         dense = self.hidden * (2 * self.hidden + self.features)
         num_products = sum(repeats for repeats, _ in self.products())
@@ -119,20 +112,6 @@ class Workload:
             "byte": sent * self.hidden * FLOAT_BYTES,
             "message": messages,
         }
-
-    def pipeline(self, rows: float) -> tuple[Pipeline, int]:
-        """The pipeline of a product, and the hops of its broadcast."""
-        num_rows = max(1, ceil(rows))
-        chunks = ceil(num_rows / chunk_rows(num_rows, self.hidden, self.processes))
-        slowdown = (chunks + self.processes - 1) / chunks
-        return Pipeline(chunks, slowdown), (self.processes - 1).bit_length()
-
-
-class Pipeline(NamedTuple):
-    """Chunks of a product, and the slowdown by waiting for the previous process."""
-
-    chunks: int
-    slowdown: float
 
 
 # Models of time and memory.
@@ -290,22 +269,21 @@ class Cluster:
             latency=1e-6 * self.latency,
         )
         loads = [self.load(like, hosts) for hosts in self.counts()]
+        rows = []
+        for load in loads:
+            seconds_by, bytes_by = on_cluster.parts(load), memory.parts(load)
+            row = {
+                "hosts": load.processes,
+                "seconds": sum(seconds_by.values()),
+                "seconds_by": seconds_by,
+                "held_bytes": sum(bytes_by[part] for part in RESIDENT),
+                "bytes_by": bytes_by,
+            }
+            rows.append(row)
         return {
             **vars(self),
             "features": like.features,
             "hidden": like.hidden,
             "steps": loads[0].steps,
-            "by_hosts": [self._row(on_cluster, memory, load) for load in loads],
-        }
-
-    def _row(
-        self, seconds: TimeModel, memory: MemoryModel, load: Workload
-    ) -> dict[str, Any]:
-        seconds_by, bytes_by = seconds.parts(load), memory.parts(load)
-        return {
-            "hosts": load.processes,
-            "seconds": sum(seconds_by.values()),
-            "seconds_by": seconds_by,
-            "held_bytes": sum(bytes_by[part] for part in RESIDENT),
-            "bytes_by": bytes_by,
+            "by_hosts": rows,
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from unalike.bench.baselines import (
     LINKX_BASELINES,
     METHOD_BASELINES,
     Epoch,
+    ModelFactory,
     PyGBaseline,
     baseline_epoch,
 )
@@ -35,11 +36,9 @@ from unalike.methods.base import TrainedMethod
 from unalike.methods.linkx import LINKX
 from unalike.nn.sparse import backend
 from unalike.progress import NO_PROGRESS, Progress
-from unalike.training.full_batch import FullBatchEpochs
-from unalike.training.loop import FitSpec, init_state, matmul_precision
+from unalike.training.loop import FitSpec, FullBatchEpochs, init_state, matmul_precision
 from unalike.training.masks import RowPlan, merged_labels
-from unalike.training.settings import Precision, Training
-from unalike.training.state import State
+from unalike.training.state import Precision, State, Training
 
 MAX_EPOCHS = 10_000
 """More epochs than any measurement takes."""
@@ -122,9 +121,13 @@ def ours_epoch(
     method: TrainedMethod,
     *,
     device: torch.device,
-    every_row: bool = False,
-) -> tuple[Epoch, EngineEpoch]:
-    """An epoch of one run in the precision of its method, and its engine."""
+    every_row: bool,
+    sparse_step: bool,
+) -> tuple[Epoch, EngineEpoch | None]:
+    """An epoch of one run in the precision of its method.
+
+    With its engine if the sparse step is timed separately.
+    """
     engine = EngineEpoch.begin(
         graph, [split], method, device=device, every_row=every_row
     )
@@ -134,14 +137,7 @@ def ours_epoch(
         with matmul_precision(method.training):
             epoch()
 
-    return epoch_in_precision, engine
-
-
-def ours_only_epoch(
-    graph: Graph, split: Split, method: TrainedMethod, *, device: torch.device
-) -> tuple[Epoch, None]:
-    """An epoch of a method whose sparse step is not timed separately."""
-    return ours_epoch(graph, split, method, device=device)[0], None
+    return epoch_in_precision, engine if sparse_step else None
 
 
 # Benchmark of epochs.
@@ -200,6 +196,40 @@ class EpochBenchmark(ABC):
         """Model-epochs per second for every size of a stack; none unless stackable."""
         return []
 
+    def method_cases(
+        self,
+        name: str,
+        hidden: int,
+        models: Mapping[str, ModelFactory],
+        method: TrainedMethod,
+        graph: Graph,
+        split: Split,
+    ) -> list[BenchmarkCase]:
+        """The baselines of a method, then unalike in every precision.
+
+        Where stacks are timed, the sparse step and an epoch that scores all rows too.
+        """
+        cases = []
+        make: EpochFactory
+        for what, model in models.items():
+            make = partial(baseline_epoch, model, graph, split, self.device)
+            cases.append(BenchmarkCase(name, hidden, what, make, ours=False))
+        for precision in PRECISIONS[self.device.type]:
+            training = Training(precision=precision, epochs=MAX_EPOCHS)
+            for every_row in (False, True)[: 1 + self.stackable]:
+                make = partial(
+                    ours_epoch,
+                    graph,
+                    split,
+                    replace(method, training=training),
+                    device=self.device,
+                    every_row=every_row,
+                    sparse_step=self.stackable,
+                )
+                what = f"unalike {precision}{', every row scored' * every_row}"
+                cases.append(BenchmarkCase(name, hidden, what, make, ours=True))
+        return cases
+
     def epochs(self, graph: Graph, split: Split) -> dict[str, Any]:
         """Time, memory and bandwidth bound of an epoch for every case and width."""
         cases = [
@@ -212,7 +242,11 @@ class EpochBenchmark(ABC):
         rows = []
         for case in cases:
             names = {"method": case.method, "hidden": case.hidden, "what": case.what}
-            measured = self._measure_or_oom(case.make, copy_rate)
+            try:
+                measured = self._measure(case.make, copy_rate)
+            except torch.OutOfMemoryError:
+                measured = {"ms": None, "gib": None, "out_of_memory": True}
+            free_memory(self.device)
             rows.append({**names, "ours": case.ours, **measured})
             note = f"{case.method}, {case.what}, hidden {case.hidden}"
             self.progress.advance(1, note)
@@ -223,14 +257,6 @@ class EpochBenchmark(ABC):
             "copy_gb_per_second": copy_rate / 1e9,
             "epochs": [{**row, **relative_to_fastest(row, rows)} for row in rows],
         }
-
-    def _measure_or_oom(self, make: EpochFactory, copy_rate: float) -> dict[str, Any]:
-        try:
-            row = self._measure(make, copy_rate)
-        except torch.OutOfMemoryError:
-            row = {"ms": None, "gib": None, "out_of_memory": True}
-        free_memory(self.device)
-        return row
 
     def _measure(self, make: EpochFactory, copy_rate: float) -> dict[str, Any]:
         before = allocated_bytes(self.device)
@@ -292,53 +318,26 @@ class LinkxBenchmark(EpochBenchmark):
     """Hidden width of LINKX in stacks."""
 
     def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
-        baselines = [
-            BenchmarkCase(
-                method="linkx",
-                hidden=hidden,
-                what=name,
-                make=partial(
-                    baseline_epoch,
-                    partial(make, hidden=hidden),
-                    graph,
-                    split,
-                    self.device,
-                ),
-                ours=False,
-            )
-            for name, make in LINKX_BASELINES.items()
-        ]
-        return [*baselines, *self._own_cases(graph, split, hidden)]
-
-    def _own_cases(
-        self, graph: Graph, split: Split, hidden: int
-    ) -> list[BenchmarkCase]:
-        cases = []
-        for precision in PRECISIONS[self.device.type]:
-            method = LINKX(
-                hidden=hidden, training=Training(precision=precision, epochs=MAX_EPOCHS)
-            )
-            for every_row, suffix in ((False, ""), (True, ", every row scored")):
-                make = partial(
-                    ours_epoch,
-                    graph,
-                    split,
-                    method,
-                    device=self.device,
-                    every_row=every_row,
-                )
-                what = f"unalike {precision}{suffix}"
-                cases.append(BenchmarkCase("linkx", hidden, what, make, ours=True))
-        return cases
+        models = {
+            what: partial(make, hidden=hidden) for what, make in LINKX_BASELINES.items()
+        }
+        return self.method_cases(
+            "linkx", hidden, models, LINKX(hidden=hidden), graph, split
+        )
 
     def time_stacks(
         self, graph: Graph, splits: Sequence[Split]
     ) -> list[dict[str, Any]]:
         self.progress.stage("stacks", len(self.stacks), "stacks")
         rows = []
+        method = LINKX(hidden=self.stack_hidden, training=Training(epochs=MAX_EPOCHS))
         for runs in self.stacks:
             splits_of_runs = [splits[i % len(splits)] for i in range(runs)]
-            seconds = self._stack_seconds(graph, splits_of_runs)
+            engine = EngineEpoch.begin(
+                graph, splits_of_runs, method, device=self.device
+            )
+            seconds = median_seconds(engine.epoch(), self.device, self.repeats)
+            del engine
             rows.append(
                 {
                     "hidden": self.stack_hidden,
@@ -350,12 +349,6 @@ class LinkxBenchmark(EpochBenchmark):
             free_memory(self.device)
             self.progress.advance(1, f"{runs} runs")
         return rows
-
-    def _stack_seconds(self, graph: Graph, splits: Sequence[Split]) -> float:
-        training = Training(epochs=MAX_EPOCHS)
-        method = LINKX(hidden=self.stack_hidden, training=training)
-        engine = EngineEpoch.begin(graph, splits, method, device=self.device)
-        return median_seconds(engine.epoch(), self.device, self.repeats)
 
 
 def random_graph(nodes: int, pairs: int, features: int) -> Graph:
@@ -392,8 +385,11 @@ class MethodsBenchmark(EpochBenchmark):
         for name in self.only or available:
             baseline = lookup(available, name, "timed method")
             method = self.method(name, baseline, hidden)
-            cases += self._baseline_cases(name, baseline, method, graph, split, hidden)
-            cases += self._own_cases(name, method, graph, split, hidden)
+            models = {
+                what: partial(baseline.make, edge_format, method)
+                for what, edge_format in baseline.edge_formats.items()
+            }
+            cases += self.method_cases(name, hidden, models, method, graph, split)
         return cases
 
     def method(self, name: str, baseline: PyGBaseline, hidden: int) -> TrainedMethod:
@@ -404,47 +400,3 @@ class MethodsBenchmark(EpochBenchmark):
         method = METHODS[name](**options)
         assert isinstance(method, TrainedMethod)
         return method
-
-    def _baseline_cases(
-        self,
-        name: str,
-        baseline: PyGBaseline,
-        method: TrainedMethod,
-        graph: Graph,
-        split: Split,
-        hidden: int,
-    ) -> list[BenchmarkCase]:
-        return [
-            BenchmarkCase(
-                name,
-                hidden,
-                what,
-                partial(
-                    baseline_epoch,
-                    partial(baseline.make, edge_format, method),
-                    graph,
-                    split,
-                    self.device,
-                ),
-                ours=False,
-            )
-            for what, edge_format in baseline.edge_formats.items()
-        ]
-
-    def _own_cases(
-        self, name: str, method: TrainedMethod, graph: Graph, split: Split, hidden: int
-    ) -> list[BenchmarkCase]:
-        cases = []
-        for precision in PRECISIONS[self.device.type]:
-            training = Training(precision=precision, epochs=MAX_EPOCHS)
-            make = partial(
-                ours_only_epoch,
-                graph,
-                split,
-                replace(method, training=training),
-                device=self.device,
-            )
-            cases.append(
-                BenchmarkCase(name, hidden, f"unalike {precision}", make, True)
-            )
-        return cases

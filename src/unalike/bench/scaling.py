@@ -14,9 +14,9 @@ from typing import Any
 from unalike.bench.cost_model import Cluster, MemoryModel, TimeModel, Workload
 from unalike.bench.epochs import random_graph
 from unalike.bench.scaling_worker import response_path
-from unalike.data.shard_writer import shard_graph
+from unalike.data.sharding import shard_graph
 from unalike.data.split import random_splits
-from unalike.data.store import StoredGraph, save_graph
+from unalike.data.store import save_graph
 from unalike.datasets import GraphSource
 from unalike.errors import UserError
 from unalike.progress import NO_PROGRESS, Progress
@@ -25,6 +25,8 @@ from unalike.training.distributed import launch
 
 DEFAULT_GRAPH = {"nodes": 60_000, "pairs": 600_000, "features": 16}
 """Sizes of a random graph that takes two cores about a minute."""
+GRAPH_SIZES = ("nodes", "entries", "features", "train", "valid")
+"""Fields of a workload that describe the graph."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,11 @@ class ScalingBenchmark:
         self.progress.stage("processes", len(self.processes), "numbers of processes")
         with TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            stored = source or random_source(folder / "random")
+            stored = source
+            if stored is None:
+                graph = random_graph(**DEFAULT_GRAPH)
+                splits = random_splits(graph.labels, count=1)
+                stored = save_graph(folder / "random", graph, splits=splits)
             base = workload_of(stored)
             measured = []
             for processes in self.processes:
@@ -66,12 +72,8 @@ class ScalingBenchmark:
     def _measure(self, source: GraphSource, processes: int, folder: Path) -> Any:
         shard_graph(source, processes, folder)
         path = folder.with_suffix(".request")
-        request = {
-            "folder": str(folder),
-            "shapes": self.shapes,
-            "repeats": self.repeats,
-        }
-        path.write_text(json.dumps(request), "utf-8")
+        request = {"folder": str(folder), "shapes": self.shapes}
+        path.write_text(json.dumps({**request, "repeats": self.repeats}), "utf-8")
         if launch([str(path)], processes, module="unalike.bench.scaling_worker"):
             raise UserError(f"{processes} processes could not be measured.")
         return json.loads(response_path(path).read_text("utf-8"))
@@ -87,7 +89,7 @@ class ScalingBenchmark:
         )
         first = {each.shape: each for each in reversed(measured)}
         return {
-            "graph": graph_of(loads[0]),
+            "graph": {name: getattr(loads[0], name) for name in GRAPH_SIZES},
             "cores": num_cores(),
             "measured": [
                 {
@@ -100,7 +102,10 @@ class ScalingBenchmark:
             "model": {
                 "seconds_per": dict(seconds.rates),
                 **vars(memory),
-                "median_error": median_error(seconds, measured),
+                "median_error": statistics.median(
+                    abs(seconds.seconds(each.load) / each.seconds - 1)
+                    for each in measured
+                ),
             },
             "predicted": self.cluster.predict(seconds, memory, loads[-1]),
         }
@@ -180,22 +185,3 @@ def workload_of(source: GraphSource) -> Workload:
         rows=1,
         processes=1,
     )
-
-
-def graph_of(load: Workload) -> dict[str, int]:
-    """The sizes of the graph by name."""
-    names = ("nodes", "entries", "features", "train", "valid")
-    return {name: getattr(load, name) for name in names}
-
-
-def median_error(model: TimeModel, measured: Sequence[Measurement]) -> float:
-    """The median relative error of the model."""
-    return statistics.median(
-        abs(model.seconds(each.load) / each.seconds - 1) for each in measured
-    )
-
-
-def random_source(folder: Path) -> StoredGraph:
-    """A stored random graph."""
-    graph = random_graph(**DEFAULT_GRAPH)
-    return save_graph(folder, graph, splits=random_splits(graph.labels, count=1))

@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numba
 import torch
 
-from unalike.data.numba_utils import start_numba_threads
 from unalike.data.store import StoredGraph, open_graph
 from unalike.data.task import Task
 from unalike.device import peak_memory_mb
@@ -21,12 +19,10 @@ from unalike.methods.linkx import LINKX
 from unalike.progress import NO_PROGRESS
 from unalike.samplers.rows import RowSampler
 from unalike.training.distributed import World, init_distributed, shard_columns
-from unalike.training.full_batch import FullBatchEpochs
-from unalike.training.loop import FitSpec, init_state, make_epochs
+from unalike.training.loop import FitSpec, FullBatchEpochs, init_state, make_epochs
 from unalike.training.masks import merged_labels
 from unalike.training.minibatch import MiniBatchEpochs
-from unalike.training.settings import Training
-from unalike.training.state import State
+from unalike.training.state import State, Training
 
 WARM_UP = 2
 """Epochs that are not timed: compilation, caches."""
@@ -120,7 +116,8 @@ def main(path: Path) -> None:
     request = json.loads(path.read_text("utf-8"))
     source = open_graph(Path(request["folder"]))
     with init_distributed() as world:
-        use_one_thread()
+        # As if the process had a core of its own.
+        torch.set_num_threads(1)
         results = [
             measure(source, hidden, rows, request["repeats"])
             for hidden, rows in request["shapes"]
@@ -133,13 +130,6 @@ def main(path: Path) -> None:
 def response_path(request: Path) -> Path:
     """The path of the response to a request file."""
     return request.with_suffix(".response")
-
-
-def use_one_thread() -> None:
-    """Use one thread, as if the process had a core of its own."""
-    start_numba_threads()
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from unalike.device import peak_memory_mb
 
@@ -20,14 +21,25 @@ def median_seconds(
     """The median time of a function after warm-up."""
     for _ in range(WARM_UP):
         function()
-    times = []
+    return interleaved_medians([function], device, repeats)[0]
+
+
+def interleaved_medians(
+    functions: Sequence[Callable[[], object]], device: torch.device, repeats: int
+) -> list[float]:
+    """The median time of each function, called in turn so that all meet the same load.
+
+    The functions have been warmed up.
+    """
+    times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
-        synchronize(device)
-        start = time.perf_counter()
-        function()
-        synchronize(device)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+        for function, spent in zip(functions, times, strict=True):
+            synchronize(device)
+            start = time.perf_counter()
+            function()
+            synchronize(device)
+            spent.append(time.perf_counter() - start)
+    return [statistics.median(spent) for spent in times]
 
 
 def synchronize(device: torch.device) -> None:
@@ -46,6 +58,18 @@ def peak_gib(device: torch.device, before: int) -> float | None:
     if device.type != "cuda":
         return None
     return (peak_memory_mb(str(device)) * 2**20 - before) / 2**30
+
+
+def allocation_peak(function: Callable[[], object]) -> int:
+    """The largest sum of bytes that a call holds of torch's memory on a CPU."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        function()
+    held = peak = 0
+    for event in profiler.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak
 
 
 def bandwidth(device: torch.device) -> float:

@@ -14,6 +14,7 @@ from unalike.advice import Advice, advise
 from unalike.advice.recommend import MEASURES, Recommendation
 from unalike.cli.console import (
     OUT,
+    bold,
     print_columns,
     print_json,
     print_notes,
@@ -25,7 +26,7 @@ from unalike.display import Column
 from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
 from unalike.experiments.result import override_flags
-from unalike.formatting import format_duration, format_memory, json_safe
+from unalike.formatting import format_duration, format_memory
 from unalike.measures.interpretation import interpret
 
 MAX_SHOWN = 5
@@ -81,20 +82,20 @@ def command(
     flags = override_flags(options.overrides)
     prefix = " ".join(["unalike train", shlex.quote(graph), *flags])
     if json:
-        print_json(json_safe(to_json(source, advice, prefix)))
-        return
-    print_advice(source, advice, prefix, every=every)
+        print_json(to_json(source, advice, prefix))
+    else:
+        print_advice(source, advice, prefix, every=every)
 
 
 def print_advice(
     source: GraphSource, advice: Advice, prefix: str, *, every: bool
 ) -> None:
     """Print the advice as text; `prefix` starts the command of each method."""
-    OUT.print(headline(source, advice), soft_wrap=True, markup=False)
-    OUT.print("\n[bold]What the graph is like[/]")
+    OUT.print(headline(source, advice), soft_wrap=True)
+    OUT.print(bold("\nWhat the graph is like"))
     for line in [*measure_lines(advice), *advice.verdicts]:
-        OUT.print(f"  • {line}", soft_wrap=True, markup=False)
-    OUT.print(f"\n[bold]What to try[/] ({source.metric.name}, in percent)")
+        OUT.print(f"  • {line}", soft_wrap=True)
+    OUT.print(bold("\nWhat to try", f" ({source.metric.name}, in percent)"))
     print_columns(
         recommendation_columns(advice.ranking[: None if every else MAX_SHOWN]),
         spare=("memory", "time"),
@@ -106,12 +107,16 @@ def print_advice(
         OUT.print(f"A lead of less than {error:.1f} points may be random.")
     if advice.left_out:
         left_out = ", ".join(advice.left_out)
-        OUT.print(f"No time for: {left_out}; see `--seconds`.", soft_wrap=True)
+        OUT.print(
+            f"Without a result (no time, or diverged): {left_out}; see `--seconds`.",
+            soft_wrap=True,
+        )
     if advice.sampled is not None:
         OUT.print("A sample has less to learn from: expect more of the whole graph.")
     if not source.splits():
         print_notes(["the graph is stored without splits, which training needs."])
-    OUT.print(f"\n[bold]Run[/] {prefix} {advice.ranking[0].words}", soft_wrap=True)
+    command_words = f" {prefix} {advice.ranking[0].words}"
+    OUT.print(bold("\nRun", command_words), soft_wrap=True)
 
 
 def headline(source: GraphSource, advice: Advice) -> str:
@@ -125,7 +130,7 @@ def headline(source: GraphSource, advice: Advice) -> str:
     of = "" if advice.sampled is None else f" of a sample of {advice.sampled:,} nodes"
     return (
         f"{size}\nTried on labels of train and valid nodes{of}, "
-        f"judged by {advice.judges:,} of them; test labels were not read."
+        f"scored on {advice.judges:,} of them; test labels were not read."
     )
 
 
@@ -171,18 +176,15 @@ def recommendation_columns(ranking: Sequence[Recommendation]) -> list[Column]:
     numbers = [str(number) for number in range(1, len(ranking) + 1)]
     seconds = [format_duration(each.cost.seconds) for each in ranking]
     memory = [format_memory(each.cost.megabytes) for each in ranking]
+    scores = [
+        f"{trial.mean_score:.1f}" + ("" if trial.std is None else f" ± {trial.std:.1f}")
+        for trial in (each.trial for each in ranking)
+    ]
     return [
         Column("", numbers, align_right=True),
         Column("method", [each.words for each in ranking]),
-        Column("expected", [expected_score(each) for each in ranking]),
+        Column("expected", scores),
         Column("time", seconds, align_right=True),
         Column("memory", memory, align_right=True),
         Column("why", [each.reason for each in ranking], wrap=True),
     ]
-
-
-def expected_score(recommendation: Recommendation) -> str:
-    """Mean ± std of the scores over folds."""
-    trial = recommendation.trial
-    std = "" if trial.std is None else f" ± {trial.std:.1f}"
-    return f"{trial.mean_score:.1f}{std}"

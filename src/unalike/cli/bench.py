@@ -1,4 +1,4 @@
-"""`unalike bench`: time epochs of unalike, of other libraries and of processes."""
+"""`unalike bench`: time epochs and layers next to other libraries, and processes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ from unalike.bench.epochs import (
     MethodsBenchmark,
     random_graph,
 )
+from unalike.bench.layers import LayerBenchmark, sized_graphs
 from unalike.bench.scaling import ScalingBenchmark
 from unalike.cli.console import OUT, print_json, print_table, progress_bar
-from unalike.data.graph import Graph
-from unalike.data.split import Split, random_splits
+from unalike.data.split import random_splits
 from unalike.datasets import find
-from unalike.device import choose_device, device_name
+from unalike.device import choose_device, commit, device_name, versions
 from unalike.display import TextTable
 from unalike.errors import lookup
 from unalike.progress import Progress
 from unalike.reports.benchmarks import (
     epoch_table,
+    layer_notes,
+    layer_table,
     memory_table,
     plot_epoch_times,
+    plot_layer_times,
     plot_scaling,
     predicted_lines,
     stack_table,
@@ -45,9 +48,10 @@ BENCHES: dict[str, type[EpochBenchmark]] = {
 
 EPOCH_REPEATS, SCALE_REPEATS = 10, 4
 SCALE_HIDDEN = (32, 128)
+LAYER_HIDDEN = (64,)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class BenchRequest:
     """The options that all benchmarks share."""
 
@@ -55,6 +59,8 @@ class BenchRequest:
     graph: str | None
     hidden: tuple[int, ...]
     repeats: int | None
+    only: tuple[str, ...]
+    device: str
     data: Path | None
     progress: Progress
 
@@ -73,28 +79,29 @@ class EpochOptions:
 
     layers: int | None = None
     """Layers of the methods; by default 8 of gcnii and 2 of others."""
-    only: tuple[str, ...] = ()
-    """Methods to time; all of them by default."""
     stacks: tuple[int, ...] = (1, 10, 40, 200)
     """Numbers of runs to train at once, hidden 64; `--stacks` alone for none."""
     stacked_graph: str = "chameleon-twin"
     """A small graph for the stacks of the engine."""
-    device: str = "auto"
-    """cpu, cuda, cuda:N, or auto: a GPU where there is one."""
 
     def run(self, request: BenchRequest) -> BenchReport:
         """Time epochs of unalike and of baselines."""
-        device = choose_device(self.device)
+        device = choose_device(request.device)
         bench = BENCHES[request.what](
             hidden=request.hidden,
             layers=self.layers,
-            only=self.only,
+            only=request.only,
             stacks=self.stacks,
             repeats=request.repeats or EPOCH_REPEATS,
             device=torch.device(device),
             progress=request.progress,
         )
-        graph, splits = load_graph(request.graph, bench, request.data)
+        if request.graph is None and bench.device.type == "cuda":
+            graph = random_graph(**POKEC_SIZED)
+            splits = random_splits(graph.labels, count=1)
+        else:
+            source = find(request.graph or bench.default_graph, request.data)
+            graph, splits = source.prepared(), source.splits()
         result = {"device": device_name(device), **bench.epochs(graph, splits[0])}
         output: list[TextTable | str] = [epoch_table(result)]
         if bench.stackable and self.stacks:
@@ -130,7 +137,40 @@ class ScalingOptions:
         return BenchReport(result, (*tables, *predicted_lines(result)), plot_scaling)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LayerOptions:
+    """Options of bench layers."""
+
+    sizes: tuple[str, ...] = ()
+    """Random graphs: cora (2,708 nodes, 10 thousand entries), dense (20 thousand, 800
+    thousand), arxiv (170 thousand, 2.4 million), pokec (1.6 million, 44.6 million); by
+    default all of them on a GPU, and the first three on a CPU."""
+    compiled: bool = False
+    """Time the layers under torch.compile too."""
+
+    def run(self, request: BenchRequest) -> BenchReport:
+        """Time layers of unalike and of PyTorch Geometric in turn."""
+        device = choose_device(request.device)
+        bench = LayerBenchmark(
+            hidden=request.hidden or LAYER_HIDDEN,
+            only=request.only,
+            compiled=self.compiled,
+            repeats=request.repeats or EPOCH_REPEATS,
+            device=torch.device(device),
+            progress=request.progress,
+        )
+        if request.graph is None:
+            graphs = sized_graphs(self.sizes, bench.device)
+        else:
+            source = find(request.graph, request.data)
+            graphs = [(source.name, source.prepared())]
+        result = {"device": device_name(device), **bench.run(graphs)}
+        output: list[TextTable | str] = [layer_table(result), *layer_notes(result)]
+        return BenchReport(result, output, plot_layer_times)
+
+
 DEFAULT_EPOCHS, DEFAULT_SCALING = EpochOptions(), ScalingOptions()
+DEFAULT_LAYERS = LayerOptions()
 
 
 def command(
@@ -141,31 +181,42 @@ def command(
     graph: str | None = None,
     hidden: tuple[int, ...] = (),
     repeats: int | None = None,
+    only: tuple[str, ...] = (),
+    device: str = "auto",
     peers: EpochOptions = DEFAULT_EPOCHS,
+    layers_of_pyg: LayerOptions = DEFAULT_LAYERS,
     scale: ScalingOptions = DEFAULT_SCALING,
     data: Path | None = None,
     plot: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Time epochs of unalike and PyTorch Geometric, or of several processes.
+    """Time epochs or layers of unalike and PyTorch Geometric, or several processes.
 
     An epoch is a step on the train nodes and the validation score. unalike scores the
     train and valid rows of LINKX; `every row scored` adds the test rows, as the
-    baselines do. PyTorch Geometric must be installed. `scale` trains LINKX with
-    several processes of this machine and predicts the time on many hosts.
+    baselines do. PyTorch Geometric must be installed. `layers` times networks of each
+    layer of unalike.pyg: a forward pass, a training step and its peak memory. `scale`
+    trains LINKX with several processes of this machine and predicts the time on many
+    hosts.
 
     Example: unalike bench methods --graph arxiv-year-twin --only gcn appnp
 
     Args:
-        what: What to time: engine (LINKX), methods (message passing), or scale (LINKX
-            with several processes).
+        what: What to time: engine (LINKX), methods (message passing), layers (those of
+            unalike.pyg), or scale (LINKX with several processes).
         graph: A dataset or the folder of a stored graph; by default a random graph of
             the size of pokec on a GPU, and on a CPU penn94-twin for the engine,
-            arxiv-year-twin for methods, a small random graph for scale.
-        hidden: Hidden widths; by default 128 for the engine, 64 for methods, 32 and 128
-            for scale.
-        repeats: Timed epochs: the median of 10 by default, for scale the minimum of 4.
+            arxiv-year-twin for methods, a small random graph for scale; layers are
+            timed on random graphs of several sizes.
+        hidden: Hidden widths; by default 128 for the engine, 64 for methods and layers,
+            32 and 128 for scale.
+        repeats: Timed epochs or steps: the median of 10 by default, for scale the
+            minimum of 4.
+        only: Methods or layers to time; all of them by default.
+        device: Of engine, methods and layers: cpu, cuda, cuda:N, or auto, a GPU where
+            there is one.
         peers: Of engine and methods.
+        layers_of_pyg: Of layers.
         scale: Of scale.
         data: Folder of the raw files and stored graphs.
         plot: Write a plot of the result to this file: .png, .svg or .pdf.
@@ -174,37 +225,24 @@ def command(
     if plot is not None:
         check_figure_path(plot)
         require_matplotlib()
-    kinds: dict[str, EpochOptions | ScalingOptions] = dict.fromkeys(BENCHES, peers)
-    options = lookup({**kinds, "scale": scale}, what, "bench")
+    kinds: dict[str, EpochOptions | LayerOptions | ScalingOptions] = {
+        **dict.fromkeys(BENCHES, peers),
+        "layers": layers_of_pyg,
+        "scale": scale,
+    }
+    options = lookup(kinds, what, "bench")
     with progress_bar() as bar:
         report = options.run(
-            BenchRequest(
-                what=what,
-                graph=graph,
-                hidden=hidden,
-                repeats=repeats,
-                data=data,
-                progress=bar,
-            )
+            BenchRequest(what, graph, hidden, repeats, only, device, data, bar)
         )
+    result = {"commit": commit(), "versions": versions(), **report.result}
     if plot is not None:
         save_figure(report.plot(report.result), plot)
     if json:
-        print_json(report.result)
+        print_json(result)
         return
     for part in report.output:
         if isinstance(part, TextTable):
             print_table(part)
         else:
             OUT.print(part)
-
-
-def load_graph(
-    name: str | None, bench: EpochBenchmark, data: Path | None
-) -> tuple[Graph, list[Split]]:
-    """The named graph, or the default one for the device."""
-    if name is None and bench.device.type == "cuda":
-        graph = random_graph(**POKEC_SIZED)
-        return graph, random_splits(graph.labels, count=1)
-    source = find(name or bench.default_graph, data)
-    return source.prepared(), source.splits()

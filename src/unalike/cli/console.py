@@ -18,6 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from unalike.display import Column, TextTable
 from unalike.formatting import json_safe
@@ -32,11 +33,20 @@ LINE_SECONDS = 60.0
 """Seconds between lines of progress without a terminal."""
 
 
-class PipeSafeConsole(Console):
-    """A console that wraps text on terminals only and raises `BrokenPipeError`."""
+class PlainConsole(Console):
+    """A console without markup that wraps text on terminals only.
+
+    Names, paths and errors may contain square brackets, which rich takes for markup,
+    and words between colons, which it takes for emoji. A closed pipe raises
+    `BrokenPipeError`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        if not self.is_terminal and all(isinstance(each, str) for each in objects):
+        is_text = all(isinstance(each, str | Text) for each in objects)
+        if is_text and not self.is_terminal:
             options.setdefault("soft_wrap", True)
         super().print(*objects, **options)
 
@@ -44,8 +54,13 @@ class PipeSafeConsole(Console):
         raise BrokenPipeError
 
 
-OUT = PipeSafeConsole(highlight=False)
-ERR = PipeSafeConsole(stderr=True, highlight=False)
+OUT = PlainConsole()
+ERR = PlainConsole(stderr=True)
+
+
+def bold(start: str, rest: str = "") -> Text:
+    """Text whose start is bold."""
+    return Text.assemble((start, "bold"), rest)
 
 
 def print_json(document: Any) -> None:
@@ -64,7 +79,7 @@ def print_table(table: TextTable, *, spare: Sequence[str] = ()) -> None:
     The columns headed by `spare` are dropped first.
     """
     width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
-    console = PipeSafeConsole(highlight=False, width=width)
+    console = PlainConsole(width=width)
     for index, block in enumerate(table.fit(width, optional=spare)):
         if index:
             console.print()
@@ -80,7 +95,7 @@ def print_notes(notes: Iterable[str]) -> None:
 def print_stderr(line: str) -> None:
     """Print a line on standard error; a closed pipe is ignored."""
     with suppress(OSError):
-        ERR.print(line, soft_wrap=True, markup=False)
+        ERR.print(line, soft_wrap=True)
 
 
 class ProgressBar:
@@ -141,9 +156,9 @@ def progress_bar(*, silent: bool = False) -> Iterator[Listener]:
         yield NO_PROGRESS if silent else ProgressLines(LINE_SECONDS)
         return
     columns = (
-        TextColumn("{task.description:<18}"),
+        TextColumn("{task.description:<18}", markup=False),
         BarColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )

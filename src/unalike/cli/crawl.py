@@ -145,4 +145,4 @@ def print_summary(document: dict[str, Any]) -> None:
         "`unalike crawl --collection` builds other graphs of it",
     )
     for line in lines:
-        OUT.print(line, soft_wrap=True, markup=False)
+        OUT.print(line, soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,21 @@ import pyarrow as pa
 import pyarrow.csv
 from rich.padding import Padding
 
-from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.cli.console import OUT, bold, print_json, print_notes, progress_bar
 from unalike.data.graph import Graph
 from unalike.data.store import StoredGraph, open_graph
 from unalike.datasets.twins import twin
 from unalike.device import best_device
 from unalike.display import TextTable
+from unalike.errors import UserError
 from unalike.experiments.run import RunOptions, run
+from unalike.files import (
+    atomic_write,
+    read_manifest,
+    remove_folder,
+    write_errors,
+    write_manifest,
+)
 from unalike.formatting import format_mean_std
 from unalike.importing.api import import_graph
 from unalike.importing.options import ImportOptions
@@ -27,12 +34,14 @@ from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.methods.mlp import MLP
 from unalike.progress import Progress
-from unalike.reports.plotting import plot_scores, save_figure
-from unalike.training.settings import Training
+from unalike.reports.plotting import plot_scores, require_matplotlib, save_figure
+from unalike.training.state import Training
 
 NODES = 4000
 SHOWN = ("edge_homophily", "class_homophily", "monophily", "two_hop_node_homophily")
 EPOCHS = 100
+WRITTEN = ("edges.csv", "nodes.csv", "graph", "demo.png")
+"""Files and folders of a demo."""
 INDENT = (0, 0, 0, 3)
 
 
@@ -48,32 +57,60 @@ def command(*, out: Path = Path("demo"), json: bool = False) -> None:
         out: Folder of the demo; an earlier demo in it is replaced.
         json: Print one JSON document instead of text.
     """
-    say = OUT.print if not json else _print_nothing
+    say = (lambda *_: None) if json else OUT.print
+    prepare_folder(out)
     with progress_bar() as bar:
         files = write_tables(twin("pokec", num_nodes=NODES).load(), out)
-        say("[bold]1. Two tables[/]: who follows whom, and columns about each user.")
+        about = ": who follows whom, and columns about each user."
+        say(bold("1. Two tables", about))
         say(f"   {files[0]}, {files[1]}\n")
         stored = import_tables(files, out / "graph", bar)
-        say("[bold]2. Import[/]: a stored graph, opened by mapping its arrays.")
+        say(bold("2. Import", ": a stored graph, opened by mapping its arrays."))
         say(f"   unalike import {files[0]} --nodes {files[1]} --label kind --out …")
         say(f"   {_count(stored)}\n")
-        say("[bold]3. Measure[/]: are neighbours alike?")
+        say(bold("3. Measure", ": are neighbours alike?"))
         say(Padding(measure_table(measure(stored.graph, only=SHOWN)), INDENT))
         results = compare(stored, bar)
-    say("\n[bold]4. Train[/]: five splits each, the best validation epoch counts.")
+    about = ": five splits each, the best validation epoch counts."
+    say(bold("\n4. Train", about))
     say(Padding(score_table(results), INDENT))
-    picture = out / "demo.png"
-    save_figure(
-        plot_scores({name: row["tests"] for name, row in results.items()}), picture
-    )
-    say(f"\n   {picture} shows it. LINKX combines LINK and MLP.")
+    picture = draw_scores(results, out / "demo.png")
+    shown = f"{picture} shows it. " if picture else ""
+    say(f"\n   {shown}LINKX combines LINK and MLP.")
     if json:
-        print_json({"graph": str(stored.folder), "picture": str(picture)} | results)
+        path = str(picture) if picture else None
+        print_json({"graph": str(stored.folder), "picture": path} | results)
+
+
+def prepare_folder(out: Path) -> None:
+    """Make the folder and list what a demo writes; other files are not replaced."""
+    written = read_manifest(out)
+    for name in WRITTEN:
+        if name not in written and (out / name).exists():
+            raise UserError(
+                f"{out / name} exists and is not of a demo; name another folder with "
+                "--out."
+            )
+    with write_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+        write_manifest(out, WRITTEN)
+
+
+def draw_scores(results: dict[str, dict[str, Any]], path: Path) -> Path | None:
+    """Draw the comparison; without matplotlib there is a note and no picture."""
+    try:
+        require_matplotlib()
+    except UserError as error:
+        print_notes([f"no picture was drawn. {error}"])
+        return None
+    save_figure(
+        plot_scores({name: row["tests"] for name, row in results.items()}), path
+    )
+    return path
 
 
 def write_tables(graph: Graph, out: Path) -> tuple[Path, Path]:
     """Write a graph as an edge list and a node table with string ids."""
-    out.mkdir(parents=True, exist_ok=True)
     names = pa.array([f"user-{node:05d}" for node in range(graph.num_nodes)])
     ends = (graph.adjacency.row_indices, graph.adjacency.indices)
     edges = {
@@ -88,7 +125,8 @@ def write_tables(graph: Graph, out: Path) -> tuple[Path, Path]:
     }
     files = (out / "edges.csv", out / "nodes.csv")
     for file, columns in zip(files, (edges, nodes), strict=True):
-        pyarrow.csv.write_csv(pa.table(columns), file)
+        with atomic_write(file) as partial:
+            pyarrow.csv.write_csv(pa.table(columns), partial)
     return files
 
 
@@ -96,8 +134,7 @@ def import_tables(
     files: tuple[Path, Path], folder: Path, progress: Progress
 ) -> StoredGraph:
     """Import the tables and replace the graph of an earlier demo."""
-    if (folder / "graph.json").is_file():
-        shutil.rmtree(folder)
+    remove_folder(folder)
     edges, nodes = files
     options = ImportOptions(label="kind")
     import_graph([edges], [nodes], out=folder, options=options, progress=progress)
@@ -145,7 +182,3 @@ def score_table(results: dict[str, dict[str, Any]]) -> TextTable:
         for name, row in results.items()
     ]
     return TextTable.from_rows("", headings, rows, right=headings[1:])
-
-
-def _print_nothing(*_: object) -> None:
-    pass

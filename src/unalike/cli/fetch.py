@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import tyro
 
 from unalike.cli.console import OUT, print_json, print_notes, progress_bar
-from unalike.data.store import StoredGraph
 from unalike.datasets import find
 from unalike.datasets.base import Dataset
-from unalike.datasets.fetch import Fetched, fetch_file, remove_archives
+from unalike.datasets.fetch import fetch_file, remove_archives
 from unalike.errors import UserError
 from unalike.progress import Progress
 
@@ -61,37 +60,29 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
     files = [fetch_file(file, root, progress=progress) for file in dataset.files]
     remove_archives(dataset.files, root)
     stored = dataset.open_stored(half=half, progress=progress)
-    check(dataset, stored)
-    return {
-        "name": dataset.name,
-        "files": [describe(file) for file in files],
-        "stored": str(stored.folder),
-        "num_nodes": stored.metadata["num_nodes"],
-        "num_edges": stored.metadata["num_edges"],
-        "num_features": stored.metadata["num_features"],
-        "num_classes": stored.metadata["num_classes"],
-        "splits": stored.metadata["provenance"]["splits"],
-        "remarks": stored.metadata["provenance"]["remarks"],
-    }
-
-
-def check(dataset: Dataset, stored: StoredGraph) -> None:
-    """Raise if the sizes of a converted graph are not the known ones."""
-    if differences := dataset.count_mismatches(stored.metadata):
+    metadata = stored.metadata
+    if differences := dataset.count_mismatches(metadata):
         raise UserError(
             f"{dataset.name} was fetched, but it is not the known graph: "
             f"{', '.join(differences)}."
         )
-
-
-def describe(file: Fetched) -> dict[str, Any]:
-    """A file of the JSON document."""
+    sizes = ("num_nodes", "num_edges", "num_features", "num_classes")
     return {
-        "path": str(file.path),
-        "bytes": file.checksum.size,
-        "sha256": file.checksum.sha256,
-        "downloaded": file.downloaded,
-        "known": file.known,
+        "name": dataset.name,
+        "files": [
+            {
+                "path": str(file.path),
+                "bytes": file.checksum.size,
+                "sha256": file.checksum.sha256,
+                "downloaded": file.downloaded,
+                "known": file.known,
+            }
+            for file in files
+        ],
+        "stored": str(stored.folder),
+        **{name: metadata[name] for name in sizes},
+        "splits": metadata["provenance"]["splits"],
+        "remarks": metadata["provenance"]["remarks"],
     }
 
 
@@ -105,7 +96,6 @@ def print_summary(summary: dict[str, Any]) -> None:
         f"{summary['num_features']:,} features, {summary['num_classes']} classes; "
         f"stored in {summary['stored']}",
         soft_wrap=True,
-        markup=False,
     )
     new = [file["path"] for file in files if not file["known"]]
     if new:

@@ -32,7 +32,7 @@ def command(
     Example: unalike figure compatibility texas wisconsin --out compatibility.pdf
 
     Args:
-        figure: What to draw: compatibility, degrees, imbalance, examples or
+        figure: What to draw: compatibility, degrees, imbalance, examples, linkx or
             leaderboard.
         names: Datasets, or paths to stored graphs; the paper's own when none is named.
             For the leaderboard: datasets with results; when none is named, the
@@ -55,7 +55,7 @@ def command(
         return
     if missing:
         print_notes([f"left out, no data: {', '.join(missing)}"])
-    OUT.print(f"wrote {out}", soft_wrap=True, markup=False)
+    OUT.print(f"wrote {out}", soft_wrap=True)
 
 
 def from_graphs(
@@ -65,8 +65,21 @@ def from_graphs(
     drawing = FIGURES[figure]
     if names and not drawing.datasets:
         raise UserError(f"The figure '{figure}' is drawn without datasets; name none.")
-    graphs, missing, remarks = load_graphs(names, drawing.datasets, data)
-    print_notes(remarks)
+    graphs: dict[str, Graph] = {}
+    missing: list[str] = []
+    for name in names or drawing.datasets:
+        try:
+            dataset = datasets.find(name, data)
+            graphs[dataset.name] = dataset.load()
+        except UserError:
+            # Graphs that a user names must be there.
+            if names:
+                raise
+            missing.append(name)
+        else:
+            print_notes(dataset.remarks())
+    if drawing.datasets and not graphs:
+        raise UserError(f"No data of {', '.join(missing)}; name datasets you have.")
     return drawing.draw(graphs), list(graphs), missing
 
 
@@ -75,33 +88,8 @@ def from_results(
 ) -> tuple[Any, list[str], list[str]]:
     """A figure of stored results, the datasets it shows, and those without results."""
     drawing = RESULTS_FIGURES[figure]
+    query = SelectionOptions(settings="any", data=data)
     with ResultsDatabase.read(url) as results:
-        board = drawing.load(
-            results, names, SelectionOptions(settings="any", data=data)
-        )
+        board = drawing.load(results, names, query)
     missing = [name for name in names if name not in board.datasets]
     return drawing.draw(board), board.datasets, missing
-
-
-def load_graphs(
-    names: tuple[str, ...], usual: tuple[str, ...], data: Path | None
-) -> tuple[dict[str, Graph], list[str], list[str]]:
-    """The graphs that are there, those that are not, and what is to be remarked.
-
-    Graphs that a user names must be there.
-    """
-    graphs: dict[str, Graph] = {}
-    missing: list[str] = []
-    remarks: list[str] = []
-    for name in names or usual:
-        try:
-            dataset = datasets.find(name, data)
-            graphs[dataset.name] = dataset.load()
-            remarks += dataset.remarks()
-        except UserError:
-            if names:
-                raise
-            missing.append(name)
-    if usual and not graphs:
-        raise UserError(f"No data of {', '.join(missing)}; name datasets you have.")
-    return graphs, missing, remarks

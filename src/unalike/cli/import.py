@@ -68,6 +68,8 @@ def command(
     the ids of both ends; ids may be numbers or text. The node table has an id column,
     a label column, and columns that become features: numbers, true and false, dates
     (days since 1970), and text, of which every category becomes a column of 0 and 1.
+    Numbers and dates are scaled (--scale) and missing ones filled (--missing); the
+    constants are stored, and new nodes are scaled alike.
 
     The folder that is written is a dataset of all other commands. It stores your ids,
     the names of the classes and the encoding of the features.
@@ -94,7 +96,7 @@ def command(
         print_json(summary.to_dict())
         return
     for note in summary.notes:
-        OUT.print(f"note: {note}", markup=False)
+        OUT.print(f"note: {note}")
     OUT.print(TextTable.from_rows("", ["", ""], [*summary_rows(summary)]))
 
 
@@ -108,7 +110,6 @@ def verify_import(folder: Path, *, json: bool) -> None:
         OUT.print(
             f"{folder} is intact: {arrays} arrays, "
             f"{metadata['num_nodes']:,} nodes, {metadata['num_edges']:,} edges.",
-            markup=False,
         )
 
 
@@ -117,6 +118,7 @@ def summary_rows(summary: ImportSummary) -> Iterator[tuple[str, str]]:
     kind = "directed" if summary.directed else "undirected"
     layout = "sparse" if summary.sparse else "dense"
     numeric = summary.features - summary.one_hot_columns
+    scaled = f", {summary.scaled_columns:,} scaled" if summary.scaled_columns else ""
     yield "nodes", f"{summary.nodes:,}"
     yield "edges", f"{summary.edges:,} {kind}"
     yield "merged repeats", f"{summary.repeats:,}"
@@ -125,7 +127,7 @@ def summary_rows(summary: ImportSummary) -> Iterator[tuple[str, str]]:
     yield "dropped edges", f"{summary.dropped:,}"
     yield (
         "features",
-        f"{summary.features:,} ({numeric:,} numeric, "
+        f"{summary.features:,} ({numeric:,} numeric{scaled}, "
         f"{summary.one_hot_columns:,} one-hot), {layout}",
     )
     yield "classes", f"{len(summary.classes):,}"

@@ -36,12 +36,12 @@ def methods(data: Path | None) -> Rows:
     """Every method with its hyperparameters and their defaults."""
     from unalike.methods import METHODS
     from unalike.options import choices, options_of
-    from unalike.training.settings import Training
+    from unalike.training.state import Training
 
     shared = options_of(Training()) | {"batching": None}
     rows = []
     for name, method in METHODS.items():
-        options = options_of(method())
+        options = options_of(method(), omit=False)
         batchings = list(choices(method).get("batching", ()))
         rows.append(
             {
@@ -69,9 +69,26 @@ def _shortened(names: list[str]) -> str:
 
 def recipes(data: Path | None) -> Rows:
     """Every row of the results tables with its method and settings."""
-    from unalike.experiments.recipe import list_recipes
+    from unalike.experiments.recipe import grid_size, paper_tables
 
-    return list_recipes()
+    return [
+        {
+            "name": recipe.name,
+            "row": recipe.row,
+            "method": recipe.method or "",
+            "batching": recipe.batching,
+            "settings": grid_size(recipe),
+            "variants": ", ".join(recipe.variants),
+            "datasets": ", ".join(cells),
+            "quoted": {
+                name: cells[name].quoted for name in cells if cells[name].quoted
+            },
+            "printed": {name: cell.mean for name, cell in cells.items()},
+        }
+        for table in paper_tables().values()
+        for recipe in table.recipes()
+        for cells in [recipe.cells]
+    ]
 
 
 def measures(data: Path | None) -> Rows:
@@ -90,7 +107,11 @@ def batchings(data: Path | None) -> Rows:
     from unalike.samplers import SAMPLERS
 
     return [
-        {"name": name, "what": first_line(kind), "settings": options_of(kind())}
+        {
+            "name": name,
+            "what": first_line(kind),
+            "settings": options_of(kind(), omit=False),
+        }
         for name, kind in SAMPLERS.items()
     ]
 

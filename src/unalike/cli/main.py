@@ -25,6 +25,7 @@ COMMANDS = {
     "sweep": "Run the experiments of recipes that are not done yet.",
     "results": "Export results to a file, or import them.",
     "measure": "Measure the homophily of graphs.",
+    "views": "Write leak-free columns per node for other learners.",
     "table": "Print a table of the paper with our numbers.",
     "figure": "Draw a figure of the paper.",
     "report": "Show all results on one page.",
@@ -58,6 +59,8 @@ def run(name: str, arguments: list[str]) -> int:
     """Run a command with its arguments and return the exit status."""
     # Spinning OpenMP threads are twenty times slower on busy cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # torch's profiler writes a line whenever it starts or stops.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     COMMAND_LINE.set([name, *arguments])
     try:
         import tyro
@@ -75,13 +78,24 @@ def run(name: str, arguments: list[str]) -> int:
         sys.stdout.flush()
     except UserError as error:
         return print_error(str(error), ERROR)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return print_error("out of memory; use smaller sizes or batches.", ERROR)
     except KeyboardInterrupt:
         return print_error("interrupted; finished results are saved.", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SystemExit as exit_:
-        return exit_.code if isinstance(exit_.code, int) else DONE
+        if isinstance(exit_.code, str):
+            return print_error(exit_.code, ERROR)
+        return exit_.code or DONE
     return DONE
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether memory of the CPU could not be allocated."""
+    return isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def explain(notice: str) -> None:

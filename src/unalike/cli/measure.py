@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from unalike.datasets.base import Dataset, Published
 from unalike.display import MAX_CLASSES_SHOWN
 from unalike.errors import UserError, lookup
 from unalike.measures import CONVENTIONS, measure
-from unalike.measures.interpretation import headline
+from unalike.measures.interpretation import duplicates_mislead, headline
 from unalike.reports.dataset_tables import (
     comparison_columns,
     compatibility_columns,
@@ -73,16 +74,21 @@ def command(
                 source.load(),
                 **options,
                 conventions=conventions(source.name),
+                splits=source.splits(),
                 progress=progress,
             )
     for source in sources:
         print_notes(source.remarks())
-    published = {source.name: published_of(source) for source in sources}
+        print_notes(duplicates_note(source.name, results[source.name]))
+    published = {
+        source.name: source.published if isinstance(source, Dataset) else None
+        for source in sources
+    }
     if json:
         print_json(results if len(results) > 1 else next(iter(results.values())))
         return
     for name, values in results.items():
-        OUT.print(headline(name, values), soft_wrap=True, markup=False)
+        OUT.print(headline(name, values), soft_wrap=True)
     OUT.print()
     if len(results) > 1:
         print_columns(comparison_columns(results, published))
@@ -90,9 +96,15 @@ def command(
     print_measures(next(iter(results.values())), next(iter(published.values())))
 
 
-def published_of(source: datasets.GraphSource) -> Published | None:
-    """The published numbers of a dataset, if there are any."""
-    return source.published if isinstance(source, Dataset) else None
+def duplicates_note(name: str, values: Mapping[str, Any]) -> list[str]:
+    """A note if test labels can be looked up in train and a filtered graph exists."""
+    filtered = f"{name}-filtered"
+    if not duplicates_mislead(values) or filtered not in datasets.DATASETS:
+        return []
+    return [
+        f"{values['duplicate_test_nodes']:.0%} of the test nodes of {name} can be "
+        f"looked up in train: they have the neighbours of a train node; use {filtered}"
+    ]
 
 
 def print_measures(values: dict[str, Any], published: Published | None) -> None:

@@ -165,7 +165,7 @@ def print_scores(
         return
     print_notes(notes(counts))
     for explanation in collected.explanations:
-        OUT.print(headline(explanation), soft_wrap=True, markup=False)
+        OUT.print(headline(explanation), soft_wrap=True)
         print_table(attribution_table(explanation))
     if not collected.explanations and out is None and collected.rows:
         print_table(score_table(collected.rows))
@@ -173,7 +173,7 @@ def print_scores(
     nodes, seconds = counts["nodes"], counts["seconds"]
     speed = f", {nodes / seconds:,.0f} nodes/s" if nodes > MAX_PRINTED else ""
     noun = "node" if nodes == 1 else "nodes"
-    OUT.print(f"{nodes:,} {noun}{where}, {seconds:.1f} s{speed}", markup=False)
+    OUT.print(f"{nodes:,} {noun}{where}, {seconds:.1f} s{speed}")
 
 
 def notes(counts: dict[str, Any]) -> Iterator[str]:
@@ -212,18 +212,18 @@ def headline(explanation: dict[str, Any]) -> str:
 
 def attribution_table(explanation: dict[str, Any]) -> TextTable:
     """Contributions of the inputs of a node to the log-odds of its class."""
-    log_odds, pushes = explanation["log_odds"], explanation["pushes"]
+    log_odds, inputs = explanation["log_odds"], explanation["pushes"]
     rows = [
         [
-            f"{push['share']:+.2f}",
-            f"{log_odds - push['change']:+.2f}",
-            push["kind"],
-            str(push["name"]),
-            f"{push['value']:g}",
+            f"{one['share']:+.2f}",
+            f"{log_odds - one['change']:+.2f}",
+            one["kind"],
+            str(one["name"]),
+            f"{one['value']:g}",
         ]
-        for push in pushes
+        for one in inputs
     ]
-    others = log_odds - sum(push["share"] for push in pushes)
+    others = log_odds - sum(one["share"] for one in inputs)
     rows.append([f"{others:+.2f}", "", "all else", "", ""])
     headings = ("share", "without it", "", "", "value")
     right = ("share", "without it", "value")

@@ -14,7 +14,7 @@ from unalike.cli.console import (
     progress_bar,
 )
 from unalike.errors import UserError
-from unalike.experiments.database import ResultsDatabase, database_exists
+from unalike.experiments.database import ResultsDatabase, database_exists, hide_password
 from unalike.experiments.selection import SelectionOptions
 from unalike.reports.site.datasets import dataset_documents
 from unalike.reports.site.server import LiveSite, Server, is_loopback, make_server
@@ -28,6 +28,7 @@ def command(
     out: Path = Path("site"),
     settings: str = "grid",
     variant: str = "",
+    seed: str = "most",
     no_measures: bool = False,
     serve: bool = False,
     host: str = "127.0.0.1",
@@ -49,6 +50,8 @@ def command(
         out: Folder to write; an older report in it is replaced.
         settings: Choose among the settings of the grids, or any that were tried.
         variant: Choose among the grids of this name where there are any.
+        seed: Runs of this seed; most: the seed with the most complete settings; any:
+            the best of all seeds.
         no_measures: Leave out the datasets; measuring takes a while the first time.
         serve: Show the site on an address of this machine, and keep it up to date.
         host: Address to serve at; only this machine can reach the usual one.
@@ -58,12 +61,13 @@ def command(
     """
     if not database_exists(results):
         raise UserError(
-            f"There is no results database at {results}; `unalike sweep` makes one."
+            f"There is no results database at {hide_password(results)}; "
+            "`unalike sweep` makes one."
         )
-    query = SelectionOptions(settings=settings, variant=variant, data=data)
+    query = SelectionOptions(settings=settings, variant=variant, seed=seed, data=data)
     if not serve:
         check_output_dir(out)
-    with ResultsDatabase.open(results) as database:
+    with ResultsDatabase.read(results) as database:
         site_data = SiteData(database, query)
         with progress_bar() as bar:
             chart_assets(bar)
@@ -102,4 +106,4 @@ def print_summary(file: Path, counts: dict[str, Any], *, json: bool) -> None:
         f"{counts['missing']} empty; {counts['failures']} runs failed; "
         f"{counts['datasets']} datasets measured"
     )
-    OUT.print(f"wrote {file}: {summary}.", soft_wrap=True, markup=False)
+    OUT.print(f"wrote {file}: {summary}.", soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from unalike.cli.console import OUT, print_json, progress_bar
-from unalike.data.shard_writer import shard_graph
+from unalike.data.sharding import shard_graph
 from unalike.datasets import find
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,8 +20,9 @@ from unalike.cli.console import (
 from unalike.device import choose_device
 from unalike.display import Column
 from unalike.errors import UserError
-from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.database import ResultsDatabase, hide_password
 from unalike.experiments.plan import (
+    NOTHING_FITS,
     SweepPlan,
     SweepRequest,
     parse_filter,
@@ -30,7 +31,7 @@ from unalike.experiments.plan import (
 )
 from unalike.experiments.recipe import find_recipes
 from unalike.experiments.sweep import WorkerOptions, estimate, failed_before, sweep
-from unalike.experiments.tuning import SearchOptions, search_cells
+from unalike.experiments.tuning import SearchOptions, plan_search, search_cells
 
 
 def command(
@@ -80,8 +81,6 @@ def command(
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of text.
     """
-    if jobs < 1:
-        raise UserError(f"--jobs is {jobs}; at least 1 is needed.")
     overrides = parse_overrides(options)
     rows = [recipe.with_overrides(overrides) for recipe in find_recipes(recipes)]
     request = SweepRequest(
@@ -96,15 +95,27 @@ def command(
         jobs=jobs, device=choose_device(device), lease_seconds=lease
     )
     if search is not None:
-        run_search(request, SearchOptions(search, trials), results, workers, json=json)
+        searched = SearchOptions(search, trials, retry)
+        if dry_run:
+            cells = plan_search(request, searched, results, on_missing=print_missing)
+        else:
+            with progress_bar() as bar:
+                cells = search_cells(
+                    request,
+                    searched,
+                    results,
+                    workers=workers,
+                    progress=bar,
+                    on_missing=print_missing,
+                )
+        print_search(cells, json=json)
         return
     plan = plan_sweep(request)
-    for reason, count in Counter(plan.missing.values()).items():
-        print_note(f"{count} cells cannot be run: {first_sentence(reason)}")
+    print_missing(plan.missing)
     if not plan.keys and not plan.missing:
-        raise UserError("Nothing fits --only; quoted cells need --quoted besides.")
+        raise UserError(NOTHING_FITS)
     if dry_run:
-        print_plan(plan, results, workers.device, retry=retry, json=json)
+        print_plan(plan, results, workers, retry=retry, json=json)
         return
     with progress_bar() as bar:
         sweep(
@@ -123,9 +134,12 @@ def print_note(note: str) -> None:
     print_notes([note])
 
 
-def first_sentence(text: str) -> str:
-    """The error without the advice that follows it."""
-    return text.partition(". ")[0].removesuffix(".") + "."
+def print_missing(missing: Mapping[str, str]) -> None:
+    """Print how many cells cannot be run for each reason."""
+    for reason, count in Counter(missing.values()).items():
+        # The error without the advice that follows it.
+        first_sentence = reason.partition(". ")[0].removesuffix(".")
+        print_note(f"{count} cells cannot be run: {first_sentence}.")
 
 
 def print_outcome(plan: SweepPlan, url: str, *, json: bool) -> None:
@@ -137,7 +151,7 @@ def print_outcome(plan: SweepPlan, url: str, *, json: bool) -> None:
         "done": len(done),
         "failed": len(failed),
         "missing": plan.missing,
-        "results": url,
+        "results": hide_password(url),
     }
     errors = Counter(failed.values())
     if json:
@@ -149,18 +163,19 @@ def print_outcome(plan: SweepPlan, url: str, *, json: bool) -> None:
 
 
 def print_plan(
-    plan: SweepPlan, url: str, device: str, *, retry: bool, json: bool
+    plan: SweepPlan, url: str, workers: WorkerOptions, *, retry: bool, json: bool
 ) -> None:
     """Print the runs of a plan with estimates of memory and time."""
     with ResultsDatabase.read(url) as results:
-        rows = estimate(plan, results, device, retry=retry)
+        rows = estimate(plan, results, workers, retry=retry)
         failed = results.failed(plan.keys)
     left = [row for row in rows if row["left"]]
+    seconds = [row["seconds"] for row in left]
     total = {
         "runs": sum(row["runs"] for row in rows),
         "left": sum(row["left"] for row in rows),
         "failed": len(failed),
-        "seconds": total_seconds(left),
+        "seconds": None if None in seconds else float(sum(seconds)),
     }
     if json:
         print_json({**total, "missing": plan.missing, "bundles": rows})
@@ -177,42 +192,26 @@ def print_plan(
     )
 
 
-def total_seconds(rows: Sequence[dict[str, Any]]) -> float | None:
-    """The time of all rows; None if that of any row is unknown."""
-    seconds = [row["seconds"] for row in rows]
-    return None if None in seconds else float(sum(seconds))
-
-
 def column(heading: str, rows: Sequence[dict[str, Any]]) -> Column:
     """A column of the plan."""
     values = [row[heading] for row in rows]
     is_text = any(isinstance(value, str) for value in values)
-    cells = [
-        value if is_text else "?" if value is None else f"{value:,.0f}"
-        for value in values
-    ]
-    return Column(
-        heading.replace("_", " "), cells, align_right=not is_text, wrap=is_text
-    )
+    numbers = ("?" if value is None else f"{value:,.0f}" for value in values)
+    cells, title = values if is_text else list(numbers), heading.replace("_", " ")
+    return Column(title, cells, align_right=not is_text, wrap=is_text)
 
 
-def run_search(
-    request: SweepRequest,
-    options: SearchOptions,
-    url: str,
-    workers: WorkerOptions,
-    *,
-    json: bool,
-) -> None:
-    """Search the cells of a request and print the best configuration of each."""
-    with progress_bar() as bar:
-        cells = search_cells(request, options, url, workers=workers, progress=bar)
+def print_search(cells: Sequence[dict[str, Any]], *, json: bool) -> None:
+    """Print the best configuration of cells, or how many trials are left."""
     if json:
         print_json(cells)
         return
-    for best in cells:
-        OUT.print(
-            f"{best['dataset']} {best['method']}: valid {best['valid']:.2f}, "
-            f"test {best['test']:.2f} after {best['trials']} trials: {best['options']}",
-            markup=False,
-        )
+    for cell in cells:
+        name, trials = f"{cell['dataset']} {cell['method']}", f"{cell['trials']} trials"
+        if "left" in cell:
+            left = f"{cell['left']} left with {cell['runs']} runs"
+            searched = ", ".join(cell["searched"])
+            OUT.print(f"{name}: {trials} stored, {left}; searched: {searched}")
+        else:
+            scores = f"valid {cell['valid']:.2f}, test {cell['test']:.2f}"
+            OUT.print(f"{name}: {scores} after {trials}: {cell['options']}")

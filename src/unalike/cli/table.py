@@ -1,8 +1,7 @@
-"""`unalike table`: print a table of the paper with our numbers."""
+"""`unalike table`: print a table of our numbers with the published ones."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ import tyro
 from unalike.cli.console import (
     DEFAULT_DATABASE,
     OUT,
+    bold,
     print_columns,
     print_json,
     print_notes,
@@ -19,9 +19,9 @@ from unalike.cli.console import (
 )
 from unalike.display import Column
 from unalike.errors import lookup
-from unalike.experiments.recipe import PaperTable, Recipe, paper_tables
+from unalike.experiments.recipe import paper_tables
 from unalike.reports.dataset_tables import TABLES
-from unalike.reports.tables import FORMATS, ResultTable
+from unalike.reports.tables import FORMATS, ResultTable, csv_text
 
 
 def command(
@@ -30,25 +30,30 @@ def command(
     *,
     format: str = "rich",
     results: str = DEFAULT_DATABASE,
-    settings: str = "grid",
+    settings: str | None = None,
     variant: str = "",
+    seed: str = "most",
     on: tuple[str, ...] = (),
     explain: tuple[str, str] | None = None,
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Print a table of the paper, our numbers with the published ones.
+    """Print a table of our numbers with the published ones, most of them the paper's.
 
     Example: unalike table statistics-geom-gcn --format markdown
 
     Args:
         table: statistics-proposed, statistics-geom-gcn, statistics-homophilous,
             two-hop; of results full-batch, minibatch, gcn-minibatch, ablation,
-            arxiv-coarse-fine, prior-datasets or homophilous.
+            arxiv-coarse-fine, prior-datasets, homophilous, state-of-the-art or
+            views-ablation.
         format: How to write it: rich, markdown, latex or csv.
         results: The database that a table of results is made from.
-        settings: Select among the settings of the grid, or any that has results.
+        settings: Select among the settings of the grid, or any that has results; by
+            default the grid, and any in state-of-the-art.
         variant: Select from the grid of this name where there is one, as in appendix.
+        seed: Runs of this seed; most: the seed with the most complete settings; any:
+            the best of all seeds.
         on: Datasets instead of those of the paper, in a table of results.
         explain: METHOD DATASET: print the selected setting, its runs and its command.
         data: Folder of the raw files of datasets.
@@ -62,32 +67,28 @@ def command(
         from unalike.experiments.selection import SelectionOptions
         from unalike.reports.result_tables import explain_cells, results_table
 
-        query = SelectionOptions(settings=settings, variant=variant, data=data)
-        recipes = recipes_of(result_tables[table], on)
-        database = ResultsDatabase.read(results)
-        if explain:
-            cells = explain_cells(recipes, explain, database, query)
-            print_explanations(cells, json=json)
-            return
-        report = results_table(result_tables[table], recipes, database, query)
+        query = SelectionOptions(
+            settings=settings or result_tables[table].settings,
+            variant=variant,
+            seed=seed,
+            data=data,
+        )
+        recipes = result_tables[table].recipes()
+        if on:
+            recipes = [one.on_datasets(on) for one in recipes if one.method]
+        with ResultsDatabase.read(results) as database:
+            if explain:
+                cells = explain_cells(recipes, explain, database, query)
+                print_explanations(cells, json=json)
+                return
+            report = results_table(result_tables[table], recipes, database, query)
     else:
         with progress_bar() as progress:
             report = TABLES[table](data=data, progress=progress)
-    print_notes(report.remarks)
     if json:
         print_json({"table": table, **report.to_json()})
         return
-    if report.missing:
-        print_notes([missing_note(report)])
     write(report)
-
-
-def recipes_of(table: PaperTable, datasets: tuple[str, ...]) -> list[Recipe]:
-    """The recipes of a table of results, on other datasets if there are some."""
-    recipes = table.recipes()
-    if not datasets:
-        return recipes
-    return [recipe.on_datasets(datasets) for recipe in recipes if recipe.method]
 
 
 def print_explanations(cells: list[dict[str, Any]], *, json: bool) -> None:
@@ -96,13 +97,13 @@ def print_explanations(cells: list[dict[str, Any]], *, json: bool) -> None:
         print_json(cells)
         return
     for cell in cells:
-        OUT.print(f"[bold]{cell['row']} {cell['column']}[/]")
+        OUT.print(bold(f"{cell['row']} {cell['column']}"))
         if "missing" in cell:
-            OUT.print(f"nothing: {cell['missing']}", markup=False)
+            OUT.print(f"nothing: {cell['missing']}")
             continue
         setting = f"best of {cell['settings']} settings by validation: "
-        OUT.print(setting + cell["setting"], markup=False)
-        OUT.print(f"{cell['command']}\n", soft_wrap=True, markup=False)
+        OUT.print(setting + cell["setting"])
+        OUT.print(f"{cell['command']}\n", soft_wrap=True)
         runs = cell["runs"]
         print_columns(
             [
@@ -118,27 +119,26 @@ def format_cell(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def missing_note(report: ResultTable) -> str:
-    """A note about cells without data."""
-    if len(report.missing) <= len(report.rows):
-        return f"no data of {', '.join(report.missing)}; --json tells why."
-    counts = Counter(report.missing.values())
-    reasons = ", ".join(f"{reason} ({count})" for reason, count in counts.items())
-    return f"{len(report.missing)} cells without data: {reasons}."
-
-
 def print_rich(report: ResultTable) -> None:
     """Print a table for a terminal."""
     OUT.print(f"{report.title}: {report.legend}.\n", soft_wrap=True)
-    cells_by_column = zip(*report.texts, strict=True)
+    columns = zip(report.headings, *report.texts, strict=True)
     print_columns(
         [
             Column(heading, cells, align_right=index > 0)
-            for index, (heading, cells) in enumerate(
-                zip(report.headings, cells_by_column, strict=True)
-            )
+            for index, (heading, *cells) in enumerate(columns)
         ]
     )
+    if report.notes:
+        OUT.print()
+    for note in report.notes:
+        OUT.print(f"• {note}.", soft_wrap=True, markup=False)
+
+
+def print_csv(report: ResultTable) -> None:
+    """Print CSV, and its notes on standard error."""
+    print_notes(report.notes)
+    print(csv_text(report))
 
 
 def print_text(write: Callable[[ResultTable], str]) -> Callable[[ResultTable], None]:
@@ -149,4 +149,5 @@ def print_text(write: Callable[[ResultTable], str]) -> Callable[[ResultTable], N
 WRITERS: dict[str, Callable[[ResultTable], None]] = {
     "rich": print_rich,
     **{name: print_text(write) for name, write in FORMATS.items()},
+    "csv": print_csv,
 }

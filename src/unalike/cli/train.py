@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.cli.console import OUT, bold, print_json, print_notes, progress_bar
 from unalike.cli.main import COMMAND_LINE
 from unalike.data.split import PARTS
+from unalike.data.store import StoredGraph
 from unalike.datasets import find
 from unalike.device import choose_device
 from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
-from unalike.experiments.evaluation import SplitCalibration
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.run import ExperimentOutput, RunOptions, train_splits
 from unalike.methods import METHODS
@@ -55,7 +55,10 @@ def command(
     save: Path | None = None,
     metric: str | None = None,
     both_ways: bool = False,
+    as_stored: bool = False,
     class_weights: str | None = None,
+    fresh_splits: str | None = None,
+    label_inputs: bool = False,
     calibrate: bool = False,
     figures: Path | None = None,
     data: Path | None = None,
@@ -77,7 +80,12 @@ def command(
         save: Write the model of the split with the best validation score to this file.
         metric: Train for and evaluate by this metric instead of the dataset's own.
         both_ways: Make the graph undirected, also where direction is usually preserved.
+        as_stored: Use the stored graph: directed edges, no added loops, raw features.
         class_weights: balanced gives every class the same weight in the loss.
+        fresh_splits: Random splits of the paper's minibatch program instead of the
+            stored ones: rows, of its row batches, or samplers, of its subgraphs.
+        label_inputs: Give the method histograms of the train labels up to two steps
+            away as more features; no row has its own label.
         calibrate: Fit a temperature on the valid nodes; a saved model includes it.
         figures: Folder for a confusion matrix and a reliability plot of the test nodes.
         data: Folder of the raw files and stored graphs.
@@ -90,18 +98,26 @@ def command(
     if processes > 1 and not is_distributed():
         raise SystemExit(launch(COMMAND_LINE.get(), processes))
     dataset_options = DatasetOptions(
-        metric=metric, both_ways=both_ways, class_weights=class_weights
+        metric=metric,
+        both_ways=both_ways,
+        class_weights=class_weights,
+        fresh_splits=fresh_splits,
+        as_stored=as_stored,
+        label_inputs=label_inputs,
     )
     if figures is not None:
         check_figure_folder(figures)
         require_matplotlib()
     own_device = local_device(choose_device(device))
+    source = find(dataset, data)
     with (
         init_distributed(own_device, timeout=patience_seconds) as world,
         progress_bar(silent=not world.is_main) as bar,
     ):
+        if world.is_main and isinstance(source, StoredGraph):
+            print_notes(source.remarks())
         output = train_splits(
-            dataset_options.apply(find(dataset, data)),
+            dataset_options.apply(source),
             method,
             splits=parse_splits(splits),
             seed=seed,
@@ -114,13 +130,11 @@ def command(
             ),
         )
     if world.is_main:
-        document = to_json(
-            output, dataset, calibrate=calibrate, figures=figures, save=save
-        )
+        document = to_json(output, dataset, calibrate, figures, save)
         if json:
             print_json(document)
         else:
-            print_output(output, document)
+            print_output(output.results, document)
 
 
 def parse_splits(text: str) -> list[int] | None:
@@ -130,23 +144,44 @@ def parse_splits(text: str) -> list[int] | None:
     try:
         return [int(number) for number in text.split(",")]
     except ValueError:
-        raise UserError(
-            f"--splits is '{text}'; write all, or numbers: 0,1,2."
-        ) from None
+        message = f"--splits is '{text}'; write all, or numbers: 0,1,2."
+        raise UserError(message) from None
 
 
 def to_json(
     output: ExperimentOutput,
     dataset: str,
-    *,
     calibrate: bool,
     figures: Path | None,
     save: Path | None,
 ) -> dict[str, Any]:
     """The document of `--json`; writes the figures if a folder is given."""
-    document = results_to_json(output.results, dataset)
+    results, first = output.results, output.results[0]
+    splits = ",".join(str(result.split) for result in results)
+    names = ("split", *PARTS, "best_epoch", "seconds")
+    document: dict[str, Any] = {
+        "dataset": first.dataset,
+        "method": first.method,
+        "options": first.options,
+        "view": first.view,
+        "metric": first.metric,
+        "splits": [{name: getattr(one, name) for name in names} for one in results],
+        "test_mean": results.mean,
+        "test_std": results.std,
+        "seconds": results.seconds,
+        "peak_memory_mb": first.peak_memory_mb,
+        "device": first.device,
+        "command": command_line(first, splits=splits, dataset=dataset),
+    }
     if calibrate:
-        document["calibration"] = calibration_to_json(output.calibrations)
+        document["calibration"] = [
+            {
+                "temperature": one.temperature,
+                "error": 100 * one.raw.error,
+                "error_calibrated": 100 * one.calibrated.error,
+            }
+            for one in output.calibrations
+        ]
     if figures is not None:
         paths = save_prediction_figures(output, figures, calibrate=calibrate)
         document["figures"] = list(map(str, paths))
@@ -163,52 +198,8 @@ def to_json(
     return document
 
 
-def results_to_json(results: Runs, dataset: str) -> dict[str, Any]:
-    """The scores of all splits, and the command that repeats them."""
-    first = results[0]
-    splits = ",".join(str(result.split) for result in results)
-    return {
-        "dataset": first.dataset,
-        "method": first.method,
-        "options": first.options,
-        "metric": first.metric,
-        "splits": [
-            {
-                "split": result.split,
-                "train": result.train,
-                "valid": result.valid,
-                "test": result.test,
-                "best_epoch": result.best_epoch,
-                "seconds": result.seconds,
-            }
-            for result in results
-        ],
-        "test_mean": results.mean,
-        "test_std": results.std,
-        "seconds": results.seconds,
-        "peak_memory_mb": first.peak_memory_mb,
-        "device": first.device,
-        "command": command_line(first, splits=splits, dataset=dataset),
-    }
-
-
-def calibration_to_json(
-    calibrations: list[SplitCalibration],
-) -> list[dict[str, float]]:
-    """The temperature of each split, and its calibration errors in percent."""
-    return [
-        {
-            "temperature": one.temperature,
-            "error": 100 * one.raw.error,
-            "error_calibrated": 100 * one.calibrated.error,
-        }
-        for one in calibrations
-    ]
-
-
-def print_output(output: ExperimentOutput, document: dict[str, Any]) -> None:
+def print_output(results: Runs, document: dict[str, Any]) -> None:
     """Print the results as a table of splits with a summary."""
-    results = output.results
     table = Table(box=None, pad_edge=False)
     for heading in ("split", *PARTS, "best epoch"):
         table.add_column(heading, justify="right")
@@ -217,21 +208,17 @@ def print_output(output: ExperimentOutput, document: dict[str, Any]) -> None:
         table.add_row(str(result.split), *scores, str(result.best_epoch or "–"))
     OUT.print(table)
     first = results[0]
-    OUT.print(
-        f"\n[bold]{first.dataset} {first.method}: {first.metric} "
-        f"{results.format_score()}[/] on the test nodes, {results.seconds:.1f} s, "
-        f"{first.peak_memory_mb:,.0f} MB, {first.device}"
-    )
+    score = f"{first.dataset} {first.method}: {first.metric} {results.format_score()}"
+    cost = f"{results.seconds:.1f} s, {first.peak_memory_mb:,.0f} MB, {first.device}"
+    OUT.print(bold(f"\n{score}", f" on the test nodes, {cost}"))
     for line in extra_lines(document):
-        OUT.print(line, soft_wrap=True, markup=False)
+        OUT.print(line, soft_wrap=True)
 
 
 def extra_lines(document: dict[str, Any]) -> Iterator[str]:
     """Lines about calibration, figures and the saved model."""
     if rows := document.get("calibration"):
-        temperature, before, after = (
-            mean(row[name] for row in rows) for name in rows[0]
-        )
+        temperature, before, after = (mean(r[name] for r in rows) for name in rows[0])
         yield (
             f"temperature {temperature:.2f}: the calibration error of the test nodes "
             f"goes from {before:.1f} % to {after:.1f} %"
@@ -239,10 +226,7 @@ def extra_lines(document: dict[str, Any]) -> Iterator[str]:
     for path in document.get("figures", []):
         yield f"wrote {path}"
     if model := document.get("model"):
-        temperature = model.get("temperature")
-        calibrated = temperature is not None
-        suffix = f" with its temperature of {temperature:.2f}" if calibrated else ""
-        yield (
-            f"split {model['split']} is saved in {model['file']}{suffix}, "
-            f"{model['bytes']:,} bytes"
-        )
+        line = f"split {model['split']} is saved in {model['file']}"
+        if "temperature" in model:
+            line += f" with its temperature of {model['temperature']:.2f}"
+        yield f"{line}, {model['bytes']:,} bytes"

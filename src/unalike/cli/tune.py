@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.cli.console import OUT, bold, print_json, progress_bar
 from unalike.cli.sweep import print_note
 from unalike.cli.train import parse_splits
 from unalike.datasets import find
 from unalike.device import choose_device
 from unalike.experiments.config import DatasetOptions
-from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.database import ResultsDatabase, hide_password
 from unalike.experiments.result import command_line
 from unalike.experiments.run import RunOptions
 from unalike.experiments.tuning import HOPS, StudyResult, tune
@@ -78,36 +78,32 @@ def command(
             ),
             results=database,
         )
+    shown = results and hide_password(results)
     if json:
-        print_json({**to_json(studies, splits), "results": results})
+        print_json({**to_json(studies, splits, dataset), "results": shown})
     else:
-        print_studies(studies, splits, results)
+        print_studies(studies, splits, dataset, shown)
 
 
-def to_json(studies: list[StudyResult], splits: str) -> dict[str, Any]:
-    """The document of `--json`."""
-    first = studies[0].results[0]
+def to_json(studies: list[StudyResult], splits: str, dataset: str) -> dict[str, Any]:
+    """The document of `--json`; `dataset` is a name or a path."""
+    first, best = studies[0].results[0], best_by_hops(studies)
     return {
         "dataset": first.dataset,
         "metric": first.metric,
         "device": first.device,
-        "studies": [study_to_json(study, splits) for study in studies],
-        "chosen": [study_to_json(study, splits) for study in best_by_hops(studies)],
+        "studies": [study_to_json(study, splits, dataset) for study in studies],
+        "chosen": [study_to_json(study, splits, dataset) for study in best],
     }
 
 
 def best_by_hops(studies: list[StudyResult]) -> list[StudyResult]:
     """The study with the better scaling for each number of hops."""
-    return [
-        max(
-            (study for study in studies if study.method.flow_hops == hops),
-            key=lambda study: study.valid,
-        )
-        for hops in HOPS
-    ]
+    ranked = sorted(studies, key=lambda study: -study.valid)
+    return [next(one for one in ranked if one.method.flow_hops == h) for h in HOPS]
 
 
-def study_to_json(study: StudyResult, splits: str) -> dict[str, Any]:
+def study_to_json(study: StudyResult, splits: str, dataset: str) -> dict[str, Any]:
     """The best method of a study, its scores, and the command that repeats it."""
     return {
         "flow_hops": study.method.flow_hops,
@@ -116,12 +112,12 @@ def study_to_json(study: StudyResult, splits: str) -> dict[str, Any]:
         "valid_mean": study.valid,
         "test_mean": study.results.mean,
         "test_std": study.results.std,
-        "command": command_line(study.results[0], splits=splits),
+        "command": command_line(study.results[0], splits=splits, dataset=dataset),
     }
 
 
 def print_studies(
-    studies: list[StudyResult], splits: str, database: str | None
+    studies: list[StudyResult], splits: str, dataset: str, database: str | None
 ) -> None:
     """Print the studies as a table, and the commands that repeat the best."""
     table = Table(box=None, pad_edge=False)
@@ -129,28 +125,23 @@ def print_studies(
     for heading in (*headings, "valid", "test"):
         table.add_column(heading, justify="right", no_wrap=heading == "test")
     for study in studies:
-        options = options_of(study.method)
+        shown = (options_of(study.method)[name] for name in SHOWN)
         table.add_row(
             str(study.method.flow_hops),
             study.method.scaling,
-            *(format_option(options[name]) for name in SHOWN),
+            *(f"{one:.3f}" if isinstance(one, float) else one for one in shown),
             f"{study.valid:.2f}",
             study.results.format_score(),
         )
     OUT.print(table)
     for best in best_by_hops(studies):
         first, hops = best.results[0], best.method.flow_hops
-        OUT.print(
-            f"\n[bold]{first.dataset}, {hops} hop{'s' * (hops > 1)}, "
-            f"{best.method.scaling} scaling: {first.metric} "
-            f"{best.results.format_score()}[/] on the test nodes; again by"
-        )
-        OUT.print(command_line(first, splits=splits), soft_wrap=True, markup=False)
+        score = f"{first.metric} {best.results.format_score()}"
+        study_name = f"{hops} hop{'s' * (hops > 1)}, {best.method.scaling} scaling"
+        title = f"\n{first.dataset}, {study_name}: {score}"
+        OUT.print(bold(title, " on the test nodes; again by"))
+        line = command_line(first, splits=splits, dataset=dataset)
+        OUT.print(line, soft_wrap=True)
     if database:
         line = f"\nthe best of each study is stored in {database}"
-        OUT.print(line, soft_wrap=True, markup=False)
-
-
-def format_option(value: float | str) -> str:
-    """An option, short enough for a table."""
-    return f"{value:.3f}" if isinstance(value, float) else value
+        OUT.print(line, soft_wrap=True)

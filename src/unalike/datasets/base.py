@@ -21,7 +21,6 @@ from unalike.data.store import (
     graph_counts,
     open_graph,
 )
-from unalike.datasets.paths import data_root, stored_folders, writable_stored_folder
 from unalike.datasets.remote import RemoteFile
 from unalike.datasets.splits import SplitLoader, default_random_splits
 from unalike.datasets.transforms import SYMMETRISED, Preparation
@@ -29,6 +28,7 @@ from unalike.datasets.undirected import undirected_graph
 from unalike.errors import UserError
 from unalike.files import file_lock, remove_folder
 from unalike.progress import NO_PROGRESS, Progress
+from unalike.system import data_root, stored_folders, writable_stored_folder
 
 READER_VERSION = 2
 """Increased when a reader changes, so that older stored graphs are converted again."""
@@ -50,7 +50,7 @@ class Counts:
     num_classes: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Published:
     """Published statistics of a dataset; None where there is no published value.
 
@@ -72,8 +72,8 @@ class Published:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RawDataset:
-    """A graph in raw files that is converted to a stored graph on first use."""
+class Dataset:
+    """A named graph in raw files that is converted to a stored graph on first use."""
 
     name: str
     read: Callable[[Path], Graph]
@@ -81,11 +81,27 @@ class RawDataset:
     files: tuple[RemoteFile, ...] = ()
     """Files that `fetch` downloads."""
     alternative_files: tuple[RemoteFile, ...] = ()
-    """Files that the reader uses if those of `fetch` are missing."""
+    """Files that the reader uses instead of the first of `files`."""
+    features_file: RemoteFile | None = None
+    """The file without which the reader gives a graph without features."""
     split: SplitLoader = default_random_splits
     metric: Metric = ACCURACY
     data: Path | None = None
     """The data root; None is the default one."""
+    about: str
+    label_meaning: str
+    directed: bool
+    """Each edge is stored once, in the direction of its file, whatever it means there.
+
+    Published measures use the edges of the file; `prepared` gives both directions.
+    """
+    licence: str
+    citation: str
+    counts: Counts | None = None
+    published: Published = Published()
+    preparation: Preparation = SYMMETRISED
+    list_only_if_present: bool = False
+    """List it only if its files are present."""
 
     @property
     def root(self) -> Path:
@@ -103,10 +119,6 @@ class RawDataset:
         """Notes for users about this copy of the graph, such as missing features."""
         return self.open_stored().remarks()
 
-    def missing_parts(self, graph: Graph) -> list[str]:
-        """Messages about what a converted graph lacks because of missing files."""
-        return []
-
     def present_files(self) -> dict[str, Path]:
         """The raw files that exist, by their path under the root."""
         paths = {
@@ -114,6 +126,20 @@ class RawDataset:
             for file in self.files + self.alternative_files
         }
         return {name: path for name, path in paths.items() if path}
+
+    def missing_files(self) -> list[str]:
+        """Paths of the raw files without which the reader fails."""
+        replaced = any(file.find(self.root) for file in self.alternative_files)
+        needed = self.files[replaced:]
+        return [
+            file.path
+            for file in needed
+            if file != self.features_file and not file.find(self.root)
+        ]
+
+    def has_features_file(self) -> bool:
+        """Whether the file of features is there, or none is needed."""
+        return self.features_file is None or bool(self.features_file.find(self.root))
 
     def cached(self, *, half: bool | None = None) -> StoredGraph | None:
         """The stored graph, if there is one that matches the raw files."""
@@ -169,26 +195,6 @@ class RawDataset:
         stats = {name: path.stat() for name, path in self.present_files().items()}
         return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()}
 
-
-@dataclass(frozen=True, kw_only=True)
-class Dataset(RawDataset):
-    """A named graph: files, metric, splits, licence and published statistics."""
-
-    about: str
-    label_meaning: str
-    directed: bool
-    """Each edge is stored once, in the direction of its file, whatever it means there.
-
-    Published measures use the edges of the file; `prepared` gives both directions.
-    """
-    licence: str
-    citation: str
-    counts: Counts | None = None
-    published: Published = Published()
-    preparation: Preparation = SYMMETRISED
-    list_only_if_present: bool = False
-    """List it only if its files are present."""
-
     def with_root(self, data: Path | None) -> Dataset:
         """The same dataset in another data root."""
         return replace(self, data=data)
@@ -213,10 +219,7 @@ class Dataset(RawDataset):
         if self.counts is None:
             return []
         expected = asdict(self.counts)
-        minimum = {
-            **expected,
-            "num_edges": int(MIN_EDGE_SHARE * expected["num_edges"]),
-        }
+        minimum = {**expected, "num_edges": int(MIN_EDGE_SHARE * expected["num_edges"])}
         return [
             f"{key} is {metadata[key]} instead of {expected[key]}"
             for key in expected
@@ -224,6 +227,7 @@ class Dataset(RawDataset):
         ]
 
     def missing_parts(self, graph: Graph) -> list[str]:
+        """Messages about what a converted graph lacks because of missing files."""
         expected = self.counts.num_features if self.counts else 0
         if graph.num_features or not expected:
             return []

@@ -15,8 +15,8 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode, urljoin
-from urllib.request import Request, urlopen
+from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from unalike.files import sync
 from unalike.progress import Progress
@@ -37,6 +37,7 @@ MAX_RETRY_AFTER = 3600.0
 """Maximum of `parse_retry_after` in seconds."""
 MAX_DOWNLOAD_WAIT = 120.0
 """Seconds of Retry-After up to which a download waits instead of giving up."""
+GOOGLE_DRIVE_HOSTS = ("drive.google.com", "drive.usercontent.google.com")
 DISK_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 """Errors of the local disk, which no other mirror can avoid."""
 
@@ -133,12 +134,7 @@ def download(
 
 
 def _attempt(
-    url: str,
-    part: PartialFile,
-    *,
-    size: int | None,
-    checked: bool,
-    progress: Progress,
+    url: str, part: PartialFile, *, size: int | None, checked: bool, progress: Progress
 ) -> None:
     origin = part.origin()
     version = origin.get("version", "")
@@ -182,8 +178,25 @@ def _open(url: str, offset: int, version: str) -> HTTPResponse:
         headers["Range"] = f"bytes={offset}-"
         if version:
             headers["If-Range"] = version
-    response: HTTPResponse = urlopen(Request(url, headers=headers), timeout=TIMEOUT)
+    opener = build_opener(SafeRedirectHandler)
+    response: HTTPResponse = opener.open(Request(url, headers=headers), timeout=TIMEOUT)
     return response
+
+
+MAX_FILE_BYTES = 1 << 34
+"""Largest download of a file whose size is not known."""
+
+
+class SafeRedirectHandler(HTTPRedirectHandler):
+    """Follows redirects by HTTP, and never from https to http."""
+
+    def redirect_request(
+        self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Request | None:
+        scheme = urlsplit(newurl).scheme
+        if scheme != "https" and scheme != req.type:
+            raise DownloadError(f"it redirects from {req.type} to {scheme}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _raise_for_status(
@@ -214,8 +227,11 @@ def _receive(
 ) -> None:
     if not _is_partial_content(response, offset):
         offset = 0
+        _check_whole_file(response, first_bytes, part.target.name)
     length = response.headers.get("Content-Length", "")
-    total = offset + int(length) if length.isdigit() else None
+    if length and not (length.isascii() and length.isdigit()):
+        raise DownloadError(f"its length '{length[:20]}' is no number")
+    total = offset + int(length) if length else None
     if size is not None and total not in (None, size):
         raise DownloadError(f"it offers {total} bytes instead of {size}")
     if not offset:
@@ -227,11 +243,37 @@ def _receive(
         while chunk:
             file.write(chunk)
             progress.advance(len(chunk))
+            if file.tell() > (size or MAX_FILE_BYTES):
+                part.discard()
+                raise DownloadError("it sends more bytes than the file has")
             chunk = response.read1(CHUNK_BYTES)
     if total is not None and part.size < total:
         raise IncompleteDownloadError(
             f"it broke off after {part.size} of {total} bytes"
         )
+
+
+MAGIC_NUMBERS = {
+    ".gz": (b"\x1f\x8b",),
+    ".npy": (b"\x93NUMPY",),
+    ".npz": (b"PK\x03\x04", b"PK\x05\x06"),
+    ".zip": (b"PK\x03\x04", b"PK\x05\x06"),
+}
+"""First bytes of a file by its suffix."""
+
+
+def _check_whole_file(response: HTTPResponse, first_bytes: bytes, name: str) -> None:
+    """Refuse a response that cannot be the whole file."""
+    if response.status != 200:
+        raise DownloadError(f"it answers {response.status} to a request of all bytes")
+    coding = response.headers.get("Content-Encoding", "identity")
+    if coding.lower() != "identity":
+        raise DownloadError(f"it sends the file encoded as {coding[:20]}")
+    if not first_bytes:
+        raise DownloadError("it sends an empty file")
+    magic = MAGIC_NUMBERS.get(Path(name).suffix.lower())
+    if magic and not first_bytes.startswith(magic):
+        raise DownloadError(f"it sends a file that is no {Path(name).suffix}")
 
 
 def _is_partial_content(response: HTTPResponse, offset: int) -> bool:
@@ -313,9 +355,21 @@ class _DownloadForm(HTMLParser):
 
 
 def google_drive_confirm_url(page: bytes, url: str) -> str | None:
-    """The URL behind the confirmation of Google Drive for large files, if it is one."""
+    """The URL behind the confirmation of Google Drive for large files, if it is one.
+
+    A form is followed on the same host only, or between the hosts of Google Drive.
+    """
     form = _DownloadForm()
     form.feed(page.decode("utf-8", "replace"))
     if not form.action:
         return None
-    return f"{urljoin(url, form.action)}?{urlencode(form.fields)}"
+    try:
+        target = urljoin(url, form.action)
+        own, other = urlsplit(url), urlsplit(target)
+    except ValueError:
+        return None
+    hosts = {own.hostname, other.hostname}
+    same_host = own.netloc == other.netloc or hosts <= set(GOOGLE_DRIVE_HOSTS)
+    if own.scheme != other.scheme or not same_host:
+        return None
+    return f"{target}?{urlencode(form.fields)}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import lzma
 import shutil
+import struct
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -17,16 +19,34 @@ from unalike.datasets.download import (
     PartialFile,
     download,
 )
-from unalike.datasets.paths import is_writable
 from unalike.datasets.remote import Checksum, RemoteFile
 from unalike.errors import UserError
-from unalike.files import atomic_write, file_lock
+from unalike.files import atomic_write, file_lock, write_errors
 from unalike.progress import NO_PROGRESS, Progress
+from unalike.system import is_writable
 
 CHECKSUMS_FILE = "hashes.json"
 """Checksums of the files that were first seen in a data root."""
 ARCHIVES_FOLDER = "downloads"
 """Archives are stored in this folder of the data root until they are extracted."""
+
+
+MAX_COMPRESSION_RATIO = 100
+"""Decompressed bytes of an archive member for each compressed one."""
+MIN_LIMIT_BYTES = 1 << 20
+"""Members up to this size may be compressed by any ratio."""
+ARCHIVE_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
+"""Exceptions of `zipfile` on damaged, encrypted or unsupported archives."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +81,12 @@ def fetch_file(
     with file_lock(target):
         if path := file.find(root):
             return _verify_existing(file, root, path)
-        return _download_missing(file, root, progress, backoff)
+        expected = file.checksum or recorded_checksums(root).get(file.path)
+        Mirrors(file, root, expected, progress, backoff).download()
+        checksum = expected or Checksum.of(target)
+        if expected is None:
+            record_checksum(root, file.path, checksum)
+    return Fetched(file.path, target, checksum, downloaded=True, known=bool(expected))
 
 
 def remove_archives(files: Sequence[RemoteFile], root: Path) -> None:
@@ -95,19 +120,6 @@ def record_checksum(root: Path, name: str, checksum: Checksum) -> None:
             partial.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
 
 
-def _download_missing(
-    file: RemoteFile, root: Path, progress: Progress, backoff: Sequence[float]
-) -> Fetched:
-    """Download a file that does not exist."""
-    expected = file.checksum or recorded_checksums(root).get(file.path)
-    _download_from_mirrors(file, root, expected, progress, backoff)
-    path = root / file.path
-    checksum = expected or Checksum.of(path)
-    if expected is None:
-        record_checksum(root, file.path, checksum)
-    return Fetched(file.path, path, checksum, downloaded=True, known=bool(expected))
-
-
 def _verify_existing(file: RemoteFile, root: Path, path: Path) -> Fetched:
     """Verify a file that exists.
 
@@ -133,63 +145,58 @@ def _archive_path(url: str, root: Path) -> Path:
     return root / ARCHIVES_FOLDER / urlsplit(url).path.rpartition("/")[2]
 
 
-def _download_from_mirrors(
-    file: RemoteFile,
-    root: Path,
-    expected: Checksum | None,
-    progress: Progress,
-    backoff: Sequence[float],
-) -> None:
-    """Try the mirrors in order until one gives the right file."""
-    reasons = []
-    for mirror in file.mirrors:
-        url, _, member = mirror.partition("#")
+@dataclass(frozen=True)
+class Mirrors:
+    """Downloads a file from the first of its mirrors that gives the right one."""
+
+    file: RemoteFile
+    root: Path
+    expected: Checksum | None
+    progress: Progress
+    backoff: Sequence[float]
+
+    def download(self) -> None:
+        """Try the mirrors in order."""
+        reasons, target = [], self.root / self.file.path
+        for mirror in self.file.mirrors:
+            url, _, member = mirror.partition("#")
+            try:
+                if member:
+                    archive = _archive_path(url, self.root)
+                    with file_lock(archive):
+                        if not archive.exists():
+                            self._download_to(url, archive, None)
+                        _extract_member(archive, member, target, self.expected)
+                else:
+                    self._download_to(url, target, self.expected)
+                return
+            except DownloadError as error:
+                reasons.append(f"{urlsplit(url).hostname}: {error}")
+        details = f" ({'; '.join(reasons)})" if reasons else ""
+        hint = self.file.manual_download_hint(self.root)
+        raise UserError(f"Cannot fetch {self.file.path}{details}. {hint}")
+
+    def _download_to(self, url: str, target: Path, expected: Checksum | None) -> None:
+        """Download one file, and rename it to its target if its checksum is right."""
+        part = PartialFile(target)
+        resumed = part.size > 0
         try:
-            if member:
-                archive = _archive_path(url, root)
-                with file_lock(archive):
-                    if not archive.exists():
-                        _download_to(url, archive, None, progress, backoff)
-                    _extract_member(archive, member, root / file.path, expected)
-            else:
-                _download_to(url, root / file.path, expected, progress, backoff)
+            download(
+                url,
+                part,
+                size=expected.size if expected else None,
+                checked=expected is not None,
+                progress=self.progress,
+                backoff=self.backoff,
+            )
+        except OSError as error:
+            raise UserError(f"Cannot write {target}: {error.strerror}.") from None
+        if _verify_and_move(part, expected):
             return
-        except DownloadError as error:
-            reasons.append(f"{urlsplit(url).hostname}: {error}")
-    details = f" ({'; '.join(reasons)})" if reasons else ""
-    raise UserError(
-        f"Cannot fetch {file.path}{details}. {file.manual_download_hint(root)}"
-    )
-
-
-def _download_to(
-    url: str,
-    target: Path,
-    expected: Checksum | None,
-    progress: Progress,
-    backoff: Sequence[float],
-) -> None:
-    """Download one file, and rename it to its target if its checksum is right."""
-    part = PartialFile(target)
-    resumed = part.size > 0
-    try:
-        download(
-            url,
-            part,
-            size=expected.size if expected else None,
-            checked=expected is not None,
-            progress=progress,
-            backoff=backoff,
-        )
-    except OSError as error:
-        raise UserError(f"Cannot write {target}: {error.strerror}.") from None
-    if _verify_and_move(part, expected):
-        return
-    if resumed:
+        if not resumed:
+            raise DownloadError("it gives another file (sha256 differs)")
         # The bytes of an earlier attempt may be wrong: download all of them again.
-        _download_to(url, target, expected, progress, backoff)
-        return
-    raise DownloadError("it gives another file (sha256 differs)")
+        self._download_to(url, target, expected)
 
 
 def _extract_member(
@@ -200,12 +207,14 @@ def _extract_member(
     part.start(str(archive), "")
     try:
         with (
+            write_errors(target),
             zipfile.ZipFile(archive) as zipped,
             zipped.open(member) as source,
             part.path.open("wb") as copy,
         ):
+            _check_size(zipped.getinfo(member), expected)
             shutil.copyfileobj(source, copy)
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
+    except ARCHIVE_ERRORS as error:
         part.discard()
         archive.unlink()
         raise DownloadError(
@@ -213,6 +222,17 @@ def _extract_member(
         ) from None
     if not _verify_and_move(part, expected):
         raise DownloadError(f"its archive has another {member} (sha256 differs)")
+
+
+def _check_size(member: zipfile.ZipInfo, expected: Checksum | None) -> None:
+    """Refuse a member of another size, or one that is packed too tightly."""
+    limit = MAX_COMPRESSION_RATIO * member.compress_size
+    if member.file_size != (expected.size if expected else member.file_size):
+        raise zipfile.BadZipFile(f"{member.file_size} bytes")
+    if member.file_size > max(limit, MIN_LIMIT_BYTES):
+        raise zipfile.BadZipFile(
+            f"{member.file_size} bytes out of {member.compress_size}"
+        )
 
 
 def _verify_and_move(part: PartialFile, expected: Checksum | None) -> bool:

@@ -153,42 +153,21 @@ TEXAS = geom_gcn_dataset(
     WEB,
     PAGE_KIND,
     counts=Counts(183, 325, 1_703, 5),
-    published=Published(
-        num_nodes=183,
-        num_edges=309,
-        num_features=1_703,
-        num_classes=5,
-        edge_homophily=0.11,
-        class_homophily=0.001,
-    ),
+    published=Published(183, 309, 1_703, 5, edge_homophily=0.11, class_homophily=0.001),
 )
 WISCONSIN = geom_gcn_dataset(
     "wisconsin",
     WEB,
     PAGE_KIND,
     counts=Counts(251, 515, 1_703, 5),
-    published=Published(
-        num_nodes=251,
-        num_edges=499,
-        num_features=1_703,
-        num_classes=5,
-        edge_homophily=0.21,
-        class_homophily=0.094,
-    ),
+    published=Published(251, 499, 1_703, 5, edge_homophily=0.21, class_homophily=0.094),
 )
 CORNELL = geom_gcn_dataset(
     "cornell",
     f"{WEB} Faulty as in the paper: Cornell's links, Texas's features and labels.",
     PAGE_KIND,
     counts=Counts(183, 298, 1_703, 5),
-    published=Published(
-        num_nodes=183,
-        num_edges=295,
-        num_features=1_703,
-        num_classes=5,
-        edge_homophily=0.30,
-        class_homophily=0.047,
-    ),
+    published=Published(183, 295, 1_703, 5, edge_homophily=0.30, class_homophily=0.047),
 )
 ACTOR = geom_gcn_dataset(
     "actor",
@@ -196,12 +175,7 @@ ACTOR = geom_gcn_dataset(
     "topic of the actor's page",
     counts=Counts(7_600, 30_019, 932, 5),
     published=Published(
-        num_nodes=7_600,
-        num_edges=29_926,
-        num_features=931,
-        num_classes=5,
-        edge_homophily=0.22,
-        class_homophily=0.011,
+        7_600, 29_926, 931, 5, edge_homophily=0.22, class_homophily=0.011
     ),
     node_file=FILM,
     nodes=partial(nodes_from_lists, file=FILM, num_features=932),
@@ -213,12 +187,7 @@ SQUIRREL = geom_gcn_dataset(
     TRAFFIC,
     counts=Counts(5_201, 217_073, 2_089, 5),
     published=Published(
-        num_nodes=5_201,
-        num_edges=216_933,
-        num_features=2_089,
-        num_classes=5,
-        edge_homophily=0.22,
-        class_homophily=0.025,
+        5_201, 216_933, 2_089, 5, edge_homophily=0.22, class_homophily=0.025
     ),
     node_file=SQUIRREL_NODES,
     nodes=partial(nodes_from_npz, file=SQUIRREL_NODES),
@@ -229,12 +198,7 @@ CHAMELEON = geom_gcn_dataset(
     TRAFFIC,
     counts=Counts(2_277, 36_101, 2_325, 5),
     published=Published(
-        num_nodes=2_277,
-        num_edges=36_101,
-        num_features=2_325,
-        num_classes=5,
-        edge_homophily=0.23,
-        class_homophily=0.062,
+        2_277, 36_101, 2_325, 5, edge_homophily=0.23, class_homophily=0.062
     ),
     node_file=CHAMELEON_NODES,
     nodes=partial(nodes_from_npz, file=CHAMELEON_NODES),

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 
-from unalike.data.graph import Graph
+from unalike.data.graph import Features, Graph
 from unalike.data.metrics import ACCURACY, ROC_AUC, Metric
 from unalike.datasets.base import Counts, Dataset, Published
 from unalike.datasets.geom_gcn import PAGE_KIND, TRAFFIC, WEB, WIKIPEDIA
@@ -30,9 +29,11 @@ def read(root: Path, file: RemoteFile) -> Graph:
     """Read a graph from one .npz file, in which every edge is stored once."""
     path = file.require(root)
     edges, labels = read_npz(path, "edges", "node_labels")
-    features = None
+    features: Features | None = None
     if "node_features" in npz_names(path):
-        (features,) = read_npz(path, "node_features")
+        (matrix,) = read_npz(path, "node_features")
+        matrix = matrix[:, None] if matrix.ndim == 1 else matrix
+        features = sparse_or_dense_features(matrix)
     with read_errors(path):
         edge_index = torch.from_numpy(edges.astype("int64"))
         source, target = edge_index.T if edge_index.shape[1:] == (2,) else edge_index
@@ -41,17 +42,10 @@ def read(root: Path, file: RemoteFile) -> Graph:
         source,
         target,
         num_nodes=len(classes),
-        features=None
-        if features is None
-        else sparse_or_dense_features(as_matrix(features)),
+        features=features,
         labels=classes,
         directed=True,
     )
-
-
-def as_matrix(features: np.ndarray) -> np.ndarray:
-    """Features as a matrix; a 1-D array is one feature per node."""
-    return features[:, None] if features.ndim == 1 else features
 
 
 def dataset_from_file(
@@ -101,10 +95,12 @@ def default_metric(path: Path) -> Metric:
     """The metric of Platonov et al.: ROC-AUC for two classes, else accuracy."""
     try:
         (labels,) = read_npz(path, "node_labels")
+        with read_errors(path):
+            is_binary = bool((label_tensor(labels) < 2).all())
     except UserError:
         # A damaged file raises when its graph is loaded; lists must still work.
         return ACCURACY
-    return ROC_AUC if labels.max(initial=0) < 2 else ACCURACY
+    return ROC_AUC if is_binary else ACCURACY
 
 
 HETEROPHILOUS = (

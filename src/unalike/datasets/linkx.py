@@ -1,25 +1,32 @@
-"""Pokec, Genius, SNAP-patents, Wiki and OEIS of the LINKX paper."""
+"""Pokec, Genius, SNAP-patents, Wiki, OEIS, Deezer-Europe and YelpChi."""
 
 from __future__ import annotations
 
+import io
+import zipfile
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 
 from unalike.data.adjacency import Adjacency
-from unalike.data.graph import Graph, as_features
-from unalike.data.labels import quantile_labels
+from unalike.data.graph import Graph, as_features, quantile_labels
 from unalike.data.metrics import ROC_AUC
 from unalike.datasets.base import Counts, Dataset, Published
 from unalike.datasets.readers import (
     dense_features,
     label_tensor,
+    multi_hot,
+    read_edge_list,
     read_errors,
+    read_json,
     read_mat,
+    read_table,
     read_tensor,
+    sparse_or_dense_features,
 )
 from unalike.datasets.remote import RemoteFile, google_drive_url, linkx_url
 from unalike.datasets.splits import paper_splits, splits_from_npy
@@ -204,12 +211,7 @@ WIKI = Dataset(
     citation="Lim et al. 2021, https://arxiv.org/abs/2110.14446",
     counts=Counts(1_925_342, 303_434_860, 600, 5),
     published=Published(
-        num_nodes=1_925_342,
-        num_edges=303_434_860,
-        num_features=600,
-        num_classes=5,
-        edge_homophily=0.389,
-        class_homophily=0.107,
+        1_925_342, 303_434_860, 600, 5, edge_homophily=0.389, class_homophily=0.107
     ),
 )
 
@@ -228,10 +230,120 @@ OEIS = Dataset(
     licence="not released",
     citation="Lim et al. 2021, https://arxiv.org/abs/2110.14446",
     published=Published(
-        num_nodes=226_282,
-        num_edges=761_687,
-        num_classes=5,
-        edge_homophily=0.50,
-        class_homophily=0.532,
+        226_282, 761_687, None, 5, edge_homophily=0.50, class_homophily=0.532
+    ),
+)
+
+DEEZER_ARCHIVE = RemoteFile(
+    "deezer-europe/deezer_europe.zip",
+    mirrors=("https://snap.stanford.edu/data/deezer_europe.zip",),
+)
+DEEZER_MATLAB = RemoteFile(
+    "deezer-europe/deezer-europe.mat",
+    mirrors=(linkx_url("deezer-europe.mat"),),
+    other_paths=("deezer-europe.mat",),
+)
+
+DEEZER_NUM_FEATURES = 31_241
+
+
+def read_deezer_europe(root: Path) -> Graph:
+    """Read the graph from SNAP's archive, or from the LINKX authors' copy of it."""
+    if (path := DEEZER_MATLAB.find(root)) and not DEEZER_ARCHIVE.find(root):
+        return read_deezer_matlab(path)
+    return read_deezer_archive(DEEZER_ARCHIVE.require(root))
+
+
+def read_deezer_archive(path: Path) -> Graph:
+    """Read tables of edges and labels, and a list of artists per user."""
+    with read_errors(path), zipfile.ZipFile(path) as archive:
+        parts = {
+            name: io.BytesIO(archive.read(f"deezer_europe/deezer_europe_{name}"))
+            for name in ("edges.csv", "target.csv", "features.json")
+        }
+    source, destination = read_edge_list(parts["edges.csv"], name=f"{path}: edges.csv")
+    target = read_table(parts["target.csv"], name=f"{path}: target.csv").sort_by("id")
+    active_features = read_json(parts["features.json"], name=f"{path}: features.json")
+    with read_errors(path):
+        features = multi_hot(
+            active_features, num_nodes=target.num_rows, num_features=DEEZER_NUM_FEATURES
+        )
+        labels = label_tensor(target["target"])
+    return Graph.from_edges(
+        source,
+        destination,
+        num_nodes=target.num_rows,
+        features=features,
+        labels=labels,
+        num_classes=2,
+        directed=True,
+    )
+
+
+def read_deezer_matlab(path: Path) -> Graph:
+    """Read sparse matrices of friendships and features; each pair is stored once."""
+    adjacency, features, labels = read_mat(path, "A", "features", "label")
+    with read_errors(path):
+        upper = scipy.sparse.triu(adjacency + adjacency.T)
+        return Graph.build(
+            Adjacency.from_scipy(upper, weighted=False),
+            features=as_features(features),
+            labels=label_tensor(labels),
+            num_classes=2,
+            directed=True,
+        )
+
+
+DEEZER_EUROPE = Dataset(
+    name="deezer-europe",
+    about="Mutual follows among European users of the music service Deezer.",
+    label_meaning="gender",
+    files=(DEEZER_ARCHIVE,),
+    alternative_files=(DEEZER_MATLAB,),
+    read=read_deezer_europe,
+    split=paper_splits("deezer-europe"),
+    directed=True,
+    licence="none known",
+    citation="Rozemberczki and Sarkar 2020, https://arxiv.org/abs/2005.07959",
+    counts=Counts(28_281, 92_752, DEEZER_NUM_FEATURES, 2),
+    published=Published(edge_homophily=0.525, class_homophily=0.030),
+)
+
+YELP_CHI_FILE = RemoteFile(
+    "yelp-chi/YelpChi.mat",
+    mirrors=(
+        google_drive_url("1fAXtTVQS4CfEk4asqrFw9EPmlUPGbGtJ"),
+        "https://data.dgl.ai/dataset/FraudYelp.zip#YelpChi.mat",
+    ),
+    other_paths=("YelpChi.mat",),
+)
+
+
+def read_yelp_chi(root: Path) -> Graph:
+    """Read the union of the three relations between reviews."""
+    path = YELP_CHI_FILE.require(root)
+    adjacency, features, labels = read_mat(path, "homo", "features", "label")
+    with read_errors(path):
+        return Graph.build(
+            Adjacency.from_scipy(adjacency, weighted=False).to_undirected(),
+            features=sparse_or_dense_features(features),
+            labels=label_tensor(labels),
+            num_classes=2,
+        )
+
+
+YELP_CHI = Dataset(
+    name="yelp-chi",
+    about="Reviews on Yelp that share a user, a product and rating, or a month.",
+    label_meaning="the review is filtered as fraud",
+    files=(YELP_CHI_FILE,),
+    read=read_yelp_chi,
+    split=paper_splits("yelp-chi"),
+    metric=ROC_AUC,
+    directed=False,
+    licence="none known",
+    citation="Mukherjee et al. 2013; Dou et al. 2020, https://arxiv.org/abs/2008.08692",
+    published=Published(
+        num_nodes=45_954, num_edges=3_846_979, num_features=32, num_classes=2
     ),
 )

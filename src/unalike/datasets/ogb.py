@@ -5,18 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
-from unalike.data.graph import Features, Graph
-from unalike.data.labels import quantile_labels
+from unalike.data.graph import Features, Graph, quantile_labels
 from unalike.datasets.base import Counts, Dataset, Published
-from unalike.datasets.readers import label_tensor, read_errors, read_matrix, read_npz
+from unalike.datasets.readers import (
+    check_compressed,
+    label_tensor,
+    read_errors,
+    read_matrix,
+    read_npz,
+)
 from unalike.datasets.remote import RemoteFile
 from unalike.datasets.splits import ogb_splits, paper_splits
 from unalike.datasets.transforms import Preparation
+from unalike.errors import UserError
 
 BASE_URL = "https://snap.stanford.edu/ogb/data/nodeproppred"
 
@@ -89,10 +96,16 @@ def read_products(root: Path) -> Graph:
     """Read the co-purchase graph; OGB lists every pair once."""
     paths = {name: file.require(root) for name, file in PRODUCTS.items()}
     num_nodes = int(read_matrix(paths["num-node-list"])[0, 0])
+    labels = label_tensor(read_matrix(paths["node-label"]))
+    if num_nodes != len(labels):
+        raise UserError(
+            f"{paths['num-node-list']} has {num_nodes} nodes, and "
+            f"{paths['node-label']} has {len(labels)} labels."
+        )
     return Graph.build(
         adjacency_from_csv(paths["edge"], num_nodes).to_undirected(),
         features=read_features(paths["node-feat"]),
-        labels=label_tensor(read_matrix(paths["node-label"])),
+        labels=labels,
         num_classes=47,
     )
 
@@ -101,10 +114,10 @@ def adjacency_from_npz(path: Path) -> Adjacency:
     """Read a SciPy CSR matrix that `save_npz` wrote."""
     shape, indptr, indices = read_npz(path, "shape", "indptr", "indices")
     with read_errors(path):
-        lengths = torch.from_numpy(np.diff(indptr).astype(np.int64))
-        source = torch.arange(int(shape[0])).repeat_interleave(lengths)
-        target = torch.from_numpy(indices.astype(np.int64))
-    return Adjacency.from_edges(source, target, shape=(int(shape[0]), int(shape[1])))
+        ones = np.ones(len(indices), np.int8)
+        matrix = scipy.sparse.csr_array((ones, indices, indptr), shape=tuple(shape))
+        check_compressed(matrix)
+        return Adjacency.from_scipy(matrix, weighted=False)
 
 
 def adjacency_from_csv(path: Path, num_nodes: int) -> Adjacency:
@@ -126,6 +139,7 @@ ARXIV_YEAR = Dataset(
     label_meaning="year of posting, in five quantiles",
     files=(ARXIV_EDGES, ARXIV_FEATURES, ARXIV_YEARS),
     alternative_files=(ARXIV_MATRIX,),
+    features_file=ARXIV_FEATURES,
     read=read_arxiv_year,
     split=paper_splits("arxiv-year"),
     directed=True,
@@ -151,6 +165,7 @@ OGBN_ARXIV = Dataset(
     label_meaning="subject area",
     files=(ARXIV_EDGES, ARXIV_FEATURES, ARXIV_LABELS, *ARXIV_SPLIT),
     alternative_files=(ARXIV_MATRIX,),
+    features_file=ARXIV_FEATURES,
     read=read_arxiv,
     split=ogb_splits(ARXIV_SPLIT),
     directed=True,
@@ -158,11 +173,7 @@ OGBN_ARXIV = Dataset(
     citation=CITATION,
     counts=Counts(169_343, 1_166_243, 128, 40),
     published=Published(
-        num_nodes=169_343,
-        num_edges=1_166_243,
-        num_classes=40,
-        edge_homophily=0.66,
-        class_homophily=0.416,
+        169_343, 1_166_243, None, 40, edge_homophily=0.66, class_homophily=0.416
     ),
 )
 
@@ -178,10 +189,6 @@ OGBN_PRODUCTS = Dataset(
     citation=CITATION,
     counts=Counts(2_449_029, 61_859_140, 100, 47),
     published=Published(
-        num_nodes=2_449_029,
-        num_edges=61_859_140,
-        num_classes=47,
-        edge_homophily=0.81,
-        class_homophily=0.459,
+        2_449_029, 61_859_140, None, 47, edge_homophily=0.81, class_homophily=0.459
     ),
 )

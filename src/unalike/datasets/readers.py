@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from io import BytesIO
+from io import BufferedIOBase, BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ READ_ERRORS = (
     AttributeError,
     EOFError,
     LookupError,
+    MemoryError,
     NotImplementedError,
     OSError,
     RuntimeError,
@@ -61,33 +63,97 @@ def first_line(error: Exception) -> str:
     return message.splitlines()[0][:120].rstrip(".")
 
 
+MAX_COMPRESSION = 1032
+"""The largest ratio of inflated to deflated bytes."""
+
+
+def check_size(num_values: int, path: Path) -> None:
+    """Refuse a header that promises more values than the file can hold."""
+    if num_values > MAX_COMPRESSION * path.stat().st_size:
+        raise ValueError(f"its header promises {num_values:,} values, too many for it")
+
+
 def read_mat(path: Path, *names: str) -> list[Any]:
-    """The named variables of a MATLAB file."""
+    """The named numeric variables of a MATLAB file, sparse ones as `csr_array`."""
     with read_errors(path), path.open("rb") as file:
+        for name, shape, kind in scipy.io.whosmat(file):
+            if name in names:
+                _check_mat_header(name, shape, kind, path)
         variables = scipy.io.loadmat(file, variable_names=names)
-    if missing := [name for name in names if name not in variables]:
-        raise UserError(f"{path} has no variable '{missing[0]}'.")
-    return [_csr_if_sparse(variables[name]) for name in names]
+        if missing := [name for name in names if name not in variables]:
+            raise UserError(f"{path} has no variable '{missing[0]}'.")
+        return [_csr_if_sparse(variables[name]) for name in names]
+
+
+def _check_mat_header(name: str, shape: tuple[int, ...], kind: str, path: Path) -> None:
+    if kind in ("cell", "struct", "object", "char", "function", "opaque", "unknown"):
+        raise ValueError(f"its variable '{name}' is a {kind} in place of numbers")
+    # Only a sparse matrix allocates by its shape: one pointer for each row and column.
+    check_size(sum(map(int, shape)), path)
 
 
 def _csr_if_sparse(variable: Any) -> Any:
     """A sparse matrix as `csr_array` without explicit zeros; other arrays unchanged."""
     if not scipy.sparse.issparse(variable):
         return variable
+    # SciPy checks the coordinates of other formats when it builds them.
+    if variable.format == "csc":
+        check_compressed(variable)
     matrix = scipy.sparse.csr_array(variable)
     matrix.eliminate_zeros()
     return matrix
 
 
+def check_compressed(matrix: Any) -> None:
+    """Raise if indices or pointers of a CSR or CSC matrix are out of range.
+
+    SciPy's own `check_format` accepts any pointers if the last one is 0.
+    """
+    indptr, indices = matrix.indptr, matrix.indices
+    size = matrix.shape[0 if matrix.format == "csc" else 1]
+    if (
+        indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or len(matrix.data) != len(indices)
+        or (indptr[1:] < indptr[:-1]).any()
+        or (len(indices) and not 0 <= indices.min() <= indices.max() < size)
+    ):
+        raise ValueError("a sparse matrix has indices or pointers out of range")
+
+
+NPY_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def read_npy_header(
+    file: IO[bytes] | BufferedIOBase,
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, column-major order and type of the array in a .npy file."""
+    version = np.lib.format.read_magic(file)
+    if version not in NPY_HEADERS:
+        raise ValueError(f"npy version {version}")
+    return NPY_HEADERS[version](file)
+
+
 def read_npz(path: Path, *names: str) -> list[np.ndarray]:
     """The named arrays of a .npz file."""
-    # np.load(path) leaves the file open if it fails, so it gets an open file.
-    with (
-        read_errors(path),
-        path.open("rb") as file,
-        np.load(file, allow_pickle=False) as arrays,
-    ):
-        return [arrays[name] for name in names]
+    with read_errors(path), zipfile.ZipFile(path) as archive:
+        return [_read_npy(archive, name, path) for name in names]
+
+
+def _read_npy(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as file:
+        shape, _, dtype = read_npy_header(file)
+        num_values = math.prod(shape)
+        check_size(num_values, path)
+        num_bytes = member.file_size - file.tell()
+        if not dtype.hasobject and num_bytes != num_values * dtype.itemsize:
+            raise ValueError(f"its array '{name}' does not have the shape {shape}")
+        file.seek(0)
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def npz_names(path: Path) -> set[str]:

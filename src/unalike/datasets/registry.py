@@ -11,17 +11,23 @@ from unalike.data.graph import Graph
 from unalike.data.store import GraphSource, StoredGraph, open_graph
 from unalike.datasets import facebook100, heterophilous
 from unalike.datasets.base import Dataset
-from unalike.datasets.deezer_europe import DEEZER_EUROPE
 from unalike.datasets.geom_gcn import GEOM_GCN
-from unalike.datasets.linkx import GENIUS, OEIS, POKEC, SNAP_PATENTS, WIKI
+from unalike.datasets.linkx import (
+    DEEZER_EUROPE,
+    GENIUS,
+    OEIS,
+    POKEC,
+    SNAP_PATENTS,
+    WIKI,
+    YELP_CHI,
+)
 from unalike.datasets.ogb import ARXIV_YEAR, OGBN_ARXIV, OGBN_PRODUCTS
-from unalike.datasets.paths import data_root
 from unalike.datasets.planetoid import PLANETOID
 from unalike.datasets.twins import TWINS
 from unalike.datasets.twins.twin import Twin
 from unalike.datasets.twitch import TWITCH_EXPLICIT, TWITCH_GAMERS
-from unalike.datasets.yelp_chi import YELP_CHI
 from unalike.errors import UserError, did_you_mean
+from unalike.system import data_root
 
 DATASETS: dict[str, Dataset] = {
     dataset.name: dataset

@@ -46,11 +46,10 @@ SplitLoader = Callable[[Path, Graph], LoadedSplits]
 """Loads the splits of a graph that was read from a data root."""
 
 
-def default_random_splits(root: Path, graph: Graph) -> LoadedSplits:
-    """Five random splits of 50/25/25 percent with seed 0."""
-    return LoadedSplits(
-        random_splits(graph.labels, count=NUM_SPLITS), "random 50/25/25, seed 0"
-    )
+def default_random_splits(root: Path, graph: Graph, reason: str = "") -> LoadedSplits:
+    """Five random splits of 50/25/25 percent with seed 0, and why not others."""
+    splits = random_splits(graph.labels, count=NUM_SPLITS)
+    return LoadedSplits(splits, f"random 50/25/25, seed 0{reason and f' ({reason})'}")
 
 
 def paper_splits(name: str) -> SplitLoader:
@@ -60,10 +59,8 @@ def paper_splits(name: str) -> SplitLoader:
         labelled = (graph.labels >= 0).nonzero()[:, 0]
         expected = PAPER_LABELLED_COUNTS[name]
         if len(labelled) != expected:
-            return _with_reason(
-                default_random_splits(root, graph),
-                f"the paper's need {expected} labelled nodes, not {len(labelled)}",
-            )
+            reason = f"the paper's need {expected} labelled nodes, not {len(labelled)}"
+            return default_random_splits(root, graph, reason)
         splits = [
             split_by_order(labelled, permutation, train=0.5, valid=0.25)
             for permutation in paper_permutations(name)
@@ -85,12 +82,9 @@ def splits_from_npy(file: RemoteFile) -> SplitLoader:
 
     def split(root: Path, graph: Graph) -> LoadedSplits:
         if path := file.find(root):
-            return LoadedSplits(
-                read_npy_splits(path, graph.num_nodes), f"the paper's, {file.path}"
-            )
-        return _with_reason(
-            default_random_splits(root, graph), f"{file.path} is missing"
-        )
+            splits = read_npy_splits(path, graph.num_nodes)
+            return LoadedSplits(splits, f"the paper's, {file.path}")
+        return default_random_splits(root, graph, f"{file.path} is missing")
 
     return split
 
@@ -101,10 +95,9 @@ def splits_in_archive(file: RemoteFile) -> SplitLoader:
     def split(root: Path, graph: Graph) -> LoadedSplits:
         path = file.require(root)
         if set(MASKS) <= npz_names(path):
-            return LoadedSplits(
-                read_npz_splits(path, graph.labels), f"those of {file.path}"
-            )
-        return _with_reason(default_random_splits(root, graph), f"{file.path} has none")
+            splits = read_npz_splits(path, graph.labels)
+            return LoadedSplits(splits, f"those of {file.path}")
+        return default_random_splits(root, graph, f"{file.path} has none")
 
     return split
 
@@ -115,13 +108,11 @@ def splits_from_masks(files: Sequence[RemoteFile]) -> SplitLoader:
     def split(root: Path, graph: Graph) -> LoadedSplits:
         paths = [path for file in files if (path := file.find(root))]
         if len(paths) == len(files):
-            splits = [read_mask_split(path) for path in paths]
+            splits = [read_mask_split(path, graph.num_nodes) for path in paths]
             return LoadedSplits(splits, "geom-gcn's ten")
         splits = random_splits(graph.labels, count=10, train=0.48, valid=0.32)
-        return _with_reason(
-            LoadedSplits(splits, "random 48/32/20, seed 0"),
-            "the files of geom-gcn's splits are missing",
-        )
+        reason = "the files of geom-gcn's splits are missing"
+        return LoadedSplits(splits, f"random 48/32/20, seed 0 ({reason})")
 
     return split
 
@@ -130,15 +121,12 @@ def ogb_splits(files: Sequence[RemoteFile]) -> SplitLoader:
     """The official split of OGB: a file of node ids for each part."""
 
     def split(root: Path, graph: Graph) -> LoadedSplits:
-        paths = [file.find(root) for file in files]
-        parts = [read_matrix(path).ravel() for path in paths if path]
-        if len(parts) == len(files):
-            return LoadedSplits(
-                [Split(*map(torch.from_numpy, parts))], "OGB's official split"
-            )
-        return _with_reason(
-            default_random_splits(root, graph), "OGB's split files are missing"
-        )
+        paths = [path for file in files if (path := file.find(root))]
+        if len(paths) == len(files):
+            parts = [read_matrix(path).ravel() for path in paths]
+            official = checked_split(parts, graph.num_nodes, paths[0].parent)
+            return LoadedSplits([official], "OGB's official split")
+        return default_random_splits(root, graph, "OGB's split files are missing")
 
     return split
 
@@ -160,23 +148,36 @@ def paper_permutations(name: str) -> list[np.ndarray]:
 def read_npy_splits(path: Path, num_nodes: int) -> list[Split]:
     """Read splits from a .npy file of the LINKX authors: a dict of ids for each."""
     splits = []
-    for index, ids_by_part in enumerate(read_object_array(path)):
-        with read_errors(path):
+    with read_errors(path):
+        for index, ids_by_part in enumerate(read_object_array(path)):
             parts = [np.asarray(ids_by_part[part], np.int64) for part in PARTS]
-        ids = np.concatenate(parts)
-        out_of_range = len(ids) and (ids.min() < 0 or ids.max() >= num_nodes)
-        if out_of_range or len(np.unique(ids)) < len(ids):
-            raise UserError(
-                f"{path}: split {index} has ids out of range or twice; "
-                f"the graph has {num_nodes} nodes."
-            )
-        splits.append(Split(*map(torch.from_numpy, parts)))
+            splits.append(checked_split(parts, num_nodes, f"{path}: split {index}"))
     return splits
 
 
-def read_mask_split(path: Path) -> Split:
+def checked_split(
+    parts: Sequence[np.ndarray], num_nodes: int, name: Path | str
+) -> Split:
+    """The split of these ids; raises if one is out of range or in it twice."""
+    ids = np.concatenate(parts)
+    out_of_range = len(ids) and (ids.min() < 0 or ids.max() >= num_nodes)
+    if out_of_range or len(np.unique(ids)) < len(ids):
+        raise UserError(
+            f"{name} has ids out of range or twice; the graph has {num_nodes} nodes. "
+            "Is it the split of another graph?"
+        )
+    return Split(*map(torch.from_numpy, parts))
+
+
+def read_mask_split(path: Path, num_nodes: int) -> Split:
     """Read the split in a file of geom-gcn: a mask for each part."""
-    return _from_masks(read_npz(path, "train_mask", "val_mask", "test_mask"))
+    masks = read_npz(path, "train_mask", "val_mask", "test_mask")
+    if any(mask.shape != (num_nodes,) for mask in masks):
+        raise UserError(
+            f"{path} has masks of {masks[0].size} nodes; the graph has {num_nodes}. "
+            "Is it the split of another graph?"
+        )
+    return checked_split([mask.nonzero()[0] for mask in masks], num_nodes, path)
 
 
 def read_npz_splits(path: Path, labels: Int[Tensor, " nodes"]) -> list[Split]:
@@ -188,7 +189,7 @@ def read_npz_splits(path: Path, labels: Int[Tensor, " nodes"]) -> list[Split]:
         if (np.sum(parts, axis=0) > 1).any():
             raise ValueError("a split has a node in two of its parts")
         return [
-            _from_masks(masks)
+            Split(*(torch.from_numpy(mask.nonzero()[0]) for mask in masks))
             for masks in zip(*(labelled & part for part in parts), strict=True)
         ]
 
@@ -203,11 +204,3 @@ def _one_mask_per_row(masks: np.ndarray, num_nodes: int) -> np.ndarray:
             f"it has {num_nodes} nodes and masks of the shape {masks.shape}"
         )
     return rows
-
-
-def _from_masks(masks: Sequence[np.ndarray]) -> Split:
-    return Split(*(torch.from_numpy(part.nonzero()[0]) for part in masks))
-
-
-def _with_reason(loaded: LoadedSplits, reason: str) -> LoadedSplits:
-    return loaded._replace(origin=f"{loaded.origin} ({reason})")

@@ -39,12 +39,16 @@ SYMMETRISED = Preparation()
 
 
 def add_self_loops(adjacency: Adjacency) -> Adjacency:
-    """The adjacency with ones on the diagonal."""
-    nodes = torch.arange(adjacency.num_rows)
+    """The adjacency with a self-loop of weight 1 on every node that has none."""
+    values = adjacency.values
+    nodes = (adjacency.diagonal == 0).nonzero()[:, 0]
     return Adjacency.from_edges(
         torch.cat([adjacency.row_indices, nodes]),
         torch.cat([adjacency.indices.long(), nodes]),
         shape=adjacency.shape,
+        values=None
+        if values is None
+        else torch.cat([values, values.new_ones(len(nodes))]),
     )
 
 

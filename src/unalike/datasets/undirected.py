@@ -12,11 +12,11 @@ from unalike.data.csr import row_blocks
 from unalike.data.graph import Graph
 from unalike.data.numba_utils import njit
 from unalike.data.store import GraphWriter, StoredGraph, atomic_graph_writer, open_graph
-from unalike.datasets.paths import data_root, stored_folders, writable_stored_folder
 from unalike.errors import UserError
 from unalike.files import file_lock, remove_folder
 from unalike.parallel import num_threads, ordered_map, parallel_map
 from unalike.progress import NO_PROGRESS, Progress
+from unalike.system import data_root, stored_folders, writable_stored_folder
 
 MAX_IN_MEMORY_EDGES = 20_000_000
 """Graphs with at most this many edges are made undirected in memory, each time."""

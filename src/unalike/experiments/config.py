@@ -2,31 +2,65 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from hashlib import sha256
 from typing import Any
+
+import numpy as np
 
 from unalike.data.graph import Graph
 from unalike.data.metrics import METRICS, Metric
-from unalike.data.split import Split
+from unalike.data.split import Split, random_splits, split_by_order
 from unalike.data.store import StoredGraph
 from unalike.data.task import CLASS_WEIGHTS, Task
 from unalike.datasets import GraphSource
 from unalike.datasets.base import Dataset
+from unalike.datasets.splits import NUM_SPLITS
 from unalike.datasets.twins.twin import Twin
 from unalike.errors import UserError, lookup
+from unalike.files import json_hash
 from unalike.methods import METHODS, name_of
 from unalike.methods.base import Method
 from unalike.options import options_of, with_options
 from unalike.progress import NO_PROGRESS, Progress
+from unalike.samplers.rows import paper_range_count
 
 FULL_BATCH = "full"
 """The batching of methods that have no batching option."""
 
-# Dataset options: metric, undirected edges and class weights
+# Splits of the paper's minibatch program, which does not use those of its files
+
+
+PAPER_EPOCHS, PAPER_PARTS = 500, 10
+"""Epochs of a run and ranges of nodes of the paper's row batches."""
+
+
+def splits_between_rows(graph: Graph, count: int) -> list[Split]:
+    """The splits of runs with row batches.
+
+    The range of each epoch comes from the generator of the splits, so that 500 random
+    integers are taken from it between two splits.
+    """
+    rng = np.random.RandomState(0)
+    labelled = (graph.labels >= 0).nonzero()[:, 0]
+    ranges = paper_range_count(graph.adjacency, PAPER_PARTS)
+    splits = []
+    for _ in range(count):
+        order = rng.permutation(len(labelled))
+        splits.append(split_by_order(labelled, order, train=0.5, valid=0.25))
+        for _ in range(PAPER_EPOCHS):
+            rng.randint(ranges)
+    return splits
+
+
+FRESH_SPLITS: dict[str, Callable[[Graph, int], list[Split]]] = {
+    "rows": splits_between_rows,
+    "samplers": lambda graph, count: random_splits(graph.labels, count=count),
+}
+"""Splits by the kind of batches; for subgraphs, successive random permutations."""
+
+# Dataset options: metric, undirected edges, class weights and fresh splits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +73,23 @@ class DatasetOptions:
     """Make the graph undirected, also where direction is usually preserved."""
     class_weights: str | None = None
     """Weights of classes in the loss; equal weights by default."""
+    fresh_splits: str | None = None
+    """Random splits of the paper's minibatch program: rows or samplers."""
+    as_stored: bool = False
+    """Give methods the stored graph: directed edges, no added self-loops, features as
+    they are."""
+    label_inputs: bool = False
+    """Give methods histograms of the train labels near a node as more features."""
 
     def __post_init__(self) -> None:
+        if self.as_stored and self.both_ways:
+            raise UserError("--as-stored and --both-ways exclude each other.")
         if self.metric is not None:
             lookup(METRICS, self.metric, "metric")
         if self.class_weights is not None:
             lookup(CLASS_WEIGHTS, self.class_weights, "class weights")
+        if self.fresh_splits is not None:
+            lookup(FRESH_SPLITS, self.fresh_splits, "fresh splits")
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -100,8 +145,15 @@ class DatasetWithOptions:
 
     def _load(self, progress: Progress) -> tuple[Graph, list[Split]]:
         if not self._loaded:
-            graph, splits = load_graph_and_splits(self.source, progress)
+            if self.view.as_stored:
+                stored = stored_graph_of(self.source, progress)
+                graph, splits = stored.graph, stored.splits()
+            else:
+                graph, splits = load_graph_and_splits(self.source, progress)
             graph = graph.to_undirected() if self.view.both_ways else graph
+            if self.view.fresh_splits:
+                fresh = FRESH_SPLITS[self.view.fresh_splits]
+                splits = fresh(graph, len(splits) or NUM_SPLITS)
             self._loaded.append((graph, splits))
         return self._loaded[0]
 
@@ -133,6 +185,23 @@ def class_names(source: GraphSource) -> list[str] | None:
         return None
     names = stored.metadata.get("class_names")
     return [*map(str, names)] if names else None
+
+
+def no_features(source: GraphSource) -> str:
+    """Says that a source has no features, and which file has them."""
+    base, hint = base_dataset(source), ""
+    if isinstance(base, Dataset) and base.features_file:
+        hint = f" (`unalike fetch {base.name}` gets {base.features_file.path})"
+    return f"{source.name} has no features{hint}"
+
+
+def no_features_error(method: Method, source: GraphSource) -> UserError:
+    """The error of a method that needs features on a source without them."""
+    names = [name for name, kind in METHODS.items() if not kind().needs_features]
+    return UserError(
+        f"{no_features(source)}, and {name_of(method)} needs them; "
+        f"methods that need none are {', '.join(names)}."
+    )
 
 
 # Configuration of a method
@@ -200,19 +269,11 @@ def config_from_dict(fields: Mapping[str, Any]) -> Config:
 # Hashes
 
 
-HASH_LENGTH = 32
-"""Hexadecimal digits; a collision among 10^12 hashes has probability 10^-15."""
 PREPARATION_FIELDS = ("preparation", "symmetrised")
 """Attributes of sources that say how stored arrays become the graph of methods.
 
 Their names and values are part of the dataset hash of every stored run.
 """
-
-
-def json_hash(document: dict[str, Any]) -> str:
-    """The SHA-256 of a JSON document with sorted keys, shortened."""
-    text = json.dumps(document, sort_keys=True)
-    return sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 
 def dataset_hash(source: GraphSource) -> str:

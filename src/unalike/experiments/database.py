@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
+from urllib.parse import quote
 
 import numpy as np
 import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, OperationalError
+from sqlalchemy.schema import CreateTable
 
 from unalike.device import commit
 from unalike.errors import UserError, lookup, require
@@ -105,6 +109,8 @@ LEASES = sql.Table(
 
 BUSY_SECONDS = 60
 """How long SQLite waits for another process that writes."""
+READ_PRAGMAS = (f"busy_timeout = {1000 * BUSY_SECONDS}",)
+WRITE_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL")
 LOCK = 0x756E616C
 """The number of the advisory lock of writers in PostgreSQL."""
 WRITES = "writes"
@@ -147,24 +153,66 @@ Base = TypeVar("Base", bound=HasEngine)
 
 
 def connect(
-    url: str, on_message: Callable[[str], None] = lambda message: None
+    url: str,
+    on_message: Callable[[str], None] = lambda message: None,
+    *,
+    read_only: bool = False,
 ) -> Engine:
-    """Open a database and create missing tables."""
+    """Open a database and create missing tables.
+
+    With `read_only` nothing is written to a database that has all tables.
+    """
+    parsed = _parse_url(url)
     engine = sql.create_engine(
-        _parse_url(url), execution_options={ON_MESSAGE: on_message}
+        _immutable_if_needed(parsed) if read_only else parsed,
+        execution_options={ON_MESSAGE: on_message},
     )
     try:
         if engine.dialect.name == "sqlite":
-            sql.event.listen(engine, "connect", _set_pragmas)
+            pragmas = READ_PRAGMAS if read_only else (*READ_PRAGMAS, *WRITE_PRAGMAS)
+            sql.event.listen(engine, "connect", partial(_set_pragmas, pragmas))
             sql.event.listen(engine, "begin", _begin)
         else:
             sql.event.listen(engine, "begin", _limit_idle_transaction)
-        with write_transaction(engine) as connection:
-            lock_writers(connection)
-            METADATA.create_all(connection)
+        if read_only:
+            _add_tables_to_read(engine)
+        else:
+            _create_tables(engine)
     except DatabaseError as error:
-        raise UserError(f"{url} cannot be opened: {error.orig}.") from None
+        reason = hide_password(str(error.orig))
+        raise UserError(f"{hide_password(url)} cannot be opened: {reason}.") from None
     return engine
+
+
+def _create_tables(engine: Engine) -> None:
+    with write_transaction(engine) as connection:
+        lock_writers(connection)
+        METADATA.create_all(connection)
+
+
+def _add_tables_to_read(engine: Engine) -> None:
+    """Create missing tables; temporary ones if the database cannot be written."""
+    present = set(sql.inspect(engine).get_table_names())
+    missing = [table for table in METADATA.sorted_tables if table.name not in present]
+    if not missing:
+        return
+    try:
+        _create_tables(engine)
+    except DatabaseError:
+        sql.event.listen(engine, "begin", partial(_create_temporary, missing))
+
+
+def _create_temporary(tables: Sequence[sql.Table], connection: Connection) -> None:
+    for table in tables:
+        statement = str(CreateTable(table).compile(dialect=connection.dialect))
+        temporary = "CREATE TEMPORARY TABLE IF NOT EXISTS"
+        connection.exec_driver_sql(statement.replace("CREATE TABLE", temporary, 1))
+
+
+def hide_password(text: str) -> str:
+    """The text with the passwords of URLs in it replaced by stars."""
+    text = re.sub(r"(//[^:/\s]*:)\S*@", r"\1***@", text)
+    return re.sub(r"(password=)[^&\s]*", r"\1***", text)
 
 
 def database_exists(url: str) -> bool:
@@ -176,9 +224,9 @@ def database_exists(url: str) -> bool:
 def _parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise UserError(
-            f"'{url}' names no database; write sqlite:///results.db "
+            f"'{hide_password(url)}' names no database; write sqlite:///results.db "
             "or postgresql://user@host/name."
         ) from None
     lookup(INSERTS, parsed.get_backend_name(), "kind of database")
@@ -187,6 +235,20 @@ def _parse_url(url: str) -> URL:
         query = {**KEEPALIVE_OPTIONS, **parsed.query}
         return parsed.set(drivername="postgresql+psycopg", query=query)
     return parsed
+
+
+def _immutable_if_needed(url: URL) -> URL:
+    """The URL of an SQLite file in a folder where its index of the log cannot be.
+
+    A file without a log has no writer, so that it can be opened as immutable.
+    """
+    path = Path(url.database or "").resolve()
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return url
+    if os.access(path.parent, os.W_OK) or Path(f"{path}-wal").exists():
+        return url
+    query = {**url.query, "immutable": "1", "uri": "true"}
+    return url.set(database=f"file:{quote(str(path))}", query=query)
 
 
 def retry_while_unreachable(
@@ -266,13 +328,12 @@ def database_time(connection: Connection) -> float:
     return time.time()
 
 
-def _set_pragmas(connection: Any, _: Any) -> None:
+def _set_pragmas(pragmas: Sequence[str], connection: Any, _: Any) -> None:
     """Let one process write while others read, and wait for locks."""
     # Python's own transactions begin late; here SQLAlchemy begins them.
     connection.isolation_level = None
-    connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
+    for pragma in pragmas:
+        connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin(connection: Connection) -> None:
@@ -311,7 +372,9 @@ class ResultsDatabase:
     @classmethod
     def read(cls, url: str) -> ResultsDatabase:
         """Open a database for reading; an empty one if the file does not exist."""
-        return cls(connect(url if database_exists(url) else "sqlite://"))
+        if not database_exists(url):
+            return cls(connect("sqlite://"))
+        return cls(connect(url, read_only=True))
 
     def close(self) -> None:
         """Close all connections."""
@@ -376,7 +439,7 @@ class ResultsDatabase:
         return by_key
 
     def runs(
-        self, *, curves: bool = False, answers: bool = False, **filters: str
+        self, *, curves: bool = False, answers: bool = False, **filters: str | int
     ) -> Iterator[Row]:
         """The runs with some column values, by dataset, method, config and split."""
         joined = [CURVES.c.curve] * curves + [ANSWERS.c.answers] * answers
@@ -390,6 +453,23 @@ class ResultsDatabase:
                 yield dict(row)
 
     @retry_while_unreachable
+    def dataset_versions(self, dataset: str) -> list[Row]:
+        """The versions of a dataset with their number of runs and splits.
+
+        The version with the most runs is first, the newest among equals.
+        """
+        runs, newest = sql.func.count(), sql.func.max(RUNS.c.finished)
+        splits = sql.func.count(RUNS.c.split.distinct())
+        query = (
+            sql.select(RUNS.c.dataset_hash, runs.label("runs"), splits.label("splits"))
+            .where(RUNS.c.dataset == dataset)
+            .group_by(RUNS.c.dataset_hash)
+            .order_by(runs.desc(), newest.desc(), RUNS.c.dataset_hash)
+        )
+        with self.engine.connect() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    @retry_while_unreachable
     def latest(self) -> Row | None:
         """The run that finished last."""
         query = sql.select(RUNS).order_by(RUNS.c.finished.desc()).limit(1)
@@ -397,7 +477,7 @@ class ResultsDatabase:
             row = connection.execute(query).mappings().one_or_none()
         return None if row is None else dict(row)
 
-    def failures(self, **filters: str) -> list[Row]:
+    def failures(self, **filters: str | int) -> list[Row]:
         """The failures with some column values."""
         query = sql.select(FAILURES).where(*_equal(FAILURES, filters))
         with self.engine.connect() as connection:
@@ -413,7 +493,7 @@ class ResultsDatabase:
             return {stack_key: float(seconds) for stack_key, seconds in rows}
 
 
-def _equal(table: sql.Table, filters: Mapping[str, str]) -> list[Any]:
+def _equal(table: sql.Table, filters: Mapping[str, str | int]) -> list[Any]:
     return [table.c[name] == value for name, value in filters.items()]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import chain
@@ -22,6 +22,7 @@ from unalike.errors import UserError
 MAX_CLASSES = 50
 """Larger confusion matrices are not stored: they would dominate the database."""
 DIGITS = 6
+"""Of stored confidence and accuracy, so that results stay small."""
 
 
 def evaluate(
@@ -115,13 +116,20 @@ class PredictionSummary:
         classes: list[str] | None = None,
     ) -> PredictionSummary:
         """Summarise the predictions for nodes with known labels."""
+        matrix = bins = None
         few_classes = scores.shape[1] <= MAX_CLASSES
-        has_reliability = are_logits and bool(scores.isfinite().all())
-        matrix = confusion_matrix(scores, labels).long() if few_classes else None
-        bins = reliability(scores, labels) if has_reliability else None
+        if few_classes:
+            matrix = confusion_matrix(scores, labels).long().tolist()
+        if are_logits and bool(scores.isfinite().all()):
+            full = reliability(scores, labels)
+            bins = Reliability(
+                full.counts,
+                [round(value, DIGITS) for value in full.confidence],
+                [round(value, DIGITS) for value in full.accuracy],
+            )
         return cls(
-            confusion=None if matrix is None else matrix.tolist(),
-            reliability=None if bins is None else _rounded(bins),
+            confusion=matrix,
+            reliability=bins,
             classes=classes if few_classes else None,
         )
 
@@ -178,6 +186,14 @@ class SplitCalibration:
     labels: Int[Tensor, " test"]
     temperature: float
 
+    @classmethod
+    def fit(
+        cls, solution: Solution, split: Split, labels: Int[Tensor, " nodes"]
+    ) -> SplitCalibration:
+        """Fit the temperature on the valid nodes of a split."""
+        temperature = solution.temperature(split.valid, labels)
+        return cls(solution.logits[split.test], labels[split.test], temperature)
+
     @cached_property
     def raw(self) -> Reliability:
         """The reliability of the uncalibrated predictions."""
@@ -187,39 +203,6 @@ class SplitCalibration:
     def calibrated(self) -> Reliability:
         """The reliability after division of the logits by the temperature."""
         return reliability(self.logits, self.labels, temperature=self.temperature)
-
-
-def calibrate_splits(
-    solutions: Iterable[Solution],
-    splits: Iterable[Split],
-    labels: Int[Tensor, " nodes"],
-) -> list[SplitCalibration]:
-    """Fit a temperature on the valid nodes of every split."""
-    return [
-        SplitCalibration(
-            solution.logits[split.test],
-            labels[split.test],
-            solution.temperature(split.valid, labels),
-        )
-        for solution, split in zip(solutions, splits, strict=True)
-    ]
-
-
-def pooled_reliability(
-    calibrations: Iterable[SplitCalibration], *, calibrated: bool
-) -> Reliability:
-    """The reliability over the test nodes of all splits."""
-    return merge_reliability(
-        [one.calibrated if calibrated else one.raw for one in calibrations]
-    )
-
-
-def pooled_confusion(
-    calibrations: Iterable[SplitCalibration],
-) -> Float[Tensor, "classes classes"]:
-    """The confusion matrix over the test nodes of all splits."""
-    matrices = [confusion_matrix(one.logits, one.labels) for one in calibrations]
-    return torch.stack(matrices).sum(0)
 
 
 def confusion_matrix(
@@ -238,12 +221,3 @@ def reliability(
     """Confidence and accuracy in bins, of logits divided by a temperature."""
     scaled = logits if temperature is None else logits.double() / temperature
     return Reliability.of(scaled.softmax(1), labels)
-
-
-def _rounded(bins: Reliability) -> Reliability:
-    """Few digits, so that stored results stay small."""
-    return Reliability(
-        bins.counts,
-        [round(value, DIGITS) for value in bins.confidence],
-        [round(value, DIGITS) for value in bins.accuracy],
-    )

@@ -13,6 +13,7 @@ from typing import Any
 from unalike.errors import UserError
 from unalike.experiments.database import RUNS, ResultsDatabase, Row, rekey
 from unalike.experiments.evaluation import PredictionSummary
+from unalike.files import atomic_write
 
 FORMAT = "unalike results 1"
 DERIVED_COLUMNS = frozenset({"key", "setting", "shape"})
@@ -25,15 +26,17 @@ def export_runs(
     results: ResultsDatabase, path: Path, *, curves: bool = True, answers: bool = True
 ) -> int:
     """Write all runs as compressed JSON lines and return their number."""
-    partial = path.with_name(f".{path.name}.partial")
     count = 0
     # No modification time in the header: equal runs give equal files.
-    with partial.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as file:
+    with (
+        atomic_write(path) as partial,
+        partial.open("wb") as raw,
+        gzip.GzipFile("", "wb", 9, raw, mtime=0) as file,
+    ):
         file.write(f"{json.dumps(FORMAT)}\n".encode())
         for row in results.runs(curves=curves, answers=answers):
             file.write(f"{json.dumps(_to_json(row))}\n".encode())
             count += 1
-    partial.replace(path)
     return count
 
 

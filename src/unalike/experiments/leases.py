@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing import parent_process
 from uuid import uuid4
 
@@ -23,7 +24,7 @@ from unalike.experiments.database import (
     retry_while_unreachable,
     write_transaction,
 )
-from unalike.system import is_process_alive
+from unalike.system import is_process_alive, process_id_scope
 
 LEASE_SECONDS = 60.0
 """How long a lease is valid without a heartbeat."""
@@ -31,7 +32,11 @@ LEASE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class WorkerId:
-    """The host, process id and random token of a worker, as leases store it."""
+    """The host, process id and random token of a worker, as leases store it.
+
+    The host is its name and the scope of its process ids; in leases of older versions
+    it is the name alone.
+    """
 
     host: str
     process: int
@@ -40,7 +45,7 @@ class WorkerId:
     @classmethod
     def current(cls) -> WorkerId:
         """A new id for this process."""
-        return cls(platform.node(), os.getpid(), uuid4().hex[:8])
+        return cls(current_host(), os.getpid(), uuid4().hex[:8])
 
     @classmethod
     def parse(cls, name: str) -> WorkerId:
@@ -54,7 +59,13 @@ class WorkerId:
     @property
     def is_dead(self) -> bool:
         """Whether the process is known to be dead; unknown on another host."""
-        return self.host == platform.node() and not is_process_alive(self.process)
+        return self.host == current_host() and not is_process_alive(self.process)
+
+
+@cache
+def current_host() -> str:
+    """The name of this host and the scope of its process ids."""
+    return f"{platform.node()} {process_id_scope()}"
 
 
 @retry_while_unreachable
@@ -137,10 +148,8 @@ class Leases:
     @contextmanager
     def heartbeat(self) -> Iterator[None]:
         """Renew the leases while the block runs."""
-        stop = threading.Event()
-        thread = threading.Thread(
-            target=self._heartbeat_loop, args=(stop,), daemon=True
-        )
+        stop, loop = threading.Event(), self._heartbeat_loop
+        thread = threading.Thread(target=loop, args=(stop,), daemon=True)
         thread.start()
         try:
             yield

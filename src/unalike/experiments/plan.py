@@ -10,39 +10,44 @@ from pathlib import Path
 from typing import Any
 
 from unalike.datasets import GraphSource, find
-from unalike.errors import UserError
+from unalike.errors import UserError, check_seed
 from unalike.experiments.config import (
     FULL_BATCH,
     Config,
-    DatasetOptions,
     dataset_hash,
-    json_hash,
+    no_features_error,
+    stored_graph_of,
 )
 from unalike.experiments.recipe import Recipe, RecipeCell
+from unalike.files import json_hash
+
+NOTHING_FITS = "Nothing fits --only; quoted cells need --quoted besides."
 
 ConfigFilter = Callable[[Recipe, RecipeCell, Config], bool]
 
 
-def accept_all(recipe: Recipe, cell: RecipeCell, config: Config) -> bool:
-    """The filter that accepts every configuration."""
-    return True
-
-
 @dataclass(frozen=True)
 class DatasetRef:
-    """An available dataset: its name, its hash and its number of splits."""
+    """An available dataset: its name, hash, number of splits, and has it features?"""
 
     lookup_name: str
     """The name or path to find it by."""
     name: str
     hash: str
     num_splits: int
+    has_features: bool = True
 
     @classmethod
     def of(cls, lookup_name: str, source: GraphSource) -> DatasetRef:
         """The reference to a source."""
-        splits = len(source.splits())
-        return cls(lookup_name, source.name, dataset_hash(source), splits)
+        splits, stored = len(source.splits()), stored_graph_of(source)
+        return cls(
+            lookup_name,
+            source.name,
+            dataset_hash(source),
+            splits,
+            stored.metadata["num_features"] > 0,
+        )
 
     def num_splits_of(self, cell: RecipeCell) -> int:
         """How many splits a complete configuration of a cell has."""
@@ -70,10 +75,6 @@ class RunGroup:
     def first(self) -> Config:
         return self.runs[0].config
 
-    @property
-    def view(self) -> DatasetOptions:
-        return self.first.view
-
 
 @dataclass(frozen=True, kw_only=True)
 class SweepPlan:
@@ -96,12 +97,15 @@ class SweepRequest:
     """The recipes of a sweep, and which of their configurations to run."""
 
     recipes: Sequence[Recipe]
-    config_filter: ConfigFilter = accept_all
+    config_filter: ConfigFilter = lambda recipe, cell, config: True
     variant: str = ""
     quoted: bool = False
     """Run also cells whose numbers the paper quotes from other papers."""
     seed: int = 0
     data: Path | None = None
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
 
     def cells(self) -> Iterator[tuple[Recipe, RecipeCell]]:
         """The cells with a method that can be run."""
@@ -126,6 +130,10 @@ def plan_sweep(request: SweepRequest) -> SweepPlan:
             if not configs:
                 continue
             dataset = dataset_ref(cell.dataset, request.data)
+            method = configs[0].method
+            has_features = dataset.has_features or cell.view.label_inputs
+            if method.needs_features and not has_features:
+                raise no_features_error(method, find(cell.dataset, request.data))
         except UserError as error:
             missing[f"{recipe.name} {cell.dataset}"] = str(error)
             continue
@@ -186,7 +194,14 @@ def parse_filter(words: Sequence[str]) -> ConfigFilter:
         accepted.setdefault(name, set()).add(value)
 
     def matches(recipe: Recipe, cell: RecipeCell, config: Config) -> bool:
-        fields = filterable_fields(recipe, cell, config)
+        options = config.to_dict["options"]
+        fields = {
+            **{name: str(value) for name, value in options.items()},
+            "row": recipe.row,
+            "recipe": recipe.name,
+            "method": str(recipe.method),
+            "dataset": cell.dataset,
+        }
         return all(fields.get(name) in values for name, values in accepted.items())
 
     return matches
@@ -217,16 +232,3 @@ def parse_value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def filterable_fields(
-    recipe: Recipe, cell: RecipeCell, config: Config
-) -> dict[str, str]:
-    """The fields of a configuration that `--only` compares."""
-    return {
-        **{name: str(value) for name, value in config.to_dict["options"].items()},
-        "row": recipe.row,
-        "recipe": recipe.name,
-        "method": str(recipe.method),
-        "dataset": cell.dataset,
-    }

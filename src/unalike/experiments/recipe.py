@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -23,6 +22,8 @@ from unalike.experiments.config import (
 from unalike.methods import METHODS
 from unalike.samplers import SAMPLERS
 
+FOLDER = files("unalike") / "recipes"
+"""A folder for each table of the paper, with a recipe for each row."""
 Grid = Mapping[str, Any]
 """Values of options by name: a list of values, or a single one."""
 
@@ -112,7 +113,12 @@ class Recipe:
         """The same row with the grid of its first cell on other datasets."""
         first = next(iter(self.cells.values()))
         cells = {
-            name: RecipeCell(dataset=name, splits=first.splits, grid=first.grid)
+            name: RecipeCell(
+                dataset=name,
+                splits=first.splits,
+                grid=first.grid,
+                view=DatasetOptions(label_inputs=first.view.label_inputs),
+            )
             for name in datasets
         }
         return replace(self, cells=cells)
@@ -130,16 +136,22 @@ def parse(text: str, name: str) -> Recipe:
         cells = {
             key: _cell(key, row, values) for key, values in row.pop("cells").items()
         }
-        row.pop("splits", None), row.pop("quoted", None)
+        for shared in ("splits", "quoted", *DATASET_OPTIONS):
+            row.pop(shared, None)
         grids = as_list(row.pop("grid", {}))
         return Recipe(name=name, **{"row": name, **row}, grids=grids, cells=cells)
     except (tomllib.TOMLDecodeError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{name} is not a recipe: {error}.") from None
 
 
+DATASET_OPTIONS = [one.name for one in fields(DatasetOptions)]
+"""Dataset options that a recipe may set, for the row or for a cell."""
+
+
 def _cell(key: str, row: Mapping[str, Any], values: dict[str, Any]) -> RecipeCell:
     shared = {name: row[name] for name in ("splits", "quoted") if name in row}
-    names = [name for name in ("metric", "both_ways") if name in values]
+    values = {**{name: row[name] for name in DATASET_OPTIONS if name in row}, **values}
+    names = [name for name in DATASET_OPTIONS if name in values]
     options = DatasetOptions(**{name: values.pop(name) for name in names})
     return RecipeCell(**{"dataset": key, **shared, **values}, view=options)
 
@@ -162,7 +174,11 @@ class SearchSpace:
             for name, values in grid.items():
                 merged = union.setdefault(name, [])
                 merged += [value for value in values if value not in merged]
-        searched = {name: vals for name, vals in union.items() if is_searched(vals)}
+        searched = {
+            name: values
+            for name, values in union.items()
+            if len(values) > 1 or isinstance(values[0], Mapping)
+        }
         fixed = {name: vals[0] for name, vals in union.items() if name not in searched}
         return cls(fixed, searched)
 
@@ -171,18 +187,29 @@ class SearchSpace:
         """Whether an option has a range of values instead of a list."""
         return any(isinstance(values[0], Mapping) for values in self.searched.values())
 
+    def contains(self, params: Mapping[str, Any]) -> bool:
+        """Whether each searched option has a value that a search may propose."""
+        return all(
+            is_proposed(values, params[name]) for name, values in self.searched.items()
+        )
 
-def is_searched(values: list[Any]) -> bool:
-    """Whether an option has more than one value."""
-    return len(values) > 1 or isinstance(values[0], Mapping)
+
+def is_proposed(values: list[Any], value: Any) -> bool:
+    """Whether a value is between the numbers of an option, or one of its names."""
+    if isinstance(values[0], Mapping):
+        low, high = values[0]["low"], values[0]["high"]
+    elif any(isinstance(one, bool | str) for one in values):
+        return value in values
+    else:
+        low, high = min(values), max(values)
+    return not isinstance(value, bool | str) and bool(low <= value <= high)
 
 
 def grid_size(recipe: Recipe) -> int | None:
     """The largest grid of a row; None for a row with ranges or without a method."""
     cells = recipe.cells.values()
-    if recipe.method is None or any(
-        SearchSpace.of(recipe, c, "").has_range for c in cells
-    ):
+    spaces = (SearchSpace.of(recipe, cell, "") for cell in cells)
+    if recipe.method is None or any(space.has_range for space in spaces):
         return None
     return max(
         sum(prod(map(len, grid.values())) for grid in recipe.grids_of(cell))
@@ -190,42 +217,45 @@ def grid_size(recipe: Recipe) -> int | None:
     )
 
 
-# Recipes of the paper's results tables
+# Recipes of results tables
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A results table of the paper: its title, rows and highlighting rule."""
+    """A results table: its title, the rows of its methods and how it is shown."""
 
     name: str
     title: str
     shaded: str
     rows: Sequence[str]
+    daggers: Sequence[str] = ()
+    """Datasets that the paper marks: GraphSAINT is evaluated on ten random parts."""
+    by_dataset: bool = False
+    """One line per dataset, in which quoted numbers name their source, instead of one
+    per method."""
+    settings: str = "grid"
+    """Select among the settings of the grid, or any that has results."""
+    legend: str = ""
+    """What the numbers are, with {} for the highlighting rule; empty: as in the
+    paper's tables."""
+    notes: Sequence[str] = ()
+    """What a reader must know to compare the numbers."""
 
     def recipes(self) -> list[Recipe]:
         """The recipes of its rows."""
         return [
-            parse(
-                (_recipes_dir() / self.name / f"{row}.toml").read_text("utf-8"),
-                f"{self.name}/{row}",
-            )
-            for row in self.rows
+            parse((FOLDER / f"{name}.toml").read_text("utf-8"), name)
+            for name in (f"{self.name}/{row}" for row in self.rows)
         ]
 
 
 def paper_tables() -> dict[str, PaperTable]:
-    """All results tables of the paper by name."""
-    folders = sorted(entry.name for entry in _recipes_dir().iterdir() if entry.is_dir())
-    return {name: _table(name) for name in folders}
-
-
-def _table(name: str) -> PaperTable:
-    path = _recipes_dir() / name / "table.toml"
-    return PaperTable(name, **tomllib.loads(path.read_text("utf-8")))
-
-
-def _recipes_dir() -> Traversable:
-    return files("unalike") / "recipes"
+    """All results tables by name."""
+    tables = {}
+    for name in sorted(entry.name for entry in FOLDER.iterdir() if entry.is_dir()):
+        text = (FOLDER / name / "table.toml").read_text("utf-8")
+        tables[name] = PaperTable(name, **tomllib.loads(text))
+    return tables
 
 
 def find_recipes(names: Sequence[str]) -> list[Recipe]:
@@ -246,32 +276,9 @@ def _find_by_name(name: str) -> list[Recipe]:
     tables = paper_tables()
     table, _, row = name.partition("/")
     if table not in tables:
-        rows = [
-            f"{table.name}/{row}" for table in tables.values() for row in table.rows
-        ]
+        rows = [f"{one.name}/{row}" for one in tables.values() for row in one.rows]
         hint = did_you_mean(name, (*tables, *rows))
         raise UserError(f"No recipe '{name}'.{hint} `unalike list recipes` names them.")
     recipes = tables[table].recipes()
     by_name = {recipe.name: recipe for recipe in recipes}
     return [lookup(by_name, name, "recipe")] if row else recipes
-
-
-def list_recipes() -> list[dict[str, Any]]:
-    """The rows of `unalike list recipes`."""
-    return [
-        {
-            "name": recipe.name,
-            "row": recipe.row,
-            "method": recipe.method or "",
-            "batching": recipe.batching,
-            "settings": grid_size(recipe),
-            "variants": ", ".join(recipe.variants),
-            "datasets": ", ".join(recipe.cells),
-            "quoted": {
-                name: cell.quoted for name, cell in recipe.cells.items() if cell.quoted
-            },
-            "printed": {name: cell.mean for name, cell in recipe.cells.items()},
-        }
-        for table in paper_tables().values()
-        for recipe in table.recipes()
-    ]

@@ -15,7 +15,7 @@ from unalike.errors import lookup
 from unalike.experiments.evaluation import PredictionSummary
 from unalike.formatting import format_mean_std
 from unalike.methods import METHODS
-from unalike.options import choices
+from unalike.options import choices, options_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,21 +160,23 @@ def override_flags(overrides: Mapping[str, Any]) -> list[str]:
 def option_flags(defaults: Any, options: Mapping[str, Any]) -> list[str]:
     """The flags of options, then the subcommands with their own flags.
 
-    `defaults` is an instance of the dataclass that the options belong to.
+    `defaults` is an instance of the dataclass that the options belong to. It has the
+    values of options that are younger than a stored run.
     """
+    known = {**options_of(defaults), **options}
     flags, subcommands = [], []
     choices_by_field = choices(type(defaults))
     for part in fields(defaults):
         default = getattr(defaults, part.name)
         if part.name in choices_by_field:
-            name = options[part.name]
+            name = known[part.name]
             kind = lookup(choices_by_field[part.name], name, part.name)
             inner = default if type(default) is kind else kind()
             subcommands += [name, *option_flags(inner, options)]
         elif is_dataclass(default):
             flags += option_flags(default, options)
-        else:
-            flags += to_flag(part.name, options[part.name], default)
+        elif part.name in known:
+            flags += to_flag(part.name, known[part.name], default)
     return flags + subcommands
 
 

@@ -20,36 +20,46 @@ from unalike.data.store import StoredGraph
 from unalike.data.task import Solution, Task
 from unalike.datasets import GraphSource, find
 from unalike.datasets.base import Dataset
-from unalike.device import cpu_capability, device_name, peak_memory_mb, versions
-from unalike.errors import UserError
+from unalike.device import (
+    cpu_capability,
+    device_name,
+    peak_memory_mb,
+    reset_peak_memory,
+    versions,
+)
+from unalike.errors import UserError, check_seed
 from unalike.experiments.config import (
     base_dataset,
     class_names,
     dataset_hash,
     load_graph_and_splits,
+    no_features_error,
     options_of_dataset,
 )
 from unalike.experiments.evaluation import (
     PredictionSummary,
     SplitCalibration,
-    calibrate_splits,
     check_split_gradable,
     check_split_number,
     evaluate,
     training_history,
 )
+from unalike.experiments.label_inputs import (
+    add_label_inputs,
+    solve_by_features,
+)
 from unalike.experiments.result import Result, Runs
 from unalike.inference.model import Model, check_trainable, model_from_solution
 from unalike.inference.model_file import check_can_create
 from unalike.methods import METHODS, name_of
-from unalike.methods.base import Method, TrainedMethod, solve_mixed
+from unalike.methods.base import Method, TrainedMethod, as_computed_on, solve_mixed
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.options import options_of
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers import SAMPLERS
 from unalike.samplers.base import FullBatch
 from unalike.samplers.rows import RowSampler
-from unalike.training.checkpoint import Checkpoint
+from unalike.training.checkpoint import Checkpoint, without_threads
 from unalike.training.distributed import World, main_process_first
 
 UNDIVIDED_BATCHINGS = (FullBatch, RowSampler)
@@ -103,30 +113,42 @@ def train_splits(
 ) -> ExperimentOutput:
     """Train, evaluate and optionally save a method, and return also its predictions."""
     options = options or RunOptions()
+    method = as_computed_on(options.device, method)
     if options.model is not None:
         check_can_create(options.model)
         check_trainable(method)
+        check_no_label_inputs(dataset)
     world = World.current()
     check_can_distribute(method, world)
     with main_process_first(world):
         experiment = Experiment.load(dataset, splits, seed, options.progress)
+    experiment.check_has_features(method)
     metadata = experiment.metadata(method, options.device)
-    identity = experiment.identity(metadata)
     if world.size > 1:
-        data_hash = dataset_hash(base_dataset(experiment.dataset))
-        world.assert_equal_on_all_ranks(
-            {**identity, "data": data_hash, "processor": cpu_capability()}
-        )
-    key = json.dumps(identity, sort_keys=True)
-    checkpoint = Checkpoint(options.checkpoint, key) if options.checkpoint else None
+        identity = experiment.identity(metadata)
+        world.assert_equal_on_all_ranks({**identity, "processor": cpu_capability()})
+    checkpoint = None
+    if options.checkpoint is not None:
+        key = json.dumps(experiment.identity(metadata), sort_keys=True)
+        checkpoint = Checkpoint(options.checkpoint, key)
+    reset_peak_memory(options.device)
     start = time.perf_counter()
-    solutions = method.solve_all(
-        experiment.tasks(keep=options.model is not None),
-        device=options.device,
-        progress=options.progress,
-        checkpoint=checkpoint,
-    )
+    tasks = experiment.tasks(method, keep=options.model is not None)
+
+    def solve(group: list[int]) -> list[Solution]:
+        own = checkpoint
+        if checkpoint is not None and len(group) < len(tasks):
+            own = checkpoint.for_stack(group[0])
+        return method.solve_all(
+            [tasks[index] for index in group],
+            device=options.device,
+            progress=options.progress,
+            checkpoint=own,
+        )
+
+    solutions = solve_by_features(tasks, solve)
     seconds = time.perf_counter() - start
+    experiment.raise_if_failed(solutions)
     results = experiment.results(solutions, metadata, seconds, options.device)
     output = ExperimentOutput(experiment, method, solutions, results)
     if options.model is not None and world.is_main:
@@ -141,30 +163,44 @@ def run_stack(
     seed: int = 0,
     options: RunOptions | None = None,
     bases: BaseModelCache | None = None,
-) -> Runs:
+    prepared: Graph | None = None,
+) -> list[Result | UserError]:
     """Train methods of equal shape, each on its own split, in one stack.
 
-    Base models in the cache are not trained again.
+    A run whose training diverges has an error instead of a result. Base models in the
+    cache are not trained again, and a prepared graph is not prepared again.
     """
     options, bases = options or RunOptions(), bases or BaseModelCache()
     experiment = Experiment.load(dataset, sorted({split for _, split in members}), seed)
-    tasks = dict(zip(experiment.splits, experiment.tasks(), strict=True))
+    metadata = {}
+    for method in dict.fromkeys(method for method, _ in members):
+        experiment.check_has_features(method)
+        metadata[method] = experiment.metadata(method, options.device)
+    tasks = dict(zip(experiment.splits, experiment.tasks(members[0][0]), strict=True))
+    pairs = [(method, tasks[split]) for method, split in members]
+    if options_of_dataset(dataset).label_inputs:
+        prepared = None
+    reset_peak_memory(options.device)
     start = time.perf_counter()
-    solutions = solve_mixed(
-        [(method, tasks[split]) for method, split in members],
-        device=options.device,
-        progress=options.progress,
-        solve=bases.for_dataset(dataset).solve,
+    solutions = solve_by_features(
+        [task for _, task in pairs],
+        lambda group: solve_mixed(
+            [pairs[index] for index in group],
+            device=options.device,
+            progress=options.progress,
+            solve=bases.for_dataset(dataset).solve,
+            prepared=prepared,
+        ),
     )
     seconds = (time.perf_counter() - start) / len(members)
-    metadata = {
-        method: experiment.metadata(method, options.device)
-        for method in dict.fromkeys(method for method, _ in members)
-    }
-    return Runs(
-        experiment.result(split, solution, metadata[method], seconds, options.device)
+    return [
+        UserError(solution.error)
+        if solution.error
+        else experiment.result(
+            split, solution, metadata[method], seconds, options.device
+        )
         for (method, split), solution in zip(members, solutions, strict=True)
-    )
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +222,10 @@ class ExperimentOutput:
     def calibrations(self) -> list[SplitCalibration]:
         """The temperature and the test logits of every split."""
         splits, labels = self.experiment.splits.values(), self.experiment.graph.labels
-        return calibrate_splits(self.solutions, splits, labels)
+        return [
+            SplitCalibration.fit(solution, split, labels)
+            for solution, split in zip(self.solutions, splits, strict=True)
+        ]
 
     def best_model(self, *, calibrate: bool = False) -> Model:
         """The model of the split with the best validation score."""
@@ -225,27 +264,36 @@ class Experiment:
         progress: Progress = NO_PROGRESS,
     ) -> Experiment:
         """Load the graph of a dataset and some or all of its splits."""
+        check_seed(seed)
         dataset = find(dataset) if isinstance(dataset, str) else dataset
-        graph, stored_splits = load_graph_and_splits(dataset, progress)
-        selected = {
-            number: stored_splits[number]
-            for number in select_splits(splits, len(stored_splits), dataset.name)
-        }
-        for number, split in selected.items():
-            name = f"split {number} of {dataset.name}"
-            check_split_gradable(split, graph, dataset.metric, name)
+        name, (graph, stored) = dataset.name, load_graph_and_splits(dataset, progress)
+        if not stored:
+            raise UserError(f"{name} has no splits: too few of its nodes are labelled.")
+        selected = {}
+        for number in range(len(stored)) if splits is None else splits:
+            check_split_number(number, len(stored), name)
+            where = f"split {number} of {name}"
+            check_split_gradable(stored[number], graph, dataset.metric, where)
+            selected[number] = stored[number]
         return cls(dataset=dataset, graph=graph, splits=selected, seed=seed)
 
-    def tasks(self, *, keep: bool = False) -> list[Task]:
+    def check_has_features(self, method: Method) -> None:
+        """Raise a `UserError` if a method needs features and the graph has none."""
+        label_inputs = options_of_dataset(self.dataset).label_inputs
+        has_features = self.graph.num_features or label_inputs
+        if method.needs_features and not has_features:
+            raise no_features_error(method, self.dataset)
+
+    def tasks(self, method: Method, *, keep: bool = False) -> list[Task]:
         """One task per split with its own seed; `keep` asks for the weights."""
         options, metric = options_of_dataset(self.dataset), self.dataset.metric
         tasks = [
-            options.add_class_weights(
-                Task.from_split(self.graph, split, metric, self.seed + number)
-            )
+            Task.from_split(self.graph, split, metric, self.seed + number)
             for number, split in self.splits.items()
         ]
-        return [replace(task, keep=keep) for task in tasks]
+        if options.label_inputs:
+            tasks = [add_label_inputs(task, method) for task in tasks]
+        return [replace(options.add_class_weights(task), keep=keep) for task in tasks]
 
     def metadata(self, method: Method, device: str) -> dict[str, Any]:
         """The fields that all results of a method have in common."""
@@ -261,8 +309,22 @@ class Experiment:
         }
 
     def identity(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        """What a checkpoint and other processes must have in common with these runs."""
-        return {**metadata, "splits": list(self.splits)}
+        """What a checkpoint and other processes must have in common with these runs.
+
+        The number of threads is not part of it: any number of processes may resume.
+        """
+        return {
+            **metadata,
+            "device": without_threads(metadata["device"]),
+            "splits": list(self.splits),
+            "data": dataset_hash(base_dataset(self.dataset)),
+        }
+
+    def raise_if_failed(self, solutions: Sequence[Solution]) -> None:
+        """Raise a `UserError` if the training of a split has diverged."""
+        for number, solution in zip(self.splits, solutions, strict=True):
+            if solution.error:
+                raise UserError(f"Split {number}: {solution.error}")
 
     def results(
         self,
@@ -303,13 +365,13 @@ class Experiment:
         )
 
 
-def select_splits(splits: Sequence[int] | None, count: int, name: str) -> list[int]:
-    """The numbers of the requested splits; all by default."""
-    if not count:
-        raise UserError(f"{name} has no splits: too few of its nodes are labelled.")
-    for number in splits or ():
-        check_split_number(number, count, name)
-    return list(range(count)) if splits is None else list(splits)
+def check_no_label_inputs(dataset: GraphSource | str) -> None:
+    """Raise a `UserError` if a model to save would need labels as inputs."""
+    if not isinstance(dataset, str) and options_of_dataset(dataset).label_inputs:
+        raise UserError(
+            "A model with --label-inputs cannot be saved: it holds no labels for new "
+            "nodes; leave out --save or --label-inputs."
+        )
 
 
 def check_can_distribute(method: Method, world: World) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
 
-from unalike.datasets import find
+from unalike.data.store import StoredGraph
+from unalike.datasets import GraphSource, find
 from unalike.datasets.base import Dataset
-from unalike.datasets.registry import raw_files_status
+from unalike.datasets.twins.twin import Twin
 from unalike.errors import UserError, lookup
+from unalike.experiments.config import dataset_hash, no_features
 from unalike.experiments.database import ResultsDatabase, Row
 from unalike.experiments.recipe import Recipe, RecipeCell, SearchSpace
+from unalike.methods import METHODS
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +27,16 @@ class ConfigRuns:
     setting: str
     """The hash of the configuration."""
     runs: list[Row]
+
+    @property
+    def splits(self) -> frozenset[int]:
+        """The numbers of the splits."""
+        return frozenset(row["split"] for row in self.runs)
+
+    @property
+    def seed(self) -> int:
+        """The seed of the runs."""
+        return int(self.runs[0]["seed"])
 
     @property
     def valid(self) -> float:
@@ -60,11 +75,110 @@ def group_by_config(
     return [ConfigRuns(setting, runs) for (_, setting, _), runs in groups.items()]
 
 
-def with_all_splits(configs: Iterable[ConfigRuns], splits: int) -> list[ConfigRuns]:
-    """The configurations with a run on each of the first splits."""
+def on_splits(
+    configs: Iterable[ConfigRuns], splits: Collection[int]
+) -> list[ConfigRuns]:
+    """The configurations with a run on each of these splits, without other runs."""
     return [
-        one for one in configs if {r["split"] for r in one.runs} >= set(range(splits))
+        ConfigRuns(one.setting, [row for row in one.runs if row["split"] in splits])
+        for one in configs
+        if one.splits.issuperset(splits)
     ]
+
+
+def most_splits(configs: Iterable[ConfigRuns]) -> frozenset[int]:
+    """The largest set of splits of a configuration; the most frequent of that size."""
+    counts = Counter(one.splits for one in configs)
+    return max(
+        counts,
+        key=lambda splits: (len(splits), counts[splits], [-n for n in sorted(splits)]),
+        default=frozenset(),
+    )
+
+
+NOT_PUBLISHED = "no published number is known to us"
+
+MOST_COMPLETE, ANY = "most", "any"
+
+
+def of_seed(configs: Sequence[ConfigRuns], seed: str) -> list[ConfigRuns]:
+    """The configurations of a seed, of `any`, or of the one with the `most` of them.
+
+    The lowest seed is chosen among those with equally many configurations.
+    """
+    if seed == ANY:
+        return list(configs)
+    if seed == MOST_COMPLETE:
+        counts = Counter(one.seed for one in configs)
+        wanted = max(counts, key=lambda one: (counts[one], -one), default=0)
+        return [one for one in configs if one.seed == wanted]
+    try:
+        return [one for one in configs if one.seed == int(seed)]
+    except ValueError:
+        raise UserError(
+            f"--seed is '{seed}'; write a number, {MOST_COMPLETE} or {ANY}."
+        ) from None
+
+
+# The version of a dataset that a table shows
+
+
+@dataclass(frozen=True)
+class DatasetVersion:
+    """The data at hand, or the version of a dataset that has the most runs."""
+
+    name: str
+    """The name that its runs are stored by."""
+    hash: str | None
+    """None if there are neither data nor runs."""
+    num_splits: int | None
+    """None for a known dataset without data at hand."""
+    runs: int
+    other_runs: int
+    """Number of runs on other versions of the dataset."""
+
+    @property
+    def note(self) -> list[str]:
+        """A note if there are runs on other versions."""
+        total = self.runs + self.other_runs
+        if not self.other_runs:
+            return []
+        return [f"{self.name}: {self.other_runs} of {total} runs are on other data"]
+
+
+def dataset_version(
+    dataset: str, results: ResultsDatabase, data: Path | None
+) -> DatasetVersion:
+    """The version of a dataset that a table shows.
+
+    All methods of a table must be compared on the same data. These are the data at
+    hand. Without data it is the version with the most runs, the newest among equals.
+    """
+    source: GraphSource | None = None
+    with suppress(UserError):
+        source = find(dataset, data)
+    name = source.name if source else dataset
+    versions = results.dataset_versions(name)
+    stored = opened_without_work(source)
+    hash: str | None = None
+    splits: int | None = None
+    if source and stored:
+        hash, splits = dataset_hash(source), len(stored.array("splits"))
+        matches = [row for row in versions if row["dataset_hash"] == hash]
+    else:
+        matches = versions[:1]
+        hash = matches[0]["dataset_hash"] if matches else None
+        splits = None if source else sum(row["splits"] for row in matches)
+    runs = sum(row["runs"] for row in matches)
+    others = sum(row["runs"] for row in versions) - runs
+    return DatasetVersion(name, hash, splits, runs, others)
+
+
+def opened_without_work(source: GraphSource | None) -> StoredGraph | None:
+    """The stored graph of a source; None if it must be converted or generated first."""
+    if isinstance(source, Dataset | Twin):
+        return source.cached()
+    return source if isinstance(source, StoredGraph) else None
 
 
 # Selection for a cell of a results table
@@ -76,6 +190,8 @@ class SelectionOptions:
 
     settings: str = "grid"
     variant: str = ""
+    seed: str = MOST_COMPLETE
+    """A number; `most`: the seed with the most complete configurations; or `any`."""
     data: Path | None = None
 
 
@@ -91,30 +207,101 @@ class CellSelection:
     """Why no configuration could be selected."""
 
 
-def select_for_cell(
-    recipe: Recipe,
-    cell: RecipeCell,
-    results: ResultsDatabase,
-    options: SelectionOptions,
+@dataclass(frozen=True, eq=False)
+class CellSelector:
+    """Selects configurations for cells; looks up the version of each dataset once."""
+
+    results: ResultsDatabase
+    options: SelectionOptions
+    _versions: dict[str, DatasetVersion] = field(default_factory=dict, init=False)
+
+    def version(self, dataset: str) -> DatasetVersion:
+        """The version of a dataset whose runs count."""
+        if dataset not in self._versions:
+            self._versions[dataset] = dataset_version(
+                dataset, self.results, self.options.data
+            )
+        return self._versions[dataset]
+
+    def select(self, recipe: Recipe, cell: RecipeCell) -> CellSelection:
+        """Select the best complete configuration of a cell by validation score."""
+        if not recipe.is_implemented:
+            quoted = f"quoted from {cell.quoted}" if cell.quoted else NOT_PUBLISHED
+            missing = f"{recipe.method} on batches of {recipe.batching} is not here"
+            return CellSelection(None, 0, None, missing if recipe.method else quoted)
+        version, method = self.version(cell.dataset), str(recipe.method)
+        rows = self.results.runs(
+            dataset=version.name, dataset_hash=version.hash or "", method=method
+        )
+        filter_runs = lookup(FILTERS, self.options.settings, "choice of settings")
+        filtered, grid_size = filter_runs(recipe, cell, self.options, rows)
+        splits = num_splits(cell, version, filtered)
+        configs = on_splits(group_by_config(filtered), range(splits))
+        complete = of_seed(configs, self.options.seed)
+        chosen = best_by_validation(complete)
+        reason = None
+        if not chosen:
+            reason = self.why_missing(recipe, cell, splits if filtered else 0)
+        return CellSelection(chosen, len(complete), grid_size, reason)
+
+    def why_missing(self, recipe: Recipe, cell: RecipeCell, splits: int) -> str:
+        """Why a cell has no complete configuration; `splits` is 0 without runs."""
+        if splits:
+            return f"no setting has all {splits} splits yet"
+        version, method = self.version(cell.dataset), str(recipe.method)
+        failures = self.results.failures(dataset=version.name, method=method)
+        if failures:
+            return f"failed: {failures[0]['error'].splitlines()[-1]}"
+        if version.other_runs and not version.runs:
+            return "all runs are on other data than those at hand"
+        if cell.quoted:
+            return f"quoted from {cell.quoted}"
+        try:
+            source = find(cell.dataset, self.options.data)
+        except UserError as error:
+            return str(error)
+        needs_features = METHODS[method]().needs_features
+        return why_not_run(
+            source, needs_features=needs_features and not cell.view.label_inputs
+        )
+
+
+def why_not_run(source: GraphSource, *, needs_features: bool) -> str:
+    """Why there are no runs of a method: missing files, or only that none was made."""
+    if not isinstance(source, Dataset):
+        return "not run"
+    stored = source.cached()
+    if not stored and (source.missing_files() or not source.files):
+        return f"the files of {source.name} are not here"
+    has_features = (
+        stored.metadata["num_features"] if stored else source.has_features_file()
+    )
+    if needs_features and not has_features:
+        return no_features(source)
+    return "not run"
+
+
+def num_splits(cell: RecipeCell, version: DatasetVersion, rows: Iterable[Row]) -> int:
+    """How many splits a complete configuration of a cell has, as a sweep counts them.
+
+    Without a number in the recipe and without data, all splits with runs count.
+    """
+    if cell.splits and version.num_splits:
+        return min(cell.splits, version.num_splits)
+    return cell.splits or version.num_splits or len({row["split"] for row in rows})
+
+
+def best_with_most_splits(
+    rows: Iterable[Row], seed: str = MOST_COMPLETE
 ) -> CellSelection:
-    """Select the best complete configuration of a cell by validation score."""
-    if not recipe.is_implemented:
-        quoted = f"quoted from {cell.quoted}"
-        missing = f"{recipe.method} on batches of {recipe.batching} is not here"
-        return CellSelection(None, 0, None, missing if recipe.method else quoted)
-    name = stored_name(cell.dataset, options.data)
-    rows = list(results.runs(dataset=name, method=str(recipe.method)))
-    filter_runs = lookup(FILTERS, options.settings, "choice of settings")
-    filtered, grid_size = filter_runs(recipe, cell, options, rows)
-    splits = cell.splits or len({row["split"] for row in filtered})
-    complete = with_all_splits(group_by_config(filtered), splits)
-    chosen = best_by_validation(complete)
-    reason = None if chosen else why_missing(recipe, cell, results, filtered, options)
-    return CellSelection(chosen, len(complete), grid_size, reason)
+    """Select among the configurations with the most splits by validation score."""
+    configs = of_seed(group_by_config(rows), seed)
+    complete = on_splits(configs, most_splits(configs))
+    return CellSelection(best_by_validation(complete), len(complete), None)
 
 
 def runs_in_grid(
-    recipe: Recipe, cell: RecipeCell, options: SelectionOptions, rows: list[Row]
+    recipe: Recipe, cell: RecipeCell, options: SelectionOptions, rows: Iterable[Row]
 ) -> tuple[list[Row], int | None]:
     """The runs of the grid and its size; a grid with ranges has no size."""
     if SearchSpace.of(recipe, cell, options.variant).has_range:
@@ -124,7 +311,7 @@ def runs_in_grid(
 
 
 def runs_with_fixed_options(
-    recipe: Recipe, cell: RecipeCell, options: SelectionOptions, rows: list[Row]
+    recipe: Recipe, cell: RecipeCell, options: SelectionOptions, rows: Iterable[Row]
 ) -> tuple[list[Row], int | None]:
     """The runs with the options that the recipe fixes."""
     fixed = SearchSpace.of(recipe, cell, options.variant).fixed
@@ -138,43 +325,7 @@ def runs_with_fixed_options(
     return [row for row in rows if matches(row)], None
 
 
-FILTERS: dict[
-    str,
-    Callable[
-        [Recipe, RecipeCell, SelectionOptions, list[Row]], tuple[list[Row], int | None]
-    ],
-] = {"grid": runs_in_grid, "any": runs_with_fixed_options}
-
-
-def stored_name(dataset: str, data: Path | None) -> str:
-    """The name under which results of a dataset are stored."""
-    try:
-        return find(dataset, data).name
-    except UserError:
-        return dataset
-
-
-def why_missing(
-    recipe: Recipe,
-    cell: RecipeCell,
-    results: ResultsDatabase,
-    rows: list[Row],
-    options: SelectionOptions,
-) -> str:
-    """Why a cell has no complete configuration."""
-    if rows:
-        return f"no setting has all {cell.splits} splits yet"
-    name = stored_name(cell.dataset, options.data)
-    failures = results.failures(dataset=name, method=str(recipe.method))
-    if failures:
-        return f"failed: {failures[0]['error'].splitlines()[-1]}"
-    if cell.quoted:
-        return f"quoted from {cell.quoted}"
-    try:
-        source = find(cell.dataset, options.data)
-    except UserError as error:
-        return str(error)
-    if not isinstance(source, Dataset) or source.cached():
-        return "not run"
-    complete = raw_files_status(source) == "all"
-    return "not run" if complete else f"the files of {name} are not here"
+FILTERS: dict[str, Callable[..., tuple[list[Row], int | None]]] = {
+    "grid": runs_in_grid,
+    "any": runs_with_fixed_options,
+}

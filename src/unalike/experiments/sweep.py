@@ -19,12 +19,24 @@ from unalike.experiments.database import ResultsDatabase, retry_while_unreachabl
 from unalike.experiments.leases import LEASE_SECONDS, count_active
 from unalike.experiments.plan import RunGroup, SweepPlan
 from unalike.experiments.run import RunOptions
-from unalike.experiments.selection import best_by_validation, group_by_config
-from unalike.experiments.worker import Worker, describe, network_on_meta
+from unalike.experiments.selection import (
+    best_by_validation,
+    group_by_config,
+    most_splits,
+    on_splits,
+)
+from unalike.experiments.worker import (
+    Worker,
+    check_precision,
+    describe,
+    network_on_meta,
+)
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.system import num_cores
 from unalike.training.stack import memory_per_run
 
+MIN_LEASE_SECONDS = 1.0
+"""Workers renew a lease three times in its duration."""
 GRACE_SECONDS = 5.0
 """How long workers may take to stop."""
 WATCH_SECONDS = 1.0
@@ -41,6 +53,22 @@ class WorkerOptions:
     device: str = "cpu"
     lease_seconds: float = LEASE_SECONDS
 
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise UserError(f"--jobs is {self.jobs}; at least 1 is needed.")
+        if not self.lease_seconds >= MIN_LEASE_SECONDS:
+            raise UserError(
+                f"--lease is {self.lease_seconds:g}; "
+                f"at least {MIN_LEASE_SECONDS:g} second is needed."
+            )
+
+    @property
+    def num_threads(self) -> int:
+        """The CPU threads of each worker; one worker has those of this process."""
+        if self.jobs == 1:
+            return torch.get_num_threads()
+        return max(1, num_cores() // self.jobs)
+
 
 def sweep(
     plan: SweepPlan,
@@ -56,6 +84,9 @@ def sweep(
     with ResultsDatabase.open(url, on_message) as results:
         if retry:
             results.delete_failures(plan.keys)
+        finished = results.finished_or_failed(plan.keys)
+        runs = (run for group in plan.groups for run in group.runs)
+        check_precision((r for r in runs if r.key not in finished), workers.device)
         sweep_progress = SweepProgress(plan, results, progress, on_message)
         sweep_progress.begin()
         if workers.jobs == 1:
@@ -67,13 +98,8 @@ def sweep(
         else:
             _run_processes(plan, url, workers, sweep_progress)
         sweep_progress.poll()
-        return count_runs(plan, results)
-
-
-def count_runs(plan: SweepPlan, results: ResultsDatabase) -> dict[str, int]:
-    """The number of runs of a plan, and how many of them are done and failed."""
-    done, failed = results.done(plan.keys), results.failed(plan.keys)
-    return {"runs": len(plan.keys), "done": len(done), "failed": len(failed)}
+        done, failed = results.done(plan.keys), results.failed(plan.keys)
+        return {"runs": len(plan.keys), "done": len(done), "failed": len(failed)}
 
 
 # Progress
@@ -162,8 +188,10 @@ def best_message(results: ResultsDatabase) -> str:
     latest = results.latest()
     if latest is None:
         return ""
-    filters = {name: latest[name] for name in ("dataset", "method", "metric")}
-    best = best_by_validation(group_by_config(results.runs(**filters)))
+    names = ("dataset", "dataset_hash", "method", "metric", "seed")
+    filters = {name: latest[name] for name in names}
+    configs = group_by_config(results.runs(**filters))
+    best = best_by_validation(on_splits(configs, most_splits(configs)))
     assert best is not None
     return f"{latest['dataset']} {latest['method']} {best.valid:.2f}"
 
@@ -213,7 +241,7 @@ def stop_workers(processes: Sequence[BaseProcess]) -> None:
 
 def _worker_main(plan: SweepPlan, url: str, workers: WorkerOptions, job: int) -> None:
     """The main function of a worker process."""
-    torch.set_num_threads(max(1, num_cores() // workers.jobs))
+    torch.set_num_threads(workers.num_threads)
     try:
         with ResultsDatabase.open(url) as results:
             device = device_of_worker(workers.device, job, workers.jobs)
@@ -227,10 +255,15 @@ def _worker_main(plan: SweepPlan, url: str, workers: WorkerOptions, job: int) ->
 
 
 def estimate(
-    plan: SweepPlan, results: ResultsDatabase, device: str, *, retry: bool = False
+    plan: SweepPlan,
+    results: ResultsDatabase,
+    workers: WorkerOptions,
+    *,
+    retry: bool = False,
 ) -> list[dict[str, Any]]:
     """Estimate the size, memory and time of each group of runs."""
-    seconds_by_stack = results.mean_seconds_by_stack(device_name(device))
+    device = device_name(workers.device, workers.num_threads)
+    seconds_by_stack = results.mean_seconds_by_stack(device)
     finished = (results.done if retry else results.finished_or_failed)(plan.keys)
     rows = []
     for group in plan.groups:

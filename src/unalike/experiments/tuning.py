@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from statistics import mean
@@ -24,6 +24,7 @@ from unalike.experiments.config import (
 )
 from unalike.experiments.database import ResultsDatabase, to_rows
 from unalike.experiments.plan import (
+    NOTHING_FITS,
     DatasetRef,
     RunGroup,
     SweepPlan,
@@ -43,11 +44,11 @@ from unalike.experiments.selection import (
     ConfigRuns,
     best_by_validation,
     group_by_config,
-    with_all_splits,
+    on_splits,
 )
 from unalike.experiments.sweep import WorkerOptions
-from unalike.experiments.worker import Worker
-from unalike.methods.base import TrainedMethod
+from unalike.experiments.worker import Worker, check_precision
+from unalike.methods.base import TrainedMethod, as_computed_on
 from unalike.methods.correct_and_smooth import (
     CorrectAndSmooth,
     Scaling,
@@ -114,6 +115,11 @@ class SearchOptions:
 
     searcher: str
     trials: int
+    retry: bool = False
+    """Run configurations again that failed before."""
+
+    def __post_init__(self) -> None:
+        lookup(SEARCHERS, self.searcher, "searcher")
 
 
 def search_cells(
@@ -123,37 +129,68 @@ def search_cells(
     *,
     workers: WorkerOptions | None = None,
     progress: Progress = NO_PROGRESS,
+    on_missing: Callable[[dict[str, str]], None] = lambda missing: None,
 ) -> list[dict[str, Any]]:
-    """Search every cell of a request; return the best configuration of each."""
-    search = lookup(SEARCHERS, options.searcher, "searcher")
+    """Search every cell of a request; return the best configuration of each.
+
+    `on_missing` gets the cells that cannot be run, with the reasons.
+    """
+    search = SEARCHERS[options.searcher]
     workers = workers or WorkerOptions()
     if workers.jobs > 1:
         raise UserError("A search asks after each answer: it takes --jobs 1.")
     best = []
     with ResultsDatabase.open(url) as results:
-        bases = BaseModelCache()
-        for objective in list(cell_objectives(request, results, workers, bases)):
-            name = f"{objective.dataset.name} {objective.recipe.method}"
-            progress.stage(name, options.trials, "trials")
+        objectives, missing = cell_objectives(request, options, results, workers)
+        on_missing(missing)
+        for objective in objectives:
+            progress.stage(objective.name, options.trials, "trials")
             search(objective, options.trials, progress)
             best += objective.best()
     return best
 
 
+def plan_search(
+    request: SweepRequest,
+    options: SearchOptions,
+    url: str,
+    *,
+    on_missing: Callable[[dict[str, str]], None] = lambda missing: None,
+) -> list[dict[str, Any]]:
+    """The numbers of stored trials and of trials left to run, for each cell."""
+    with ResultsDatabase.read(url) as results:
+        workers = WorkerOptions()
+        objectives, missing = cell_objectives(request, options, results, workers)
+        on_missing(missing)
+        return [objective.plan(options.trials) for objective in objectives]
+
+
 def cell_objectives(
     request: SweepRequest,
+    options: SearchOptions,
     results: ResultsDatabase,
     workers: WorkerOptions,
-    bases: BaseModelCache,
-) -> Iterator[CellObjective]:
-    """The objectives of all cells that the filter accepts."""
+) -> tuple[list[CellObjective], dict[str, str]]:
+    """The objectives of all cells that the filter accepts, and cells without data."""
+    objectives, missing, bases = [], {}, BaseModelCache()
     for recipe, cell in request.cells():
-        dataset = dataset_ref(cell.dataset, request.data)
-        objective = CellObjective(
-            request, recipe, cell, dataset, results, workers, bases
+        try:
+            space = SearchSpace.of(recipe, cell, request.variant)
+            config = recipe.config(cell, space.fixed)
+            if not request.config_filter(recipe, cell, config):
+                continue
+            dataset = dataset_ref(cell.dataset, request.data)
+        except UserError as error:
+            missing[f"{recipe.name} {cell.dataset}"] = str(error)
+            continue
+        objectives.append(
+            CellObjective(
+                request, recipe, cell, dataset, results, workers, bases, options.retry
+            )
         )
-        if request.config_filter(recipe, cell, objective.config({})):
-            yield objective
+    if not objectives and not missing:
+        raise UserError(NOTHING_FITS)
+    return objectives, missing
 
 
 @dataclass(frozen=True)
@@ -168,6 +205,14 @@ class CellObjective:
     workers: WorkerOptions
     bases: BaseModelCache
     """Base models that were trained for earlier trials."""
+    retry: bool = False
+    _retried: set[str] = field(default_factory=set, init=False)
+    """The runs whose earlier failures were deleted."""
+
+    @property
+    def name(self) -> str:
+        """The dataset and the method."""
+        return f"{self.dataset.name} {self.recipe.method}"
 
     @property
     def space(self) -> SearchSpace:
@@ -178,19 +223,24 @@ class CellObjective:
         return self.recipe.config(self.cell, {**self.space.fixed, **params})
 
     def previous_trials(self) -> list[tuple[ConfigRuns, dict[str, Any]]]:
-        """Complete configurations of this cell in the database, with their params."""
+        """Complete configurations in the database that a search with this seed may run.
+
+        Each comes with its params.
+        """
         rows = self.results.runs(
-            dataset_hash=self.dataset.hash, method=str(self.recipe.method)
+            dataset_hash=self.dataset.hash,
+            method=str(self.recipe.method),
+            seed=self.request.seed,
         )
-        splits = self.dataset.num_splits_of(self.cell)
-        searched = self.space.searched
+        splits = range(self.dataset.num_splits_of(self.cell))
+        space = self.space
         trials = []
-        for one in with_all_splits(group_by_config(rows), splits):
+        for one in on_splits(group_by_config(rows), splits):
             options = one.runs[0]["options"]
-            if not set(searched) <= set(options):
+            if not set(space.searched) <= set(options):
                 continue
-            params = {name: options[name] for name in searched}
-            if self.config(params).hash == one.setting:
+            params = {name: options[name] for name in space.searched}
+            if space.contains(params) and self.config(params).hash == one.setting:
                 trials.append((one, params))
         return trials
 
@@ -199,7 +249,11 @@ class CellObjective:
         config = self.config(params)
         seed = self.request.seed
         runs = tuple(runs_per_split([config], self.dataset, self.cell, seed))
+        if self.retry and (keys := {run.key for run in runs} - self._retried):
+            self.results.delete_failures(keys)
+            self._retried.update(keys)
         group = RunGroup(self.dataset, config.stack_key, runs)
+        check_precision(runs, self.workers.device)
         Worker(
             SweepPlan(groups=[group], seed=seed, data=self.request.data),
             self.results,
@@ -207,9 +261,25 @@ class CellObjective:
             lease_seconds=self.workers.lease_seconds,
             bases=self.bases,
         ).work()
-        rows = self.results.runs(setting=config.hash, dataset_hash=self.dataset.hash)
-        scores = [row["valid"] for row in rows if row["seed"] == seed]
+        rows = self.results.runs(
+            setting=config.hash, dataset_hash=self.dataset.hash, seed=seed
+        )
+        splits = {run.split for run in runs}
+        scores = [row["valid"] for row in rows if row["split"] in splits]
         return mean(scores) if len(scores) == len(runs) else None
+
+    def plan(self, trials: int) -> dict[str, Any]:
+        """The number of stored trials, of those left to run, and of their runs."""
+        stored = len(self.previous_trials())
+        left = max(0, trials - stored)
+        return {
+            "dataset": self.dataset.name,
+            "method": self.recipe.method,
+            "trials": stored,
+            "left": left,
+            "runs": left * self.dataset.num_splits_of(self.cell),
+            "searched": list(self.space.searched),
+        }
 
     def best(self) -> list[dict[str, Any]]:
         """The best configuration in the database, if there is a complete one."""
@@ -315,15 +385,18 @@ def tune(
     options = options or deprecated_place(place) or RunOptions()
     experiment = Experiment.load(dataset, splits, seed)
     store = result_writer(results, experiment)
-    tasks = experiment.tasks()
     start = CorrectAndSmooth() if base is None else CorrectAndSmooth(base=base)
+    tasks = experiment.tasks(start)
+    experiment.check_has_features(start)
+    start = as_computed_on(options.device, start)
     trained = start.base.solve_all(
         tasks,
         device=options.device,
         progress=options.progress,
         checkpoint=base_checkpoint(options, experiment, start.base),
     )
-    inputs = SmoothingInputs.of(tasks, trained, both_ways=start.symmetrised)
+    experiment.raise_if_failed(trained)
+    inputs = SmoothingInputs.of(tasks, trained, undirected=start.symmetrised)
     objective = validation_objective(inputs.to(options.device), tasks)
     if options.checkpoint is not None:
         objective = CachedObjective(objective, options.checkpoint / JUDGED)
@@ -350,22 +423,6 @@ def smoothing_study(
     progress: Progress,
 ) -> CorrectAndSmooth:
     """The best method of one study; the template fixes hops and scaling."""
-
-    def on_trial(study: optuna.Study, value: Value) -> None:
-        progress.advance(1, f"valid {100 * study.best_value:.2f}")
-
-    study = run_study(
-        lambda params: objective(replace(template, **params)),
-        smoothing_space(template),
-        trials=trials,
-        seed=seed,
-        on_trial=on_trial,
-    )
-    return replace(template, **study.best_params)
-
-
-def smoothing_space(template: CorrectAndSmooth) -> dict[str, Any]:
-    """The Optuna distributions of Correct & Smooth; a factor only for fixed scaling."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     space: dict[str, Any] = {
@@ -376,7 +433,18 @@ def smoothing_space(template: CorrectAndSmooth) -> dict[str, Any]:
     }
     if template.scaling == "fixed":
         space["scale"] = FloatDistribution(*SCALES, log=True)
-    return space
+
+    def on_trial(study: optuna.Study, value: Value) -> None:
+        progress.advance(1, f"valid {100 * study.best_value:.2f}")
+
+    study = run_study(
+        lambda params: objective(replace(template, **params)),
+        space,
+        trials=trials,
+        seed=seed,
+        on_trial=on_trial,
+    )
+    return replace(template, **study.best_params)
 
 
 def validation_objective(inputs: SmoothingInputs, tasks: Sequence[Task]) -> Objective:
@@ -385,9 +453,8 @@ def validation_objective(inputs: SmoothingInputs, tasks: Sequence[Task]) -> Obje
     labels = torch.stack([task.graph.labels for task in tasks]).amax(0)
     for run, task in enumerate(tasks):
         weight[run, task.valid] = 1
-    labels, weight = (
-        tensor.to(inputs.train_one_hot.device) for tensor in (labels, weight)
-    )
+    device = inputs.train_one_hot.device
+    labels, weight = labels.to(device), weight.to(device)
 
     def objective(method: CorrectAndSmooth) -> float:
         scores = method.correct_and_smooth(inputs).transpose(0, 1)

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -19,14 +19,14 @@ from torch import nn
 
 from unalike.data.graph import Graph
 from unalike.datasets import find
-from unalike.device import reset_peak_memory
 from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions, DatasetWithOptions
 from unalike.experiments.database import ResultsDatabase, run_columns, to_row
 from unalike.experiments.leases import LEASE_SECONDS, Leases
-from unalike.experiments.plan import PlannedRun, RunGroup, SweepPlan
+from unalike.experiments.plan import DatasetRef, PlannedRun, RunGroup, SweepPlan
+from unalike.experiments.result import Result
 from unalike.experiments.run import BaseModelCache, RunOptions, run_stack
-from unalike.methods.base import TrainedMethod
+from unalike.methods.base import TrainedMethod, as_computed_on
 from unalike.training.stack import max_stacked_runs
 
 POLL_SECONDS = 0.5
@@ -99,9 +99,13 @@ class Worker:
         remaining = {run.key for run in self.remaining(group.runs)}
         if remaining <= self.leases.held_by_others():
             return False
-        return sum(self.process_chunk(group, runs) for runs in self.chunks(group)) > 0
+        size, prepared = self.max_stack_size(group)
+        chunks = equal_chunks(group.runs, size)
+        return sum(self.process_chunk(group, runs, prepared) for runs in chunks) > 0
 
-    def process_chunk(self, group: RunGroup, runs: Sequence[PlannedRun]) -> bool:
+    def process_chunk(
+        self, group: RunGroup, runs: Sequence[PlannedRun], prepared: Graph | None
+    ) -> bool:
         """Train the remaining runs of a chunk; False if another worker leased some."""
         raise_if_interrupted(self.stop)
         keys = [run.key for run in runs]
@@ -111,7 +115,7 @@ class Worker:
             # Another worker may have stored some and released them just before.
             if remaining := self.remaining(runs):
                 self.on_status(describe(group))
-                self.run_and_store(group, remaining)
+                self.run_and_store(group, remaining, prepared)
         except BaseException:
             self.leases.release_quietly()
             raise
@@ -123,36 +127,41 @@ class Worker:
         finished = self.results.finished_or_failed(run.key for run in runs)
         return [run for run in runs if run.key not in finished]
 
-    def chunks(self, group: RunGroup) -> Iterator[Sequence[PlannedRun]]:
-        """The runs of a group in equal chunks that fit on the device."""
-        count = len(group.runs)
-        size = ceil(count / ceil(count / self.max_stack_size(group)))
-        for start in range(0, count, size):
-            yield group.runs[start : start + size]
+    def max_stack_size(self, group: RunGroup) -> tuple[int, Graph | None]:
+        """How many runs fit in a stack, and the prepared graph.
 
-    def max_stack_size(self, group: RunGroup) -> int:
-        """How many runs fit in a stack; those of one configuration if unknown."""
-        reset_peak_memory(self.options.device)
+        The runs of one configuration, and None, if the size of a run is unknown.
+        """
         try:
             if on_meta := network_on_meta(group, self.plan.data):
                 method, network, graph = on_meta
                 device = torch.device(self.options.device)
                 row_wise = method.row_wise
-                return max_stacked_runs(network, graph, device, row_wise=row_wise)
+                size = max_stacked_runs(network, graph, device, row_wise=row_wise)
+                return size, graph
         except Exception:
             # The error is stored when the runs themselves fail.
             pass
-        return sum(run.config == group.first for run in group.runs)
+        return sum(run.config == group.first for run in group.runs), None
 
-    def run_and_store(self, group: RunGroup, runs: Sequence[PlannedRun]) -> None:
-        """Train runs and store their results; after an error, each config alone."""
+    def run_and_store(
+        self,
+        group: RunGroup,
+        runs: Sequence[PlannedRun],
+        prepared: Graph | None = None,
+    ) -> None:
+        """Train runs and store results and failures; after an error, each config alone.
+
+        A run whose training diverges fails alone.
+        """
         try:
-            results = run_stack(
-                cached_dataset(group.dataset.lookup_name, group.view, self.plan.data),
+            outcomes = run_stack(
+                cached_dataset(group.dataset, group.first.view, self.plan.data),
                 [(run.config.method, run.split) for run in runs],
                 seed=self.plan.seed,
                 options=self.options,
                 bases=self.bases,
+                prepared=prepared,
             )
         except Exception as error:
             raise_if_interrupted(self.stop)
@@ -162,18 +171,47 @@ class Worker:
                 self.results.store_failures(rows, error_text(error))
                 return
             for config in configs:
-                self.run_and_store(group, [run for run in runs if run.config == config])
+                same = [run for run in runs if run.config == config]
+                self.run_and_store(group, same, prepared)
             return
-        pairs = zip(results, runs, strict=True)
-        self.results.store([to_row(result, run, group) for result, run in pairs])
+        rows = []
+        for outcome, run in zip(outcomes, runs, strict=True):
+            if isinstance(outcome, Result):
+                rows.append(to_row(outcome, run, group))
+            else:
+                failed = [run_columns(run, group)]
+                self.results.store_failures(failed, error_text(outcome))
+        self.results.store(rows)
+
+
+def check_precision(runs: Iterable[PlannedRun], device: str) -> None:
+    """Raise a `UserError` if a device cannot compute in the precision of a run.
+
+    The result of the run would be stored as one of that precision.
+    """
+    for method in (run.config.method for run in runs):
+        if as_computed_on(device, method) != method:
+            raise UserError(
+                "bf16 needs a GPU, and a CPU computes in float32; "
+                "add --set precision=float32."
+            )
+
+
+def equal_chunks(
+    runs: Sequence[PlannedRun], max_size: int
+) -> Iterator[Sequence[PlannedRun]]:
+    """Runs in chunks of about equal size."""
+    size = ceil(len(runs) / ceil(len(runs) / max_size))
+    for start in range(0, len(runs), size):
+        yield runs[start : start + size]
 
 
 @lru_cache(maxsize=1)
 def cached_dataset(
-    name: str, options: DatasetOptions, data: Path | None
+    dataset: DatasetRef, options: DatasetOptions, data: Path | None
 ) -> DatasetWithOptions:
     """A dataset that stays in memory until another one is requested."""
-    return DatasetWithOptions(find(name, data), options)
+    return DatasetWithOptions(find(dataset.lookup_name, data), options)
 
 
 def network_on_meta(
@@ -183,10 +221,9 @@ def network_on_meta(
     method = group.first.method
     if not isinstance(method, TrainedMethod):
         return None
-    dataset = cached_dataset(group.dataset.lookup_name, group.view, data)
+    dataset = cached_dataset(group.dataset, group.first.view, data)
     graph = method.prepare(dataset.prepared())
-    with torch.device("meta"):
-        return method, method.network(graph), graph
+    return method, method.network_on_meta(graph), graph
 
 
 def describe(group: RunGroup) -> str:

@@ -27,9 +27,9 @@ from unalike.inference.input_validation import (
     lookup_labels,
     train_valid_ids,
 )
-from unalike.inference.model import Model, check_trainable, fit_model
+from unalike.inference.model import Model, check_trainable, fit_model, to_probabilities
 from unalike.inference.model_file import load_model
-from unalike.inference.new_nodes import AnyFeatures
+from unalike.inference.new_nodes import AnyFeatures, adjacency_hash
 from unalike.methods import METHODS, name_of
 from unalike.methods.base import Method, TrainedMethod
 from unalike.options import options_of, with_options
@@ -122,8 +122,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     ) -> np.ndarray:
         """The probability of each class, in the order of `classes_`."""
         check_is_fitted(self)
-        logits = self._logits(X, features).double()
-        return (logits / self.temperature_).softmax(1).numpy()
+        logits = self._logits(X, features)
+        return to_probabilities(logits, self.temperature_).numpy()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The value of the metric, with optional weights of nodes."""
@@ -161,7 +161,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         params: dict[str, Any] = super().get_params(deep=False)
         is_method = isinstance(self.method, Method) or self.method in METHODS
         if deep and is_method:
-            options = options_of(self._method())
+            options = options_of(self._method(), omit=False)
             params |= {METHOD_PREFIX + name: value for name, value in options.items()}
         return params
 
@@ -199,17 +199,17 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     def _targets(
         self, X: Any, y: Any, graph: Graph
     ) -> tuple[Int[Tensor, " nodes"], np.ndarray]:
-        if y is None and (graph.labels < 0).all():
-            raise InputError(
-                "NodeClassifier requires y to be passed, but the target y is None."
-            )
-        if y is None:
-            return encode_labels(graph.labels.numpy())
-        labels, classes = encode_labels(y)
         if self.graph is None:
             ids = torch.arange(graph.num_nodes)
         else:
             ids = as_ids(X, graph.num_nodes)
+        if y is None:
+            y = graph.labels[ids].numpy()
+            if (y < 0).all():
+                raise InputError(
+                    "NodeClassifier requires y to be passed, but the target y is None."
+                )
+        labels, classes = encode_labels(y)
         if len(labels) != len(ids):
             raise InputError(f"There are {len(labels)} labels for {len(ids)} nodes.")
         all_labels = torch.full((graph.num_nodes,), -1)
@@ -254,7 +254,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 f"X has {num_cols} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input, a column for each node."
             )
-        if graph.num_nodes == num_cols:
+        if adjacency_hash(graph.adjacency) == self.model_.graph_info.fingerprint:
             return self.model_.scores(graph)
         rows, _ = self.model_.new_nodes(graph.adjacency, graph.features)
         return self.model_.score_rows(rows)

@@ -95,11 +95,7 @@ def feature_names(encoder: FeatureEncoder | None, count: int) -> list[str]:
     """Names of features: their columns, with the category of one-hot columns."""
     if encoder is None:
         return [f"{FEATURE} {index}" for index in range(count)]
-    return [
-        name
-        for column in encoder.columns
-        for name in [f"{column.name} = {c}" for c in column.categories] or [column.name]
-    ]
+    return [name for column in encoder.columns for name in column.feature_names]
 
 
 def _attributions(model: Model, part: InputAttributions) -> Iterator[Attribution]:

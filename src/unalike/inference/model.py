@@ -78,9 +78,7 @@ class Model:
 
     def untrained(self) -> nn.Module:
         """The module before its weights are loaded, on the meta device."""
-        empty_graph = self._empty_graph
-        with torch.device("meta"):
-            return self.method.network(empty_graph)
+        return self.method.network_on_meta(self._empty_graph)
 
     @cached_property
     def _empty_graph(self) -> Graph:
@@ -125,6 +123,8 @@ class Model:
 
     def to(self, device: torch.device | str) -> Model:
         """The same model on another device."""
+        if self.device == torch.device(device):
+            return self
         moved = {name: weight.to(device) for name, weight in self.weights.items()}
         return replace(self, weights=moved)
 
@@ -151,8 +151,7 @@ class Model:
 
     def to_prediction(self, scores: Scores, unknown: int = 0) -> Prediction:
         """Probabilities from logits, scaled by the temperature."""
-        # In double precision, so that rounding makes no two classes equally probable.
-        probabilities = (scores.double() / self.temperature).softmax(1)
+        probabilities = to_probabilities(scores, self.temperature)
         return Prediction(probabilities, self.classes, unknown)
 
     def new_nodes(
@@ -219,6 +218,12 @@ class Model:
                 raise UserError(f"The model has {size} {what} in place of {expected}.")
         if not 0 < self.temperature < math.inf:
             raise UserError(f"The model has the temperature {self.temperature}.")
+        for name, weight in self.weights.items():
+            if weight.numel() and not all(map(torch.isfinite, weight.aminmax())):
+                raise UserError(
+                    f"The weight {name} of the model has NaN or infinite numbers; "
+                    "train the model again."
+                )
         self.network.eval()
 
     def check_row_wise(self, purpose: str = "score new nodes") -> None:
@@ -233,6 +238,14 @@ class Model:
             "depend on the edges of its neighbours too. "
             f"Those that can are {', '.join(row_wise)}."
         )
+
+
+def to_probabilities(
+    scores: Scores, temperature: float
+) -> Float[Tensor, "nodes classes"]:
+    """The softmax of logits divided by a temperature."""
+    # In double precision, so that rounding makes no two classes equally probable.
+    return (scores.double() / temperature).softmax(1)
 
 
 def custom_ids(names: pa.Array) -> pa.Array | None:
@@ -268,6 +281,7 @@ def fit_model(
     (solution,) = trained.solve_all(
         [replace(task, keep=True)], device=device, progress=progress
     )
+    solution.raise_if_failed()
     return model_from_solution(trained, task.graph, solution), solution
 
 

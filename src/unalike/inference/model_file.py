@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,8 +15,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from unalike.data.store import string_array, string_buffers
 from unalike.errors import UserError, did_you_mean
-from unalike.files import UNWRITABLE
+from unalike.files import atomic_write
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model
 from unalike.inference.new_nodes import TrainingGraph
@@ -54,24 +54,18 @@ def save_model(model: Model, path: Path) -> int:
     """Write a model to a new file; returns its size in bytes."""
     check_can_create(path)
     check_saveable(model)
+    model.check()
     tensors = {WEIGHTS + name: weight for name, weight in model.weights.items()}
     tensors |= ids_to_tensors(model.names)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
     about = _metadata(model)
     # One entry, because safetensors writes several in an order of its own.
     metadata = {ABOUT: _dump({**about, DIGEST: _checksum(about, tensors)})}
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        save_file(tensors, partial, metadata)
-        partial.rename(path)
-    except OSError as error:
-        if error.errno not in UNWRITABLE:
-            raise
-        raise UserError(f"Cannot write {path}: {error.strerror}.") from None
+        with atomic_write(path) as partial:
+            save_file(tensors, partial, metadata)
     except SafetensorError as error:
         raise UserError(f"Cannot write {path}: {error}.") from None
-    finally:
-        partial.unlink(missing_ok=True)
     return path.stat().st_size
 
 
@@ -91,7 +85,7 @@ def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Model
         tensors, digest = load_file(path), about.pop(DIGEST)
         if _checksum(about, tensors) != digest:
             raise UserError(f"{path} is damaged: its sha256 differs.")
-        return _from_metadata(about, tensors).to(device)
+        return _from_metadata(about, tensors, torch.device(device))
     except READ_ERRORS as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{path} is damaged: {reason}.") from None
@@ -128,7 +122,9 @@ def _metadata(model: Model) -> dict[str, Any]:
     }
 
 
-def _from_metadata(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
+def _from_metadata(
+    about: dict[str, Any], tensors: dict[str, Tensor], device: torch.device
+) -> Model:
     if about["method"] not in METHODS:
         raise UserError(
             f"No method '{about['method']}'.{did_you_mean(about['method'], METHODS)} "
@@ -142,7 +138,7 @@ def _from_metadata(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
     columns = about["feature_columns"]
     weights = {
         # Aligned copies: the last bit of a product can depend on the alignment.
-        name.removeprefix(WEIGHTS): tensor.clone()
+        name.removeprefix(WEIGHTS): tensor.to(device, copy=True)
         for name, tensor in tensors.items()
         if name.startswith(WEIGHTS)
     }
@@ -221,22 +217,14 @@ def ids_to_tensors(names: pa.Array | None) -> dict[str, Tensor]:
         bits = names.cast(pa.uint64() if large else pa.int64()).to_numpy()
         values = torch.from_numpy(bits.view(np.int64).copy())
         return {UNSIGNED if large else SIGNED: values}
-    names = pa.concat_arrays([names.cast(pa.large_string())])
-    _, offset_buffer, text_buffer = names.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64)[: len(names) + 1]
-    text = np.frombuffer(text_buffer or b"", np.uint8)[: offsets[-1]]
-    return {
-        STARTS: torch.from_numpy(offsets.copy()),
-        TEXT: torch.from_numpy(text.copy()),
-    }
+    offsets, text = map(torch.tensor, string_buffers(names))
+    return {STARTS: offsets, TEXT: text}
 
 
 def ids_from_tensors(tensors: dict[str, Tensor]) -> pa.Array | None:
     """The ids in such tensors; None without any."""
     if TEXT in tensors:
-        offsets, text = tensors[STARTS].numpy(), tensors[TEXT].numpy()
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-        names = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+        names = string_array(tensors[STARTS].numpy(), tensors[TEXT].numpy())
         names.validate(full=True)
         return names
     if UNSIGNED in tensors:

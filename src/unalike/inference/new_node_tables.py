@@ -185,7 +185,7 @@ class NewEdgeReader:
     def read(
         self,
         tables: Sequence[Table],
-        end_columns: tuple[str | None, ...],
+        end_columns: tuple[str | None, str | None],
         progress: Progress,
     ) -> None:
         """Read all tables, write pairs to files and count edges."""
@@ -196,7 +196,7 @@ class NewEdgeReader:
                 for name, spill in self.spills.items()
             }
             for table in tables:
-                columns = edge_columns(table, *end_columns)
+                columns = edge_columns(table, *end_columns, known=self.index).names
                 for batch in prefetch(table.batches(list(dict.fromkeys(columns)))):
                     self._read_batch(batch, columns, files)
                     note = f"{self.num_edges_kept:,} edges"
@@ -306,7 +306,7 @@ def encoder_of(
     num_features = model.graph_info.num_features
     if num_features and len(names) != num_features:
         raise UserError(
-            f"{table.path} has {len(names)} columns beside '{id_column}'; "
+            f"{table.path} has {len(names)} columns besides '{id_column}'; "
             f"the model was trained on {num_features} features."
         )
     numeric = (

@@ -122,13 +122,7 @@ class NewRows(Adjacency):
         """Rows of new nodes; in an undirected graph every edge counts both ways."""
         if not directed and in_edges is not out_edges:
             out_edges = in_edges = out_edges.union(in_edges)
-        return cls(
-            out_edges.indptr,
-            out_edges.indices,
-            out_edges.num_cols,
-            out_edges.values,
-            in_edges=in_edges,
-        )
+        return cls(*out_edges.arrays, in_edges=in_edges)
 
     @property
     def T(self) -> Adjacency:
@@ -150,7 +144,9 @@ def build_rows(
     num_cols = training_graph.num_known
     out, num_unknown = _rows_of(out_edges, lookup_ids, num_cols, num_rows)
     if in_edges is None:
-        into = empty_rows(out) if training_graph.directed else out
+        none = torch.zeros(0, dtype=torch.int64)
+        empty = Adjacency.from_edges(none, none, shape=out.shape)
+        into = empty if training_graph.directed else out
     else:
         into, num_unknown_in = _rows_of(in_edges, lookup_ids, num_cols, num_rows)
         num_unknown += num_unknown_in
@@ -160,12 +156,6 @@ def build_rows(
             "give the features of all new nodes, or rows for all of them."
         )
     return NewRows.of(out, into, directed=training_graph.directed), num_unknown
-
-
-def empty_rows(like: Adjacency) -> Adjacency:
-    """A matrix of the same shape without entries."""
-    none = torch.zeros(0, dtype=torch.int64)
-    return Adjacency.from_edges(none, none, shape=like.shape)
 
 
 def _rows_of(

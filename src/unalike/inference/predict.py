@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
 from unalike.datasets import GraphSource
 from unalike.errors import UserError, did_you_mean
-from unalike.files import UNWRITABLE
+from unalike.files import atomic_write
 from unalike.inference.model import Model, Prediction
 from unalike.inference.model_file import check_can_create
 from unalike.inference.new_node_tables import BATCH_SIZE, NewNodeTables
@@ -113,8 +112,7 @@ def check_output_path(path: Path) -> None:
     """Raise if a file exists already, or if its suffix names no format."""
     if path.suffix.lower() not in WRITERS:
         raise UserError(
-            f"{path} has no ending that tells its format; known are "
-            f"{', '.join(WRITERS)}."
+            f"{path} has no suffix of a known format; known are {', '.join(WRITERS)}."
         )
     check_can_create(path)
 
@@ -123,7 +121,6 @@ def check_output_path(path: Path) -> None:
 def open_score_file(path: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
     """Write record batches to a file that is renamed to its name at the end."""
     check_output_path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     writer: Any = None
 
     def add(rows: pa.RecordBatch) -> None:
@@ -132,17 +129,10 @@ def open_score_file(path: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
             writer = WRITERS[path.suffix.lower()](partial, rows.schema)
         writer.write_batch(rows)
 
-    try:
+    with atomic_write(path) as partial:
         yield add
         if writer is not None:
             writer.close()
-            partial.rename(path)
-    except OSError as error:
-        if error.errno not in UNWRITABLE:
-            raise
-        raise UserError(f"Cannot write {path}: {error.strerror}.") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def to_record_batch(names: pa.Array, prediction: Prediction) -> pa.RecordBatch:

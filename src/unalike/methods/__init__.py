@@ -7,12 +7,15 @@ from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.methods.label_propagation import LabelPropagation
 from unalike.methods.mlp import MLP
 from unalike.methods.registry import TRAINED_METHODS, load_entry_points
+from unalike.methods.views import Views, ViewsTrees
 
 METHODS: dict[str, type[Method]] = {
     "mlp": MLP,
     "label-propagation": LabelPropagation,
     "correct-and-smooth": CorrectAndSmooth,
     **TRAINED_METHODS,
+    "views": Views,
+    "views-trees": ViewsTrees,
 }
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 import torch
 from torch import nn
@@ -15,8 +15,9 @@ from torch import nn
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.data.task import Solution, Task
+from unalike.device import fork_rng
 from unalike.methods.plain_module import Allowed, Trial, for_batches, is_foreign
-from unalike.options import one_of
+from unalike.options import check_ranges, one_of, options_of, with_options
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers import SAMPLERS
 from unalike.samplers.base import FullBatch, Sampler
@@ -25,8 +26,8 @@ from unalike.training.checkpoint import Checkpoint
 from unalike.training.distributed import World, shard_columns
 from unalike.training.loop import FitSpec, fit
 from unalike.training.memory import halve_on_out_of_memory
-from unalike.training.settings import Training
 from unalike.training.stack import max_stacked_runs
+from unalike.training.state import Training
 
 Directions = Literal["out", "in", "both", "undirected"]
 
@@ -64,14 +65,24 @@ class Method(ABC):
     stackable_options: ClassVar[frozenset[str]] = frozenset()
     """Options in which the runs of one stack may differ; the others change shapes."""
 
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
     @property
     def data_parallel(self) -> bool:
         """Can processes divide the batches of an epoch among them?"""
         return False
 
+    @property
+    def needs_features(self) -> bool:
+        """Does it learn nothing from a graph without features?"""
+        return False
+
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
         """Train on the labels of a task and score every node."""
-        return self.solve_all([task], device=device)[0]
+        (solution,) = self.solve_all([task], device=device)
+        solution.raise_if_failed()
+        return solution
 
     @abstractmethod
     def solve_all(
@@ -82,7 +93,13 @@ class Method(ABC):
         progress: Progress = NO_PROGRESS,
         checkpoint: Checkpoint | None = None,
     ) -> list[Solution]:
-        """Solve tasks on one graph; what they have in common is done once."""
+        """Solve tasks on one graph; what they have in common is done once.
+
+        A task whose training diverges has a solution with an `error`.
+        """
+
+
+AnyMethod = TypeVar("AnyMethod", bound=Method)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +128,19 @@ class TrainedMethod(Method):
     def network(self, graph: Graph) -> nn.Module:
         """The module of `build_module`, with a `forward` that takes a batch."""
         return for_batches(self.build_module(graph))
+
+    def network_on_meta(self, graph: Graph) -> nn.Module:
+        """The module on the meta device: shapes of weights that take no memory.
+
+        The random generators stay as they are.
+        """
+        with fork_rng():
+            try:
+                with torch.device("meta"):
+                    return self.network(graph)
+            except Exception:
+                # A module of the user may read its tensors; those on meta have no data.
+                return self.network(graph)
 
     def prepare(self, graph: Graph) -> Graph:
         """Preprocessing that is done once, before training."""
@@ -158,6 +188,18 @@ class MessagePassingMethod(TrainedMethod):
     def data_parallel(self) -> bool:
         return not isinstance(self.batching, FullBatch)
 
+    @property
+    def needs_features(self) -> bool:
+        return True
+
+
+def as_computed_on(device: str, method: AnyMethod) -> AnyMethod:
+    """The method with the precision that a device has: a CPU has no bf16."""
+    computed = torch.device(device).type == "cuda"
+    if computed or options_of(method).get("precision") != "bf16":
+        return method
+    return with_options(method, {"precision": "float32"}, type(method).__name__)
+
 
 def solve_mixed(
     pairs: Sequence[tuple[Method, Task]],
@@ -165,6 +207,7 @@ def solve_mixed(
     device: torch.device | str = "cpu",
     progress: Progress = NO_PROGRESS,
     solve: Callable[..., list[Solution]] | None = None,
+    prepared: Graph | None = None,
 ) -> list[Solution]:
     """Solve tasks on one graph, each by its own method, in stacks if all are trained.
 
@@ -175,7 +218,9 @@ def solve_mixed(
     ]
     if len(trained) == len(pairs):
         methods, tasks = zip(*trained, strict=True)
-        return train_stacks(methods, tasks, device=device, progress=progress)
+        return train_stacks(
+            methods, tasks, device=device, progress=progress, prepared=prepared
+        )
     solutions: dict[int, Solution] = {}
     for method in dict.fromkeys(method for method, _ in pairs):
         own = [index for index, (other, _) in enumerate(pairs) if other == method]
@@ -194,19 +239,21 @@ def train_stacks(
     device: torch.device | str = "cpu",
     progress: Progress = NO_PROGRESS,
     checkpoint: Checkpoint | None = None,
+    prepared: Graph | None = None,
 ) -> list[Solution]:
-    """Train methods of equal shapes on tasks of one graph, in stacks that fit."""
+    """Train methods of equal shapes on tasks of one graph, in stacks that fit.
+
+    `prepared` is the graph after `prepare`, if the caller has it already.
+    """
     device = torch.device(device)
     world = World.current()
     row_wise = methods[0].row_wise
-    prepared = methods[0].prepare(tasks[0].graph)
+    if prepared is None:
+        prepared = methods[0].prepare(tasks[0].graph)
     if methods[0].column_parallel:
         prepared = shard_columns(prepared, world)
-    with torch.random.fork_rng():
-        module = methods[0].network(prepared)
-        size = world.all_min(
-            max_stacked_runs(module, prepared, device, row_wise=row_wise)
-        )
+    module = methods[0].network_on_meta(prepared)
+    size = world.all_min(max_stacked_runs(module, prepared, device, row_wise=row_wise))
     alike = [replace(method, training=methods[0].training) for method in methods]
     allowed = Allowed(dict.fromkeys(alike, ()))
     if is_foreign(module):

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.task import Solution, Task, one_hot_train_labels
-from unalike.errors import UserError
 from unalike.methods.base import Method, TrainedMethod
 from unalike.methods.mlp import MLP
 from unalike.methods.registry import TRAINED_METHODS
@@ -62,15 +61,9 @@ class CorrectAndSmooth(Method):
     base: AnyTrained = field(default_factory=lambda: MLP(hidden=256))
     """The method that is trained first; P is the softmax of its logits."""
 
-    def __post_init__(self) -> None:
-        for name in ("correct_alpha", "smooth_alpha"):
-            if not 0 <= (value := getattr(self, name)) <= 1:
-                flag = name.replace("_", "-")
-                raise UserError(f"--{flag} is {value}; it is between 0 and 1.")
-        for name in ("flow_hops", "flow_steps"):
-            if (value := getattr(self, name)) < 1:
-                flag = name.replace("_", "-")
-                raise UserError(f"--{flag} is {value}; at least 1 is needed.")
+    @property
+    def needs_features(self) -> bool:
+        return self.base.needs_features
 
     def solve_all(
         self,
@@ -95,7 +88,7 @@ class CorrectAndSmooth(Method):
     ) -> list[Solution]:
         """Correct and smooth the solutions of the base method."""
         start = time.perf_counter()
-        inputs = SmoothingInputs.of(tasks, trained, both_ways=self.symmetrised)
+        inputs = SmoothingInputs.of(tasks, trained, undirected=self.symmetrised)
         scores = self.correct_and_smooth(inputs.to(device), progress).cpu()
         elapsed = (time.perf_counter() - start) / len(tasks)
         return [
@@ -117,7 +110,9 @@ class CorrectAndSmooth(Method):
         corrected = SCALINGS[self.scaling](self, inputs, progress)
         start = torch.where(inputs.train_mask, inputs.train_one_hot, corrected)
         adjacency = NormalizedAdjacency.of(inputs.adjacency, self.smooth_by)
-        return self.propagate(adjacency, start, self.smooth_alpha, clamp01, progress)
+        return self.propagate(
+            adjacency, start, self.smooth_alpha, lambda x: x.clamp(0, 1), progress
+        )
 
     def propagate(
         self,
@@ -150,10 +145,10 @@ class SmoothingInputs:
 
     @classmethod
     def of(
-        cls, tasks: Sequence[Task], solutions: Sequence[Solution], *, both_ways: bool
+        cls, tasks: Sequence[Task], solutions: Sequence[Solution], *, undirected: bool
     ) -> SmoothingInputs:
         """The inputs from solutions of tasks on one graph."""
-        graph = tasks[0].graph.to_undirected() if both_ways else tasks[0].graph
+        graph = tasks[0].graph.to_undirected() if undirected else tasks[0].graph
         one_hot = torch.stack([one_hot_train_labels(task) for task in tasks], 1)
         return cls(
             adjacency=graph.adjacency,
@@ -172,11 +167,6 @@ class SmoothingInputs:
     def to(self, device: torch.device | str) -> SmoothingInputs:
         """The same inputs on another device."""
         return SmoothingInputs(*(part.to(device) for part in vars(self).values()))
-
-
-def clamp01(x: Tensor) -> Tensor:
-    """Clamp to [0, 1]."""
-    return x.clamp(0, 1)
 
 
 def autoscale(

@@ -12,6 +12,7 @@ from unalike.methods.base import MessagePassingMethod
 from unalike.nn.attention import GATLayers, head_widths
 from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE, Jump
 from unalike.nn.sparse_linear import InputLinear
+from unalike.options import later_option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,8 @@ class GAT(MessagePassingMethod):
     """Fraction of hidden units dropped in training."""
     batch_norm: bool = True
     """Batch norm between layers; Veličković et al. have none."""
+    conv_bias: bool = later_option(False)
+    """Add a bias in front of each batch norm, as the paper's code does."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return GATModule(self, graph)
@@ -42,13 +45,18 @@ class GAT(MessagePassingMethod):
 class GATModule(nn.Module):
     """Attention layers; the linear map of the first one is `first`."""
 
-    def __init__(self, o: GAT, graph: Graph) -> None:
+    def __init__(self, o: GAT, graph: Graph, out_features: int | None = None) -> None:
         super().__init__()
-        features, classes = graph.num_features, graph.num_classes
-        sizes = head_widths(features, o.hidden, classes, o.layers, o.heads)
+        features, out = graph.num_features, out_features or graph.num_classes
+        sizes = head_widths(features, o.hidden, out, o.layers, o.heads)
         self.first = InputLinear("features", graph, sizes[1], bias=False, init="glorot")
         self.layers = GATLayers(
-            sizes, o.heads, o.dropout, batch_norm=o.batch_norm, mean_last_heads=True
+            sizes,
+            o.heads,
+            o.dropout,
+            batch_norm=o.batch_norm,
+            conv_bias=o.conv_bias,
+            mean_last_heads=out_features is None,
         )
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
@@ -56,21 +64,11 @@ class GATModule(nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GATJK(MessagePassingMethod):
+class GATJK(GAT):
     """jump(x_1, …, x_L) W + b, where x_l is the output of attention layer l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
 
-    hidden: int = 8
-    """Width of each head; the paper tries 4, 8, 12 and 32."""
-    heads: int = 8
-    """Heads of each layer; the paper tries 2, 4 and 8."""
-    layers: int = 2
-    """Attention layers, at least two."""
-    dropout: float = 0.5
-    """Fraction of hidden units dropped in training."""
-    batch_norm: bool = True
-    """Batch norm between layers."""
     jump: Jump = "max"
     """Combine the outputs of all layers by maximum, concatenation or LSTM attention."""
 
@@ -78,18 +76,12 @@ class GATJK(MessagePassingMethod):
         return GATJKModule(self, graph)
 
 
-class GATJKModule(nn.Module):
+class GATJKModule(GATModule):
     """jump(x_1, …, x_L) W + b, where x_l is the output of attention layer l."""
 
     def __init__(self, o: GATJK, graph: Graph) -> None:
-        super().__init__()
-        features = graph.num_features
-        sizes = head_widths(features, o.hidden, o.hidden, o.layers, o.heads)
-        self.first = InputLinear("features", graph, sizes[1], bias=False, init="glorot")
-        self.layers = GATLayers(
-            sizes, o.heads, o.dropout, batch_norm=o.batch_norm, mean_last_heads=False
-        )
-        self.jump = JUMPING_KNOWLEDGE[o.jump](len(sizes) - 1, sizes[-1])
+        super().__init__(o, graph, o.hidden)
+        self.jump = JUMPING_KNOWLEDGE[o.jump](max(o.layers, 2), o.heads * o.hidden)
         self.final = nn.Linear(self.jump.out_features, graph.num_classes)
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:

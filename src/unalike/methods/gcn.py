@@ -12,9 +12,10 @@ from unalike.data.graph import Graph
 from unalike.methods.base import MessagePassingMethod
 from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE, Jump
 from unalike.nn.mlp import layer_sizes
-from unalike.nn.norm import Bias, NormActDropLinear
+from unalike.nn.norm import Bias, NormActDropLinear, bias_before_norm
 from unalike.nn.normalized_adjacency import GCNNorm
 from unalike.nn.sparse_linear import InputLinear
+from unalike.options import later_option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class GCN(MessagePassingMethod):
     """Fraction of hidden units dropped in training."""
     batch_norm: bool = True
     """Batch norm between convolutions."""
+    conv_bias: bool = later_option(False)
+    """Add a bias in front of each batch norm, as the paper's code does."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return GCNModule(self, graph)
@@ -39,9 +42,10 @@ class GCN(MessagePassingMethod):
 class GCNModule(nn.Module):
     """Â dropout(relu(norm(x))) W, layer by layer, plus b."""
 
-    def __init__(self, o: GCN, graph: Graph) -> None:
+    def __init__(self, o: GCN, graph: Graph, out_features: int | None = None) -> None:
         super().__init__()
-        sizes = layer_sizes(graph.num_features, o.hidden, graph.num_classes, o.layers)
+        out_features = out_features or graph.num_classes
+        sizes = layer_sizes(graph.num_features, o.hidden, out_features, o.layers)
         self.first = InputLinear(
             "features", graph, sizes[1], bias=False, init="glorot", defer=True
         )
@@ -49,30 +53,26 @@ class GCNModule(nn.Module):
             NormActDropLinear(*ends, o.dropout, batch_norm=o.batch_norm, init="glorot")
             for ends in pairwise(sizes[1:])
         )
+        self.conv_biases = nn.ModuleList(
+            bias_before_norm(width, use=o.conv_bias and o.batch_norm)
+            for width in sizes[1:-1]
+        )
         self.bias = Bias(sizes[-1])
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         a_hat = GCNNorm.of(batch.adjacency)  # D^-1/2 (A + I) D^-1/2
         x = a_hat @ self.first(batch.features)
-        for block in self.blocks:
-            x = a_hat @ block(x)
+        for bias, block in zip(self.conv_biases, self.blocks, strict=True):
+            x = a_hat @ block(bias(x))
         return self.bias(x)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCNJK(MessagePassingMethod):
+class GCNJK(GCN):
     """jump(x_1, …, x_L) W + b, where x_l is the output of graph convolution l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
 
-    hidden: int = 32
-    """Width of every hidden layer."""
-    layers: int = 2
-    """Graph convolutions."""
-    dropout: float = 0.5
-    """Fraction of hidden units dropped in training."""
-    batch_norm: bool = True
-    """Batch norm between convolutions."""
     jump: Jump = "max"
     """Combine the outputs of all layers by maximum, concatenation or LSTM attention."""
 
@@ -80,29 +80,20 @@ class GCNJK(MessagePassingMethod):
         return GCNJKModule(self, graph)
 
 
-class GCNJKModule(nn.Module):
+class GCNJKModule(GCNModule):
     """jump(x_1, …, x_L) W + b with x_l = dropout(relu(norm(Â x_{l-1} W_l)))."""
 
     def __init__(self, o: GCNJK, graph: Graph) -> None:
-        super().__init__()
-        sizes = layer_sizes(graph.num_features, o.hidden, o.hidden, o.layers)
-        self.first = InputLinear(
-            "features", graph, sizes[1], bias=False, init="glorot", defer=True
-        )
-        self.blocks = nn.ModuleList(
-            NormActDropLinear(*ends, o.dropout, batch_norm=o.batch_norm, init="glorot")
-            for ends in pairwise(sizes[1:])
-        )
-        self.bias = Bias(sizes[-1])
+        super().__init__(o, graph, o.hidden)
         self.jump = JUMPING_KNOWLEDGE[o.jump](o.layers, o.hidden)
         self.final = nn.Linear(self.jump.out_features, graph.num_classes)
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         a_hat = GCNNorm.of(batch.adjacency)
         x, outputs = a_hat @ self.first(batch.features), []
-        for block in self.blocks:
+        for bias, block in zip(self.conv_biases, self.blocks, strict=True):
             assert isinstance(block, NormActDropLinear)
-            hidden, x = block.with_hidden(x)
+            hidden, x = block.with_hidden(bias(x))
             outputs.append(hidden)
             x = a_hat @ x
         return self.final(self.jump([*outputs, self.bias(x)]))

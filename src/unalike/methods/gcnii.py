@@ -18,8 +18,8 @@ from unalike.data.graph import Graph
 from unalike.errors import UserError
 from unalike.methods.base import MessagePassingMethod
 from unalike.methods.plain_module import MAX_DENSE_NUMEL
-from unalike.nn.dropout import Dropout, apply_dropout
 from unalike.nn.init import glorot_uniform, register_constants
+from unalike.nn.linear import Dropout, apply_dropout
 from unalike.nn.norm import LinearNormActDrop, update_running_stats
 from unalike.nn.normalized_adjacency import GCNNorm
 from unalike.nn.recompute import Checkpointed

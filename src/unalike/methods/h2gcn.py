@@ -13,7 +13,7 @@ from unalike.data.csr import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.data.graph import Graph
 from unalike.errors import UserError
 from unalike.methods.base import MessagePassingMethod
-from unalike.nn.dropout import Dropout
+from unalike.nn.linear import Dropout
 from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
 from unalike.nn.sparse_linear import InputLinear
 from unalike.system import free_memory

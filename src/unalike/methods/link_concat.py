@@ -19,7 +19,7 @@ from unalike.nn.sparse_linear import InputLinear, in_draw_order
 class LINKConcat(RowWiseMethod):
     """MLP([A; X]), the ablation of LINKX without separate embeddings."""
 
-    paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446, section 5.4"
+    paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446, appendix"
 
     hidden: int = 32
     """Width of every hidden layer."""

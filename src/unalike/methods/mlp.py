@@ -28,6 +28,10 @@ class MLP(RowWiseMethod):
     dropout: float = 0.5
     """Fraction of hidden units dropped in training."""
 
+    @property
+    def needs_features(self) -> bool:
+        return True
+
     def prepare(self, graph: Graph) -> Graph:
         """The graph without its edges, which batches need not copy."""
         none = torch.empty(0, dtype=torch.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from math import prod
@@ -16,8 +16,9 @@ from torch.nn.parameter import UninitializedParameter
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
+from unalike.device import fork_rng
 from unalike.errors import UserError
-from unalike.nn.dropout import Dropout
+from unalike.nn.linear import Dropout
 from unalike.training.stack import Stack
 
 MAX_DENSE_NUMEL = 2**32
@@ -144,7 +145,7 @@ class Trial:
     ) -> Allowed:
         """What the training loop may do with the modules of these builders."""
         build = next(iter(builders.values()))
-        with torch.random.fork_rng():
+        with fork_rng(self.device):
             constants = {
                 key: constants_of(one(self.graph)) if len(builders) > 1 else ()
                 for key, one in builders.items()
@@ -260,15 +261,12 @@ def constants_of(module: nn.Module) -> Hashable:
 
     Under vmap all runs read those of the first, so they must be equal.
     """
-    return tuple(_constants(module))
-
-
-def _constants(module: nn.Module) -> Iterator[tuple[str, str, Hashable]]:
-    for name, submodule in module.named_modules():
-        for attribute, value in vars(submodule).items():
-            is_constant = isinstance(value, bool | int | float | str)
-            if is_constant and attribute != "training":
-                yield name, attribute, value
+    return tuple(
+        (name, attribute, value)
+        for name, submodule in module.named_modules()
+        for attribute, value in vars(submodule).items()
+        if isinstance(value, bool | int | float | str) and attribute != "training"
+    )
 
 
 def first_line(error: Exception) -> str:

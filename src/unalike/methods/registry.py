@@ -32,7 +32,7 @@ from unalike.methods.mixhop import MixHop
 from unalike.methods.mlp import MLP
 from unalike.methods.sgc import SGC
 from unalike.options import options_of
-from unalike.training.settings import Training
+from unalike.training.state import Training
 
 TRAINED_METHODS: dict[str, type[TrainedMethod]] = {
     "mlp": MLP,
@@ -117,6 +117,8 @@ def method(
         namespace={
             "build_module": build_module,
             "paper": paper,
+            # A module may use edges alone.
+            "needs_features": False,
             "__doc__": factory.__doc__ or f"{name}, a registered nn.Module.",
             "__module__": __name__,
         },

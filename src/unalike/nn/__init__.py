@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unalike.nn.attention import GATLayers as GATLayers
-    from unalike.nn.dropout import Dropout as Dropout
     from unalike.nn.jumping_knowledge import ConcatJump as ConcatJump
     from unalike.nn.jumping_knowledge import LSTMJump as LSTMJump
     from unalike.nn.jumping_knowledge import MaxJump as MaxJump
     from unalike.nn.linear import ConcatResidual as ConcatResidual
+    from unalike.nn.linear import Dropout as Dropout
     from unalike.nn.mlp import MLP as MLP
     from unalike.nn.mlp import layer_sizes as layer_sizes
     from unalike.nn.norm import NormActDrop as NormActDrop
@@ -28,7 +28,7 @@ EXPORTS = {
     "ConcatJump": "jumping_knowledge",
     "ConcatResidual": "linear",
     "DenseLinear": "sparse_linear",
-    "Dropout": "dropout",
+    "Dropout": "linear",
     "GATLayers": "attention",
     "GCNNorm": "normalized_adjacency",
     "InputLinear": "sparse_linear",

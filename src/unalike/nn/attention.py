@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -15,15 +15,17 @@ from torch.nn import functional as F
 from unalike.data.adjacency import Adjacency
 from unalike.data.csr import CSRMatrix
 from unalike.errors import UserError
-from unalike.nn.dropout import Dropout
 from unalike.nn.init import glorot_uniform
+from unalike.nn.linear import Dropout
 from unalike.nn.mlp import layer_sizes
-from unalike.nn.norm import Bias, norm_or_bias
-from unalike.nn.sparse import backend
+from unalike.nn.norm import Bias, bias_before_norm, norm_or_bias
+from unalike.nn.sparse import backend, move_runs
 
 NEGATIVE_SLOPE = 0.2
 """Factor of negative attention scores in the LeakyReLU (Veličković et al. 2018)."""
 
+Heads = Float[Tensor, "nodes heads width"]
+Scores = Float[Tensor, "nodes heads"]
 AttentionOutput = tuple[Tensor, Tensor, Tensor]
 """Output, logsumexp of the scores, and the derivative of the output by the target.
 
@@ -31,12 +33,25 @@ The last has no columns where no gradient is needed.
 """
 
 
-def gat_aggregate(
-    rows: CSRMatrix,
-    x: Float[Tensor, "nodes heads width"],
-    source: Float[Tensor, "nodes heads"],
-    target: Float[Tensor, "nodes heads"],
-) -> Float[Tensor, "nodes heads width"]:
+class AttentionOptions(NamedTuple):
+    """What PyTorch Geometric's GATConv can change; the defaults are those of GAT."""
+
+    negative_slope: float = NEGATIVE_SLOPE
+    num_self_loops: int | None = None
+    """Nodes that get one self-loop instead of their own; 0: all edges as they are."""
+    keep: Tensor | None = None
+    """uint8 [nnz + self-loops, heads]: attention weights that dropout keeps, in the
+    order of the incoming entries."""
+    keep_scale: float = 1.0
+    """Factor of the weights that dropout keeps."""
+    positions: Tensor | None = None
+    """For each outgoing entry its position among the incoming ones."""
+
+
+DEFAULT_ATTENTION = AttentionOptions()
+
+
+def gat_aggregate(rows: CSRMatrix, x: Heads, source: Scores, target: Scores) -> Heads:
     """Sum softmax_j(LeakyReLU(source_j + target_i)) x_j over j -> i and j = i."""
     return GATAggregate.apply(rows, torch.is_grad_enabled(), x, source, target)[0]
 
@@ -79,15 +94,11 @@ class GATAggregate(Function):
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         """A stack of runs is more heads."""
         runs = info.batch_size
-        heads = [
-            tensor[:, None].expand(-1, runs, *tensor.shape[1:])
-            if dim is None
-            else tensor.movedim(dim, 1)
+        heads = (
+            move_runs(tensor, dim, runs, 1).flatten(1, 2)
             for tensor, dim in zip(inputs, in_dims[2:], strict=True)
-        ]
-        outputs = GATAggregate.apply(
-            rows, needs_grad, *(tensor.flatten(1, 2) for tensor in heads)
         )
+        outputs = GATAggregate.apply(rows, needs_grad, *heads)
         return tuple(out.unflatten(1, (runs, -1)) for out in outputs), (1, 1, 1)
 
 
@@ -114,6 +125,7 @@ class GATLayers(nn.Module):
         dropout: float,
         *,
         batch_norm: bool,
+        conv_bias: bool = False,
         mean_last_heads: bool,
     ) -> None:
         super().__init__()
@@ -128,6 +140,9 @@ class GATLayers(nn.Module):
         self.att_dst = nn.ParameterList(
             _attention_vector(heads, width) for width in sizes[1:]
         )
+        self.conv_biases = nn.ModuleList(
+            bias_before_norm(width, use=conv_bias and batch_norm) for width in hidden
+        )
         self.norms = nn.ModuleList(
             norm_or_bias(width, batch_norm=batch_norm) for width in hidden
         )
@@ -139,10 +154,10 @@ class GATLayers(nn.Module):
     ) -> list[Float[Tensor, "nodes _"]]:
         """The output of every layer: hidden ones before dropout, the last one raw."""
         outputs = []
-        for layer, (norm, weight) in enumerate(
-            zip(self.norms, self.weights, strict=True)
+        for layer, (bias, norm, weight) in enumerate(
+            zip(self.conv_biases, self.norms, self.weights, strict=True)
         ):
-            attended = self.attend(layer, adjacency, x).flatten(1)
+            attended = bias(self.attend(layer, adjacency, x).flatten(1))
             outputs.append(F.elu(norm(attended)))
             x = self.dropout(outputs[-1]) @ weight
         attended = self.attend(-1, adjacency, x)
@@ -151,7 +166,7 @@ class GATLayers(nn.Module):
 
     def attend(
         self, layer: int, adjacency: Adjacency, x: Float[Tensor, "nodes columns"]
-    ) -> Float[Tensor, "nodes heads width"]:
+    ) -> Heads:
         """The attention-weighted sum of x W over neighbours, for each head."""
         weight = torch.cat(
             [

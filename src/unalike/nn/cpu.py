@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import numba
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from unalike.data.csr import CSRMatrix
+from unalike.data.csr import CSRMatrix, row_blocks
 from unalike.data.numba_utils import njit
-from unalike.nn.attention import NEGATIVE_SLOPE, AttentionOutput
+from unalike.nn.attention import (
+    DEFAULT_ATTENTION,
+    AttentionOptions,
+    AttentionOutput,
+)
 from unalike.nn.optim import ADAM_EPS, BETA1, BETA2, AdamWState, AdamWStep
-from unalike.nn.sparse import NormalizedCSR
+from unalike.nn.sparse import Dense, NormalizedCSR, Vector
 
 FASTMATH = {"reassoc", "contract"}
 """Sums may be reordered, the same way each time; NaN remains NaN."""
@@ -25,11 +29,8 @@ Sums = Float[Tensor, "*runs nodes width"]
 
 
 def spmm(
-    rows: CSRMatrix,
-    dense: Float[Tensor, "columns width"],
-    bias: Float[Tensor, " width"] | None = None,
-    out: Float[Tensor, "rows width"] | None = None,
-) -> Float[Tensor, "rows width"]:
+    rows: CSRMatrix, dense: Dense, bias: Vector | None = None, out: Dense | None = None
+) -> Dense:
     """The product of a CSR matrix and a dense one, plus a bias."""
     total = _embedding_bags(
         rows, dense.float() if dense.dtype in HALF_DTYPES else dense
@@ -38,46 +39,30 @@ def spmm(
     return result if out is None else out.copy_(result)
 
 
-def _embedding_bags(
-    rows: CSRMatrix, dense: Float[Tensor, "columns width"]
-) -> Float[Tensor, "rows width"]:
+def _embedding_bags(rows: CSRMatrix, dense: Dense) -> Dense:
     indptr, indices, values = rows.indptr, rows.indices, rows.values
     if not len(indices) or not dense.shape[1]:
         return dense.new_zeros(len(indptr) - 1, dense.shape[1])
     if values is not None:
         values = values.to(dense.dtype)
-    blocks = [
-        F.embedding_bag(
-            indices[first:last],
-            dense,
-            bounds.to(indices.dtype),
-            mode="sum",
-            per_sample_weights=None if values is None else values[first:last],
-            include_last_offset=True,
+    blocks = []
+    for low, high in row_blocks(indptr.numpy(), MAX_NNZ_PER_CALL):
+        bounds = indptr[low : high + 1]
+        entries = slice(int(bounds[0]), int(bounds[-1]))
+        blocks.append(
+            F.embedding_bag(
+                indices[entries],
+                dense,
+                (bounds - bounds[0]).to(indices.dtype),
+                mode="sum",
+                per_sample_weights=None if values is None else values[entries],
+                include_last_offset=True,
+            )
         )
-        for first, last, bounds in _row_blocks(indptr)
-    ]
     return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
 
-def _row_blocks(
-    indptr: Int[Tensor, " rows_and_one"],
-) -> Iterator[tuple[int, int, Tensor]]:
-    """Blocks of rows whose nnz fits 32 bits: first and last entry, local indptr."""
-    row = 0
-    while row < len(indptr) - 1:
-        first = int(indptr[row])
-        fits = torch.searchsorted(indptr, first + MAX_NNZ_PER_CALL, right=True)
-        end = max(row + 1, int(fits) - 1)
-        yield first, int(indptr[end]), indptr[row : end + 1] - first
-        row = end
-
-
-def spmm_accumulate_(
-    rows: CSRMatrix,
-    dense: Float[Tensor, "columns width"],
-    total: Float[Tensor, "rows width"],
-) -> None:
+def spmm_accumulate_(rows: CSRMatrix, dense: Dense, total: Dense) -> None:
     """Add the product with a dense matrix to `total`, one entry after the other.
 
     `spmm` sums in that order too, so ranges of columns that are added one after the
@@ -104,12 +89,34 @@ def _spmm_accumulate(total, indptr, indices, values, dense):
                     out[k] += source[k]
 
 
+def sddmm(
+    rows: CSRMatrix,
+    x: Float[Tensor, "rows width"],
+    y: Float[Tensor, "columns width"],
+) -> Float[Tensor, " nnz"]:
+    """The inner product of a row of x and a row of y for each entry."""
+    left, right = _arrays(x, y)
+    out = np.empty(len(rows.indices), left.dtype)
+    _sddmm(*_edges(rows), left, right, out)
+    return torch.from_numpy(out)
+
+
+@njit(parallel=True, fastmath=FASTMATH)
+def _sddmm(indptr, indices, x, y, out):
+    for row in numba.prange(len(x)):
+        for entry in range(indptr[row], indptr[row + 1]):
+            source, total = y[indices[entry]], x.dtype.type(0)
+            for k in range(x.shape[1]):
+                total += x[row, k] * source[k]
+            out[entry] = total
+
+
 def normalized_spmm(
     adjacency: NormalizedCSR,
-    dense: Float[Tensor, "nodes width"],
-    column_scale: Float[Tensor, " width"] | None = None,
-    residual: Float[Tensor, "nodes width"] | None = None,
-) -> Float[Tensor, "nodes width"]:
+    dense: Dense,
+    column_scale: Vector | None = None,
+    residual: Dense | None = None,
+) -> Dense:
     """column_scale * S (A + L) S dense + residual in one pass."""
     dtype = torch.promote_types(dense.dtype, torch.float32)
     rows, empty = adjacency.csr, dense.new_empty(0, dtype=dtype)
@@ -162,17 +169,26 @@ def _scale_and_add(total, column_scale, residual, row):
 
 def gat_forward(
     rows: CSRMatrix,
-    x: Float[Tensor, "nodes heads width"],
-    source: Float[Tensor, "nodes heads"],
-    target: Float[Tensor, "nodes heads"],
+    x: Float[Tensor, "sources heads width"],
+    source: Float[Tensor, "sources heads"],
+    target: Float[Tensor, "targets heads"],
     *,
     needs_grad: bool,
+    options: AttentionOptions = DEFAULT_ATTENTION,
 ) -> AttentionOutput:
     """The attention-weighted sums over incoming edges, with their logsumexp."""
     inputs = _arrays(x, source, target)
-    out, logsumexp = np.empty_like(inputs[0]), np.empty_like(inputs[1])
+    shape = (*target.shape, x.shape[2])
+    out, logsumexp = (np.empty(size, inputs[0].dtype) for size in (shape, shape[:2]))
     jacobian = np.empty_like(out if needs_grad else out[..., :0])
-    _gat_forward(_edges(rows.T), inputs, out, logsumexp, jacobian, _negative_slope(out))
+    _gat_forward(
+        _edges(rows.T),
+        inputs,
+        out,
+        logsumexp,
+        jacobian,
+        *_compiled_options(options, out),
+    )
     result, target_jacobian = (
         torch.from_numpy(array).to(x.dtype) for array in (out, jacobian)
     )
@@ -181,29 +197,43 @@ def gat_forward(
 
 def gat_backward(
     rows: CSRMatrix,
-    x: Float[Tensor, "nodes heads width"],
-    source: Float[Tensor, "nodes heads"],
-    target: Float[Tensor, "nodes heads"],
-    out: Float[Tensor, "nodes heads width"],
-    logsumexp: Float[Tensor, "nodes heads"],
-    target_jacobian: Float[Tensor, "nodes heads width"],
-    grad_out: Float[Tensor, "nodes heads width"],
+    x: Float[Tensor, "sources heads width"],
+    source: Float[Tensor, "sources heads"],
+    target: Float[Tensor, "targets heads"],
+    out: Float[Tensor, "targets heads width"],
+    logsumexp: Float[Tensor, "targets heads"],
+    target_jacobian: Float[Tensor, "targets heads width"],
+    grad_out: Float[Tensor, "targets heads width"],
+    options: AttentionOptions = DEFAULT_ATTENTION,
 ) -> tuple[
-    Float[Tensor, "nodes heads width"],
-    Float[Tensor, "nodes heads"],
-    Float[Tensor, "nodes heads"],
+    Float[Tensor, "sources heads width"],
+    Float[Tensor, "sources heads"],
+    Float[Tensor, "targets heads"],
 ]:
     """The gradients of x, source and target."""
     exact = grad_out.to(logsumexp.dtype)
     grad_dot_out, grad_target = (exact * out).sum(2), (exact * target_jacobian).sum(2)
     inputs = _arrays(x, source, target, logsumexp, grad_out, grad_dot_out)
     grad_x, grad_source = np.empty_like(inputs[0]), np.empty_like(inputs[1])
-    _gat_backward(_edges(rows), inputs, grad_x, grad_source, _negative_slope(grad_x))
+    _gat_backward(
+        _edges(rows), inputs, grad_x, grad_source, *_compiled_options(options, grad_x)
+    )
     return (
         torch.from_numpy(grad_x).to(x.dtype),
         torch.from_numpy(grad_source).to(source.dtype),
         grad_target.to(target.dtype),
     )
+
+
+def _compiled_options(options: AttentionOptions, like: np.ndarray) -> tuple[Any, ...]:
+    """The options as the loops take them; None is left out when they are compiled."""
+    negative_slope, num_loops, keep, keep_scale, positions = options
+    dropout = None
+    if keep is not None:
+        index = np.empty(0, np.int32) if positions is None else positions.numpy()
+        dropout = keep.contiguous().numpy(), index, like.dtype.type(keep_scale)
+    loops = None if num_loops is None else np.int64(num_loops)
+    return like.dtype.type(negative_slope), loops, dropout
 
 
 def _arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
@@ -214,11 +244,6 @@ def _arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
 
 def _edges(rows: CSRMatrix) -> tuple[np.ndarray, np.ndarray]:
     return rows.indptr.numpy(), rows.indices.numpy()
-
-
-def _negative_slope(like: np.ndarray) -> np.floating:
-    """NEGATIVE_SLOPE in the dtype of the loops, which it would otherwise promote."""
-    return like.dtype.type(NEGATIVE_SLOPE)
 
 
 @njit()
@@ -239,17 +264,62 @@ def _node(indices, entry, last, row):
 
 
 @njit()
-def _max_source(row, head, edges, source):
+def _node_or_loop(indices, entry, last, row, num_loops):
+    """The same with a self-loop for some rows; for none, all edges as they are."""
+    if num_loops is None:
+        return _node(indices, entry, last, row)
+    if entry == last:
+        return row if row < num_loops else np.int64(-1)
+    node = np.int64(indices[entry])
+    return node if node != row or num_loops == 0 else np.int64(-1)
+
+
+@njit()
+def _max_source(row, head, edges, source, num_loops):
     indptr, indices = edges
-    result = source[row, head]
+    own = _has_loop(row, num_loops)
+    result = source[row if own else indices[indptr[row]], head]
     for entry in range(indptr[row], indptr[row + 1]):
         result = max(result, source[indices[entry], head])
     return result
 
 
+@njit()
+def _has_loop(row, num_loops):
+    if num_loops is None:
+        return True
+    return row < num_loops
+
+
+@njit()
+def _dropped(weight, dropout, entry, last, row, size, head):
+    """The weight of an incoming entry after dropout."""
+    if dropout is None:
+        return weight
+    keep, _, keep_scale = dropout
+    position = entry if entry < last else size + row
+    return keep_scale * weight if keep[position, head] else weight * 0
+
+
+@njit()
+def _dropped_outgoing(weight, dropout, entry, last, row, size, head):
+    """The weight of an outgoing entry after dropout."""
+    if dropout is None:
+        return weight
+    keep, positions, keep_scale = dropout
+    position = np.int64(positions[entry]) if entry < last else size + row
+    return keep_scale * weight if keep[position, head] else weight * 0
+
+
 @njit(parallel=True)
-def _gat_forward(edges, inputs, out, logsumexp, jacobian, negative_slope):
+def _gat_forward(
+    edges, inputs, out, logsumexp, jacobian, negative_slope, num_loops, dropout
+):
+    indptr = edges[0]
     for row in numba.prange(len(out)):
+        if indptr[row] == indptr[row + 1] and not _has_loop(row, num_loops):
+            out[row], jacobian[row], logsumexp[row] = 0, 0, 0
+            continue
         for head in range(out.shape[1]):
             _gat_forward_head(
                 np.int64(row),
@@ -260,31 +330,44 @@ def _gat_forward(edges, inputs, out, logsumexp, jacobian, negative_slope):
                 logsumexp,
                 jacobian,
                 negative_slope,
+                num_loops,
+                dropout,
             )
 
 
 @njit(fastmath=FASTMATH)
 def _gat_forward_head(
-    row, head, edges, inputs, out, logsumexp, jacobian, negative_slope
+    row,
+    head,
+    edges,
+    inputs,
+    out,
+    logsumexp,
+    jacobian,
+    negative_slope,
+    num_loops,
+    dropout,
 ):
     (indptr, indices), (x, source, target) = edges, inputs
     begin, last, own = indptr[row], indptr[row + 1], target[row, head]
     # LeakyReLU is monotonic: the largest source has the largest score.
-    largest = _leaky_relu(_max_source(row, head, edges, source) + own, negative_slope)
+    largest_source = _max_source(row, head, edges, source, num_loops)
+    largest = _leaky_relu(largest_source + own, negative_slope)
     total, positive = x.dtype.type(0), x.dtype.type(0)
     out[row, head], jacobian[row, head] = 0, 0
     for entry in range(begin, last + 1):
-        node = _node(indices, entry, last, row)
+        node = _node_or_loop(indices, entry, last, row, num_loops)
         if node >= 0:
             score = source[node, head] + own
             weight = np.exp(_leaky_relu(score, negative_slope) - largest)
             total += weight
+            kept = _dropped(weight, dropout, entry, last, row, len(indices), head)
             for k in range(x.shape[2]):
-                out[row, head, k] += weight * x[node, head, k]
+                out[row, head, k] += kept * x[node, head, k]
             if score > 0:
                 positive += weight
                 for k in range(jacobian.shape[2]):
-                    jacobian[row, head, k] += weight * x[node, head, k]
+                    jacobian[row, head, k] += kept * x[node, head, k]
     for k in range(x.shape[2]):
         out[row, head, k] /= total
     factor = (1 - negative_slope) / total
@@ -296,16 +379,44 @@ def _gat_forward_head(
 
 
 @njit(parallel=True)
-def _gat_backward(edges, inputs, grad_x, grad_source, negative_slope):
+def _gat_backward(
+    edges, inputs, grad_x, grad_source, negative_slope, num_loops, dropout
+):
     for row in numba.prange(len(grad_source)):
         for head in range(grad_source.shape[1]):
             _gat_backward_head(
-                np.int64(row), head, edges, inputs, grad_x, grad_source, negative_slope
+                np.int64(row),
+                head,
+                edges,
+                inputs,
+                grad_x,
+                grad_source,
+                negative_slope,
+                num_loops,
+                dropout,
             )
 
 
+@njit()
+def _grad_score(weight, kept, grad_weight, grad_dot_out, dropout):
+    """The gradient of a score; `grad_weight` is that of a weight without dropout."""
+    if dropout is None:
+        return weight * grad_weight
+    return kept * (grad_weight + grad_dot_out) - weight * grad_dot_out
+
+
 @njit(fastmath=FASTMATH)
-def _gat_backward_head(row, head, edges, inputs, grad_x, grad_source, negative_slope):
+def _gat_backward_head(
+    row,
+    head,
+    edges,
+    inputs,
+    grad_x,
+    grad_source,
+    negative_slope,
+    num_loops,
+    dropout,
+):
     (indptr, indices), (x, source, target, logsumexp, grad_out, grad_dot_out) = (
         edges,
         inputs,
@@ -314,15 +425,20 @@ def _gat_backward_head(row, head, edges, inputs, grad_x, grad_source, negative_s
     total = x.dtype.type(0)
     grad_x[row, head] = 0
     for entry in range(indptr[row], last + 1):
-        node = _node(indices, entry, last, row)
+        node = _node_or_loop(indices, entry, last, row, num_loops)
         if node >= 0:
             score = source[row, head] + target[node, head]
             weight = np.exp(_leaky_relu(score, negative_slope) - logsumexp[node, head])
             grad_weight = -grad_dot_out[node, head]
+            kept = _dropped_outgoing(
+                weight, dropout, entry, last, row, len(indices), head
+            )
             for k in range(x.shape[2]):
                 grad_weight += x[row, head, k] * grad_out[node, head, k]
-                grad_x[row, head, k] += weight * grad_out[node, head, k]
-            grad_score = weight * grad_weight
+                grad_x[row, head, k] += kept * grad_out[node, head, k]
+            grad_score = _grad_score(
+                weight, kept, grad_weight, grad_dot_out[node, head], dropout
+            )
             total += grad_score if score > 0 else negative_slope * grad_score
     grad_source[row, head] = total
 
@@ -332,13 +448,7 @@ def adamw(
 ) -> None:
     """Save the best weights, then take an AdamW step, in one pass over memory."""
     rows, runs, width = state.weight.shape
-    tensors = (
-        state.weight,
-        state.exp_avg,
-        state.exp_avg_sq,
-        state.best_weight,
-        grad,
-    )
+    tensors = (state.weight, state.exp_avg, state.exp_avg_sq, state.best_weight, grad)
     settings = (step.lr, step.weight_decay, step.improved)
     _adamw(
         *(tensor.reshape(rows * runs, width).numpy() for tensor in tensors),

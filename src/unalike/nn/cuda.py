@@ -16,10 +16,22 @@ from torch import Tensor
 
 from unalike.data.csr import CSRMatrix
 from unalike.nn import reference, triton_attention, triton_norm, triton_spmm
-from unalike.nn.attention import NEGATIVE_SLOPE, AttentionOutput
+from unalike.nn.attention import (
+    DEFAULT_ATTENTION,
+    AttentionOptions,
+    AttentionOutput,
+    Heads,
+    Scores,
+)
 from unalike.nn.norm import FusedNormParams, Relu
 from unalike.nn.optim import ADAM_EPS, BETA1, BETA2, AdamWState, AdamWStep
-from unalike.nn.sparse import MIN_COLUMNS_PROPAGATION, NormalizedCSR, dense_if_faster
+from unalike.nn.sparse import (
+    MIN_COLUMNS_PROPAGATION,
+    Dense,
+    NormalizedCSR,
+    Vector,
+    dense_if_faster,
+)
 
 ATTENTION_TILE = 512
 """Values that an attention program reads at a time: neighbours x heads x columns."""
@@ -48,13 +60,17 @@ WIDE = 1024
 
 def gat_forward(
     rows: CSRMatrix,
-    x: Float[Tensor, "nodes heads width"],
-    source: Float[Tensor, "nodes heads"],
-    target: Float[Tensor, "nodes heads"],
+    x: Heads,
+    source: Scores,
+    target: Scores,
     *,
     needs_grad: bool,
+    options: AttentionOptions = DEFAULT_ATTENTION,
 ) -> AttentionOutput:
-    """The attention-weighted sums over incoming edges, with their logsumexp."""
+    """The attention-weighted sums over incoming edges, with their logsumexp.
+
+    Of the options, these kernels have `negative_slope` only.
+    """
     x, source, target = (tensor.contiguous() for tensor in (x, source, target))
     incoming, dtype = rows.T, torch.promote_types(x.dtype, torch.float32)
     logsumexp, positive_share = (
@@ -72,7 +88,7 @@ def gat_forward(
             logsumexp,
             positive_share,
             heads,
-            NEGATIVE_SLOPE,
+            options.negative_slope,
             _acc_dtype(x),
             heads_per_program,
             ATTENTION_TILE // MAX_HEADS,
@@ -80,25 +96,26 @@ def gat_forward(
         )
         arguments = (x, source, target, logsumexp, positive_share, out, target_jacobian)
         _launch_gat(
-            triton_attention.gat_forward, incoming, *arguments, needs_grad=needs_grad
+            triton_attention.gat_forward,
+            incoming,
+            options,
+            *arguments,
+            needs_grad=needs_grad,
         )
     return out, logsumexp, target_jacobian
 
 
 def gat_backward(
     rows: CSRMatrix,
-    x: Float[Tensor, "nodes heads width"],
-    source: Float[Tensor, "nodes heads"],
-    target: Float[Tensor, "nodes heads"],
-    out: Float[Tensor, "nodes heads width"],
-    logsumexp: Float[Tensor, "nodes heads"],
-    target_jacobian: Float[Tensor, "nodes heads width"],
-    grad_out: Float[Tensor, "nodes heads width"],
-) -> tuple[
-    Float[Tensor, "nodes heads width"],
-    Float[Tensor, "nodes heads"],
-    Float[Tensor, "nodes heads"],
-]:
+    x: Heads,
+    source: Scores,
+    target: Scores,
+    out: Heads,
+    logsumexp: Scores,
+    target_jacobian: Heads,
+    grad_out: Heads,
+    options: AttentionOptions = DEFAULT_ATTENTION,
+) -> tuple[Heads, Scores, Scores]:
     """The gradients of x, source and target."""
     inputs = (x, source, target, grad_out)
     x, source, target, grad_out = (tensor.contiguous() for tensor in inputs)
@@ -133,12 +150,17 @@ def gat_backward(
             grad_x,
             grad_source,
         )
-        _launch_gat(triton_attention.gat_backward_source, rows, *arguments)
+        _launch_gat(triton_attention.gat_backward_source, rows, options, *arguments)
     return grad_x, grad_source, grad_target
 
 
 def _launch_gat(
-    kernel: Any, rows: CSRMatrix, x: Tensor, *others: Tensor, **flags: bool
+    kernel: Any,
+    rows: CSRMatrix,
+    options: AttentionOptions,
+    x: Tensor,
+    *others: Tensor,
+    **flags: bool,
 ) -> None:
     """Launch an attention kernel over all rows and heads."""
     nodes, heads, width = x.shape
@@ -152,7 +174,7 @@ def _launch_gat(
         *others,
         heads,
         width,
-        NEGATIVE_SLOPE,
+        options.negative_slope,
         _acc_dtype(x),
         **flags,
         heads_per_program=heads_per_program,
@@ -172,9 +194,7 @@ def _acc_dtype(x: Tensor) -> Any:
 
 
 def batch_norm_stats(
-    x: Float[Tensor, "runs nodes width"],
-    bias: Float[Tensor, "runs width"],
-    relu: Relu,
+    x: Float[Tensor, "runs nodes width"], bias: Float[Tensor, "runs width"], relu: Relu
 ) -> tuple[Float[Tensor, "runs width"], Float[Tensor, "runs width"]]:
     """The mean and the variance of each column of x + bias, behind a ReLU if asked."""
     x = row_major(x)
@@ -297,10 +317,10 @@ def _norm_args(norm: FusedNormParams) -> tuple[Any, ...]:
 
 def normalized_spmm(
     adjacency: NormalizedCSR,
-    dense: Float[Tensor, "nodes width"],
-    column_scale: Float[Tensor, " width"] | None = None,
-    residual: Float[Tensor, "nodes width"] | None = None,
-) -> Float[Tensor, "nodes width"]:
+    dense: Dense,
+    column_scale: Vector | None = None,
+    residual: Dense | None = None,
+) -> Dense:
     """column_scale * S (A + L) S dense + residual in one pass."""
     (count, width), rows = dense.shape, adjacency.csr
     if (matrix := dense_if_faster(rows, dense, MIN_COLUMNS_PROPAGATION)) is not None:
@@ -355,11 +375,8 @@ def _dense_product(
 
 
 def spmm(
-    rows: CSRMatrix,
-    dense: Float[Tensor, "columns width"],
-    bias: Float[Tensor, " width"] | None = None,
-    out: Float[Tensor, "rows width"] | None = None,
-) -> Float[Tensor, "rows width"]:
+    rows: CSRMatrix, dense: Dense, bias: Vector | None = None, out: Dense | None = None
+) -> Dense:
     """The product of a CSR matrix and a dense one, plus a bias."""
     count, width = len(rows.indptr) - 1, dense.shape[1]
     if out is None:
@@ -383,6 +400,15 @@ def spmm(
             num_warps=1,
         )
     return out
+
+
+def sddmm(
+    rows: CSRMatrix,
+    x: Float[Tensor, "rows width"],
+    y: Float[Tensor, "columns width"],
+) -> Float[Tensor, " nnz"]:
+    """The inner product of a row of x and a row of y for each entry."""
+    return reference.sddmm(rows, x, y)
 
 
 def adamw(

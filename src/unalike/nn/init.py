@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from unalike.data.memmap import empty_weights
+from unalike.nn.weights_on_disk import empty_weights
 
 Init = Literal["linear", "glorot"]
 """Initial weights like those of `nn.Linear`, or like those of a graph convolution."""

@@ -1,4 +1,4 @@
-"""Deferred linear layers, relu of their sum, and the concat-residual layer of LINKX."""
+"""Dropout, deferred linear layers, relu of their sum, concat-residual of LINKX."""
 
 from __future__ import annotations
 
@@ -6,14 +6,40 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.autograd.function import Function
 
-from unalike.nn.dropout import Dropout
-from unalike.nn.sparse import backend, pad_last_dim
+from unalike.errors import UserError
+from unalike.nn.sparse import backend, move_runs, pad_last_dim
 
 Weight: TypeAlias = Float[Tensor, "inputs hidden"]
+
+
+class Dropout(nn.Module):
+    """`nn.Dropout` with its probability p as a buffer, which may differ by run."""
+
+    p: Float[Tensor, ""]
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise UserError(f"The dropout is {p}; it is at least 0 and below 1.")
+        self.register_buffer("p", torch.tensor(p))
+
+    def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return apply_dropout(x, self.sample_mask(x), self.p) if self.training else x
+
+    def sample_mask(self, x: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+        """Sample which values remain."""
+        return torch.rand_like(x) >= self.p
+
+
+def apply_dropout(
+    x: Float[Tensor, "*shape"], mask: Bool[Tensor, "*shape"], p: Float[Tensor, ""]
+) -> Float[Tensor, "*shape"]:
+    """x * mask / (1 - p)."""
+    return x * mask / (1 - p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +184,7 @@ class LinearSumReLU(Function):
     ) -> tuple[Tensor, int]:
         """A stack of runs is a batch of matrices; shared ones are not copied."""
         stacked = [
-            tensor.expand(info.batch_size, *tensor.shape)
-            if dim is None
-            else tensor.movedim(dim, 0)
+            move_runs(tensor, dim, info.batch_size)
             for tensor, dim in zip(inputs, in_dims, strict=True)
         ]
         return LinearSumReLU.apply(*stacked), 0

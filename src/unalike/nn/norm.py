@@ -9,17 +9,17 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import Function
 
-from unalike.nn.dropout import Dropout
 from unalike.nn.init import Init
 from unalike.nn.linear import (
     DeferredLinear,
+    Dropout,
     TensorOrDeferred,
     Weight,
     linear_sum_relu,
     matmul_like,
     matmul_padded,
 )
-from unalike.nn.sparse import pad_last_dim
+from unalike.nn.sparse import move_runs, pad_last_dim
 from unalike.nn.sparse_linear import DenseLinear
 
 BATCH_NORM_EPS = 1e-5
@@ -159,6 +159,11 @@ class Bias(nn.Module):
 
     def forward(self, x: Float[Tensor, "nodes width"]) -> Float[Tensor, "nodes width"]:
         return x + self.bias.to(x.dtype)
+
+
+def bias_before_norm(width: int, *, use: bool) -> nn.Module:
+    """A bias in front of a batch norm, where the paper's code has one; or nothing."""
+    return Bias(width) if use else nn.Identity()
 
 
 def norm_or_bias(width: int, *, batch_norm: bool) -> nn.Module:
@@ -336,13 +341,9 @@ class FusedNormActDrop(Function):
         """The runs of the stack are added to the axis of runs."""
         runs = info.batch_size
         stacked = [
-            value
-            if not isinstance(value, Tensor)
-            else (
-                value.expand(runs, *value.shape)
-                if dim is None
-                else value.movedim(dim, 0)
-            ).flatten(0, 1)
+            move_runs(value, dim, runs).flatten(0, 1)
+            if isinstance(value, Tensor)
+            else value
             for value, dim in zip(inputs, in_dims, strict=True)
         ]
         outputs = FusedNormActDrop.apply(*stacked)

@@ -16,8 +16,9 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
-from unalike.data.memmap import empty_like
+from unalike.data.csr import nonempty_columns
 from unalike.nn.sparse import backend
+from unalike.nn.weights_on_disk import empty_like
 
 AdamWStateT = TypeVar("AdamWStateT", bound="AdamWState")
 SparseOptimizerT = TypeVar("SparseOptimizerT", bound="SparseOptimizer")
@@ -54,13 +55,13 @@ class AdamWState(WeightState):
 
     @classmethod
     def create(
-        cls: type[AdamWStateT], weight: Float[Tensor, "rows runs width"], *, half: bool
+        cls: type[AdamWStateT], weight: Float[Tensor, "rows runs width"], *, bf16: bool
     ) -> AdamWStateT:
         """The state before the first step."""
         return cls(
             weight=weight,
             best_weight=empty_like(weight).copy_(weight),
-            weight_bf16=weight.to(torch.bfloat16) if half else None,
+            weight_bf16=weight.to(torch.bfloat16) if bf16 else None,
             exp_avg=empty_like(weight).zero_(),
             exp_avg_sq=empty_like(weight).zero_(),
         )
@@ -97,7 +98,7 @@ class SparseOptimizer(WeightState):
         cls: type[SparseOptimizerT],
         weight: Float[Tensor, "rows runs width"],
         *,
-        half: bool,
+        bf16: bool,
     ) -> SparseOptimizerT:
         """The weight and the state before the first step."""
 
@@ -131,10 +132,10 @@ class LazyAdamW(AdamWState, SparseOptimizer):
 
     @classmethod
     def create(
-        cls, weight: Float[Tensor, "rows runs width"], *, half: bool
+        cls, weight: Float[Tensor, "rows runs width"], *, bf16: bool
     ) -> LazyAdamW:
         last_step = torch.zeros(len(weight), dtype=torch.int64, device=weight.device)
-        return cls(**vars(AdamWState.create(weight, half=half)), last_step=last_step)
+        return cls(**vars(AdamWState.create(weight, bf16=bf16)), last_step=last_step)
 
     def step(self, matrix: Adjacency, grad_out: GradOut, step: AdamWStep) -> None:
         ids, grad = touched_rows_gradient(matrix, grad_out)
@@ -185,12 +186,12 @@ class RowwiseAdagrad(SparseOptimizer):
 
     @classmethod
     def create(
-        cls, weight: Float[Tensor, "rows runs width"], *, half: bool
+        cls, weight: Float[Tensor, "rows runs width"], *, bf16: bool
     ) -> RowwiseAdagrad:
         return cls(
             weight=weight,
             best_weight=empty_like(weight).copy_(weight),
-            weight_bf16=weight.to(torch.bfloat16) if half else None,
+            weight_bf16=weight.to(torch.bfloat16) if bf16 else None,
             squares=torch.zeros_like(weight[:, :, :1]),
         )
 
@@ -208,11 +209,9 @@ def touched_rows_gradient(
     matrix: Adjacency, grad_out: GradOut
 ) -> tuple[Ids, Float[Tensor, "touched runs width"]]:
     """The rows of a weight with entries in the matrix, and their gradient."""
-    columns = matrix.T
-    ids = columns.degrees.nonzero()[:, 0]
-    indptr = torch.cat([columns.indptr[ids], columns.indptr[-1:]])
-    rows = Adjacency(indptr, columns.indices, columns.num_cols, columns.values)
-    grad = backend(grad_out.device).spmm(rows, grad_out.flatten(1).float())
+    ids, columns = nonempty_columns(matrix)
+    spmm = backend(grad_out.device).spmm
+    grad = spmm(Adjacency(*columns), grad_out.flatten(1).float())
     return ids, grad.unflatten(1, grad_out.shape[1:])
 
 

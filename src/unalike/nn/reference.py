@@ -10,17 +10,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unalike.data.csr import CSRMatrix
-from unalike.nn.attention import NEGATIVE_SLOPE
+from unalike.nn.attention import NEGATIVE_SLOPE, Heads, Scores
 from unalike.nn.optim import ADAM_EPS, BETA1, BETA2, AdamWState, AdamWStep
-from unalike.nn.sparse import NormalizedCSR
+from unalike.nn.sparse import Dense, NormalizedCSR, Vector
+
+SDDMM_NNZ = 2**20
+"""Entries whose rows are held at a time."""
 
 
 def spmm(
-    rows: CSRMatrix,
-    dense: Float[Tensor, "columns width"],
-    bias: Float[Tensor, " width"] | None = None,
-    out: Float[Tensor, "rows width"] | None = None,
-) -> Float[Tensor, "rows width"]:
+    rows: CSRMatrix, dense: Dense, bias: Vector | None = None, out: Dense | None = None
+) -> Dense:
     """The product of a CSR matrix and a dense one, plus a bias, written to `out`.
 
     bfloat16 and float16 are summed as float32, then rounded.
@@ -39,13 +39,31 @@ def spmm(
     return result if out is None else out.copy_(result)
 
 
+def sddmm(
+    rows: CSRMatrix,
+    x: Float[Tensor, "rows width"],
+    y: Float[Tensor, "columns width"],
+    max_nnz: int = SDDMM_NNZ,
+) -> Float[Tensor, " nnz"]:
+    """The inner product of a row of x and a row of y for each entry."""
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    row = torch.arange(len(x), device=x.device)
+    row = row.repeat_interleave(rows.degrees, output_size=len(rows.indices))
+    out = torch.empty(len(row), dtype=dtype, device=x.device)
+    for low in range(0, len(row), max_nnz):
+        part = slice(low, low + max_nnz)
+        products = x[row[part]].to(dtype) * y[rows.indices[part].long()]
+        torch.sum(products, 1, out=out[part])
+    return out
+
+
 def normalized_spmm(
     adjacency: NormalizedCSR,
-    dense: Float[Tensor, "nodes width"],
-    column_scale: Float[Tensor, " width"] | None = None,
-    residual: Float[Tensor, "nodes width"] | None = None,
+    dense: Dense,
+    column_scale: Vector | None = None,
+    residual: Dense | None = None,
     multiply: Callable[[CSRMatrix, Tensor], Tensor] = spmm,
-) -> Float[Tensor, "nodes width"]:
+) -> Dense:
     """column_scale * S (A + L) S dense + residual."""
     dtype = torch.promote_types(dense.dtype, torch.float32)
     scale = adjacency.scale[:, None].to(dtype)
@@ -58,11 +76,8 @@ def normalized_spmm(
 
 
 def gat_forward(
-    rows: CSRMatrix,
-    x: Float[Tensor, "nodes heads width"],
-    source: Float[Tensor, "nodes heads"],
-    target: Float[Tensor, "nodes heads"],
-) -> tuple[Float[Tensor, "nodes heads width"], Float[Tensor, "nodes heads"]]:
+    rows: CSRMatrix, x: Heads, source: Scores, target: Scores
+) -> tuple[Heads, Scores]:
     """The attention-weighted sums over incoming edges, with their logsumexp.
 
     out_i = sum_j w_ij x_j over the nodes j that point at i and i itself, with

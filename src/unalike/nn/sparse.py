@@ -15,6 +15,10 @@ from torch.nn import functional as F
 from unalike.data.csr import CSRMatrix
 from unalike.system import free_memory
 
+Dense = Float[Tensor, "_ width"]
+"""A dense factor or product; the number of rows depends on the sparse matrix."""
+Vector = Float[Tensor, " width"]
+
 ALIGNMENT = 8
 """Tensor cores read rows faster whose first value is at a multiple of this."""
 MIN_DENSITY = 0.08
@@ -45,9 +49,7 @@ class SpMM(Function):
     """CSR matrix @ dense; the backward pass is an SpMM with the transpose."""
 
     @staticmethod
-    def forward(
-        rows: CSRMatrix, dense: Float[Tensor, "columns width"]
-    ) -> Float[Tensor, "rows width"]:
+    def forward(rows: CSRMatrix, dense: Dense) -> Dense:
         return backend(dense.device).spmm(rows, dense)
 
     @staticmethod
@@ -55,9 +57,7 @@ class SpMM(Function):
         ctx.rows = inputs[0]
 
     @staticmethod
-    def backward(
-        ctx: Any, grad_out: Float[Tensor, "rows width"]
-    ) -> tuple[None, Float[Tensor, "columns width"]]:
+    def backward(ctx: Any, grad_out: Dense) -> tuple[None, Dense]:
         return None, SpMM.apply(ctx.rows.T, grad_out)
 
     @staticmethod
@@ -84,20 +84,25 @@ class NormalizedCSR:
         return NormalizedCSR(self.csr.T, self.scale, self.self_loop_weight)
 
 
+def move_runs(stack: Tensor, dim: int | None, runs: int, to: int = 0) -> Tensor:
+    """A tensor under vmap with the axis of runs at `to`; a shared one is repeated."""
+    if dim is not None:
+        return stack.movedim(dim, to)
+    repeated = stack.unsqueeze(to)
+    sizes = [-1] * repeated.dim()
+    sizes[to] = runs
+    return repeated.expand(sizes)
+
+
 def runs_to_columns(
     stack: Tensor, dim: int | None, runs: int
 ) -> Float[Tensor, "*nodes columns"]:
     """The columns of all runs next to each other, shared ones repeated."""
-    if dim is None:
-        repeated = stack.unsqueeze(-2).expand(*stack.shape[:-1], runs, -1)
-        return repeated.flatten(-2)
-    return stack.movedim(dim, -2).flatten(-2)
+    return move_runs(stack, dim, runs, -2).flatten(-2)
 
 
 def dense_if_faster(
-    rows: CSRMatrix,
-    other: Float[Tensor, "columns width"],
-    min_columns: int = MIN_COLUMNS,
+    rows: CSRMatrix, other: Dense, min_columns: int = MIN_COLUMNS
 ) -> Float[Tensor, "rows columns"] | None:
     """A cached dense copy of a CSR matrix where tensor cores multiply it faster.
 

@@ -10,9 +10,8 @@ from torch.func import functional_call
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
-from unalike.nn.dropout import Dropout
 from unalike.nn.init import Init, linear_parameters
-from unalike.nn.linear import DeferredLinear, TensorOrDeferred
+from unalike.nn.linear import DeferredLinear, Dropout, TensorOrDeferred
 
 Source = Literal["adjacency", "features"]
 """The sparse input of a batch, by the name of its attribute."""

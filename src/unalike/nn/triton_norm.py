@@ -26,8 +26,12 @@ def dropout_scale(row, column, seed, dropout_p):
 
 
 @triton.jit
-def load_tile(x, run, row, column, count, width, run_stride, row_stride):
-    """The values of a tile as float32, and the mask of those inside the matrix."""
+def load_tile(x, run, row, column, shape):
+    """The values of a tile as float32, and the mask of those inside the matrix.
+
+    The shape is that of the matrix of a run, with the strides of runs and rows.
+    """
+    count, width, run_stride, row_stride = shape
     index = run.to(tl.int64) * run_stride + row.to(tl.int64)[:, None] * row_stride
     mask = (row < count)[:, None] & (column < width)[None, :]
     values = tl.load(x + index + column[None, :], mask=mask, other=0)
@@ -49,6 +53,7 @@ def moments(
     block: tl.constexpr,
 ):
     """The mean of a block of rows, and the sum of squared deviations from it."""
+    shape = (count, width, run_stride, row_stride)
     block_id, run = tl.program_id(0), tl.program_id(1)
     column = tl.program_id(2) * block + tl.arange(0, block)
     in_width = column < width
@@ -63,9 +68,7 @@ def moments(
     squared = tl.zeros([tile, block], tl.float32)
     for step in range(0, rows, tile):
         row = block_id * rows + step + tl.arange(0, tile)
-        value, mask = load_tile(
-            x, run, row, column, count, width, run_stride, row_stride
-        )
+        value, mask = load_tile(x, run, row, column, shape)
         value += bias_row[None, :]
         if relu_before:
             value = tl.maximum(value, 0)
@@ -104,7 +107,8 @@ def forward(
     run = tl.program_id(1)
     row = tl.program_id(0) * tile + tl.arange(0, tile)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    value, mask = load_tile(x, run, row, column, count, width, run_stride, row_stride)
+    shape = (count, width, run_stride, row_stride)
+    value, mask = load_tile(x, run, row, column, shape)
     vector, in_width = run * width + column, column < width
     value += tl.load(bias_in + vector, mask=in_width, other=0)[None, :]
     if relu_before:
@@ -130,35 +134,24 @@ def _grad_norm_output(
     run,
     row,
     column,
-    mean,
-    inv_std,
-    bias_in,
-    weight,
-    bias,
-    dropout_p,
-    seed,
-    count,
-    width,
-    run_stride,
-    row_stride,
-    grad_run_stride,
-    grad_row_stride,
+    norm,
+    shape,
+    strides,
     relu_before: tl.constexpr,
     relu_after: tl.constexpr,
 ):
     """The gradient of the norm's output, the normed values, the input and its mask."""
-    pre_norm, mask = load_tile(
-        x, run, row, column, count, width, run_stride, row_stride
-    )
+    mean, inv_std, bias_in, weight, bias, dropout_p, seed = norm
+    count, width, _, _ = shape
+    pre_norm, mask = load_tile(x, run, row, column, shape)
     vector, in_width = run * width + column, column < width
     pre_norm += tl.load(bias_in + vector, mask=in_width, other=0)[None, :]
     value = tl.maximum(pre_norm, 0) if relu_before else pre_norm
     mean_row = tl.load(mean + vector, mask=in_width, other=0)
     factor = tl.load(inv_std + vector, mask=in_width, other=0)
     normed = tl.where(mask, (value - mean_row[None, :]) * factor[None, :], 0)
-    grad, _ = load_tile(
-        grad_out, run, row, column, count, width, grad_run_stride, grad_row_stride
-    )
+    grad_shape = (count, width, strides[0], strides[1])
+    grad, _ = load_tile(grad_out, run, row, column, grad_shape)
     p = tl.load(dropout_p + run)
     if p > 0:
         grad *= dropout_scale(row, column, tl.load(seed + run), p)
@@ -195,6 +188,9 @@ def backward_sums(
     block: tl.constexpr,
 ):
     """Sums over a block of rows of the gradient, and of it times the normed values."""
+    norm = (mean, inv_std, bias_in, weight, bias, dropout_p, seed)
+    shape = (count, width, run_stride, row_stride)
+    strides = (grad_run_stride, grad_row_stride)
     block_id, run = tl.program_id(0), tl.program_id(1)
     column = tl.program_id(2) * block + tl.arange(0, block)
     grad_sum = tl.zeros([tile, block], tl.float32)
@@ -202,26 +198,7 @@ def backward_sums(
     for step in range(0, rows, tile):
         row = block_id * rows + step + tl.arange(0, tile)
         grad, normed, _, _ = _grad_norm_output(
-            x,
-            grad_out,
-            run,
-            row,
-            column,
-            mean,
-            inv_std,
-            bias_in,
-            weight,
-            bias,
-            dropout_p,
-            seed,
-            count,
-            width,
-            run_stride,
-            row_stride,
-            grad_run_stride,
-            grad_row_stride,
-            relu_before,
-            relu_after,
+            x, grad_out, run, row, column, norm, shape, strides, relu_before, relu_after
         )
         grad_sum += grad
         grad_normed_sum += grad * normed
@@ -258,30 +235,14 @@ def backward(
     block: tl.constexpr,
 ):
     """The gradient of the input of a tile, and its sum for the bias in front."""
+    norm = (mean, inv_std, bias_in, weight, bias, dropout_p, seed)
+    shape = (count, width, run_stride, row_stride)
+    strides = (grad_run_stride, grad_row_stride)
     run = tl.program_id(1)
     row = tl.program_id(0) * tile + tl.arange(0, tile)
     column = tl.program_id(2) * block + tl.arange(0, block)
     grad, normed, pre_norm, mask = _grad_norm_output(
-        x,
-        grad_out,
-        run,
-        row,
-        column,
-        mean,
-        inv_std,
-        bias_in,
-        weight,
-        bias,
-        dropout_p,
-        seed,
-        count,
-        width,
-        run_stride,
-        row_stride,
-        grad_run_stride,
-        grad_row_stride,
-        relu_before,
-        relu_after,
+        x, grad_out, run, row, column, norm, shape, strides, relu_before, relu_after
     )
     vector, in_width = run * width + column, column < width
     grad_mean = tl.load(mean_grads + run * width + vector, mask=in_width, other=0)
@@ -318,9 +279,8 @@ def bias_relu(
     run = tl.program_id(1)
     row = tl.program_id(0) * tile + tl.arange(0, tile)
     column = tl.program_id(2) * block + tl.arange(0, block)
-    value, mask = load_tile(
-        total, run, row, column, count, width, run_stride, row_stride
-    )
+    shape = (count, width, run_stride, row_stride)
+    value, mask = load_tile(total, run, row, column, shape)
     bias_row = tl.load(bias + run * width + column, mask=column < width, other=0)
     value = tl.maximum(value + bias_row.to(tl.float32)[None, :], 0)
     start = run.to(tl.int64) * run_stride + row.to(tl.int64) * row_stride
@@ -345,17 +305,15 @@ def bias_relu_backward(
     block: tl.constexpr,
 ):
     """The gradient of relu(total + bias) for a block of rows, and its sum."""
+    shape = (count, width, run_stride, row_stride)
+    grad_shape = (count, width, grad_run_stride, grad_row_stride)
     block_id, run = tl.program_id(0), tl.program_id(1)
     column = tl.program_id(2) * block + tl.arange(0, block)
     grad_bias = tl.zeros([tile, block], tl.float32)
     for step in range(0, rows, tile):
         row = block_id * rows + step + tl.arange(0, tile)
-        value, mask = load_tile(
-            total, run, row, column, count, width, run_stride, row_stride
-        )
-        grad, _ = load_tile(
-            grad_out, run, row, column, count, width, grad_run_stride, grad_row_stride
-        )
+        value, mask = load_tile(total, run, row, column, shape)
+        grad, _ = load_tile(grad_out, run, row, column, grad_shape)
         grad = tl.where(value > 0, grad, 0)
         start = run.to(tl.int64) * run_stride + row.to(tl.int64) * row_stride
         index = start[:, None] + column[None, :]

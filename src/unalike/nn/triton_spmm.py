@@ -9,18 +9,17 @@ import triton.language as tl
 @triton.jit
 def _sum_row(
     row,
-    indptr,
-    indices,
-    values,
+    csr,
     dense,
     width,
     column,
-    in_width,
     acc_dtype: tl.constexpr,
     has_values: tl.constexpr,
     block: tl.constexpr,
     neighbours: tl.constexpr,
 ):
+    indptr, indices, values = csr
+    in_width = column < width
     begin = tl.load(indptr + row)
     end = tl.load(indptr + row + 1)
     total = tl.zeros([block], acc_dtype)
@@ -57,19 +56,9 @@ def spmm(
     row = tl.load(row_order + tl.program_id(0)).to(tl.int64)
     column = tl.program_id(1) * block + tl.arange(0, block)
     in_width = column < width
+    csr = (indptr, indices, values)
     total = _sum_row(
-        row,
-        indptr,
-        indices,
-        values,
-        dense,
-        width,
-        column,
-        in_width,
-        acc_dtype,
-        has_values,
-        block,
-        neighbours,
+        row, csr, dense, width, column, acc_dtype, has_values, block, neighbours
     )
     if has_bias:
         total += tl.load(bias + column, mask=in_width, other=0).to(acc_dtype)
@@ -82,20 +71,15 @@ def _adamw_update(
     in_width,
     run,
     grad,
-    weight,
-    exp_avg,
-    exp_avg_sq,
-    best_weight,
-    weight_bf16,
-    lr,
-    weight_decay,
-    improved,
-    bias_corrections,
+    state,
+    step,
     beta1: tl.constexpr,
     beta2: tl.constexpr,
     eps: tl.constexpr,
     write_bf16: tl.constexpr,
 ):
+    weight, exp_avg, exp_avg_sq, best_weight, weight_bf16 = state
+    lr, weight_decay, improved, bias_corrections = step
     value = tl.load(weight + index, mask=in_width)
     is_best = tl.load(improved + run, mask=in_width, other=0) != 0
     tl.store(best_weight + index, value, mask=in_width & is_best)
@@ -144,34 +128,19 @@ def spmm_adamw(
     row = tl.load(row_order + tl.program_id(0)).to(tl.int64)
     column = tl.program_id(1) * block + tl.arange(0, block)
     in_width = column < width
+    csr = (indptr, indices, values)
     grad = _sum_row(
-        row,
-        indptr,
-        indices,
-        values,
-        grad_out,
-        width,
-        column,
-        in_width,
-        tl.float32,
-        has_values,
-        block,
-        neighbours,
+        row, csr, grad_out, width, column, tl.float32, has_values, block, neighbours
     )
+    state = (weight, exp_avg, exp_avg_sq, best_weight, weight_bf16)
+    step = (lr, weight_decay, improved, bias_corrections)
     _adamw_update(
         row * width + column,
         in_width,
         column // run_width,
         grad,
-        weight,
-        exp_avg,
-        exp_avg_sq,
-        best_weight,
-        weight_bf16,
-        lr,
-        weight_decay,
-        improved,
-        bias_corrections,
+        state,
+        step,
         beta1,
         beta2,
         eps,
@@ -205,20 +174,15 @@ def adamw(
     in_width = column < width
     index = line.to(tl.int64) * width + column
     grad = tl.load(gradient + index, mask=in_width).to(tl.float32)
+    state = (weight, exp_avg, exp_avg_sq, best_weight, weight_bf16)
+    step = (lr, weight_decay, improved, bias_corrections)
     _adamw_update(
         index,
         in_width,
         line % runs + tl.zeros_like(column),
         grad,
-        weight,
-        exp_avg,
-        exp_avg_sq,
-        best_weight,
-        weight_bf16,
-        lr,
-        weight_decay,
-        improved,
-        bias_corrections,
+        state,
+        step,
         beta1,
         beta2,
         eps,

@@ -86,19 +86,99 @@ def plot_epoch_times(result: dict[str, Any]) -> Any:
         groups.setdefault((row["method"], row["hidden"]), []).append(row)
     figure, axes = panels(len(groups), columns=1, size=(6.4, 2.6))
     for ax, ((method, hidden), rows) in zip(axes, groups.items(), strict=True):
-        _plot_bars(ax, rows)
+        for y, row in enumerate(rows):
+            ms = row["ms"] or 0
+            text = f" {ms:.3g} ms" if ms else " out of memory"
+            ax.barh(y, ms, color=CLASSES[0] if row["ours"] else "#b8c4cc")
+            ax.text(ms, y, text, va="center")
+        ax.set_yticks(range(len(rows)), [row["what"] for row in rows], color=TEXT_COLOR)
+        ax.set_xlim(right=1.2 * max(row["ms"] or 1 for row in rows))
+        ax.invert_yaxis()
         ax.set_title(f"an epoch of {method}, hidden {hidden}, {result['device']}")
     return figure
 
 
-def _plot_bars(ax: Any, rows: list[dict[str, Any]]) -> None:
-    for y, row in enumerate(rows):
-        ms = row["ms"] or 0
-        text = f" {ms:.3g} ms" if ms else " out of memory"
-        ax.barh(y, ms, color=CLASSES[0] if row["ours"] else "#b8c4cc")
-        ax.text(ms, y, text, va="center")
-    ax.set_yticks(range(len(rows)), [row["what"] for row in rows], color=TEXT_COLOR)
-    ax.set_xlim(right=1.2 * max(row["ms"] or 1 for row in rows))
+# Layers, compared with those of PyTorch Geometric.
+
+
+LAYER_COLUMNS = {
+    "forward_ms": "forward ms",
+    "times_forward": "× PyG",
+    "step_ms": "step ms",
+    "times_step": "× PyG",
+    "gib": "GiB",
+    "share_of_memory": "of its memory",
+}
+"""Headings of the measurements of a layer."""
+
+
+def layer_table(result: dict[str, Any]) -> TextTable:
+    """Forward pass, training step and memory of layers, next to the fastest of PyG."""
+    rows = result["layers"]
+    columns = [
+        Column("layer", [row["layer"] for row in rows]),
+        Column("graph", [row["graph"] for row in rows]),
+        number_column("hidden", [str(row["hidden"]) for row in rows]),
+        Column("implementation", [implementation(row) for row in rows]),
+    ]
+    columns += [
+        number_column(heading, [layer_cell(row, key) for row in rows])
+        for key, heading in LAYER_COLUMNS.items()
+    ]
+    return TextTable(columns)
+
+
+def implementation(row: dict[str, Any]) -> str:
+    """A library and the form of its edges, and whether the network was compiled."""
+    return f"{row['what']}, compiled" if row["compiled"] else row["what"]
+
+
+def layer_cell(row: dict[str, Any], key: str) -> str:
+    """A measurement of a layer as text."""
+    if key == "step_ms" and "failed" in row:
+        return "out of memory" if row["failed"] == "out of memory" else "failed"
+    return format_measurement(row[key])
+
+
+def layer_notes(result: dict[str, Any]) -> Iterator[str]:
+    """Why layers failed, a line for each reason."""
+    reasons = {
+        f"{row['layer']}, {implementation(row)}: {row['failed']}": None
+        for row in result["layers"]
+        if row.get("failed", "out of memory") != "out of memory"
+    }
+    if reasons:
+        yield ""
+    yield from reasons
+
+
+@with_style
+def plot_layer_times(result: dict[str, Any]) -> Any:
+    """How many times as fast as the fastest form of PyG a training step is.
+
+    A panel for each graph and width, a bar for each layer.
+    """
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in result["layers"]:
+        if row["ours"] and not row["compiled"]:
+            groups.setdefault((row["graph"], row["hidden"]), []).append(row)
+    figure, axes = panels(len(groups), columns=1, size=(6.4, 2.8))
+    for ax, ((graph, hidden), rows) in zip(axes, groups.items(), strict=True):
+        _plot_ratios(ax, rows)
+        size = f"{rows[0]['nodes']:,} nodes, {rows[0]['entries']:,} entries"
+        ax.set_title(f"{graph}: {size}, hidden {hidden}, {result['device']}")
+    axes[len(groups) - 1].set_xlabel("training steps in the time of the fastest of PyG")
+    return figure
+
+
+def _plot_ratios(ax: Any, rows: list[dict[str, Any]]) -> None:
+    ratios = [row["times_step"] or 0 for row in rows]
+    for y, ratio in enumerate(ratios):
+        ax.barh(y, ratio, color=CLASSES[0])
+        ax.text(ratio, y, f" {ratio:.3g}" if ratio else " PyG failed", va="center")
+    ax.axvline(1, color=TEXT_COLOR, linewidth=1)
+    ax.set_yticks(range(len(rows)), [row["layer"] for row in rows], color=TEXT_COLOR)
+    ax.set_xlim(right=1.15 * max(*ratios, 1))
     ax.invert_yaxis()
 
 
@@ -173,8 +253,8 @@ def predicted_lines(result: dict[str, Any]) -> Iterator[str]:
         f"hidden {predicted['hidden']}, batches of {predicted['batch']:,} rows on "
         f"{predicted['hosts']} hosts of {predicted['cores']} cores with "
         f"{predicted['bandwidth']:g} Gbit/s and {predicted['latency']:g} µs: "
-        f"[bold]{format_duration(row['seconds'])} an epoch, "
-        f"{resident / 1e9:,.0f} GB on each host[/], {mapped / 1e9:,.0f} GB more mapped "
+        f"{format_duration(row['seconds'])} an epoch, "
+        f"{resident / 1e9:,.0f} GB on each host, {mapped / 1e9:,.0f} GB more mapped "
         "from files."
     )
     yield f"  time: {format_fractions(row['seconds_by'], TERMS)}"
@@ -223,7 +303,16 @@ def plot_scaling(result: dict[str, Any]) -> Any:
     in_files = {part: f"{label} (in files)" for part, label in MAPPED.items()}
     plot_parts(axes[3], predicted, "bytes_by", {**RESIDENT, **in_files}, GB)
     axes[3].set(title="extrapolated: memory of a host", ylabel="GB")
-    annotate_requested(axes[2], predicted)
+    row = requested_row(predicted)
+    index, seconds = predicted["by_hosts"].index(row), total(row["seconds_by"], TERMS)
+    axes[2].annotate(
+        format_duration(row["seconds"]),
+        (index, seconds / MINUTE),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="center",
+        fontsize=8,
+    )
     return figure
 
 
@@ -265,20 +354,6 @@ def plot_parts(
     ax.set_xticks(range(len(rows)), names, color=TEXT_COLOR)
     ax.set_xlabel("hosts")
     ax.legend(fontsize=7)
-
-
-def annotate_requested(ax: Any, predicted: dict[str, Any]) -> None:
-    """Write the time above the bar of the requested number of hosts."""
-    row = requested_row(predicted)
-    index = predicted["by_hosts"].index(row)
-    ax.annotate(
-        format_duration(row["seconds"]),
-        (index, total(row["seconds_by"], TERMS) / MINUTE),
-        xytext=(0, 3),
-        textcoords="offset points",
-        ha="center",
-        fontsize=8,
-    )
 
 
 def format_count(count: int) -> str:

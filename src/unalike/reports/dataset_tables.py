@@ -24,7 +24,7 @@ from unalike.measures.interpretation import (
     scalar_names,
 )
 from unalike.progress import NO_PROGRESS, Progress
-from unalike.reports.tables import ResultTable, StatisticCell
+from unalike.reports.tables import ResultTable, StatisticCell, TableCell, TextCell
 
 PAPER_SAMPLE = 500
 """Sampled nodes of the published two-hop numbers."""
@@ -34,7 +34,7 @@ def statistics(
     name: str, title: str, *, data: Path | None = None, progress: Progress = NO_PROGRESS
 ) -> ResultTable:
     """A table of dataset statistics, with the conventions of the published numbers."""
-    rows: dict[str, dict[str, StatisticCell]] = {}
+    rows: dict[str, dict[str, TableCell]] = {}
     missing: dict[str, str] = {}
     remarks: list[str] = []
     for line in read_published(name):
@@ -72,7 +72,13 @@ def compute_statistics(
     return values
 
 
-def _statistic_cell(key: str, values: dict[str, Any], published: str) -> StatisticCell:
+TEXT_COLUMNS = ("context", "class_types")
+"""Columns of words of the paper, which are not computed."""
+
+
+def _statistic_cell(key: str, values: dict[str, Any], published: str) -> TableCell:
+    if key in TEXT_COLUMNS:
+        return TextCell(published)
     paper_error = values.get(f"{key}_deviation", 0.0) / math.sqrt(PAPER_SAMPLE)
     error = math.hypot(values.get(f"{key}_standard_error", 0.0), paper_error)
     return StatisticCell(values.get(key), published, error)
@@ -112,29 +118,17 @@ def measure_columns(
     """Each measure of one dataset with its meaning and the published value."""
     names = scalar_names(values)
     paper = {name: published_value(published, name) for name in names}
-    differences = {
-        name: values[name] - number
-        for name, number in paper.items()
-        if number is not None
-    }
-    comparison = [
-        Column(
-            "paper",
-            [format_number(paper[name], ".3f") for name in names],
-            align_right=True,
-        ),
-        Column(
-            "difference",
-            [format_number(differences.get(name), "+.3f") for name in names],
-            align_right=True,
-        ),
-    ]
+    known = {name: number for name, number in paper.items() if number is not None}
+    differences = {name: values[name] - number for name, number in known.items()}
+    numbers = {"value": [format_value(name, values) for name in names]}
+    if known:
+        numbers["paper"] = [format_number(paper[name], ".3f") for name in names]
+        numbers["difference"] = [
+            format_number(differences.get(name), "+.3f") for name in names
+        ]
     return [
         Column("measure", [display_name(name) for name in names]),
-        Column(
-            "value", [format_value(name, values) for name in names], align_right=True
-        ),
-        *(comparison if differences else ()),
+        *(Column(name, cells, align_right=True) for name, cells in numbers.items()),
         Column("meaning", [interpret(name, values) for name in names], wrap=True),
     ]
 
@@ -161,15 +155,9 @@ def comparison_columns(
 
 def compatibility_columns(matrix: list[list[float]]) -> list[Column]:
     """The compatibility matrix: from the class of the row to that of the column."""
-    classes = [str(index) for index in range(len(matrix))]
-    return [
-        Column("from \\ to", classes),
-        *(
-            Column(
-                name,
-                [format_number(row[index], ".3f") for row in matrix],
-                align_right=True,
-            )
-            for index, name in enumerate(classes)
-        ),
+    texts = [[format_number(value, ".3f") for value in row] for row in matrix]
+    columns = [
+        Column(str(index), cells, align_right=True)
+        for index, cells in enumerate(zip(*texts, strict=True))
     ]
+    return [Column("from \\ to", [column.heading for column in columns]), *columns]

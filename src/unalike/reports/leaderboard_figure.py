@@ -11,7 +11,7 @@ from unalike.datasets import DATASETS
 from unalike.errors import UserError
 from unalike.experiments.config import FULL_BATCH
 from unalike.experiments.database import ResultsDatabase
-from unalike.experiments.recipe import Recipe, paper_tables
+from unalike.experiments.recipe import paper_tables
 from unalike.experiments.selection import SelectionOptions
 from unalike.methods import METHODS
 from unalike.reports.plotting import CLASSES, panels, with_style
@@ -49,11 +49,8 @@ def load_leaderboard(
     """Read the score of each method on each dataset from a results database."""
     datasets = list(datasets) or widest_datasets(results)
     table = paper_tables()[TABLE]
-    recipes = [
-        recipe.on_datasets(datasets)
-        for recipe in table.recipes()
-        if recipe.is_implemented
-    ]
+    rows_of_table = [one for one in table.recipes() if one.is_implemented]
+    recipes = [recipe.on_datasets(datasets) for recipe in rows_of_table]
     report = results_table(table, recipes, results, query)
     rows: dict[str, dict[str, ScoreCell]] = {}
     for name, cells in report.rows.items():
@@ -73,9 +70,8 @@ def load_leaderboard(
             "some."
         )
     order = sorted(rows, key=lambda name: mean_gap(name, rows))
-    return Leaderboard(
-        shown, {name: rows[name] for name in order}, families_of(recipes)
-    )
+    families = {recipe.row: METHODS[str(recipe.method)].family for recipe in recipes}
+    return Leaderboard(shown, {name: rows[name] for name in order}, families)
 
 
 def widest_datasets(results: ResultsDatabase) -> list[str]:
@@ -104,11 +100,6 @@ def mean_gap(name: str, rows: Mapping[str, Mapping[str, ScoreCell]]) -> float:
         best = max(row[dataset].mean or 0.0 for row in rows.values() if dataset in row)
         gaps.append(best - (score.mean or 0.0))
     return mean(gaps)
-
-
-def families_of(recipes: Sequence[Recipe]) -> dict[str, str]:
-    """Family of the method of each row."""
-    return {recipe.row: METHODS[str(recipe.method)].family for recipe in recipes}
 
 
 @with_style
@@ -154,15 +145,8 @@ def _plot_dataset(axis: Any, board: Leaderboard, dataset: str) -> None:
             continue
         score = scored[name]
         _, colour, marker = FAMILIES[board.families[name]]
-        axis.errorbar(
-            score.mean,
-            row,
-            xerr=score.std or 0.0,
-            fmt=marker,
-            ms=5,
-            lw=1.4,
-            color=colour,
-        )
+        style = {"fmt": marker, "ms": 5, "lw": 1.4, "color": colour}
+        axis.errorbar(score.mean, row, xerr=score.std or 0.0, **style)
         axis.annotate(
             f"{score.mean:.1f}",
             (1, row),
@@ -177,19 +161,9 @@ def _plot_dataset(axis: Any, board: Leaderboard, dataset: str) -> None:
     axis.set_xlim(left - margin, right + margin)
     axis.set_ylim(len(board.rows) - 0.5, -0.5)
     axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.set_title(_title(dataset))
-    axis.set_xlabel(f"test {_metric(dataset)}, percent")
-
-
-def _title(dataset: str) -> str:
-    """Name of a dataset, with its size where it is declared."""
     known = DATASETS.get(dataset)
-    if known is None or known.counts is None:
-        return dataset
-    counts = known.counts
-    return f"{dataset}: {counts.num_nodes:,} nodes, {counts.num_edges:,} edges"
-
-
-def _metric(dataset: str) -> str:
-    """Metric of a declared dataset; a stored graph may be scored by any."""
-    return DATASETS[dataset].metric.name if dataset in DATASETS else "score"
+    axis.set_xlabel(f"test {known.metric.name if known else 'score'}, percent")
+    title = dataset
+    if known and (counts := known.counts):
+        title += f": {counts.num_nodes:,} nodes, {counts.num_edges:,} edges"
+    axis.set_title(title)

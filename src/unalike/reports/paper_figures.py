@@ -1,10 +1,9 @@
-"""The paper's figures: compatibility, degrees, imbalance, example graphs."""
+"""The paper's figures: compatibility, degrees, imbalance, examples, LINKX."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations, product
 from typing import Any
 
@@ -16,8 +15,7 @@ from unalike.data.graph import Graph
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.selection import SelectionOptions
 from unalike.measures import measure
-from unalike.measures.conventions import UNDIRECTED
-from unalike.measures.edge_statistics import GraphView, degree_histogram
+from unalike.measures.edge_statistics import UNDIRECTED, GraphView, degree_histogram
 from unalike.reports.leaderboard_figure import (
     Leaderboard,
     load_leaderboard,
@@ -199,63 +197,48 @@ BETWEEN_STYLE = {"color": BETWEEN_CLASS, "lw": 1.2, "ls": (0, (3, 1.5))}
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A small graph with a title and the positions of its nodes."""
+    """A small undirected graph with a title and the positions of its nodes."""
 
     title: str
-    graph: Graph
+    pairs: list[tuple[int, int]]
+    labels: list[int]
     positions: Positions
 
-
-def cliques() -> Example:
-    """Two classes, all edges within them."""
-    pairs = [*combinations(range(5), 2), *combinations(range(5, 10), 2)]
-    positions = np.concatenate([0.55 * circle(5) - 0.45, 0.55 * circle(5) + 0.45])
-    return Example(
-        "only inside classes", graph_from_pairs(pairs, [0] * 5 + [1] * 5), positions
-    )
+    @property
+    def graph(self) -> Graph:
+        ends, labels = torch.tensor(self.pairs).T, torch.tensor(self.labels)
+        return Graph.from_edges(*ends, num_nodes=len(labels), labels=labels)
 
 
-def bipartite() -> Example:
-    """Two classes, all edges between them."""
+def examples() -> list[Example]:
+    """Graphs with edges within classes, between them, or without regard to them."""
+    fives = [*combinations(range(5), 2), *combinations(range(5, 10), 2)]
+    cliques = np.concatenate([0.55 * circle(5) - 0.45, 0.55 * circle(5) + 0.45])
     height = np.linspace(-0.9, 0.9, 4)
-    left, right = (np.column_stack([np.full(4, x), height]) for x in (-0.8, 0.8))
-    pairs = list(product(range(4), range(4, 8)))
-    graph = graph_from_pairs(pairs, [0] * 4 + [1] * 4)
-    return Example("only between classes", graph, np.concatenate([left, right]))
-
-
-def ring() -> Example:
-    """Two classes; every node is joined to one node of each."""
-    pairs = [(node, (node + 1) % 8) for node in range(8)]
-    return Example(
-        "one edge to each class", graph_from_pairs(pairs, [0, 0, 1, 1] * 2), circle(8)
-    )
-
-
-def prism() -> Example:
-    """Three classes; every node is joined to one node of each."""
-    inner, outer = list(combinations(range(3), 2)), list(combinations(range(3, 6), 2))
-    pairs = [*inner, *outer, *zip(range(3), range(3, 6), strict=True)]
-    positions = np.concatenate([0.4 * circle(3), 1.15 * circle(3)]) - [0, 0.2]
-    return Example(
-        "one edge to each of three", graph_from_pairs(pairs, [0, 1, 2] * 2), positions
-    )
+    sides = [np.column_stack([np.full(4, x), height]) for x in (-0.8, 0.8)]
+    bipartite = list(product(range(4), range(4, 8)))
+    ring = [(node, (node + 1) % 8) for node in range(8)]
+    triangles = [*combinations(range(3), 2), *combinations(range(3, 6), 2)]
+    prism = [*triangles, *zip(range(3), range(3, 6), strict=True)]
+    nested = np.concatenate([0.4 * circle(3), 1.15 * circle(3)]) - [0, 0.2]
+    return [
+        Example("only inside classes", fives, [0] * 5 + [1] * 5, cliques),
+        Example(
+            "only between classes", bipartite, [0] * 4 + [1] * 4, np.concatenate(sides)
+        ),
+        Example("one edge to each class", ring, [0, 0, 1, 1] * 2, circle(8)),
+        Example("one edge to each of three", prism, [0, 1, 2] * 2, nested),
+        # The random graphs of the paper are unknown; these seeds give their homophily.
+        random_example("random, even classes", 10, 735),
+        random_example("random, uneven classes", 16, 122),
+    ]
 
 
 def random_example(title: str, larger: int, seed: int) -> Example:
     """Twenty nodes of two classes with edges that are independent of the classes."""
     rng = np.random.default_rng(seed)
     pairs = [pair for pair in combinations(range(20), 2) if rng.random() < 0.2]
-    labels = [0] * larger + [1] * (20 - larger)
-    return Example(title, graph_from_pairs(pairs, labels), circle(20))
-
-
-def graph_from_pairs(pairs: list[tuple[int, int]], labels: list[int]) -> Graph:
-    """An undirected graph from pairs of nodes."""
-    source, target = torch.tensor(pairs).T
-    return Graph.from_edges(
-        source, target, num_nodes=len(labels), labels=torch.tensor(labels)
-    )
+    return Example(title, pairs, [0] * larger + [1] * (20 - larger), circle(20))
 
 
 def circle(nodes: int) -> Positions:
@@ -264,23 +247,11 @@ def circle(nodes: int) -> Positions:
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-# The random graphs of the paper are unknown; these seeds give their homophily.
-EXAMPLES: tuple[Callable[[], Example], ...] = (
-    cliques,
-    bipartite,
-    ring,
-    prism,
-    partial(random_example, "random, even classes", 10, 735),
-    partial(random_example, "random, uneven classes", 16, 122),
-)
-
-
 @with_style
 def plot_examples(_: Mapping[str, Graph]) -> Any:
     """Six graphs; edges within a class are solid, edges between classes dashed."""
-    figure, axes = panels(len(EXAMPLES), columns=3, size=(2.3, 2.5))
-    for letter, ax, make in zip("abcdef", axes, EXAMPLES, strict=True):
-        example = make()
+    figure, axes = panels(6, columns=3, size=(2.3, 2.5))
+    for letter, ax, example in zip("abcdef", axes, examples(), strict=True):
         plot_graph(ax, example)
         values = measure(example.graph, only=["edge_homophily", "class_homophily"])
         edge, class_ = values["edge_homophily"], values["class_homophily"]
@@ -295,14 +266,11 @@ def plot_examples(_: Mapping[str, Graph]) -> Any:
 
 def plot_graph(ax: Any, example: Example) -> None:
     """Draw the edges and nodes of a graph, without axes."""
-    labels, positions = example.graph.labels.numpy(), example.positions
-    rows = example.graph.adjacency
-    edges = zip(rows.row_indices.tolist(), rows.indices.tolist(), strict=True)
-    for source, target in edges:
-        if source < target:
-            within = labels[source] == labels[target]
-            style = WITHIN_STYLE if within else BETWEEN_STYLE
-            ax.plot(*positions[[source, target]].T, zorder=1, **style)
+    labels, positions = np.array(example.labels), example.positions
+    for pair in sorted(map(sorted, example.pairs)):
+        within = labels[pair[0]] == labels[pair[1]]
+        style = WITHIN_STYLE if within else BETWEEN_STYLE
+        ax.plot(*positions[pair].T, zorder=1, **style)
     for label, (colour, shape) in enumerate(zip(CLASSES, SHAPES, strict=True)):
         nodes = positions[labels == label]
         ax.scatter(
@@ -312,6 +280,92 @@ def plot_graph(ax: Any, example: Example) -> None:
     ax.set_xlim(-1.25, 1.25)
     ax.set_ylim(-1.3, 1.2)
     ax.set_axis_off()
+
+
+# Diagram of LINKX: two MLPs, concatenation, skip connections and a final MLP.
+
+
+Point = tuple[float, float]
+
+BOXES: dict[str, tuple[Point, str, str]] = {
+    "A": ((0.0, 1.0), "A\nadjacency", WITHIN_CLASS),
+    "X": ((0.0, -1.0), "X\nfeatures", BETWEEN_CLASS),
+    "MLP_A": ((1.6, 1.0), r"$\mathrm{MLP}_A$", WITHIN_CLASS),
+    "MLP_X": ((1.6, -1.0), r"$\mathrm{MLP}_X$", BETWEEN_CLASS),
+    "concat": ((3.1, 0.0), r"$[h_A; h_X]$", CLASSES[0]),
+    "W": ((4.5, 0.0), r"$W$", CLASSES[0]),
+    "sum": ((5.7, 0.0), "+", TEXT_COLOR),
+    "relu": ((6.8, 0.0), "ReLU", CLASSES[0]),
+    "MLP_f": ((8.2, 0.0), r"$\mathrm{MLP}_f$", CLASSES[0]),
+    "Y": ((9.6, 0.0), "Y\nclasses", TEXT_COLOR),
+}
+"""Center, text and colour of each box."""
+
+ARROWS = (
+    ("A", "MLP_A", ""),
+    ("X", "MLP_X", ""),
+    ("MLP_A", "concat", r"$h_A$"),
+    ("MLP_X", "concat", r"$h_X$"),
+    ("concat", "W", ""),
+    ("W", "sum", ""),
+    ("sum", "relu", ""),
+    ("relu", "MLP_f", ""),
+    ("MLP_f", "Y", ""),
+)
+"""Box from, box to, and the text next to the arrow."""
+
+SKIPS = (("MLP_A", "sum", r"$+\,h_A$"), ("MLP_X", "sum", r"$+\,h_X$"))
+"""Arrows of the outputs of the two MLPs past W: right, then down or up."""
+
+
+@with_style
+def plot_linkx(_: Mapping[str, Graph]) -> Any:
+    """MLP_f(ReLU(W [h_A; h_X] + h_A + h_X)), with h_A = MLP_A(A), h_X = MLP_X(X)."""
+    figure, (ax,) = panels(1, columns=1, size=(7.2, 2.5))
+    drawn = {
+        name: ax.text(
+            *center,
+            text,
+            ha="center",
+            va="center",
+            bbox={"boxstyle": "round,pad=0.45", "fc": "white", "ec": colour, "lw": 1.4},
+            zorder=3,
+        )
+        for name, (center, text, colour) in BOXES.items()
+    }
+    for start, end, text in ARROWS:
+        arrow(ax, drawn, start, end, text, "arc3")
+    for start, end, text in SKIPS:
+        arrow(ax, drawn, start, end, text, "angle,angleA=0,angleB=90,rad=8")
+    ax.set_xlim(-0.7, 10.2)
+    ax.set_ylim(-1.6, 1.6)
+    ax.set_axis_off()
+    return figure
+
+
+def arrow(
+    ax: Any, drawn: Mapping[str, Any], start: str, end: str, text: str, path: str
+) -> None:
+    """An arrow between two boxes, with a text above its middle."""
+    (x0, y0), (x1, y1) = (BOXES[name][0] for name in (start, end))
+    ax.annotate(
+        "",
+        xy=(x1, y1),
+        xytext=(x0, y0),
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": TEXT_COLOR,
+            "lw": 1,
+            "patchA": drawn[start].get_bbox_patch(),
+            "patchB": drawn[end].get_bbox_patch(),
+            "shrinkA": 2,
+            "shrinkB": 2,
+            "connectionstyle": path,
+        },
+        zorder=2,
+    )
+    above = y0 if path != "arc3" else (y0 + y1) / 2
+    ax.text((x0 + x1) / 2, above + 0.12, text, ha="center", va="bottom", fontsize=8)
 
 
 # Table of figures.
@@ -342,8 +396,9 @@ FIGURES = {
     "degrees": FigureSpec(plot_degree_distributions, PROPOSED_DATASETS),
     "imbalance": FigureSpec(plot_imbalance),
     "examples": FigureSpec(plot_examples),
+    "linkx": FigureSpec(plot_linkx),
 }
-"""Figures that are drawn from graphs."""
+"""Figures that are drawn from graphs, or from nothing."""
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
 from statistics import mean
 from typing import Any, TypeVar
 
-from unalike.errors import UserError
+from unalike.errors import UserError, require
+from unalike.files import atomic_write
 
 Data = TypeVar("Data")
 
@@ -66,11 +66,7 @@ def with_style(plot: Callable[[Data], Any]) -> Callable[[Data], Any]:
 
 def require_matplotlib() -> None:
     """Raise if matplotlib is not installed."""
-    try:
-        import_module("matplotlib")
-    except ImportError:
-        message = "Figures need matplotlib: pip install 'unalike[plots]'."
-        raise UserError(message) from None
+    require("matplotlib", "plots", "Figures need matplotlib")
 
 
 def panels(count: int, *, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
@@ -89,9 +85,8 @@ def panels(count: int, *, columns: int, size: tuple[float, float]) -> tuple[Any,
 def check_figure_path(path: Path) -> None:
     """Raise if the suffix is no figure format or the folder does not exist."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UserError(
-            f"A figure ends in {', '.join(SUFFIXES)}; '{path.name}' does not."
-        )
+        suffixes = ", ".join(SUFFIXES)
+        raise UserError(f"A figure ends in {suffixes}; '{path.name}' does not.")
     if not path.absolute().parent.is_dir():
         raise UserError(f"There is no folder {path.absolute().parent} for the figure.")
 
@@ -101,8 +96,10 @@ def save_figure(figure: Any, path: Path) -> None:
     from matplotlib import rc_context
 
     check_figure_path(path)
-    with rc_context(STYLE):
-        figure.savefig(path, dpi=200, metadata=SUFFIXES[path.suffix.lower()])
+    suffix = path.suffix.lower()
+    with rc_context(STYLE), atomic_write(path) as partial:
+        metadata = SUFFIXES[suffix]
+        figure.savefig(partial, dpi=200, metadata=metadata, format=suffix[1:])
 
 
 @with_style

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from unalike.data.calibration import Reliability
+from unalike.data.calibration import Reliability, merge_reliability
 from unalike.errors import UserError
 from unalike.experiments.config import class_names
-from unalike.experiments.evaluation import pooled_confusion, pooled_reliability
+from unalike.experiments.evaluation import confusion_matrix
 from unalike.experiments.run import ExperimentOutput
 from unalike.methods import name_of
 from unalike.reports.paper_figures import MAX_ANNOTATED_CLASSES, heat_map
@@ -87,11 +87,13 @@ def save_prediction_figures(
     output: ExperimentOutput, folder: Path, *, calibrate: bool
 ) -> list[Path]:
     """Write the confusion matrix and the reliability diagram; returns their paths."""
-    splits = output.calibrations
-    reliability = {"as trained": pooled_reliability(splits, calibrated=False)}
+    splits, dataset = output.calibrations, output.experiment.dataset
+    reliability = {"as trained": merge_reliability([one.raw for one in splits])}
     if calibrate:
-        reliability["calibrated"] = pooled_reliability(splits, calibrated=True)
-    dataset, matrix = output.experiment.dataset, pooled_confusion(splits).numpy()
+        calibrated = merge_reliability([one.calibrated for one in splits])
+        reliability["calibrated"] = calibrated
+    matrices = [confusion_matrix(one.logits, one.labels).numpy() for one in splits]
+    matrix = np.sum(matrices, axis=0)
     title = f"{dataset.name}, {name_of(output.method)}"
     names = class_names(dataset) or [*map(str, range(len(matrix)))]
     figures = {

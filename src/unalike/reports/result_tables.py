@@ -1,4 +1,4 @@
-"""The paper's results tables from the database, and the runs behind each number."""
+"""Results tables from the database, and the runs behind each number."""
 
 from __future__ import annotations
 
@@ -6,22 +6,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from unalike.device import CHANGES
 from unalike.errors import UserError, did_you_mean, lookup
 from unalike.experiments.config import FULL_BATCH, config_from_dict
-from unalike.experiments.database import ResultsDatabase, result_from_row
+from unalike.experiments.database import ResultsDatabase, Row, result_from_row
 from unalike.experiments.recipe import PaperTable, Recipe, RecipeCell
 from unalike.experiments.result import command_line
 from unalike.experiments.selection import (
     CellSelection,
+    CellSelector,
     SelectionOptions,
-    select_for_cell,
 )
-from unalike.reports.tables import HIGHLIGHT_RULES, ResultTable, ScoreCell
+from unalike.reports.tables import (
+    HIGHLIGHT_RULES,
+    PublishedCell,
+    ResultTable,
+    ScoreCell,
+)
+from unalike.training.state import Training
 
 LEGEND = (
     "test mean ± standard deviation over splits of the setting with the best mean "
-    "validation score (printed, difference in printed standard deviations); shaded: {}"
+    "validation score (printed, difference in printed standard deviations); shaded: "
+    "{}"
 )
+PRINTED_RANKED = ", where printed numbers stand in for those that we do not have"
+
+DEFAULT_PRECISION = Training().precision
+
+DAGGER_LEGEND = "; †: the paper evaluates GraphSAINT on ten random parts"
 
 Rows = Mapping[str, Mapping[str, ScoreCell]]
 
@@ -35,32 +48,95 @@ def results_table(
     """A results table; missing results are ranked by their published numbers."""
     rows: dict[str, dict[str, ScoreCell]] = {}
     remarks: list[str] = []
+    selector = CellSelector(results, query)
+    runs: dict[str, list[Row]] = {}
     for recipe in recipes:
         rows[recipe.row] = {}
         for column, cell in recipe.cells.items():
-            selection = select_for_cell(recipe, cell, results, query)
-            rows[recipe.row][column] = score_cell(cell, selection)
-            remarks += incomplete_grid_note(f"{recipe.row} {column}", selection)
-    cells_by_row = highlight_best(with_relative_errors(rows, recipes), table.shaded)
-    return ResultTable(
+            selection = selector.select(recipe, cell)
+            sourced = table.by_dataset and recipe.method is None
+            kind = PublishedCell if sourced else ScoreCell
+            rows[recipe.row][column] = score_cell(cell, selection, kind)
+            name = cell_name(table, recipe.row, column)
+            remarks += incomplete_grid_note(name, selection)
+            if selection.chosen:
+                runs[name] = selection.chosen.runs
+    for dataset in {
+        cell.dataset: None for one in recipes for cell in one.cells.values()
+    }:
+        remarks += selector.version(dataset).note
+    ranked = highlight_best(with_relative_errors(rows, recipes), table.shaded)
+    cells_by_row = transposed(ranked) if table.by_dataset else ranked
+    daggers = [name for name in next(iter(rows.values())) if name in table.daggers]
+    shaded_printed = any(
+        cell.highlighted and cell.mean is None
+        for cells in cells_by_row.values()
+        for cell in cells.values()
+    )
+    ranked_note = PRINTED_RANKED * (shaded_printed and not table.by_dataset)
+    legend = (table.legend or LEGEND).format(table.shaded) + ranked_note
+    report = ResultTable(
         table.title,
         cells_by_row,
         {
             f"{row} {column}": cell.missing
             for row, cells in cells_by_row.items()
             for column, cell in cells.items()
-            if cell.missing
+            if cell.missing and not isinstance(cell, PublishedCell)
         },
         remarks,
-        legend=LEGEND.format(table.shaded),
-        axes=("method", "dataset"),
+        legend=legend + (DAGGER_LEGEND if daggers else ""),
+        axes=("dataset", "method") if table.by_dataset else ("method", "dataset"),
+        daggers=daggers,
     )
+    notes = [*precision_notes(report, runs), *changed_source_note(runs)]
+    return replace(report, remarks=[*table.notes, *remarks, *notes])
 
 
-def score_cell(cell: RecipeCell, selection: CellSelection) -> ScoreCell:
+def cell_name(table: PaperTable, row: str, column: str) -> str:
+    """The name of a method's cell of a dataset: its row and its column."""
+    return f"{column} {row}" if table.by_dataset else f"{row} {column}"
+
+
+def transposed(rows: Rows) -> dict[str, dict[str, ScoreCell]]:
+    """The cells by column and row."""
+    columns = next(iter(rows.values()))
+    return {
+        column: {name: cells[column] for name, cells in rows.items()}
+        for column in columns
+    }
+
+
+def precision_notes(
+    report: ResultTable, runs: Mapping[str, Sequence[Row]]
+) -> Iterator[str]:
+    """Precisions other than the default, each with the cells computed in it."""
+    cells_by_precision: dict[str, list[str]] = {}
+    for cell, rows in runs.items():
+        precision = rows[0]["options"].get("precision", DEFAULT_PRECISION)
+        cells_by_precision.setdefault(precision, []).append(cell)
+    cells_by_precision.pop(DEFAULT_PRECISION, None)
+    for precision, cells in cells_by_precision.items():
+        yield f"in {precision}, not {DEFAULT_PRECISION}: {report.cell_names(cells)}"
+
+
+def changed_source_note(runs: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """How many runs of the table were made by a source that no commit contains."""
+    commits = [row["commit"] for rows in runs.values() for row in rows]
+    changed = sum(commit.endswith(CHANGES) for commit in commits)
+    if changed:
+        yield (
+            f"{changed:,} of the {len(commits):,} runs of these numbers name a commit "
+            "whose files had been changed, so that the exact source is not known"
+        )
+
+
+def score_cell(
+    cell: RecipeCell, selection: CellSelection, kind: type[ScoreCell] = ScoreCell
+) -> ScoreCell:
     """The cell of a selected configuration and its published number."""
     chosen = selection.chosen
-    return ScoreCell(
+    return kind(
         mean=chosen.test if chosen else None,
         std=chosen.std if chosen else None,
         printed_mean=cell.mean,
@@ -136,10 +212,9 @@ def explain_cells(
         unknown = [name for name in method_and_dataset if name not in known]
         hint = "".join(did_you_mean(name, known) for name in unknown)
         raise UserError(f"The table has no cell {' '.join(method_and_dataset)}.{hint}")
+    selector = CellSelector(results, query)
     return [
-        explain_cell(
-            recipe, column, cell, select_for_cell(recipe, cell, results, query)
-        )
+        explain_cell(recipe, column, cell, selector.select(recipe, cell))
         for recipe, column, cell in cells
     ]
 
@@ -167,7 +242,9 @@ def explain_cell(
         "valid": chosen.valid,
         "test": chosen.test,
         "std": chosen.std,
-        "command": command_line(result_from_row(rows[0]), splits=splits),
+        "command": command_line(
+            result_from_row(rows[0]), splits=splits, dataset=cell.dataset
+        ),
         "runs": [{name: row[name] for name in ("key", *RUN_COLUMNS)} for row in rows],
     }
 

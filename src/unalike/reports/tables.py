@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import StringIO
 from typing import Any, Protocol, runtime_checkable
 
 from unalike.display import Displayable, TextTable
+from unalike.formatting import format_score
 
 LEGEND = "ours (printed); * differs from the printed number"
+DAGGER = "†"
 
 
 @runtime_checkable
@@ -44,6 +47,8 @@ class ResultTable(Displayable):
     legend: str = LEGEND
     axes: tuple[str, str] = ("dataset", "statistic")
     """What the rows are, and what the columns are."""
+    daggers: Sequence[str] = ()
+    """Columns whose heading has a dagger, as in the paper; the legend explains it."""
 
     @property
     def columns(self) -> list[str]:
@@ -51,8 +56,12 @@ class ResultTable(Displayable):
 
     @property
     def headings(self) -> list[str]:
-        plain_names = (name.removeprefix("num_") for name in self.columns)
-        return [self.axes[0], *(name.replace("_", " ") for name in plain_names)]
+        names = [
+            name.removeprefix("num_").replace("_", " ")
+            + (DAGGER if name in self.daggers else "")
+            for name in self.columns
+        ]
+        return [self.axes[0], *names]
 
     @property
     def texts(self) -> list[list[str]]:
@@ -70,6 +79,37 @@ class ResultTable(Displayable):
             ]
             for name, cells in self.rows.items()
         ]
+
+    @property
+    def notes(self) -> list[str]:
+        """The remarks, and the reasons of missing data with the cells they concern."""
+        cells_by_reason: dict[str, list[str]] = {}
+        for name, reason in self.missing.items():
+            first_sentence = re.split(r"\. (?=[A-Z])", reason)[0].removesuffix(".")
+            cells_by_reason.setdefault(first_sentence, []).append(name)
+        return [
+            *self.remarks,
+            *(
+                f"{self.cell_names(names)}: no data, {reason}"
+                for reason, names in cells_by_reason.items()
+            ),
+        ]
+
+    def cell_names(self, names: Collection[str]) -> str:
+        """Names of cells, `row column`, shortened to whole columns and whole rows."""
+        left = dict.fromkeys(names)
+        short: list[str] = []
+        lines = {
+            column: [f"{row} {column}" for row in self.rows] for column in self.columns
+        }
+        lines |= {
+            row: [f"{row} {name}" for name in cells] for row, cells in self.rows.items()
+        }
+        for line, cells in lines.items():
+            if all(cell in left for cell in cells):
+                short.append(line)
+                left = {cell: None for cell in left if cell not in cells}
+        return ", ".join([*short, *left])
 
     def summary(self) -> TextTable:
         return TextTable.from_rows(
@@ -91,11 +131,13 @@ class ResultTable(Displayable):
 
 
 def markdown(report: ResultTable) -> str:
-    """A Markdown table."""
+    """A Markdown table with its notes as a list below it."""
     rule = [":--", *["--:"] * len(report.columns)]
     lines = [report.headings, rule, *report.formatted("**{}**")]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{report.title}: {report.legend.replace('*', chr(92) + '*')}.\n\n{table}"
+    title = f"{report.title}: {report.legend.replace('*', chr(92) + '*')}."
+    notes = "\n".join(f"- {note}." for note in report.notes)
+    return "\n\n".join(part for part in (title, table, notes) if part)
 
 
 def latex(report: ResultTable) -> str:
@@ -114,6 +156,7 @@ def latex(report: ResultTable) -> str:
             body,
             r"\bottomrule",
             r"\end{tabular}",
+            *(rf"\par\footnotesize {latex_escape(note)}." for note in report.notes),
             r"\end{table}",
         ]
     )
@@ -146,6 +189,7 @@ LATEX_ESCAPES = {
     "±": r"$\pm$",
     "–": "--",
     "σ": r"$\sigma$",
+    DAGGER: r"$\dagger$",
 }
 
 
@@ -163,6 +207,19 @@ FORMATS: dict[str, Callable[[ResultTable], str]] = {
 }
 
 # Cells.
+
+
+@dataclass(frozen=True)
+class TextCell:
+    """Words of the paper about a dataset."""
+
+    text: str
+    highlighted: bool = False
+
+    @property
+    def to_dict(self) -> dict[str, Any]:
+        """The values of the cell by name, for JSON and CSV."""
+        return {"ours": None, "printed": self.text, "deviates": False}
 
 
 @dataclass(frozen=True)
@@ -262,19 +319,33 @@ class ScoreCell:
 
     @property
     def text(self) -> str:
-        ours = "–" if self.mean is None else format_score_std(self.mean, self.std)
+        ours = "–" if self.mean is None else format_score(self.mean, self.std)
+        ours += format_loss(self.relative_error)
         return f"{ours} ({printed})" if (printed := self._printed()) else ours
 
     def _printed(self) -> str:
         if self.printed_mean is None:
             return f"out of {self.limit}" if self.limit else ""
-        text = format_score_std(self.printed_mean, self.printed_std)
+        text = format_score(self.printed_mean, self.printed_std)
+        text += format_loss(self.printed_relative_error)
         return text if self.deviations is None else f"{text}, {self.deviations:+.1f}σ"
 
 
-def format_score_std(mean: float, std: float | None) -> str:
-    """A mean with its standard deviation, in the format of the paper."""
-    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+@dataclass(frozen=True, kw_only=True)
+class PublishedCell(ScoreCell):
+    """A published number with its source, in a table of ours."""
+
+    @property
+    def text(self) -> str:
+        if self.printed_mean is None:
+            return "–"
+        score = format_score(self.printed_mean, self.printed_std)
+        return f"{score} {self.quoted}"
+
+
+def format_loss(relative_error: float | None) -> str:
+    """A loss compared with full-batch training, as an addition to a score."""
+    return "" if relative_error is None else f", {relative_error:.1f} % lost"
 
 
 # Highlighting of the best cells of a column.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unalike.samplers.base import FullBatch, Sampler
+from unalike.samplers.base import FullBatch, RandomPartSampler, Sampler
 from unalike.samplers.clusters import ClusterSampler
 from unalike.samplers.graphsaint import (
     GraphSAINTEdgeSampler,
@@ -10,7 +10,6 @@ from unalike.samplers.graphsaint import (
     GraphSAINTRandomWalkSampler,
 )
 from unalike.samplers.neighbours import NeighbourSampler
-from unalike.samplers.random_parts import RandomPartSampler
 from unalike.samplers.rows import RowSampler
 
 SAMPLERS: dict[str, type[Sampler]] = {

@@ -1,4 +1,4 @@
-"""`Sampler` and `Batch`: full batch, partitions, subgraphs, inference batches."""
+"""`Sampler` and `Batch`: full batch, random parts, subgraphs, inference batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
-from unalike.errors import lookup
+from unalike.errors import lookup, require_positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,13 @@ MAX_GROUPED_NNZ = 2**22
 class Sampler(ABC):
     """Divides a graph into the batches of an epoch. Its fields are its options."""
 
+    positive: ClassVar[tuple[str, ...]] = ()
+    """Options that must be at least 1."""
     runs_on_gpu: ClassVar[bool] = False
     """Whether it can build batches of a graph on a GPU; otherwise they are copied."""
+
+    def __post_init__(self) -> None:
+        require_positive(self, *self.positive)
 
     @property
     def depends_on_train(self) -> bool:
@@ -106,6 +111,17 @@ def train_mask(graph: Graph, train: Ids) -> Float[Tensor, " nodes"]:
     return mask
 
 
+def split_train(order: Ids, size: int) -> Sequence[Ids]:
+    """Train nodes in batches; a last one of a single node is merged with the previous.
+
+    Batch norm has no statistics of a single node.
+    """
+    batches = list(order.split(size)) if len(order) else []
+    if size > 1 and len(batches) > 1 and len(batches[-1]) == 1:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches
+
+
 # Batches that are induced subgraphs.
 
 
@@ -117,6 +133,24 @@ def induced_batches(
     for ids in parts:
         if weight[ids].any():
             yield partial(_induced_batch, graph, ids, weight)
+
+
+def merge_single_nodes(parts: Iterable[Ids]) -> Iterator[Ids]:
+    """Sets of nodes; one with a single node is merged with the next or the previous.
+
+    Batch norm has no statistics of a single node.
+    """
+    pending: list[Ids] = []
+    for ids in parts:
+        if pending and len(pending[-1]) == 1:
+            pending[-1] = torch.cat([pending[-1], ids]).unique()
+        else:
+            pending.append(ids)
+        if len(pending) > 2:
+            yield pending.pop(0)
+    if len(pending) == 2 and len(pending[1]) == 1:
+        pending = [torch.cat(pending).unique()]
+    yield from pending
 
 
 def _induced_batch(graph: Graph, ids: Ids, weight: Float[Tensor, " nodes"]) -> Batch:
@@ -221,6 +255,7 @@ class PartitionSampler(Sampler):
     """Evaluate on the whole graph, on newly sampled batches, or on ten random parts."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         lookup(self._inference_modes, self.scoring, "scoring")
 
     @abstractmethod
@@ -239,7 +274,9 @@ class PartitionSampler(Sampler):
         self, graph: Graph, train: Ids, parts: Iterable[Ids]
     ) -> Iterator[LazyBatch]:
         """The batches of the parts that have a train node."""
-        return induced_batches(graph, parts, train_mask(graph, train))
+        weight = train_mask(graph, train)
+        with_train = (ids for ids in parts if weight[ids].any())
+        return induced_batches(graph, merge_single_nodes(with_train), weight)
 
     def inference_batches(
         self, graph: Graph, generator: torch.Generator
@@ -252,3 +289,18 @@ class PartitionSampler(Sampler):
 
     def _own_batches(self, graph: Graph, generator: torch.Generator) -> Iterator[Graph]:
         yield from induced_graphs(graph, self.partition_batches(graph, generator))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomPartSampler(PartitionSampler):
+    """Every node is in a uniformly random part in each epoch; a part is a batch."""
+
+    positive = ("parts",)
+
+    parts: int = 10
+    """Parts of the graph."""
+
+    def partition_batches(
+        self, graph: Graph, generator: torch.Generator
+    ) -> Iterable[Ids]:
+        return random_partition(graph, self.parts, generator)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -15,8 +14,7 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
-from unalike.datasets.paths import data_root, is_writable
-from unalike.errors import UserError, require_positive
+from unalike.errors import UserError, require
 from unalike.files import atomic_write, file_lock
 from unalike.samplers.base import (
     LazyBatch,
@@ -24,7 +22,7 @@ from unalike.samplers.base import (
     partition_members,
     shuffled,
 )
-from unalike.system import cache_dir
+from unalike.system import cache_dir, data_root, is_writable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +34,12 @@ class ClusterSampler(PartitionSampler):
     the same batches.
     """
 
+    positive = ("parts", "at_once")
+
     parts: int = 200
     """Clusters of the graph."""
     at_once: int = 1
     """Clusters in a batch."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "parts", "at_once")
 
     def lazy_batches(
         self, graph: Graph, train: Ids, generator: torch.Generator
@@ -72,18 +68,14 @@ class ClusterSampler(PartitionSampler):
         return partition_members(part_of_node.to(graph.labels.device), self.parts)
 
 
-_PARTITIONS: WeakKeyDictionary[Adjacency, dict[int, Int[Tensor, " nodes"]]] = (
-    WeakKeyDictionary()
-)
-"""Partitions by number of parts, as long as the adjacency is in use."""
-
-
 def partition(adjacency: Adjacency, parts: int) -> Int[Tensor, " nodes"]:
     """The METIS part of each node, cached in memory and on disk."""
-    cached = _PARTITIONS.setdefault(adjacency, {})
-    if parts not in cached:
-        cached[parts] = torch.from_numpy(_load_or_compute(adjacency, parts)).long()
-    return cached[parts]
+    key = ("METIS", parts)
+    if key not in adjacency.cache:
+        part_of_node = torch.from_numpy(_load_or_compute(adjacency, parts))
+        adjacency.cache[key] = part_of_node.long()
+    cached: Tensor = adjacency.cache[key]
+    return cached
 
 
 def _load_or_compute(adjacency: Adjacency, parts: int) -> np.ndarray:
@@ -132,12 +124,7 @@ def _is_valid(part_of_node: np.ndarray, nodes: int, parts: int) -> bool:
 
 def _metis(adjacency: Adjacency, parts: int) -> np.ndarray:
     """Partition by METIS without directions, weights and self-loops."""
-    try:
-        from pymetis import CSRAdjacency, part_graph
-    except ImportError:
-        raise UserError(
-            "Clusters need pymetis: pip install 'unalike[clusters]'."
-        ) from None
+    pymetis = require("pymetis", "clusters", "Clusters need pymetis")
     nodes = adjacency.num_rows
     if parts == 1 or nodes <= parts:
         return np.arange(nodes, dtype=np.int32) % parts
@@ -146,5 +133,5 @@ def _metis(adjacency: Adjacency, parts: int) -> np.ndarray:
     is_loop = edges.row_indices == edges.indices
     indptr = edges.indptr.clone()
     indptr[1:] -= edges.diagonal.long().cumsum(0)
-    rows = CSRAdjacency(indptr.numpy(), edges.indices[~is_loop].long().numpy())
-    return np.asarray(part_graph(parts, rows, recursive=False)[1], np.int32)
+    rows = pymetis.CSRAdjacency(indptr.numpy(), edges.indices[~is_loop].long().numpy())
+    return np.asarray(pymetis.part_graph(parts, rows, recursive=False)[1], np.int32)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
-from weakref import WeakKeyDictionary
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
 from unalike.data.numba_utils import njit
-from unalike.errors import UserError, lookup, require_positive
+from unalike.errors import UserError, lookup
 from unalike.samplers.base import (
     INFERENCE_MODES,
     LazyBatch,
@@ -31,17 +30,6 @@ from unalike.samplers.base import (
 def random_ids(size: int, count: int, generator: torch.Generator) -> Ids:
     """`count` uniform integers below `size`; none if `size` is 0."""
     return torch.randint(max(1, size), (count if size else 0,), generator=generator)
-
-
-def random_edges(rows: Adjacency, count: int, generator: torch.Generator) -> Ids:
-    """Positions of uniformly random entries."""
-    require_edges(rows)
-    return random_ids(rows.nnz, count, generator).to(rows.indices.device)
-
-
-def edge_sources(rows: Adjacency, entries: Ids) -> Ids:
-    """The rows of entries at some positions."""
-    return torch.searchsorted(rows.indptr, entries, right=True) - 1
 
 
 def random_walk_step(
@@ -105,24 +93,6 @@ class SamplingNorm:
         device = graph.labels.device
         return cls((samples / node_count).to(device), weighted.to(device))
 
-    def reweight(self, graph: Graph) -> Graph:
-        """The graph with the normalised edge weights."""
-        return replace(graph, adjacency=self.adjacency)
-
-
-_SAMPLING_NORMS: WeakKeyDictionary[Adjacency, dict[Hashable, SamplingNorm]] = (
-    WeakKeyDictionary()
-)
-"""Estimates by sampler, as long as the adjacency is in use."""
-
-
-def sampling_norm(graph: Graph, sampler: Hashable, sample: SampleNodes) -> SamplingNorm:
-    """The normalisation of a sampler, estimated once per graph."""
-    cached = _SAMPLING_NORMS.setdefault(graph.adjacency, {})
-    if sampler not in cached:
-        cached[sampler] = SamplingNorm.estimate(graph, sample)
-    return cached[sampler]
-
 
 @njit()
 def _count_sample(
@@ -151,6 +121,8 @@ class GraphSAINTSampler(Sampler):
     Zeng et al. 2020, https://arxiv.org/abs/1907.04931.
     """
 
+    positive: ClassVar[tuple[str, ...]] = ("steps",)
+
     steps: int = 5
     """Batches in an epoch."""
     normalised: bool = False
@@ -159,8 +131,8 @@ class GraphSAINTSampler(Sampler):
     """Evaluate on the whole graph, or on ten random parts."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         lookup(INFERENCE_MODES, self.scoring, "scoring")
-        require_positive(self, "steps")
 
     @abstractmethod
     def sample_nodes(self, graph: Graph, generator: torch.Generator) -> Ids:
@@ -171,8 +143,9 @@ class GraphSAINTSampler(Sampler):
     ) -> Iterator[LazyBatch]:
         weight = train_mask(graph, train)
         if self.normalised:
-            norm = sampling_norm(graph, self, self._sample)
-            graph, weight = norm.reweight(graph), weight * norm.loss_weight
+            norm = self.sampling_norm(graph)
+            graph = replace(graph, adjacency=norm.adjacency)
+            weight = weight * norm.loss_weight
         samples = (self._sample(graph, generator) for _ in range(self.steps))
         yield from induced_batches(graph, samples, weight)
 
@@ -180,6 +153,14 @@ class GraphSAINTSampler(Sampler):
         self, graph: Graph, generator: torch.Generator
     ) -> Iterator[Graph]:
         yield from INFERENCE_MODES[self.scoring](graph, generator)
+
+    def sampling_norm(self, graph: Graph) -> SamplingNorm:
+        """The normalisation, estimated once per graph."""
+        cache = graph.adjacency.cache
+        if self not in cache:
+            cache[self] = SamplingNorm.estimate(graph, self._sample)
+        norm: SamplingNorm = cache[self]
+        return norm
 
     def _sample(self, graph: Graph, generator: torch.Generator) -> Ids:
         return self.sample_nodes(graph, generator).unique()
@@ -194,18 +175,15 @@ class GraphSAINTEdgeSampler(GraphSAINTSampler):
     edges is needed.
     """
 
+    positive = ("steps", "budget")
+
     budget: int = 5000
     """Edges sampled for a batch; repeated ones count once."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "budget")
 
     def sample_nodes(self, graph: Graph, generator: torch.Generator) -> Ids:
         require_edges(graph.adjacency)
         adjacency, adjacency_t = graph.adjacency, graph.adjacency.T
-        sources = adjacency.degrees.nonzero()[:, 0]
-        targets = adjacency_t.degrees.nonzero()[:, 0]
+        sources, targets = adjacency.nonempty_rows, adjacency_t.nonempty_rows
         ends = random_ids(len(sources) + len(targets), self.budget, generator)
         ends = ends.to(sources.device)
         first = sources[ends[ends < len(sources)]]
@@ -221,17 +199,16 @@ class GraphSAINTEdgeSampler(GraphSAINTSampler):
 class GraphSAINTNodeSampler(GraphSAINTSampler):
     """A node is sampled in proportion to its out-degree."""
 
+    positive = ("steps", "budget")
+
     budget: int = 5000
     """Nodes sampled for a batch; repeated ones count once."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "budget")
-
     def sample_nodes(self, graph: Graph, generator: torch.Generator) -> Ids:
-        return edge_sources(
-            graph.adjacency, random_edges(graph.adjacency, self.budget, generator)
-        )
+        rows = graph.adjacency
+        require_edges(rows)
+        edges = random_ids(rows.nnz, self.budget, generator).to(rows.indices.device)
+        return torch.searchsorted(rows.indptr, edges, right=True) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,14 +218,12 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
     A walk stays at a node without outgoing edges.
     """
 
+    positive = ("steps", "roots", "length")
+
     roots: int = 5000
     """Random walks for a batch; two may have the same root."""
     length: int = 2
     """Steps of a walk; the paper takes the number of layers of the network."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "roots", "length")
 
     def sample_nodes(self, graph: Graph, generator: torch.Generator) -> Ids:
         roots = random_ids(graph.num_nodes, self.roots, generator)

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
+from unalike.data.csr import new_ids
 from unalike.data.graph import Graph
 from unalike.data.numba_utils import njit
-from unalike.errors import UserError, require_positive
-from unalike.samplers.base import Batch, LazyBatch, Sampler
+from unalike.errors import UserError
+from unalike.samplers.base import Batch, LazyBatch, Sampler, split_train
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +28,15 @@ class NeighbourSampler(Sampler):
     Hamilton et al. 2017, https://arxiv.org/abs/1706.02216).
     """
 
+    positive = ("size",)
+
     size: int = 1024
     """Train nodes in a batch."""
     fan_out: tuple[int, ...] = (10, 10)
     """Maximal number of neighbours of a node in each layer, from the train nodes on."""
 
     def __post_init__(self) -> None:
-        require_positive(self, "size")
+        super().__post_init__()
         if not self.fan_out or min(self.fan_out) < 1:
             text = ", ".join(map(str, self.fan_out)) or "empty"
             raise UserError(f"fan_out is {text}; it needs numbers of at least 1.")
@@ -50,8 +53,8 @@ class NeighbourSampler(Sampler):
     ) -> Iterator[LazyBatch]:
         adjacency_t = graph.adjacency.T.to("cpu")
         order = torch.randperm(len(train), generator=generator)
-        for first in range(0, len(train), self.size):
-            seeds = train.cpu()[order[first : first + self.size]]
+        for part in split_train(order, self.size):
+            seeds = train.cpu()[part]
             # Each batch has a seed of its own, so that any of them can be skipped.
             seed = int(torch.randint(2**62, (1,), generator=generator))
             yield partial(self._sample_batch, graph, adjacency_t, seeds, seed)
@@ -61,50 +64,41 @@ class NeighbourSampler(Sampler):
     ) -> Batch:
         generator = torch.Generator().manual_seed(seed)
         nodes, rows = self._sample_layers(adjacency_t, seeds, generator)
-        return _batch(graph, nodes, rows, len(seeds))
+        nodes = nodes.to(graph.labels.device)
+        sampled = graph.with_rows(nodes, rows.to(nodes.device))
+        weight = torch.zeros(len(nodes), device=nodes.device)
+        weight[: len(seeds)] = 1
+        return Batch(replace(sampled, directed=True), weight)
 
     def _sample_layers(
         self, adjacency_t: Adjacency, seeds: Ids, generator: torch.Generator
     ) -> tuple[Ids, Adjacency]:
         """The sampled nodes, seeds first, and the sampled edges between them."""
-        new_id = torch.full((adjacency_t.num_rows,), -1)
-        new_id[seeds] = torch.arange(len(seeds))
         layers, sampled, targets = [seeds], [], []
-        for count in self.fan_out:
-            nodes = layers[-1]
-            entries, lengths = sample_entries(adjacency_t, nodes, count, generator)
-            sampled.append(entries)
-            targets.append(nodes.repeat_interleave(lengths))
-            sources = adjacency_t.indices[entries].long()
-            added = sources[new_id[sources] < 0].unique()
-            size = sum(map(len, layers))
-            new_id[added] = torch.arange(size, size + len(added))
-            layers.append(added)
-        entry = torch.cat(sampled)
-        nodes = torch.cat(layers)
+        with new_ids(adjacency_t) as new_id:
+            new_id[seeds] = torch.arange(len(seeds), dtype=new_id.dtype)
+            for count in self.fan_out:
+                nodes = layers[-1]
+                entries, lengths = sample_entries(adjacency_t, nodes, count, generator)
+                sampled.append(entries)
+                targets.append(nodes.repeat_interleave(lengths))
+                sources = adjacency_t.indices[entries].long()
+                added = sources[new_id[sources] < 0].unique()
+                size = sum(map(len, layers))
+                numbers = torch.arange(size, size + len(added), dtype=new_id.dtype)
+                new_id[added] = numbers
+                layers.append(added)
+            entry, nodes = torch.cat(sampled), torch.cat(layers)
+            source = new_id[adjacency_t.indices[entry].long()]
+            target = new_id[torch.cat(targets)]
+            new_id[nodes] = -1
         rows = Adjacency.from_edges(
-            new_id[adjacency_t.indices[entry].long()],
-            new_id[torch.cat(targets)],
+            source,
+            target,
             shape=(len(nodes), len(nodes)),
             values=None if adjacency_t.values is None else adjacency_t.values[entry],
         )
         return nodes, rows
-
-
-def _batch(graph: Graph, nodes: Ids, rows: Adjacency, seeds: int) -> Batch:
-    """Nodes with the sampled edges; the first `seeds` nodes are trained on."""
-    nodes = nodes.to(graph.labels.device)
-    sampled = replace(
-        graph,
-        adjacency=rows.to(nodes.device),
-        features=graph.features[nodes],
-        labels=graph.labels[nodes],
-        node_ids=graph.ids[nodes],
-        directed=True,
-    )
-    weight = torch.zeros(len(nodes), device=nodes.device)
-    weight[:seeds] = 1
-    return Batch(sampled, weight)
 
 
 def sample_entries(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from dataclasses import dataclass, replace
@@ -18,8 +19,10 @@ from unalike.training.old_names import STATE_NAMES, old_columns, old_name
 from unalike.training.stack import RowShards
 from unalike.training.state import BEST_BUFFER, BUFFER, PARAMS, State
 
-KEY, COMPLETE_MARK = "runs.json", ".metadata"
-FORMAT, FORMAT_FILE = 2, "format"
+KEY = "runs.json"
+INDEX_FILE, PICKLED_INDEX_FILE = "index.json", ".metadata"
+"""The index is written last. Checkpoints before format 3 have a pickled one."""
+FORMAT, FORMAT_FILE = 3, "format"
 """A checkpoint without this file has the parameter names of `old_names`."""
 RANDOM, CUDA_RANDOM = "random", "cuda random"
 
@@ -36,6 +39,10 @@ class Checkpoint:
     lasting: bool = False
     """Keep it after the runs are finished."""
 
+    def __post_init__(self) -> None:
+        if not self.path.name:
+            raise UserError(f"'{self.path}' is no name for a checkpoint.")
+
     def for_stack(self, begin: int) -> Checkpoint:
         """The checkpoint of the stack whose first run has this index."""
         path = self.path.with_name(f"{self.path.name}.{begin}")
@@ -49,7 +56,7 @@ class Checkpoint:
     def save(self, state: State) -> None:
         """Write the state; earlier saves are removed when this one is complete."""
         world, folder = World.current(), self.path / str(state.epoch)
-        if world.broadcast_object((folder / COMPLETE_MARK).exists()):
+        if world.broadcast_object(is_complete(folder)):
             return
         if world.is_main:
             self._make_folder(folder)
@@ -80,7 +87,7 @@ class Checkpoint:
         folder, key = World.current().broadcast_object(self._latest())
         if folder is None:
             return
-        if key != self.key:
+        if not same_runs(key, self.key):
             raise UserError(f"{self.path} belongs to other runs; remove it.")
         from unalike.training.checkpoint_io import load
 
@@ -101,14 +108,42 @@ class Checkpoint:
     def _latest(self) -> tuple[Path | None, str]:
         if self.path.is_file():
             raise UserError(f"{self.path} is a file, no folder of checkpoints.")
-        complete = [save for save in self._saves() if (save / COMPLETE_MARK).exists()]
+        complete = [save for save in self._saves() if is_complete(save)]
         if not complete:
             return None, ""
         folder = max(complete, key=lambda save: int(save.name))
-        return folder, (folder / KEY).read_text("utf-8")
+        try:
+            return folder, (folder / KEY).read_text("utf-8", "replace")
+        except OSError as error:
+            raise UserError(
+                f"{self.path} is no checkpoint ({KEY}: {error.strerror})."
+            ) from None
 
     def _saves(self) -> list[Path]:
         return [save for save in self.path.glob("*") if save.name.isdigit()]
+
+
+def is_complete(save: Path) -> bool:
+    """Whether everything of a save was written."""
+    return any((save / name).exists() for name in (INDEX_FILE, PICKLED_INDEX_FILE))
+
+
+DATA_HASH = re.compile(r'"data": "\w+", ')
+
+
+def same_runs(saved: str, own: str) -> bool:
+    """Whether two keys are of the same runs; older keys have no hash of the graph."""
+    if not DATA_HASH.search(saved):
+        own = DATA_HASH.sub("", own)
+    return without_threads(saved) == without_threads(own)
+
+
+def without_threads(text: str) -> str:
+    """The name of a CPU, also within a key, without its number of threads.
+
+    Keys of older checkpoints have the number.
+    """
+    return re.sub(r" cpu, \d+ threads", " cpu", text)
 
 
 def state_tensors(state: State) -> dict[str, Tensor]:

@@ -17,7 +17,6 @@ from torch.distributed.checkpoint.default_planner import (
     DefaultSavePlanner,
     create_default_local_load_plan,
 )
-from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     MetadataIndex,
@@ -36,6 +35,7 @@ from torch.distributed.checkpoint.planner_helpers import (
 )
 
 from unalike.errors import UserError
+from unalike.training.checkpoint_index import IndexReader, IndexWriter
 from unalike.training.distributed import as_user_error
 from unalike.training.stack import RowShard, RowShards
 
@@ -45,7 +45,7 @@ def save(tensors: dict[str, Tensor], shards: RowShards, folder: Path) -> None:
     with checkpoint_errors(f"{folder.parent} cannot be written"):
         state_dict_saver.save(
             tensors,
-            storage_writer=FileSystemWriter(folder),
+            storage_writer=IndexWriter(folder),
             planner=ShardSavePlanner(shards),
         )
 
@@ -55,7 +55,7 @@ def load(tensors: dict[str, Tensor], shards: RowShards, folder: Path) -> None:
     with checkpoint_errors(f"{folder.parent} is no checkpoint"):
         state_dict_loader.load(
             tensors,
-            storage_reader=FileSystemReader(folder),
+            storage_reader=IndexReader(folder),
             planner=ShardLoadPlanner(shards),
         )
 

@@ -1,4 +1,4 @@
-"""Training loop of a stack of runs, with early stopping on the validation score."""
+"""Training loop of a stack of runs, full-batch epochs, early stopping."""
 
 from __future__ import annotations
 
@@ -8,23 +8,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
-from torch import nn
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
 
 from unalike.data.graph import Graph
+from unalike.data.metrics import Metric
 from unalike.data.task import Curve, Solution, Task
+from unalike.device import fork_rng
 from unalike.nn.optim import SPARSE_OPTIMIZERS
 from unalike.nn.sparse_linear import sparse_layers
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers.base import FullBatch, Sampler
 from unalike.training.checkpoint import Checkpoint, Saver
+from unalike.training.cuda_graph import GraphedFunction
 from unalike.training.distributed import World
-from unalike.training.full_batch import FullBatchEpochs
 from unalike.training.masks import RowPlan, SplitMasks, merged_labels
-from unalike.training.memory import graph_nbytes, move_if_fits
+from unalike.training.memory import move_if_fits
 from unalike.training.minibatch import MiniBatchEpochs
-from unalike.training.settings import Training
-from unalike.training.stack import RowShard, Stack, reads_only_products
-from unalike.training.state import State
+from unalike.training.stack import RowShard, Stack, StackedProducts, reads_only_products
+from unalike.training.state import State, Training
+from unalike.training.step import (
+    compute_gradients,
+    inference_rows,
+    optimizer_step,
+    predict_into,
+)
 
 REPORT_SECONDS = 0.2
 """Seconds between two progress reports, each of which waits for the device."""
@@ -44,7 +52,6 @@ class FitSpec:
     """Can an epoch be captured as a CUDA graph?"""
 
 
-@torch.random.fork_rng()
 def fit(
     runs: Sequence[FitSpec],
     *,
@@ -55,7 +62,7 @@ def fit(
     """Train runs that share a graph, shapes and epochs as one stack."""
     start = time.perf_counter()
     task, training = runs[0].task, runs[0].training
-    with matmul_precision(training):
+    with fork_rng(device), matmul_precision(training):
         graph = merged_labels([run.task for run in runs])
         state = init_state(runs, graph, device)
         saver = Saver(checkpoint)
@@ -77,6 +84,7 @@ def fit(
         note = _progress_note(state) + epochs.progress_note
         progress.advance(state.epoch - reported, note)
         scores = epochs.score()
+        scores[diverged(state, runs)] = torch.nan
     seconds = (time.perf_counter() - start) / len(runs)
     return [
         Solution(
@@ -93,6 +101,12 @@ def should_stop_early(state: State, task: Task) -> bool:
     if task.patience is None or not state.epoch:
         return False
     return state.epoch - int(state.best_epoch.max()) >= task.patience
+
+
+def diverged(state: State, runs: Sequence[FitSpec]) -> Bool[Tensor, " runs"]:
+    """Runs without a finite validation score, whose best weights are untrained."""
+    validated = [len(run.task.valid) > 0 for run in runs]
+    return (state.best_epoch == 0).cpu() & torch.tensor(validated)
 
 
 def init_state(runs: Sequence[FitSpec], graph: Graph, device: torch.device) -> State:
@@ -135,7 +149,7 @@ def make_epochs(
     resident = move_if_fits(graph, device) if batching.runs_on_gpu else None
     if device.type == "cuda":
         where = "batches stream to the GPU" if resident is None else "all on the GPU"
-        size = f"{graph_nbytes(graph) / 2**30:.1f} GiB graph"
+        size = f"{graph.nbytes / 2**30:.1f} GiB graph"
         progress.stage(f"{size}: {where}", None, "")
     source = graph if resident is None else resident
     # Column-parallel processes work on the same batch, each on its own columns.
@@ -168,3 +182,80 @@ def matmul_precision(training: Training) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@dataclass(eq=False)
+class FullBatchEpochs:
+    """Full-batch epochs of a stack.
+
+    The sparse products that evaluate one epoch are those that the step of the next
+    one needs. On a GPU an epoch is captured as a CUDA graph.
+    """
+
+    state: State
+    plan: RowPlan
+    metric: Metric
+    graph: Graph
+    """All nodes, for the scores at the end."""
+    capturable: bool = True
+    """Can an epoch be captured as a CUDA graph?"""
+    products: StackedProducts = field(init=False)
+    progress_note = ""
+
+    def __post_init__(self) -> None:
+        self.products = self.state.stack.sparse_products(self.plan.rows)
+        single_gpu = self.plan.loss_weight.is_cuda and self.state.stack.world.size == 1
+        capture = self.capturable and single_gpu
+        self._run = GraphedFunction(self._epoch) if capture else self._epoch
+
+    def run_epoch(self) -> None:
+        """Train and evaluate one more epoch."""
+        self._run()
+        self.state.epoch += 1
+
+    def score(self) -> Float[Tensor, "runs nodes classes"]:
+        """Scores of all nodes by the best weights of each run."""
+        state, graph = self.state, self.graph
+        batches = (
+            inference_rows(state, graph, torch.arange(graph.num_nodes))
+            if state.stack.row_wise
+            else [self.plan.rows]
+        )
+        scores = torch.empty(state.stack.num_runs, graph.num_nodes, graph.num_classes)
+        return predict_into(state, batches, scores, best=True)
+
+    def _epoch(self) -> None:
+        plan, stack = self.plan, self.state.stack
+        products = {
+            name: product[: plan.train_rows.num_nodes]
+            for name, product in self.products.items()
+        }
+        gradients = compute_gradients(
+            stack, plan.train_rows, plan.loss_weight, products, self.metric
+        )
+        optimizer_step(self.state, gradients)
+        self.state.record_loss(gradients.loss)
+        stack.sparse_products(plan.rows, out=self.products)
+        evaluate(self.state, plan, self.products, self.metric)
+
+
+@torch.no_grad()
+def evaluate(
+    state: State, plan: RowPlan, products: StackedProducts, metric: Metric
+) -> None:
+    """Record the score of each run on its validation rows."""
+    stack = state.stack
+    products = {
+        name: product[len(product) - plan.eval_rows.num_nodes :]
+        for name, product in products.items()
+    }
+    labels, weight = plan.eval_rows.labels, plan.eval_weight
+    if plan.per_run is not None:
+        products = {
+            name: plan.per_run.select(product) for name, product in products.items()
+        }
+        labels, weight = plan.per_run.labels, plan.per_run.weight
+    logits = stack.forward(
+        plan.eval_rows, products, stack.params.weight[0], stack.buffers, training=False
+    )
+    state.record_score(metric.score(logits, labels, weight))

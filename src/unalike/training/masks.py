@@ -74,30 +74,16 @@ class RowPlan:
         *,
         every_row: bool = False,
     ) -> RowPlan:
-        """The rows that a stack needs for these tasks; optionally evaluate all rows."""
-        if not stack.row_wise:
-            return cls.full_graph(tasks, graph)
-        plan = cls.of_rows(
-            tasks,
-            graph,
-            train_on_all=uses_batch_statistics(stack.module),
-            every_row=every_row,
-        )
-        per_run = stack.only_products and not every_row
-        return plan.with_per_run_rows() if per_run else plan
+        """The rows that a stack needs for these tasks; optionally evaluate all rows.
 
-    @classmethod
-    def of_rows(
-        cls,
-        tasks: Sequence[Task],
-        graph: Graph,
-        *,
-        train_on_all: bool,
-        every_row: bool = False,
-    ) -> RowPlan:
-        """Train and validation rows; all rows are train rows for batch statistics."""
+        A module with batch statistics is trained on all rows.
+        """
         train, valid = split_masks(tasks, "train"), split_masks(tasks, "valid")
-        in_train = torch.ones_like(train[0]) if train_on_all else train.any(0)
+        weights = loss_weights(tasks, graph, train)
+        if not stack.row_wise:
+            return cls(graph, graph, weights, graph, valid.float())
+        all_train = uses_batch_statistics(stack.module)
+        in_train = torch.ones_like(train[0]) if all_train else train.any(0)
         in_eval = torch.ones_like(valid[0]) if every_row else valid.any(0)
         order = torch.cat(
             [
@@ -109,20 +95,15 @@ class RowPlan:
         rows = graph.select_rows(order)
         train_rows = rows.head(int(in_train.sum()))
         eval_rows = rows.tail(int(in_eval.sum()))
-        return cls(
+        plan = cls(
             rows=rows,
             train_rows=train_rows,
-            loss_weight=loss_weights(tasks, graph, train)[:, train_rows.ids],
+            loss_weight=weights[:, train_rows.ids],
             eval_rows=eval_rows,
             eval_weight=valid[:, eval_rows.ids].float(),
         )
-
-    @classmethod
-    def full_graph(cls, tasks: Sequence[Task], graph: Graph) -> RowPlan:
-        """All rows for training and evaluation."""
-        train, valid = split_masks(tasks, "train"), split_masks(tasks, "valid")
-        weights = loss_weights(tasks, graph, train)
-        return cls(graph, graph, weights, graph, valid.float())
+        per_run = stack.only_products and not every_row
+        return plan.with_per_run_rows() if per_run else plan
 
     def with_per_run_rows(self) -> RowPlan:
         """The same plan, with the rows of each run if runs share few of them."""
@@ -176,7 +157,7 @@ def split_masks(tasks: Sequence[Task], part: str) -> Bool[Tensor, "runs nodes"]:
 class SplitMasks:
     """Train and validation nodes of runs that share mini-batches.
 
-    Runs with the same split share a row of the weights.
+    Runs with the same train and validation nodes share a row of the weights.
     """
 
     train: Ids
@@ -192,10 +173,8 @@ class SplitMasks:
         cls, tasks: Sequence[Task], graph: Graph, device: torch.device
     ) -> SplitMasks:
         """The masks of tasks on one graph."""
-        rows: dict[bytes, int] = {}
-        split = [
-            rows.setdefault(task.train.numpy().tobytes(), len(rows)) for task in tasks
-        ]
+        rows: dict[tuple[bytes, ...], int] = {}
+        split = [rows.setdefault(_split_key(task), len(rows)) for task in tasks]
         distinct = [tasks[split.index(row)] for row in rows.values()]
         train, valid = split_masks(distinct, "train"), split_masks(distinct, "valid")
         valid_ids = _union(valid, [task.valid for task in distinct])
@@ -212,6 +191,10 @@ class SplitMasks:
     ) -> Float[Tensor, "runs nodes"]:
         """The weights of the nodes of a batch in the loss of each run."""
         return (weight * self.loss_weight[:, ids])[self.split_of_run]
+
+
+def _split_key(task: Task) -> tuple[bytes, ...]:
+    return tuple(ids.numpy().tobytes() for ids in (task.train, task.valid))
 
 
 def _union(masks: Bool[Tensor, "splits nodes"], ids: list[Ids]) -> Ids:

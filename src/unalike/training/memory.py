@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from unalike.data.adjacency import Adjacency
-from unalike.data.graph import Features, Graph
+from unalike.data.graph import Graph
 from unalike.data.task import Solution
 from unalike.errors import UserError
 from unalike.progress import NO_PROGRESS, Progress
@@ -58,7 +57,7 @@ def halve_on_out_of_memory(
 def out_of_memory_message(device: torch.device) -> str:
     """The error if not even one run fits into memory."""
     used = memory_used_by_others(device)
-    others = f" beside other programs, which hold {used / 1e9:,.0f} GB" if used else ""
+    others = f" next to other programs, which use {used / 1e9:,.0f} GB" if used else ""
     return (
         f"The device has too little memory for one run{others}; "
         "choose a smaller width or batches of rows."
@@ -69,23 +68,5 @@ def move_if_fits(graph: Graph, device: torch.device) -> Graph | None:
     """The graph on the device, or None if it takes too much of its free memory."""
     if device.type != "cuda":
         return graph
-    fits = graph_nbytes(graph) < MAX_GRAPH_SHARE * free_memory(device)
+    fits = graph.nbytes < MAX_GRAPH_SHARE * free_memory(device)
     return graph.to(device) if fits else None
-
-
-def graph_nbytes(graph: Graph) -> int:
-    """Bytes of all tensors of a graph."""
-    return sum(tensor.nbytes for tensor in graph_tensors(graph))
-
-
-def graph_tensors(graph: Graph) -> list[torch.Tensor]:
-    """All tensors of a graph."""
-    matrices = [*_tensors(graph.adjacency), *_tensors(graph.features)]
-    return [*matrices, graph.labels, graph.ids]
-
-
-def _tensors(matrix: Features) -> list[torch.Tensor]:
-    if not isinstance(matrix, Adjacency):
-        return [matrix]
-    values = [] if matrix.values is None else [matrix.values]
-    return [matrix.indptr, matrix.indices, *values]

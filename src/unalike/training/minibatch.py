@@ -15,17 +15,17 @@ from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
 from unalike.data.metrics import MIN_WEIGHT
 from unalike.data.task import Task
+from unalike.errors import UserError
 from unalike.parallel import Prefetch
 from unalike.samplers.base import Batch, LazyBatch, Sampler, shuffled
 from unalike.system import free_memory
-from unalike.training.data_parallel import (
+from unalike.training.distributed import World
+from unalike.training.gradient_averaging import (
     all_reduce_gradients,
     average_buffers,
     local_batches,
 )
-from unalike.training.distributed import World
-from unalike.training.masks import SplitMasks
-from unalike.training.memory import graph_nbytes, graph_tensors
+from unalike.training.masks import SplitMasks, uses_batch_statistics
 from unalike.training.state import State
 from unalike.training.step import (
     Gradients,
@@ -50,9 +50,19 @@ def to_device_async(batches: Iterator[Batch], device: torch.device) -> Iterator[
                 batch, graph=graph, loss_weight=batch.loss_weight.to(device)
             )
             side.synchronize()
-        for tensor in (*graph_tensors(graph), moved.loss_weight):
+        for tensor in (*_tensors(graph), moved.loss_weight):
             tensor.record_stream(main)
         yield moved
+
+
+def _tensors(graph: Graph) -> Iterator[Tensor]:
+    for part in (graph.adjacency, graph.features, graph.labels, graph.ids):
+        if isinstance(part, Tensor):
+            yield part
+        else:
+            yield from (part.indptr, part.indices)
+            if part.values is not None:
+                yield part.values
 
 
 def _pinned_copy(graph: Graph, device: torch.device) -> Graph:
@@ -91,7 +101,7 @@ class BatchCache:
         """The cache of a sampler, if its batches repeat and fit into memory."""
         batches = batching.fixed_batches(graph, train)
         free = free_memory(device)
-        if batches is None or graph_nbytes(graph) > MAX_GRAPH_SHARE * free:
+        if batches is None or graph.nbytes > MAX_GRAPH_SHARE * free:
             return None
         return cls(batches, device, MIN_FREE_SHARE * free)
 
@@ -110,6 +120,30 @@ class BatchCache:
         if free_memory(self.device) > self.min_free_bytes:
             self.cached[index] = batch
         return batch
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreRows:
+    """Rows of a matrix of scores: one for each of some nodes, the last for all others.
+
+    A subgraph scores more nodes than are needed.
+    """
+
+    ids: Ids
+    """The nodes that are needed."""
+    of_node: Ids
+    """The row of every node of the graph."""
+    of_id: Ids
+    """The rows of `ids`."""
+    count: int
+
+    @classmethod
+    def of(cls, ids: Ids, num_nodes: int, device: torch.device) -> ScoreRows:
+        """The rows of the scores of some nodes."""
+        nodes, index = ids.unique(return_inverse=True)
+        of_node = torch.full((num_nodes,), len(nodes))
+        of_node[nodes] = torch.arange(len(nodes))
+        return cls(ids, of_node.to(device), index.to(device), len(nodes) + 1)
 
 
 @dataclass(eq=False)
@@ -151,7 +185,7 @@ class MiniBatchEpochs:
         average_buffers(state.stack.buffers.values(), self.world)
         for weight in state.stack.sparse_weights.values():
             weight.catch_up(state.last_step())
-        scores = self._predict(masks.valid, generator, best=False)
+        scores = self._predict(self._valid_rows, generator, best=False)
         labels = self.graph.labels[masks.valid.to(self.graph.labels.device)]
         eval_weight = masks.eval_weight[masks.split_of_run]
         score = self.task.metric.score(scores, labels.to(self.device), eval_weight)
@@ -170,8 +204,9 @@ class MiniBatchEpochs:
 
     def score(self) -> Float[Tensor, "runs nodes classes"]:
         """Scores of all nodes by the best weights of each run."""
-        ids = torch.arange(self.graph.num_nodes)
-        return self._predict(ids, self._generator(), best=True)
+        nodes = self.graph.num_nodes
+        rows = ScoreRows.of(torch.arange(nodes), nodes, torch.device("cpu"))
+        return self._predict(rows, self._generator(), best=True)
 
     def _generator(self) -> torch.Generator:
         return torch.Generator().manual_seed(self.task.seed)
@@ -214,33 +249,38 @@ class MiniBatchEpochs:
 
     def _gradients(self, batch: Batch) -> Gradients:
         stack, graph = self.state.stack, batch.graph
+        if graph.num_nodes == 1 and uses_batch_statistics(stack.module):
+            raise UserError(
+                "A batch has a single node, and batch norm needs two; choose larger "
+                "batches or a method without batch norm."
+            )
         weight = self.masks.weight(graph.ids, batch.loss_weight)
         products = stack.sparse_products(graph)
         return compute_gradients(stack, graph, weight, products, self.task.metric)
 
     def _predict(
-        self, ids: Ids, generator: torch.Generator, *, best: bool
+        self, rows: ScoreRows, generator: torch.Generator, *, best: bool
     ) -> Float[Tensor, "runs nodes classes"]:
         """Logits of some nodes by the current or the best weights.
 
         If the GPU runs out of memory, the CPU computes these and all later ones.
         """
         runs, graph = self.state.stack.num_runs, self.graph
-        device = "cpu" if best else self.device
-        scores = torch.empty(runs, graph.num_nodes, graph.num_classes, device=device)
+        size = (runs, rows.count, graph.num_classes)
+        scores = torch.empty(size, device=rows.of_node.device)
         before = generator.get_state()
         try:
             state = copy_to_cpu(self.state) if self.score_on_cpu else self.state
-            batches = self._inference_batches(ids, generator)
-            predict_into(state, batches, scores, best=best)
+            batches = self._inference_batches(rows.ids, generator)
+            predict_into(state, batches, scores, best=best, row_of_node=rows.of_node)
         except torch.OutOfMemoryError:
             if self.score_on_cpu:
                 raise
             self.score_on_cpu = True
             vars(self).pop("_graph_on_device", None)
             generator.set_state(before)
-            return self._predict(ids, generator, best=best)
-        return scores[:, ids.to(device)]
+            return self._predict(rows, generator, best=best)
+        return scores[:, rows.of_id]
 
     def _inference_batches(
         self, ids: Ids, generator: torch.Generator
@@ -251,6 +291,10 @@ class MiniBatchEpochs:
         for batch in self.batching.inference_batches(self.graph, generator):
             full_graph = batch is self.graph and not self.score_on_cpu
             yield self._graph_on_device if full_graph else batch
+
+    @cached_property
+    def _valid_rows(self) -> ScoreRows:
+        return ScoreRows.of(self.masks.valid, self.graph.num_nodes, self.device)
 
     @cached_property
     def _graph_on_device(self) -> Graph:

@@ -31,8 +31,8 @@ from unalike.training.distributed import World, column_parallel_spmm
 
 MAX_CPU_WORK = 2**26
 """Multiplications per epoch above which a stack is not faster on a CPU."""
-CUDA_SHARE = 0.7
-"""Fraction of free GPU memory that a stack is planned to use."""
+MEMORY_SHARE = 0.7
+"""Fraction of free memory that a stack is planned to use."""
 WEIGHT_COPIES = 6
 """Weight, two moments, best weight, gradient, and one copy while stacking."""
 ACTIVATION_COPIES = 10
@@ -43,23 +43,24 @@ def max_stacked_runs(
     module: nn.Module, graph: Graph, device: torch.device, *, row_wise: bool
 ) -> int:
     """The number of runs that keeps the device busy and fits into its memory."""
+    needed = memory_per_run(module, graph, row_wise=row_wise)
+    fitting = int(MEMORY_SHARE * free_memory(device) / needed)
     if device.type == "cuda":
-        budget = CUDA_SHARE * free_memory(device)
-        needed = memory_per_run(module, graph, row_wise=row_wise)
-        return max(1, int(budget / needed))
+        return max(1, fitting)
     matrices = [getattr(graph, own.source) for own in sparse_layers(module).values()]
     if not row_wise:
         matrices.append(graph.adjacency)
     nnz = sum(matrix.nnz for matrix in matrices)
     work = sparse_numel(module) + nnz * activation_width(module, row_wise=row_wise)
-    return max(1, MAX_CPU_WORK // max(1, work))
+    return max(1, min(fitting, MAX_CPU_WORK // max(1, work)))
 
 
 def memory_per_run(module: nn.Module, graph: Graph, *, row_wise: bool) -> int:
     """An estimate of the bytes that one more run of a stack needs."""
     width = max(activation_width(module, row_wise=row_wise), 1)
     activations = graph.num_nodes * width * ACTIVATION_COPIES
-    return 4 * (sparse_numel(module) * WEIGHT_COPIES + activations)
+    weights = sum(weight.numel() for weight in module.parameters())
+    return 4 * (weights * WEIGHT_COPIES + activations)
 
 
 def sparse_numel(module: nn.Module) -> int:
@@ -163,11 +164,11 @@ class Stack:
         return cls(
             module=modules[0].to("meta"),
             sparse_weights={
-                name: sparse_optimizer.create(weight.to(device), half=bf16)
+                name: sparse_optimizer.create(weight.to(device), bf16=bf16)
                 for name, weight in weights.items()
             },
             sources={name: layer.source for name, layer in layers[0].items()},
-            params=AdamWState.create(params[None].to(device), half=False),
+            params=AdamWState.create(params[None].to(device), bf16=False),
             param_shapes=shapes,
             world=world or World(),
             sharded=sharded or {},

@@ -1,18 +1,44 @@
-"""Training state of a stack: weights, best weights, losses, validation scores."""
+"""Training options, and the state of a stack: weights, best weights, losses, scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from unalike.errors import UserError
 from unalike.nn.optim import AdamWStep, WeightState
-from unalike.training.settings import Training
+from unalike.options import check_ranges
 from unalike.training.stack import Stack
+
+Precision = Literal["float32", "tf32", "bf16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Hyperparameters of training; the defaults are those of the paper."""
+
+    epochs: int = 500
+    """Epochs; the scores are those of the epoch with the best validation score."""
+    lr: float = 0.01
+    """Learning rate of AdamW."""
+    weight_decay: float = 0.001
+    """Decoupled weight decay of AdamW."""
+    precision: Precision = "float32"
+    """On a GPU: float32; tf32 for dense products; bf16 for sparse products too."""
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise UserError(f"--epochs is {self.epochs}; at least 1 is needed.")
+        if not self.lr > 0:
+            raise UserError(f"--lr is {self.lr}; it must be above 0.")
+        check_ranges(self)
+
 
 PARAMS, BUFFER, BEST_BUFFER = "rest of the network", "buffer", "best buffer"
 """First parts of the names of tensors in a checkpoint."""

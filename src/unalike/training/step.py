@@ -96,11 +96,15 @@ MAX_NNZ = 2**25
 def predict_into(
     state: State,
     batches: Iterable[Graph],
-    scores: Float[Tensor, "runs nodes classes"],
+    scores: Float[Tensor, "runs rows classes"],
     *,
     best: bool,
-) -> Float[Tensor, "runs nodes classes"]:
-    """Fill in the logits of batches, by the current or the best weights."""
+    row_of_node: Ids | None = None,
+) -> Float[Tensor, "runs rows classes"]:
+    """Fill in the logits of batches, by the current or the best weights.
+
+    `scores` has a row for each node, or the rows that `row_of_node` gives.
+    """
     stack = state.stack
     params = stack.params.best_weight if best else stack.params.weight
     buffers = state.best_buffers if best else stack.buffers
@@ -108,7 +112,9 @@ def predict_into(
         local = batch.to(params.device)
         products = stack.sparse_products(local, best=best)
         logits = stack.forward(local, products, params[0], buffers, training=False)
-        scores[:, batch.ids.to(scores.device)] = logits.to(scores.device)
+        rows = batch.ids.to(scores.device)
+        rows = rows if row_of_node is None else row_of_node[rows]
+        scores[:, rows] = logits.to(scores.device)
     return scores
 
 

@@ -16,12 +16,8 @@ from socket import SHUT_RDWR
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-from unalike.datasets.download import (
-    RETRY_STATUSES,
-    USER_AGENT,
-    parse_retry_after,
-)
-from unalike.errors import UserError, lookup
+from unalike.datasets.download import RETRY_STATUSES, USER_AGENT, parse_retry_after
+from unalike.errors import UserError, lookup, require_positive
 
 MAX_RESPONSE_BYTES = 1 << 26
 """Maximum bytes of one response, compressed or decompressed."""
@@ -48,10 +44,12 @@ class Connection:
 
     def __init__(self, url: str, contact: str, timeout: float) -> None:
         parts = parse_api_url(url)
+        if not contact.isprintable() or not contact.isascii():
+            raise UserError("The contact is an address or e-mail of printable ASCII.")
         self.connection = CONNECTION_TYPES[parts.scheme](parts.netloc, timeout=timeout)
         self.path = parts.path
         self.headers = {
-            "User-Agent": user_agent(contact),
+            "User-Agent": f"{USER_AGENT} ({contact or 'no contact given'})",
             "Accept-Encoding": "gzip",
             "Content-Type": "application/x-www-form-urlencoded",
             # The titles of fifty pages do not fit into a URL, so requests are POST; the
@@ -121,13 +119,6 @@ def parse_api_url(url: str) -> SplitResult:
     return parts
 
 
-def user_agent(contact: str) -> str:
-    """Return the User-Agent header of a crawl."""
-    if not contact.isprintable() or not contact.isascii():
-        raise UserError("The contact is an address or e-mail of printable ASCII.")
-    return f"{USER_AGENT} ({contact or 'no contact given'})"
-
-
 class CrawlCancelledError(Exception):
     """The crawl is stopped while a thread waits for its next request."""
 
@@ -144,10 +135,12 @@ class RateLimiter:
 
     def wait(self) -> None:
         """Block until this thread may send a request."""
-        while not self.stopped.wait(self._seconds_left()):
+        seconds = 0.0
+        while not self.stopped.wait(max(0.0, seconds)):
             with self.lock:
                 now = time.monotonic()
-                if now >= self.next_time:
+                seconds = self.next_time - now
+                if seconds <= 0:
                     self.next_time = now + self.interval
                     self.num_requests += 1
                     return
@@ -157,10 +150,6 @@ class RateLimiter:
         """Let no thread send a request for so many seconds."""
         with self.lock:
             self.next_time = max(self.next_time, time.monotonic() + seconds)
-
-    def _seconds_left(self) -> float:
-        with self.lock:
-            return max(0.0, self.next_time - time.monotonic())
 
     def stop(self) -> None:
         """Cancel all waiting threads."""
@@ -188,14 +177,12 @@ class CrawlPolicy:
     """Seconds that a connection may be idle."""
 
     def __post_init__(self) -> None:
-        if not self.rate >= 0:
-            raise UserError(
-                f"The rate is 0 or more requests per second, not {self.rate}."
-            )
-        if not 1 <= self.concurrency <= 64:
-            raise UserError(
-                f"1 to 64 requests can run at once, not {self.concurrency}."
-            )
+        rate, concurrency = self.rate, self.concurrency
+        if not rate >= 0:
+            raise UserError(f"The rate is 0 or more requests per second, not {rate}.")
+        if not 1 <= concurrency <= 64:
+            raise UserError(f"1 to 64 requests can run at once, not {concurrency}.")
+        require_positive(self, "max_attempts")
 
 
 BASE_PARAMS = {"format": "json", "formatversion": "2", "errorformat": "plaintext"}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Int
-from torch import Tensor
 
 from unalike.data.adjacency import index_dtype
-from unalike.data.labels import quantile_labels
+from unalike.data.graph import quantile_labels
 from unalike.data.metrics import ACCURACY
 from unalike.data.split import random_splits, stack_codes
 from unalike.data.store import (
@@ -54,6 +51,9 @@ def build_graph(
         num_edges = _add_links(writer, collection, ids, progress)
         tokenizer = TOKENIZERS[style]
         vector_info = add_features(writer, collection, vectors, tokenizer, progress)
+        remarks = list(collection.metadata.get("remarks", []))
+        if not vector_info:
+            remarks.append("the graph has no features; --vectors adds word vectors.")
         writer.commit(
             {
                 "num_nodes": len(ids),
@@ -66,7 +66,7 @@ def build_graph(
                 "class_names": class_names,
                 "provenance": {
                     **{key: collection.metadata.get(key) for key in COPIED_KEYS},
-                    "remarks": _remarks(collection, vector_info),
+                    "remarks": remarks,
                     "unalike": collection.metadata["unalike"],
                     "tables": collection.metadata["tables"],
                     "vectors": vector_info or None,
@@ -89,7 +89,7 @@ def check_build(vectors: Path | None, style: str, classes: int) -> None:
 def _add_pages(
     writer: GraphWriter, collection: Collection, classes: int
 ) -> tuple[np.ndarray, list[str]]:
-    """Write names, labels and splits; returns page ids and class names."""
+    """Write names, labels and splits; returns page ids and the views of each class."""
     columns = ("page_id", "title", "views")
     schema = pa.schema([SCHEMAS["pages"].field(name) for name in columns])
     pages = pa.Table.from_batches(collection.batches("pages", *columns), schema)
@@ -99,18 +99,12 @@ def _add_pages(
     writer.add("labels", labels.numpy())
     writer.add("splits", stack_codes(splits, len(labels)))
     add_names(writer, pages["title"].combine_chunks())
-    return pages["page_id"].to_numpy(), _class_names(views, labels, classes)
-
-
-def _class_names(
-    views: np.ndarray, labels: Int[Tensor, " nodes"], classes: int
-) -> list[str]:
-    """Return the range of views of each class."""
     views_of = [views[labels.numpy() == label] for label in range(classes)]
-    return [
+    class_names = [
         f"{values.min():.0f} to {values.max():.0f} views" if len(values) else "nothing"
         for values in views_of
     ]
+    return pages["page_id"].to_numpy(), class_names
 
 
 def _add_links(
@@ -142,10 +136,3 @@ def _node_indices(column: pa.Array, ids: np.ndarray) -> np.ndarray:
             f"The links name the page {page_ids[unknown][0]}, which is missing."
         )
     return indices
-
-
-def _remarks(collection: Collection, vector_info: dict[str, Any]) -> list[str]:
-    remarks = list(collection.metadata.get("remarks", []))
-    if not vector_info:
-        remarks.append("the graph has no features; --vectors adds word vectors.")
-    return remarks

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 
 from unalike.data.store import GraphWriter, atomic_graph_writer
 from unalike.errors import UserError, lookup
-from unalike.files import sha256_file, sync
+from unalike.files import read_metadata, sha256_file, sync, write_metadata
 from unalike.importing.readers import parquet_stream
 from unalike.version import __version__
 
@@ -25,28 +24,21 @@ BATCH_ROWS = 1 << 16
 MAIN_NAMESPACE = 0
 """Namespace of articles and of redirects between them."""
 
+ID, TEXT = pa.int64(), pa.string()
+
+
+def required(**types: pa.DataType) -> list[pa.Field]:
+    """Columns without nulls."""
+    return [pa.field(name, kind, nullable=False) for name, kind in types.items()]
+
+
 SCHEMAS = {
     "pages": pa.schema(
-        [
-            pa.field("page_id", pa.int64(), nullable=False),
-            pa.field("title", pa.string(), nullable=False),
-            pa.field("intro", pa.string(), nullable=False),
-            pa.field("views", pa.int64()),
-        ]
+        [*required(page_id=ID, title=TEXT, intro=TEXT), pa.field("views", ID)]
     ),
-    "links": pa.schema(
-        [
-            pa.field("source", pa.int64(), nullable=False),
-            pa.field("target", pa.int64(), nullable=False),
-        ]
-    ),
-    "aliases": pa.schema(
-        [
-            pa.field("alias", pa.string(), nullable=False),
-            pa.field("page_id", pa.int64(), nullable=False),
-        ]
-    ),
-    "missing": pa.schema([pa.field("title", pa.string(), nullable=False)]),
+    "links": pa.schema(required(source=ID, target=ID)),
+    "aliases": pa.schema(required(alias=TEXT, page_id=ID)),
+    "missing": pa.schema(required(title=TEXT)),
 }
 """Columns of each table. Rows are sorted:
 
@@ -73,22 +65,9 @@ class Collection:
     @classmethod
     def open(cls, folder: Path) -> Collection:
         """Open a collection; reads collection.json only."""
-        path = folder / METADATA_FILE
-        try:
-            metadata = json.loads(path.read_text("utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
-            raise UserError(
-                f"{folder} is not a collection: it has no {METADATA_FILE}."
-            ) from None
-        except ValueError as error:
-            raise UserError(f"{path} is damaged: {error}.") from None
-        if not isinstance(metadata, dict) or "tables" not in metadata:
-            raise UserError(f"{path} does not describe a collection.")
-        if (version := metadata.get("format")) != FORMAT:
-            raise UserError(
-                f"{folder} has the format {version}; "
-                f"this version of unalike reads {FORMAT}."
-            )
+        metadata = read_metadata(
+            folder / METADATA_FILE, kind="collection", content="tables", version=FORMAT
+        )
         return cls(folder, metadata)
 
     def num_rows(self, table: str) -> int:
@@ -136,9 +115,16 @@ class CollectionWriter:
         rows = pq.read_metadata(path).num_rows
         self.tables[name] = {"rows": rows, "sha256": sha256_file(path)}
 
-    def scratch(self, name: str) -> Path:
-        """Return a path for a temporary file, which `commit` removes."""
-        return self.writer.scratch(name)
+    def write(self, name: str, batches: Iterable[Iterable[Any]]) -> None:
+        """Write one table from the columns of each batch of rows."""
+        schema = SCHEMAS[name]
+        with self.table(name) as table:
+            for columns in batches:
+                typed = [
+                    pa.array(column).cast(field.type)
+                    for column, field in zip(columns, schema, strict=True)
+                ]
+                table.write_table(pa.Table.from_arrays(typed, schema=schema))
 
     def commit(self, metadata: dict[str, Any]) -> Collection:
         """Write collection.json and rename the folder to its final name.
@@ -151,10 +137,7 @@ class CollectionWriter:
         document = {"format": FORMAT, "unalike": __version__, **metadata}
         document["counts"] = counts
         document["tables"] = {name: self.tables[name] for name in SCHEMAS}
-        path = self.writer.folder / METADATA_FILE
-        text = json.dumps(document, indent=1, ensure_ascii=False)
-        path.write_text(f"{text}\n", "utf-8")
-        sync(path)
+        write_metadata(self.writer.folder / METADATA_FILE, document)
         self.writer.folder.rename(self.writer.final)
         return Collection(self.writer.final, document)
 

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -16,18 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from unalike.errors import UserError
 from unalike.files import file_lock
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.wiki.api_client import ApiClient, CrawlPolicy
-from unalike.wiki.collection import (
-    BATCH_ROWS,
-    SCHEMAS,
-    Collection,
-    writing_collection,
-)
+from unalike.wiki.collection import BATCH_ROWS, Collection, writing_collection
 from unalike.wiki.crawl_state import Batch, CrawlState, Database, open_database
 from unalike.wiki.responses import (
     QueryResponse,
@@ -70,10 +64,6 @@ WHERE title.page_id <> source ORDER BY source
 """
 
 
-def ignore_note(_: str) -> None:
-    """Drop a note."""
-
-
 def crawl(
     api: str,
     start: str,
@@ -82,7 +72,7 @@ def crawl(
     *,
     policy: CrawlPolicy = DEFAULT_POLICY,
     progress: Progress = NO_PROGRESS,
-    on_note: Callable[[str], None] = ignore_note,
+    on_note: Callable[[str], None] = lambda note: None,
 ) -> Collection:
     """Read articles from a wiki's action API into a collection, or resume a crawl.
 
@@ -96,10 +86,12 @@ def crawl(
     with file_lock(out):
         if out.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            return _open_finished(out, request)
+            collection = Collection.open(out)
+            _check_same(collection.metadata, request, f"{out} is a collection")
+            return collection
         with (
             open_database(folder / "state.db") as database,
-            _api_client(api, policy) as client,
+            closing(ApiClient(api, policy)) as client,
         ):
             site = _resume_or_start(database, request, client)
             for note in site.notes():
@@ -123,15 +115,6 @@ def _check_request(start: str, pages: int) -> None:
         raise UserError(f"'{start[:99]}' cannot be the title of an article.")
 
 
-@contextmanager
-def _api_client(url: str, policy: CrawlPolicy) -> Iterator[ApiClient]:
-    client = ApiClient(url, policy)
-    try:
-        yield client
-    finally:
-        client.close()
-
-
 def _resume_or_start(
     database: Database, request: dict[str, Any], api: ApiClient
 ) -> SiteInfo:
@@ -148,12 +131,6 @@ def _resume_or_start(
             "INSERT INTO title (title, place) VALUES (?, 0)", start or request["start"]
         )
     return site
-
-
-def _open_finished(out: Path, request: dict[str, Any]) -> Collection:
-    collection = Collection.open(out)
-    _check_same(collection.metadata, request, f"{out} is a collection")
-    return collection
 
 
 def _check_same(previous: dict[str, Any], request: dict[str, Any], what: str) -> None:
@@ -270,27 +247,16 @@ def write_collection(
     """Write the pages, links and titles of a finished crawl as a collection."""
     with writing_collection(out) as writer:
         for name, query in TABLE_QUERIES.items():
-            with writer.table(name) as table:
-                for rows in _row_chunks(database.execute(query)):
-                    table.write_batch(_record_batch(name, zip(*rows, strict=True)))
-        with writer.table("links") as table:
-            for pairs in _by_source(database.execute(LINKS_QUERY)):
-                table.write_batch(_record_batch("links", np.unique(pairs, axis=0).T))
+            chunks = _row_chunks(database.execute(query))
+            writer.write(name, (zip(*rows, strict=True) for rows in chunks))
+        by_source = _by_source(database.execute(LINKS_QUERY))
+        writer.write("links", (np.unique(pairs, axis=0).T for pairs in by_source))
         return writer.commit(metadata)
 
 
 def _row_chunks(rows: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
     while chunk := rows.fetchmany(BATCH_ROWS):
         yield chunk
-
-
-def _record_batch(name: str, columns: Any) -> pa.RecordBatch:
-    schema = SCHEMAS[name]
-    arrays = [
-        pa.array(column, type=field.type)
-        for column, field in zip(columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _by_source(rows: sqlite3.Cursor) -> Iterator[np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -99,11 +99,8 @@ def open_database(path: Path) -> Iterator[Database]:
     """Open a database for a `with` block; errors name the file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        database = Database(path)
-        try:
+        with closing(Database(path)) as database:
             yield database
-        finally:
-            database.close()
     except sqlite3.Error as error:
         raise UserError(f"{path}, the state of the crawl: {error}.") from None
 
@@ -143,9 +140,8 @@ class CrawlState:
     @property
     def remaining(self) -> int:
         """Titles that can be requested without exceeding `max_pages`."""
-        return (
-            self.max_pages - self.num_pages - (self.num_dispatched - self.num_resolved)
-        )
+        open_titles = self.num_dispatched - self.num_resolved
+        return self.max_pages - self.num_pages - open_titles
 
     def unfinished(self) -> list[Batch]:
         """Return the batches that were open when the crawl was stopped."""
@@ -202,7 +198,16 @@ class CrawlState:
                 " views = COALESCE(views, excluded.views)",
                 *(part.page_id, part.title, part.intro, part.total_views),
             )
-            self._store_links(part)
+            base = self.database.base
+            base.executemany(
+                "INSERT OR IGNORE INTO title (title) VALUES (?)",
+                [(title,) for title in part.links],
+            )
+            self.num_links += base.executemany(
+                "INSERT OR IGNORE INTO link SELECT ?, number FROM title"
+                " WHERE title = ?",
+                [(part.page_id, title) for title in part.links],
+            ).rowcount
         days = [day for part in parts for day in part.views]
         if days:
             first = self.database.get_meta("first_day", days[0])
@@ -210,17 +215,6 @@ class CrawlState:
             self.database.set_meta(
                 first_day=min(first, *days), last_day=max(last, *days)
             )
-
-    def _store_links(self, part: PagePart) -> None:
-        base = self.database.base
-        base.executemany(
-            "INSERT OR IGNORE INTO title (title) VALUES (?)",
-            [(title,) for title in part.links],
-        )
-        self.num_links += base.executemany(
-            "INSERT OR IGNORE INTO link SELECT ?, number FROM title WHERE title = ?",
-            [(part.page_id, title) for title in part.links],
-        ).rowcount
 
     def _finish(self, batch: Batch, response: QueryResponse) -> None:
         """Store the status of the titles, and resolve the queue as far as known."""

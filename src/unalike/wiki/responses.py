@@ -75,13 +75,11 @@ def parse_query(document: Mapping[str, Any], titles: Sequence[str]) -> QueryResp
         kind: {_text(step["from"]): _text(step["to"]) for step in query.get(kind, [])}
         for kind in ("normalized", "redirects")
     }
-    continuation = document.get("continue")
+    further = document.get("continue") or {}
     return QueryResponse(
         [_part(page) for page in pages.values() if _is_article(page)],
         {title: _status(title, pages, **steps) for title in titles},
-        {str(name): str(value) for name, value in continuation.items()}
-        if continuation
-        else None,
+        {str(name): str(value) for name, value in further.items()} or None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import scipy.sparse
 
 from unalike.data.store import GraphWriter
 from unalike.errors import UserError
+from unalike.files import allocate
 from unalike.progress import Progress
 from unalike.wiki.collection import Collection
 
@@ -89,22 +91,11 @@ def _texts(
 class Tokenizer:
     """How text becomes words, and whether words without a vector count."""
 
-    description: str
     clean: Callable[[str], str]
     """Preprocessing of an intro."""
     words: Callable[[str], list[str]]
     count_unknown_words: bool
     """Whether a word without a vector counts as zeros in the mean."""
-
-
-def identity(text: str) -> str:
-    """Return the same text."""
-    return text
-
-
-def plain_words(text: str) -> list[str]:
-    """Return the lower-case words of letters and digits."""
-    return WORD.findall(text.lower())
 
 
 def paper_clean(text: str) -> str:
@@ -114,18 +105,12 @@ def paper_clean(text: str) -> str:
 
 TOKENIZERS = {
     "plain": Tokenizer(
-        "lower case, no punctuation, the mean of the words that have a vector",
-        identity,
-        plain_words,
-        count_unknown_words=False,
+        str, lambda text: WORD.findall(text.lower()), count_unknown_words=False
     ),
-    "paper": Tokenizer(
-        "split at white space only, words without a vector count as zeros",
-        paper_clean,
-        str.split,
-        count_unknown_words=True,
-    ),
+    "paper": Tokenizer(paper_clean, str.split, count_unknown_words=True),
 }
+"""Plain: lower-case words of letters and digits, without punctuation; the mean is over
+those that have a vector. Paper: as its code, split at white space only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +131,10 @@ class Vocabulary:
         for number, line in _lines(path, "words of vectors", progress):
             digest.update(line)
             if not dimension:
-                dimension = _dimension(path, line)
+                fields = line.split()
+                dimension = int(fields[1]) if _is_header(1, line) else len(fields) - 1
+                if dimension < 1:
+                    raise UserError(f"{path}, line 1 is no word with its vector.")
             if not _is_header(number, line):
                 words.add(_word(path, number, line, dimension)[0])
         if not words:
@@ -173,7 +161,9 @@ class WordVectors:
         """Read the vectors of some words of the vocabulary."""
         wanted, row_of = set(words), dict[str, int]()
         shape = (max(1, len(wanted)), vocabulary.dimension)
-        rows = np.memmap(scratch, np.float32, "w+", shape=shape)
+        with scratch.open("wb") as file:
+            allocate(file, math.prod(shape) * np.dtype(np.float32).itemsize)
+        rows = np.memmap(scratch, np.float32, "r+", shape=shape)
         path = vocabulary.path
         for number, line in _lines(path, "vectors", progress):
             if _is_header(number, line):
@@ -221,14 +211,6 @@ def _is_header(number: int, line: bytes) -> bool:
     """Return whether the line has counts, as the first of word2vec and fastText."""
     fields = line.split()
     return number == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields))
-
-
-def _dimension(path: Path, line: bytes) -> int:
-    fields = line.split()
-    dimension = int(fields[1]) if _is_header(1, line) else len(fields) - 1
-    if dimension < 1:
-        raise UserError(f"{path}, line 1 is no word with its vector.")
-    return dimension
 
 
 def _word(

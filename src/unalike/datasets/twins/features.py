@@ -108,6 +108,11 @@ class OneHot:
             uniform = rng.random(len(classes)) * zipf_cdf[-1]
             values = np.searchsorted(zipf_cdf[:-1], uniform, side="right")
             if field == self.telling:
+                if self.informativeness and size < num_classes:
+                    raise UserError(
+                        f"A field of {size} values cannot depend on {num_classes} "
+                        "classes; give it as many values as classes or more."
+                    )
                 own = values - values % num_classes + classes
                 own = np.where(own < size, own, own - num_classes)
                 is_own = rng.random(len(classes)) < self.informativeness

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +20,6 @@ from unalike.data.store import (
     atomic_graph_writer,
     open_graph,
 )
-from unalike.datasets.paths import data_root, stored_folders, writable_stored_folder
 from unalike.datasets.splits import NUM_SPLITS
 from unalike.datasets.twins.features import Gaussian, OneHot
 from unalike.datasets.twins.generator import (
@@ -34,8 +31,9 @@ from unalike.datasets.twins.generator import (
 )
 from unalike.datasets.undirected import undirected_graph
 from unalike.errors import UserError
-from unalike.files import file_lock
+from unalike.files import file_lock, json_hash
 from unalike.progress import NO_PROGRESS, Progress
+from unalike.system import data_root, stored_folders, writable_stored_folder
 
 GENERATOR_VERSION = 1
 """Increased when the same configuration gives another graph."""
@@ -91,6 +89,9 @@ class Twin:
                 not 0 <= self.monophily < 1
             ),
             f"its seed {self.seed} is negative": self.seed < 0,
+            f"{self.num_nodes} nodes are too few for a node of each class": (
+                apportion(np.array(self.sizes), self.num_nodes).min(initial=1) < 1
+            ),
         }
         for problem, is_present in problems.items():
             if is_present:
@@ -230,8 +231,7 @@ class Twin:
     @property
     def digest(self) -> str:
         """Eight hexadecimal digits of the hash of the settings."""
-        text = json.dumps(self.settings, sort_keys=True)
-        return sha256(text.encode()).hexdigest()[:8]
+        return json_hash(self.settings, 8)
 
     def _metadata(self) -> dict[str, Any]:
         return {

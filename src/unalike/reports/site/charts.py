@@ -6,10 +6,10 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from unalike.datasets.paths import is_writable
-from unalike.errors import UserError
+from unalike.errors import require
+from unalike.files import atomic_write
 from unalike.reports.site.documents import Document
-from unalike.system import cache_dir
+from unalike.system import cache_dir, is_writable
 
 if TYPE_CHECKING:
     import altair as alt
@@ -60,7 +60,7 @@ NOTICE = (
     "/* Vega, Vega-Lite and Vega-Embed: https://vega.github.io, BSD-3-Clause license, "
     "bundled by vl-convert. */\n"
 )
-MISSING = "The report needs Altair and vl-convert: pip install 'unalike[report]'."
+MISSING = "The report needs Altair and vl-convert"
 
 
 @cache
@@ -75,7 +75,7 @@ def _bundle() -> str:
 
     vl-convert takes seconds to make it.
     """
-    vl_convert, lite = load_vl_convert(), vega_lite_version()
+    vl_convert, lite = require("vl_convert", "report", MISSING), vega_lite_version()
     name = f"vl-convert-{version('vl-convert-python')}-vega-lite-{lite}.js"
     path = cache_dir() / "report" / name
     if path.is_file():
@@ -83,28 +83,14 @@ def _bundle() -> str:
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", lite)
     if is_writable(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text(bundle, "utf-8")
-        partial.replace(path)
+        with atomic_write(path) as partial:
+            partial.write_text(bundle, "utf-8")
     return bundle
 
 
 def load_altair() -> Any:
     """Altair, which is an optional dependency."""
-    try:
-        import altair
-    except ImportError:
-        raise UserError(MISSING) from None
-    return altair
-
-
-def load_vl_convert() -> Any:
-    """vl-convert, which is an optional dependency."""
-    try:
-        import vl_convert
-    except ImportError:
-        raise UserError(MISSING) from None
-    return vl_convert
+    return require("altair", "report", MISSING)
 
 
 def vega_lite_version() -> str:
@@ -143,14 +129,7 @@ def _spec(chart: Any) -> Document:
 
 def curves(alt: Any) -> alt.LayerChart:
     """A value by epoch, a line for each split."""
-    nearest = alt.selection_point(
-        name="nearest",
-        nearest=True,
-        on="pointermove",
-        clear="pointerout",
-        encodings=["x"],
-        empty=False,
-    )
+    nearest = _nearest(alt, encodings=["x"], empty=False)
     base = alt.Chart(alt.NamedData("rows")).encode(
         x=alt.X(
             "epoch:Q",
@@ -243,7 +222,6 @@ def compatibility(alt: Any) -> alt.LayerChart:
 
 def reliability(alt: Any) -> alt.LayerChart:
     """Accuracy by confidence, a dot for each bin of predictions."""
-    nearest = _nearest(alt)
     base = alt.Chart(alt.NamedData("rows")).encode(
         x=_fraction(alt, alt.X, "confidence"), y=_fraction(alt, alt.Y, "accuracy")
     )
@@ -257,65 +235,39 @@ def reliability(alt: Any) -> alt.LayerChart:
         y2="confidence:Q"
     )
     line = base.mark_line(color=ACCENT, strokeOpacity=0.4)
-    dots = (
-        base.mark_circle(color=ACCENT, opacity=1)
-        .encode(
-            size=alt.Size(
-                "nodes:Q",
-                legend=None,
-                scale=alt.Scale(domainMin=0, zero=True, range=[8, 260]),
-            ),
-            tooltip=[
-                alt.Tooltip("bin:N", title="confidence"),
-                alt.Tooltip("nodes:Q", title="test nodes", format=","),
-                alt.Tooltip("confidence:Q", title="mean confidence", format=".1%"),
-                alt.Tooltip("accuracy:Q", title="accuracy", format=".1%"),
-            ],
-        )
-        .add_params(nearest)
+    sizes = alt.Scale(domainMin=0, zero=True, range=[8, 260])
+    tooltip = [
+        alt.Tooltip("bin:N", title="confidence"),
+        alt.Tooltip("nodes:Q", title="test nodes", format=","),
+        alt.Tooltip("confidence:Q", title="mean confidence", format=".1%"),
+        alt.Tooltip("accuracy:Q", title="accuracy", format=".1%"),
+    ]
+    dots = base.mark_circle(color=ACCENT, opacity=1).encode(
+        size=alt.Size("nodes:Q", legend=None, scale=sizes), tooltip=tooltip
     )
-    return gaps + diagonal + line + dots
+    return gaps + diagonal + line + dots.add_params(_nearest(alt))
 
 
 def degrees(alt: Any) -> alt.LayerChart:
     """The number of nodes by degree, with the mean over ranges of degrees."""
     x = _logarithmic(alt, alt.X, "degree", "degree")
     y = _logarithmic(alt, alt.Y, "nodes", "nodes", grid=True)
-    dots = (
-        alt.Chart(alt.NamedData("rows"))
-        .mark_circle(color=MUTED, size=9, opacity=0.9)
-        .encode(
-            x=x,
-            y=y,
-            tooltip=[
-                alt.Tooltip("degree:Q", format=","),
-                alt.Tooltip("nodes:Q", format=","),
-            ],
-        )
-    )
-    means = (
-        alt.Chart(alt.NamedData("means"))
-        .mark_line(color=ACCENT, strokeWidth=2, tooltip=None)
-        .encode(x=x, y=y)
-    )
-    return dots + means
+    tooltip = [alt.Tooltip(f"{name}:Q", format=",") for name in ("degree", "nodes")]
+    rows, means = (alt.Chart(alt.NamedData(name)) for name in ("rows", "means"))
+    dots = rows.mark_circle(color=MUTED, size=9, opacity=0.9)
+    line = means.mark_line(color=ACCENT, strokeWidth=2, tooltip=None)
+    return dots.encode(x=x, y=y, tooltip=tooltip) + line.encode(x=x, y=y)
 
 
 def sensitivity(alt: Any) -> alt.LayerChart:
     """Validation scores by the value of a hyperparameter, and the best of each."""
-    nearest = _nearest(alt)
     x = alt.X(
         "value:N",
         title=None,
         axis=alt.Axis(labelAngle=0, labelLimit=90, labelOverlap=True),
         scale=alt.Scale(type="point", padding=0.4, domain=alt.expr("values")),
     )
-    y = alt.Y(
-        "valid:Q",
-        title="validation score",
-        scale=alt.Scale(zero=False, nice=True),
-        axis=_grid(alt),
-    )
+    y = _score(alt, "valid", "validation score")
     configs = (
         alt.Chart(alt.NamedData("configs"))
         .mark_circle(color=MUTED, size=20, opacity=0.5)
@@ -323,20 +275,15 @@ def sensitivity(alt: Any) -> alt.LayerChart:
     )
     best = alt.Chart(alt.NamedData("rows")).encode(x=x, y=y)
     line = best.mark_line(color=ACCENT, strokeWidth=2)
-    dots = (
-        best.mark_circle(color=ACCENT, size=55, opacity=1)
-        .encode(
-            tooltip=[
-                alt.Tooltip("value:N", title="value"),
-                alt.Tooltip("valid:Q", title="validation", format=".2f"),
-                alt.Tooltip("test:Q", title="test", format=".2f"),
-                alt.Tooltip("configs:Q", title="configurations", format=","),
-            ]
-        )
-        .add_params(nearest)
-    )
+    tooltip = [
+        alt.Tooltip("value:N", title="value"),
+        alt.Tooltip("valid:Q", title="validation", format=".2f"),
+        alt.Tooltip("test:Q", title="test", format=".2f"),
+        alt.Tooltip("configs:Q", title="configurations", format=","),
+    ]
+    dots = best.mark_circle(color=ACCENT, size=55, opacity=1).encode(tooltip=tooltip)
     values = alt.param(name="values", value=[])
-    return (configs + line + dots).add_params(values)
+    return (configs + line + dots.add_params(_nearest(alt))).add_params(values)
 
 
 def cost_time(alt: Any) -> alt.LayerChart:
@@ -353,12 +300,7 @@ def _cost(alt: Any, field: str, title: str) -> Any:
     colours = [f"var(--family-{index})" for index in range(len(FAMILIES))]
     base = alt.Chart(alt.NamedData("rows")).encode(
         x=_logarithmic(alt, alt.X, field, title),
-        y=alt.Y(
-            "mean:Q",
-            title="test score",
-            scale=alt.Scale(zero=False, nice=True),
-            axis=_grid(alt, tickCount=6),
-        ),
+        y=_score(alt, "mean", "test score", tickCount=6),
         color=alt.Color(
             "family:N",
             legend=None,
@@ -369,22 +311,23 @@ def _cost(alt: Any, field: str, title: str) -> Any:
     text = base.mark_text(align="left", dx=9).encode(
         text="method:N", color=alt.value(INK)
     )
-    dots = (
-        base.mark_circle(size=80, opacity=1)
-        .encode(tooltip="lines:N")
-        .add_params(_nearest(alt))
-    )
-    return errors + text + dots
+    dots = base.mark_circle(size=80, opacity=1).encode(tooltip="lines:N")
+    return errors + text + dots.add_params(_nearest(alt))
 
 
-def _nearest(alt: Any) -> Any:
+def _nearest(alt: Any, **options: Any) -> Any:
     return alt.selection_point(
-        name="nearest", nearest=True, on="pointermove", clear="pointerout"
+        name="nearest", nearest=True, on="pointermove", clear="pointerout", **options
     )
 
 
 def _grid(alt: Any, **options: Any) -> Any:
     return alt.Axis(grid=True, ticks=False, **{"tickCount": 5, **options})
+
+
+def _score(alt: Any, field: str, title: str, **axis: Any) -> Any:
+    scale = alt.Scale(zero=False, nice=True)
+    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=_grid(alt, **axis))
 
 
 def _fraction(alt: Any, channel: Any, field: str) -> Any:
@@ -409,9 +352,7 @@ def _band(alt: Any, channel: Any, field: str, title: str, **axis: Any) -> Any:
 
 def _cells(alt: Any, base: Any, tooltip: list[Any]) -> Any:
     shade = alt.Opacity(
-        "fraction:Q",
-        legend=None,
-        scale=alt.Scale(domain=[0, 1], range=[0.04, 1]),
+        "fraction:Q", legend=None, scale=alt.Scale(domain=[0, 1], range=[0.04, 1])
     )
     return base.mark_rect(color=ACCENT).encode(opacity=shade, tooltip=tooltip)
 

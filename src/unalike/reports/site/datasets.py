@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unalike.data.graph import Graph
+from unalike.data.split import Split
 from unalike.datasets.base import Dataset, Published
-from unalike.datasets.paths import is_writable
 from unalike.datasets.registry import list_datasets, raw_files_status
 from unalike.errors import UserError
-from unalike.experiments.config import dataset_hash, json_hash
+from unalike.experiments.config import dataset_hash
+from unalike.files import atomic_write, json_hash
 from unalike.measures import measure, paper_conventions
-from unalike.measures.conventions import UNDIRECTED
-from unalike.measures.edge_statistics import GraphView, degree_histogram
+from unalike.measures.edge_statistics import UNDIRECTED, GraphView, degree_histogram
 from unalike.measures.interpretation import headline, interpret, scalar_names
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.dataset_tables import published_value
 from unalike.reports.paper_figures import log_binned
 from unalike.reports.site.documents import Document
 from unalike.reports.site.leaderboard import round_floats
-from unalike.system import cache_dir
+from unalike.system import cache_dir, is_writable
 from unalike.version import __version__
 
 # The degree distribution of a graph as JSON.
@@ -43,10 +43,7 @@ def degree_document(graph: Graph) -> Document:
         means = list(log_binned(degrees[linked], counts[linked]))
     mean_degree, mean_nodes = (np.round(values, 4).tolist() for values in means)
     return {
-        "rows": {
-            "degree": degrees[linked].tolist(),
-            "nodes": counts[linked].tolist(),
-        },
+        "rows": {"degree": degrees[linked].tolist(), "nodes": counts[linked].tolist()},
         "means": {"degree": mean_degree, "nodes": mean_nodes},
         "mean": float((degrees * counts).sum() / counts.sum()),
         "num_isolated": int(counts[~linked].sum()),
@@ -64,7 +61,11 @@ def dataset_documents(
     data: Path | None = None, progress: Progress = NO_PROGRESS
 ) -> Document:
     """The measures of every available dataset, and the datasets that were skipped."""
-    available = list(available_datasets(data))
+    available = [
+        dataset
+        for dataset in list_datasets(data)
+        if raw_files_status(dataset) == "all" or dataset.cached()
+    ]
     small = [one for one in available if num_edges(one) <= MAX_EDGES]
     progress.stage("measuring", len(small), "datasets")
     documents = []
@@ -76,13 +77,6 @@ def dataset_documents(
             skipped[dataset.name] = str(error)
         progress.advance(1, dataset.name)
     return {"datasets": documents, "skipped": skipped}
-
-
-def available_datasets(data: Path | None) -> Iterator[Dataset]:
-    """The datasets whose raw or converted files are on this machine."""
-    for dataset in list_datasets(data):
-        if raw_files_status(dataset) == "all" or dataset.cached():
-            yield dataset
 
 
 def num_edges(dataset: Dataset) -> int:
@@ -99,23 +93,21 @@ def cached_document(dataset: Dataset) -> Document:
     path = cache_dir() / "report" / f"{json_hash(key)}.json"
     if path.is_file():
         return dict(json.loads(path.read_text("utf-8")))
-    document = compute_document(dataset)
+    document = measure_document(
+        dataset.name, dataset.load(), dataset.published, dataset.splits()
+    )
     if is_writable(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(document), "utf-8")
-        partial.replace(path)
+        with atomic_write(path) as partial:
+            partial.write_text(json.dumps(document), "utf-8")
     return document
 
 
-def compute_document(dataset: Dataset) -> Document:
-    """Measure a dataset."""
-    return measure_document(dataset.name, dataset.load(), dataset.published)
-
-
-def measure_document(name: str, graph: Graph, published: Published) -> Document:
+def measure_document(
+    name: str, graph: Graph, published: Published, splits: Sequence[Split] = ()
+) -> Document:
     """The measures of a graph by the conventions behind the published numbers."""
-    values = measure(graph, conventions=paper_conventions(name))
+    values = measure(graph, conventions=paper_conventions(name), splits=splits)
     names = scalar_names(values)
     matrix = values["compatibility"]
     return {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from unalike.experiments.config import json_hash
 from unalike.experiments.database import Row
+from unalike.files import json_hash
 
 # Short ids of configurations and of the runs of a method on a dataset.
 
@@ -17,13 +17,13 @@ LENGTH = 16
 
 def method_runs_id(dataset: str, method: str) -> str:
     """The id of the document with the runs of a method on a dataset."""
-    return json_hash({"dataset": dataset, "method": method})[:LENGTH]
+    return json_hash({"dataset": dataset, "method": method}, LENGTH)
 
 
 def config_id(row: Row) -> str:
     """The id of a configuration with one seed on one version of a dataset."""
     key = {name: row[name] for name in ("setting", "dataset_hash", "seed")}
-    return json_hash(key)[:LENGTH]
+    return json_hash(key, LENGTH)
 
 
 # Cells of a leaderboard, with the ids of the runs behind each number.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -16,10 +18,10 @@ from unalike.experiments.config import FULL_BATCH
 from unalike.experiments.database import Row
 from unalike.experiments.recipe import PaperTable, Recipe, RecipeCell
 from unalike.experiments.selection import (
+    MOST_COMPLETE,
     CellSelection,
     ConfigRuns,
-    best_by_validation,
-    group_by_config,
+    best_with_most_splits,
 )
 from unalike.methods import METHODS
 from unalike.reports.result_tables import (
@@ -33,31 +35,24 @@ from unalike.reports.tables import ScoreCell
 # Cells of a leaderboard, with the ids of the runs behind each number.
 
 
-def cell(
-    score: ScoreCell, selected: ConfigRuns | None, configs: int, grid_size: int | None
-) -> Document:
-    """A cell as JSON, without the keys that have no value."""
-    document = {**score.to_dict, **provenance(selected)}
-    if selected:
-        document |= {"configs": configs, "grid_size": grid_size}
+def cell(score: ScoreCell, selection: CellSelection) -> Document:
+    """A cell as JSON, with the cost and the ids of its runs, without empty keys."""
+    document = score.to_dict
+    if chosen := selection.chosen:
+        first = chosen.runs[0]
+        document |= {
+            "runs": len(chosen.runs),
+            "valid": chosen.valid,
+            **mean_cost(chosen),
+            "method_runs": method_runs_id(first["dataset"], first["method"]),
+            "config": config_id(first),
+            "configs": selection.num_complete,
+            "grid_size": selection.grid_size,
+        }
     return {
         name: round_floats(value)
         for name, value in document.items()
         if value is not None and value is not False
-    }
-
-
-def provenance(selected: ConfigRuns | None) -> Document:
-    """The number of runs of a selected configuration, their cost and their ids."""
-    if selected is None:
-        return {}
-    first = selected.runs[0]
-    return {
-        "runs": len(selected.runs),
-        "valid": selected.valid,
-        **mean_cost(selected),
-        "method_runs": method_runs_id(first["dataset"], first["method"]),
-        "config": config_id(first),
     }
 
 
@@ -82,24 +77,20 @@ def round_floats(value: Any) -> Any:
 def rankings(
     rows: Sequence[Mapping[str, ScoreCell]], columns: Sequence[str]
 ) -> list[list[int]]:
-    """The places of the rows that have a number, for each column."""
-    return [ranking([row.get(column) for row in rows]) for column in columns]
+    """The places of the rows that have a number, for each column, the best first.
 
-
-def ranking(scores: Sequence[ScoreCell | None]) -> list[int]:
-    """The best first; the earlier among equals.
-
-    The printed number stands in where there is none of ours.
+    The earlier comes first among equals. The printed number stands in where there is
+    none of ours.
     """
-    values = {
-        place: score.value[0]
-        for place, score in enumerate(scores)
-        if score is not None and score.value is not None
-    }
-    return sorted(values, key=lambda place: (-values[place], place))
+    places = []
+    for column in columns:
+        scores = {i: row[column].value for i, row in enumerate(rows) if column in row}
+        means = {place: value[0] for place, value in scores.items() if value}
+        places.append(sorted(means, key=lambda place: (-means[place], place)))
+    return places
 
 
-# Leaderboards: results tables of the paper, our numbers beside the published ones.
+# Leaderboards: results tables of the paper, our numbers with the published ones.
 
 
 CellLookup = Callable[[Recipe, RecipeCell], CellSelection]
@@ -123,8 +114,8 @@ def leaderboard(
     }
     scores = {
         recipe.row: {
-            name: score_cell(one, selections[recipe.row][name])
-            for name, one in recipe.cells.items()
+            name: score_cell(recipe.cells[name], selection)
+            for name, selection in selections[recipe.row].items()
         }
         for recipe in recipes
     }
@@ -134,27 +125,18 @@ def leaderboard(
         "name": table.name,
         "title": table.title,
         "shaded": table.shaded,
-        "rows": [row_header(recipe) for recipe in recipes],
+        "rows": [row_header(one.row, one.method, one.batching) for one in recipes],
         "columns": [column(name, selections) for name in columns],
         "cells": [row_cells(recipe, rows, selections, columns) for recipe in recipes],
         "rankings": rankings([rows[recipe.row] for recipe in recipes], columns),
     }
 
 
-def row_header(recipe: Recipe) -> Document:
+def row_header(label: str, method: str | None, batching: str) -> Document:
     """The label of a row and the keys that filter it."""
-    return {
-        "label": recipe.row,
-        "method": recipe.method,
-        "family": method_family(recipe.method),
-        "batching": recipe.batching,
-    }
-
-
-def method_family(method: str | None) -> str:
-    """The family of a method."""
     known = METHODS.get(method or "")
-    return known.family if known else "not implemented"
+    family = known.family if known else "not implemented"
+    return {"label": label, "method": method, "family": family, "batching": batching}
 
 
 def column(
@@ -179,12 +161,7 @@ def row_cells(
             cells.append(None)
             continue
         selection = selections[recipe.row][name]
-        document = cell(
-            rows[recipe.row][name],
-            selection.chosen,
-            selection.num_complete,
-            selection.grid_size,
-        )
+        document = cell(rows[recipe.row][name], selection)
         cells.append({**document, "sweep": sweep_command(recipe, recipe.cells[name])})
     return cells
 
@@ -230,25 +207,21 @@ def num_filled(table: Document) -> tuple[int, int]:
 
 def is_non_homophilous(recipes: Iterable[Recipe], data: Path | None) -> bool:
     """Is no dataset of a table known to be homophilous?"""
-    names = {one.dataset for recipe in recipes for one in recipe.cells.values()}
-    return all(class_homophily(name, data) <= MAX_CLASS_HOMOPHILY for name in names)
-
-
-def class_homophily(name: str, data: Path | None) -> float:
-    """The published class homophily of a dataset; 0 where none is known."""
-    try:
-        dataset = find(name, data)
-    except UserError:
-        return 0.0
-    if not isinstance(dataset, Dataset):
-        return 0.0
-    return dataset.published.class_homophily or 0.0
+    for name in {one.dataset for recipe in recipes for one in recipe.cells.values()}:
+        with suppress(UserError):
+            dataset = find(name, data)
+            published = dataset.published if isinstance(dataset, Dataset) else None
+            homophily = published and published.class_homophily
+            if homophily and homophily > MAX_CLASS_HOMOPHILY:
+                return False
+    return True
 
 
 # The table of all runs, whatever their configuration.
 
 
 SHADED = "best"
+HASH_DIGITS = 6
 
 
 @dataclass(frozen=True, order=True)
@@ -258,6 +231,7 @@ class RunGroupKey:
     dataset: str
     view: str
     metric: str
+    dataset_hash: str
     method: str
     batching: str
 
@@ -265,47 +239,36 @@ class RunGroupKey:
     def of(cls, row: Row) -> RunGroupKey:
         """The group of a run."""
         view = ", ".join(f"{name} {value}" for name, value in row["view"].items())
-        return cls(row["dataset"], view, row["metric"], row["method"], row["batching"])
+        names = ("metric", "dataset_hash", "method", "batching")
+        return cls(row["dataset"], view, *(row[name] for name in names))
 
     @property
     def row(self) -> tuple[str, str]:
         return self.method, self.batching
 
     @property
-    def column(self) -> tuple[str, str, str]:
-        return self.dataset, self.view, self.metric
+    def column(self) -> tuple[str, str, str, str]:
+        return self.dataset, self.view, self.metric, self.dataset_hash
 
 
-@dataclass(frozen=True, eq=False)
-class BestConfig:
-    """The selected configuration of a group, and the number it was selected from."""
-
-    selected: ConfigRuns
-    num_configs: int
-
-
-def best_by_group(rows: Iterable[Row]) -> dict[RunGroupKey, BestConfig]:
-    """The best configuration by validation of each group."""
+def best_by_group(
+    rows: Iterable[Row], seed: str = MOST_COMPLETE
+) -> dict[RunGroupKey, CellSelection]:
+    """The best configuration by validation of each group, of one seed or of any."""
     groups: dict[RunGroupKey, list[Row]] = {}
     for row in rows:
         groups.setdefault(RunGroupKey.of(row), []).append(row)
-    return {key: best_of_group(group) for key, group in groups.items()}
+    best = {key: best_with_most_splits(group, seed) for key, group in groups.items()}
+    return {key: one for key, one in best.items() if one.chosen is not None}
 
 
-def best_of_group(rows: list[Row]) -> BestConfig:
-    """The best of the configurations that have the most splits."""
-    configs = group_by_config(rows)
-    most = max(len(one.runs) for one in configs)
-    complete = [one for one in configs if len(one.runs) == most]
-    selected = best_by_validation(complete)
-    assert selected is not None
-    return BestConfig(selected, len(complete))
-
-
-def all_runs_table(groups: Mapping[RunGroupKey, BestConfig]) -> Document:
+def all_runs_table(groups: Mapping[RunGroupKey, CellSelection]) -> Document:
     """The table of all groups."""
     rows = sorted({key.row for key in groups})
     columns = sorted({key.column for key in groups})
+    hashes = Counter(
+        dataset for dataset, _ in {(key.dataset, key.dataset_hash) for key in groups}
+    )
     best = {(key.row, key.column): one for key, one in groups.items()}
     scores = {
         str(row): {str(column): score(best.get((row, column))) for column in columns}
@@ -316,13 +279,26 @@ def all_runs_table(groups: Mapping[RunGroupKey, BestConfig]) -> Document:
         "name": "all-runs",
         "title": "All runs",
         "shaded": SHADED,
-        "rows": [group_header(*row) for row in rows],
+        "rows": [
+            row_header(
+                method if batching == FULL_BATCH else f"{method}, {batching}",
+                method,
+                batching,
+            )
+            for method, batching in rows
+        ],
         "columns": [
-            {"label": label(*column), "metric": column[2]} for column in columns
+            {
+                "label": label(*column, several=hashes[column[0]] > 1),
+                "metric": column[2],
+            }
+            for column in columns
         ],
         "cells": [
             [
-                group_cell(marked[str(row)][str(column)], best.get((row, column)))
+                cell(marked[str(row)][str(column)], best[row, column])
+                if (row, column) in best
+                else None
                 for column in columns
             ]
             for row in rows
@@ -333,31 +309,20 @@ def all_runs_table(groups: Mapping[RunGroupKey, BestConfig]) -> Document:
     }
 
 
-def group_header(method: str, batching: str) -> Document:
-    """The label of a row and the keys that filter it."""
-    return {
-        "label": method if batching == FULL_BATCH else f"{method}, {batching}",
-        "method": method,
-        "family": method_family(method),
-        "batching": batching,
-    }
+def label(
+    dataset: str, view: str, metric: str, dataset_hash: str, *, several: bool
+) -> str:
+    """The label of a column, with the hash of the data if there are several."""
+    version = f"data {dataset_hash[:HASH_DIGITS]}" if several else ""
+    details = ", ".join(filter(None, (view, version)))
+    return f"{dataset} ({details})" if details else dataset
 
 
-def label(dataset: str, view: str, metric: str) -> str:
-    """The label of a column."""
-    return f"{dataset} ({view})" if view else dataset
-
-
-def score(best: BestConfig | None) -> ScoreCell:
+def score(best: CellSelection | None) -> ScoreCell:
     """The score of a group; an empty one without runs."""
-    if best is None:
+    if best is None or best.chosen is None:
         return ScoreCell()
-    return ScoreCell(mean=best.selected.test, std=best.selected.std)
-
-
-def group_cell(marked: ScoreCell, best: BestConfig | None) -> Document | None:
-    """The cell of a group that has runs."""
-    return cell(marked, best.selected, best.num_configs, None) if best else None
+    return ScoreCell(mean=best.chosen.test, std=best.chosen.std)
 
 
 # Table cells without a number of ours, and runs that failed.

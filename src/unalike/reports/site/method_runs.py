@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from unalike.errors import UserError
@@ -60,7 +60,11 @@ def sensitivity(configs: Sequence[ConfigRuns]) -> dict[str, list[Document]]:
 def best_with_value(name: str, value: Any, configs: Sequence[ConfigRuns]) -> Document:
     """The configuration with the best validation score among those with a value."""
     text = json.dumps(value)
-    matches = [one for one in configs if _has_value(all_options(one), name, text)]
+    matches = [
+        one
+        for one in configs
+        if name in all_options(one) and json.dumps(all_options(one)[name]) == text
+    ]
     best = best_by_validation(matches)
     assert best is not None
     return {
@@ -69,10 +73,6 @@ def best_with_value(name: str, value: Any, configs: Sequence[ConfigRuns]) -> Doc
         "test": round_floats(best.test),
         "configs": len(matches),
     }
-
-
-def _has_value(options: Mapping[str, Any], name: str, text: str) -> bool:
-    return name in options and json.dumps(options[name]) == text
 
 
 # All runs of a method on a dataset, as columns.
@@ -95,7 +95,12 @@ def method_runs(rows: Sequence[Row]) -> Document:
         ),
         "runs": to_columns(
             [
-                {"config": index, **run_fields(row)}
+                {
+                    "config": index,
+                    **{name: row[name] for name in ("split", "device", "commit")},
+                    **{name: round_floats(row[name]) for name in SCORES},
+                    "finished": round(row["finished"]),
+                }
                 for index, one in enumerate(configs)
                 for row in one.runs
             ]
@@ -117,10 +122,11 @@ def options(configs: Sequence[ConfigRuns]) -> Document:
 
 
 def comparable(configs: Sequence[ConfigRuns]) -> list[ConfigRuns]:
-    """The configurations with the most frequent metric and number of splits."""
+    """The configurations with the most frequent data, metric, seed and splits."""
 
-    def kind(one: ConfigRuns) -> tuple[str, int]:
-        return one.runs[0]["metric"], len(one.runs)
+    def kind(one: ConfigRuns) -> tuple[str, str, int, frozenset[int]]:
+        first = one.runs[0]
+        return first["dataset_hash"], first["metric"], one.seed, one.splits
 
     most = Counter(kind(one) for one in configs).most_common(1)[0][0]
     return [one for one in configs if kind(one) == most]
@@ -150,13 +156,6 @@ def command_prefix(row: Row) -> str | None:
         return None
     line = command_line(result_from_row({**row, **facts}), splits="0")
     return line.rpartition(" --splits ")[0]
-
-
-def run_fields(row: Row) -> Document:
-    """The scores and the environment of a run."""
-    scores = {name: round_floats(row[name]) for name in SCORES}
-    environment = {name: row[name] for name in ("split", "device", "commit")}
-    return {**environment, **scores, "finished": round(row["finished"])}
 
 
 def to_columns(documents: Sequence[Document]) -> dict[str, Any]:

@@ -25,17 +25,14 @@ def predictions_by_config(rows: Iterable[Row]) -> dict[str, Document]:
 def merged_predictions(summaries: list[PredictionSummary]) -> Document:
     """The predictions of all splits of a configuration as JSON."""
     merged = merge_summaries(summaries)
-    reliability = merged.reliability
+    reliability: Document | None = None
+    if merged.reliability:
+        bins = asdict(merged.reliability).items()
+        reliability = {name: [*map(round_floats, values)] for name, values in bins}
+        reliability["error"] = round_floats(merged.reliability.error)
     return {
         "splits": len(summaries),
         "classes": merged.classes,
         "confusion": merged.confusion,
-        "reliability": reliability
-        and {
-            **{
-                name: [*map(round_floats, bins)]
-                for name, bins in asdict(reliability).items()
-            },
-            "error": round_floats(reliability.error),
-        },
+        "reliability": reliability,
     }

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from sqlalchemy.exc import DatabaseError
 
 from unalike.errors import UserError
-from unalike.experiments.config import json_hash
 from unalike.experiments.leases import count_active
+from unalike.files import json_hash
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.site.documents import Document, as_script
 from unalike.reports.site.site_data import SiteData, change_tokens

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import sqlalchemy as sql
 
@@ -12,16 +12,14 @@ from unalike.experiments.database import FAILURES, RUNS, ResultsDatabase
 from unalike.experiments.recipe import PaperTable, Recipe, RecipeCell, paper_tables
 from unalike.experiments.selection import (
     CellSelection,
+    CellSelector,
     ConfigRuns,
     SelectionOptions,
-    select_for_cell,
-    stored_name,
 )
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.site.charts import FAMILIES
 from unalike.reports.site.documents import Document, config_id, method_runs_id
 from unalike.reports.site.leaderboard import (
-    BestConfig,
     RunGroupKey,
     all_runs_table,
     best_by_group,
@@ -56,66 +54,8 @@ def change_tokens(results: ResultsDatabase) -> dict[DatasetMethod, str]:
     return tokens
 
 
-# Leaderboards of one database; cells are selected again only when runs change.
-
-
-@dataclass(eq=False)
-class LeaderboardCache:
-    """All results tables of the paper over one database."""
-
-    results: ResultsDatabase
-    query: SelectionOptions
-    _selections: dict[tuple[str, str], tuple[str | None, CellSelection]] = field(
-        default_factory=dict, init=False
-    )
-
-    @cached_property
-    def tables(self) -> list[tuple[PaperTable, list[Recipe]]]:
-        """The tables with their rows."""
-        return [(table, table.recipes()) for table in paper_tables().values()]
-
-    @cached_property
-    def stored_names(self) -> dict[str, str]:
-        """The names under which the results of datasets are stored."""
-        names = {
-            cell.dataset
-            for _, recipes in self.tables
-            for recipe in recipes
-            for cell in recipe.cells.values()
-        }
-        return {name: stored_name(name, self.query.data) for name in names}
-
-    def leaderboards(
-        self, tokens: Mapping[DatasetMethod, str], progress: Progress = NO_PROGRESS
-    ) -> list[Document]:
-        """Every table; cells whose change token is the same come from the cache."""
-
-        def lookup_cell(recipe: Recipe, cell: RecipeCell) -> CellSelection:
-            token = tokens.get((self.stored_names[cell.dataset], str(recipe.method)))
-            key = (recipe.name, str(cell))
-            if key not in self._selections or self._selections[key][0] != token:
-                selection = select_for_cell(recipe, cell, self.results, self.query)
-                self._selections[key] = (token, selection)
-            return self._selections[key][1]
-
-        progress.stage("filling tables", len(self.tables), "tables")
-        documents = []
-        for table, recipes in self.tables:
-            documents.append(leaderboard(table, recipes, lookup_cell))
-            progress.advance(1)
-        return documents
-
-    def opening_table(self, tables: Sequence[Document]) -> str:
-        """The name of the table that the page opens with."""
-        recipes = {table.name: rows for table, rows in self.tables}
-        return opening_table(tables, recipes, self.query.data)
-
-    def selected(self) -> Iterator[ConfigRuns]:
-        """The configurations that are selected in any table."""
-        for _, selection in self._selections.values():
-            if selection.chosen:
-                yield selection.chosen
-
+ChangeToken = tuple[str | None, str | None]
+"""The hash of the dataset, and the token of the dataset and the method."""
 
 # The documents of the page from a database; only what has changed is read again.
 
@@ -127,20 +67,47 @@ class SiteData:
     results: ResultsDatabase
     query: SelectionOptions = field(default_factory=SelectionOptions)
     _versions: dict[DatasetMethod, str] = field(default_factory=dict, init=False)
-    _best: dict[DatasetMethod, dict[RunGroupKey, BestConfig]] = field(
+    _best: dict[DatasetMethod, dict[RunGroupKey, CellSelection]] = field(
         default_factory=dict, init=False
     )
     _sizes: dict[DatasetMethod, dict[str, int]] = field(
         default_factory=dict, init=False
     )
 
-    def __post_init__(self) -> None:
-        self.leaderboards = LeaderboardCache(self.results, self.query)
+    _selections: dict[tuple[str, str], tuple[ChangeToken, CellSelection]] = field(
+        default_factory=dict, init=False
+    )
+
+    @cached_property
+    def tables(self) -> list[tuple[PaperTable, list[Recipe]]]:
+        """The results tables of the paper with their rows."""
+        return [(table, table.recipes()) for table in paper_tables().values()]
+
+    def leaderboards(self, progress: Progress) -> list[Document]:
+        """Every table; cells whose change token is the same come from the cache."""
+        selector = CellSelector(self.results, self.query)
+
+        def lookup_cell(recipe: Recipe, cell: RecipeCell) -> CellSelection:
+            version = selector.version(cell.dataset)
+            pair = (version.name, str(recipe.method))
+            token = (version.hash, self._versions.get(pair))
+            key = (recipe.name, str(cell))
+            if key not in self._selections or self._selections[key][0] != token:
+                self._selections[key] = (token, selector.select(recipe, cell))
+            return self._selections[key][1]
+
+        progress.stage("filling tables", len(self.tables), "tables")
+        documents = []
+        for table, recipes in self.tables:
+            documents.append(leaderboard(table, recipes, lookup_cell))
+            progress.advance(1)
+        return documents
 
     def site_document(self, progress: Progress = NO_PROGRESS) -> Document:
         """The tables of the page, without the runs."""
         self._reload_changed(progress)
-        tables = self.leaderboards.leaderboards(self._versions, progress)
+        tables = self.leaderboards(progress)
+        recipes = {table.name: rows for table, rows in self.tables}
         groups = {key: one for best in self._best.values() for key, one in best.items()}
         shown = [*tables, all_runs_table(groups)]
         return {
@@ -148,15 +115,10 @@ class SiteData:
             "families": FAMILIES,
             "runs": sum(size["runs"] for size in self._sizes.values()),
             "tables": shown,
-            "opening_table": self.leaderboards.opening_table(shown),
+            "opening_table": opening_table(shown, recipes, self.query.data),
             "method_runs": [
-                {
-                    "id": document_id,
-                    "dataset": pair[0],
-                    "method": pair[1],
-                    **self._sizes[pair],
-                }
-                for document_id, pair in self.method_run_ids().items()
+                {"id": id, "dataset": pair[0], "method": pair[1], **self._sizes[pair]}
+                for id, pair in self.method_run_ids().items()
             ],
             "missing": missing_cells(tables),
             "failed_runs": failed_runs(self.results.failures()),
@@ -169,23 +131,17 @@ class SiteData:
     def method_runs_document(self, pair: DatasetMethod) -> Document:
         """The runs of a pair; curves and predictions of what was selected."""
         dataset, method = pair
+        stored = partial(self.results.runs, dataset=dataset, method=method)
         ids: dict[str, set[str]] = {}
         for one in self._selected(pair):
             ids.setdefault(one.setting, set()).add(config_id(one.runs[0]))
         details: Document = {"curves": {}, "predictions": {}}
         for setting, wanted in ids.items():
-            stored = self.results.runs(
-                curves=True,
-                answers=True,
-                dataset=dataset,
-                method=method,
-                setting=setting,
-            )
-            rows = [row for row in stored if config_id(row) in wanted]
+            runs = stored(curves=True, answers=True, setting=setting)
+            rows = [row for row in runs if config_id(row) in wanted]
             details["curves"] |= curves_by_config(rows)
             details["predictions"] |= predictions_by_config(rows)
-        all_rows = list(self.results.runs(dataset=dataset, method=method))
-        return {**method_runs(all_rows), **details}
+        return {**method_runs(list(stored())), **details}
 
     def _reload_changed(self, progress: Progress) -> None:
         """Read the pairs that are new or have changed."""
@@ -198,7 +154,7 @@ class SiteData:
                 num_configs = len({row["setting"] for row in rows})
                 size = {"runs": len(rows), "configs": num_configs}
                 self._sizes[dataset, method] = size
-                self._best[dataset, method] = best_by_group(rows)
+                self._best[dataset, method] = best_by_group(rows, self.query.seed)
             progress.advance(1)
         for removed in self._best.keys() - now:
             del self._best[removed], self._sizes[removed]
@@ -206,7 +162,9 @@ class SiteData:
 
     def _selected(self, pair: DatasetMethod) -> Iterator[ConfigRuns]:
         """The configurations of a pair that are selected in any table."""
-        yield from (one.selected for one in self._best[pair].values())
-        for one in self.leaderboards.selected():
-            if (one.runs[0]["dataset"], one.runs[0]["method"]) == pair:
-                yield one
+        yield from (one.chosen for one in self._best[pair].values() if one.chosen)
+        for _, selection in self._selections.values():
+            if chosen := selection.chosen:
+                first = chosen.runs[0]
+                if (first["dataset"], first["method"]) == pair:
+                    yield chosen

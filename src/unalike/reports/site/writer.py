@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
 from unalike.errors import UserError
+from unalike.files import (
+    partial_folder,
+    read_manifest,
+    remove_folder,
+    write_manifest,
+)
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.site.charts import charts_document, library
 from unalike.reports.site.documents import Document, as_script
 from unalike.reports.site.site_data import SiteData
 
 REPORT_MARKER = "data/site.js"
-"""A folder with this file holds a report."""
+"""A folder with this file holds a report, also one without a manifest."""
 
 
 def write_site(
@@ -28,18 +33,16 @@ def write_site(
     assets = {**static_assets(), **chart_assets(progress)}
     site = {**site_data.site_document(progress), "has_datasets": datasets is not None}
     path = folder.resolve()
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
+    with partial_folder(path) as partial:
         write_assets(partial, assets)
         for name, document in {"site": site, "datasets": datasets}.items():
             if document is not None:
                 write_document(partial, name, document)
         write_method_runs(partial, site_data, progress)
-        shutil.rmtree(path, ignore_errors=True)
-        partial.replace(path)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}.") from None
+        write_manifest(partial, files_in(partial))
+        check_output_dir(path)
+        remove_folder(path)
+        partial.rename(path)
     return counts(site, datasets)
 
 
@@ -64,11 +67,38 @@ def check_output_dir(folder: Path) -> None:
     """Raise an error where writing would replace something that is no report."""
     if folder.is_file():
         raise UserError(f"{folder} is a file; name a folder with --out.")
-    is_report = (folder / REPORT_MARKER).is_file()
-    if folder.is_dir() and any(folder.iterdir()) and not is_report:
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    found = files_in(folder)
+    written = read_manifest(folder)
+    if not written and REPORT_MARKER in found:
+        written = {name for name in found if is_of_older_report(name)}
+    if not written:
         raise UserError(
             f"{folder} is not empty and holds no report; name another with --out."
         )
+    others = sorted(found - written)
+    if others:
+        raise UserError(
+            f"{folder} holds a report and files that are not part of it, as "
+            f"{others[0]}; move them or name another folder with --out."
+        )
+
+
+def files_in(folder: Path) -> set[str]:
+    """The paths of all files in a folder, relative to it."""
+    paths = (
+        path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()
+    )
+    return {path.relative_to(folder).as_posix() for path in paths}
+
+
+def is_of_older_report(name: str) -> bool:
+    """Whether a file can be of a report that has no manifest."""
+    first, _, rest = name.partition("/")
+    if first == "data":
+        return rest.endswith(".js") and "/" not in rest
+    return name == "index.html" or (first == "assets" and name in static_names())
 
 
 def write_document(folder: Path, name: str, document: Document) -> None:
@@ -77,16 +107,18 @@ def write_document(folder: Path, name: str, document: Document) -> None:
     path.write_text(as_script(name, document), "utf-8")
 
 
+def static_names() -> set[str]:
+    """The paths of the assets in a report."""
+    return {*static_assets(), "assets/vega.js"}
+
+
 def static_assets() -> dict[str, bytes]:
     """The page, its style and its scripts, by their paths in the report."""
-    return dict(_static_assets())
-
-
-def _static_assets() -> Iterator[tuple[str, bytes]]:
     home = files("unalike.reports.site") / "assets"
-    for entry in sorted(home.iterdir(), key=lambda one: one.name):
-        folder = "" if entry.name == "index.html" else "assets/"
-        yield f"{folder}{entry.name}", entry.read_bytes()
+    return {
+        name if name == "index.html" else f"assets/{name}": (home / name).read_bytes()
+        for name in sorted(entry.name for entry in home.iterdir())
+    }
 
 
 def chart_assets(progress: Progress = NO_PROGRESS) -> dict[str, bytes]:

@@ -17,12 +17,7 @@ from unalike.errors import UserError, did_you_mean
 from unalike.files import file_lock
 from unalike.parallel import prefetch
 from unalike.progress import NO_PROGRESS, Progress
-from unalike.wiki.collection import (
-    SCHEMAS,
-    Collection,
-    CollectionWriter,
-    writing_collection,
-)
+from unalike.wiki.collection import Collection, CollectionWriter, writing_collection
 from unalike.wiki.dumps.files import DumpFiles, StageCache, StageOutput
 from unalike.wiki.dumps.pages import (
     PageIds,
@@ -63,12 +58,8 @@ def collect(
             f"{start} and {pages}."
         )
     files = DumpFiles.find(Path(folder))
-    request = {
-        "wiki": files.wiki,
-        "start": start,
-        "pages": pages,
-        "files": files.sizes(),
-    }
+    request: dict[str, Any] = {"wiki": files.wiki, "start": start, "pages": pages}
+    request["files"] = files.sizes()
     out = Path(out).absolute()
     with file_lock(out):
         if out.exists():
@@ -160,69 +151,62 @@ class DumpData:
         self.is_linked = np.zeros(len(self.names), np.bool_)
 
     def restrict_to(self, start: str, max_pages: int | None) -> None:
-        """Select the first articles of a breadth-first search from a title."""
+        """Select the first articles of a breadth-first search from a title.
+
+        Titles wait in a queue. A title of a new article appends the titles that this
+        article is the first to link, in alphabetical order.
+        """
         first = find_title(start, self.names[: len(self.pages)])
+        titles = display_titles(self.names)
+        order = pc.array_sort_indices(titles).to_numpy().astype(np.int32)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        self.selected[:] = False
         count = self.pages.num_articles
-        self.selected = bfs_articles(
-            first,
-            count if max_pages is None else max_pages,
-            (self.indptr[: count + 1], self.indices),
-            self.article_of,
-            self.names,
-        )
+        csr = (self.indptr[: count + 1], self.indices)
+        limit = count if max_pages is None else max_pages
+        bfs(first, limit, *csr, self.article_of, order, rank, self.selected)
         if not self.selected.any():
             raise UserError(f"'{start}' is a redirect that leads to no article.")
         self.is_linked[first] = True
 
     def write(self, writer: CollectionWriter, progress: Progress) -> None:
         """Write all tables of the collection."""
-        self._write_pages(writer)
-        self._write_links(writer, progress)
+        writer.write("pages", self._pages())
+        writer.write("links", self._links(progress))
         (linked,) = self.is_linked.nonzero()
-        self._write_aliases(writer, linked[linked < len(self.pages)])
-        missing = display_titles(
-            self.names.take(linked[linked >= len(self.pages)])
-        ).sort()
+        known = linked < len(self.pages)
+        writer.write("aliases", chunks(*self._aliases(linked[known])))
+        missing = display_titles(self.names.take(linked[~known])).sort()
         # Invalid UTF-8 was replaced, so that two titles may have become the same.
         repeated = pc.equal(missing[1:], missing[:-1])
         new = pa.concat_arrays([pa.repeat(True, 1), pc.invert(repeated)])
-        write_rows(writer, "missing", [missing.filter(new[: len(missing)])])
+        writer.write("missing", chunks(missing.filter(new[: len(missing)])))
 
-    def _write_pages(self, writer: CollectionWriter) -> None:
-        (selected,) = self.selected.nonzero()
-        with writer.table("pages") as table:
-            for first in range(0, len(selected), CHUNK_ROWS):
-                articles = selected[first : first + CHUNK_ROWS]
-                columns = [
-                    self.pages.ids[articles],
-                    display_titles(self.names.take(articles)),
-                    pa.repeat("", len(articles)),
-                    self._views(articles),
-                ]
-                table.write_table(arrow_table("pages", columns))
+    def _pages(self) -> Iterator[list[pa.Array | np.ndarray]]:
+        for (articles,) in chunks(*self.selected.nonzero()):
+            views = pa.nulls(len(articles))
+            if self.views is not None:
+                counts = self.views[articles]
+                views = pa.array(counts, mask=counts == NO_VIEWS)
+            titles = display_titles(self.names.take(articles))
+            intros = pa.repeat("", len(articles))
+            yield [self.pages.ids[articles], titles, intros, views]
 
-    def _views(self, articles: np.ndarray) -> pa.Array:
-        if self.views is None:
-            return pa.nulls(len(articles))
-        views = self.views[articles]
-        return pa.array(views, mask=views == NO_VIEWS)
-
-    def _write_aliases(self, writer: CollectionWriter, linked: np.ndarray) -> None:
+    def _aliases(self, linked: np.ndarray) -> tuple[pa.Array, np.ndarray]:
         articles = self.article_of[linked]
         mask = (linked >= self.pages.num_articles) & (articles >= 0)
         mask &= self.selected[np.maximum(articles, 0)]
         names = display_titles(self.names.take(linked[mask]))
         order = pc.array_sort_indices(names)
         ids = self.pages.ids[articles[mask]]
-        write_rows(writer, "aliases", [names.take(order), ids[order.to_numpy()]])
+        return names.take(order), ids[order.to_numpy()]
 
-    def _write_links(self, writer: CollectionWriter, progress: Progress) -> None:
+    def _links(self, progress: Progress) -> Iterator[list[np.ndarray]]:
         progress.stage("Writing links", len(self.indices), "links")
-        with writer.table("links") as table:
-            for pairs, num_links in prefetch(self._resolved_links()):
-                columns = [self.pages.ids[pairs[:, side]] for side in range(2)]
-                table.write_table(arrow_table("links", columns))
-                progress.advance(num_links)
+        for pairs, num_links in prefetch(self._resolved_links()):
+            yield [self.pages.ids[pairs[:, side]] for side in range(2)]
+            progress.advance(num_links)
 
     def _resolved_links(self) -> Iterator[tuple[np.ndarray, int]]:
         """Yield sorted pairs of articles, and the number of links read for them."""
@@ -234,25 +218,10 @@ class DumpData:
             yield resolve_links(titles, offsets, first, *masks), len(titles)
 
 
-def arrow_table(name: str, columns: list[pa.Array | np.ndarray]) -> pa.Table:
-    """Build rows of a collection table with the types of its schema."""
-    schema = SCHEMAS[name]
-    typed = [
-        pa.array(column).cast(column_schema.type)
-        for column, column_schema in zip(columns, schema, strict=True)
-    ]
-    return pa.Table.from_arrays(typed, schema=schema)
-
-
-def write_rows(
-    writer: CollectionWriter, name: str, columns: list[pa.Array | np.ndarray]
-) -> None:
-    """Write a table in chunks of rows."""
-    with writer.table(name) as table:
-        for first in range(0, len(columns[0]), CHUNK_ROWS):
-            table.write_table(
-                arrow_table(name, [c[first : first + CHUNK_ROWS] for c in columns])
-            )
+def chunks(*columns: pa.Array | np.ndarray) -> Iterator[list[pa.Array | np.ndarray]]:
+    """Yield columns in chunks of rows."""
+    for first in range(0, len(columns[0]), CHUNK_ROWS):
+        yield [column[first : first + CHUNK_ROWS] for column in columns]
 
 
 def find_title(start: str, names: pa.Array) -> int:
@@ -263,34 +232,9 @@ def find_title(start: str, names: pa.Array) -> int:
         index = pc.index(names, pa.scalar(name, names.type)).as_py()
         if index >= 0:
             return index
-    similar = names.filter(pc.starts_with(names, capitalized[:3]))[:1000].to_pylist()
-    hint = did_you_mean(start, [name.replace("_", " ") for name in similar])
+    similar = names.filter(pc.starts_with(names, capitalized[:3]))[:1000]
+    hint = did_you_mean(start, display_titles(similar).to_pylist())
     raise UserError(f"There is no page '{start}'.{hint}")
-
-
-def title_order(names: pa.Array) -> np.ndarray:
-    """Return the indices that sort titles by the bytes of their display form."""
-    return pc.array_sort_indices(display_titles(names)).to_numpy().astype(np.int32)
-
-
-def bfs_articles(
-    start: int,
-    max_pages: int,
-    csr: tuple[np.ndarray, np.ndarray],
-    article_of: np.ndarray,
-    names: pa.Array,
-) -> np.ndarray:
-    """Return a mask of the first articles that a crawl reaches from a title.
-
-    Titles wait in a queue. A title of a new article appends the titles that this
-    article is the first to link, in alphabetical order.
-    """
-    order = title_order(names)
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    reached = np.zeros(len(csr[0]) - 1, np.bool_)
-    bfs(start, max_pages, *csr, article_of, order, rank, reached)
-    return reached
 
 
 @njit()

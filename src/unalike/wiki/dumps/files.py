@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from unalike.data.store import write_npy
 from unalike.errors import UserError
+from unalike.files import partial_folder
 
 BLOCK_BYTES = 1 << 23
-"""Decompressed bytes per block; a block may be somewhat longer."""
+"""Decompressed bytes per block; a block has less than twice as many."""
 READ_BYTES = 1 << 18
 """Compressed bytes per read."""
 
@@ -32,25 +34,31 @@ class Block:
     bytes_read: int
 
 
-@runtime_checkable
-class Decompressor(Protocol):
-    """Interface that zlib and bz2 have in common."""
+class GzipDecompressor:
+    """`zlib` with the interface of `bz2.BZ2Decompressor`."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
 
     @property
-    def eof(self) -> bool: ...
+    def eof(self) -> bool:
+        return self._stream.eof
 
     @property
-    def unused_data(self) -> bytes: ...
+    def needs_input(self) -> bool:
+        return not self._stream.unconsumed_tail
 
-    def decompress(self, data: bytes, /) -> bytes: ...
+    @property
+    def unused_data(self) -> bytes:
+        return self._stream.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        """Return at most `max_length` bytes; the rest of the input is stored."""
+        return self._stream.decompress(self._stream.unconsumed_tail + data, max_length)
 
 
-def _gzip_decompressor() -> Decompressor:
-    return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-
-
-DECOMPRESSORS: dict[str, Callable[[], Decompressor]] = {
-    ".gz": _gzip_decompressor,
+DECOMPRESSORS: dict[str, type[GzipDecompressor | bz2.BZ2Decompressor]] = {
+    ".gz": GzipDecompressor,
     ".bz2": bz2.BZ2Decompressor,
 }
 
@@ -87,15 +95,15 @@ def _plain(file: BufferedReader) -> Iterator[Block]:
 
 
 def _decompress(
-    file: BufferedReader, start: Callable[[], Decompressor]
+    file: BufferedReader, start: type[GzipDecompressor | bz2.BZ2Decompressor]
 ) -> Iterator[Block]:
     decompressor = start()
     while data := file.read(READ_BYTES):
         bytes_read = len(data)
-        while data:
+        while data or not (decompressor.needs_input or decompressor.eof):
             # Files may be joined from several compressed streams and end in zeros.
             decompressor = start() if decompressor.eof else decompressor
-            yield Block(decompressor.decompress(data), bytes_read)
+            yield Block(decompressor.decompress(data, BLOCK_BYTES), bytes_read)
             bytes_read, data = 0, decompressor.unused_data.lstrip(b"\0")
     if not decompressor.eof:
         raise EOFError("it ends too early")
@@ -122,7 +130,10 @@ class DumpFiles:
         """Find the files of one dump in a folder; raises an error if one is missing."""
         if not folder.is_dir():
             raise UserError(f"There is no folder {folder}.")
-        paths_of = {name: _table_paths(folder, name) for name in TABLES}
+        paths_of = {
+            name: sorted(p for s in SUFFIXES for p in folder.glob(f"*-{name}.sql{s}"))
+            for name in TABLES
+        }
         for name in REQUIRED_TABLES:
             if not paths_of[name]:
                 raise UserError(f"{folder} has no table {name} (*-{name}.sql.gz).")
@@ -158,11 +169,6 @@ class DumpFiles:
                 raise UserError(
                     f"{path.name} and {page.name} are not of the same wiki and date."
                 )
-
-
-def _table_paths(folder: Path, name: str) -> list[Path]:
-    globs = (folder.glob(f"*-{name}.sql{suffix}") for suffix in SUFFIXES)
-    return sorted(path for paths in globs for path in paths)
 
 
 def _wiki_and_date(path: Path) -> str:
@@ -202,17 +208,11 @@ class StageCache:
         """Return the output of a stage; `run` writes it if it is not cached."""
         final = self.folder / name
         if not self.has(name):
-            partial = self.folder / f"{name}.begun"
-            shutil.rmtree(partial, ignore_errors=True)
-            try:
-                partial.mkdir()
+            with partial_folder(final) as partial:
                 run(StageOutput(partial))
                 partial.rename(final)
-                # Arrow caches freed memory, which other stages need.
-                pa.default_memory_pool().release_unused()
-            except OSError as error:
-                reason = error.strerror or error
-                raise UserError(f"Cannot write {self.folder}: {reason}.") from None
+            # Arrow caches freed memory, which other stages need.
+            pa.default_memory_pool().release_unused()
         return StageOutput(final)
 
     def discard(self) -> None:
@@ -232,7 +232,7 @@ class StageOutput:
     def save(self, **arrays: np.ndarray) -> None:
         """Save arrays by their names."""
         for name, array in arrays.items():
-            np.save(self.folder / f"{name}.npy", array)
+            write_npy(self.path(f"{name}.npy"), array)
 
     def load(self, name: str) -> np.ndarray:
         """Load an array into memory."""

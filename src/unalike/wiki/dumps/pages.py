@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unalike.data.numba_utils import njit
-from unalike.data.store import GraphWriter
-from unalike.data.strings import string_array, string_buffers
+from unalike.data.store import GraphWriter, string_array, string_buffers
 from unalike.errors import UserError
 from unalike.importing.csr import EdgeSpill, build_csr
 from unalike.importing.ids import StringIndex, grow
@@ -74,13 +73,9 @@ class PageIds:
     def __len__(self) -> int:
         return len(self.ids)
 
-    @property
-    def article_ids(self) -> np.ndarray:
-        return self.ids[: self.num_articles]
-
     def index_by_id(self, *, articles_only: bool) -> np.ndarray:
         """Return the page index of each page id from 0 to the largest, -1 for none."""
-        ids = self.article_ids if articles_only else self.ids
+        ids = self.ids[: self.num_articles] if articles_only else self.ids
         table = np.full(int(ids.max()) + 1, -1, np.int32)
         table[ids] = np.arange(len(ids), dtype=np.int32)
         return table
@@ -247,13 +242,8 @@ def open_links(files: DumpFiles) -> tuple[SqlTable, bool]:
     return table, by_id
 
 
-@dataclass(frozen=True, eq=False)
-class LinkBatch:
-    """Page id of the source and title index of the target, for a batch of links."""
-
-    sources: np.ndarray
-    targets: np.ndarray
-    bytes_read: int
+LinkBatch = tuple[np.ndarray, np.ndarray, int]
+"""Page ids of sources, title indices of targets, and bytes read for them."""
 
 
 def links_by_id(table: SqlTable, targets: StageOutput) -> Iterator[LinkBatch]:
@@ -261,7 +251,7 @@ def links_by_id(table: SqlTable, targets: StageOutput) -> Iterator[LinkBatch]:
     index_by_id = targets.load("numbers")
     for rows in table.rows(["pl_from", "pl_target_id"]):
         indices = take_or_missing(index_by_id, rows.numbers[:, 1])
-        yield LinkBatch(rows.numbers[:, 0], indices, rows.bytes_read)
+        yield rows.numbers[:, 0], indices, rows.bytes_read
 
 
 def links_by_title(
@@ -274,7 +264,7 @@ def links_by_title(
         (new,) = ((indices < 0) & is_main).nonzero()
         indices[new] = len(titles) + missing.add(rows.text.take(new))
         indices[~is_main] = -1
-        yield LinkBatch(rows.numbers[:, 0], indices, rows.bytes_read)
+        yield rows.numbers[:, 0], indices, rows.bytes_read
 
 
 def read_links(
@@ -286,8 +276,7 @@ def read_links(
 ) -> None:
     """Write (article, title) pairs of all links to a spill file."""
     progress.stage("Reading links", table.megabytes, "MB")
-    pages = PageIds.load(known)
-    by_id = pages.index_by_id(articles_only=True)
+    by_id = PageIds.load(known).index_by_id(articles_only=True)
     missing = StringIndex()
     if targets is None:
         batches = links_by_title(table, StringIndex.of(load_titles(known)), missing)
@@ -295,11 +284,11 @@ def read_links(
         batches = links_by_id(table, targets)
     spill = EdgeSpill(stage.path(PAIRS_FILE), undirected=False)
     with spill.path.open("wb") as file:
-        for batch in batches:
-            pairs = valid_pairs(take_or_missing(by_id, batch.sources), batch.targets)
+        for sources, indices, bytes_read in batches:
+            pairs = valid_pairs(take_or_missing(by_id, sources), indices)
             file.write(pairs.data)
             spill.count(pairs, int(pairs.max(initial=0)) + 1)
-            progress.advance(batch.bytes_read / 1e6, f"{spill.num_pairs:,} links")
+            progress.advance(bytes_read / 1e6, f"{spill.num_pairs:,} links")
     if targets is None:
         save_titles(stage, missing.names())
     stage.save(entries=spill.row_nnz, num_pairs=np.array(spill.num_pairs))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from unalike.data.numba_utils import njit
-from unalike.data.strings import string_array
+from unalike.data.store import string_array
 from unalike.errors import UserError
 from unalike.parallel import prefetch
 from unalike.wiki.dumps.files import Block, decompressed_blocks
@@ -22,7 +22,9 @@ SKIP, NUMBER, TEXT, LENGTH = 0, 1, 2, 3
 
 MAX_HEADER_BYTES = 1 << 22
 """Bytes within which CREATE TABLE must end."""
-_CREATE = re.compile(rb"CREATE TABLE `(\w+)` \((.*?)\n\)", re.DOTALL)
+MAX_ROW_BYTES = 1 << 25
+"""Maximum bytes of a row, and of a line that is no INSERT."""
+_CREATE = re.compile(rb"CREATE TABLE `(\w+)` \(")
 _COLUMN = re.compile(rb"^\s*`(\w+)`", re.MULTILINE)
 
 
@@ -53,8 +55,10 @@ class SqlTable:
         head = b""
         for block in decompressed_blocks(path):
             head += block.content
-            if (create := _CREATE.search(head)) and create[1].decode() == name:
-                columns = _COLUMN.findall(create[2])
+            create = _CREATE.search(head)
+            end = head.find(b"\n)", create.end()) if create else -1
+            if create and end >= 0 and create[1].decode() == name:
+                columns = _COLUMN.findall(head, create.end(), end)
                 return cls(path, name, [column.decode() for column in columns])
             if b"\nINSERT INTO" in head or len(head) > MAX_HEADER_BYTES:
                 break
@@ -110,7 +114,7 @@ class RowScanner:
     def read(self, block: Block) -> SqlRows:
         """Return the rows that end in this block."""
         content = np.frombuffer(self.leftover + block.content, np.uint8)
-        # A value takes at least a byte, and one more before the next.
+        # A value has at least one byte, and one more follows it.
         max_rows = len(content) // (2 * len(self.kinds) + 1) + 1
         numbers = np.empty((max_rows, self.num_numbers), np.int64)
         offsets = np.zeros(max_rows + 1, np.int64)
@@ -118,12 +122,19 @@ class RowScanner:
         status, end, self.inside, num_rows = scan(
             content, self.inside, self.insert, self.kinds, numbers, offsets, data
         )
-        if status == INVALID:
-            raise self._row_error(
-                content[end : end + 60].tobytes(), self.position + end
-            )
         self.leftover = content[end:].tobytes()
         self.position += end
+        if status == INVALID:
+            line = self.leftover[:60].decode("utf-8", "replace").split("\n")[0]
+            raise UserError(
+                f"{self.table.path}, decompressed byte {self.position:,}: this is no "
+                f"row of the {len(self.kinds)} columns of {self.table.name}: {line}"
+            )
+        if len(self.leftover) > MAX_ROW_BYTES:
+            raise UserError(
+                f"{self.table.path} is damaged: decompressed byte {self.position:,} "
+                f"begins a row or line of more than {MAX_ROW_BYTES:,} bytes."
+            )
         text = string_array(offsets[: num_rows + 1], data)
         return SqlRows(numbers[:num_rows], text, block.bytes_read)
 
@@ -131,13 +142,6 @@ class RowScanner:
         """Raise an error if the last statement has no end."""
         if self.inside:
             raise UserError(f"{self.table.path} is damaged: it ends within a row.")
-
-    def _row_error(self, content: bytes, position: int) -> UserError:
-        line = content.decode("utf-8", "replace").split("\n")[0]
-        return UserError(
-            f"{self.table.path}, decompressed byte {position:,}: this is no row of the "
-            f"{len(self.kinds)} columns of {self.table.name}: {line}"
-        )
 
 
 # Compiled loops that parse `INSERT INTO … VALUES (…),(…);` from bytes.
@@ -231,8 +235,8 @@ def read_value(
     end, value, is_integer = read_unquoted(block, pos)
     if block[pos] == _NULL[0] and starts_with(block, pos, _NULL):
         return end, -1 if kind == NUMBER else 0, length
-    invalid = end >= 0 and (kind > NUMBER or (kind == NUMBER and not is_integer))
-    return INVALID if invalid else end, value, length
+    wrong = kind > NUMBER or (kind == NUMBER and not is_integer) or end == pos
+    return INVALID if end >= 0 and wrong else end, value, length
 
 
 @njit()
@@ -326,7 +330,7 @@ def scan(
         if byte in (_COMMA, _SEMICOLON):
             inside = byte == _COMMA
             pos += 1
-        elif byte == _OPEN:
+        elif byte == _OPEN and rows < len(numbers):
             end, length = read_row(block, pos + 1, kinds, numbers[rows], text, length)
             if end < 0:
                 return end, pos, True, rows

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from unalike.data.numba_utils import njit
-from unalike.data.strings import string_array
+from unalike.data.store import string_array
 from unalike.errors import UserError
 from unalike.importing.ids import StringIndex
 from unalike.parallel import prefetch
@@ -54,8 +54,9 @@ def domain_codes(wiki: str) -> list[str]:
 
 NO_VIEWS = -1
 """Views of an article that is in no file."""
+MAX_LINE_BYTES = 1 << 20
 MIN_LINE_BYTES = 8
-"""Minimum bytes of a line: four fields of one letter, each with a delimiter."""
+"""Minimum bytes of a line: four fields of one byte, each with a delimiter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +133,10 @@ def read_counts(path: Path, codes: list[str]) -> Iterator[ViewCounts]:
         output = (counts, offsets, data)
         end, num_rows, damaged = read_lines(content, joined, ends, *output)
         leftover = content[end:].tobytes()
+        if len(leftover) > MAX_LINE_BYTES:
+            raise UserError(
+                f"{path} is damaged: a line has more than {MAX_LINE_BYTES:,} bytes."
+            )
         titles = string_array(offsets[: num_rows + 1], data)
         yield ViewCounts(titles, counts[:num_rows], damaged, block.bytes_read)
 
@@ -171,17 +176,22 @@ def match_domain(line: np.ndarray, codes: np.ndarray, ends: np.ndarray) -> int:
 
 @njit()
 def read_count(line: np.ndarray) -> int:
-    """Parse the last but one of at least four fields, -1 if it is no number."""
-    blanks, last, before = 0, 0, 0
+    """Parse the last but one of at least four fields, -1 if it is no number.
+
+    It is -1 for an empty field too, so that a line has at least `MIN_LINE_BYTES`.
+    """
+    blanks, last, before = 0, -1, -1
     for pos in range(len(line)):
         if line[pos] == _BLANK:
+            if pos == last + 1:
+                return -1
             blanks, last, before = blanks + 1, pos, last
     count = 0
     for pos in range(before + 1, last):
         if not _ZERO <= line[pos] <= _NINE:
             return -1
         count = count * 10 + (line[pos] - _ZERO)
-    return count if blanks >= MIN_BLANKS and last > before + 1 else -1
+    return count if blanks >= MIN_BLANKS and last < len(line) - 1 else -1
 
 
 @njit()
@@ -197,7 +207,7 @@ def read_lines(
     pos, rows, length, damaged = 0, 0, 0, 0
     while True:
         end = end_of_line(block, pos)
-        if end == len(block):
+        if end == len(block) or rows == len(counts):
             return pos, rows, damaged
         line = block[pos:end]
         pos = end + 1
