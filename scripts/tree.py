@@ -15,7 +15,7 @@ OTHERS = {
     "tests/": "unit, contracts, oracles, architecture, cli, docs, browser, hosts, gpu",
     "benchmarks/": "programs that measure speed and memory",
     "docs/": "the documentation, one file per page",
-    "scripts/": "the program that writes this tree",
+    "scripts/": "programs that write this tree and the numbers of the pages",
 }
 
 
