@@ -14,7 +14,7 @@ import torch
 # Whoever runs the tests may have set some; no test depends on them.
 for name in [name for name in os.environ if name.startswith("UNALIKE_")]:
     del os.environ[name]
-# Triton reads the source of programs for a card, which must not be wrapped.
+# Triton reads the source of GPU kernels, which must not be wrapped.
 if find_spec("beartype") and not torch.cuda.is_available():
     jaxtyping.install_import_hook("unalike", "beartype.beartype").__enter__()
 if find_spec("hypothesis"):

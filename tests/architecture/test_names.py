@@ -61,6 +61,8 @@ PUBLIC = {
     "Training",
     "Twin",
     "UserError",
+    "Views",
+    "ViewsTrees",
     "__version__",
     "advise",
     "expected_calibration_error",
@@ -79,6 +81,7 @@ PUBLIC = {
     "tune",
     "twin",
     "verify_graph",
+    "view_table",
 }
 
 

@@ -153,7 +153,7 @@ def test_rows_are_filtered_and_the_best_of_the_rest_wins(opened):
     assert names(page) == ["linkx", "mlp", "sgc"]
 
 
-def test_spread_and_number_of_runs_are_told_beside_a_cell(opened):
+def test_a_cell_shows_std_and_number_of_runs(opened):
     page = opened()
     tip = page.get_by_role("tooltip")
     page.locator("#cell-0-0").hover()
@@ -300,7 +300,7 @@ def test_every_view_draws_its_charts(opened, view):
     keep(page, view)
 
 
-def test_reasons_of_what_is_missing_are_told(opened):
+def test_missing_cells_show_their_reasons(opened):
     page = opened("missing")
     assert "3 runs failed" in page.locator("main").inner_text()
     page.get_by_text("the files of cornell are not here").click()

@@ -30,6 +30,7 @@ def stored(tmp_path):
     return str(tmp_path / "my graph")
 
 
+@pytest.mark.long
 def test_text_tells_what_to_run(stored, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     assert main(["advise", stored]) == 0
@@ -43,6 +44,7 @@ def test_text_tells_what_to_run(stored, capsys, monkeypatch):
     assert last.startswith(f"Run unalike train '{stored}' ")
 
 
+@pytest.mark.long
 def test_the_advised_command_runs(stored, capsys):
     asked = ["advise", stored, "--metric", "f1", "--both-ways", "--json"]
     assert main(asked) == 0
@@ -60,9 +62,9 @@ def test_the_advised_command_runs(stored, capsys):
 def test_a_graph_without_splits_is_advised_on(tmp_path, capsys):
     save_graph(tmp_path / "bare", suiting(nodes=150))
     assert main(["advise", str(tmp_path / "bare"), "--every"]) == 0
-    told = capsys.readouterr()
-    assert "stored without splits" in told.err.replace("\n", " ")
-    assert "--every" not in told.out
+    output = capsys.readouterr()
+    assert "stored without splits" in output.err.replace("\n", " ")
+    assert "--every" not in output.out
 
 
 def test_mistakes(stored, capsys):

@@ -31,10 +31,11 @@ def timed(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.long
 def test_methods_are_timed_beside_baselines(stored, capsys):
     words = ["methods", "--graph", stored, "--hidden", "8", "--only", "gcn", "appnp"]
-    told = timed(capsys, *words)
-    rows = told["epochs"]
+    output = timed(capsys, *words)
+    rows = output["epochs"]
     assert [(row["method"], row["ours"]) for row in rows] == [
         (name, ours) for name in ("gcn", "appnp") for ours in (False, False, True)
     ]
@@ -46,16 +47,18 @@ def test_methods_are_timed_beside_baselines(stored, capsys):
         assert max(row["times_fastest_peer"] for row in theirs) == 1
 
 
+@pytest.mark.long
 def test_the_engine_is_timed_and_plotted(stored, capsys, tmp_path):
     plot = tmp_path / "speed.svg"
     words = ["engine", "--graph", stored, "--hidden", "8", "--plot", str(plot)]
     assert main(["bench", *words, *QUICK]) == 0
-    told = capsys.readouterr().out
-    assert "× peer" in told
-    assert "unalike float32" in told
+    output = capsys.readouterr().out
+    assert "× peer" in output
+    assert "unalike float32" in output
     assert "an epoch of linkx, hidden 8" in plot.read_text()
 
 
+@pytest.mark.long
 def test_stacks_of_runs_are_timed(stored, capsys):
     words = ["--graph", stored, "--hidden", "8", "--stacked-graph", stored]
     assert main(["bench", "engine", *words, *ONCE, "--stacks", "1", "2", "--json"]) == 0
@@ -92,6 +95,7 @@ class Greedy(EpochBenchmark):
         ]
 
 
+@pytest.mark.long
 def test_cases_that_run_out_of_memory_are_named(stored, capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(command.BENCHES, "methods", Greedy)
     plot = tmp_path / "speed.svg"

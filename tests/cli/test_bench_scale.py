@@ -56,6 +56,7 @@ def found(stored):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_bytes_follow_the_formula(found, stored):
     alone, two = found["measured"]
     assert alone["step_bytes"] == alone["epoch_bytes"] == 0
@@ -81,11 +82,11 @@ def test_output_separates_measured_from_extrapolated(found):
     console = Console(width=120, record=True, file=StringIO())
     for part in (time_table(found), memory_table(found), *predicted_lines(found)):
         console.print(part)
-    told = console.export_text()
-    assert "Measured: 80 nodes" in told
-    assert "name more widths and batches" in told
-    assert "Extrapolated: 1,000,000,000 nodes, 100,000,000,000 edges" in told
-    assert "8 hosts of 16 cores" in " ".join(told.split())
+    output = console.export_text()
+    assert "Measured: 80 nodes" in output
+    assert "name more widths and batches" in output
+    assert "Extrapolated: 1,000,000,000 nodes, 100,000,000,000 edges" in output
+    assert "8 hosts of 16 cores" in " ".join(output.split())
 
 
 def test_measured_and_extrapolated_are_plotted(found, tmp_path):
@@ -108,6 +109,7 @@ def counted():
     return chain, world.traffic.received - chain["received"]
 
 
+@pytest.mark.long
 def test_each_process_counts_received_bytes():
     chains, sums = zip(*together(3, counted), strict=True)
     assert [chain["received"] for chain in chains] == [40, 80, 40]
@@ -116,7 +118,7 @@ def test_each_process_counts_received_bytes():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--processes", "0"], "--processes needs numbers from 1 on"),
         (["--rows"], "--rows needs numbers from 1 on"),
@@ -125,11 +127,11 @@ def test_each_process_counts_received_bytes():
         (["--plot", "x.bmp"], "x.bmp"),
     ],
 )
-def test_mistakes_give_one_line(stored, capsys, words, told):
+def test_mistakes_give_one_line(stored, capsys, words, message):
     assert main(["bench", "scale", "--graph", str(stored.folder), *words]) == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert told in err
+    assert message in err
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def stored(tmp_path):
     return str(tmp_path / "graph")
 
 
-def test_calibration_is_told(stored, capsys):
+def test_calibration_is_printed(stored, capsys):
     asked = ["train", stored, "link", "--epochs", "20", "--calibrate"]
     assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -56,12 +56,12 @@ def test_a_saved_model_keeps_the_temperature_of_its_split(stored, tmp_path, caps
         file = tmp_path / f"{name}.safetensors"
         asked = ["train", stored, "link", "--epochs", "20", "--save", str(file)]
         assert main([*asked, *words, "--json"]) == 0
-        told = json.loads(capsys.readouterr().out)
+        output = json.loads(capsys.readouterr().out)
         saved[name] = load_model(file)
-    place = [row["split"] for row in told["splits"]].index(told["model"]["split"])
-    warm = told["calibration"][place]["temperature"]
+    place = [row["split"] for row in output["splits"]].index(output["model"]["split"])
+    warm = output["calibration"][place]["temperature"]
     assert saved["raw"].temperature == 1
-    assert saved["warm"].temperature == told["model"]["temperature"] == warm
+    assert saved["warm"].temperature == output["model"]["temperature"] == warm
     shares = []
     for name in saved:
         file = str(tmp_path / f"{name}.safetensors")

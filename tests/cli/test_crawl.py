@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import dump_files
+import pytest
 from command_server import command
 from fake_wiki import FakeWiki
 from wiki_proxy import fronting
@@ -51,6 +52,7 @@ def test_the_graph_of_a_crawl_works_with_other_commands(tmp_path, capsys):
     assert main(["measure", str(tmp_path / "again")]) == 0
 
 
+@pytest.mark.long
 def test_dumps_are_read_into_a_graph(tmp_path, capsys):
     wiki = {"A": ["B", "C", "Nowhere"], "B": ["A"], "C": "D", "D": ["A", "B"]}
     dump_files.write(wiki, tmp_path / "dumps")

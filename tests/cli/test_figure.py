@@ -56,7 +56,7 @@ def test_the_usual_datasets_that_are_there(stored, tmp_path, capsys, monkeypatch
         (["degrees", "nowhere"], "nowhere"),
     ],
 )
-def test_mistakes_are_told_in_one_line(tmp_path, capsys, arguments, words):
+def test_mistakes_give_an_error_of_one_line(tmp_path, capsys, arguments, words):
     out = ["--out", str(tmp_path / "figure.png")]
     assert main(["figure", *arguments, *out]) == 1
     assert words in capsys.readouterr().err

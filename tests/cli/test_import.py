@@ -49,7 +49,7 @@ def test_the_summary_as_a_table(capsys):
         ["self-loops", "1"],
         ["isolated", "nodes", "1"],
         ["dropped", "edges", "1"],
-        ["features", "3", "(1", "numeric,", "2", "one-hot),", "dense"],
+        ["features", "3", "(1", "numeric,", "1", "scaled,", "2", "one-hot),", "dense"],
         ["classes", "2"],
         ["x", "2"],
         ["y", "1"],
@@ -81,6 +81,7 @@ def test_the_summary_as_json(capsys):
         "dropped": 1,
         "features": 3,
         "one_hot_columns": 2,
+        "scaled_columns": 1,
         "sparse": False,
         "classes": [{"name": "x", "nodes": 2}, {"name": "y", "nodes": 1}],
         "unlabelled": 1,
@@ -148,7 +149,7 @@ def start(*arguments, **options):
     return subprocess.Popen(words, stderr=subprocess.PIPE, text=True, **options)
 
 
-def begun(process, pattern=".graph.*.draft"):
+def begun(process, pattern=".graph.*.partial"):
     """Wait until the process has begun to write."""
     while process.poll() is None and not list(Path().glob(pattern)):
         time.sleep(0.002)
@@ -184,12 +185,13 @@ def test_a_killed_import_leaves_no_graph_and_the_next_one_removes_its_files(
     process.kill()
     process.communicate()
     assert not Path("graph").exists()
-    assert len(list(Path().glob(".graph.*.draft"))) == 1
+    assert len(list(Path().glob(".graph.*.partial"))) == 1
     assert main(["import", "edges.csv", "--out", "graph"]) == 0
     assert not list(Path().glob(".graph*"))
 
 
 @pytest.mark.parametrize("limit", [1000, 800_050])
+@pytest.mark.long
 def test_a_full_disk_is_an_error_and_leaves_no_files(limit):
     rows = "".join(f"{i},{i * 7 % 100_000}\n" for i in range(100_000))
     Path("e.csv").write_text(f"source,target\n{rows}")
@@ -213,13 +215,14 @@ def test_text_of_digits_is_the_same_in_parquet_and_csv(tmp_path):
     for end in ("csv", "parquet"):
         out = tmp_path / end
         edges, nodes = tmp_path / "edges.csv", tmp_path / f"nodes.{end}"
-        options = ImportOptions(label="kind")
+        options = ImportOptions(label="kind", scale="none")
         import_graph([edges], [nodes], out=out, options=options)
         stored = open_graph(out)
         result.append((stored.names.to_pylist(), stored.graph.features.tolist()))
     assert result[0] == result[1] == (["01", "1", "x"], [[7.0], [10.0], [9.0]])
 
 
+@pytest.mark.long
 def test_the_library_imports_without_the_command_line():
     code = "import sys, unalike; unalike.import_graph; print('tyro' in sys.modules)"
     done = subprocess.run(

@@ -131,6 +131,51 @@ EDGE_FILES = {
         b'source,target\na,b\n"c,d\n',
         "e.csv, row 2 (line 3): '\"c,d' has a quote that is never closed.",
     ),
+    "unclosed quote in the last column": (
+        "e.csv",
+        b'source,target\na,b\nc,"d\ne,f\ng,h\n',
+        "e.csv, row 2 (line 3): 'c,\"d e,f g,h' has a quote that is never closed.",
+    ),
+    "unclosed quote in a column that is not read": (
+        "e.csv",
+        b'source,target,note\na,b,\n\nc,d,"\ne,f,\n',
+        "e.csv, row 2 (line 4): 'c,d,\" e,f,' has a quote that is never closed.",
+    ),
+    "unclosed quote in a compressed file": (
+        "e.csv.gz",
+        gzip.compress(b'source,target\na,b\nc,"d\n'),
+        "e.csv.gz, row 2 (line 3): 'c,\"d' has a quote that is never closed.",
+    ),
+    "unclosed quote in the header": (
+        "e.csv",
+        b'source,"tar\nget",c\na,b\n',
+        "e.csv, line 1: 'source,\"tar' has a quote that is not closed in this line.",
+    ),
+    "quote within an id before a ragged row": (
+        "e.csv",
+        b'source,target\na"b,c\nd\n',
+        "e.csv, row 2 (line 3): 'd' has 1 columns; the first line has 2.",
+    ),
+    "CR line ends": (
+        "e.csv",
+        b"source,target\ra,b\rc\r",
+        "e.csv, row 2 (line 3): 'c' has 1 columns; the first line has 2.",
+    ),
+    "long header field": (
+        "e.csv",
+        b"source," + b"t" * 200_000 + b"\na,b\n",
+        "e.csv, line 1: field larger than field limit (131072).",
+    ),
+    "long line": (
+        "e.csv.gz",
+        gzip.compress(b"a" * 12_000_000),
+        "e.csv.gz, line 1: it is longer than 8 MB; is this a text file?",
+    ),
+    "Parquet without columns": (
+        "e.parquet",
+        parquet({}),
+        "e.parquet has no columns.",
+    ),
     "unknown ending": ("edges.xlsx", b"PK", NO_ENDING),
 }
 
@@ -250,8 +295,8 @@ NODE_FILES = {
     "unknown target": (
         "n.csv",
         b"id,kind\na,x\nb,y\n",
-        "edges.csv, row 2 (line 3): the target 'c' is not in the node table; "
-        "--unknown drop leaves such edges out.",
+        "edges.csv, row 2 (line 3): the target 'c' (column 'target') is not in the "
+        "node table; --unknown drop leaves such edges out.",
     ),
     "id missing": (
         "n.csv",
@@ -262,18 +307,6 @@ NODE_FILES = {
         "n.csv",
         nodes_with("b,4,y"),
         "n.csv, row 4 (line 5): the node id 'b' is a duplicate.",
-    ),
-    "feature missing": (
-        "n.csv",
-        nodes_with("d,,y"),
-        "n.csv, row 4 (line 5): the feature 'age' is missing; "
-        "--ignore age leaves the column out.",
-    ),
-    "feature not a number": (
-        "n.csv",
-        nodes_with("d,NaN,y"),
-        "n.csv, row 4 (line 5): the feature 'age' is NaN, not a finite number; "
-        "--ignore age leaves the column out.",
     ),
     "feature infinite": (
         "n.parquet",
@@ -308,6 +341,22 @@ NODE_FILES = {
         "n.csv",
         b"id,kind\na,1\nb,\nc,2.5\n",
         "n.csv, row 3 (line 4): the label 'kind' 2.5 is not an integer.",
+    ),
+    "label of 29 digits": (
+        "n.csv",
+        b"id,kind\na,1\nb,2\nc,12345678901234567890123456789\n",
+        "n.csv, row 3 (line 4): the label 'kind' 12345678901234567890123456789 "
+        "is too large for 64 bits.",
+    ),
+    "label with an exponent": (
+        "n.csv",
+        b"id,kind\na,1\nb,2\nc,1e999999\n",
+        "n.csv, row 3 (line 4): the label 'kind' 1e999999 is too large for 64 bits.",
+    ),
+    "unclosed quote": (
+        "n.csv",
+        b'id,kind,note\na,x,\nb,y,"\nc,x,\n',
+        "n.csv, row 2 (line 3): 'b,y,\" c,x,' has a quote that is never closed.",
     ),
     "one class": (
         "n.csv",

@@ -1,8 +1,11 @@
 """`unalike list`: names, sizes, and what is at hand."""
 
+import io
 import json
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from unalike import DATASETS
@@ -114,3 +117,29 @@ def test_a_method_tells_its_defaults(capsys):
 def test_an_unknown_kind(capsys):
     assert main(["list", "dataset"]) == 1
     assert "Did you mean 'datasets'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("labels", ["text", "empty", "nested", "huge", "no array"])
+def test_an_odd_file_does_not_break_the_list(
+    tmp_path: Path, monkeypatch, capsys, labels: str
+):
+    monkeypatch.setenv("UNALIKE_DATA", str(tmp_path))
+    folder = tmp_path / "heterophilous"
+    folder.mkdir()
+    arrays = {
+        "text": np.array(["a", "b"]),
+        "empty": np.zeros((0, 3)),
+        "nested": np.array([(1, b"x")], [("one", "i4"), ("two", "S1")]),
+        "huge": np.zeros(3, np.int64),
+        "no array": np.float64(1.5),
+    }
+    np.savez(folder / "odd.npz", node_labels=arrays[labels])
+    if labels == "huge":
+        header = io.BytesIO()
+        about = {"descr": "<i8", "fortran_order": False, "shape": (1 << 50,)}
+        np.lib.format.write_array_header_1_0(header, about)
+        with zipfile.ZipFile(folder / "odd.npz", "w") as archive:
+            archive.writestr("node_labels.npy", header.getvalue())
+    assert "odd" in listed(capsys)
+    assert main(["measure", "nothing"]) == 1
+    assert "No dataset 'nothing'" in capsys.readouterr().err

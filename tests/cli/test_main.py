@@ -15,6 +15,7 @@ from forked_processes import child
 from graphs import suiting
 
 from unalike import __version__, random_splits, save_graph
+from unalike.cli import demo
 from unalike.cli.main import COMMANDS, main
 from unalike.data import numba_utils
 from unalike.training import checkpoint
@@ -32,8 +33,8 @@ def stored(tmp_path):
 def test_the_overview_lists_every_command(capsys):
     for words in (["--help"], ["-h"], ["help"]):
         assert main(words) == 0
-        told = capsys.readouterr().out.split("commands:\n")[1].split("\n\n")[0]
-        listed = dict(line.split(maxsplit=1) for line in told.splitlines())
+        output = capsys.readouterr().out.split("commands:\n")[1].split("\n\n")[0]
+        listed = dict(line.split(maxsplit=1) for line in output.splitlines())
         assert listed == COMMANDS
 
 
@@ -61,9 +62,9 @@ def test_a_misspelt_command_is_guessed(word, meant, capsys):
 @every_command
 def test_help_has_an_example_and_tells_of_json(name, capsys):
     assert main([name, "--help"]) == 0
-    told = capsys.readouterr().out
-    assert f"Example: unalike {name}" in told
-    assert "--json" in told
+    output = capsys.readouterr().out
+    assert f"Example: unalike {name}" in output
+    assert "--json" in output
 
 
 @every_command
@@ -126,6 +127,7 @@ def test_an_interrupted_training_ends_in_130_and_keeps_its_state(stored, tmp_pat
     assert kept.exists()
 
 
+@pytest.mark.long
 def test_json_is_one_document_and_nothing_else(stored):
     process = start(
         sys.executable, "-m", "unalike", "measure", str(stored.folder), "--json"
@@ -140,3 +142,18 @@ def test_a_closed_pipe_is_no_mistake():
         process.stdout.close()
         err = process.stderr.read()
     assert (process.returncode, err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "message"),
+    [("no space\nleft", 1, "error: no space left\n"), (None, 0, ""), (3, 3, "")],
+)
+def test_a_command_that_exits_has_that_status(
+    code, status, message, monkeypatch, capsys
+):
+    def command() -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr(demo, "command", command)
+    assert main(["demo"]) == status
+    assert capsys.readouterr().err == message

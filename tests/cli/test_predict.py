@@ -45,6 +45,7 @@ def shop(tmp_path_factory):
     for graph, direction in (("people", []), ("directed", ["--directed"])):
         tables = (folder / "edges.csv", "--nodes", folder / "people.csv")
         arguments = ("--label", "job", "--out", folder / graph, *direction)
+        arguments = (*arguments, "--scale", "none")
         assert not run("import", *tables, *arguments)
     for name in ("linkx", "gcn", "mlp"):
         train(folder, "people", name, name)
@@ -79,6 +80,7 @@ def counts(document):
     return [document["nodes"], *(document[name] for name in COUNTS)]
 
 
+@pytest.mark.long
 def test_new_nodes_are_scored_under_the_ids_of_the_user(shop, capsys):
     document = predict(shop, capsys, "linkx", *new(shop))
     assert counts(document) == [3, 4, 3, 1, 1]
@@ -120,6 +122,7 @@ def test_score_files_hold_every_node(shop, capsys, tmp_path, ending, monkeypatch
     assert [one.name for one in tmp_path.iterdir()] == [out.name]
 
 
+@pytest.mark.long
 def test_batches_of_new_nodes_give_what_one_gives(shop, capsys, tmp_path, monkeypatch):
     out = tmp_path / "scores.csv"
     assert not run("train", shop / "people", "link", *QUICK, "--save", tmp_path / "m")

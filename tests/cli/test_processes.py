@@ -60,6 +60,7 @@ def test_shards_are_trained_by_as_many_processes(stored, tmp_path, capsys):
     assert scores(many.stdout) == alone
 
 
+@pytest.mark.long
 def test_what_is_wrong_everywhere_is_said_once(stored):
     many = ran(command(), "train", stored, "gcn", *QUICK, "--processes", "2")
     assert many.returncode == 1
@@ -76,28 +77,28 @@ def test_batches_are_shared_out_among_processes(stored):
     assert scores(many.stdout)["valid"] > 0.5
 
 
-def test_shards_are_told_as_json(stored, tmp_path, capsys):
+def test_shards_are_printed_as_json(stored, tmp_path, capsys):
     words = ["shard", stored, "--parts", "3", "--out", f"{tmp_path}/three", "--json"]
     assert main(words) == 0
-    told = json.loads(capsys.readouterr().out)["shards"]
-    assert [shard["columns"][0] for shard in told[1:]] == [
-        shard["columns"][1] for shard in told[:-1]
+    output = json.loads(capsys.readouterr().out)["shards"]
+    assert [shard["columns"][0] for shard in output[1:]] == [
+        shard["columns"][1] for shard in output[:-1]
     ]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["train", "{}", "link", "--processes", "0"], "--processes is 0"),
         (["shard", "{}", "--parts", "81", "--out", "{}/x"], "80 columns cannot be"),
         (["shard", "{}", "--parts", "2", "--out", "{}"], "exists already"),
     ],
 )
-def test_mistakes_are_told_in_one_line(stored, capsys, words, told):
+def test_mistakes_give_an_error_of_one_line(stored, capsys, words, message):
     assert main([word.format(stored) for word in words]) == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert told in err
+    assert message in err
 
 
 KILLED = """
@@ -108,8 +109,8 @@ from graphs import suiting, tasks_of
 from unalike.methods.linkx import LINKX
 from unalike.methods.base import train_stacks
 from unalike.training.checkpoint import Checkpoint
-from unalike.training.full_batch import FullBatchEpochs
-from unalike.training.settings import Training
+from unalike.training.loop import FullBatchEpochs
+from unalike.training.state import Training
 from unalike.training.distributed import init_distributed
 
 folder, rank, epoch = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -130,8 +131,8 @@ with init_distributed() as world:
     method = LINKX(hidden=8, layers=2, training=Training(epochs=12))
     (one,) = train_stacks([method], tasks_of(suiting()), checkpoint=keep)
     if world.is_main:
-        told = (one.scores.tolist(), one.curve.losses, one.curve.valid_scores)
-        (folder / "answer").write_bytes(pickle.dumps((told, lasts[0])))
+        output = (one.scores.tolist(), one.curve.losses, one.curve.valid_scores)
+        (folder / "answer").write_bytes(pickle.dumps((output, lasts[0])))
 """
 
 
@@ -144,7 +145,7 @@ def test_a_killed_process_is_replaced_and_changes_nothing(tmp_path, rank):
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     many = ran(sys.executable, *launcher, "--max-restarts", "1", *words)
     assert many.returncode == 0, many.stderr
-    told, first = pickle.loads((tmp_path / "answer").read_bytes())
+    output, first = pickle.loads((tmp_path / "answer").read_bytes())
     assert first >= 6
     assert ran(sys.executable, *words).returncode == 0
-    assert pickle.loads((tmp_path / "answer").read_bytes()) == (told, 0)
+    assert pickle.loads((tmp_path / "answer").read_bytes()) == (output, 0)

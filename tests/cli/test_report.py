@@ -18,17 +18,20 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_site_is_written(folder, capsys):
     assert main(["report", "--no-measures"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("wrote site/index.html: 18 runs; 9 cells filled, 2 empty; ")
+    output = capsys.readouterr().out
+    assert output.startswith(
+        "wrote site/index.html: 18 runs; 9 cells filled, 2 empty; "
+    )
     assert (folder / "site" / "index.html").is_file()
 
 
 def test_one_document_tells_paths_and_counts(folder, capsys):
     assert main(["report", "--no-measures", "--out", "here", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {
+    output = json.loads(capsys.readouterr().out)
+    assert output == {
         "file": "here/index.html",
         "runs": 18,
         "tables": 2,
@@ -46,13 +49,13 @@ def test_datasets_at_hand_are_measured_once(folder, data, capsys, monkeypatch):
     assert main(words) == 0
     count = json.loads(capsys.readouterr().out)["datasets"]
     assert count >= 4
-    monkeypatch.setattr(datasets, "compute_document", None)
+    monkeypatch.setattr(datasets, "measure_document", None)
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["datasets"] == count
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--results", "sqlite:///no.db"], "There is no results database at sqlite"),
         (["--out", "results.db"], "results.db is a file; name a folder with --out."),
@@ -61,10 +64,10 @@ def test_datasets_at_hand_are_measured_once(folder, data, capsys, monkeypatch):
         (["--serve", "--port", "70000"], "Nothing can be served at 127.0.0.1:70000"),
     ],
 )
-def test_mistakes_are_told_in_one_line(folder, capsys, words, told):
+def test_mistakes_give_an_error_of_one_line(folder, capsys, words, message):
     assert main(["report", "--no-measures", *words]) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"error: {told}")
+    assert error.startswith(f"error: {message}")
     assert error.count("\n") == 1
     assert not (folder / "no.db").exists()
 

@@ -30,6 +30,7 @@ KEYS = {
     "peak_memory_mb",
     "device",
     "command",
+    "view",
 }
 SPLIT_KEYS = {"split", "train", "valid", "test", "best_epoch", "seconds"}
 
@@ -47,18 +48,21 @@ def trained(capsys, *words):
 
 
 @pytest.mark.parametrize("name", METHODS)
+@pytest.mark.long
 def test_json_tells_everything(stored, capsys, name):
-    told = trained(capsys, stored, name, *(QUICK if name in TRAINED else ()))
-    assert set(told) == KEYS
-    assert (told["dataset"], told["method"]) == ("likes", name)
-    assert told["metric"] == "accuracy"
-    assert [row["split"] for row in told["splits"]] == [0, 1, 2]
-    assert all(set(row) == SPLIT_KEYS for row in told["splits"])
-    tests = [row["test"] for row in told["splits"]]
-    assert told["test_mean"] == pytest.approx(mean(tests))
-    assert told["test_std"] == pytest.approx(stdev(tests))
-    assert told["seconds"] == pytest.approx(sum(r["seconds"] for r in told["splits"]))
-    assert told["peak_memory_mb"] > 0
+    output = trained(capsys, stored, name, *(QUICK if name in TRAINED else ()))
+    assert set(output) == KEYS
+    assert (output["dataset"], output["method"]) == ("likes", name)
+    assert output["metric"] == "accuracy"
+    assert [row["split"] for row in output["splits"]] == [0, 1, 2]
+    assert all(set(row) == SPLIT_KEYS for row in output["splits"])
+    tests = [row["test"] for row in output["splits"]]
+    assert output["test_mean"] == pytest.approx(mean(tests))
+    assert output["test_std"] == pytest.approx(stdev(tests))
+    assert output["seconds"] == pytest.approx(
+        sum(r["seconds"] for r in output["splits"])
+    )
+    assert output["peak_memory_mb"] > 0
     assert all(0 <= test <= 100 for test in tests)
 
 
@@ -72,8 +76,8 @@ def test_options_are_those_that_were_given(stored, capsys):
 
 def test_some_splits(stored, capsys):
     every = trained(capsys, stored, "linkx", "--dropout", "0", *QUICK)
-    told = trained(capsys, stored, "link", *QUICK, "--splits", "0,2")
-    assert [row["split"] for row in told["splits"]] == [0, 2]
+    output = trained(capsys, stored, "link", *QUICK, "--splits", "0,2")
+    assert [row["split"] for row in output["splits"]] == [0, 2]
     alone = trained(capsys, stored, "linkx", "--dropout", "0", *QUICK, "--splits", "2")
     assert alone["test_std"] is None
     assert alone["splits"][0]["train"] == pytest.approx(every["splits"][2]["train"])
@@ -100,12 +104,12 @@ def test_the_same_command_gives_the_same_grades(stored, capsys):
     ],
     ids=" ".join,
 )
-def test_the_told_command_repeats_the_runs(stored, capsys, words):
-    told = trained(capsys, stored, *words, *QUICK, "--splits", "1,0")
-    program, command, *words = shlex.split(told["command"])
+def test_the_printed_command_repeats_the_runs(stored, capsys, words):
+    output = trained(capsys, stored, *words, *QUICK, "--splits", "1,0")
+    program, command, *words = shlex.split(output["command"])
     assert (program, command) == ("unalike", "train")
     again = trained(capsys, *words)
-    for one, other in zip(again["splits"], told["splits"], strict=True):
+    for one, other in zip(again["splits"], output["splits"], strict=True):
         assert one | {"seconds": 0} == other | {"seconds": 0}
 
 
@@ -122,9 +126,9 @@ def test_a_sentence_in_a_file_is_one_line(stored, capsys, monkeypatch):
     monkeypatch.setattr(console.OUT, "width", 30)
     assert main(["train", stored, "link", *QUICK]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (told,) = (line for line in lines if "on the test nodes" in line)
-    assert told.startswith("likes link: accuracy ")
-    assert " MB, " in told
+    (output,) = (line for line in lines if "on the test nodes" in line)
+    assert output.startswith("likes link: accuracy ")
+    assert " MB, " in output
 
 
 def test_another_metric(tmp_path, capsys):
@@ -132,9 +136,9 @@ def test_another_metric(tmp_path, capsys):
     splits = random_splits(graph.labels, count=1)
     folder = tmp_path / "graph"
     save_graph(folder, graph, splits=splits, metric=METRICS["roc-auc"])
-    told = trained(capsys, str(folder), "mlp", "--epochs", "30")
-    assert told["metric"] == "roc-auc"
-    assert told["test_mean"] > 70
+    output = trained(capsys, str(folder), "mlp", "--epochs", "30")
+    assert output["metric"] == "roc-auc"
+    assert output["test_mean"] > 70
 
 
 def test_a_checkpoint_is_gone_when_all_is_done(stored, tmp_path, capsys):
@@ -143,7 +147,7 @@ def test_a_checkpoint_is_gone_when_all_is_done(stored, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["{}", "link", "--splits", "0,x"], "--splits is '0,x'; write all, or numbers"),
         (["{}", "link", "--splits", ""], "--splits is ''"),
@@ -157,24 +161,33 @@ def test_a_checkpoint_is_gone_when_all_is_done(stored, tmp_path, capsys):
             ["{}", "mlp", "--dropout", "1"],
             "The dropout is 1.0; it is at least 0 and below 1",
         ),
-        (["{}", "linkx", "--inner-dropout", "-0.5"], "The dropout is -0.5"),
-        (["{}", "linkx", "--hidden", "0"], "1 layers of width 0"),
-        (["{}", "link-concat", "--layers", "0"], "0 layers of width 32"),
-        (["{}", "linkx", "--edge-layers", "-1"], "-1 layers of width 32"),
+        (
+            ["{}", "linkx", "--inner-dropout", "-0.5"],
+            "--inner-dropout is -0.5; it must be at least 0",
+        ),
+        (["{}", "linkx", "--hidden", "0"], "--hidden is 0; it must be at least 1"),
+        (
+            ["{}", "link-concat", "--layers", "0"],
+            "--layers is 0; it must be at least 1",
+        ),
+        (["{}", "linkx", "--edge-layers", "-1"], "is -1; it must be at least"),
         (
             ["{}", "correct-and-smooth", "--smooth-alpha", "2"],
-            "--smooth-alpha is 2.0; it is between 0 and 1",
+            "--smooth-alpha is 2.0; it must be at most 1",
         ),
-        (["{}", "correct-and-smooth", "--flow-hops", "0"], "--flow-hops is 0; at"),
+        (
+            ["{}", "correct-and-smooth", "--flow-hops", "0"],
+            "--flow-hops is 0; it must be at least 1",
+        ),
         (["{}", "correct-and-smooth", "mlp", "--epochs", "0"], "--epochs is 0"),
         (["{}", "link", "--device", "cup"], "No device 'cup'. Did you mean 'cpu'?"),
     ],
 )
-def test_mistakes_are_told_in_one_line(stored, capsys, words, told):
+def test_mistakes_give_an_error_of_one_line(stored, capsys, words, message):
     assert main(["train", *(word.format(stored) for word in words)]) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert told in err
+    assert message in err
 
 
 def test_an_unknown_method_is_a_usage_mistake_that_names_the_methods(stored, capsys):
@@ -186,8 +199,8 @@ def test_an_unknown_method_is_a_usage_mistake_that_names_the_methods(stored, cap
 def test_what_is_corrected_is_trained(stored, capsys):
     assert main(["train", stored, "correct-and-smooth", "correct-and-smooth"]) == 2
     assert main(["train", stored, "correct-and-smooth", "label-propagation"]) == 2
-    told = capsys.readouterr().err
-    assert all(name in told for name in ("mlp", "linkx"))
+    output = capsys.readouterr().err
+    assert all(name in output for name in ("mlp", "linkx"))
 
 
 def test_a_graph_without_splits(tmp_path, capsys):
@@ -199,15 +212,16 @@ def test_a_graph_without_splits(tmp_path, capsys):
 @pytest.mark.parametrize("name", METHODS)
 def test_help_shows_the_options_of_a_method(stored, capsys, name):
     assert main(["train", stored, name, "--help"]) == 0
-    told = capsys.readouterr().out
-    assert ("--epochs" in told) == (name in TRAINED)
-    assert ("--weight-decay" in told) == (name in TRAINED)
+    output = capsys.readouterr().out
+    assert ("--epochs" in output) == (name in TRAINED)
+    assert ("--weight-decay" in output) == (name in TRAINED)
 
 
 @pytest.mark.parametrize("options", [[], ["--metric", "macro-f1"]])
 def test_the_stored_graph_of_a_dataset_is_opened_once(
     data, capsys, monkeypatch, options
 ):
+    trained(capsys, "texas", "mlp", *QUICK, "--data", str(data), *options)
     opened, read_text = [], Path.read_text
 
     def read(path, *args, **kwargs):

@@ -151,6 +151,7 @@ def real(root, data: Path) -> Callable[[str], Dataset]:
 
 
 @pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.long
 def test_counts_of_the_real_files(real, name: str):
     graph = real(name).load()
     counts = (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes)
@@ -227,6 +228,7 @@ SHIPPED = {
 
 
 @pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.long
 def test_splits_equal_the_split_files_of_the_authors(real, data: Path, name: str):
     dataset = real(name)
     path = data / "splits" / f"{SHIPPED[name]}-splits.npy"

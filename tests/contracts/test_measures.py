@@ -158,6 +158,7 @@ def test_two_cliques_are_perfectly_homophilous():
     assert result["compatibility"] == [[1, 0], [0, 1]]
 
 
+@pytest.mark.long
 def test_random_edges_have_no_class_homophily_for_imbalanced_classes():
     result = simulate_imbalance()
     sizes = np.array([50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 99])

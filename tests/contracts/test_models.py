@@ -93,6 +93,7 @@ def inside(graph, rows):
 @pytest.mark.parametrize(("name", "directions"), DIRECTED)
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("features", ["dense", "sparse", "none"])
+@pytest.mark.long
 def test_new_nodes_score_like_rows_of_the_graph(name, directions, directed, features):
     whole = suiting(nodes=60, features=features, directed=directed)
     graph, (out, into) = apart(whole)
@@ -125,6 +126,7 @@ def test_message_passing_refuses_new_nodes(name):
 
 @pytest.mark.parametrize("name", ROW_WISE)
 @pytest.mark.parametrize("features", ["dense", "sparse"])
+@pytest.mark.long
 def test_contributions_add_up_and_leave_one_out_is_exact(name, features):
     (task,) = tasks_of(suiting(nodes=60, features=features))
     model, _ = fit_model(some(name, epochs=30, edge_layers=2, binarised=False), task)

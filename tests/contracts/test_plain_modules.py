@@ -16,13 +16,13 @@ from unalike.inference.model import fit_model
 from unalike.methods import base as methods
 from unalike.methods import registry
 from unalike.methods.base import MessagePassingMethod, train_stacks
-from unalike.nn.dropout import Dropout
+from unalike.nn.linear import Dropout
 from unalike.nn.normalized_adjacency import GCNNorm
 from unalike.nn.sparse_linear import SparseLinear
 from unalike.options import choices, options_of, with_options
 from unalike.samplers import SAMPLERS
 from unalike.training import stack
-from unalike.training.settings import Training
+from unalike.training.state import Training
 
 with warnings.catch_warnings():
     # Importing it compiles a script, which torch has come to warn of.
@@ -162,6 +162,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "sampler"), CASES)
+@pytest.mark.long
 def test_a_module_learns_with_every_sampler_that_fits(name, sampler):
     (task,) = tasks_of(suiting(nodes=80))
     assert sampler in choices(METHODS[name])["batching"]
@@ -176,6 +177,7 @@ def test_a_module_learns_with_every_sampler_that_fits(name, sampler):
 
 @every_module
 @pytest.mark.parametrize("features", ["sparse", "half", "one-hot"])
+@pytest.mark.long
 def test_a_module_takes_every_kind_of_features(name, features):
     (task,) = tasks_of(suiting(nodes=60, features=features, directed=True))
     assert some(name).solve(task).scores.isfinite().all()
@@ -193,6 +195,7 @@ class Listener:
 
 
 @pytest.mark.parametrize("name", STACKED)
+@pytest.mark.long
 def test_a_stack_equals_its_runs_one_by_one(name, monkeypatch):
     tasks = tasks_of(suiting(nodes=60), 3)
     rates = (0.01, 0.05, 0.002)
@@ -360,7 +363,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("module", "words"), MISTAKES)
-def test_a_module_that_cannot_be_trained_is_told_in_one_line(module, words):
+def test_a_module_that_cannot_be_trained_gives_an_error_of_one_line(module, words):
     (task,) = tasks_of(suiting(nodes=60))
     made = unalike.method("wrong", module)
     with pytest.raises(UserError, match=words) as caught:
@@ -446,6 +449,7 @@ def test_a_package_that_fails_is_left_out_with_a_warning(tmp_path, monkeypatch):
     sys.modules.pop("brings_methods")
 
 
+@pytest.mark.long
 def test_the_command_line_lists_and_trains_methods_of_other_packages(tmp_path):
     import json
     import os

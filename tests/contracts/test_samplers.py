@@ -202,7 +202,7 @@ def test_small_pieces_are_scored_side_by_side(name, scoring, kind, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "scoring"), SCORINGS)
-def test_the_cover_is_the_graph_unless_told(name, scoring, one_by_one):
+def test_inference_uses_the_full_graph_by_default(name, scoring, one_by_one):
     graph = suiting(nodes=100)
     assert next(small(name).inference_batches(graph, seeded())) is graph
     counts = {"parts": 10, "batches": {"clusters": 2}.get(name, 4)}

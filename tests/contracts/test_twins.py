@@ -75,6 +75,7 @@ def test_every_twin_has_published_values():
 
 
 @pytest.mark.parametrize("name", TWINS)
+@pytest.mark.long
 def test_counts_are_exact_and_edges_are_distinct(name, stored):
     twin, graph = scaled_twin(name), stored(name).graph
     rows = graph.adjacency
@@ -205,6 +206,7 @@ def accuracy(features, labels, split, strength: float) -> float:
     return model.score(features[test], labels[test])
 
 
+@pytest.mark.long
 def test_on_a_twin_of_pokec_link_beats_neighbour_features_beat_features(tmp_path):
     """The paper: LINK 80.5, GCN 75.5, MLP 62.4; and votes of one hop 53, of two 77."""
     twin = unalike.twin("pokec", num_nodes=20_000).with_root(tmp_path)

@@ -20,7 +20,7 @@ import unalike
 
 PROJECT = sorted(ROOT.glob("*.md"))
 KINDS = {"python", "sh", "console", "text", "toml", "csv"}
-"""Python and sh are run, the commands of consoles are parsed; the rest is to read."""
+"""Python and sh are run here, consoles by test_consoles.py; the rest is to read."""
 
 
 LONG = {"distributed"}
@@ -44,7 +44,7 @@ def having(language):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks_are_of_a_known_kind(page):
     opened = re.findall(r"^ *```(.*)$", page.read_text("utf-8"), re.MULTILINE)[::2]
-    assert {told.split(" ")[0] for told in opened} <= KINDS
+    assert {output.split(" ")[0] for output in opened} <= KINDS
 
 
 @having("python")
@@ -83,9 +83,9 @@ def test_links_lead_somewhere(page):
 
 
 def test_the_reference_names_every_public_name():
-    told = re.findall(
+    output = re.findall(
         r"^::: unalike\.(\S+)", (DOCS / "api.md").read_text("utf-8"), re.M
     )
     assert {*unalike.__all__} - {"__version__"} == {
-        name.split(".")[-1] for name in told
+        name.split(".")[-1] for name in output
     }

@@ -18,9 +18,9 @@ def test_errors_are_as_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("UNALIKE_DATA", str(tmp_path / "data"))
     pairs = SHOWN.findall(PAGE.read_text("utf-8"))
     assert len(pairs) > 5
-    for console, told in pairs:
+    for console, output in pairs:
         *before, last = commands(console)
         assert all(main(words) == 0 for words in before)
         assert main(last) == 1
         said = capsys.readouterr().err.replace(f"{tmp_path}/", "")
-        assert said == f"{told}\n"
+        assert said == f"{output}\n"

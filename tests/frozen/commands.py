@@ -28,7 +28,7 @@ WORDS = GRAPHS / "words"
 
 IMPORT = (
     *("import", "tables/edges.csv", "--nodes", "tables/people.csv"),
-    *("--label", "job", "--splits", "2"),
+    *("--label", "job", "--splits", "2", "--scale", "none"),
 )
 """A stored graph holds the names of its tables, so they are relative."""
 NEW_NODES = ("--edges", TABLES / "new-edges.csv", "--nodes", TABLES / "new.csv")
@@ -207,15 +207,17 @@ def key_paths(found, path=""):
     return set()
 
 
-def scores(told):
+def scores(printed):
     """What `train --json` says of each split, without the time it took."""
-    return [{k: v for k, v in row.items() if k != "seconds"} for row in told["splits"]]
+    return [
+        {k: v for k, v in row.items() if k != "seconds"} for row in printed["splits"]
+    ]
 
 
-def studies(told):
+def studies(printed):
     """What `tune --json` found best in each study."""
     names = ("flow_hops", "scaling", "options", "valid_mean", "test_mean")
-    return [{name: study[name] for name in names} for study in told["studies"]]
+    return [{name: study[name] for name in names} for study in printed["studies"]]
 
 
 def table_words(words, format_name):
@@ -283,11 +285,11 @@ def dry_run(words):
     return ("sweep", *words, "--dry-run", "--device", "cpu")
 
 
-def plan(told):
+def plan(printed):
     """What a dry run says, without estimates."""
     fields = ("bundle", "shape", "settings", "runs", "left")
-    bundles = [[row[field] for field in fields] for row in told["bundles"]]
-    return {"runs": told["runs"], "left": told["left"], "bundles": bundles}
+    bundles = [[row[field] for field in fields] for row in printed["bundles"]]
+    return {"runs": printed["runs"], "left": printed["left"], "bundles": bundles}
 
 
 def dataset_hashes(folder):

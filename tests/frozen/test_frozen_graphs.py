@@ -38,8 +38,10 @@ def test_a_stored_graph_opens_as_the_same_graph(folder):
 
 @pytest.mark.parametrize("folder", [PEOPLE, WORDS], ids=lambda folder: folder.name)
 def test_measures_of_a_stored_graph_are_the_same(folder):
+    """Measures may be added, but none is lost."""
     found = flat(document("measure", folder))
-    assert found == pytest.approx(flat(frozen("graphs")[folder.name]["measures"]))
+    expected = flat(frozen("graphs")[folder.name]["measures"])
+    assert {key: found[key] for key in expected} == pytest.approx(expected)
 
 
 def flat(found, path=""):
@@ -65,6 +67,7 @@ def test_a_stored_graph_saved_again_has_the_same_arrays(tmp_path):
     assert array_hashes(tmp_path / "words") == frozen("graphs")["words"]["arrays"]
 
 
+@pytest.mark.long
 def test_dataset_hashes_of_real_graphs_and_twins(real_graphs, tmp_path):
     assert dataset_hashes(tmp_path) == frozen("dataset_hashes")
 

@@ -21,15 +21,19 @@ from commands import (
 
 import unalike
 
+TRAINING_TOLERANCE = 5e-3
+"""Training amplifies the rounding of another CPU to 2e-3; another seed to over 1e-2."""
 
-def agree(found, expected):
+
+def agree(found, expected, tolerance=1e-5):
     for name in ("columns", "ids", "classes"):
         assert found[name] == expected[name]
     pairs = zip(found["probabilities"], expected["probabilities"], strict=True)
-    assert all(one == pytest.approx(other, abs=1e-5) for one, other in pairs)
+    assert all(one == pytest.approx(other, abs=tolerance) for one, other in pairs)
 
 
 @pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.long
 def test_a_saved_model_predicts_known_nodes_as_before(tmp_path, name):
     graph, *_ = TRAINED[name]
     found = predictions(MODELS / f"{name}.safetensors", tmp_path, "--graph", graph)
@@ -45,6 +49,7 @@ def test_a_saved_model_predicts_new_nodes_as_before(tmp_path, name):
 def test_there_is_a_saved_model_of_every_method_that_can_be_saved():
     saved = {unalike.load_model(path).method for path in MODELS.iterdir()}
     unsaved = {unalike.LabelPropagation, unalike.CorrectAndSmooth}
+    unsaved |= {unalike.Views, unalike.ViewsTrees}
     assert {type(one) for one in saved} == {*unalike.METHODS.values()} - unsaved
 
 
@@ -54,7 +59,7 @@ def test_training_again_gives_the_predictions_of_a_saved_model(tmp_path, name):
     again = tmp_path / "again.safetensors"
     document("train", graph, *options, "--device", "cpu", "--save", again)
     found = predictions(again, tmp_path, "--graph", graph)
-    agree(found, frozen("predictions")[name]["known"])
+    agree(found, frozen("predictions")[name]["known"], TRAINING_TOLERANCE)
 
 
 def begun_here(state, graph, method):
@@ -74,6 +79,7 @@ def begun_here(state, graph, method):
 
 
 @pytest.mark.parametrize("name", RESUMED)
+@pytest.mark.long
 def test_an_interrupted_training_resumes_from_its_checkpoint(tmp_path, name):
     shutil.copytree(CHECKPOINTS / name, tmp_path / name)
     begun_here(tmp_path / name / "state.0", *RESUMED[name][:2])
@@ -112,6 +118,7 @@ def test_an_interrupted_search_resumes_to_the_same_end(interrupted_search):
     assert not interrupted_search.exists()
 
 
+@pytest.mark.long
 def test_a_resumed_search_reads_what_settings_were_worth(interrupted_search):
     file = interrupted_search / "judged.jsonl"
     first, second = map(json.loads, file.read_text("utf-8").splitlines())

@@ -23,6 +23,7 @@ from commands import (
 )
 
 
+@pytest.mark.long
 def test_run_config_and_stack_keys_of_stored_runs(stored_runs):
     expected = frozen("keys")
     rows = run_keys(stored_runs, expected["columns"])
@@ -49,6 +50,7 @@ def test_the_text_of_a_table_is_the_same(table_texts, name):
 
 
 @pytest.mark.parametrize("name", DONE_SWEEPS)
+@pytest.mark.long
 def test_stored_runs_on_real_graphs_are_done(real_graphs, stored_runs, name):
     words = (*dry_run(DONE_SWEEPS[name]), "--results", database(stored_runs))
     found = plan(document(*words))
@@ -60,8 +62,8 @@ def test_stored_runs_on_real_graphs_are_done(real_graphs, stored_runs, name):
 def imported(tmp_path_factory):
     """A database file with the runs of the export file."""
     path = tmp_path_factory.mktemp("imported") / "results.db"
-    told = document("results", "import", EXPORT, "--results", database(path))
-    assert told == {"runs": 8, "new": 8}
+    output = document("results", "import", EXPORT, "--results", database(path))
+    assert output == {"runs": 8, "new": 8}
     return path
 
 
@@ -72,8 +74,8 @@ def test_runs_of_an_export_file_have_the_same_keys(imported):
 
 def test_runs_of_an_export_file_are_done(imported):
     words = dry_run((RECIPE, "--on", PEOPLE))
-    told = document(*words, "--results", database(imported))
-    assert (told["runs"], told["left"]) == (8, 0)
+    output = document(*words, "--results", database(imported))
+    assert (output["runs"], output["left"]) == (8, 0)
 
 
 def test_an_imported_export_file_is_exported_with_the_same_rows(imported, tmp_path):

@@ -1,7 +1,9 @@
-"""Write the files of this folder; they were written by commit c1b98d6.
+"""Write the files of this folder anew with the installed version.
 
-The tests compare what later versions read and compute with these files, so they are not
-written anew when code changes. To see how they came to be, check out c1b98d6 and run
+The files in the repository were written by commit c1b98d6, with the version of this
+program in commit 44a4533. The tests compare what later versions read and compute with
+them, so they are not written anew when code changes. This version writes the files of
+the present formats:
 
     UNALIKE_DATA=<real graphs> OMP_NUM_THREADS=1 python tests/frozen/write_files.py
 
@@ -76,6 +78,7 @@ from unalike import (
     tune,
 )
 from unalike.cli.main import main
+from unalike.training.checkpoint import Checkpoint
 
 
 def write(name, found):
@@ -186,8 +189,6 @@ def interrupted(save):
 
 
 def write_checkpoints():
-    from unalike.training.checkpoint import Checkpoint  # where c1b98d6 has it
-
     fresh(CHECKPOINTS)
     expected = {}
     for name, words in RESUMED.items():
@@ -204,7 +205,7 @@ def write_checkpoints():
 
 
 class Stop:
-    """Progress that interrupts a search when two settings are judged."""
+    """Progress that interrupts a search when two trials are done."""
 
     def stage(self, what, total, unit):
         self.left = 2 if unit == "trials" else None
@@ -219,9 +220,9 @@ class Stop:
 def write_tune_checkpoint():
     write("tuned", studies(document(*TUNED)))
     base = MLP(hidden=4, training=Training(epochs=4))
-    place = RunOptions(checkpoint=CHECKPOINTS / "tune", progress=Stop())
+    options = RunOptions(checkpoint=CHECKPOINTS / "tune", progress=Stop())
     with suppress(KeyboardInterrupt):
-        tune(open_graph(PEOPLE), base, trials=3, splits=[0], place=place)
+        tune(open_graph(PEOPLE), base, trials=3, splits=[0], options=options)
     assert (CHECKPOINTS / "tune" / "judged.jsonl").exists()
 
 

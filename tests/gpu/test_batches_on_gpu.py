@@ -8,12 +8,12 @@ from unalike.data.csr import transpose
 from unalike.data.metrics import ACCURACY
 from unalike.methods.gcn import GCN
 from unalike.methods.linkx import LINKX
+from unalike.samplers.base import RandomPartSampler
 from unalike.samplers.clusters import ClusterSampler
 from unalike.samplers.graphsaint import GraphSAINTRandomWalkSampler
-from unalike.samplers.random_parts import RandomPartSampler
 from unalike.samplers.rows import RowSampler
 from unalike.training import memory, minibatch
-from unalike.training.settings import Training
+from unalike.training.state import Training
 
 pytestmark = [
     pytest.mark.gpu,
@@ -87,10 +87,10 @@ def test_transpose(weighted):
 def test_prediction_falls_back_to_the_cpu_where_gpu_memory_is_short(monkeypatch):
     task, predict_into = random_task(), minibatch.predict_into
 
-    def out_of_memory(state, batches, scores, *, best):
+    def out_of_memory(state, batches, scores, **options):
         if state.stack.params.weight.is_cuda:
             raise torch.OutOfMemoryError
-        return predict_into(state, batches, scores, best=best)
+        return predict_into(state, batches, scores, **options)
 
     method = GCN(batching=RandomPartSampler(parts=4), training=Training(epochs=8))
     on_gpu = method.solve(task, device="cuda")

@@ -141,8 +141,8 @@ def test_normalized_spmm_gives_the_same_bits_again(width):
     assert all(torch.equal(first, normalized_spmm(adjacency, dense)) for _ in range(10))
 
 
-def random_state(rows, runs, width, *, half):
-    state = AdamWState.create(torch.randn(rows, runs, width), half=half)
+def random_state(rows, runs, width, *, bf16):
+    state = AdamWState.create(torch.randn(rows, runs, width), bf16=bf16)
     state.exp_avg.normal_()
     state.exp_avg_sq.uniform_(0.1, 1)
     return state
@@ -171,11 +171,11 @@ def assert_same(on_gpu, expected):
         assert torch.equal(on_gpu.weight_bf16, on_gpu.weight.to(torch.bfloat16))
 
 
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize("runs", [1, 3, 10])
 @pytest.mark.parametrize("width", [1, 5, 64, 130])
-def test_adamw(runs, width, half):
-    state, step = random_state(50, runs, width, half=half), random_step(runs)
+def test_adamw(runs, width, bf16):
+    state, step = random_state(50, runs, width, bf16=bf16), random_step(runs)
     grad = torch.randn_like(state.weight)
     on_gpu = state_to_gpu(state)
     backend(CUDA).adamw(on_gpu, grad.cuda(), step_to_gpu(step))
@@ -183,15 +183,15 @@ def test_adamw(runs, width, half):
     assert_same(on_gpu, state)
 
 
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize("runs", [1, 3, 10])
 @pytest.mark.parametrize("width", [1, 5, 64, 100])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_spmm_adamw(runs, width, half, weighted):
+def test_spmm_adamw(runs, width, bf16, weighted):
     rows = random_rows((300, 200), weighted=weighted)
-    state, step = random_state(300, runs, width, half=half), random_step(runs)
+    state, step = random_state(300, runs, width, bf16=bf16), random_step(runs)
     grad_out = torch.randn(200, runs, width)
-    if half:
+    if bf16:
         grad_out = grad_out.to(torch.bfloat16)
     on_gpu = state_to_gpu(state)
     backend(CUDA).spmm_adamw(
@@ -210,11 +210,11 @@ def tf32():
 
 
 @pytest.mark.usefixtures("tf32")
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_spmm_by_a_dense_copy(half, weighted):
-    dtype = torch.bfloat16 if half else torch.float32
-    bound = 3e-3 if half else 1e-3
+def test_spmm_by_a_dense_copy(bf16, weighted):
+    dtype = torch.bfloat16 if bf16 else torch.float32
+    bound = 3e-3 if bf16 else 1e-3
     rows, cuda = random_rows((300, 200), weighted=weighted), backend(CUDA)
     on_gpu = rows.to("cuda")
     dense = torch.randn(200, MIN_COLUMNS).to(dtype)
@@ -225,7 +225,7 @@ def test_spmm_by_a_dense_copy(half, weighted):
         actual = cuda.spmm(on_gpu, dense.cuda(), None if bias is None else bias.cuda())
         assert actual.dtype == dtype
         assert relative_error(actual, expected) < bound
-    state, step = random_state(300, 4, MIN_COLUMNS // 4, half=half), random_step(4)
+    state, step = random_state(300, 4, MIN_COLUMNS // 4, bf16=bf16), random_step(4)
     stepped, grad_out = state_to_gpu(state), dense.view(200, 4, -1)
     cuda.spmm_adamw(stepped, on_gpu, grad_out.cuda(), step_to_gpu(step))
     reference.spmm_adamw(state, rows, grad_out, step)
@@ -234,10 +234,10 @@ def test_spmm_by_a_dense_copy(half, weighted):
 
 
 @pytest.mark.usefixtures("tf32")
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_normalized_spmm_by_a_dense_copy(half, weighted):
-    dtype = torch.bfloat16 if half else torch.float32
+def test_normalized_spmm_by_a_dense_copy(bf16, weighted):
+    dtype = torch.bfloat16 if bf16 else torch.float32
     rows = random_rows((300, 300), weighted=weighted)
     scale, self_loops = torch.rand(300), (torch.rand(300) < 0.5).float()
     x, residual = torch.randn(2, 300, MIN_COLUMNS_PROPAGATION).to(dtype)
@@ -256,7 +256,7 @@ def test_normalized_spmm_by_a_dense_copy(half, weighted):
         residual.double(),
     )
     assert actual.dtype == dtype
-    assert relative_error(actual, expected) < (5e-3 if half else 1e-3)
+    assert relative_error(actual, expected) < (5e-3 if bf16 else 1e-3)
     assert ("padded dense", dtype) in on_gpu.cache
 
 

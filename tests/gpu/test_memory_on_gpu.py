@@ -11,6 +11,7 @@ from unalike import GCNII, H2GCN, LINK, MLP, CorrectAndSmooth, Training
 from unalike.methods import base, gcnii
 from unalike.methods.base import train_stacks
 from unalike.system import free_memory, memory_used_by_others
+from unalike.training.memory import move_if_fits
 
 pytestmark = [
     pytest.mark.gpu,
@@ -52,6 +53,19 @@ def test_free_memory_knows_the_fraction_of_a_process():
     torch.cuda.set_per_process_memory_fraction(0.01, CUDA)
     try:
         assert free_memory(CUDA) < 0.02 * total
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, CUDA)
+
+
+def test_a_graph_larger_than_the_fraction_of_a_process_stays_on_the_cpu():
+    graph = suiting()
+    assert move_if_fits(graph, CUDA) is not None
+    torch.cuda.empty_cache()
+    _, total = torch.cuda.mem_get_info(CUDA)
+    fraction = (torch.cuda.memory_reserved(CUDA) + graph.nbytes) / total
+    torch.cuda.set_per_process_memory_fraction(fraction, CUDA)
+    try:
+        assert move_if_fits(graph, CUDA) is None
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0, CUDA)
 

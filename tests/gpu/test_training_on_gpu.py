@@ -9,7 +9,7 @@ from unalike import Adjacency, Graph, Task, random_splits
 from unalike.data.metrics import ACCURACY
 from unalike.methods import METHODS
 from unalike.methods.base import TrainedMethod, train_stacks
-from unalike.training.settings import Training
+from unalike.training.state import Training
 
 pytestmark = [
     pytest.mark.gpu,

@@ -63,14 +63,14 @@ def suiting(*, nodes=300, classes=2, features="dense", directed=False, seed=0):
     unlike = labels[target] == (labels[source] + 1) % classes
     known = 2.0 * torch.eye(classes)[labels]
     noise = torch.randn(nodes, classes, generator=draw)
-    told = labels.clone()
-    told[::10] = -1
+    known_labels = labels.clone()
+    known_labels[::10] = -1
     return Graph.from_edges(
         source[unlike],
         target[unlike],
         num_nodes=nodes,
         features=FEATURES[features](known + noise),
-        labels=told,
+        labels=known_labels,
         directed=directed,
     )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 
 @dataclass
@@ -114,11 +116,20 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving() -> Iterator[Site]:
-    """Run a server inside a `with` block."""
+def serving(certificate: Path | None = None) -> Iterator[Site]:
+    """Run a server inside a `with` block, over TLS with a file of key and certificate.
+
+    A certificate is for localhost, and the server's address names it.
+    """
     handler = type("Handler", (_Handler,), {})
     server = _Server(("127.0.0.1", 0), handler)
-    handler.site = site = Site(f"http://127.0.0.1:{server.server_port}")
+    host = "http://127.0.0.1"
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        host = "https://localhost"
+    handler.site = site = Site(f"{host}:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

@@ -33,10 +33,10 @@ def why_not() -> str:
 
 
 def _ip(*words: str) -> str:
-    told = subprocess.run(
+    output = subprocess.run(
         ["ip", *words], check=True, capture_output=True, text=True, timeout=60
     )
-    return told.stdout
+    return output.stdout
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Host:
         return subprocess.Popen(self.words(*command), text=True, **how)
 
     def cut(self) -> None:
-        """Pull the cable out: nothing arrives any more, and nobody is told."""
+        """Pull the cable out: nothing arrives any more, without an error."""
         _ip("-n", self.switch, "link", "set", self.name, "down")
 
     def heal(self) -> None:

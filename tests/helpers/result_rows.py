@@ -5,6 +5,7 @@ from unalike.experiments.database import to_row
 from unalike.experiments.plan import DatasetRef, PlannedRun, RunGroup, run_key
 from unalike.experiments.result import Result
 
+COMMIT = "0" * 40
 DATASET = DatasetRef("texas", "texas", "abc", 3)
 
 
@@ -17,6 +18,7 @@ def row_of(
     dataset=DATASET,
     config=None,
     answers=None,
+    commit=COMMIT,
     **options,
 ):
     """A run as a sweep stores it, of LINKX unless a config is given."""
@@ -43,4 +45,5 @@ def row_of(
         view=config.view.overrides,
         answers=answers,
     )
-    return to_row(result, run, RunGroup(dataset, config.stack_key, (run,)))
+    row = to_row(result, run, RunGroup(dataset, config.stack_key, (run,)))
+    return {**row, "commit": commit}

@@ -60,17 +60,17 @@ def swept(plan, url, lease=60.0):
 def swept_openly(plan, url, log, room=None):
     """The same, with a line in a file for each run and who computes it.
 
-    The device may be told to have room for a few runs alone.
+    The device may have memory for a few runs only.
     """
     run_together = workers.run_stack
 
-    def told(dataset, members, **how):
+    def limited(dataset, members, **how):
         lines = [f"{os.getpid()}: {method} {split}\n" for method, split in members]
         with log.open("a") as file:
             file.writelines(lines)
         return run_together(dataset, members, **how)
 
-    workers.run_stack = told
+    workers.run_stack = limited
     if room is not None:
         workers.max_stacked_runs = lambda *_: room
     return swept(plan, url)

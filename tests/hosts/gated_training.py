@@ -17,8 +17,8 @@ from unalike.methods.base import train_stacks
 from unalike.methods.linkx import LINKX
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.distributed import init_distributed
-from unalike.training.full_batch import FullBatchEpochs
-from unalike.training.settings import Training
+from unalike.training.loop import FullBatchEpochs
+from unalike.training.state import Training
 
 GATE = 7
 METHOD = LINKX(hidden=8, layers=2, training=Training(epochs=12))

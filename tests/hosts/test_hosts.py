@@ -44,9 +44,9 @@ def python(host, log, *words):
         "GLOO_SOCKET_IFNAME": namespaces.CABLE,
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    with log.open("w") as told:
+    with log.open("w") as output:
         return host.start(
-            sys.executable, *words, stdout=told, stderr=told, env=environment
+            sys.executable, *words, stdout=output, stderr=output, env=environment
         )
 
 
@@ -121,7 +121,7 @@ def test_a_cut_cable_is_noticed_and_changes_nothing(network, tmp_path):
     assert pickle.loads((tmp_path / "answer").read_bytes()) == (recovered, 0)
 
 
-def test_hosts_with_other_data_are_told_so_once(network, tmp_path):
+def test_hosts_with_other_data_fail_with_one_error(network, tmp_path):
     first, second = network(2)
     logs = [tmp_path / "first.log", tmp_path / "second.log"]
     graphs = [stored(tmp_path / "a", nodes=60), stored(tmp_path / "b", nodes=61)]

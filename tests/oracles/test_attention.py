@@ -45,6 +45,7 @@ def assert_close_gradients(actual, expected, **tolerance):
 
 
 @given(cases())
+@pytest.mark.long
 def test_values_and_gradients_are_those_of_the_reference(case):
     rows, inputs = case
     inputs = [tensor.requires_grad_() for tensor in inputs]

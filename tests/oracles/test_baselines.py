@@ -46,6 +46,7 @@ def test_both_have_as_many_parameters_and_outputs_of_one_shape(name, form, layer
 
 @every_form
 @pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.long
 def test_both_reduce_the_loss(name, form, directed):
     graph = suiting(directed=directed)
     (split,) = random_splits(graph.labels, count=1)

@@ -48,20 +48,20 @@ def by_hand(method, task, shares):
     shares, known = shares.double(), ones(task)
     error = torch.zeros_like(shares)
     error[task.train] = (known - shares)[task.train]
-    flown, alpha = error.clone(), method.correct_alpha
+    propagated, alpha = error.clone(), method.correct_alpha
     for _ in range(method.flow_steps):
-        flown = alpha * correct @ flown + (1 - alpha) * error
+        propagated = alpha * correct @ propagated + (1 - alpha) * error
         if method.scaling == "auto":
-            flown = flown.clamp(-1, 1)
+            propagated = propagated.clamp(-1, 1)
         else:
-            flown[task.train] = error[task.train]
+            propagated[task.train] = error[task.train]
     usual = error[task.train].abs().sum() / len(task.train)
     moved = shares.clone()
     for node in range(len(shares)):
-        size = flown[node].abs().sum()
+        size = propagated[node].abs().sum()
         factor = usual / size if size > 0 and usual / size <= 1000 else 1.0
         factor = factor if method.scaling == "auto" else method.scale
-        moved[node] += factor * flown[node]
+        moved[node] += factor * propagated[node]
     start, alpha = moved.clone(), method.smooth_alpha
     start[task.train] = known[task.train]
     smoothed = start
@@ -87,6 +87,7 @@ def weighted(graph):
     [("both", "rows"), ("rows", "columns"), ("columns", "both")],
 )
 @pytest.mark.parametrize("symmetrised", [True, False])
+@pytest.mark.long
 def test_it_is_its_formulas(scaling, hops, correct_by, smooth_by, symmetrised):
     for graph in (
         suiting(nodes=50, directed=True),
@@ -120,11 +121,11 @@ def test_it_is_that_of_pyg(scaling):
     chosen = torch.zeros(80, dtype=torch.bool)
     chosen[task.train] = True
     labels = task.graph.labels[chosen]
-    told = peer(shares_of(task), labels, chosen, edges.flip(0), rows[tuple(edges)])
+    expected = peer(shares_of(task), labels, chosen, edges.flip(0), rows[tuple(edges)])
     method = CorrectAndSmooth(
         base=BASE, correct_alpha=0.7, smooth_alpha=0.4, scaling=scaling, scale=1.7
     )
-    close(method.solve(task).scores, told, rtol=1e-4, atol=1e-5)
+    close(method.solve(task).scores, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("by", SCALES)
@@ -144,7 +145,7 @@ def test_valid_labels_are_not_looked_at():
     other = replace(task, graph=replace(task.graph, labels=labels))
     once, again = (
         CorrectAndSmooth().correct_and_smooth(
-            SmoothingInputs.of([one], [solution], both_ways=True)
+            SmoothingInputs.of([one], [solution], undirected=True)
         )
         for one in (task, other)
     )
@@ -165,9 +166,9 @@ def test_several_tasks_are_solved_as_each_alone():
 def test_the_base_is_trained_once_for_all_tasks(monkeypatch):
     calls = []
 
-    def counted(self, tasks, **told):
+    def counted(self, tasks, **options):
         calls.append(len(tasks))
-        return solve_all(self, tasks, **told)
+        return solve_all(self, tasks, **options)
 
     solve_all = MLP.solve_all
     monkeypatch.setattr(MLP, "solve_all", counted)

@@ -11,8 +11,6 @@ from unalike import LINKX, NodeClassifier, Training
 
 EXCLUDED = {
     "check_classifiers_classes": "-1 is no label, as in semi-supervised learning",
-    "check_methods_subset_invariance": "float32 sums round by the size of a batch; "
-    "tests/unit/test_classifier.py compares rows to five digits",
     "check_array_api_input": "needs SCIPY_ARRAY_API",
     "check_do_not_raise_errors_in_init_or_set_params": "tests check types at run time",
 }
@@ -30,6 +28,7 @@ CHECKS = {
 
 
 @pytest.mark.parametrize("name", [name for name in CHECKS if name not in EXCLUDED])
+@pytest.mark.long
 def test_estimator_checks(name):
     CHECKS[name](NodeClassifier(quick()))
 
@@ -38,6 +37,7 @@ def test_excluded_checks_exist():
     assert set(EXCLUDED) <= set(CHECKS)
 
 
+@pytest.mark.long
 def test_a_grid_of_options_is_searched_with_node_ids_as_samples():
     graph = suiting(nodes=120)
     ids = (graph.labels >= 0).nonzero()[:, 0].numpy()
@@ -49,6 +49,25 @@ def test_a_grid_of_options_is_searched_with_node_ids_as_samples():
     assert search.best_score_ > 0.7
     assert search.best_estimator_.graph is graph
     assert search.predict(ids[:5]).shape == (5,)
+
+
+@pytest.mark.long
+def test_a_grid_over_several_methods_sets_the_options_of_each():
+    graph = suiting(nodes=120)
+    ids = (graph.labels >= 0).nonzero()[:, 0].numpy()
+    labels = graph.labels.numpy()[ids]
+    common = {"method__epochs": [15], "method__lr": [0.1]}
+    grid = [
+        {"method": ["linkx", "gcn"], "method__hidden": [8], **common},
+        {"method": ["label-propagation"], "method__alpha": [0.1, 0.5]},
+        {"method": [quick(15)], "method__edge_layers": [1, 2]},
+    ]
+    classifier = NodeClassifier("mlp", graph=graph)
+    search = GridSearchCV(classifier, grid, cv=2, error_score="raise")
+    search.fit(ids.reshape(-1, 1), labels)
+    assert len(search.cv_results_["params"]) == 6
+    assert search.best_score_ > 0.7
+    assert classifier.method == "mlp"
 
 
 def test_clones_share_the_graph_and_are_unfitted():

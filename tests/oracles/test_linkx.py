@@ -80,8 +80,8 @@ def test_linkx_is_that_of_pytorch_geometric(features, inner, layers):
     network = unsettle(method.network(graph))
     sizes = (graph.num_nodes, graph.num_features, 8, graph.num_classes, layers)
     other = copied(network, Peer(*sizes, inner, inner))
-    told = graph.to_pyg()
-    wanted = other(told.x.float(), told.edge_index.flip(0))
+    data = graph.to_pyg()
+    wanted = other(data.x.float(), data.edge_index.flip(0))
     torch.testing.assert_close(network(graph), wanted)
 
 
@@ -90,10 +90,10 @@ def test_gradients_are_those_of_pytorch_geometric(features):
     graph = graph_of(features)
     network = unsettle(LINKX(hidden=8, layers=2).network(graph))
     other = copied(network, Peer(graph.num_nodes, graph.num_features, 8, 3, 2, 1, 1))
-    told = graph.to_pyg()
-    slope = torch.randn(graph.num_nodes, 3)
-    network(graph).backward(slope)
-    other(told.x, told.edge_index.flip(0)).backward(slope)
+    data = graph.to_pyg()
+    grad = torch.randn(graph.num_nodes, 3)
+    network(graph).backward(grad)
+    other(data.x, data.edge_index.flip(0)).backward(grad)
     weight, offset = entry_of(network)
     for_a, for_x = network.combine.linear.weight.grad.chunk(2, 1)
     close = torch.testing.assert_close
@@ -114,7 +114,7 @@ def written_out(mix, a, x):
 def test_the_shortcut_of_the_mixture_is_the_formula(taken):
     mix, rows = ConcatResidual(5, 0.0, activation=False), torch.randn(7, 3)
     given = [torch.randn(7, 5), torch.randn(3, 5), torch.randn(5)]
-    slope = torch.randn(7, 5)
+    grad = torch.randn(7, 5)
 
     def shortcut(a, x):
         return mix(a, x.materialize() if taken else x)
@@ -127,7 +127,7 @@ def test_the_shortcut_of_the_mixture_is_the_formula(taken):
         a, weight, offset = (one.clone().requires_grad_() for one in given)
         found = way(a, DeferredLinear(rows, weight, offset))
         sources = [a, weight, offset, *mix.parameters()]
-        answers.append([found.detach(), *torch.autograd.grad(found, sources, slope)])
+        answers.append([found.detach(), *torch.autograd.grad(found, sources, grad)])
     for mine, wanted in zip(*answers, strict=True):
         torch.testing.assert_close(mine, wanted, rtol=1e-4, atol=1e-5)
 

@@ -239,6 +239,7 @@ def marginal(joint, end):
 @pytest.mark.parametrize("convention", CONVENTIONS, ids=str)
 @settings(max_examples=40)
 @given(graph=graphs())
+@pytest.mark.long
 def test_measures_equal_their_definitions(convention, graph):
     result = measure(graph, conventions=convention)
     slow = Slow(graph, convention)

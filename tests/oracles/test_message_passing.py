@@ -15,6 +15,7 @@ from message_passing_models import (
     network_of,
     scatter,
 )
+from torch import nn
 from torch.nn import functional as F
 
 from unalike import METHODS, Adjacency, Split, Task, random_splits
@@ -44,9 +45,9 @@ def graph(request):
 
 
 def ends_and_weights(graph):
-    told = graph.to_pyg()
-    weight = told.edge_weight if "edge_weight" in told else None
-    return told.x, told.edge_index, weight
+    data = graph.to_pyg()
+    weight = data.edge_weight if "edge_weight" in data else None
+    return data.x, data.edge_index, weight
 
 
 def dense_normalised(adjacency, loops="all"):
@@ -103,8 +104,9 @@ def convolve(network, graph):
     for layer, weight in enumerate(weights):
         oracle = pyg.GCNConv(*weight.shape)
         oracle.lin.weight.data = weight.T
-        if layer == len(weights) - 1:
-            oracle.bias.data = network.bias.bias
+        bias = [*network.conv_biases, network.bias][layer]
+        if not isinstance(bias, nn.Identity):
+            oracle.bias.data = bias.bias
         x = oracle(x, ends, edge_weight)
         if layer < len(weights) - 1:
             x = torch.relu(network.blocks[layer].norm_act_drop.norm(x))
@@ -112,9 +114,11 @@ def convolve(network, graph):
     return outputs
 
 
+@pytest.mark.parametrize("conv_bias", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_gcn_is_that_of_pyg(graph, layers):
-    network = scatter(network_of("gcn", graph, hidden=5, layers=layers))
+def test_gcn_is_that_of_pyg(graph, layers, conv_bias):
+    options = {"hidden": 5, "layers": layers, "conv_bias": conv_bias}
+    network = scatter(network_of("gcn", graph, **options))
     close(network(graph), convolve(network, graph)[-1])
 
 
@@ -131,8 +135,9 @@ def attend(network, graph, heads):
             inputs, width, heads, concat=not (last and parts.mean_last_heads)
         )
         oracle.lin.weight.data = weight.T
-        if last:
-            oracle.bias.data = parts.bias.bias
+        bias = [*parts.conv_biases, parts.bias][layer]
+        if not isinstance(bias, nn.Identity):
+            oracle.bias.data = bias.bias
         oracle.att_src.data = parts.att_src[layer].view(1, heads, width)
         oracle.att_dst.data = parts.att_dst[layer].view(1, heads, width)
         x = oracle(x, ends)
@@ -142,10 +147,16 @@ def attend(network, graph, heads):
     return outputs
 
 
+@pytest.mark.parametrize("conv_bias", [False, True])
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_gat_is_that_of_pyg(graph, layers, heads):
-    options = {"hidden": 5, "layers": layers, "heads": heads}
+def test_gat_is_that_of_pyg(graph, layers, heads, conv_bias):
+    options = {
+        "hidden": 5,
+        "layers": layers,
+        "heads": heads,
+        "conv_bias": conv_bias,
+    }
     network = scatter(network_of("gat", graph, **options))
     outputs = attend(network, graph, heads)
     assert len(outputs) == max(layers, 2)
@@ -169,16 +180,20 @@ def joined_by_pyg(network, jump, outputs):
     return oracle(outputs)
 
 
+@pytest.mark.parametrize("conv_bias", [False, True])
 @pytest.mark.parametrize("jump", JUMPING_KNOWLEDGE)
-def test_gcn_jk_is_that_of_pyg(graph, jump):
-    network = scatter(network_of("gcn-jk", graph, hidden=5, layers=3, jump=jump))
+def test_gcn_jk_is_that_of_pyg(graph, jump, conv_bias):
+    options = {"hidden": 5, "layers": 3, "jump": jump, "conv_bias": conv_bias}
+    network = scatter(network_of("gcn-jk", graph, **options))
     joined = joined_by_pyg(network, jump, convolve(network, graph))
     close(network(graph), network.final(joined))
 
 
+@pytest.mark.parametrize("conv_bias", [False, True])
 @pytest.mark.parametrize("jump", JUMPING_KNOWLEDGE)
-def test_gat_jk_is_that_of_pyg(graph, jump):
+def test_gat_jk_is_that_of_pyg(graph, jump, conv_bias):
     options = {"hidden": 3, "layers": 3, "heads": 2, "jump": jump}
+    options["conv_bias"] = conv_bias
     network = scatter(network_of("gat-jk", graph, **options))
     joined = joined_by_pyg(network, jump, attend(network, graph, 2))
     close(network(graph), network.final(joined))
@@ -299,7 +314,7 @@ def test_label_propagation_is_that_of_pyg():
     close(METHODS["label-propagation"](alpha=0.7).solve(task).scores, wanted)
 
 
-def test_label_propagation_goes_both_ways_unless_told():
+def test_label_propagation_is_undirected_by_default():
     graph = make_graph(directed=True)
     split = random_splits(graph.labels, count=1)[0]
     method = METHODS["label-propagation"](alpha=0.9)

@@ -86,7 +86,7 @@ def test_hidden_width_counts_every_head():
 
 
 def test_attention_has_heads():
-    with pytest.raises(UserError, match="0 heads"):
+    with pytest.raises(UserError, match="--heads is 0; it must be at least 1"):
         network_of("gat", make_graph(directed=False), heads=0)
 
 
@@ -116,6 +116,7 @@ CASES = [
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize(("name", "options"), CASES)
+@pytest.mark.long
 def test_a_stack_trains_as_plain_loops_do(name, options, sparse):
     graph = make_graph(directed=True, sparse=sparse)
     splits = random_splits(graph.labels, count=2)

@@ -20,7 +20,7 @@ from unalike import METRICS, RunOptions, UserError, random_splits, run, save_gra
 from unalike.data.metrics import confusion
 from unalike.experiments.config import DatasetOptions
 from unalike.methods.link import LINK
-from unalike.training.settings import Training
+from unalike.training.state import Training
 
 
 def weighing(case):
@@ -94,6 +94,7 @@ def test_average_precision_of_a_stack_of_many():
 
 
 @pytest.mark.parametrize("name", METRICS)
+@pytest.mark.long
 def test_training_takes_every_metric(name, tmp_path):
     graph = suiting(nodes=80)
     splits = random_splits(graph.labels, count=2)

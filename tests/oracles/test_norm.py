@@ -10,8 +10,7 @@ from torch import nn
 from torch.func import functional_call, vmap
 from unfused_norm import unfused
 
-from unalike.nn.dropout import Dropout
-from unalike.nn.linear import DeferredLinear, value
+from unalike.nn.linear import DeferredLinear, Dropout, value
 from unalike.nn.mlp import MLP
 from unalike.nn.norm import NormActDrop, NormActDropLinear
 

@@ -20,8 +20,7 @@ from unalike.advice.candidates import (
     Candidate,
     applicable,
 )
-from unalike.advice.cost import IN_BATCHES, cost
-from unalike.advice.recommend import DESCRIPTIONS, graph_findings
+from unalike.advice.recommend import DESCRIPTIONS, IN_BATCHES, cost, graph_findings
 from unalike.advice.trials import (
     LIMITS,
     Deadline,
@@ -37,7 +36,7 @@ from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.methods.mlp import MLP
 from unalike.samplers import SAMPLERS
-from unalike.training.settings import Training
+from unalike.training.state import Training
 
 advise = partial(advise_in_time, seconds=3600.0)
 
@@ -151,6 +150,7 @@ def test_h2gcn_is_left_out_if_there_are_too_many_two_hop_paths(monkeypatch):
     } == {"h2gcn"}
 
 
+@pytest.mark.long
 def test_test_labels_are_not_used():
     graph = suiting()
     first_source = source(graph)
@@ -224,6 +224,7 @@ def test_nothing_suffices():
     ],
     ids=["directed", "sparse", "no features", "tiny"],
 )
+@pytest.mark.long
 def test_graphs_of_every_kind(graph):
     advice = advise(source(graph))
     tried = {each.trial.candidate.command_words for each in advice.ranking}
@@ -239,6 +240,7 @@ def test_graphs_of_every_kind(graph):
 
 
 @pytest.mark.parametrize("name", ["roc-auc", "average-precision", "macro-f1"])
+@pytest.mark.long
 def test_other_metrics(name):
     advice = advise(source(suiting(), metric=METRICS[name]))
     assert advice.ranking[0].trial.mean_score > 70
@@ -347,7 +349,7 @@ def test_finalists_are_trained_to_the_end(monkeypatch):
 
 
 def test_a_graph_that_does_not_fit_is_trained_in_batches(monkeypatch):
-    monkeypatch.setattr("unalike.advice.cost.free_memory", lambda device: 0)
+    monkeypatch.setattr("unalike.advice.recommend.free_memory", lambda device: 0)
     advice = advise(source(suiting(nodes=60)))
     words = {each.trial.candidate.command_words: each.words for each in advice.ranking}
     assert words["linkx"] == "linkx rows"

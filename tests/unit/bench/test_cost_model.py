@@ -88,21 +88,21 @@ def test_all_processes_wait_for_a_single_chunk():
 
 def test_hosts_divide_the_table_but_not_the_node_arrays():
     seconds, memory = TimeModel(RATES), MemoryModel(40.0, 10.0, 5e8)
-    told = Cluster(hosts=64).predict(seconds, memory, LOADS[-1])
-    rows = {row["hosts"]: row for row in told["by_hosts"]}
+    prediction = Cluster(hosts=64).predict(seconds, memory, LOADS[-1])
+    rows = {row["hosts"]: row for row in prediction["by_hosts"]}
     assert [*rows] == [4, 8, 16, 32, 64, 128, 256]
     held = {hosts: row["bytes_by"] for hosts, row in rows.items()}
     assert held[64]["table"] == 1_000_000_000 * 128 * 16 / 64
     assert held[64]["edges"] == 200_000_000_000 * 4 / 64
     assert held[64]["nodes"] == held[4]["nodes"] == 40e9
-    assert told["steps"] == 500
+    assert prediction["steps"] == 500
 
 
 def test_a_faster_network_shortens_only_sending():
     seconds, memory = TimeModel(RATES), MemoryModel(40.0, 10.0, 5e8)
     slow, fast = (
-        Cluster(bandwidth=told).predict(seconds, memory, LOADS[-1])["by_hosts"][-1]
-        for told in (10.0, 100.0)
+        Cluster(bandwidth=bandwidth).predict(seconds, memory, LOADS[-1])["by_hosts"][-1]
+        for bandwidth in (10.0, 100.0)
     )
     sent = slow["seconds_by"]["byte"]
     assert fast["seconds_by"]["byte"] == pytest.approx(sent / 10)

@@ -2,10 +2,14 @@
 
 import io
 import json
+import shutil
+import subprocess
 import time
 import zipfile
 from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from loopback import Site, serving
@@ -13,6 +17,7 @@ from loopback import Site, serving
 from unalike import UserError
 from unalike.datasets import fetch as fetch_module
 from unalike.datasets import remote
+from unalike.datasets.download import google_drive_confirm_url
 from unalike.datasets.fetch import fetch_file, remove_archives
 from unalike.datasets.remote import Checksum, RemoteFile
 
@@ -166,6 +171,43 @@ def test_a_redirect_loop_is_an_error(tmp_path: Path, site: Site):
         fetch(tmp_path, url)
 
 
+@pytest.fixture
+def certificate(tmp_path: Path, monkeypatch) -> Path:
+    """A key with a certificate for localhost, which this process trusts."""
+    if not (openssl := shutil.which("openssl")):
+        pytest.skip("needs openssl")
+    path = tmp_path / "localhost.pem"
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    files = ["-keyout", str(path), "-out", str(tmp_path / "certificate.pem")]
+    subprocess.run([openssl, *words, *names, *files], check=True, capture_output=True)
+    path.write_text(path.read_text() + (tmp_path / "certificate.pem").read_text())
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    return path
+
+
+def test_a_redirect_from_https_to_http_is_refused(
+    tmp_path: Path, site: Site, certificate: Path
+):
+    plain = site.put("/file", BODY)
+    with serving(certificate) as secure:
+        secure.put("/file", BODY)
+        within = secure.put("/within", b"", redirect="/file")
+        downgraded = secure.put("/old", b"", redirect=plain)
+        assert fetch(tmp_path / "one", within).path.read_bytes() == BODY
+        with pytest.raises(UserError, match="it redirects from https to http"):
+            fetch(tmp_path / "two", downgraded)
+    assert site.asked == []
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/file", "file:///etc/hostname"])
+def test_a_redirect_to_another_protocol_is_refused(
+    tmp_path: Path, site: Site, url: str
+):
+    with pytest.raises(UserError, match=r"Cannot fetch folder/file\.bin \(127"):
+        fetch(tmp_path, site.put("/old", b"", redirect=url))
+
+
 @pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/zip"])
 def test_an_html_page_is_not_the_file(tmp_path: Path, site: Site, kind: str):
     page = b"<!DOCTYPE html><html><title>Quota exceeded</title></html>"
@@ -183,6 +225,39 @@ def test_the_confirmation_page_of_google_drive_is_followed(tmp_path: Path, site:
     url = site.put("/uc?id=abc", page, kind="text/html")
     site.put("/really?id=abc&confirm=t", BODY, breaks=[500_000])
     assert fetch(tmp_path, url).path.read_bytes() == BODY
+
+
+@pytest.mark.parametrize("action", ["http://[", "//example.org/file"])
+def test_a_form_of_another_host_is_not_followed(
+    tmp_path: Path, site: Site, action: str
+):
+    page = f"<html><form id=download-form action='{action}'></form></html>".encode()
+    url = site.put("/uc", page, kind="text/html")
+    with pytest.raises(UserError, match="web page instead of the file"):
+        fetch(tmp_path, url)
+
+
+def test_a_form_of_another_server_is_not_followed(tmp_path: Path, site: Site):
+    with serving() as other:
+        target = other.put("/file?", BODY)
+        page = f"<html><form id=download-form action='{target}'></form></html>"
+        url = site.put("/uc", page.encode(), kind="text/html")
+        with pytest.raises(UserError, match="web page instead of the file"):
+            fetch(tmp_path, url)
+        assert other.asked == []
+
+
+def test_a_form_of_google_drive_leads_to_its_other_host():
+    page = b"""<form id="download-form" action="ACTION"><input name="id" value="a b">"""
+    host = "drive.usercontent.google.com/download"
+    followed = {
+        scheme: google_drive_confirm_url(
+            page.replace(b"ACTION", f"{scheme}://{host}".encode()),
+            "https://drive.google.com/uc?id=a",
+        )
+        for scheme in ("https", "http")
+    }
+    assert followed == {"https": f"https://{host}?id=a+b", "http": None}
 
 
 def test_after_404_the_next_mirror_is_used(tmp_path: Path, site: Site):
@@ -284,9 +359,66 @@ def test_a_file_is_extracted_from_a_zip_archive(tmp_path: Path, site: Site):
 @pytest.mark.parametrize("body", [b"no archive", b"PK\x03\x04"])
 def test_a_damaged_archive_is_an_error(tmp_path: Path, site: Site, body: bytes):
     url = site.put("/all.zip", body)
-    with pytest.raises(UserError, match="archive is damaged"):
+    with pytest.raises(UserError, match=r"archive is damaged|no \.zip"):
         fetch(tmp_path, f"{url}#inner/one.csv")
     assert remaining_files(tmp_path) == []
+
+
+def zip_of(body: bytes, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    zipped = io.BytesIO()
+    with zipfile.ZipFile(zipped, "w", compression) as archive:
+        archive.writestr("one.bin", body)
+    return zipped.getvalue()
+
+
+def test_a_zip_member_of_another_size_is_not_extracted(
+    tmp_path: Path, site: Site, known
+):
+    known(BODY)
+    url = site.put("/all.zip", zip_of(BODY + b"more"))
+    with pytest.raises(UserError, match="archive is damaged or lacks one"):
+        fetch(tmp_path, f"{url}#one.bin")
+
+
+def test_a_zip_member_that_is_packed_too_tightly_is_not_extracted(
+    tmp_path: Path, site: Site
+):
+    url = site.put("/all.zip", zip_of(bytes(1 << 26)))
+    with pytest.raises(UserError, match="67108864 bytes out of 65"):
+        fetch(tmp_path, f"{url}#one.bin")
+    assert remaining_files(tmp_path) == []
+
+
+def odd_archives() -> dict[str, bytes]:
+    """Archives with an encrypted member, an unknown method and damaged data."""
+    plain = zip_of(BODY)
+    entry = plain.rindex(b"PK\x01\x02")
+
+    def changed(offset: int, value: int) -> bytes:
+        """The archive with one byte of the member's two headers replaced."""
+        archive = bytearray(plain)
+        archive[6 + offset] = archive[entry + 8 + offset] = value
+        return bytes(archive)
+
+    archives = {"encrypted": changed(0, 1), "method": changed(2, 99)}
+    for name in ("BZIP2", "LZMA", "DEFLATED"):
+        packed = bytearray(zip_of(BODY, getattr(zipfile, f"ZIP_{name}")))
+        packed[40:60] = bytes(20)
+        archives[name] = bytes(packed)
+    return archives
+
+
+@pytest.mark.parametrize("kind", ["encrypted", "method", "BZIP2", "LZMA", "DEFLATED"])
+@pytest.mark.long
+def test_after_an_odd_archive_the_next_mirror_is_used(
+    tmp_path: Path, site: Site, kind: str
+):
+    url = site.put("/all.zip", odd_archives()[kind])
+    second = site.put("/file", BODY)
+    fetched = fetch(tmp_path, f"{url}#one.bin", second)
+    assert fetched.path.read_bytes() == BODY
+    with pytest.raises(UserError, match="archive is damaged or lacks one"):
+        fetch(tmp_path, f"{url}#one.bin", path="other.bin")
 
 
 def test_a_full_disk_is_an_error(tmp_path: Path, site: Site, monkeypatch):
@@ -296,3 +428,65 @@ def test_a_full_disk_is_an_error(tmp_path: Path, site: Site, monkeypatch):
     monkeypatch.setattr(fetch_module, "download", full)
     with pytest.raises(UserError, match=r"Cannot write .*No space left"):
         fetch(tmp_path, site.put("/file", BODY))
+
+
+def test_a_disk_that_is_full_of_an_archive_is_an_error(
+    tmp_path: Path, site: Site, monkeypatch
+):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    url = site.put("/all.zip", zip_of(BODY))
+    with pytest.raises(UserError, match=r"Cannot write .*file\.bin: No space left"):
+        fetch(tmp_path, f"{url}#one.bin")
+
+
+class LyingHandler(BaseHTTPRequestHandler):
+    """Sends one answer, whatever is asked."""
+
+    answer = b""
+
+    def do_GET(self) -> None:
+        self.wfile.write(self.answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+LIES = {
+    "a part that was not asked for": (b"206 Partial\r\nContent-Length: 3", b"abc"),
+    "an empty file": (b"200 OK\r\nContent-Length: 0", b""),
+    "an empty file without a length": (b"200 OK", b""),
+    "no content": (b"204 No Content", b""),
+    "a length that is no number": (b"200 OK\r\nContent-Length: three", b"abc"),
+    "a coding": (
+        b"200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3",
+        b"abc",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_without_a_checksum_what_the_protocol_shows_to_be_wrong_is_refused(
+    tmp_path: Path, lie: str
+):
+    head, body = LIES[lie]
+    answer = b"HTTP/1.0 " + head + b"\r\n\r\n" + body
+    handler = type("Handler", (LyingHandler,), {"answer": answer})
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        with pytest.raises(UserError):
+            fetch(tmp_path, f"http://127.0.0.1:{server.server_port}/file.bin")
+        server.shutdown()
+    assert remaining_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["a.gz", "a.npy", "a.npz"])
+def test_a_file_without_the_magic_number_of_its_suffix_is_refused(
+    tmp_path: Path, site: Site, name: str
+):
+    url = site.put(f"/{name}", BODY)
+    with pytest.raises(UserError, match=r"it sends a file that is no \."):
+        fetch(tmp_path, url, path=f"folder/{name}")
+    assert remaining_files(tmp_path) == []

@@ -12,8 +12,9 @@ import scipy.io
 import scipy.sparse
 import torch
 
-from unalike import Graph, UserError
+from unalike import Adjacency, Graph, UserError
 from unalike.datasets import find, load
+from unalike.datasets.transforms import add_self_loops
 
 EDGES = np.array([[0, 0, 1, 3, 2, 0], [1, 2, 2, 0, 3, 1]])
 """Six stored edges; the last repeats the first."""
@@ -414,3 +415,133 @@ def test_an_edge_out_of_range_is_named(tmp_path: Path):
     )
     with pytest.raises(UserError, match="4; ids run from 0 to 3"):
         load("pokec", tmp_path)
+
+
+def write_damaged_school(path: Path, **changes: np.ndarray) -> None:
+    """A school whose friendships have other index arrays; SciPy writes them unseen."""
+    path.parent.mkdir(parents=True)
+    adjacency = scipy.sparse.csc_matrix(np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0.0]]))
+    for name, array in changes.items():
+        setattr(adjacency, name, np.array(array, np.int32))
+    adjacency.has_sorted_indices = True
+    scipy.io.savemat(path, {"A": adjacency, "local_info": np.ones((3, 7))})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"indices": [1, 2, 10**8, 0]},
+        {"indices": [1, 2, -(10**8), 0]},
+        {"indices": [1, 2, 0, 3]},
+        {"indptr": [0, 10**8, 3, 4]},
+        {"indptr": [0, -(10**8), 3, 4]},
+        {"indptr": [0, 10**8, 0, 0]},
+        {"indptr": [0, 2**31 - 1, -(2**31), 4]},
+        {"indptr": [2, 2, 3, 4]},
+    ],
+)
+def test_a_mat_file_with_wrong_indices_is_an_error(tmp_path: Path, changes: dict):
+    write_damaged_school(tmp_path / "facebook100" / "Reed98.mat", **changes)
+    with pytest.raises(UserError, match=r"Reed98.mat cannot be read"):
+        load("reed98", tmp_path)
+
+
+def test_a_mat_file_with_cells_is_an_error(tmp_path: Path):
+    cells = np.array([[1], ["a"]], object)
+    write_mat(tmp_path / "facebook100" / "Reed98.mat", A=cells, local_info=np.ones(7))
+    with pytest.raises(UserError, match="'A' is a cell in place of numbers"):
+        load("reed98", tmp_path)
+
+
+@pytest.mark.parametrize("shape", [(2**31 - 1, 3), (2**30, 3)])
+def test_a_mat_file_that_promises_terabytes_is_an_error(tmp_path: Path, shape: tuple):
+    path = tmp_path / "facebook100" / "Reed98.mat"
+    adjacency = scipy.sparse.csc_matrix(shape)
+    write_mat(path, A=adjacency, local_info=np.ones((3, 7)))
+    with pytest.raises(UserError, match=r"promises 2,147|promises 1,073"):
+        load("reed98", tmp_path)
+
+
+def npz_with_header(path: Path, name: str, shape: tuple, data: bytes) -> None:
+    """Replace the array of a .npz file by one with this header and these bytes."""
+    with zipfile.ZipFile(path) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<i8", "fortran_order": False, "shape": shape}
+    )
+    members[f"{name}.npy"] = header.getvalue() + data
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((2**62,), "promises 4,611,686"),
+        ((10**12, 3), "promises 3,000,000,000,000"),
+        ((4,), "does not have the shape"),
+        ((2,), "does not have the shape"),
+    ],
+)
+def test_an_npz_file_that_promises_terabytes_is_an_error(
+    tmp_path: Path, shape: tuple, message: str
+):
+    path = tmp_path / "heterophilous" / "roman_empire.npz"
+    write_platonov(path, 3)
+    npz_with_header(path, "node_labels", shape, np.arange(3).tobytes())
+    with pytest.raises(UserError, match=f"roman_empire.npz cannot be read.*{message}"):
+        load("roman-empire", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shape": np.array([10**12, 10**12])},
+        {"shape": np.array([4])},
+        {"indices": np.array([1, 2, 9, 0], np.int32)},
+        {"indices": np.array([1, 2], np.int32)},
+        {"indptr": np.array([0, 2**40, 1, 2, 4])},
+        {"indptr": np.array([0, 9, 0, 0, 0])},
+    ],
+)
+def test_a_csr_file_of_arxiv_with_wrong_indices_is_an_error(
+    tmp_path: Path, changes: dict
+):
+    write_arxiv(tmp_path / "arxiv-year")
+    (tmp_path / "arxiv-year" / "edge.csv.gz").unlink()
+    csr = {
+        "shape": np.array([4, 4]),
+        "indptr": np.array([0, 2, 3, 3, 4]),
+        "indices": np.array([1, 2, 2, 0], np.int32),
+    }
+    path = tmp_path / "arxiv-year" / "adj_full.npz"
+    np.savez(path, **csr)
+    assert entries(load("arxiv-year", tmp_path)) == [(0, 1), (0, 2), (1, 2), (3, 0)]
+    np.savez(path, **{**csr, **changes})
+    with pytest.raises(UserError, match=r"adj_full.npz cannot be read"):
+        load("arxiv-year", tmp_path)
+
+
+def test_products_with_another_number_of_labels_is_an_error(tmp_path: Path):
+    raw = tmp_path / "ogbn_products" / "raw"
+    write_gzip(raw / "edge.csv.gz", "0,1\n")
+    write_gzip(raw / "node-feat.csv.gz", "1,2\n3,4\n")
+    write_gzip(raw / "node-label.csv.gz", "46\n0\n")
+    write_gzip(raw / "num-node-list.csv.gz", "1000000000000\n")
+    with pytest.raises(UserError, match=r"1000000000000 nodes, and .* 2 labels"):
+        load("ogbn-products", tmp_path)
+
+
+def test_self_loops_do_not_change_the_weights_of_edges():
+    edges = torch.tensor([[0, 1, 2], [1, 1, 0]])
+    rows = Adjacency.from_edges(
+        *edges, shape=(3, 3), values=torch.tensor([0.5, 3.0, -2.0])
+    )
+    expected = [[1, 0.5, 0], [0, 3, 0], [-2, 0, 1]]
+    assert add_self_loops(rows).to_dense().tolist() == expected
+    plain = Adjacency.from_edges(*edges, shape=(3, 3))
+    looped = add_self_loops(plain)
+    assert looped.values is None
+    assert looped.to_dense().tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 1]]

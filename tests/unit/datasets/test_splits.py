@@ -1,5 +1,6 @@
 """The splits of the LINKX paper are reproduced exactly."""
 
+import shutil
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,11 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from unalike import Graph, UserError
-from unalike.data.labels import quantile_labels
+from unalike.data.graph import quantile_labels
+from unalike.datasets import find
+from unalike.datasets.remote import RemoteFile
 from unalike.datasets.splits import (
     PAPER_LABELLED_COUNTS,
+    ogb_splits,
     paper_permutations,
     paper_splits,
+    read_mask_split,
     read_npy_splits,
 )
 
@@ -88,6 +93,7 @@ def test_another_graph_under_the_same_name_gets_random_splits(tmp_path: Path):
         ("deezer-europe", "deezer-europe"),
     ],
 )
+@pytest.mark.long
 def test_permutations_equal_the_split_files_of_the_authors(
     data: Path, name: str, file: str
 ):
@@ -119,6 +125,49 @@ def test_npy_splits_that_are_no_partition_are_an_error(
     np.save(path, array, allow_pickle=True)
     with pytest.raises(UserError, match="some-splits"):
         read_npy_splits(path, num_nodes=3)
+
+
+@pytest.mark.parametrize(
+    ("masks", "message"),
+    [
+        ([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], "masks of 4 nodes"),
+        ([[1, 0], [0, 1], [0, 0]], "masks of 2 nodes"),
+        ([[1, 0, 0], [0, 1, 0], [0, 1, 1]], "twice"),
+        ([[[1, 0, 0]], [[0, 1, 0]], [[0, 0, 1]]], "masks of 3 nodes"),
+    ],
+)
+def test_masks_of_another_graph_or_that_overlap_are_an_error(
+    tmp_path: Path, masks: list, message: str
+):
+    path = tmp_path / "film_split.npz"
+    names = ("train_mask", "val_mask", "test_mask")
+    np.savez(path, **dict(zip(names, np.array(masks, bool), strict=True)))
+    with pytest.raises(UserError, match=f"film_split.*{message}"):
+        read_mask_split(path, num_nodes=3)
+
+
+def test_split_files_of_film_are_refused_for_squirrel(tmp_path: Path, data: Path):
+    for folder in ("geom-gcn/squirrel", "geom-gcn/film", "heterophilous"):
+        shutil.copytree(data / folder, tmp_path / folder)
+    for film in (tmp_path / "geom-gcn" / "film").glob("*.npz"):
+        squirrel = film.name.replace("film", "squirrel")
+        target = tmp_path / "geom-gcn" / "squirrel" / squirrel
+        target.chmod(0o644)
+        shutil.copyfile(film, target)
+    with pytest.raises(UserError, match=r"masks of 7600 nodes; the graph has 5201"):
+        find("squirrel", tmp_path).splits()
+
+
+@pytest.mark.parametrize("test_ids", [[3], [1], [-1], [2, 2]])
+def test_split_files_of_ogb_are_checked(tmp_path: Path, test_ids: list[int]):
+    files = []
+    parts = {"train": [0], "valid": [1], "test": test_ids}
+    for part, ids in parts.items():
+        (tmp_path / f"{part}.csv").write_text("".join(f"{node}\n" for node in ids))
+        files.append(RemoteFile(f"{part}.csv"))
+    graph = unlabelled(torch.zeros(3, dtype=torch.int64))
+    with pytest.raises(UserError, match="out of range or twice; the graph has 3 nodes"):
+        ogb_splits(files)(tmp_path, graph)
 
 
 def slow_quantile_labels(values: np.ndarray, num_classes: int) -> list[int]:

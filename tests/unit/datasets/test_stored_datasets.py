@@ -13,7 +13,7 @@ from forked_processes import child
 
 from unalike import UserError, verify_graph
 from unalike.datasets import base, find, load
-from unalike.datasets.paths import data_root
+from unalike.system import data_root
 
 
 def write_graph(root: Path, nodes: int = 3) -> Path:
@@ -104,6 +104,8 @@ def test_the_data_root_is_the_argument_the_environment_or_the_cache(
     tmp_path: Path, monkeypatch, cache: Path
 ):
     monkeypatch.delenv("UNALIKE_DATA", raising=False)
+    assert data_root() == cache / "data"
+    monkeypatch.setenv("UNALIKE_DATA", "")
     assert data_root() == cache / "data"
     monkeypatch.setenv("UNALIKE_DATA", str(tmp_path / "environment"))
     assert data_root() == tmp_path / "environment"

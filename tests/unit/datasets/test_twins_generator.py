@@ -1,5 +1,7 @@
 """Parts of twins: rounding, degrees, alias tables, class counts, edges, features."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 import torch
@@ -151,14 +153,23 @@ def test_one_hot_features_have_the_given_informativeness(tmp_path, informativene
     assert distance[4:].sum() == pytest.approx(informativeness, abs=0.02)
 
 
+def test_a_field_with_fewer_values_than_classes_cannot_depend_on_them(tmp_path):
+    classes = np.arange(300) % 5
+    with pytest.raises(UserError, match="3 values cannot depend on 5 classes"):
+        written(tmp_path, OneHot((9, 3), 0.5, telling=1), classes)
+    features = written(tmp_path, OneHot((9, 3), 0.5, telling=0), classes)
+    assert (features.sum(1) == 2).all()
+
+
 def written(folder, config, classes) -> np.ndarray:
-    counts = {"num_nodes": len(classes), "num_features": config.width}
+    counts = {"num_nodes": len(classes), "num_edges": 0, "num_features": config.width}
     with atomic_graph_writer(folder / "graph") as writer:
         config.write(writer, classes, 0, NO_PROGRESS)
         writer.add("starts", np.zeros(len(classes) + 1, np.int64))
         writer.add("columns", np.zeros(0, np.int32))
         writer.add("labels", classes)
-        writer.commit({**counts, "num_classes": 3, "directed": True})
+        about = {"num_classes": int(classes.max()) + 1, "metric": "accuracy"}
+        writer.commit({**counts, **about, "directed": True})
     return open_graph(folder / "graph").graph.features.to_dense().numpy()
 
 
@@ -179,6 +190,21 @@ def test_a_twin_with_too_many_edges_is_an_error(tmp_path):
     with pytest.raises(UserError, match="edges are too many"):
         unalike.twin("wiki", num_nodes=500).with_root(tmp_path).load()
     assert not list(tmp_path.rglob("graph.json"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["cora", "pokec", "chameleon"])
+def test_a_twin_of_few_nodes_is_a_graph_or_an_error(tmp_path, name):
+    sizes = (-1, 0, 1, 2, 5, 10, 20, 80, 1000)
+    nodes = {}
+    for size in sizes:
+        with suppress(UserError):
+            twin = unalike.twin(name, num_nodes=size)
+            nodes[size] = twin.save(tmp_path / str(size)).graph.num_nodes
+    assert 1000 in nodes
+    assert nodes == {size: size for size in nodes}
+    with pytest.raises(UserError, match="0 nodes are too few for a node of each class"):
+        unalike.twin(name, num_nodes=0)
 
 
 def test_an_unknown_twin_gets_a_suggestion():

@@ -204,7 +204,7 @@ def test_a_killed_process_leaves_no_files(tmp_path, monkeypatch):
     folder = tmp_path / "stored" / "graph-both-ways"
     process = child(make_slowly, stored.folder, tmp_path)
     start = time.monotonic()
-    while not list(tmp_path.glob("stored/.*.draft/columns.npy")):
+    while not list(tmp_path.glob("stored/.*.partial/columns.npy")):
         assert time.monotonic() - start < 60
         time.sleep(0.005)
     os.kill(process.pid, 9)

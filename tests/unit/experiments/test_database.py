@@ -1,7 +1,11 @@
-"""The database keeps runs whole, once, and tells them again."""
+"""The database stores each run completely and once, and reads it again."""
 
 import gzip
 import json
+import multiprocessing
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -19,15 +23,17 @@ from unalike.experiments.database import (
     ResultsDatabase,
     compress_curves,
     decompress_curves,
+    hide_password,
     rekey,
     result_from_row,
+    write_transaction,
 )
 from unalike.experiments.export import export_runs, import_runs
 from unalike.experiments.plan import DatasetRef
 from unalike.experiments.selection import (
     best_by_validation,
     group_by_config,
-    with_all_splits,
+    on_splits,
 )
 
 
@@ -82,7 +88,7 @@ def test_settings_are_chosen_by_validation_alone(results):
         )
     results.store([row_of(0, valid=99.0, test=99.0, hidden=16)])
     found = group_by_config(results.runs())
-    whole = with_all_splits(found, 3)
+    whole = on_splits(found, range(3))
     assert (len(found), len(whole)) == (3, 2)
     chosen = best_by_validation(whole)
     assert chosen.runs[0]["options"]["hidden"] == 4
@@ -95,7 +101,7 @@ def test_runs_on_other_data_or_seeds_are_not_mixed(results):
     rows = [row_of(0), row_of(1, dataset=other), row_of(2, seed=7)]
     results.store(rows)
     assert len(group_by_config(results.runs())) == 3
-    assert not with_all_splits(group_by_config(results.runs()), 3)
+    assert not on_splits(group_by_config(results.runs()), range(3))
 
 
 def test_results_are_carried_to_another_database(results, tmp_path):
@@ -165,15 +171,15 @@ def test_curves_are_packed_and_unpacked(pairs):
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("results.db", "names no database; write sqlite:///results.db"),
         ("mysql://host/name", "No kind of database 'mysql'"),
         ("sqlite:////nowhere/at/all.db", "cannot be opened"),
     ],
 )
-def test_databases_that_are_none(url, told):
-    with pytest.raises(UserError, match=told):
+def test_databases_that_are_none(url, message):
+    with pytest.raises(UserError, match=message):
         ResultsDatabase.open(url)
 
 
@@ -183,3 +189,115 @@ def test_looking_makes_no_file(tmp_path):
     assert not list(kept.runs())
     assert not file.exists()
     kept.close()
+
+
+SECRET = "postgresql://me:se/cr:et@host/name"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (SECRET, "postgresql://me:***@host/name"),
+        ("postgresql://me:a@b@host:1/n", "postgresql://me:***@host:1/n"),
+        ("postgresql:///n?password=x&host=h", "postgresql:///n?password=***&host=h"),
+        ("no postgresql://:x@h/n here", "no postgresql://:***@h/n here"),
+        ("postgresql://me@host:5432/n", "postgresql://me@host:5432/n"),
+        ("sqlite:///results.db", "sqlite:///results.db"),
+    ],
+)
+def test_passwords_of_urls_are_hidden(text, shown):
+    assert hide_password(text) == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:se-cret@127.0.0.1:1/name",
+        "postgresql://me@127.0.0.1:1/name?password=se-cret",
+        "postgresql//me:se-cret@host/name",
+        "post gresql://me:se-cret@host:port/name",
+        "postgresql://me:se-cret@host:port/name",
+    ],
+)
+def test_errors_do_not_show_the_password_of_a_database(url):
+    for connect in (ResultsDatabase.open, ResultsDatabase.read):
+        with pytest.raises(UserError) as error:
+            connect(url)
+        assert "se-cret" not in str(error.value)
+
+
+def test_a_database_is_read_while_another_process_writes(url, results):
+    results.store([row_of()])
+    with write_transaction(results.engine), ResultsDatabase.read(url) as reader:
+        assert len(list(reader.runs())) == 1
+
+
+def read_without_rights(file, out):
+    """Read a database as a user who may not write it, and write what is found."""
+    if os.getuid() == 0:
+        os.setuid(65534)
+    with ResultsDatabase.read(f"sqlite:///{file}") as results:
+        found = [row["answers"] for row in results.runs(answers=True)]
+    os.write(out, json.dumps(found).encode())
+
+
+def test_a_database_file_that_cannot_be_written_is_read(readable_folder):
+    file = readable_folder / "a results.db"
+    with ResultsDatabase.open(f"sqlite:///{file}") as results:
+        results.store([row_of(0), row_of(1)])
+    assert as_reader(readable_folder, file) == [None, None]
+
+
+def test_an_older_database_file_that_cannot_be_written_is_read(readable_folder):
+    file = readable_folder / "results.db"
+    with ResultsDatabase.open(f"sqlite:///{file}") as results:
+        results.store([row_of(0)])
+        with results.engine.begin() as connection:
+            connection.exec_driver_sql("drop table answers")
+    assert as_reader(readable_folder, file) == [None]
+
+
+@pytest.fixture
+def readable_folder():
+    """A folder that all users can read; its owner too can write nothing in the end."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+        Path(folder).chmod(0o755)
+
+
+def as_reader(folder, file):
+    file.chmod(0o444)
+    folder.chmod(0o555)
+    before = file.read_bytes()
+    reader, writer = os.pipe()
+    process = multiprocessing.get_context("fork").Process(
+        target=read_without_rights, args=(file, writer)
+    )
+    process.start()
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        text = pipe.read()
+    process.join()
+    assert process.exitcode == 0
+    assert file.read_bytes() == before
+    return json.loads(text)
+
+
+def test_a_postgres_user_who_may_only_read_reads(postgres):
+    with ResultsDatabase.open(postgres) as results:
+        results.store([row_of()])
+        with results.engine.begin() as connection:
+            connection.exec_driver_sql("drop role if exists reader")
+            connection.exec_driver_sql("create role reader login")
+            grant = "grant select on all tables in schema public to reader"
+            connection.exec_driver_sql(grant)
+    try:
+        with ResultsDatabase.read(postgres.replace("test@", "reader@")) as reader:
+            assert len(list(reader.runs())) == 1
+    finally:
+        with (
+            ResultsDatabase.open(postgres) as results,
+            results.engine.begin() as connection,
+        ):
+            connection.exec_driver_sql("drop owned by reader")
+            connection.exec_driver_sql("drop role reader")

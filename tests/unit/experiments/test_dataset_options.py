@@ -1,12 +1,14 @@
 """A dataset seen otherwise than usual."""
 
+import numpy as np
 import pytest
 from graphs import suiting
 
 from unalike import RunOptions, UserError, random_splits, run, save_graph
 from unalike.experiments.config import DatasetOptions, dataset_hash, options_of_dataset
+from unalike.experiments.result import command_line
 from unalike.methods.link import LINK
-from unalike.training.settings import Training
+from unalike.training.state import Training
 
 
 @pytest.fixture
@@ -49,3 +51,41 @@ def test_the_fingerprint_is_that_of_the_arrays(source, tmp_path):
     assert dataset_hash(source) == dataset_hash(same) != dataset_hash(fewer)
     with pytest.raises(UserError, match="graph is not a stored graph; save it first"):
         dataset_hash(DatasetOptions(both_ways=True).apply(source))
+
+
+def ids_of(splits):
+    return [[part.tolist() for part in vars(split).values()] for split in splits]
+
+
+def test_fresh_splits_of_subgraph_batches_are_successive_random_splits(source):
+    seen = DatasetOptions(fresh_splits="samplers").apply(source)
+    labels = source.load().labels
+    assert ids_of(seen.splits()) == ids_of(random_splits(labels, count=2))
+
+
+def test_fresh_splits_of_row_batches_skip_an_integer_for_each_epoch(source):
+    seen = DatasetOptions(fresh_splits="rows").apply(source)
+    first, second = seen.splits()
+    labels = source.load().labels
+    known = (labels >= 0).nonzero()[:, 0].numpy()
+    nnz = source.load().adjacency.nnz
+    ranges = len(range(nnz // 10, nnz, nnz // 10))
+    np.random.seed(0)
+    for split in (first, second):
+        order = known[np.random.permutation(len(known))]
+        half, quarter = int(0.5 * len(order)), int(0.25 * len(order))
+        assert split.train.tolist() == order[:half].tolist()
+        assert split.valid.tolist() == order[half : half + quarter].tolist()
+        assert split.test.tolist() == order[half + quarter :].tolist()
+        for _ in range(500):
+            np.random.randint(ranges)
+
+
+def test_fresh_splits_are_named_in_results_and_refused_otherwise(source):
+    method = LINK(training=Training(epochs=2))
+    seen = DatasetOptions(fresh_splits="rows").apply(source)
+    (result,) = run(seen, method, splits=[1], options=RunOptions())
+    assert result.view == {"fresh_splits": "rows"}
+    assert "--fresh-splits rows" in command_line(result, splits="1")
+    with pytest.raises(UserError, match="No fresh splits 'row'"):
+        DatasetOptions(fresh_splits="row")

@@ -114,18 +114,19 @@ def test_what_means_nothing_is_left_out():
         (unalike.LabelPropagation(), False),
     ],
 )
+@pytest.mark.long
 def test_a_run_keeps_its_answers(tmp_path, method, sure):
     graph = suiting(nodes=90, classes=3)
     splits = random_splits(graph.labels, count=2)
     names = {"class_names": ["low", "middle", "high"]}
     stored = save_graph(tmp_path / "graph", graph, splits=splits, about=names)
-    for told in unalike.run(
+    for output in unalike.run(
         DatasetWithOptions(stored, DatasetOptions(metric="accuracy")), method
     ):
-        found = told.answers
-        assert sum(map(sum, found.confusion)) == len(splits[told.split].test)
+        found = output.answers
+        assert sum(map(sum, found.confusion)) == len(splits[output.split].test)
         right = sum(found.confusion[place][place] for place in range(3))
-        assert 100 * right / len(splits[0].test) == pytest.approx(told.test)
+        assert 100 * right / len(splits[0].test) == pytest.approx(output.test)
         assert found.classes == ["low", "middle", "high"]
         assert (found.reliability is not None) == sure
 
@@ -193,16 +194,18 @@ def test_answers_that_are_none_are_refused(tmp_path, broken):
         results.store([{**row_of(), "answers": SOME}])
         export_runs(results, tmp_path / "whole.gz")
     with gzip.open(tmp_path / "whole.gz", "rt") as file:
-        told = json.loads(file.readlines()[1])
+        output = json.loads(file.readlines()[1])
     with gzip.open(tmp_path / "broken.gz", "wt") as file:
-        file.write(f"{json.dumps(FORMAT)}\n{json.dumps({**told, 'answers': broken})}\n")
+        file.write(
+            f"{json.dumps(FORMAT)}\n{json.dumps({**output, 'answers': broken})}\n"
+        )
     with opened(tmp_path, "other") as other:
         with pytest.raises(UserError, match=r"broken\.gz holds no results: answers"):
             import_runs(other, tmp_path / "broken.gz")
         assert not list(other.runs())
 
 
-def test_the_page_is_told_the_sum_over_splits():
+def test_the_page_gets_the_sum_over_splits():
     rows = [{**row_of(split), "answers": SOME} for split in range(2)]
     (found,) = predictions_by_config([*rows, row_of(2)]).values()
     assert found == {

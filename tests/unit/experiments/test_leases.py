@@ -1,5 +1,8 @@
 """A run is leased by one worker at a time, as long as that worker lives."""
 
+import platform
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -9,6 +12,7 @@ from forked_processes import child
 
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.leases import Leases, WorkerId, count_active
+from unalike.system import process_id_scope
 
 
 @pytest.fixture
@@ -92,3 +96,31 @@ def test_the_lease_of_a_dead_process_is_free_at_once(results):
     dead = Leases(results.engine, 600.0, WorkerId(host, process.pid, "x"))
     assert dead.acquire(["run"])
     assert Leases(results.engine, 60.0).acquire(["run"])
+
+
+def test_a_worker_on_another_machine_of_the_same_name_is_not_dead(results):
+    process = child(nothing)
+    process.join()
+    other = WorkerId(f"{platform.node()} 00000000-pid:[1]", process.pid, "x")
+    older = WorkerId(platform.node(), process.pid, "x")
+    for run, worker in (("first", other), ("second", older)):
+        assert Leases(results.engine, 600.0, worker).acquire([run])
+        assert not Leases(results.engine, 60.0).acquire([run])
+
+
+@pytest.mark.long
+def test_containers_of_one_machine_have_process_ids_of_their_own():
+    code = "from unalike.system import process_id_scope; print(process_id_scope())"
+    words = [sys.executable, "-c", code]
+    here = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert here.stdout.strip() == process_id_scope()
+    unshare = ["unshare", "--pid", "--fork", "--mount-proc"]
+    inside = subprocess.run([*unshare, *words], capture_output=True, text=True)
+    if inside.returncode:
+        pytest.skip(f"no namespaces here: {inside.stderr.strip()}")
+    assert inside.stdout != here.stdout
+
+
+def test_a_worker_id_survives_the_text_of_a_lease():
+    worker = WorkerId.current()
+    assert WorkerId.parse(str(worker)) == worker

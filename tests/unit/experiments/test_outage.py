@@ -18,6 +18,7 @@ def server():
         yield one
 
 
+@pytest.mark.long
 def test_a_sweep_waits_for_an_unreachable_server(server, tmp_path, monkeypatch):
     plan = small_plan(stored(tmp_path))
     expected = f"sqlite:///{tmp_path / 'expected.db'}"

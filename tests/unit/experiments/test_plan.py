@@ -95,3 +95,45 @@ def test_a_recipe_on_another_dataset(tmp_path):
     plan = plan_sweep(SweepRequest(recipes=[recipe.on_datasets([other])]))
     assert {group.dataset.name for group in plan.groups} == {"other"}
     assert len(plan.keys) == 36
+
+
+@pytest.mark.parametrize(
+    ("word", "error"),
+    [
+        ("hidden=abc", "hidden is 'abc'; a whole number is needed"),
+        ("hidden=2.5", "hidden is 2.5; a whole number is needed"),
+        ("hidden=true", "hidden is True; a whole number is needed"),
+        ("lr=fast", "lr is 'fast'; a number is needed"),
+        ("lr=true", "lr is True; a number is needed"),
+        ("precision=bf17", "No precision 'bf17'. Did you mean 'bf16'?"),
+        ("hiden=4", "No option of linkx 'hiden'. Did you mean 'hidden'?"),
+    ],
+)
+def test_a_wrong_value_of_set_is_refused_before_any_run(tmp_path, word, error):
+    (recipe,) = small_request(stored(tmp_path)).recipes
+    changed = recipe.with_overrides(parse_overrides([word]))
+    plan = plan_sweep(SweepRequest(recipes=[changed]))
+    (reason,) = plan.missing.values()
+    assert not plan.keys
+    assert error in reason
+
+
+def test_values_of_set_get_the_type_of_their_option(tmp_path):
+    (recipe,) = small_request(stored(tmp_path)).recipes
+    words = ["lr=.5", "hidden=064", "dropout=0", "epochs=2.0"]
+    changed = recipe.with_overrides(parse_overrides(words))
+    plan = plan_sweep(SweepRequest(recipes=[changed]))
+    options = plan.groups[0].first.to_dict["options"]
+    found = [options[name] for name in ("lr", "hidden", "dropout", "epochs")]
+    assert found == [0.5, 64, 0.0, 2]
+    assert [*map(type, found)] == [float, int, float, int]
+
+
+def test_a_recipe_sets_class_weights(tmp_path):
+    text = recipe_text(stored(tmp_path)).replace(
+        "mean = 70.0", 'class_weights = "balanced", mean = 70.0'
+    )
+    plan = plan_sweep(SweepRequest(recipes=[parse(text, "small")]))
+    assert plan.groups[0].first.view.class_weights == "balanced"
+    plain = plan_sweep(small_request(stored(tmp_path, name="again")))
+    assert not set(plan.keys) & set(plain.keys)

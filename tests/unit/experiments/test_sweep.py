@@ -5,12 +5,14 @@ import random
 import signal
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from forked_processes import child
 from sweep_fixtures import (
     outcome,
+    recipe_text,
     small_plan,
     small_request,
     stored,
@@ -18,15 +20,16 @@ from sweep_fixtures import (
     swept_openly,
 )
 
-from unalike import UserError
+from unalike import Training, UserError, open_graph, run
 from unalike.experiments import sweep as sweeps
 from unalike.experiments import worker as workers
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.leases import Leases, WorkerId, count_active
 from unalike.experiments.plan import plan_sweep
+from unalike.experiments.recipe import parse
 from unalike.experiments.run import RunOptions
 from unalike.experiments.sweep import WorkerOptions, estimate, sweep
-from unalike.experiments.worker import Worker
+from unalike.experiments.worker import Worker, equal_chunks
 from unalike.methods.linkx import LINKX
 
 
@@ -44,13 +47,13 @@ def test_everything_is_run_and_nothing_twice(plan, url, monkeypatch):
 
 
 def test_the_estimate_uses_the_time_of_finished_runs(plan, url, results):
-    before = estimate(plan, results, "cpu")[0]
+    before = estimate(plan, results, WorkerOptions())[0]
     assert (before["left"], before["seconds"]) == (12, None)
     assert before["memory_mb"] > 0
     assert before["shape"] == "epochs=5 hidden=4 layers=2"
     sweep(plan_of(plan, plan.groups[:1]), url)
     rows = list(results.runs())
-    after, other, _ = estimate(plan, results, "cpu")
+    after, other, _ = estimate(plan, results, WorkerOptions())
     assert (after["left"], after["seconds"]) == (0, 0)
     assert (other["left"], other["seconds"]) == (12, None)
     assert results.mean_seconds_by_stack(rows[0]["device"])[
@@ -87,8 +90,8 @@ def test_a_config_that_fails_does_not_affect_others(plan, url, results, monkeypa
     assert {row["options"]["dropout"] for row in results.runs()} == {0.0}
     assert sweep(plan, url, on_message=messages.append)["failed"] == 18
     assert messages[1:] == ["18 runs failed before; --retry tries them again."]
-    assert [row["left"] for row in estimate(plan, results, "cpu")] == [0] * 3
-    again = estimate(plan, results, "cpu", retry=True)
+    assert [row["left"] for row in estimate(plan, results, WorkerOptions())] == [0] * 3
+    again = estimate(plan, results, WorkerOptions(), retry=True)
     assert [row["left"] for row in again] == [6] * 3
     assert sweep(plan, url, retry=True) == {"runs": 36, "done": 36, "failed": 0}
     assert not results.failures()
@@ -141,6 +144,7 @@ def kill_at_random(plan, url, times, lease, rng):
 
 
 @pytest.mark.parametrize("times", [5, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.long
 def test_killed_sweeps_resume_to_the_same_results(tmp_path, url, times):
     plan = small_plan(stored(tmp_path), hidden=str(list(range(2, 10))), epochs=30)
     other = f"sqlite:///{tmp_path / 'calm.db'}"
@@ -157,6 +161,7 @@ def read_log(log):
     return [line.split(": ", 1) for line in log.read_text().splitlines()]
 
 
+@pytest.mark.long
 def test_four_workers_share_the_work(tmp_path, shared_url):
     plan = small_plan(stored(tmp_path), hidden=str(list(range(2, 8))))
     log = tmp_path / "log"
@@ -170,6 +175,7 @@ def test_four_workers_share_the_work(tmp_path, shared_url):
     assert len(computed) == len(set(computed)) == len(keys) == 72
 
 
+@pytest.mark.long
 def test_workers_share_a_group_and_the_runs_of_two_plans(tmp_path, shared_url):
     full = small_plan(stored(tmp_path), hidden="[4]", epochs=200)
     (group,) = full.groups
@@ -185,6 +191,7 @@ def test_workers_share_a_group_and_the_runs_of_two_plans(tmp_path, shared_url):
     assert len(set(who)) == 2
 
 
+@pytest.mark.long
 def test_four_workers_of_which_some_are_killed(tmp_path, shared_url):
     plan = small_plan(stored(tmp_path), hidden=str(list(range(2, 8))), epochs=20)
     rng = random.Random(1)
@@ -235,11 +242,57 @@ def test_no_graph_is_prepared_for_runs_that_others_have(plan, results, monkeypat
     assert not Worker(plan, results, RunOptions()).process_group(group)
 
 
-def test_a_group_that_does_not_fit_is_split_into_equal_chunks(tmp_path, monkeypatch):
-    plan = plan_sweep(small_request(stored(tmp_path)))
-    group = plan.groups[0]
-    monkeypatch.setattr(Worker, "max_stack_size", lambda *_: len(group.runs) - 1)
-    with ResultsDatabase.open(f"sqlite:///{tmp_path / 'r.db'}") as results:
-        chunks = list(Worker(plan, results, RunOptions()).chunks(group))
-    assert [len(chunk) for chunk in chunks] == [len(group.runs) // 2] * 2
-    assert sum(chunks, ()) == group.runs
+def test_a_group_that_does_not_fit_is_split_into_equal_chunks(plan):
+    runs = plan.groups[0].runs
+    chunks = list(equal_chunks(runs, len(runs) - 1))
+    assert [len(chunk) for chunk in chunks] == [len(runs) // 2] * 2
+    assert sum(chunks, ()) == runs
+
+
+def test_the_graph_of_a_group_is_prepared_once(plan, url, monkeypatch):
+    prepare, calls = LINKX.prepare, []
+
+    def counted(method, graph):
+        calls.append(method.hidden)
+        return prepare(method, graph)
+
+    monkeypatch.setattr(LINKX, "prepare", counted)
+    sweep(plan, url)
+    assert calls == [4, 8, 12]
+
+
+def test_a_cpu_records_no_result_as_bf16(tmp_path, url):
+    folder = stored(tmp_path)
+    text = recipe_text(folder, hidden="[4]", epochs=2) + "\n"
+    text = text.replace("layers = 2", 'layers = 2\nprecision = "bf16"')
+    request = small_request(folder)
+    request = replace(request, recipes=[parse(text, "small")])
+    plan = plan_sweep(request)
+    with pytest.raises(UserError, match="bf16 needs a GPU"):
+        sweep(plan, url)
+    with ResultsDatabase.open(url) as results:
+        assert not results.finished_or_failed(plan.keys)
+    method = LINKX(hidden=4, training=Training(epochs=1, precision="bf16"))
+    (result,) = run(open_graph(Path(folder)), method, splits=[0])
+    assert result.options["precision"] == "float32"
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 0.5, float("nan")])
+def test_a_lease_too_short_to_renew_is_refused(seconds):
+    with pytest.raises(UserError, match=r"--lease is .*; at least 1 second is needed"):
+        WorkerOptions(lease_seconds=seconds)
+
+
+def test_the_estimate_uses_the_time_of_runs_by_several_workers(
+    plan, url, results, monkeypatch
+):
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(sweeps, "num_cores", lambda: 4 * threads)
+    workers = WorkerOptions(jobs=2)
+    assert workers.num_threads == 2 * threads
+    sweeps._worker_main(plan_of(plan, plan.groups[:1]), url, workers, 0)
+    torch.set_num_threads(threads)
+    first, *_ = estimate(plan, results, workers)
+    assert (first["left"], first["seconds"]) == (0, 0)
+    alone, *_ = estimate(plan, results, WorkerOptions())
+    assert alone["seconds"] is None

@@ -1,4 +1,4 @@
-"""Whoever watches a sweep is told how far it is, and what it waits for."""
+"""Progress of a sweep, and what it waits for."""
 
 import time
 from itertools import pairwise
@@ -10,35 +10,35 @@ from unalike.progress import NO_PROGRESS
 
 
 def test_progress_tells_what_is_done_and_the_best(plan, url):
-    told = []
+    events = []
 
     class Listener:
         def stage(self, what, total, unit):
-            told.append((what, total, unit))
+            events.append((what, total, unit))
 
         def advance(self, amount, note=""):
-            told.append((amount, note))
+            events.append((amount, note))
 
     sweep(plan, url, progress=Listener())
-    assert told[0] == ("sweep", 36, "runs")
-    assert sum(amount for amount, _ in told[1:]) == 36
-    assert "0 failed, best small linkx" in told[-1][1]
+    assert events[0] == ("sweep", 36, "runs")
+    assert sum(amount for amount, _ in events[1:]) == 36
+    assert "0 failed, best small linkx" in events[-1][1]
 
 
-def test_what_a_stack_waits_for_is_told(plan, results):
-    told = []
+def test_what_a_stack_waits_for_is_reported(plan, results):
+    events = []
 
     class Listener:
         def stage(self, what, total, unit):
             pass
 
         def advance(self, amount, note=""):
-            told.append(note)
+            events.append(note)
 
     within = sweeps.NestedProgress(sweeps.SweepProgress(plan, results, Listener()))
     within.stage("waiting for memory", None, "s")
     within.advance(60.0)
-    assert told == ["60 s waiting for memory"]
+    assert events == ["60 s waiting for memory"]
 
 
 def test_looks_at_a_slow_database_are_few(plan, url, monkeypatch):

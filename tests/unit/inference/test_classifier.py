@@ -1,17 +1,22 @@
 """NodeClassifier: graphs of several libraries, node ids as samples, parameters."""
 
+from dataclasses import replace
+
 import networkx
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 from graphs import suiting
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from pyg_models import Data
 
 from unalike import (
     GCN,
     LINKX,
     MLP,
+    CorrectAndSmooth,
     LabelPropagation,
     NodeClassifier,
     Training,
@@ -44,6 +49,7 @@ def forms(graph):
     yield networkx.from_scipy_sparse_array(rows.astype(np.int64)), features
 
 
+@pytest.mark.long
 def test_graphs_of_all_libraries_give_the_same_probabilities():
     graph, labels = graph_and_labels()
     probabilities = [
@@ -113,6 +119,127 @@ def test_labels_that_are_not_passed_are_not_used():
     )
 
 
+FEW = Training(epochs=2, lr=0.1)
+PROPERTY_NODES = 40
+METHODS = [
+    LINKX(hidden=4, training=FEW),
+    GCN(hidden=4, training=FEW),
+    LabelPropagation(),
+    CorrectAndSmooth(base=MLP(hidden=4, training=FEW)),
+]
+
+
+def pyg_with_labels(graph):
+    data = pyg_form(graph)
+    data.y = graph.labels
+    return data
+
+
+def only_at(ids, labels):
+    """The labels of some nodes; -1 for all others."""
+    return np.where(np.isin(np.arange(len(labels)), ids), labels, -1)
+
+
+CALLS = {
+    "ids": lambda graph, ids, y: (graph, (ids,)),
+    "a list of ids": lambda graph, ids, y: (graph, (ids.tolist(),)),
+    "a column of ids": lambda graph, ids, y: (graph, (ids[:, None],)),
+    "ids and labels": lambda graph, ids, y: (graph, (ids, y[ids])),
+    "ids and some labels": lambda graph, ids, y: (
+        graph,
+        (np.arange(len(y)), only_at(ids, y)),
+    ),
+    "ids, a graph of PyG": lambda graph, ids, y: (pyg_with_labels(graph), (ids,)),
+    "ids and labels, an adjacency": lambda graph, ids, y: (
+        graph.adjacency.to_scipy(),
+        (ids, y[ids], graph.features),
+    ),
+    "a graph": lambda graph, ids, y: (None, (graph, only_at(ids, y))),
+    "a graph, names of classes": lambda graph, ids, y: (
+        None,
+        (graph, np.array(["a", "b", "c", None], object)[only_at(ids, y)]),
+    ),
+    "a graph with missing labels": lambda graph, ids, y: (
+        None,
+        (replace(graph, labels=torch.from_numpy(only_at(ids, y))),),
+    ),
+    "a graph of PyG": lambda graph, ids, y: (
+        None,
+        (pyg_with_labels(graph), only_at(ids, y)),
+    ),
+    "an adjacency": lambda graph, ids, y: (
+        None,
+        (graph.adjacency.to_scipy(), only_at(ids, y), graph.features.numpy()),
+    ),
+}
+"""What `graph=` is, and the arguments of `fit`."""
+
+
+@settings(max_examples=30)
+@given(
+    call=st.sampled_from([*CALLS]),
+    method=st.sampled_from(METHODS),
+    ids=st.sets(st.integers(0, PROPERTY_NODES - 1), min_size=8, max_size=30),
+    validation=st.sampled_from([0.0, 0.3, "ids"]),
+    class_weight=st.sampled_from([None, "balanced"]),
+    calibrate=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_labels_of_nodes_outside_the_given_ids_change_nothing(
+    call, method, ids, validation, class_weight, calibrate, seed
+):
+    draw = np.random.default_rng(seed)
+    graph = suiting(nodes=PROPERTY_NODES, classes=3)
+    ids = draw.permutation(sorted(ids))
+    labels = draw.integers(0, 3, PROPERTY_NODES)
+    assume(len(np.unique(labels[ids])) > 1)
+    outside = np.setdiff1d(np.arange(PROPERTY_NODES), ids)
+    permuted = labels.copy()
+    permuted[outside] = labels[draw.permutation(outside)]
+    assume((permuted != labels).any())
+    fitted = []
+    for y in (labels, permuted):
+        known = replace(graph, labels=torch.from_numpy(y))
+        own_graph, arguments = CALLS[call](known, ids, y)
+        classifier = NodeClassifier(
+            method,
+            graph=own_graph,
+            validation=ids[:3] if validation == "ids" else validation,
+            class_weight=class_weight,
+            calibrate=calibrate,
+        )
+        fitted.append(classifier.fit(*arguments))
+    one, other = fitted
+    assert one.classes_.tolist() == other.classes_.tolist()
+    assert one.temperature_ == other.temperature_
+    everyone = None if one.graph is None else np.arange(PROPERTY_NODES)
+    np.testing.assert_array_equal(
+        one.predict_proba(everyone), other.predict_proba(everyone)
+    )
+
+
+def test_ids_without_labels_in_the_graph_need_y():
+    graph, _ = graph_and_labels()
+    (unknown,) = np.nonzero(graph.labels.numpy() < 0)
+    with pytest.raises(ValueError, match="requires y"):
+        NodeClassifier(LINKX_QUICK, graph=graph).fit(unknown)
+
+
+@pytest.mark.parametrize("directions", ["in", "both"])
+def test_as_many_new_rows_as_known_nodes_are_not_the_training_graph(directions):
+    graph = suiting(nodes=120, directed=True)
+    method = LINKX(hidden=8, directions=directions, training=QUICK)
+    classifier = NodeClassifier(method).fit(graph, graph.labels.numpy())
+    rows, features = graph.adjacency.to_scipy()[::-1], graph.features.flip(0)
+    halves = [
+        classifier.predict_proba(rows[part], features[part])
+        for part in (slice(0, 60), slice(60, 120))
+    ]
+    np.testing.assert_allclose(
+        classifier.predict_proba(rows, features), np.concatenate(halves), rtol=1e-5
+    )
+
+
 def test_message_passing_and_label_propagation_predict_the_graph():
     graph, labels = graph_and_labels()
     gcn = NodeClassifier(GCN(training=QUICK)).fit(graph, labels)
@@ -137,6 +264,7 @@ def rare(weight):
     return int(classifier.fit(none, labels, features).predict().sum())
 
 
+@pytest.mark.long
 def test_class_weight_changes_predictions():
     alike, balanced = rare(None), rare("balanced")
     assert balanced > alike + 20

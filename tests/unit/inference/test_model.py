@@ -247,3 +247,15 @@ def test_contributions_add_up_at_every_temperature():
     shares = [push.share for push in after.pushes]
     assert shares == pytest.approx([push.share / 4 for push in before.pushes])
     assert sum(shares) + after.rest == pytest.approx(after.log_odds)
+
+
+def test_a_loaded_model_builds_its_network_once(saved, monkeypatch):
+    build, calls = LINKX.build_module, []
+
+    def counted(method, graph):
+        calls.append(graph.num_nodes)
+        return build(method, graph)
+
+    monkeypatch.setattr(LINKX, "build_module", counted)
+    load_model(saved).scores(suiting(nodes=60))
+    assert calls == [0]

@@ -13,7 +13,7 @@ from unalike.inference import model_file
 from unalike.methods.base import train_stacks
 from unalike.options import options_of, with_options
 from unalike.training.checkpoint import Checkpoint
-from unalike.training.full_batch import FullBatchEpochs
+from unalike.training.loop import FullBatchEpochs
 
 DATA = Path(__file__).parents[2] / "data"
 MODELS = sorted((DATA / "models_format_2").glob("*.safetensors"))

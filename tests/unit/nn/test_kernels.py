@@ -71,19 +71,18 @@ def test_select_rows(ids, kind, weighted):
     rows = random_rows((9, 14), weighted=weighted)
     rows = replace(rows, indices=rows.indices.to(kind))
     ids = torch.tensor(list(ids), dtype=torch.int64)
-    for select in (csr.select_rows_cpu, csr.select_rows_torch):
-        indptr, indices, num_cols, values = select(rows, ids)
-        assert num_cols == rows.num_cols
-        assert indices.dtype == kind
-        selected = Adjacency(indptr, indices, 14, values)
-        assert torch.equal(selected.to_dense(), rows.to_dense()[ids])
+    indptr, indices, num_cols, values = csr.select_rows(rows, ids)
+    assert num_cols == rows.num_cols
+    assert indices.dtype == kind
+    selected = Adjacency(indptr, indices, 14, values)
+    assert torch.equal(selected.to_dense(), rows.to_dense()[ids])
 
 
-@pytest.mark.parametrize("select", [csr.select_rows_cpu, csr.select_rows_torch])
+@pytest.mark.usefixtures("size_path")
 @pytest.mark.parametrize("wrong", [9, -10])
-def test_ids_of_missing_rows_are_refused(select, wrong):
+def test_ids_of_missing_rows_are_refused(wrong):
     with pytest.raises(IndexError):
-        select(random_rows((9, 14), weighted=False), torch.tensor([0, wrong]))
+        csr.select_rows(random_rows((9, 14), weighted=False), torch.tensor([0, wrong]))
 
 
 @pytest.mark.usefixtures("size_path")
@@ -100,8 +99,8 @@ def test_rows_are_selected_in_several_threads_at_once():
         assert all(pool.map(right, range(40)))
 
 
-def random_state(rows, runs, width, *, half):
-    state = AdamWState.create(torch.randn(rows, runs, width), half=half)
+def random_state(rows, runs, width, *, bf16):
+    state = AdamWState.create(torch.randn(rows, runs, width), bf16=bf16)
     state.exp_avg.normal_()
     state.exp_avg_sq.uniform_(0.1, 1)
     state.best_weight.normal_()
@@ -129,11 +128,11 @@ def assert_same(actual, expected):
         assert torch.equal(actual.weight_bf16, actual.weight.to(torch.bfloat16))
 
 
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize("runs", [1, 3])
 @pytest.mark.parametrize("width", [1, 17])
-def test_adamw(width, runs, half):
-    state, step = random_state(12, runs, width, half=half), random_step(runs)
+def test_adamw(width, runs, bf16):
+    state, step = random_state(12, runs, width, bf16=bf16), random_step(runs)
     grad, same = torch.randn_like(state.weight), copied(state)
     weight, best_weight = state.weight.clone(), state.best_weight.clone()
     cpu.adamw(state, grad, step)
@@ -145,11 +144,11 @@ def test_adamw(width, runs, half):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize("runs", [1, 3])
-def test_spmm_adamw(runs, half, weighted):
+def test_spmm_adamw(runs, bf16, weighted):
     rows = random_rows((12, 20), weighted=weighted)
-    state, step = random_state(12, runs, 5, half=half), random_step(runs)
+    state, step = random_state(12, runs, 5, bf16=bf16), random_step(runs)
     grad_out, same = torch.randn(20, runs, 5), copied(state)
     cpu.spmm_adamw(state, rows, grad_out, step)
     reference.spmm_adamw(same, rows, grad_out, step)
@@ -159,7 +158,7 @@ def test_spmm_adamw(runs, half, weighted):
 @pytest.mark.parametrize("kernels", [cpu, reference])
 def test_adamw_steps_are_those_of_torch(kernels):
     lrs, decays = torch.tensor([0.1, 0.003]), torch.tensor([0.0, 0.5])
-    state = AdamWState.create(torch.randn(6, 2, 4), half=False)
+    state = AdamWState.create(torch.randn(6, 2, 4), bf16=False)
     weights = [state.weight[:, run].clone().requires_grad_() for run in range(2)]
     optimizers = [
         torch.optim.AdamW([weight], lr=float(lr), weight_decay=float(decay))

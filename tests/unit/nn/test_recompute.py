@@ -60,6 +60,7 @@ def test_logits_gradients_and_running_statistics_are_the_same(method, layers, sc
 
 
 @pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.long
 def test_stacked_runs_train_the_same(method, directed, scarce):
     tasks = tasks_of(suiting(nodes=60, directed=directed), 3)
     options = [

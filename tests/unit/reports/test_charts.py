@@ -1,6 +1,5 @@
 """The charts of a report: every specification is drawn by Vega itself."""
 
-import builtins
 import subprocess
 import sys
 
@@ -137,20 +136,14 @@ def test_the_library_is_read_from_the_cache_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("package", ["altair", "vl_convert"])
 def test_a_report_without_the_extra_says_what_to_install(package, monkeypatch):
-    load = builtins.__import__
-
-    def without(name, *rest):
-        if name == package:
-            raise ImportError(name)
-        return load(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, package, None)
     charts.library.cache_clear()
     charts.charts_document.cache_clear()
     with pytest.raises(UserError, match=r"pip install 'unalike\[report\]'"):
         charts.library()
 
 
+@pytest.mark.long
 def test_the_command_needs_the_extra_only_to_write_a_report():
     script = "import sys, unalike.cli.report; print('altair' in sys.modules)"
     out = subprocess.run(

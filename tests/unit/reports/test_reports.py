@@ -11,7 +11,7 @@ from unalike import Graph, UserError, datasets, save_graph
 from unalike.formatting import json_safe
 from unalike.measures.interpretation import interpret
 from unalike.reports import paper_figures
-from unalike.reports.dataset_tables import TABLES, read_published
+from unalike.reports.dataset_tables import TABLES, TEXT_COLUMNS, read_published
 from unalike.reports.paper_figures import FIGURES
 from unalike.reports.plotting import check_figure_path, save_figure
 from unalike.reports.tables import (
@@ -20,6 +20,9 @@ from unalike.reports.tables import (
     ResultTable,
     ScoreCell,
     StatisticCell,
+    csv_text,
+    latex,
+    markdown,
 )
 
 GRAPH = Graph.from_edges(
@@ -68,8 +71,27 @@ def test_every_format_holds_every_cell():
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_has_published_numbers(name):
     for line in read_published(name):
-        assert line["dataset"]
-        assert all(float(line[key]) >= 0 for key in line if key != "dataset")
+        words = {"dataset", *TEXT_COLUMNS}
+        assert all(line[key] for key in line if key in words)
+        assert all(float(line[key]) >= 0 for key in line if key not in words)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "dataset", "text"),
+    [
+        ("statistics-geom-gcn", "context", "actor", "Actors in movies"),
+        ("statistics-proposed", "class_types", "snap-patents", "time granted"),
+    ],
+)
+def test_statistics_have_no_contexts_and_class_types(
+    name, column, dataset, text, tmp_path
+):
+    report = TABLES[name](data=tmp_path)
+    cell = report.rows[dataset][column]
+    assert cell.text == cell.to_dict["printed"] == text
+    assert column.replace("_", " ") in report.headings
+    assert text in markdown(report) and text in latex(report)
+    assert f"{dataset},{column},,{text},false" in csv_text(report)
 
 
 def test_tables_compare_present_datasets_and_name_missing_ones(tmp_path, monkeypatch):
@@ -128,6 +150,7 @@ def test_zero_adjusted_homophily_means_independence():
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 @pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.long
 def test_figures_are_written_and_reproducible(name, suffix, tmp_path, monkeypatch):
     monkeypatch.setattr(paper_figures, "GRAPHS", 2)
     for place in ("one", "two"):
@@ -156,10 +179,10 @@ def test_missing_matplotlib_names_the_extra(monkeypatch):
 
 def test_example_graphs_have_the_published_homophily():
     from unalike.measures import measure
-    from unalike.reports.paper_figures import EXAMPLES
+    from unalike.reports.paper_figures import examples
 
     printed = [(1, 1), (0, 0), (0.5, 0), (0.33, 0), (0.53, 0.07), (0.66, 0.04)]
-    for make, (edge, class_) in zip(EXAMPLES, printed, strict=True):
-        found = measure(make().graph)
+    for example, (edge, class_) in zip(examples(), printed, strict=True):
+        found = measure(example.graph)
         assert round(found["edge_homophily"], 2) == edge
         assert round(found["class_homophily"], 2) == class_

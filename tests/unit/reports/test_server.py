@@ -37,9 +37,9 @@ def ask(site, path, **headers):
     line = HTTPConnection(*site.server_address)
     line.request("GET", path, headers=headers)
     found = line.getresponse()
-    told = (found.status, dict(found.headers), found.read())
+    output = (found.status, dict(found.headers), found.read())
     line.close()
-    return told
+    return output
 
 
 def test_the_page_its_assets_and_its_data_are_served(site):
@@ -100,5 +100,5 @@ def test_a_port_that_is_taken_is_a_users_mistake(site, results):
         ("example.org", False),
     ],
 )
-def test_loopback_is_told_from_the_rest(host, inside):
+def test_loopback_addresses_are_recognised(host, inside):
     assert is_loopback(host) == inside

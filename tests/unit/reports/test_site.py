@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from graphs import suiting
 from report_fixtures import HARM, measures_of, only_our_table, runs, store_some
+from result_rows import row_of
 
 from unalike.errors import UserError
 from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.plan import DatasetRef
 from unalike.experiments.recipe import parse
 from unalike.experiments.selection import SelectionOptions, group_by_config
 from unalike.reports.site.documents import as_script
@@ -17,7 +19,7 @@ from unalike.reports.site.leaderboard import (
     all_runs_table,
     best_by_group,
     opening_table,
-    ranking,
+    rankings,
 )
 from unalike.reports.site.method_runs import (
     MAX_POINTS,
@@ -65,14 +67,14 @@ def test_the_published_score_is_ranked_where_ours_is_missing(site_data):
 
 
 def test_equal_scores_are_ranked_in_row_order():
-    scores = [
-        ScoreCell(mean=1.0),
-        None,
-        ScoreCell(printed_mean=2.0),
-        ScoreCell(),
-        ScoreCell(mean=1.0),
+    rows = [
+        {"texas": ScoreCell(mean=1.0)},
+        {},
+        {"texas": ScoreCell(printed_mean=2.0)},
+        {"texas": ScoreCell()},
+        {"texas": ScoreCell(mean=1.0)},
     ]
-    assert ranking(scores) == [2, 0, 4]
+    assert rankings(rows, ["texas"]) == [[2, 0, 4]]
 
 
 def test_all_runs_have_their_own_table(site_data):
@@ -86,7 +88,66 @@ def test_a_configuration_with_fewer_splits_is_not_selected():
     rows = runs("texas", "linkx", 50.0, 40.0, hidden=4)
     rows += runs("texas", "linkx", 99.0, 99.0, hidden=8)[:2]
     (best,) = best_by_group(rows).values()
-    assert (best.selected.valid, best.num_configs) == (50.0, 1)
+    assert (best.chosen.valid, best.num_complete) == (50.0, 1)
+
+
+def test_configurations_on_other_splits_are_not_compared():
+    rows = runs("texas", "linkx", 50.0, 40.0, hidden=4)
+    rows += runs("texas", "linkx", 49.0, 41.0, hidden=16)
+    others = runs("texas", "linkx", 99.0, 99.0, hidden=8)
+    rows += [{**row, "split": row["split"] + 3} for row in others]
+    (best,) = best_by_group(rows).values()
+    assert (best.chosen.valid, best.num_complete) == (50.0, 2)
+
+
+def test_seeds_are_not_compared_unless_asked():
+    rows = runs("texas", "linkx", 50.0, 40.0, hidden=4)
+    rows += runs("texas", "linkx", 49.0, 41.0, hidden=8)
+    rows += [{**row, "seed": 1, "valid": 99.0} for row in rows[:3]]
+    found = {
+        seed: one.chosen.valid
+        for seed in ("most", "1", "any")
+        for one in best_by_group(rows, seed).values()
+    }
+    assert found == {"most": 50.0, "1": 99.0, "any": 99.0}
+    assert not best_by_group(rows, "2")
+
+
+def test_each_version_of_a_dataset_has_its_own_column():
+    rows = runs("texas", "linkx", 50.0, 40.0, hidden=4)
+    rows += runs("cornell", "linkx", 50.0, 40.0, hidden=4)
+    newer = [{**row, "dataset_hash": "0123456789", "valid": 99.0} for row in rows[:3]]
+    table = all_runs_table(best_by_group([*rows, *newer]))
+    labels = [column["label"] for column in table["columns"]]
+    assert labels == ["cornell", "texas (data 012345)", "texas (data abc)"]
+    assert [cell["valid"] for cell in table["cells"][0]] == [50.0, 99.0, 50.0]
+
+
+def test_hyperparameters_are_compared_on_the_same_data_splits_and_seed():
+    rows = runs("texas", "linkx", 50.0, 40.0, hidden=4)
+    rows += runs("texas", "linkx", 51.0, 40.0, hidden=8)
+    for change in ({"seed": 1}, {"dataset_hash": "def"}):
+        rows += [{**row, **change, "valid": 99.0} for row in rows[:3]]
+    rows += [{**row, "split": row["split"] + 3, "setting": "x"} for row in rows[:3]]
+    found = method_runs(rows)["sensitivity"]["hidden"]
+    assert [one["valid"] for one in found] == [50.0, 51.0]
+
+
+def test_a_page_follows_the_version_of_a_dataset_with_the_most_runs(site_data):
+    def texas():
+        return cells_of(site_data.site_document()["tables"][0])
+
+    assert texas()["LINKX", "texas"]["mean"] == 75.0
+    assert texas()["MLP", "texas"]["mean"] == 65.0
+    newer = DatasetRef("texas", "texas", "newer", 3)
+    for hidden in range(4, 20):
+        rows = [
+            row_of(split, valid=1.0, test=2.0, dataset=newer, hidden=hidden)
+            for split in range(3)
+        ]
+        site_data.results.store(rows)
+    assert texas()["LINKX", "texas"]["mean"] == 2.0
+    assert "mean" not in texas()["MLP", "texas"]
 
 
 def test_the_table_of_no_runs_is_empty():
@@ -232,6 +293,7 @@ def test_a_folder_that_is_no_report_is_not_replaced(tmp_path, site_data):
 def test_an_older_report_is_replaced(tmp_path, site_data):
     folder = tmp_path / "site"
     write_site(folder, site_data, None)
+    (folder / "written-files.json").unlink()  # reports before manifests have none
     (folder / "data" / "stale.js").write_text("")
     counts = write_site(folder, site_data, measures_of(suiting(nodes=40)))
     assert (counts["runs"], counts["failures"], counts["datasets"]) == (18, 3, 1)
@@ -239,6 +301,21 @@ def test_an_older_report_is_replaced(tmp_path, site_data):
     assert (folder / "index.html").is_file()
     assert "vegaEmbed" in (folder / "assets" / "vega.js").read_text("utf-8")
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
+
+
+def test_files_beside_a_report_are_not_removed(tmp_path, site_data):
+    folder = tmp_path / "site"
+    write_site(folder, site_data, None)
+    write_site(folder, site_data, None)
+    for name in (".git/config", "notes.md", "data/mine.js"):
+        mine = folder / name
+        mine.parent.mkdir(exist_ok=True)
+        mine.write_text("years of work")
+        with pytest.raises(UserError, match=f"not part of it, as {name}"):
+            write_site(folder, site_data, None)
+        assert mine.read_text() == "years of work"
+        mine.unlink()
+    write_site(folder, site_data, None)
 
 
 def test_dataset_documents_hold_compatibility_and_degrees():

@@ -1,9 +1,12 @@
-"""The machine: what a result tells of the program that made it."""
+"""The machine: versions, commit and device that a result records."""
 
 import subprocess
 
 import pytest
+import torch
+from graphs import suiting, tasks_of
 
+from unalike import LINK, Training
 from unalike import device as devices
 
 AUTHOR = ["-c", "user.name=a", "-c", "user.email=a@b"]
@@ -30,7 +33,7 @@ def test_an_installed_package_has_no_commit(tree):
     assert devices.commit() == ""
 
 
-def test_files_that_differ_from_the_commit_are_told(tree):
+def test_files_that_differ_from_the_commit_are_reported(tree):
     git(tree, "init")
     git(tree, "add", ".")
     git(tree, "commit", "-m", "first")
@@ -43,8 +46,8 @@ def test_files_that_differ_from_the_commit_are_told(tree):
 
 
 @pytest.fixture
-def cards(monkeypatch):
-    """Two cards; what a process takes of them is noted."""
+def gpus(monkeypatch):
+    """Two GPUs; what a process takes of them is noted."""
     taken = []
     for name, answer in {
         "is_available": lambda: True,
@@ -65,18 +68,40 @@ def cards(monkeypatch):
         ("cuda:1", 2, 3, "cuda:1", 1 / 3),
     ],
 )
-def test_processes_share_cards(device, job, jobs, own, share, cards):
+def test_processes_share_gpus(device, job, jobs, own, share, gpus):
     assert devices.device_of_worker(device, job, jobs) == own
-    assert cards == [own, pytest.approx(share * devices.TORCH_MEMORY_SHARE)]
+    assert gpus == [own, pytest.approx(share * devices.TORCH_MEMORY_SHARE)]
 
 
-def test_processes_share_no_memory_of_a_processor(cards):
+def test_processes_share_no_memory_of_a_processor(gpus):
     assert devices.device_of_worker("cpu", 1, 2) == "cpu"
-    assert not cards
+    assert not gpus
 
 
-def test_programs_are_loaded_for_the_card_that_was_chosen(cards):
+def test_programs_are_loaded_for_the_chosen_gpu(gpus):
     assert devices.choose_device("cuda") == "cuda"
-    assert not cards
+    assert not gpus
     assert devices.choose_device("cuda:1") == "cuda:1"
-    assert cards == ["cuda:1"]
+    assert gpus == ["cuda:1"]
+
+
+def test_training_on_a_cpu_leaves_gpus_alone(monkeypatch):
+    touched = []
+    monkeypatch.setattr(devices.torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(devices.torch.cuda, "get_rng_state", touched.append)
+    monkeypatch.setattr(devices.torch.cuda, "set_rng_state", lambda *_: None)
+    (task,) = tasks_of(suiting())
+    before = torch.get_rng_state()
+    LINK(training=Training(epochs=1)).solve(task)
+    assert not touched
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.skipif(not (devices.PROC / "clear_refs").exists(), reason="not Linux")
+def test_a_later_run_has_a_peak_of_memory_of_its_own():
+    devices.reset_peak_memory("cpu")
+    base = devices.peak_memory_mb("cpu")
+    torch.ones(2**26)
+    assert devices.peak_memory_mb("cpu") > base + 200
+    devices.reset_peak_memory("cpu")
+    assert devices.peak_memory_mb("cpu") < base + 100

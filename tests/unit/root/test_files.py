@@ -9,8 +9,14 @@ from hashlib import sha256
 
 import pytest
 
-from unalike import UserError
-from unalike.files import atomic_write, file_lock, remove_folder, sha256_file
+from unalike import UserError, files
+from unalike.files import (
+    allocate,
+    atomic_write,
+    file_lock,
+    remove_folder,
+    sha256_file,
+)
 
 
 @pytest.mark.parametrize("fsync", [False, True])
@@ -55,9 +61,9 @@ def test_a_full_disk_is_a_user_error_with_the_path(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_does_not_exist_is_another_error(tmp_path):
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
     with (
-        pytest.raises(FileNotFoundError),
+        pytest.raises(UserError, match="No such file or directory"),
         atomic_write(tmp_path / "no" / "scores.csv") as partial,
     ):
         partial.write_text("half")
@@ -133,3 +139,16 @@ def test_a_folder_is_removed_with_those_of_killed_processes(tmp_path):
     remove_folder(tmp_path / "graph")
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
     remove_folder(tmp_path / "graph")
+
+
+@pytest.mark.parametrize("system", ["linux", "macos"])
+def test_allocated_files_have_disk_blocks(tmp_path, monkeypatch, system):
+    if system == "macos":
+        monkeypatch.delattr(os, "posix_fallocate")
+    size = 3 * files.ZEROS_AT_ONCE + 5
+    with (tmp_path / "file").open("wb") as file:
+        file.write(b"head")
+        allocate(file, size)
+    status = (tmp_path / "file").stat()
+    assert (tmp_path / "file").read_bytes() == b"head" + bytes(size)
+    assert 512 * status.st_blocks >= size

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from graphs import suiting
 
 from unalike import system
 from unalike.progress import NO_PROGRESS
@@ -12,6 +13,7 @@ from unalike.system import (
     memory_used_by_others,
     wait_for_memory,
 )
+from unalike.training.memory import MAX_GRAPH_SHARE, move_if_fits
 
 GIB = 2**30
 
@@ -60,45 +62,53 @@ CARD = torch.device("cuda")
 
 
 @pytest.fixture
-def card(monkeypatch):
-    """A card of 100 GiB whose books a test writes itself."""
+def gpu(monkeypatch):
+    """A GPU of 100 GiB whose books a test writes itself."""
     books = {"free": 100 * GIB, "reserved": 0, "allocated": 0, "share": 1.0}
     answers = {
         "mem_get_info": lambda device: (books["free"], 100 * GIB),
         "memory_reserved": lambda device: books["reserved"],
         "memory_allocated": lambda device: books["allocated"],
         "current_device": lambda: 0,
-        # The one of these that does not know a card without its number.
-        "get_per_process_memory_fraction": lambda card: {0: books["share"]}[card],
+        # The one of these that does not know a GPU without its index.
+        "get_per_process_memory_fraction": lambda index: {0: books["share"]}[index],
     }
     for name, answer in answers.items():
         monkeypatch.setattr(torch.cuda, name, answer)
     return books
 
 
-def test_a_process_has_what_is_free_and_what_it_holds_in_reserve(card):
-    card.update(free=60 * GIB, reserved=30 * GIB, allocated=10 * GIB)
+def test_a_process_has_what_is_free_and_what_it_holds_in_reserve(gpu):
+    gpu.update(free=60 * GIB, reserved=30 * GIB, allocated=10 * GIB)
     assert free_memory(CARD) == 80 * GIB
     assert memory_used_by_others(CARD) == 10 * GIB
 
 
-def test_a_process_has_no_more_than_its_share(card):
-    card.update(free=60 * GIB, reserved=20 * GIB, allocated=20 * GIB, share=0.5)
+def test_a_process_has_no_more_than_its_share(gpu):
+    gpu.update(free=60 * GIB, reserved=20 * GIB, allocated=20 * GIB, share=0.5)
     assert free_memory(CARD) == 30 * GIB
     assert memory_used_by_others(CARD) == 0
+
+
+def test_a_graph_larger_than_the_share_of_a_process_stays_on_the_cpu(gpu):
+    graph = suiting()
+    num_bytes = graph.nbytes
+    gpu.update(share=2 * num_bytes / (100 * GIB))
+    assert free_memory(CARD) < num_bytes / MAX_GRAPH_SHARE
+    assert move_if_fits(graph, CARD) is None
 
 
 @pytest.mark.parametrize(
     ("frees", "succeeds"), [([40, 44, 46], True), ([40, 44, 30], False)]
 )
 def test_memory_is_waited_for_while_others_hold_much_of_it(
-    frees, succeeds, card, monkeypatch
+    frees, succeeds, gpu, monkeypatch
 ):
     first, *later = frees
-    card["free"] = first * GIB
+    gpu["free"] = first * GIB
 
     def pass_time(_):
-        card["free"] = (later.pop(0) if later else 0) * GIB
+        gpu["free"] = (later.pop(0) if later else 0) * GIB
 
     monkeypatch.setattr(system, "TIMEOUT_SECONDS", 0.05)
     monkeypatch.setattr(system.time, "sleep", pass_time)
@@ -106,8 +116,8 @@ def test_memory_is_waited_for_while_others_hold_much_of_it(
     assert not later
 
 
-def test_little_that_others_hold_is_not_waited_for(card, monkeypatch):
-    card["free"] = 96 * GIB
+def test_little_that_others_hold_is_not_waited_for(gpu, monkeypatch):
+    gpu["free"] = 96 * GIB
     assert memory_used_by_others(CARD) == 0
     monkeypatch.setattr(system.time, "sleep", lambda _: pytest.fail("waited"))
     assert not wait_for_memory(CARD, NO_PROGRESS)

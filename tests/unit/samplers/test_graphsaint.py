@@ -54,6 +54,7 @@ def walks_from(step, root, length):
 
 @pytest.mark.parametrize("budget", [1, 4, 50])
 @pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.long
 def test_nodes_are_drawn_by_degree(kind, budget):
     graph = GRAPHS[kind]
     degrees = graph.adjacency.degrees.double()
@@ -64,6 +65,7 @@ def test_nodes_are_drawn_by_degree(kind, budget):
 
 @pytest.mark.parametrize("budget", [1, 3])
 @pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.long
 def test_edges_are_drawn_by_inverse_degrees(kind, budget):
     graph = GRAPHS[kind]
     dense = graph.adjacency.to_dense().double()
@@ -86,6 +88,7 @@ def test_an_edge_brings_both_its_ends():
 
 @pytest.mark.parametrize(("roots", "length"), [(1, 1), (1, 3), (3, 2)])
 @pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.long
 def test_walks_follow_edges_and_stay_where_none_leaves(kind, roots, length):
     graph = GRAPHS[kind]
     dense = graph.adjacency.to_dense().double()
@@ -134,6 +137,7 @@ def weighted():
 
 
 @pytest.mark.parametrize("batching", NORMALISED, ids=lambda one: type(one).__name__)
+@pytest.mark.long
 def test_weights_make_the_average_that_of_the_graph(batching, monkeypatch):
     monkeypatch.setattr(graphsaint, "MIN_DRAWS_PER_NODE", 600)
     graph = weighted()

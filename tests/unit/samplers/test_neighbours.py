@@ -36,14 +36,17 @@ def layers(batch):
     st.integers(1, 30),
     st.integers(0, 2**20),
 )
+@pytest.mark.long
 def test_fan_out_is_kept_at_every_layer(directed, fan_out, size, seed):
     graph = suiting(nodes=30, directed=directed)
     dense = graph.adjacency.to_dense()
     batching = NeighbourSampler(size=size, fan_out=tuple(fan_out))
+    # A remainder of one node is merged with the batch before it.
+    largest = size + 1 if size > 1 and 30 % size == 1 else size
     for batch in sampled(batching, graph, seed=seed):
         ids, depth = batch.graph.ids, layers(batch)
         found, whole = batch.graph.adjacency.to_dense(), dense[:, ids].sum(0)
-        assert int(batch.loss_weight.sum()) <= size
+        assert int(batch.loss_weight.sum()) <= largest
         assert (found <= dense[ids][:, ids]).all()
         assert int(depth.min()) >= 0
         assert int(depth.max()) <= len(fan_out)

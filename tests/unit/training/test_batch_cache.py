@@ -42,6 +42,7 @@ def solved(kind, at_once=1):
 @pytest.mark.parametrize(
     ("share", "number"), [("MAX_GRAPH_SHARE", 0.0), ("MIN_FREE_SHARE", 9.0)]
 )
+@pytest.mark.long
 def test_without_memory_for_the_cache_batches_are_built_in_every_epoch(
     kind, share, number, cuts, monkeypatch
 ):

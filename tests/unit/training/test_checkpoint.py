@@ -1,23 +1,26 @@
 """Training that is killed goes on bit for bit, and only with its own state."""
 
+import json
 import os
 import pickle
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from forked_processes import child
 from graphs import suiting, tasks_of
-from torch.distributed.checkpoint import FileSystemWriter
 
-from unalike import UserError
+from unalike import UserError, open_graph, random_splits, save_graph
+from unalike.experiments.run import Experiment
 from unalike.methods import base as methods
 from unalike.methods.base import train_stacks
 from unalike.methods.linkx import LINKX
 from unalike.training.checkpoint import Checkpoint
-from unalike.training.full_batch import FullBatchEpochs
-from unalike.training.settings import Training
+from unalike.training.checkpoint_index import IndexWriter, unpickle
+from unalike.training.loop import FullBatchEpochs
+from unalike.training.state import Training
 
 METHOD = LINKX(
     hidden=8, layers=3, dropout=0.5, inner_dropout=0.2, training=Training(epochs=9)
@@ -73,14 +76,14 @@ def killed_before_a_save(path: Path, count: int) -> None:
 
 
 def killed_within_a_save(path: Path, count: int) -> None:
-    finish = FileSystemWriter.finish
+    finish = IndexWriter.finish
 
     def stop(self, **arguments):
         nonlocal count
         count -= 1
         return finish(self, **arguments) if count else die()
 
-    FileSystemWriter.finish = stop
+    IndexWriter.finish = stop
     solve(path)
 
 
@@ -94,6 +97,7 @@ def ended(work, *arguments):
     return process.exitcode
 
 
+@pytest.mark.long
 def test_killed_training_goes_on_bit_for_bit(tmp_path):
     folder, answer = tmp_path / "kept", tmp_path / "answer"
     path = folder / "state"
@@ -126,6 +130,7 @@ def interrupted(path, monkeypatch, saves):
 
 
 @pytest.mark.parametrize("saves", [1, 5, 9, 10])
+@pytest.mark.long
 def test_interrupted_training_goes_on_where_it_was(tmp_path, monkeypatch, saves):
     interrupted(tmp_path / "state", monkeypatch, saves)
     epochs = []
@@ -172,7 +177,7 @@ def files(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("file", ["__0_0.distcp", ".metadata"])
+@pytest.mark.parametrize("file", ["__0_0.distcp", "index.json"])
 @pytest.mark.parametrize("damage", ["cut", "empty", "noise"])
 def test_a_damaged_state_is_refused(tmp_path, monkeypatch, damage, file):
     interrupted(tmp_path / "state", monkeypatch, 2)
@@ -198,3 +203,84 @@ def test_the_state_of_a_network_of_another_shape_is_refused(tmp_path, monkeypatc
     interrupted(tmp_path / "state", monkeypatch, 2)
     with pytest.raises(UserError, match="is no checkpoint"):
         solve(tmp_path / "state", runs=3)
+
+
+def test_processes_with_other_numbers_of_threads_resume(tmp_path):
+    keys = [
+        '{"device": "x86_64 cpu, 1 threads"}',
+        '{"device": "x86_64 cpu, 2 threads"}',
+    ]
+    partial = Checkpoint(tmp_path / "c", keys[0], every=0.0, lasting=True)
+    tasks = tasks_of(suiting(nodes=80), 2)
+    first = train_stacks([METHOD] * 2, tasks, checkpoint=partial)
+    resumed = replace(partial, key=keys[1])
+    assert values(train_stacks([METHOD] * 2, tasks, checkpoint=resumed)) == values(
+        first
+    )
+    with pytest.raises(UserError, match="other runs"):
+        other = replace(partial, key='{"device": "arm64 cpu, 1 threads"}')
+        train_stacks([METHOD] * 2, tasks, checkpoint=other)
+
+
+def test_the_key_of_a_checkpoint_has_no_number_of_threads(tmp_path):
+    graph = suiting(nodes=80)
+    save_graph(tmp_path / "g", graph, splits=random_splits(graph.labels, count=1))
+    experiment = Experiment.load(open_graph(tmp_path / "g"), None, 0)
+    identity = experiment.identity(experiment.metadata(METHOD, "cpu"))
+    assert "threads" not in identity["device"]
+    assert identity["data"]
+
+
+class Harmful:
+    """An object whose pickle makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_a_crafted_index_runs_nothing(tmp_path, monkeypatch):
+    interrupted(tmp_path / "state", monkeypatch, 2)
+    save = tmp_path / "state.0" / "2"
+    (save / "index.json").unlink()
+    (save / ".metadata").write_bytes(pickle.dumps(Harmful(tmp_path / "harm")))
+    with pytest.raises(UserError, match=r"state\.0 is no checkpoint .* not allowed"):
+        solve(tmp_path / "state")
+    assert not (tmp_path / "harm").exists()
+
+
+def test_a_class_of_an_older_index_takes_no_state(tmp_path, monkeypatch):
+    patch = b"ctorch.distributed.checkpoint.metadata\nMetadata\n(N}Vx\nK\x01stb."
+    with pytest.raises(TypeError):
+        unpickle(patch)
+
+
+def test_an_index_names_files_of_its_folder_only(tmp_path, monkeypatch):
+    interrupted(tmp_path / "state", monkeypatch, 2)
+    index = tmp_path / "state.0" / "2" / "index.json"
+    text = index.read_text("utf-8")
+    index.write_text(text.replace("__0_0.distcp", "../../other"), "utf-8")
+    with pytest.raises(UserError, match=r"index\.json is damaged"):
+        solve(tmp_path / "state")
+
+
+def test_a_checkpoint_of_another_graph_of_the_same_name_is_refused(tmp_path):
+    stored = []
+    for folder, size in (("a", 60), ("b", 60)):
+        graph = suiting(nodes=size, seed=len(stored))
+        splits = random_splits(graph.labels, count=1)
+        stored.append(save_graph(tmp_path / folder / "g", graph, splits=splits))
+    first, second = (Experiment.load(one, None, 0) for one in stored)
+    keys = [
+        json.dumps(each.identity(each.metadata(METHOD, "cpu")), sort_keys=True)
+        for each in (first, second)
+    ]
+    path = tmp_path / "state"
+    for key in keys[:1]:
+        keep = Checkpoint(path, key, every=0.0, lasting=True)
+        train_stacks([METHOD], first.tasks(METHOD), checkpoint=keep)
+    with pytest.raises(UserError, match="belongs to other runs"):
+        keep = Checkpoint(path, keys[1])
+        train_stacks([METHOD], second.tasks(METHOD), checkpoint=keep)

@@ -19,22 +19,21 @@ from unalike.experiments.run import run
 from unalike.methods.base import train_stacks
 from unalike.methods.gcn import GCN, GCNJK
 from unalike.samplers import SAMPLERS
-from unalike.samplers.base import FullBatch
+from unalike.samplers.base import FullBatch, RandomPartSampler
 from unalike.samplers.clusters import ClusterSampler
 from unalike.samplers.graphsaint import (
     GraphSAINTNodeSampler,
     GraphSAINTRandomWalkSampler,
 )
 from unalike.samplers.neighbours import NeighbourSampler
-from unalike.samplers.random_parts import RandomPartSampler
-from unalike.training.data_parallel import (
+from unalike.training.distributed import World
+from unalike.training.gradient_averaging import (
     all_reduce_gradients,
     average_buffers,
     local_batches,
 )
-from unalike.training.distributed import World
-from unalike.training.settings import Training
 from unalike.training.stack import Stack
+from unalike.training.state import Training
 from unalike.training.step import compute_gradients
 
 SHORT = Training(epochs=4)
@@ -85,6 +84,7 @@ def step_curves(batching):
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.long
 def test_a_step_on_two_batches_is_a_step_on_both_at_once(size):
     whole = step_curves(FullBatch())
     found = together(size, step_curves, ClusterSampler(parts=2))
@@ -138,6 +138,7 @@ def network_of(graph):
     return GCNJK(hidden=8, dropout=0.0, batch_norm=False).network(graph)
 
 
+@pytest.mark.long
 def test_gradients_are_those_of_distributed_data_parallel():
     for wanted, found in chain(*together(2, gradients_of_all)):
         assert wanted.keys() == found.keys()
@@ -147,6 +148,7 @@ def test_gradients_are_those_of_distributed_data_parallel():
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.long
 def test_train_nodes_with_all_their_surroundings_are_learned_as_by_one(size):
     batching = NeighbourSampler(size=30, fan_out=(200,) * 6)
     alone = step_curves(batching)
@@ -156,7 +158,7 @@ def test_train_nodes_with_all_their_surroundings_are_learned_as_by_one(size):
 
 
 def seen(batch):
-    """What tells a batch from others."""
+    """What identifies a batch."""
     rows = batch.graph.adjacency
     return batch.graph.ids.tolist(), batch.loss_weight.tolist(), rows.indices.tolist()
 
@@ -202,6 +204,7 @@ def answers():
     ]
 
 
+@pytest.mark.long
 def test_all_processes_end_with_the_same_weights():
     first, second = together(2, answers)
     assert len(first) == 2 * len(SUBGRAPHS)

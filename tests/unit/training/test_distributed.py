@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 import torch
 from graphs import HAND_DRAWN, suiting, tasks_of
+from pages import DOCS, blocks
 from processes import free_port, join_and_work, together
 
 from unalike import Task, UserError
@@ -24,12 +25,11 @@ from unalike.methods.linkx import LINKX
 from unalike.methods.mlp import MLP
 from unalike.nn import init
 from unalike.nn.init import uniform, uniform_shard
-from unalike.samplers.base import FullBatch
-from unalike.samplers.random_parts import RandomPartSampler
+from unalike.samplers.base import FullBatch, RandomPartSampler
 from unalike.samplers.rows import RowSampler
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.distributed import World
-from unalike.training.settings import Training
+from unalike.training.state import Training
 
 SHORT = Training(epochs=4)
 METHODS = [
@@ -68,12 +68,41 @@ def test_two_processes_give_the_same_bits_as_one():
         assert found == alone
 
 
+def documented_method():
+    """The row-wise method of docs/extend.md."""
+    code = "\n".join(blocks(DOCS / "extend.md", "python"))
+    imports, _, example = code.partition("@dataclass")
+    example, _, _ = example.partition("unalike.register(")
+    names = {"__name__": __name__}
+    exec("import torch\nfrom torch import nn\n" + _imports(imports), names)
+    exec("@dataclass" + example, names)
+    return names["DeepLINK"]
+
+
+def _imports(code):
+    """The import lines of a program."""
+    return "\n".join(line for line in code.splitlines() if " import " in line)
+
+
+def documented_curves():
+    torch.set_num_threads(1)
+    method = documented_method()(training=SHORT)
+    tasks = tasks_of(suiting(directed=True), 2)
+    return [values(one) for one in train_stacks([method] * 2, tasks)]
+
+
+def test_the_documented_row_wise_method_breaks_where_columns_are_divided():
+    alone = documented_curves()
+    for found in together(2, documented_curves):
+        assert found == alone
+
+
 BATCHINGS = [FullBatch(), RowSampler(size=1000)]
 LONG = Training(epochs=50)
 
 
 def real_curves(name, data):
-    """What a result tells of a real graph, method by method."""
+    """The result on a real graph, method by method."""
     torch.set_num_threads(1)
     results = [
         run(find(name, data), kind(training=LONG, batching=batching), splits=[0])[0]
@@ -244,6 +273,7 @@ def test_another_number_of_processes_resumes_from_a_checkpoint(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_data_parallel_processes_resume_from_a_checkpoint(tmp_path):
     whole = together(2, trained, tmp_path / "whole", None, DEALT)
     path = tmp_path / "state"

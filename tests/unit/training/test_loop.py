@@ -14,12 +14,12 @@ from unalike.methods import METHODS, base
 from unalike.methods.base import TrainedMethod, train_stacks
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
-from unalike.nn.dropout import Dropout
 from unalike.nn.init import linear_parameters
+from unalike.nn.linear import Dropout
 from unalike.training import masks, memory, step
 from unalike.training.masks import RowPlan, merged_labels
-from unalike.training.settings import Training
 from unalike.training.stack import Stack, reads_only_products
+from unalike.training.state import Training
 
 
 class Listener:
@@ -213,13 +213,14 @@ torch.set_num_threads(1)
 torch.rand(9).sum()
 from unalike.nn import cpu
 from unalike.nn.optim import AdamWState, AdamWStep
-weights = AdamWState.create(torch.zeros(2, 1, 2), half=False)
+weights = AdamWState.create(torch.zeros(2, 1, 2), bf16=False)
 step = AdamWStep(torch.ones(1), *torch.ones(2, 1), torch.ones(1) > 0)
 cpu.adamw(weights, torch.ones(2, 1, 2), step)
 print(torch.get_num_threads())
 """
 
 
+@pytest.mark.long
 def test_the_number_of_threads_stays_as_it_was_set():
     run = [sys.executable, "-c", THREADS]
     found = subprocess.run(run, capture_output=True, text=True, check=True)
@@ -247,7 +248,7 @@ def test_a_stack_that_does_not_fit_is_halved(monkeypatch):
 
 @pytest.mark.parametrize(
     ("used", "words"),
-    [(0, "run; choose"), (97_300_000_000, "beside other programs, which hold 97 GB;")],
+    [(0, "run; choose"), (97_300_000_000, "next to other programs, which use 97 GB;")],
 )
 def test_one_run_that_does_not_fit_is_an_error(used, words, monkeypatch):
     def out_of_memory(*_, **options):

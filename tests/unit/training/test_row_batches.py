@@ -9,14 +9,13 @@ from graphs import HAND_DRAWN, suiting, tasks_of
 from scipy.sparse import csr_array
 
 from unalike import Adjacency, Metric, UserError
-from unalike.data import memmap
-from unalike.data.memmap import empty_in_file, empty_weights
 from unalike.data.metrics import cross_entropy
 from unalike.methods.base import train_stacks
 from unalike.methods.gcn import GCN
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.methods.mlp import MLP
+from unalike.nn import weights_on_disk
 from unalike.nn.optim import (
     ADAM_EPS,
     BETA1,
@@ -27,12 +26,13 @@ from unalike.nn.optim import (
     LazyAdamW,
     RowwiseAdagrad,
 )
-from unalike.samplers.base import FullBatch
-from unalike.samplers.random_parts import RandomPartSampler
+from unalike.nn.weights_on_disk import empty_in_file, empty_weights
+from unalike.samplers.base import FullBatch, RandomPartSampler
+from unalike.samplers.neighbours import NeighbourSampler
 from unalike.samplers.rows import RowSampler, paper_ranges
 from unalike.training import minibatch
 from unalike.training.checkpoint import Checkpoint
-from unalike.training.settings import Training
+from unalike.training.state import Training
 from unalike.training.step import copy_to_cpu
 
 
@@ -82,6 +82,8 @@ def rows_with(degrees):
         ([4, 4], 2, [0, 2]),
         # A cut inside row 1 moves to the next row that has entries, past empty ones.
         ([1, 5, 0, 0, 3], 4, [0, 4, 5]),
+        # Cuts on the first entries of rows 1 and 2 move to the ends of these rows.
+        ([3, 3, 4], 3, [0, 2, 3]),
         ([0, 0, 0], 3, [0, 3]),
     ],
 )
@@ -91,6 +93,43 @@ def test_ranges_of_the_paper(degrees, parts, wanted):
     else:
         adjacency = rows_with(degrees)
     assert paper_ranges(adjacency, parts) == wanted
+
+
+def ranges_of_the_papers_code(adjacency, parts):
+    """Walk through the entries from each cut to the next change of the row."""
+    rows = adjacency.row_indices.tolist()
+    size = max(1, len(rows) // parts)
+    bounds = {0, adjacency.num_rows}
+    for entry in list(range(size, len(rows), size))[:-1]:
+        row = rows[entry]
+        while entry < len(rows) and rows[entry] == row:
+            entry += 1
+        bounds |= {rows[entry]} if entry < len(rows) else set()
+    return sorted(bounds)
+
+
+def test_ranges_of_the_paper_are_off_by_one_where_a_cut_begins_a_row():
+    for seed in range(100):
+        degrees = torch.randint(6, (40,), generator=generator(seed)).tolist()
+        adjacency = rows_with(degrees)
+        for parts in (3, 10):
+            wanted = ranges_of_the_papers_code(adjacency, parts)
+            assert paper_ranges(adjacency, parts) == wanted
+
+
+def test_iid_batches_are_a_uniform_sample_of_the_nodes_once_an_epoch():
+    (task,) = tasks_of(suiting())
+    rows, nodes = RowSampler(style="iid", parts=5), task.graph.num_nodes
+    counts = torch.zeros(nodes)
+    for seed in range(400):
+        (batch,) = rows.epoch(task.graph, task.train, generator(seed))
+        ids = batch.graph.ids
+        assert len(ids.unique()) == len(ids) == nodes // 5
+        assert torch.equal(batch.loss_weight > 0, torch.isin(ids, task.train))
+        counts[ids] += 1
+    # Five standard deviations of a binomial distribution of 400 samples.
+    assert (counts - 80).abs().max() < 5 * (400 * 0.2 * 0.8) ** 0.5
+    assert not rows.depends_on_train
 
 
 def test_an_epoch_of_the_paper_is_one_range_that_holds_other_rows_too():
@@ -115,6 +154,7 @@ def test_impossible_settings_are_refused(settings):
 
 @pytest.mark.parametrize("weights", [None, torch.tensor([1.0, 4.0])])
 @pytest.mark.parametrize("method", [LINK, LINKX, MLP])
+@pytest.mark.long
 def test_one_batch_of_all_rows_is_the_full_batch(method, weights):
     """Where no batch norm and no dropout looks at the order of rows."""
     (task,) = tasks_of(suiting())
@@ -145,7 +185,8 @@ def test_the_loss_of_an_epoch_is_that_of_all_its_nodes():
 
 
 @pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
-@pytest.mark.parametrize("style", ["shuffled", "paper"])
+@pytest.mark.parametrize("style", ["shuffled", "paper", "iid"])
+@pytest.mark.long
 def test_all_ways_learn(style, tables):
     (task,) = tasks_of(suiting())
     batching = RowSampler(size=30, style=style, tables=tables)
@@ -206,6 +247,7 @@ def nearness(scores, labels, weight):
 
 
 @pytest.mark.parametrize("tables", SPARSE_OPTIMIZERS)
+@pytest.mark.long
 def test_scores_are_those_of_the_best_epoch(tables):
     metric = Metric("nearness", nearness, cross_entropy)
     (task,) = tasks_of(suiting(), metric=metric)
@@ -235,9 +277,9 @@ def test_weights_that_lie_in_files_learn_the_same(tables, monkeypatch, tmp_path)
         return empty_in_file(shape)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(memmap, "MIN_FILE_BYTES", 0)
-    monkeypatch.setattr(memmap, "MAX_MEMORY_SHARE", 0.0)
-    monkeypatch.setattr(memmap, "empty_in_file", counted)
+    monkeypatch.setattr(weights_on_disk, "MIN_FILE_BYTES", 0)
+    monkeypatch.setattr(weights_on_disk, "MAX_MEMORY_SHARE", 0.0)
+    monkeypatch.setattr(weights_on_disk, "empty_in_file", counted)
     outside = method.solve(task)
     assert torch.equal(inside.scores, outside.scores)
     assert inside.curve.losses == outside.curve.losses
@@ -260,11 +302,11 @@ def test_inference_that_does_not_fit_on_the_gpu_runs_on_the_cpu(monkeypatch):
     on_gpu = method.solve(task)
     scored = minibatch.predict_into
 
-    def short_of_memory(state, batches, scores, *, best):
+    def short_of_memory(state, batches, scores, **rows):
         if state is not copies[-1]:
             list(batches)
             raise torch.OutOfMemoryError
-        return scored(state, batches, scores, best=best)
+        return scored(state, batches, scores, **rows)
 
     copies = [None]
 
@@ -293,7 +335,7 @@ def step_at(count, rate=0.1, decay=0.5):
 def test_lazy_is_exact_where_every_batch_meets_every_row():
     torch.manual_seed(0)
     now = torch.randn(6, 1, 3)
-    lazy, exact = (kind.create(now.clone(), half=False) for kind in (LazyAdamW, AdamW))
+    lazy, exact = (kind.create(now.clone(), bf16=False) for kind in (LazyAdamW, AdamW))
     everything = some_matrix(4, 6, 2.0)
     for count in range(1, 6):
         gradient = torch.randn(4, 1, 3)
@@ -305,7 +347,7 @@ def test_lazy_is_exact_where_every_batch_meets_every_row():
 
 def test_a_row_that_was_away_is_decayed_as_often():
     torch.manual_seed(0)
-    table = LazyAdamW.create(torch.randn(2, 1, 3), half=True)
+    table = LazyAdamW.create(torch.randn(2, 1, 3), bf16=True)
     first = Adjacency.from_edges(torch.tensor([0]), torch.tensor([0]), shape=(1, 2))
     other = Adjacency.from_edges(torch.tensor([0]), torch.tensor([1]), shape=(1, 2))
     gradient = torch.randn(1, 1, 3)
@@ -327,7 +369,7 @@ def test_a_row_that_was_away_is_decayed_as_often():
 def test_adagrad_divides_by_the_size_of_past_gradients():
     torch.manual_seed(0)
     now = torch.randn(5, 1, 3)
-    table = RowwiseAdagrad.create(now.clone(), half=False)
+    table = RowwiseAdagrad.create(now.clone(), bf16=False)
     squares = torch.zeros(5, 1, 1)
     for count in range(1, 4):
         matrix = some_matrix(4, 5, 0.3)
@@ -347,3 +389,54 @@ def test_full_is_the_default_and_a_batching_like_any_other():
     assert batch.graph is task.graph
     assert batch.loss_weight.nonzero()[:, 0].tolist() == task.train.sort()[0].tolist()
     assert LINK().batching == FullBatch()
+
+
+SINGLE = {
+    "rows": LINKX(hidden=4, layers=2, batching=RowSampler(size=10)),
+    "random-parts": GCN(hidden=4, batching=RandomPartSampler(parts=20)),
+    "neighbours": GCN(hidden=4, batching=NeighbourSampler(size=10)),
+    "paper": LINKX(hidden=4, layers=2, batching=RowSampler(style="paper", parts=40)),
+}
+
+
+def eleven_train_nodes(nodes=30):
+    (task,) = tasks_of(suiting(nodes=nodes))
+    return replace(task, train=task.train[:11])
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_a_batch_of_one_node_trains_with_batch_norm(name):
+    method = replace(SINGLE[name], training=Training(epochs=20))
+    assert method.solve(eleven_train_nodes()).scores.isfinite().all()
+
+
+def test_batches_of_one_node_by_choice_are_refused_with_batch_norm():
+    method = replace(SINGLE["rows"], batching=RowSampler(size=1))
+    with pytest.raises(UserError, match="choose larger batches"):
+        method.solve(eleven_train_nodes())
+    method = LINKX(hidden=4, layers=1, batching=RowSampler(size=1))
+    method = replace(method, training=Training(epochs=1))
+    assert method.solve(eleven_train_nodes()).scores.isfinite().all()
+
+
+def test_a_single_remaining_node_joins_the_batch_before():
+    task, generator = eleven_train_nodes(), torch.Generator().manual_seed(0)
+    batches = RowSampler(size=5).epoch(task.graph, task.train, generator)
+    ids = [batch.graph.ids for batch in batches]
+    assert [len(one) for one in ids] == [5, 6]
+    assert torch.equal(torch.cat(ids).sort()[0], task.train.sort()[0])
+
+
+def test_an_epoch_scores_validation_nodes_alone(monkeypatch):
+    (task,) = tasks_of(suiting())
+    predict, rows = minibatch.predict_into, []
+
+    def noted(state, batches, scores, **how):
+        rows.append(scores.shape[1])
+        return predict(state, batches, scores, **how)
+
+    monkeypatch.setattr(minibatch, "predict_into", noted)
+    method = LINKX(hidden=4, batching=RowSampler(size=50))
+    replace(method, training=Training(epochs=2)).solve(task)
+    valid = len(task.valid) + 1
+    assert rows == [valid, valid, 301]

@@ -62,6 +62,7 @@ def assert_alike(found, wanted):
 
 
 @pytest.mark.parametrize("name", METHODS)
+@pytest.mark.long
 def test_a_run_beside_other_splits_is_that_run_alone(name):
     method, tasks = METHODS[name], alike(3)
     assert together(method, tasks) == [[0, 1, 2]]
@@ -71,11 +72,27 @@ def test_a_run_beside_other_splits_is_that_run_alone(name):
 
 
 @pytest.mark.parametrize("name", ["random-parts", "rows"])
+@pytest.mark.long
 def test_settings_and_splits_share_a_stack(name):
     faster = replace(METHODS[name], training=Training(epochs=5, lr=0.03))
     pairs = [(one, task) for task in alike() for one in (METHODS[name], faster)]
     solutions = train_stacks(*zip(*pairs, strict=True))
     for (method, task), solution in zip(pairs, solutions, strict=True):
+        assert_alike(solution, method.solve(task))
+
+
+def test_equal_train_nodes_are_chosen_on_their_own_valid_nodes():
+    (first,) = alike(1)
+    used = torch.cat([first.train, first.valid])
+    left = torch.arange(300)[~torch.isin(torch.arange(300), used)]
+    left = left[suiting().labels[left] >= 0]
+    labels = first.graph.labels.clone()
+    labels[left] = 1 - suiting().labels[left]
+    graph = replace(first.graph, labels=labels)
+    second = replace(first, graph=graph, valid=left)
+    method = METHODS["random-parts"]
+    solutions = train_stacks([method] * 2, [first, second])
+    for task, solution in zip((first, second), solutions, strict=True):
         assert_alike(solution, method.solve(task))
 
 

@@ -113,6 +113,7 @@ def wikis(draw):
     faults=st.lists(st.sampled_from(sorted({*FAULTS} - {"slow"})), max_size=12),
     start=st.sampled_from(["A", "b", "Dé", "F_g"]),
 )
+@pytest.mark.long
 def test_any_wiki_is_read_exactly(wiki, wanted, at_once, faults, start):
     policy = CrawlPolicy(
         rate=0.0, concurrency=at_once, max_attempts=14, max_backoff=0.001
@@ -130,6 +131,7 @@ def test_any_wiki_is_read_exactly(wiki, wanted, at_once, faults, start):
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
+@pytest.mark.long
 def test_every_transient_fault_is_retried(tmp_path, fault):
     with fronting(SMALL) as front:
         front.faults = ["", "", "", fault, "", fault, fault]
@@ -184,6 +186,7 @@ def test_a_crawl_resumes_after_too_many_failed_attempts(tmp_path):
     [((), 2), (("extracts",), 1), (("pageviews",), 1)],
     ids=["neither", "intros", "views"],
 )
+@pytest.mark.long
 def test_a_wiki_may_lack_extensions(tmp_path, extras, num_notes):
     wiki = FakeWiki(SMALL.articles, SMALL.redirects, extras=extras)
     notes = []
@@ -204,6 +207,7 @@ def crawl_slowly(address, out, at_once):
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.long
 def test_a_killed_crawl_repeats_only_open_requests(tmp_path, at_once):
     wiki = FakeWiki(SMALL.articles, SMALL.redirects, limits=(5, 4, 7))
     kills = 0

@@ -7,7 +7,7 @@ import dump_files
 import pytest
 
 from unalike import UserError
-from unalike.wiki.dumps import collect
+from unalike.wiki.dumps import collect, files
 
 WIKI = {"A": ["B", "C"], "B": ["A"], "C": "B"}
 PREFIX = "testwiki-20240101"
@@ -134,6 +134,11 @@ def test_an_unknown_start_title_is_an_error(dumps):
     fails(dumps, "There is no page 'Nobody'", start="Nobody", pages=1)
 
 
+def test_a_similar_title_may_be_invalid_utf_8(dumps):
+    rewrite(dumps, "page", lambda text: text.replace(b",'A',", b",'Abc\xff',"))
+    fails(dumps, "There is no page 'Abcd'.* Did you mean 'Abc\ufffd'", start="Abcd")
+
+
 def test_a_start_redirect_without_article_is_an_error(tmp_path):
     dumps = dump_files.write({"A": [], "B": "B"}, tmp_path / "dumps")
     fails(dumps, "'B' is a redirect that leads to no article", start="B", pages=1)
@@ -154,5 +159,5 @@ def test_a_full_disk_is_an_error(dumps, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("numpy.save", full)
-    fails(dumps, r"Cannot write .*\.out\.dumps: No space left on device\.")
+    monkeypatch.setattr(files, "write_npy", full)
+    fails(dumps, r"Cannot write .*\.out\.dumps/\w+: No space left on device\.")

@@ -2,13 +2,16 @@
 
 import bz2
 import gzip
+import time
 
 import dump_files
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unalike.wiki.dumps import files
+from unalike import UserError
+from unalike.wiki.dumps import files, sql
 from unalike.wiki.dumps.sql import SqlTable
 
 COLUMNS = {
@@ -50,6 +53,7 @@ def folder(tmp_path_factory):
 
 @settings(max_examples=60)
 @given(rows=ROWS, block_size=st.sampled_from([1, 7, 64, 1 << 18]))
+@pytest.mark.long
 def test_rows_are_parsed_exactly(folder, rows, block_size):
     path = folder / "rows.sql"
     dump_files.pack(path, dump_files.table("things", COLUMNS, rows))
@@ -116,3 +120,58 @@ def test_columns_are_found_by_name(tmp_path):
     )
     assert read(path, text="title") == ([[3, 4]], [b"title"])
     assert read(path, text="note") == ([[3, 4]], [b"note"])
+
+
+@pytest.mark.parametrize("values", [b"(,,,,),", b"(1,2,,,),", b"(1,2,NULL,'a',),"])
+def test_empty_values_are_no_row(tmp_path, values):
+    path = tmp_path / "rows.sql"
+    path.write_bytes(
+        written([]) + b"INSERT INTO `things` VALUES " + 200 * values + b"(1,2,3,'',4);"
+    )
+    with pytest.raises(UserError, match="no row of the 5 columns of things"):
+        read(path)
+
+
+def test_a_scan_stops_at_the_last_row_that_its_arrays_hold():
+    block = np.frombuffer(b" (1),(2),(3);", np.uint8)
+    insert, kinds = np.frombuffer(b"INSERT", np.uint8), np.array([sql.NUMBER])
+    numbers, offsets = np.full((3, 1), -7), np.zeros(4, np.int64)
+    arrays = (numbers[:2], offsets[:3], np.empty(len(block), np.uint8))
+    status, _, _, rows = sql.scan(block, True, insert, kinds, *arrays)
+    assert (status, rows) == (sql.INVALID, 2)
+    assert numbers[:, 0].tolist() == [1, 2, -7]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress)]
+)
+def test_a_block_is_bounded_however_much_its_bytes_decompress_to(
+    tmp_path, monkeypatch, suffix, compress
+):
+    monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 16)
+    path = tmp_path / f"zeros{suffix}"
+    path.write_bytes(compress(b"a" * (1 << 24)) + compress(b"b" * 100))
+    blocks = list(files.decompressed_blocks(path))
+    assert max(len(block.content) for block in blocks) < 2 << 16
+    assert sum(block.bytes_read for block in blocks) == path.stat().st_size
+    joined = b"".join(block.content for block in blocks)
+    assert joined == b"a" * (1 << 24) + b"b" * 100
+
+
+@pytest.mark.parametrize("start", [b"", b"INSERT INTO `things` VALUES (1,2,3,'"])
+def test_a_file_without_line_ends_is_an_error(tmp_path, monkeypatch, start):
+    monkeypatch.setattr(sql, "MAX_ROW_BYTES", 1 << 20)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 16)
+    path = tmp_path / "rows.sql"
+    path.write_bytes(written([]) + start + b"x" * (3 << 20))
+    with pytest.raises(UserError, match="row or line of more than 1,048,576 bytes"):
+        read(path)
+
+
+def test_a_header_of_many_unfinished_tables_is_read_in_linear_time(tmp_path):
+    path = tmp_path / "rows.sql"
+    path.write_bytes(b"CREATE TABLE `things` ( " * (1 << 17))
+    start = time.perf_counter()
+    with pytest.raises(UserError, match="does not begin with CREATE TABLE"):
+        read(path)
+    assert time.perf_counter() - start < 20

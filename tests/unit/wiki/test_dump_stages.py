@@ -64,6 +64,7 @@ def interrupt():
 
 
 @pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.long
 def test_a_stopped_run_repeats_only_unfinished_stages(dumps, tmp_path, stage):
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
@@ -75,6 +76,7 @@ def test_a_stopped_run_repeats_only_unfinished_stages(dumps, tmp_path, stage):
     assert content(out) == content(tmp_path / "full")
 
 
+@pytest.mark.long
 def test_a_killed_run_resumes(dumps, tmp_path):
     out = tmp_path / "out"
     for stage in ("Reading links", "Writing links"):

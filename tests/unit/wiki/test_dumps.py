@@ -1,6 +1,7 @@
 """Dump files of a known wiki give exactly its pages, links and titles."""
 
 import dump_files
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from fake_wiki import FakeWiki
@@ -8,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wiki_proxy import fronting
 
+from unalike import UserError
 from unalike.wiki.api_client import CrawlPolicy
 from unalike.wiki.collection import SCHEMAS
 from unalike.wiki.crawl import crawl
-from unalike.wiki.dumps import collect
+from unalike.wiki.dumps import collect, files
+from unalike.wiki.dumps.views import read_lines
 
 EAGER = CrawlPolicy(rate=0.0, max_backoff=0.001)
 WIKI = {
@@ -138,6 +141,7 @@ def wikis(draw):
 
 @settings(max_examples=25)
 @given(wiki=wikis(), old=st.booleans(), max_pages=st.integers(1, 6))
+@pytest.mark.long
 def test_any_wiki_gives_its_graph(tmp_path_factory, wiki, old, max_pages):
     folder = tmp_path_factory.mktemp("wiki")
     ids = dump_files.numbered(wiki)
@@ -209,6 +213,34 @@ def test_lines_of_views_that_cannot_be_read_are_counted(tmp_path):
     assert collection.metadata["remarks"] == [
         "2 lines of page views could not be read."
     ]
+
+
+def test_lines_of_views_with_empty_fields_are_counted(tmp_path):
+    dumps = dump_files.write(WIKI, tmp_path / "dumps")
+    lines = 800 * b"test  1 \n" + 3 * b"test Field  0\n" + b"test Field 4 0\n"
+    (dumps / "pageviews-20240101-000000").write_bytes(lines)
+    collection = collect(dumps, tmp_path / "out")
+    assert views_of(tmp_path / "out")["Field"] == 4
+    assert collection.metadata["remarks"] == [
+        "803 lines of page views could not be read."
+    ]
+
+
+def test_reading_views_stops_at_the_last_line_that_its_arrays_hold():
+    block = np.frombuffer(b"a b 1 0\na c 2 0\na d 3 0\n", np.uint8)
+    codes, ends = np.frombuffer(b"a ", np.uint8), np.array([2])
+    counts, offsets = np.full(3, -7), np.zeros(4, np.int64)
+    arrays = (counts[:2], offsets[:3], np.empty(len(block), np.uint8))
+    assert read_lines(block, codes, ends, *arrays) == (16, 2, 0)
+    assert counts.tolist() == [1, 2, -7]
+
+
+def test_a_view_file_without_line_ends_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 18)
+    dumps = dump_files.write(WIKI, tmp_path / "dumps")
+    (dumps / "pageviews-20240101-000000").write_bytes(b"x" * (3 << 20))
+    with pytest.raises(UserError, match="a line has more than 1,048,576 bytes"):
+        collect(dumps, tmp_path / "out")
 
 
 def test_without_view_files_pages_have_no_views(tmp_path):

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unalike.data.labels import quantile_labels
+from unalike.data.graph import quantile_labels
 from unalike.data.store import verify_graph
 from unalike.errors import UserError
+from unalike.progress import NO_PROGRESS
 from unalike.wiki.build import build_graph
 from unalike.wiki.collection import SCHEMAS, Collection, writing_collection
-from unalike.wiki.text_features import TOKENIZERS
+from unalike.wiki.text_features import TOKENIZERS, Vocabulary, WordVectors
 
 VECTORS = {
     "graph": [1.0, 2.0, 3.0],
@@ -227,3 +228,14 @@ def test_a_folder_without_valid_metadata_is_not_opened(tmp_path, text, message):
         (tmp_path / "collection.json").write_text(text)
     with pytest.raises(UserError, match=message):
         Collection.open(tmp_path)
+
+
+def test_the_file_of_word_vectors_has_disk_blocks_before_it_is_mapped(tmp_path: Path):
+    path = write_vectors(tmp_path / "vectors.txt")
+    vocabulary = Vocabulary.read(path, NO_PROGRESS)
+    absent = {f"absent{number}" for number in range(1 << 16)}
+    scratch = tmp_path / "scratch"
+    vectors = WordVectors.read(vocabulary, absent | {"graph"}, scratch, NO_PROGRESS)
+    assert vectors.row_of == {"graph": 0}
+    assert vectors.rows[0].tolist() == VECTORS["graph"]
+    assert 512 * scratch.stat().st_blocks >= scratch.stat().st_size == 12 * (2**16 + 1)

@@ -1,0 +1,122 @@
+"""The commands in console blocks run, on smaller graphs and for fewer epochs."""
+
+import gzip
+import json
+import re
+import shlex
+
+import pytest
+from pages import PAGES, ROOT, blocks, commands, shell
+
+pytestmark = pytest.mark.docs
+
+NOT_RUN = {
+    "crawl": "asks Wikipedia, or reads its dumps; tests/cli/test_crawl.py runs it",
+    "report --serve": "never ends; tests/unit/reports/test_site.py runs the server",
+}
+"""Commands of consoles that are only parsed, and why."""
+AFTER_NOT_RUN = {"wiki", "wiki-dumps"}
+"""Pages whose other commands need what such a command writes."""
+ERRORS = {"troubleshooting"}
+"""Pages whose commands fail, which test_troubleshooting.py runs."""
+NEEDS_SHELL_BLOCKS = {"new-nodes", "own-graph"}
+"""Pages whose consoles use files that their shell blocks write."""
+
+STAND_INS = {
+    "penn94": "chameleon",
+    "penn94-twin": "chameleon-twin",
+    "wiki-twin": "chameleon-twin",
+    "arxiv-year": "chameleon",
+    "arxiv-year-twin": "chameleon-twin",
+    "cornell5": "chameleon",
+    "twitch-gamers": "chameleon",
+    "genius": "twitch-de",
+    "my-graph/": "texas",
+}
+"""Small graphs instead of large ones, except in sweeps, which are planned only."""
+SMALLER = [
+    (
+        r"^train (\S+) (?!label-propagation|views)(\S+)",
+        r"train \1 \2 --epochs 1 --splits 0",
+    ),
+    (
+        r"^train (\S+) views",
+        r"train \1 views --views structure labels --rounds 1 --head trees --splits 0",
+    ),
+    (r"^(views .*)", r"\1 --views structure labels"),
+    (r"^tune (\S+)", r"tune \1 --splits 0"),
+    (r"mlp --hidden \d+$", "mlp --hidden 8 --epochs 1"),
+    (r"^(train.*--hidden) \d+", r"\1 8"),
+    (r"--trials \d+", "--trials 2"),
+    (r"--bootstrap \d+", "--bootstrap 20"),
+    (r"^(sweep .*?) --(?:results|jobs) \S+", r"\1"),
+    (r"^(sweep .*?) --jobs \S+", r"\1"),
+    (r"^(sweep \S+\.toml.*)", r"\1 --set epochs=1 hidden=4"),
+    (r"^(sweep (?!.*(?:\.toml|--dry-run)).*)", r"\1 --dry-run"),
+    (r"^(bench engine.*) --hidden \d+ \d+", r"\1 --hidden 4 --repeats 1 --stacks"),
+    (r"^(bench methods.*) --repeats \d+", r"\1 --hidden 4 --repeats 1"),
+    (r"^(bench scale)", r"\1 --hidden 4 --repeats 1 --rows 2000"),
+    (r"^(bench scale.*) (--plot)", r"\1 --processes 1 \2"),
+    (r"^(table (?:statistics|two-hop).*)", r"\1 --data nothing"),
+]
+"""What is written differently, so that a command ends within seconds."""
+
+
+def smaller(words):
+    """A command with small graphs, few epochs and few trials."""
+    planned_only = words[0] == "sweep"
+    named = [word if planned_only else STAND_INS.get(word, word) for word in words]
+    text = shlex.join(named)
+    for form, new in SMALLER:
+        text = re.sub(form, new, text)
+    return text
+
+
+def shown(page):
+    """The commands in the consoles of a page."""
+    return [words for code in blocks(page, "console") for words in commands(code)]
+
+
+def not_run(words):
+    return any(" ".join(words).startswith(start) for start in NOT_RUN)
+
+
+def write_files(page, folder):
+    """The files that commands of consoles name: recipes, and a part of the results."""
+    for recipe in blocks(page, "toml"):
+        for name in ("my.toml", "mine.toml"):
+            (folder / name).write_text(recipe, "utf-8")
+    (folder / "results").mkdir()
+    (folder / "build").mkdir()
+    with gzip.open(ROOT / "results" / "runs.jsonl.gz", "rt", encoding="utf-8") as file:
+        first, *lines = file
+    part = [x for x in lines if json.loads(x)["dataset"] in ("texas", "cornell5")]
+    with gzip.open(folder / "results" / "runs.jsonl.gz", "wt", encoding="utf-8") as new:
+        new.writelines([first, *part])
+
+
+RUN = [
+    page
+    for page in [*PAGES, ROOT / "README.md"]
+    if shown(page) and page.stem not in AFTER_NOT_RUN | ERRORS
+]
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_console_blocks_run(page, tmp_path, data):
+    write_files(page, tmp_path)
+    before = blocks(page, "sh") if page.stem in NEEDS_SHELL_BLOCKS else []
+    lines = [f"unalike {smaller(x)}" for x in shown(page) if not not_run(x)]
+    script = "\n".join([*before, *dict.fromkeys(lines)])
+    done = shell(f"set -x\n{script}", tmp_path, UNALIKE_DATA=str(data))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("start", NOT_RUN)
+def test_commands_that_are_not_run_are_shown_somewhere(start):
+    texts = [" ".join(words) for page in PAGES for words in shown(page)]
+    assert any(text.startswith(start) for text in texts)
+
+
+def test_a_console_command_that_fails_is_noticed(tmp_path):
+    assert shell("unalike train no-such-graph linkx", tmp_path).returncode != 0
