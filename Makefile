@@ -7,7 +7,7 @@ READY := .venv/ready
 # Many commands start in the tests: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test test-all slow-test gpu-test wiki-test hosts-test check format tree docs pictures bench clean
+.PHONY: help env demo test test-all slow-test fault-test gpu-test wiki-test hosts-test check format tree numbers docs pictures bench clean
 
 help:                ## Show these targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -26,14 +26,17 @@ $(READY): pyproject.toml constraints.txt
 demo: env            ## Show what unalike does, on a generated graph.
 	@$(BIN)/unalike demo
 
-test: env            ## Run the tests without the documentation, browser and host tests.
+test: env            ## Run the tests without the long, documentation, browser and host tests.
 	@$(PYTEST)
 
-test-all: env        ## Run these and the documentation's code, browser and host tests.
+test-all: env        ## Run these and the long, documentation, browser and host tests.
 	@$(PYTEST) -m '$(ALL)'
 
 slow-test: env       ## Run the tests that take minutes.
 	@$(BIN)/python -m pytest -m slow
+
+fault-test: env      ## Run thousands of broken inputs of every kind; takes minutes.
+	@$(BIN)/python -m pytest -m slow tests/faults
 
 gpu-test: env        ## Run the tests of the CUDA kernels; needs a GPU.
 	@$(BIN)/python -m pytest -m gpu tests/gpu
@@ -56,6 +59,9 @@ format: env          ## Rewrite the code in the house style.
 
 tree: env            ## Rewrite the tree of files in ARCHITECTURE.md.
 	@$(BIN)/python scripts/tree.py
+
+numbers: env         ## Rewrite the numbers of README, docs and results from stored runs.
+	@$(BIN)/python scripts/page_numbers.py
 
 docs: env            ## Build the documentation into site-docs; open site-docs/index.html.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

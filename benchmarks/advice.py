@@ -14,8 +14,11 @@ import argparse
 import json
 import signal
 import time
+from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from statistics import mean
+from typing import NamedTuple
 
 from unalike.advice import advise
 from unalike.datasets import find
@@ -124,25 +127,39 @@ def methods_of(graph: str, known: list[dict]) -> dict[str, dict]:
     return {r["method"]: r for r in known if r["graph"] == graph and "method" in r}
 
 
-def verdict(graph: str, known: list[dict]) -> str | None:
-    """A line of the table; None where something was not run yet."""
-    tests = {
-        method: mean(row["test"])
-        for method, row in methods_of(graph, known).items()
-        if row["test"] is not None
-    }
-    told = [row for row in known if row["graph"] == graph and "advice" in row]
-    if not told or len(methods_of(graph, known)) < len(METHODS):
-        return None
-    first = next(iter(told[-1]["advice"]))
-    best = max(tests, key=tests.__getitem__)
-    reached = tests.get(first.split()[0])
-    short = "not run" if reached is None else f"{tests[best] - reached:.1f}"
-    skipped = ", ".join(m for m in METHODS if m not in tests) or "none"
-    ours = "" if reached is None else f"{reached:.1f}"
-    return (
-        f"| {graph} | {first} {ours} | {best} {tests[best]:.1f} | {short} | {skipped} |"
-    )
+class Outcome(NamedTuple):
+    """Test scores of a graph by method, and the first recommendation for it."""
+
+    graph: str
+    first: str
+    tests: dict[str, float]
+    too_long: list[str]
+
+    @property
+    def best(self) -> str:
+        """The method with the highest test score."""
+        return max(self.tests, key=self.tests.__getitem__)
+
+    def points_below(self, method: str) -> float:
+        """Points between the best method and another one, or the `first` advice."""
+        name = self.first.split()[0] if method == "first" else method
+        return self.tests[self.best] - self.tests.get(name, -inf)
+
+
+def outcomes(graphs: Sequence[str], known: list[dict]) -> list[Outcome]:
+    """The outcomes of all graphs that have methods and a recommendation."""
+    found = []
+    for graph in graphs:
+        methods = methods_of(graph, known)
+        advices = [row for row in known if row["graph"] == graph and "advice" in row]
+        tests = {
+            name: mean(row["test"]) for name, row in methods.items() if row["test"]
+        }
+        too_long = [name for name in methods if name not in tests]
+        if advices and tests:
+            first = next(iter(advices[-1]["advice"]))
+            found.append(Outcome(graph, first, tests, too_long))
+    return found
 
 
 def rows(file: Path) -> list[dict]:
@@ -153,17 +170,23 @@ def rows(file: Path) -> list[dict]:
 
 
 def table(graphs: list[str], file: Path) -> None:
-    """Print what is complete, and in how many cases the advice is good enough."""
-    known = rows(file)
-    lines = {graph: verdict(graph, known) for graph in graphs}
+    """Print the outcomes, and in how many cases the advice is good enough."""
+    found = outcomes(graphs, rows(file))
     print("| graph | first advice | best of all | points short | took too long |")
     print("| :-- | :-- | :-- | --: | :-- |")
-    for line in filter(None, lines.values()):
-        print(line)
-    missing = [graph for graph, line in lines.items() if line is None]
-    short = [line.split("|")[4].strip() for line in lines.values() if line]
-    good = sum(value != "not run" and float(value) <= GOOD for value in short)
-    print(f"\n{good} of {len(short)} within {GOOD} of the best; not run: {missing}")
+    for one in found:
+        reached = one.tests[one.best] - one.points_below("first")
+        cells = (
+            one.graph,
+            f"{one.first} {reached:.1f}",
+            f"{one.best} {one.tests[one.best]:.1f}",
+            f"{one.points_below('first'):.1f}",
+            ", ".join(one.too_long) or "none",
+        )
+        print(f"| {' | '.join(cells)} |")
+    good = sum(one.points_below("first") <= GOOD for one in found)
+    missing = sorted({*graphs} - {one.graph for one in found})
+    print(f"\n{good} of {len(found)} within {GOOD} of the best; not run: {missing}")
 
 
 def main() -> None:

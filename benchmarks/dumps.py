@@ -1,5 +1,6 @@
 """How fast are dumps of a wiki read, and in how much memory? Prints a table."""
 
+import json
 import sys
 import tempfile
 import time
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 import dump_files
 
@@ -38,11 +39,13 @@ def peak() -> float:
 
 
 class Clock:
-    """A listener that prints what each stage took."""
+    """A listener that measures each stage, and prints it unless it is silent."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, quiet: bool) -> None:
         self.now = ""
         self.began = (0.0, 0.0)
+        self.quiet = quiet
+        self.stages: list[dict[str, str | float]] = []
 
     def stage(self, what: str, total: int | float | None, unit: str) -> None:
         self.stop()
@@ -53,11 +56,15 @@ class Clock:
         pass
 
     def stop(self) -> None:
-        """Print the line of the stage that ends."""
-        if self.now:
-            took = time.perf_counter() - self.began[0]
-            cpu = time.process_time() - self.began[1]
-            print(f"{self.now:<24} {took:8.1f} {cpu:8.1f} {peak():8.2f}", flush=True)
+        """Note what the stage that ends took."""
+        if not self.now:
+            return
+        took = time.perf_counter() - self.began[0]
+        cpu = time.process_time() - self.began[1]
+        row = {"stage": self.now, "seconds": took, "cpu": cpu, "peak_gb": peak()}
+        self.stages.append(row)
+        if not self.quiet:
+            print(f"{self.now:<24} {took:8.1f} {cpu:8.1f} {row['peak_gb']:8.2f}")
 
 
 def joined(*parts: str | pa.Array) -> bytes:
@@ -137,9 +144,8 @@ def generate(folder: Path, articles: int, num_links: int) -> None:
     write(folder, "pagelinks", dump_files.PAGELINKS, rows)
 
 
-def time_links(path: Path) -> None:
-    """Print what the largest table costs alone: to unpack, then to scan as well."""
-    clock = Clock()
+def time_links(path: Path, clock: Clock) -> None:
+    """Measure what the largest table costs alone: to unpack, then to scan as well."""
     table = SqlTable.open(path, "pagelinks")
     for what, work in {
         "Unpacking pagelinks": decompressed_blocks(path),
@@ -149,20 +155,25 @@ def time_links(path: Path) -> None:
         for _ in work:
             pass
     clock.stop()
+    clock.now = ""
 
 
-def report(folder: Path, num_links: int) -> None:
-    """Read the tables, and print what it cost."""
-    print(HEADER)
-    time_links(folder / f"{PREFIX}-pagelinks.sql.gz")
-    clock = Clock()
+def report(folder: Path, num_links: int, *, quiet: bool) -> dict[str, object]:
+    """Read the tables, and tell what it cost."""
+    peak()  # forgets the peak of what generated the tables
+    idle, clock = peak(), Clock(quiet=quiet)
+    time_links(folder / f"{PREFIX}-pagelinks.sql.gz", clock)
     began, before = time.perf_counter(), time.process_time()
     collection = collect(folder, folder / "collection", progress=clock)
     clock.stop()
-    took, cpu = time.perf_counter() - began, time.process_time() - before
-    print(f"{'all':<24} {took:8.1f} {cpu:8.1f}")
-    print(f"{num_links:,} links, {collection.num_rows('links'):,} kept")
-    print(f"{num_links / took / 1e6:.2f} M links a second")
+    return {
+        "links": num_links,
+        "kept": collection.num_rows("links"),
+        "seconds": time.perf_counter() - began,
+        "cpu": time.process_time() - before,
+        "idle_gb": idle,
+        "stages": clock.stages,
+    }
 
 
 def main() -> None:
@@ -171,10 +182,19 @@ def main() -> None:
     parser.add_argument("--links", type=int, default=30_000_000)
     parser.add_argument("--articles", type=int, default=300_000)
     parser.add_argument("--folder", help="where to write; a temporary folder otherwise")
+    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         generate(Path(folder), options.articles, options.links)
-        report(Path(folder), options.links)
+        if not options.json:
+            print(HEADER)
+        found = report(Path(folder), options.links, quiet=options.json)
+    if options.json:
+        print(json.dumps({"articles": options.articles, **found}))
+        return
+    print(f"{'all':<24} {found['seconds']:8.1f} {found['cpu']:8.1f}")
+    print(f"{found['links']:,} links, {found['kept']:,} kept")
+    print(f"{found['links'] / found['seconds'] / 1e6:.2f} M links a second")
 
 
 if __name__ == "__main__":

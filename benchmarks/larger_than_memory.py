@@ -42,26 +42,26 @@ def main() -> None:
     began = time.perf_counter()
     graph = source.prepared()
     print(f"{options.graph}: {graph.num_nodes:,} nodes, ", end="")
-    print(f"{graph.adjacency.num_entries:,} entries, {graph.num_features} features, ")
+    print(f"{graph.adjacency.nnz:,} entries, {graph.num_features} features, ")
     print(f"there after {time.perf_counter() - began:.1f} s")
     batching = RowSampler(size=options.size, tables=options.tables)
     training = Training(epochs=options.epochs)
     method = LINKX(hidden=options.hidden, batching=batching, training=training)
     task = Task.from_split(graph, source.splits()[0], source.metric, 0)
     task = Task(**{**vars(task), "graph": with_directions(graph, method.directions)})
-    run = loop.FitSpec(method.network, task, training, batching)
+    run = loop.FitSpec(method.network, task, training, batching, row_wise=True)
     device = torch.device(options.device)
     state = loop.init_state([run], merged_labels([task]), device)
     epochs = loop.make_epochs([run], state, merged_labels([task]), loop.NO_PROGRESS)
     for _ in range(options.epochs):
-        began, seen = time.perf_counter(), epochs.entries
-        learned, waited = epochs.learned, epochs.waited
-        epochs.advance()
-        spent, steps = time.perf_counter() - began, epochs.learned - learned
+        began, seen = time.perf_counter(), epochs.edges_seen
+        stepped, waited = epochs.step_seconds, epochs.wait_seconds
+        epochs.run_epoch()
+        spent, steps = time.perf_counter() - began, epochs.step_seconds - stepped
         print(
             f"epoch {spent:.1f} s, of which steps {steps:.1f} s: "
-            f"{(epochs.entries - seen) / steps / 1e6:.1f} M edges/s, "
-            f"{(epochs.waited - waited) / steps:.0%} waiting for rows; "
+            f"{(epochs.edges_seen - seen) / steps / 1e6:.1f} M edges/s, "
+            f"{(epochs.wait_seconds - waited) / steps:.0%} waiting for rows; "
             + ", ".join(f"{k} {gb:.2f} GB" for k, gb in resident_gb().items()),
             flush=True,
         )

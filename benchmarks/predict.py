@@ -2,9 +2,11 @@
 
 python benchmarks/predict.py                   200,000 new nodes of degree 30
 python benchmarks/predict.py --nodes 2000000   the same with more of them
+python benchmarks/predict.py --json            one JSON document
 """
 
 import argparse
+import json
 import resource
 import subprocess
 import sys
@@ -83,14 +85,24 @@ def main() -> None:
     """Score arrays, then files, and print how fast it went."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=200_000)
-    nodes = parser.parse_args().nodes
-    random, model = np.random.default_rng(0), untrained()
-    spent = from_arrays(model, nodes, random)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    nodes, random, model = options.nodes, np.random.default_rng(0), untrained()
+    arrays = from_arrays(model, nodes, random)
+    files, memory = from_files(model, nodes, random)
+    sizes = {"nodes": nodes, "known": KNOWN, "degree": DEGREE, "hidden": HIDDEN}
+    speeds = {
+        "array_nodes_per_second": nodes / arrays,
+        "file_nodes_per_second": nodes / files,
+        "file_peak_mb": memory,
+    }
+    if options.json:
+        print(json.dumps({**sizes, **speeds}))
+        return
     print(f"{torch.get_num_threads()} threads, {KNOWN:,} known nodes, hidden {HIDDEN}")
-    print(f"arrays to probabilities: {spent:6.2f} s, {nodes / spent:10,.0f} nodes/s")
-    spent, memory = from_files(model, nodes, random)
+    print(f"arrays to probabilities: {arrays:6.2f} s, {nodes / arrays:10,.0f} nodes/s")
     print(
-        f"files to a file:         {spent:6.2f} s, {nodes / spent:10,.0f} nodes/s, "
+        f"files to a file:         {files:6.2f} s, {nodes / files:10,.0f} nodes/s, "
         f"{memory:,.0f} MB"
     )
 

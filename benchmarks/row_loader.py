@@ -2,9 +2,11 @@
 
 python benchmarks/row_loader.py                     60 million edges
 python benchmarks/row_loader.py --edges 300000000   the same with more edges
+python benchmarks/row_loader.py --json              one JSON document
 """
 
 import argparse
+import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -69,29 +71,45 @@ def filed(stored: StoredGraph) -> Adjacency:
         store_module.FILE_BACKED_BYTES = usual
 
 
-def table(stored: StoredGraph, size: int) -> None:
-    """Print the speed of each way to the same kind of rows."""
+def speeds(stored: StoredGraph, size: int) -> dict[str, object]:
+    """The speed of each way to the same kind of rows."""
     graph = stored.graph
     rows, features = graph.adjacency, graph.features
     peer = scipy.sparse.csr_array(rows.to_scipy())
     works: dict[str, Work] = {
-        "unalike rows": rows.rows,
+        "unalike rows": rows.select_rows,
         "scipy csr[rows]": lambda ids: peer[ids.numpy()],
-        "unalike rows with features": graph.rows,
-        "unalike rows, read from files": filed(stored).rows,
+        "unalike rows with features": graph.select_rows,
+        "unalike rows, read from files": filed(stored).select_rows,
         "torch features[ids]": lambda ids: features[ids],
     }
-    for touched in (rows.columns, features.view(torch.int16)):
+    for touched in (rows.indices, features.view(torch.int16)):
         touched.sum()
-    edges = size * rows.num_entries / graph.num_nodes
+    edges = size * rows.nnz / graph.num_nodes
     spent = seconds(works, graph.num_nodes, size)
-    print(f"{size:,} random rows of {graph.num_nodes:,}, {edges:,.0f} edges a batch")
+    rows_found = [
+        {
+            "what": name,
+            "ms": 1e3 * taken,
+            "million_edges_per_second": edges / taken / 1e6,
+            "times_scipy": spent["scipy csr[rows]"] / taken,
+        }
+        for name, taken in spent.items()
+    ]
+    sizes = {"rows": size, "nodes": graph.num_nodes, "edges": edges}
+    return {**sizes, "ways": rows_found}
+
+
+def print_table(found: dict[str, object]) -> None:
+    """Print the speeds as a table."""
+    rows, nodes, edges = (found[name] for name in ("rows", "nodes", "edges"))
+    print(f"{rows:,} random rows of {nodes:,}, {edges:,.0f} edges a batch")
     print(f"{'':30}{'ms':>8}{'million edges/s':>18}{'times scipy':>14}")
-    for name, time_spent in spent.items():
-        speed = edges / time_spent / 1e6
-        ratio = spent["scipy csr[rows]"] / time_spent
-        told = f"{speed:18,.0f}{ratio:14.2f}" if "[ids]" not in name else ""
-        print(f"{name:30}{1e3 * time_spent:8.2f}{told}")
+    for way in found["ways"]:
+        shown = f"{way['million_edges_per_second']:18,.0f}{way['times_scipy']:14.2f}"
+        if "[ids]" in way["what"]:
+            shown = ""
+        print(f"{way['what']:30}{way['ms']:8.2f}{shown}")
 
 
 def main() -> None:
@@ -100,10 +118,15 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=60_000_000)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--features", type=int, default=FEATURES)
+    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="unalike-bench-") as work:
         store(Path(work) / "graph", options.edges, options.features)
-        table(open_graph(Path(work) / "graph"), options.rows)
+        found = speeds(open_graph(Path(work) / "graph"), options.rows)
+    if options.json:
+        print(json.dumps(found))
+    else:
+        print_table(found)
 
 
 if __name__ == "__main__":

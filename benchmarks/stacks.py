@@ -23,8 +23,7 @@ from unalike.data.metrics import ACCURACY
 from unalike.data.task import Task
 from unalike.datasets import find
 from unalike.device import choose_device
-from unalike.training.full_batch import FullBatchEpochs
-from unalike.training.loop import FitSpec, init_state, matmul_precision
+from unalike.training.loop import FitSpec, FullBatchEpochs, init_state, matmul_precision
 from unalike.training.masks import RowPlan, merged_labels
 
 DATASETS = (
@@ -59,12 +58,12 @@ def begin(
     ]
     shown = merged_labels(tasks)
     runs = [
-        FitSpec(method.network, task, method.training)
+        FitSpec(method.network, task, method.training, row_wise=True)
         for (method, _), task in zip(pairs, tasks, strict=True)
     ]
     state = init_state(runs, shown, device)
     plan = RowPlan.of(state.stack, tasks, shown).to(device)
-    return FullBatchEpochs(state, plan, ACCURACY, plan.rows).advance
+    return FullBatchEpochs(state, plan, ACCURACY, plan.rows).run_epoch
 
 
 def grid(hidden: int, layers: int, precision: str) -> list[LINKX]:

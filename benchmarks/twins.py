@@ -1,6 +1,6 @@
 """Generate twins at full size: time, memory, and how well each one fits.
 
-Usage: python benchmarks/twins.py [--folder DIR] [NAME ...]
+Usage: python benchmarks/twins.py [--folder DIR] [--json] [NAME ...]
 
 Each twin is generated in a process of its own into a folder that is removed again. The
 large ones need room: wiki-twin about 4 GB.
@@ -28,24 +28,29 @@ COSTS = ("seconds", "peak_GB", "disk_GB")
 
 
 def main() -> None:
-    """Print a row of figures for each twin."""
+    """Print a row of figures for each twin, or one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", default=list(TWINS))
     parser.add_argument("--folder", type=Path, help="where to generate them")
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(figures(options.names[0], options.folder)))
         return
-    print("name", *HEADINGS, *COSTS, sep="\t", flush=True)
+    keys = ("name", *HEADINGS, *COSTS)
+    rows = []
+    if not options.json:
+        print(*keys, sep="\t", flush=True)
     for name in options.names:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             command = [sys.executable, __file__, name, "--one", "--folder", folder]
             output = subprocess.run(command, check=True, capture_output=True).stdout
-        row = json.loads(output)
-        print(
-            name, *(row[heading] for heading in HEADINGS + COSTS), sep="\t", flush=True
-        )
+        rows.append({"name": name, **json.loads(output)})
+        if not options.json:
+            print(*(rows[-1][key] for key in keys), sep="\t", flush=True)
+    if options.json:
+        print(json.dumps({"twins": rows}))
 
 
 def figures(name: str, folder: Path) -> dict[str, float]:
