@@ -15,12 +15,14 @@ from pages import (
     shell,
     spans,
 )
+from shown_output import MARK, differences, shown_outputs
 
 import unalike
 
 PROJECT = sorted(ROOT.glob("*.md"))
 KINDS = {"python", "sh", "console", "text", "toml", "csv"}
-"""Python and sh are run here, consoles by test_consoles.py; the rest is to read."""
+"""Python and sh are run here, consoles by test_consoles.py. Text directly after a block
+of code is its output; the rest is to read."""
 
 
 LONG = {"distributed"}
@@ -48,16 +50,23 @@ def test_blocks_are_of_a_known_kind(page):
 
 
 @having("python")
-def test_python_blocks_run(page, tmp_path):
-    assert not python("\n".join(blocks(page, "python")), tmp_path)
+def test_python_blocks_run_and_print_what_is_shown(page, tmp_path):
+    code = blocks(page, "python")
+    assert not python("\n".join(f"{x}\nprint({MARK!r})" for x in code), tmp_path)
+    printed = (tmp_path / "said.txt").read_text("utf-8")
+    found = differences(code, shown_outputs(page, "python"), printed)
+    assert not found, found
 
 
 @having("sh")
-def test_shell_blocks_run(page, tmp_path, request):
-    script = "\n".join(blocks(page, "sh"))
+def test_shell_blocks_run_and_print_what_is_shown(page, tmp_path, request):
+    code = blocks(page, "sh")
+    script = "\n".join(["exec 2>&1", *(f"{x}\necho {MARK!r}" for x in code)])
     known = request.getfixturevalue("data") if needs_data(script) else tmp_path / "data"
-    done = shell(script, tmp_path, UNALIKE_DATA=str(known))
-    assert done.returncode == 0, done.stderr
+    done = shell(script, tmp_path, UNALIKE_DATA=str(known), COLUMNS="160")
+    assert done.returncode == 0, done.stdout
+    found = differences(code, shown_outputs(page, "sh"), done.stdout)
+    assert not found, found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
