@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -45,8 +45,14 @@ class Examples:
     seed: int
 
 
-Scorer = Callable[[Matrix], Scores]
-"""A fitted head: log probabilities of rows."""
+@runtime_checkable
+class Scorer(Protocol):
+    """A fitted head: log probabilities of rows."""
+
+    def __call__(self, x: Matrix) -> Scores: ...
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """What a file of the model has of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +65,32 @@ class Trees:
         rows = x.numpy()
         mean = np.mean([model(rows) for model in self.models], 0)
         return torch.from_numpy(mean).clamp(min=MIN_LOG).log().float()
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The arrays of all models."""
+        return {
+            f"{number}/{name}": tensor
+            for number, model in enumerate(self.models)
+            for name, tensor in model.to_tensors().items()
+        }
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: Mapping[str, Tensor], widths: Sequence[int], num_classes: int
+    ) -> Trees:
+        """The trees of a file, after checking sizes and indices."""
+        models: list[TreeEnsemble] = []
+        while f"{len(models)}/root" in tensors:
+            prefix = f"{len(models)}/"
+            own = {
+                name.removeprefix(prefix): tensor
+                for name, tensor in tensors.items()
+                if name.startswith(prefix)
+            }
+            models.append(TreeEnsemble.from_tensors(own, sum(widths), num_classes))
+        if not models:
+            raise ValueError("there are no trees")
+        return cls(models)
 
 
 @dataclass(frozen=True)
