@@ -22,6 +22,8 @@ DIRECTED = [
     for directions in ("out", "in", "both", "undirected")
     if directions == "out" or "directions" in options_of(METHODS[name]())
 ]
+VIEWS = ("views", "views-trees")
+"""Their models are tested in tests/unit/views/test_views_model.py."""
 LEFT_OUT = torch.arange(5, 60, 7)
 
 
@@ -58,7 +60,7 @@ def test_options_are_not_stored_among_the_weights(name, option):
     assert not torch.allclose(other.scores(task.graph), model.scores(task.graph))
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - set(TRAINED)))
+@pytest.mark.parametrize("name", sorted(set(METHODS) - set(TRAINED) - set(VIEWS)))
 def test_untrained_methods_have_no_model(name):
     (task,) = tasks_of(suiting(nodes=60))
     with pytest.raises(UserError, match=f"{name} leaves no model to save.*linkx"):

@@ -65,8 +65,10 @@ class Collected:
         model.check_row_wise("be explained")
         assert batch.prepared is not None
         rows = batch.prepared.head(min(limit, len(batch.names)))
+        known = None if batch.known is None else batch.known[:limit]
         names = batch.names[:limit].to_pylist()
-        for name, explanation in zip(names, explain_rows(model, rows), strict=True):
+        explanations = explain_rows(model, rows, known)
+        for name, explanation in zip(names, explanations, strict=True):
             document = asdict(explanation)
             document["pushes"] = document["pushes"][: self.top]
             inputs = len(explanation.pushes)
@@ -105,8 +107,8 @@ def command(
         graph: The dataset or stored graph that the model was trained on.
         ids: Score only these nodes.
         out: File for the scores, .parquet or .csv; without it the first are printed.
-        explain: Print the neighbours and features that changed each prediction most.
-        top: Number of neighbours and features in an explanation.
+        explain: Print the neighbours, features and views behind each prediction.
+        top: Number of neighbours, features and views in an explanation.
         device: cpu, cuda, or auto: a GPU where there is one.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.

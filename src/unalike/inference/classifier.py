@@ -27,11 +27,17 @@ from unalike.inference.input_validation import (
     lookup_labels,
     train_valid_ids,
 )
-from unalike.inference.model import Model, check_trainable, fit_model, to_probabilities
+from unalike.inference.model import (
+    Model,
+    SavedMethod,
+    check_trainable,
+    fit_model,
+    to_probabilities,
+)
 from unalike.inference.model_file import load_model
 from unalike.inference.new_nodes import AnyFeatures, adjacency_hash
 from unalike.methods import METHODS, name_of
-from unalike.methods.base import Method, TrainedMethod
+from unalike.methods.base import Method
 from unalike.options import options_of, with_options
 
 Classifier = TypeVar("Classifier", bound="NodeClassifier")
@@ -95,7 +101,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         graph = replace(graph, labels=labels, num_classes=len(classes))
         method, task = self._method(), self._task(graph, classes)
         model: Model | None = None
-        if isinstance(method, TrainedMethod):
+        if isinstance(method, SavedMethod):
             model, solution = fit_model(method, task, device=self.device)
         else:
             solution = method.solve(task, device=self.device)

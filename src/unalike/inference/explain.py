@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from unalike.data.adjacency import Adjacency
+from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model
+from unalike.inference.views_model import ViewsModel
 from unalike.nn.sparse_linear import (
     Products,
     forward_with,
@@ -64,9 +65,20 @@ class Explanation:
     """The largest contributions first."""
 
 
-def explain(model: Model, prepared: Graph) -> Iterator[Explanation]:
-    """Explain the predictions of prepared rows."""
+def explain(
+    model: Model, prepared: Graph, known: Ids | None = None
+) -> Iterator[Explanation]:
+    """Explain the predictions of prepared rows.
+
+    `known` are the training nodes whose rows they are, where the model has stored their
+    scores.
+    """
     model.check_row_wise()
+    if isinstance(model, ViewsModel):
+        from unalike.inference.explain_views import explain_views
+
+        yield from explain_views(model, prepared, known)
+        return
     if not isinstance(prepared.features, Adjacency):
         prepared = replace(prepared, features=prepared.features.float())
     logits = model.score_rows(prepared)

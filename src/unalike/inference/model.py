@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
+from unalike.data.new_rows import NewRows
 from unalike.data.store import StoredGraph
 from unalike.data.task import Solution, Task
 from unalike.errors import UserError
@@ -24,18 +26,20 @@ from unalike.importing.ids import IdIndex
 from unalike.inference.new_nodes import (
     AnyFeatures,
     EdgesLike,
-    NewRows,
     TrainingGraph,
     build_rows,
     match_features,
 )
 from unalike.methods import METHODS, name_of
 from unalike.methods.base import Method, RowWiseMethod, TrainedMethod
+from unalike.methods.views import Views
 from unalike.nn.sparse_linear import sparse_layers
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.step import row_batches
 
 Scores = Float[Tensor, "nodes classes"]
+SavedMethod: TypeAlias = TrainedMethod | Views
+"""Methods that leave a model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +62,7 @@ class Prediction:
 class Model:
     """A trained method with its weights, class names and node ids."""
 
-    method: TrainedMethod
+    method: SavedMethod
     weights: dict[str, Tensor]
     graph_info: TrainingGraph
     classes: list[Hashable]
@@ -78,6 +82,7 @@ class Model:
 
     def untrained(self) -> nn.Module:
         """The module before its weights are loaded, on the meta device."""
+        assert isinstance(self.method, TrainedMethod)
         return self.method.network_on_meta(self._empty_graph)
 
     @cached_property
@@ -113,6 +118,11 @@ class Model:
     @property
     def device(self) -> torch.device:
         return next(iter(self.weights.values())).device
+
+    @property
+    def scores_rows(self) -> bool:
+        """Are known nodes scored by their rows, like new ones?"""
+        return self.method.row_wise
 
     @cached_property
     def reads_edges(self) -> bool:
@@ -224,6 +234,10 @@ class Model:
                     f"The weight {name} of the model has NaN or infinite numbers; "
                     "train the model again."
                 )
+        self.check_weights()
+
+    def check_weights(self) -> None:
+        """Raise if the weights are not those of the method."""
         self.network.eval()
 
     def check_row_wise(self, purpose: str = "score new nodes") -> None:
@@ -231,7 +245,9 @@ class Model:
         if self.method.row_wise:
             return
         row_wise = [
-            name for name, kind in METHODS.items() if issubclass(kind, RowWiseMethod)
+            name
+            for name, kind in METHODS.items()
+            if issubclass(kind, RowWiseMethod | Views)
         ]
         raise UserError(
             f"{name_of(self.method)} cannot {purpose}: its scores of a node "
@@ -256,17 +272,24 @@ def custom_ids(names: pa.Array) -> pa.Array | None:
     return None if np.array_equal(ids, np.arange(len(ids))) else names
 
 
-def check_trainable(method: Method) -> TrainedMethod:
+def check_trainable(method: Method) -> SavedMethod:
     """Raise if a method trains no weights that could be saved."""
-    if isinstance(method, TrainedMethod):
+    if isinstance(method, SavedMethod):
         return method
-    trained = [
-        name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)
-    ]
+    trained = [name for name, kind in METHODS.items() if issubclass(kind, SavedMethod)]
     raise UserError(
         f"{name_of(method)} leaves no model to save: its scores come from the labels "
         f"around each node. Those that do are {', '.join(trained)}."
     )
+
+
+def model_class(method: Method) -> type[Model]:
+    """The class of the models of a method."""
+    if isinstance(method, Views):
+        from unalike.inference.views_model import ViewsModel
+
+        return ViewsModel
+    return Model
 
 
 def fit_model(
@@ -300,7 +323,7 @@ def model_from_solution(
     classes: list[Hashable] = metadata.get("class_names") or [*range(graph.num_classes)]
     columns = metadata.get("feature_columns")
     names: pa.Array | None = None if stored is None else custom_ids(stored.names)
-    return Model(
+    return model_class(method)(
         method=check_trainable(method),
         weights=solution.weights,
         graph_info=TrainingGraph.of(graph, name, row_normalised=row_normalised),

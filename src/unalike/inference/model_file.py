@@ -19,10 +19,9 @@ from unalike.data.store import string_array, string_buffers
 from unalike.errors import UserError, did_you_mean
 from unalike.files import atomic_write
 from unalike.importing.features import FeatureEncoder
-from unalike.inference.model import Model
+from unalike.inference.model import Model, SavedMethod, model_class
 from unalike.inference.new_nodes import TrainingGraph
 from unalike.methods import METHODS, name_of
-from unalike.methods.base import TrainedMethod
 from unalike.options import options_of, with_options
 from unalike.training.old_names import with_new_names
 from unalike.version import __version__
@@ -133,7 +132,7 @@ def _from_metadata(
         )
     default = METHODS[about["method"]]()
     method = with_options(default, about["options"], about["method"])
-    if not isinstance(method, TrainedMethod):
+    if not isinstance(method, SavedMethod):
         raise ValueError(f"{about['method']} has no weights")
     columns = about["feature_columns"]
     weights = {
@@ -142,7 +141,7 @@ def _from_metadata(
         for name, tensor in tensors.items()
         if name.startswith(WEIGHTS)
     }
-    model = Model(
+    model = model_class(method)(
         method=method,
         weights=weights,
         graph_info=TrainingGraph(**about["graph"]),

@@ -14,6 +14,7 @@ import torch
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features, Graph
+from unalike.data.new_rows import NewRows
 from unalike.data.store import GraphWriter
 from unalike.errors import UserError
 from unalike.importing.csr import SOURCE_AND_TARGET, EdgeSpill, build_csr
@@ -31,7 +32,7 @@ from unalike.importing.tables import (
     require_column,
 )
 from unalike.inference.model import Model
-from unalike.inference.new_nodes import NewRows, match_features
+from unalike.inference.new_nodes import match_features
 from unalike.parallel import prefetch
 from unalike.progress import NO_PROGRESS, Progress
 

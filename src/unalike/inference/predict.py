@@ -44,6 +44,8 @@ class ScoredBatch:
     prepared: Graph | None
     """Their rows; None where the model reads the full graph."""
     prediction: Prediction
+    known: Ids | None = None
+    """The training nodes whose stored scores these are; None if rows were scored."""
 
 
 def score_new_nodes(
@@ -77,15 +79,17 @@ def score_known_nodes(
     names = model.known_names
     nodes = positions_of(names, ids)
     progress.stage("Scoring", len(nodes), "nodes")
-    row_wise = model.method.row_wise
-    prepared = model.method.prepare(graph) if row_wise else graph
-    scores = None if row_wise else model.scores(graph)
+    prepared = model.method.prepare(graph) if model.method.row_wise else None
+    scores = None if model.scores_rows else model.scores(graph)
     for batch in nodes.split(BATCH_SIZE):
         batch_names = names.take(pa.array(batch.numpy()))
+        rows = None if prepared is None else prepared.select_rows(batch)
         if scores is None:
-            yield _score_rows(model, batch_names, prepared.select_rows(batch))
+            assert rows is not None
+            yield _score_rows(model, batch_names, rows)
         else:
-            yield ScoredBatch(batch_names, None, model.to_prediction(scores[batch]))
+            prediction = model.to_prediction(scores[batch])
+            yield ScoredBatch(batch_names, rows, prediction, batch)
         progress.advance(len(batch))
 
 

@@ -8,22 +8,34 @@ from functools import partial
 from typing import ClassVar, Literal
 
 import torch
+from torch import Tensor
 
+from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
+from unalike.data.new_rows import NewRows
 from unalike.data.task import Solution, Task
 from unalike.errors import UserError, lookup
-from unalike.methods.base import Method
+from unalike.methods.base import Method, RowWiseMethod, with_directions
 from unalike.options import options_of, with_options
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.checkpoint import Checkpoint
 from unalike.views import BASES, OPTIONAL_VIEWS, VIEWS
-from unalike.views.cross_fit import Base, CrossFit, base_of_method, cross_fit
+from unalike.views.cross_fit import (
+    Base,
+    CrossFit,
+    LogProbabilities,
+    MethodBase,
+    Weights,
+    cross_fit,
+)
+from unalike.views.fitted import FittedViews, Scores
 from unalike.views.folds import Folds
 from unalike.views.heads import MANY_ROWS, fit_trees
 from unalike.views.logistic import LogisticBase
 from unalike.views.mlp_head import fit_mlp
-from unalike.views.problem import FitHead, Problem, Scores, mean_valid
-from unalike.views.table import SharedViews
+from unalike.views.problem import FitHead, HeadFit, Problem, mean_valid
+from unalike.views.rows import NodeRows
+from unalike.views.table import SharedViews, ViewTable
 
 AUTO = ("auto",)
 LOGISTIC = "logistic"
@@ -49,6 +61,38 @@ DROPPED: tuple[tuple[str, ...], ...] = (
 Head = Literal["auto", "mlp", "trees", "mean"]
 
 
+@dataclass(frozen=True, eq=False)
+class BestRound:
+    """The best round of all tasks, with the tables that its heads were fitted on."""
+
+    valid: float
+    head: str
+    number: int
+    fits: list[HeadFit]
+    tables: list[ViewTable]
+
+
+@dataclass(frozen=True, eq=False)
+class RowScorer:
+    """A fitted model with the bases that score rows."""
+
+    fitted: FittedViews
+    bases: Sequence[Base]
+
+    def rows(self, batch: Graph, ids: Ids | None = None) -> NodeRows:
+        """Prepared rows; with `ids` those of known nodes."""
+        return self.fitted.rows(batch.adjacency, batch.features, ids)
+
+    def table(self, rows: NodeRows) -> ViewTable:
+        """The views of rows."""
+        return self.fitted.table(rows, self.bases)
+
+    def score(self, batch: Graph) -> Scores:
+        """The scores of prepared rows of new nodes."""
+        rows = self.rows(batch)
+        return self.fitted.score(self.table(rows), rows)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Views(Method):
     """A classifier of rows of views, cross-fitted; no message passing in training.
@@ -61,6 +105,7 @@ class Views(Method):
 
     paper: ClassVar[str] = "unalike, docs/views.md"
     family: ClassVar[str] = "row-wise"
+    row_wise: ClassVar[bool] = True
 
     views: tuple[str, ...] = AUTO
     """Groups of views: structure, features, spectrum, labels, duplicates,
@@ -107,12 +152,36 @@ class Views(Method):
         groups = self.choose_groups(problems, progress)
         for problem in problems:
             problem.keep(groups)
-        name, scores = self.best_round(problems, bases, device, progress)
-        valid = mean_valid(problems, scores)
+        best = self.best_round(problems, bases, device, progress)
         progress.stage(
-            f"chosen: {', '.join(groups)}; {name} (valid {100 * valid:.2f})", None, ""
+            f"chosen: {', '.join(groups)}; {best.head}, round {best.number} "
+            f"(valid {100 * best.valid:.2f})",
+            None,
+            "",
         )
-        return [Solution(each) for each in scores]
+        return [
+            Solution(
+                fit.scores,
+                weights=problem.fitted(fit, table, best.number).to_tensors()
+                if problem.task.keep
+                else None,
+            )
+            for problem, fit, table in zip(
+                problems, best.fits, best.tables, strict=True
+            )
+        ]
+
+    def prepare(self, graph: Graph) -> Graph:
+        """The graph with rows of both directions if it is directed."""
+        return with_directions(graph, "both") if graph.directed else graph
+
+    def fitted(self, weights: Mapping[str, Tensor]) -> RowScorer:
+        """The model in the weights of a solution."""
+        fitted = FittedViews.from_tensors(weights, self.hops)
+        bases: list[Base] = []
+        if BASES in fitted.groups:
+            bases = self.bases_of(fitted.task.graph, "cpu", NO_PROGRESS)
+        return RowScorer(fitted, bases)
 
     def problems(
         self, tasks: Sequence[Task], bases: Sequence[Base], progress: Progress
@@ -152,12 +221,14 @@ class Views(Method):
         bases: list[Base] = []
         for name in names:
             if name == LOGISTIC:
-                bases.append(LogisticBase.of(graph))
+                bases.append(LogisticBase(graph))
                 continue
             method = lookup(METHODS, name, "method")()
             method = with_options(method, base_options(method, graph), name)
             solve = partial(method.solve_all, device=device, progress=progress)
-            bases.append(base_of_method(name, solve))
+            score = partial(score_by_method, method, graph)
+            row_wise = isinstance(method, RowWiseMethod)
+            bases.append(MethodBase(name, solve, score, row_wise))
         return bases
 
     def choose_groups(
@@ -187,12 +258,12 @@ class Views(Method):
         bases: Sequence[Base],
         device: torch.device | str,
         progress: Progress,
-    ) -> tuple[str, list[Scores]]:
-        """The head and round with the best mean validation score, and its scores.
+    ) -> BestRound:
+        """The head and round with the best mean validation score.
 
         Without a given number of rounds, another one follows while it is better.
         """
-        best: tuple[float, str, list[Scores]] | None = None
+        best: BestRound | None = None
         for number in range(1, (self.rounds or min(MAX_ROUNDS, self.folds - 1)) + 1):
             if number > 1:
                 self.add_round(problems, bases, number, progress)
@@ -204,11 +275,12 @@ class Views(Method):
             name = max(valid, key=lambda name: valid[name])
             text = ", ".join(f"{key} {100 * v:.2f}" for key, v in valid.items())
             progress.stage(f"round {number}: valid {text}", None, "")
-            if best is not None and valid[name] <= best[0]:
+            if best is not None and valid[name] <= best.valid:
                 break
-            best = (valid[name], f"{name}, round {number}", fits[name])
+            tables = [problem.table for problem in problems]
+            best = BestRound(valid[name], name, number, fits[name], tables)
         assert best is not None
-        return best[1:]
+        return best
 
     def add_round(
         self,
@@ -230,8 +302,8 @@ class Views(Method):
 
     def fit_heads(
         self, problems: Sequence[Problem], device: torch.device | str
-    ) -> dict[str, list[Scores]]:
-        """The scores of each head, and of their mean, for all tasks."""
+    ) -> dict[str, list[HeadFit]]:
+        """The fits of each head, and their mean, for all tasks."""
         heads: dict[str, FitHead] = {
             "mlp": partial(fit_mlp, device=device),
             "trees": fit_trees,
@@ -242,10 +314,7 @@ class Views(Method):
         }
         if len(fits) == 1:
             return fits
-        mean = [
-            sum(pair, torch.zeros(())) / len(fits)
-            for pair in zip(*fits.values(), strict=True)
-        ]
+        mean = [HeadFit.mean(pair) for pair in zip(*fits.values(), strict=True)]
         both = {"mean of mlp and trees": mean}
         return both if self.head == "mean" else fits | both
 
@@ -266,3 +335,37 @@ def base_options(method: Method, graph: Graph) -> Mapping[str, object]:
     }
     wanted |= {"directions": "both"} if graph.directed else {}
     return {name: value for name, value in wanted.items() if name in has}
+
+
+def score_by_method(
+    method: Method, graph: Graph, rows: NodeRows, weights: Weights
+) -> LogProbabilities:
+    """The log probabilities of rows by a row-wise method with learned weights."""
+    assert isinstance(method, RowWiseMethod)
+    out, *incoming = (
+        with_self_loops(rows.matrices[step], rows)
+        for step in "oia"
+        if step in rows.matrices
+    )
+    edges = NewRows.of(out, *(incoming or [out]), directed=graph.directed)
+    batch = method.prepare(
+        Graph.build(
+            edges,
+            features=rows.features,
+            num_classes=graph.num_classes,
+            directed=graph.directed,
+        )
+    )
+    network = method.network_on_meta(batch)
+    network.load_state_dict(dict(weights), assign=True)
+    with torch.no_grad():
+        logits: Tensor = network.eval()(batch)
+    return logits.float().log_softmax(1)
+
+
+def with_self_loops(edges: Adjacency, rows: NodeRows) -> Adjacency:
+    """Edges of rows with the self-loops of those that are known nodes."""
+    if rows.ids is None or not bool(rows.loops.any()):
+        return edges
+    own = rows.loops.nonzero()[:, 0]
+    return edges.union(Adjacency.from_edges(own, rows.ids[own], shape=edges.shape))

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unalike.data.task import Solution, Task
+from unalike.errors import UserError
 from unalike.views.blocks import COARSE, Block
 from unalike.views.folds import Folds, Hidden
+from unalike.views.rows import NodeRows
 
 PATIENCE = 10
 """Epochs without a better score of the held-out train nodes before a base stops."""
@@ -29,26 +32,72 @@ class Fit:
     hidden: Hidden
 
 
-Base = Callable[[Sequence[Fit]], Mapping[str, list[LogProbabilities]]]
-"""Fits models on many tasks of a graph: for each of its views, one result per task."""
+Weights = Mapping[str, Tensor]
+Models = Mapping[str, Mapping[Hidden, Weights]]
+"""The weights of each view of a base, by the folds that a model has not seen."""
 
 
-def base_of_method(name: str, solve: Callable[[list[Task]], list[Solution]]) -> Base:
+@dataclass(frozen=True, eq=False)
+class BaseFit:
+    """The log probabilities of all nodes by a model, and its weights if kept."""
+
+    log_probabilities: LogProbabilities
+    weights: Weights | None
+
+
+@runtime_checkable
+class Base(Protocol):
+    """A kind of models whose log probabilities are views."""
+
+    def __call__(self, fits: Sequence[Fit]) -> Mapping[str, list[BaseFit]]:
+        """Fit models on many tasks of a graph: for each view, one result per task."""
+
+    def score_rows(
+        self, rows: NodeRows, models: Models
+    ) -> dict[str, dict[Hidden, LogProbabilities]]:
+        """The log probabilities of rows by the models of this base among `models`."""
+
+
+@dataclass(frozen=True, eq=False)
+class MethodBase:
     """A method as a base, trained in stacks.
 
     Early stopping is by train nodes that are held out for it, so that labels of valid
     nodes change no model.
     """
 
-    def fit(fits: Sequence[Fit]) -> dict[str, list[LogProbabilities]]:
+    name: str
+    solve: Callable[[list[Task]], list[Solution]]
+    score: Callable[[NodeRows, Weights], LogProbabilities]
+    """The log probabilities of rows by learned weights."""
+    row_wise: bool
+    """Whether it scores a node by its own row, so that weights are worth keeping."""
+
+    def __call__(self, fits: Sequence[Fit]) -> dict[str, list[BaseFit]]:
         tasks = []
         for each in fits:
             train, stop = each.folds.without(each.task.train, each.hidden)
-            task = replace(each.task, train=train, valid=stop, patience=PATIENCE)
-            tasks.append(replace(task, keep=False))
-        return {name: [solution.logits.log_softmax(1) for solution in solve(tasks)]}
+            tasks.append(replace(each.task, train=train, valid=stop, patience=PATIENCE))
+        return {
+            self.name: [
+                BaseFit(
+                    solution.logits.log_softmax(1),
+                    solution.weights if self.row_wise else None,
+                )
+                for solution in self.solve(tasks)
+            ]
+        }
 
-    return fit
+    def score_rows(
+        self, rows: NodeRows, models: Models
+    ) -> dict[str, dict[Hidden, LogProbabilities]]:
+        if self.name not in models:
+            raise UserError(
+                f"This model of views cannot score new nodes: its base {self.name} "
+                "does not score a node by its own row alone."
+            )
+        own = models[self.name]
+        return {self.name: {hidden: self.score(rows, own[hidden]) for hidden in own}}
 
 
 @dataclass(eq=False)
@@ -57,6 +106,8 @@ class CrossFit:
 
     folds: Folds
     by_view: dict[str, dict[Hidden, LogProbabilities]] = field(default_factory=dict)
+    models: dict[str, dict[Hidden, Weights]] = field(default_factory=dict)
+    """The weights of each model, where the task asks for them."""
 
     def blocks(self, hidden: Hidden = frozenset()) -> dict[str, Block]:
         """The views where some folds are hidden: context k by models without fold k.
@@ -90,6 +141,8 @@ def cross_fit(
             fits.append(Fit(task, result.folds, frozenset(chosen)))
             owners.append(result)
     for base in bases:
-        for name, scores in base(fits).items():
-            for fit, owner, own in zip(fits, owners, scores, strict=True):
-                owner.by_view.setdefault(name, {})[fit.hidden] = own
+        for name, results_of_view in base(fits).items():
+            for fit, owner, own in zip(fits, owners, results_of_view, strict=True):
+                owner.by_view.setdefault(name, {})[fit.hidden] = own.log_probabilities
+                if own.weights is not None:
+                    owner.models.setdefault(name, {})[fit.hidden] = own.weights

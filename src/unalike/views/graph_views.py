@@ -10,9 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
-from unalike.data.graph import Features, Graph
+from unalike.data.graph import Features
 from unalike.views.blocks import Block
-from unalike.views.walks import Walks, inverse, three_step_returns
+from unalike.views.rows import BACK, KnownGraph, NodeRows
+from unalike.views.walks import inverse, three_step_returns
 
 MAX_FEATURES = 300
 """Features with more columns are replaced by their leading singular vectors."""
@@ -25,82 +26,103 @@ DAMPING = 0.85
 MAX_TRIANGLE_STEPS = 2e10
 """Pairs of steps above which triangles are not counted."""
 
-GraphView = Callable[[Graph, Walks], dict[str, Block]]
+GraphView = Callable[[KnownGraph, NodeRows], dict[str, Block]]
 
 
-def structure(graph: Graph, walks: Walks) -> dict[str, Block]:
+def structure(known: KnownGraph, rows: NodeRows) -> dict[str, Block]:
     """Degrees, self-loops, reciprocity, PageRank, degrees of neighbours, triangles."""
-    out, *incoming = (walks.matrices[step] for step in "oia" if step in walks.matrices)
-    directions = [out, *incoming]
-    log_degrees = torch.stack([m.degrees.float().log1p() for m in directions], 1)
-    columns = [log_degrees, graph.adjacency.diagonal[:, None]]
-    if incoming:
+    steps, matrices = known.directions, known.walks.matrices
+    log_degrees = torch.stack(
+        [matrices[step].degrees.float().log1p() for step in steps], 1
+    )
+    own = [rows.matrices[step] for step in steps]
+    columns = [
+        torch.stack([matrix.degrees.float().log1p() for matrix in own], 1),
+        rows.loops[:, None],
+    ]
+    if len(own) == 2:
         both = torch.from_numpy(
-            np.asarray(out.to_scipy().multiply(incoming[0].to_scipy()).sum(1))
+            np.asarray(own[0].to_scipy().multiply(own[1].to_scipy()).sum(1))
         ).float()
-        columns += [both[:, None] * inverse(m)[:, None] for m in directions]
-    for matrix in directions:
+        columns += [both[:, None] * inverse(m)[:, None] for m in own]
+    for step in steps:
+        back = rows.matrices[BACK[step]]
         columns += [
-            pagerank(matrix).log()[:, None],
-            *_degrees_nearby(matrix, log_degrees),
+            pagerank(matrices[step], back).log()[:, None],
+            *_degrees_nearby(matrices[step], rows.matrices[step], back, log_degrees),
         ]
-    columns.append(_triangles(out))
+    columns.append(_triangles(matrices[steps[0]], own[0]))
     return {"structure": Block(torch.cat(columns, 1))}
 
 
 def _degrees_nearby(
-    matrix: Adjacency, log_degrees: Float[Tensor, "nodes directions"]
-) -> list[Float[Tensor, "nodes columns"]]:
+    known: Adjacency,
+    rows: Adjacency,
+    back: Adjacency,
+    log_degrees: Float[Tensor, "nodes directions"],
+) -> list[Float[Tensor, "rows columns"]]:
     """Mean and spread of log degrees of neighbours, and their means two steps away."""
+    share, known_share = inverse(rows)[:, None], inverse(known)[:, None]
+    mean = rows @ log_degrees * share
+    known_mean = known @ log_degrees * known_share
+    spread = (rows @ log_degrees**2 * share - mean**2).clamp(min=0).sqrt()
+    two_steps = rows @ known_mean * share
+    there_and_back = back @ known_mean * inverse(back)[:, None]
+    return [(rows @ known_share).log1p(), mean, spread, two_steps, there_and_back]
+
+
+def pagerank(matrix: Adjacency, back: Adjacency) -> Float[Tensor, " rows"]:
+    """PageRank along the edges of a matrix, with mean 1 where no node is a dead end.
+
+    The last step is along the rows `back`, which may be those of new nodes.
+    """
     share = inverse(matrix)[:, None]
-    mean = matrix @ log_degrees * share
-    spread = (matrix @ log_degrees**2 * share - mean**2).clamp(min=0).sqrt()
-    back = matrix.T
-    two_steps = matrix @ mean * share
-    there_and_back = back @ mean * inverse(back)[:, None]
-    return [(matrix @ share).log1p(), mean, spread, two_steps, there_and_back]
-
-
-def pagerank(matrix: Adjacency) -> Float[Tensor, " nodes"]:
-    """PageRank along the edges of a matrix, with mean 1 where no node is a dead end."""
-    back, share = matrix.T, inverse(matrix)[:, None]
     rank = torch.ones(matrix.num_rows, 1)
-    for _ in range(PAGERANK_STEPS):
-        rank = 1 - DAMPING + DAMPING * (back @ (share * rank))
+    for step in range(PAGERANK_STEPS):
+        last = step == PAGERANK_STEPS - 1
+        rank = 1 - DAMPING + DAMPING * ((back if last else matrix.T) @ (share * rank))
     return rank[:, 0]
 
 
-def _triangles(matrix: Adjacency) -> Float[Tensor, "nodes columns"]:
+def _triangles(known: Adjacency, rows: Adjacency) -> Float[Tensor, "rows columns"]:
     """Closed triples of each node, as a log count and as a share of all pairs."""
-    degrees = matrix.degrees.float()
-    if float((matrix @ degrees[:, None]).sum()) > MAX_TRIANGLE_STEPS:
-        return torch.zeros(matrix.num_rows, 0)
-    ones = torch.ones(matrix.num_rows)
-    count = three_step_returns(matrix, ones, matrix, ones, matrix)
+    if float((known @ known.degrees.float()[:, None]).sum()) > MAX_TRIANGLE_STEPS:
+        return torch.zeros(rows.num_rows, 0)
+    ones, degrees = torch.ones(known.num_rows), rows.degrees.float()
+    count = three_step_returns(rows, ones, known, ones, rows)
     share = count / (degrees * (degrees - 1)).clamp(min=1)
     return torch.stack([count.log1p(), share], 1)
 
 
-def features(graph: Graph, walks: Walks) -> dict[str, Block]:
+def features(known: KnownGraph, rows: NodeRows) -> dict[str, Block]:
     """Features, and their means over walks of one and two steps, own part removed."""
-    if not graph.num_features:
+    if not known.graph.num_features:
         return {}
-    x = reduced_features(graph.features)
-    blocks = {"features": Block(x)}
+    walks = known.walks
+    x = reduced_features(known, known.graph.features)
+    own = x if rows.is_whole else reduced_features(known, rows.features)
+    blocks = {"features": Block(own)}
     chosen = [walk for walk in walks.along_edges if len(walk.steps) == 1 or walk.mean]
-    for walk, total in walks.sums(x, chosen):
-        others = total - walks.returning[walk][:, None] * x
-        share = walks.inverse_degrees[walk.steps[0]][:, None]
-        blocks[f"features:{walk.name}"] = Block(others * share)
+    for walk, total in rows.sums(walks, x, chosen):
+        if rows.ids is not None:
+            total = total - walks.returning[walk][rows.ids][:, None] * own
+        share = inverse(rows.matrices[walk.steps[0]])[:, None]
+        blocks[f"features:{walk.name}"] = Block(total * share)
     return blocks
 
 
-def reduced_features(features: Features) -> Float[Tensor, "nodes columns"]:
-    """Dense features, or the singular vectors of unit rows where they are wide."""
+def reduced_features(
+    known: KnownGraph, features: Features
+) -> Float[Tensor, "nodes columns"]:
+    """Dense features, or where they are wide, unit rows projected on the leading
+    right singular vectors of those of the known graph."""
     if features.shape[1] <= MAX_FEATURES:
         return features.to_dense().float()
-    left, values, _ = truncated_svd(unit_rows(features), RANK)
-    return left * values * len(left) ** 0.5
+    if "features" not in known.vectors:
+        right = truncated_svd(unit_rows(known.graph.features), RANK)[2]
+        known.vectors["features"] = right.contiguous()
+    scale = known.graph.num_nodes**0.5
+    return unit_rows(features) @ known.vectors["features"] * scale
 
 
 def unit_rows(features: Features) -> Features:
@@ -120,23 +142,34 @@ def unit_rows(features: Features) -> Features:
     )
 
 
-def spectrum(graph: Graph, walks: Walks) -> dict[str, Block]:
-    """Singular vectors of the adjacency, normalised by degrees on both sides."""
-    out = walks.matrices["o" if graph.directed else "a"]
-    left_scale = out.degrees.clamp(min=1).float().rsqrt()
-    right_scale = out.T.degrees.clamp(min=1).float().rsqrt()
-    scaled = Adjacency(
-        out.indptr,
-        out.indices,
-        out.num_cols,
-        left_scale[out.row_indices] * right_scale[out.indices.long()],
-    )
-    left, values, right = truncated_svd(scaled, RANK)
-    factor = values * graph.num_nodes**0.5
-    blocks = {"spectrum:out": Block(left * factor)}
-    if graph.directed:
-        blocks["spectrum:in"] = Block(right * factor)
+def spectrum(known: KnownGraph, rows: NodeRows) -> dict[str, Block]:
+    """Rows of the adjacency, normalised by degrees on both sides, projected on its
+    singular vectors."""
+    step, *others = known.directions
+    matrix = known.walks.matrices[step]
+    if "spectrum:out" not in known.vectors:
+        left, _, right = truncated_svd(_normalised(matrix, matrix.T), RANK)
+        known.vectors["spectrum:out"] = right.contiguous()
+        if others:
+            known.vectors["spectrum:in"] = left.contiguous()
+    scale = known.graph.num_nodes**0.5
+    out = _normalised(rows.matrices[step], matrix.T) @ known.vectors["spectrum:out"]
+    blocks = {"spectrum:out": Block(out * scale)}
+    if others:
+        into = _normalised(rows.matrices[others[0]], matrix)
+        blocks["spectrum:in"] = Block(into @ known.vectors["spectrum:in"] * scale)
     return blocks
+
+
+def _normalised(rows: Adjacency, columns: Adjacency) -> Adjacency:
+    """Rows divided by the roots of their degrees and of those of their columns."""
+    own, other = (m.degrees.clamp(min=1).float().rsqrt() for m in (rows, columns))
+    return Adjacency(
+        rows.indptr,
+        rows.indices,
+        rows.num_cols,
+        own[rows.row_indices] * other[rows.indices.long()],
+    )
 
 
 def truncated_svd(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
-from itertools import islice
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unalike.data.metrics import Metric
+from unalike.views.tree_ensemble import TreeEnsemble
 
 MANY_ROWS = 20_000
 """Train rows from which trees take larger steps and one seed is enough."""
@@ -45,21 +45,52 @@ class Examples:
     seed: int
 
 
-Scorer = Callable[[Matrix], Scores]
-"""A fitted head: log probabilities of rows."""
-Probabilities = Callable[[np.ndarray], np.ndarray]
+@runtime_checkable
+class Scorer(Protocol):
+    """A fitted head: log probabilities of rows."""
+
+    def __call__(self, x: Matrix) -> Scores: ...
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """What a file of the model has of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
     """The mean probability of fitted trees of several seeds."""
 
-    models: Sequence[Probabilities]
+    models: Sequence[TreeEnsemble]
 
     def __call__(self, x: Matrix) -> Scores:
         rows = x.numpy()
         mean = np.mean([model(rows) for model in self.models], 0)
         return torch.from_numpy(mean).clamp(min=MIN_LOG).log().float()
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The arrays of all models."""
+        return {
+            f"{number}/{name}": tensor
+            for number, model in enumerate(self.models)
+            for name, tensor in model.to_tensors().items()
+        }
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: Mapping[str, Tensor], widths: Sequence[int], num_classes: int
+    ) -> Trees:
+        """The trees of a file, after checking sizes and indices."""
+        models: list[TreeEnsemble] = []
+        while f"{len(models)}/root" in tensors:
+            prefix = f"{len(models)}/"
+            own = {
+                name.removeprefix(prefix): tensor
+                for name, tensor in tensors.items()
+                if name.startswith(prefix)
+            }
+            models.append(TreeEnsemble.from_tensors(own, sum(widths), num_classes))
+        if not models:
+            raise ValueError("there are no trees")
+        return cls(models)
 
 
 @dataclass(frozen=True)
@@ -124,20 +155,6 @@ def min_rows_of_leaf(rows: int) -> int:
     return min(20, max(2, rows // 60))
 
 
-@dataclass(frozen=True, eq=False)
-class LightGBMTrees:
-    """The probabilities of LightGBM trees."""
-
-    booster: Any
-    size: int
-    """Trees that are used."""
-    num_classes: int
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        p = np.asarray(self.booster.predict(x, num_iteration=self.size))
-        return np.stack([1 - p, p], 1) if self.num_classes == 2 else p
-
-
 def _lightgbm(examples: Examples, settings: TreeSettings) -> Trees:
     import lightgbm
 
@@ -176,7 +193,7 @@ def _lightgbm(examples: Examples, settings: TreeSettings) -> Trees:
         seeds = {"bagging_seed": seed, "feature_fraction_seed": seed}
         model = lightgbm.train(fixed | seeds, rows, settings.max_trees, **watched)
         size = max(1, model.best_iteration) if watched else model.current_iteration()
-        models.append(LightGBMTrees(model, size, classes))
+        models.append(TreeEnsemble.from_lightgbm(model, size, classes))
     return Trees(models)
 
 
@@ -187,7 +204,7 @@ def _scikit_learn(examples: Examples, settings: TreeSettings) -> Trees:
 
 def _histogram_trees(
     examples: Examples, settings: TreeSettings, seed: int
-) -> Probabilities:
+) -> TreeEnsemble:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     classes = examples.num_classes
@@ -222,7 +239,4 @@ def _histogram_trees(
         ]
         best = int(np.nanargmax(stages)) + 1
 
-    def probabilities(x: np.ndarray) -> np.ndarray:
-        return spread(next(islice(model.staged_predict_proba(x), best - 1, None)))
-
-    return probabilities
+    return TreeEnsemble.from_scikit_learn(model, best, classes)

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.equal_rows import equal_rows, group_numbers
-from unalike.data.graph import Graph
 from unalike.views.blocks import COARSE, Block
+from unalike.views.rows import KnownGraph, NodeRows
 from unalike.views.walks import Walks
 
 MIN_DUPLICATES = 0.02
@@ -27,40 +27,86 @@ MIN_PROBABILITY = 1e-3
 Contexts = Float[Tensor, "nodes contexts classes"]
 
 
+Groups = Mapping[str, Int[Tensor, " nodes"]]
+RowGroups = Mapping[str, Int[Tensor, " rows"]]
+
+
 @dataclass(frozen=True, eq=False)
 class Neighbourhoods:
-    """What label views need of a graph: its walks, and groups of nodes alike."""
+    """What label views need of rows: walks from them, and groups of nodes alike."""
 
-    walks: Walks
-    equal_rows: Mapping[str, Int[Tensor, " nodes"]]
-    similar_rows: Mapping[str, Int[Tensor, " nodes"]]
+    known: KnownGraph
+    rows: NodeRows
+    known_equal: Groups
+    """The group of each node of the known graph, by what is compared."""
+    known_similar: Groups
+    equal: RowGroups
+    """The group of each row."""
+    similar: RowGroups
 
     @classmethod
-    def of(cls, graph: Graph, walks: Walks, *, similar: bool) -> Neighbourhoods:
-        """Groups by equal, and if asked by similar, neighbour sets and features."""
-        matrices = {
-            step: matrix for step, matrix in walks.matrices.items() if step in "oia"
+    def of(cls, known: KnownGraph, *, similar: bool) -> Neighbourhoods:
+        """All nodes of a graph, grouped by equal, and if asked by similar, neighbour
+        sets and features."""
+        rows = known.all_rows()
+        groups = {
+            name: equal_rows(matrix)
+            for name, matrix in compared_rows(known, rows).items()
         }
-        rows = dict(matrices)
-        if isinstance(graph.features, Adjacency):
-            rows["x"] = graph.features
-        elif graph.num_features:
-            dense = graph.features.float().numpy()
-            rows["x"] = Adjacency.from_scipy(scipy.sparse.csr_array(dense))
-        groups = {name: equal_rows(matrix) for name, matrix in rows.items()}
         repeated = {
             name: group
             for name, group in groups.items()
             if duplicate_share(group) > MIN_DUPLICATES
         }
-        near = {}
-        if similar:
-            near = {
-                f"{name}{band}": group
-                for name, matrix in matrices.items()
-                for band, group in enumerate(min_hash_groups(matrix))
-            }
-        return cls(walks, repeated, near)
+        near = similar_groups(known.walks.matrices) if similar else {}
+        return cls(known, rows, repeated, near, repeated, near)
+
+    def at(self, rows: NodeRows) -> Neighbourhoods:
+        """Other rows beside the same graph, in the same groups."""
+        count = self.known.graph.num_nodes
+        known, own = (compared_rows(self.known, r) for r in (self.rows, rows))
+        stacked = {name: vstack(known[name], own[name]) for name in known}
+        equal = {name: equal_rows(stacked[name]) for name in self.known_equal}
+        near = similar_groups(stacked) if self.known_similar else {}
+        return Neighbourhoods(
+            self.known,
+            rows,
+            *(
+                {name: group[:count] for name, group in g.items()}
+                for g in (equal, near)
+            ),
+            *(
+                {name: group[count:] for name, group in g.items()}
+                for g in (equal, near)
+            ),
+        )
+
+
+def compared_rows(known: KnownGraph, rows: NodeRows) -> dict[str, Adjacency]:
+    """Rows whose equality is a view: edges by direction, and features."""
+    result = {step: rows.matrices[step] for step in known.directions}
+    if isinstance(rows.features, Adjacency):
+        result["x"] = rows.features
+    elif known.graph.num_features:
+        dense = rows.features.float().numpy()
+        result["x"] = Adjacency.from_scipy(scipy.sparse.csr_array(dense))
+    return result
+
+
+def similar_groups(matrices: Mapping[str, Adjacency]) -> dict[str, Tensor]:
+    """Groups of rows by MinHash of their edges, one per direction and band."""
+    return {
+        f"{name}{band}": group
+        for name, matrix in matrices.items()
+        if name in "oia"
+        for band, group in enumerate(min_hash_groups(matrix))
+    }
+
+
+def vstack(first: Adjacency, second: Adjacency) -> Adjacency:
+    """The rows of one matrix above those of another."""
+    both = scipy.sparse.vstack([first.to_scipy(), second.to_scipy()], format="csr")
+    return Adjacency.from_scipy(both)
 
 
 def duplicate_share(group: Int[Tensor, " nodes"]) -> float:
@@ -91,33 +137,36 @@ def label_histograms(near: Neighbourhoods, labels: Contexts) -> dict[str, Block]
     shape = labels.shape[1:]
     return {
         f"labels:{walk.name}": Block(total.unflatten(1, shape), histogram=True)
-        for walk, total in near.walks.sums(labels.flatten(1))
+        for walk, total in near.rows.sums(near.known.walks, labels.flatten(1))
     }
 
 
 def duplicates(near: Neighbourhoods, labels: Contexts) -> dict[str, Block]:
     """Known labels of the nodes with the same neighbours or the same features."""
     return {
-        f"duplicates:{name}": Block(_group_sums(group, labels), histogram=True)
-        for name, group in near.equal_rows.items()
+        f"duplicates:{name}": _group_sums(group, near.equal[name], labels)
+        for name, group in near.known_equal.items()
     }
 
 
 def near_duplicates(near: Neighbourhoods, labels: Contexts) -> dict[str, Block]:
     """Known labels of the nodes with similar neighbours, by MinHash."""
     return {
-        f"near-duplicates:{name}": Block(_group_sums(group, labels), histogram=True)
-        for name, group in near.similar_rows.items()
+        f"near-duplicates:{name}": _group_sums(group, near.similar[name], labels)
+        for name, group in near.known_similar.items()
     }
 
 
-def _group_sums(group: Int[Tensor, " nodes"], labels: Contexts) -> Contexts:
-    """The sum over the group of each node.
+def _group_sums(
+    known: Int[Tensor, " nodes"], own: Int[Tensor, " rows"], labels: Contexts
+) -> Block:
+    """The sum over the known nodes in the group of each row.
 
     A node's own label needs no removal: in its own context it is hidden.
     """
-    sums = labels.new_zeros(int(group.max()) + 1, *labels.shape[1:])
-    return sums.index_add(0, group, labels)[group]
+    size = 1 + max(int(group.max()) if len(group) else 0 for group in (known, own))
+    sums = labels.new_zeros(size, *labels.shape[1:])
+    return Block(sums.index_add(0, known, labels)[own], histogram=True)
 
 
 LabelView = Callable[[Neighbourhoods, Contexts], dict[str, Block]]
@@ -131,7 +180,10 @@ LABEL_VIEWS: dict[str, LabelView] = {
 
 
 def guess_views(
-    walks: Walks, probabilities: Contexts, guesses: Contexts
+    walks: Walks,
+    rows: NodeRows,
+    probabilities: Contexts,
+    guesses: Float[Tensor, "rows contexts classes"],
 ) -> dict[str, Block]:
     """Second round: histograms of labels where known and probabilities elsewhere.
 
@@ -140,14 +192,16 @@ def guess_views(
     contexts = probabilities.shape[1:]
     none = (1 - probabilities).clamp(min=MIN_PROBABILITY).log()
     blocks = {"guesses": Block(guesses, fine_per_context=COARSE)}
-    for walk, total in walks.sums(probabilities.flatten(1)):
-        own = walks.returning[walk][:, None, None] * probabilities
-        others = (total.unflatten(1, contexts) - own).clamp(min=0)
+    for walk, total in rows.sums(walks, probabilities.flatten(1)):
+        others = total.unflatten(1, contexts)
+        if rows.ids is not None:
+            weight = walks.returning[walk][rows.ids][:, None, None]
+            others = others - weight * probabilities[rows.ids]
         blocks[f"guesses:{walk.name}"] = Block(
-            others, histogram=True, fine_per_context=COARSE
+            others.clamp(min=0), histogram=True, fine_per_context=COARSE
         )
     one_step = [walk for walk in walks.along_edges if len(walk.steps) == 1]
-    for walk, total in walks.sums(none.flatten(1), one_step):
+    for walk, total in rows.sums(walks, none.flatten(1), one_step):
         blocks[f"guesses:none:{walk.name}"] = Block(
             total.unflatten(1, contexts), fine_per_context=COARSE
         )

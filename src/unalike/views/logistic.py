@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 import scipy.sparse
@@ -15,7 +15,9 @@ from torch.nn import functional as F
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Features, Graph
-from unalike.views.cross_fit import Fit, LogProbabilities
+from unalike.views.cross_fit import BaseFit, Fit, LogProbabilities, Models
+from unalike.views.folds import Hidden
+from unalike.views.rows import NodeRows
 from unalike.views.walks import inverse, without_loops
 
 RIDGE, WEAK_RIDGE = 0.1, 0.01
@@ -32,25 +34,47 @@ ARMIJO = 1e-4
 BATCH_NUMBERS = 1 << 26
 """Numbers that one batch of regressions may hold."""
 
+VIEW = "logistic-"
+"""The views of this base begin so, followed by the kind of rows."""
+WEIGHT, BIAS = "weight", "bias"
+
 Weights = Float[Tensor, "columns fits classes"]
 
 
-def input_rows(graph: Graph) -> dict[str, Adjacency]:
+def input_rows(graph: Graph, rows: NodeRows | None = None) -> dict[str, Adjacency]:
     """Rows to regress on: edges by direction, features, all of them side by side, and
-    features beside their means over neighbours."""
+    features beside their means over neighbours.
+
+    They are those of all nodes of the graph, or other `rows` over it, whose columns are
+    scaled alike.
+    """
     edges = without_loops(graph.adjacency)
-    rows = {"out": edges, "in": edges.T} if graph.directed else {"edges": edges}
+    steps = {"out": "o", "in": "i"} if graph.directed else {"edges": "a"}
+    known = {"out": edges, "in": edges.T} if graph.directed else {"edges": edges}
     if graph.num_features:
-        rows[FEATURES] = as_sparse(graph.features)
-    scaled = {name: unit_rows(scale_columns(each)) for name, each in rows.items()}
+        known[FEATURES] = as_sparse(graph.features)
+    own = known
+    if rows is not None:
+        own = {name: rows.matrices[step] for name, step in steps.items()}
+        if graph.num_features:
+            own[FEATURES] = as_sparse(rows.features)
+    scaled = {
+        name: unit_rows(scale_columns(own[name], each)) for name, each in known.items()
+    }
     if len(scaled) > 1:
         scaled["all"] = reduce(Adjacency.hstack, scaled.values())
     if graph.num_features:
         near = edges.to_undirected()
-        sizes = rows[FEATURES].degrees.float()[:, None]
+        sizes = known[FEATURES].degrees.float()[:, None]
         if float((near @ sizes).sum()) <= MAX_PROPAGATED:
-            means = unit_rows(scale_columns(neighbour_means(near, rows[FEATURES])))
-            scaled[PROPAGATED] = scaled[FEATURES].hstack(means)
+            means = neighbour_means(near, known[FEATURES])
+            own_means = means
+            if rows is not None:
+                own_near = reduce(Adjacency.union, [own[name] for name in steps])
+                own_means = neighbour_means(own_near, known[FEATURES])
+            scaled[PROPAGATED] = scaled[FEATURES].hstack(
+                unit_rows(scale_columns(own_means, means))
+            )
     return scaled
 
 
@@ -68,9 +92,9 @@ def as_sparse(features: Features) -> Adjacency:
     return Adjacency.from_scipy(scipy.sparse.csr_array(features.float().numpy()))
 
 
-def scale_columns(rows: Adjacency) -> Adjacency:
-    """Columns divided by the fourth root of their number of entries."""
-    count = rows.indices.long().bincount(minlength=rows.num_cols).clamp(min=1)
+def scale_columns(rows: Adjacency, known: Adjacency) -> Adjacency:
+    """Columns divided by the fourth root of their number of entries in `known`."""
+    count = known.indices.long().bincount(minlength=rows.num_cols).clamp(min=1)
     values = torch.ones(rows.nnz) if rows.values is None else rows.values
     scale = count.float() ** -0.25
     return Adjacency(
@@ -92,22 +116,23 @@ def unit_rows(rows: Adjacency) -> Adjacency:
 class LogisticBase:
     """Logistic regressions on edges, features, and both, as a base of views."""
 
-    rows: Mapping[str, Adjacency]
+    graph: Graph
 
-    @classmethod
-    def of(cls, graph: Graph) -> LogisticBase:
-        return cls(input_rows(graph))
+    @cached_property
+    def rows(self) -> Mapping[str, Adjacency]:
+        """The rows of all nodes of the graph."""
+        return input_rows(self.graph)
 
-    def __call__(self, fits: Sequence[Fit]) -> dict[str, list[LogProbabilities]]:
-        return {f"logistic-{name}": self.on(name, fits) for name in self.rows}
+    def __call__(self, fits: Sequence[Fit]) -> dict[str, list[BaseFit]]:
+        return {VIEW + name: self.on(name, fits) for name in self.rows}
 
-    def on(self, name: str, fits: Sequence[Fit]) -> list[LogProbabilities]:
-        """The log probabilities of all nodes by regressions on one kind of rows."""
+    def on(self, name: str, fits: Sequence[Fit]) -> list[BaseFit]:
+        """The regressions on one kind of rows."""
         rows = self.rows[name]
         classes = fits[0].task.graph.num_classes
         per_fit = classes * (rows.num_cols * (2 * MEMORY + 4) + 6 * rows.num_rows)
         size = max(1, BATCH_NUMBERS // per_fit)
-        results: list[LogProbabilities] = []
+        results: list[BaseFit] = []
         for start in range(0, len(fits), size):
             part = fits[start : start + size]
             train = [fit.folds.known(fit.task.train, fit.hidden) for fit in part]
@@ -116,8 +141,25 @@ class LogisticBase:
             ridge = WEAK_RIDGE if name in FEATURE_ROWS else RIDGE
             weights, bias = regress(rows, one_hot_rows(labels, classes), train, ridge)
             logits = (rows @ weights.flatten(1)).view(-1, *bias.shape) + bias
-            results += logits.log_softmax(2).unbind(1)
+            for number, scores in enumerate(logits.log_softmax(2).unbind(1)):
+                kept = {WEIGHT: weights[:, number].clone(), BIAS: bias[number].clone()}
+                results.append(
+                    BaseFit(scores, kept if part[number].task.keep else None)
+                )
         return results
+
+    def score_rows(
+        self, rows: NodeRows, models: Models
+    ) -> dict[str, dict[Hidden, LogProbabilities]]:
+        inputs = input_rows(self.graph, rows)
+        return {
+            VIEW + name: {
+                hidden: (own @ model[WEIGHT] + model[BIAS]).log_softmax(1)
+                for hidden, model in models[VIEW + name].items()
+            }
+            for name, own in inputs.items()
+            if VIEW + name in models
+        }
 
 
 def one_hot_rows(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -17,7 +17,7 @@ from unalike.nn.linear import Dropout
 from unalike.samplers.rows import RowSampler
 from unalike.training.loop import FitSpec, fit
 from unalike.training.state import Training
-from unalike.views.heads import MANY_ROWS, Examples, Matrix, Scorer, Scores
+from unalike.views.heads import MANY_ROWS, Examples, Matrix, Scores
 
 MAX_DEVIATIONS = 8.0
 """Standardised columns are clipped to this many standard deviations."""
@@ -72,18 +72,77 @@ class ViewMLP(nn.Module):
         return logits
 
 
-def fit_mlp(examples: Examples, device: torch.device | str = "cpu") -> Scorer:
+@dataclass(frozen=True, eq=False)
+class MLPHead:
+    """The mean log probabilities of fitted MLPs on standardised rows."""
+
+    modules: Sequence[ViewMLP]
+    mean: Float[Tensor, " columns"]
+    std: Float[Tensor, " columns"]
+    num_classes: int
+    device: torch.device | str = "cpu"
+
+    def standardise(self, x: Matrix) -> Matrix:
+        return ((x - self.mean) / self.std).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+
+    @torch.no_grad()
+    def __call__(self, x: Matrix) -> Scores:
+        chunks = [torch.zeros(0, self.num_classes)]
+        for rows in x.split(CHUNK):
+            part = Graph.build(
+                _no_edges(len(rows)),
+                features=self.standardise(rows),
+                num_classes=self.num_classes,
+                directed=True,
+            ).to(self.device)
+            scores = [module(part).log_softmax(1) for module in self.modules]
+            chunks.append(torch.stack(scores).mean(0).cpu())
+        return torch.cat(chunks)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The weights of all modules, with the constants of the columns."""
+        tensors = {"mean": self.mean, "std": self.std}
+        for number, module in enumerate(self.modules):
+            for name, weight in module.state_dict().items():
+                tensors[f"{number}/{name}"] = weight.cpu()
+        return tensors
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: Mapping[str, Tensor], widths: Sequence[int], num_classes: int
+    ) -> MLPHead:
+        """The head of a file, after checking the shapes of its tensors."""
+        mean, std = tensors["mean"], tensors["std"]
+        if not mean.shape == std.shape == (sum(widths),):
+            raise ValueError("the MLP has a wrong number of columns")
+        modules: list[ViewMLP] = []
+        while any(name.startswith(f"{len(modules)}/") for name in tensors):
+            prefix = f"{len(modules)}/"
+            with torch.device("meta"):
+                module = ViewMLP(widths, num_classes)
+            module.load_state_dict(
+                {
+                    name.removeprefix(prefix): tensor
+                    for name, tensor in tensors.items()
+                    if name.startswith(prefix)
+                },
+                assign=True,
+            )
+            modules.append(module.eval().requires_grad_(False))
+        if not modules:
+            raise ValueError("the MLP has no weights")
+        return cls(modules, mean, std, num_classes)
+
+
+def fit_mlp(examples: Examples, device: torch.device | str = "cpu") -> MLPHead:
     """The mean of a few residual MLPs, trained in one stack."""
     many = len(examples.y) > MANY_ROWS
     mean, std = examples.x.mean(0), examples.x.std(0) + 1e-6
-
-    def standardise(x: Matrix) -> Matrix:
-        return ((x - mean) / std).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
-
+    untrained = MLPHead([], mean, std, examples.num_classes, device)
     count, held_out = len(examples.y), len(examples.y_stop)
     graph = Graph.build(
         _no_edges(count + held_out),
-        features=standardise(torch.cat([examples.x, examples.x_stop])),
+        features=untrained.standardise(torch.cat([examples.x, examples.x_stop])),
         labels=torch.cat([examples.y, examples.y_stop]),
         num_classes=examples.num_classes,
         directed=True,
@@ -112,22 +171,7 @@ def fit_mlp(examples: Examples, device: torch.device | str = "cpu") -> Scorer:
         module = make(graph).to(device).eval()
         module.load_state_dict(solution.weights or {})
         modules.append(module)
-
-    @torch.no_grad()
-    def score(x: Matrix) -> Scores:
-        chunks = []
-        for rows in x.split(CHUNK):
-            part = Graph.build(
-                _no_edges(len(rows)),
-                features=standardise(rows),
-                num_classes=examples.num_classes,
-                directed=True,
-            ).to(device)
-            scores = [module(part).log_softmax(1) for module in modules]
-            chunks.append(torch.stack(scores).mean(0).cpu())
-        return torch.cat(chunks)
-
-    return score
+    return replace(untrained, modules=modules)
 
 
 def _no_edges(num_nodes: int) -> Adjacency:

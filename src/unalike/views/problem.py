@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
@@ -14,9 +14,17 @@ from unalike.data.task import Task
 from unalike.views import BASES, GUESSES
 from unalike.views.blocks import Block
 from unalike.views.cross_fit import CrossFit
-from unalike.views.folds import Folds, Hidden, one_hot
+from unalike.views.fitted import (
+    CHUNK,
+    FittedViews,
+    Guess,
+    Scores,
+    guess_contexts,
+    score_table,
+    soft_labels,
+)
+from unalike.views.folds import Folds, Hidden
 from unalike.views.heads import (
-    MANY_ROWS,
     Examples,
     Scorer,
     TreeSettings,
@@ -25,15 +33,23 @@ from unalike.views.heads import (
 from unalike.views.label_views import guess_views
 from unalike.views.table import SharedViews, ViewTable
 
-CHUNK = 65_536
-"""Rows that are made and scored at once."""
 MAX_SEARCH_ROWS = 10_000
 """Train rows by which groups of views are compared."""
-MANY_CONTEXTS = 3
-"""Contexts in which unseen rows are scored where there are many."""
 
-Scores = Float[Tensor, "nodes classes"]
 FitHead = Callable[[Examples], Scorer]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadFit:
+    """Fitted heads, and the mean of their scores of all nodes."""
+
+    scorers: tuple[Scorer, ...]
+    scores: Scores
+
+    @classmethod
+    def mean(cls, fits: Sequence[HeadFit]) -> HeadFit:
+        scores = sum((fit.scores for fit in fits), torch.zeros(())) / len(fits)
+        return cls(tuple(scorer for fit in fits for scorer in fit.scorers), scores)
 
 
 @dataclass(eq=False)
@@ -44,6 +60,8 @@ class Problem:
     task: Task
     table: ViewTable
     bases: CrossFit
+    guesses: dict[tuple[Hidden, int], Guess] = field(default_factory=dict)
+    """The guesses of rounds so far, by hidden folds and round."""
 
     @classmethod
     def of(cls, shared: SharedViews, task: Task, bases: CrossFit) -> Problem:
@@ -72,30 +90,38 @@ class Problem:
         scores = fit_trees(examples, TreeSettings.quick())(examples.x_stop)
         return score_of(task, valid, scores)
 
-    def fit(self, head: FitHead) -> Scores:
-        """The scores of all nodes by a head that learns the train rows.
-
-        Train rows are read in their own context. Other rows are scored in several
-        contexts and the log probabilities averaged.
-        """
+    def fit(self, head: FitHead) -> HeadFit:
+        """A head that learns the train rows, and its scores of all nodes."""
         table, task = self.table, self.task
         scorer = head(examples_of(table, task, task.train, task.valid))
-        known = torch.zeros(task.graph.num_nodes, dtype=torch.bool)
-        known[task.train] = True
-        scores = torch.zeros(task.graph.num_nodes, task.graph.num_classes)
-        contexts = self.contexts_of_unseen_rows()
-        for ids in (~known).nonzero()[:, 0].split(CHUNK):
-            for context in contexts:
-                scores[ids] += scorer(table.rows(ids, context)) / len(contexts)
-        for ids in task.train.split(CHUNK):
-            scores[ids] = scorer(table.rows(ids))
-        return scores
+        train = torch.zeros(task.graph.num_nodes, dtype=torch.bool)
+        train[task.train] = True
+        return HeadFit((scorer,), score_table(scorer, table, train, task))
 
-    def contexts_of_unseen_rows(self) -> list[int]:
-        """One fine fold of each coarse fold, or of a few where rows are many."""
-        many = len(self.task.train) > MANY_ROWS
-        count = MANY_CONTEXTS if many else self.folds.count
-        return [2 * fold for fold in range(count)]
+    def fitted(self, fit: HeadFit, table: ViewTable, number: int) -> FittedViews:
+        """The model of heads that were fitted on the table of round `number`."""
+        task, used = self.task, BASES in table.groups
+        return FittedViews(
+            task=task,
+            near=self.shared.near,
+            groups=self.shared.groups,
+            rounds=number,
+            folds=self.folds,
+            heads=fit.scorers,
+            widths=table.widths,
+            mean=table.rows(task.train).mean(0),
+            scores=fit.scores,
+            models={
+                view: {h: w for h, w in models.items() if len(h) <= number}
+                for view, models in self.bases.models.items()
+                if used
+            },
+            guesses={
+                hidden: guess
+                for (hidden, own), guess in self.guesses.items()
+                if own == number - len(hidden)
+            },
+        )
 
     def add_guesses(self, number: int) -> None:
         """Add the views of round `number`: probabilities where labels are unknown.
@@ -110,18 +136,18 @@ class Problem:
     def _guess_views(self, hidden: Hidden, number: int) -> dict[str, Block]:
         """The views of guesses where some folds are hidden, one context per fold."""
         task, folds = self.task, self.folds
-        shape = (task.graph.num_nodes, folds.count, task.graph.num_classes)
-        guesses, probabilities = torch.zeros(shape), torch.zeros(shape)
-        contexts = [hidden | {folds.stand_in(k, hidden)} for k in range(folds.count)]
+        contexts = guess_contexts(folds, hidden)
+        guesses, soft = {}, {}
         for context in dict.fromkeys(contexts):
-            own = self._guess(context, number - 1)
-            soft = own.softmax(1)
-            known = folds.known(task.train, context)
-            soft[known] = one_hot(task, known)[known]
-            for fold in range(folds.count):
-                if contexts[fold] == context:
-                    guesses[:, fold], probabilities[:, fold] = own, soft
-        return guess_views(self.shared.near.walks, probabilities, guesses)
+            guesses[context] = self._guess(context, number - 1)
+            soft[context] = soft_labels(task, folds, context, guesses[context])
+        near = self.shared.near
+        return guess_views(
+            near.known.walks,
+            near.rows,
+            torch.stack([soft[context] for context in contexts], 1),
+            torch.stack([guesses[context] for context in contexts], 1),
+        )
 
     def _guess(self, hidden: Hidden, number: int) -> Scores:
         """The scores of round `number` by trees without the labels of some folds.
@@ -129,6 +155,8 @@ class Problem:
         Their number is chosen by other train nodes that are held out for it: a number
         found with all train labels would depend on the labels of the hidden folds.
         """
+        if (hidden, number) in self.guesses:
+            return self.guesses[hidden, number].scores
         task, folds = self.task, self.folds
         table = ViewTable.without_folds(self.shared, task, folds, hidden)
         if BASES in self.shared.groups:
@@ -139,7 +167,9 @@ class Problem:
         examples = examples_of(table, task, train, stop)
         scorer = fit_trees(examples, TreeSettings.guess(len(train)))
         chunks = torch.arange(task.graph.num_nodes).split(CHUNK)
-        return torch.cat([scorer(table.rows(ids)) for ids in chunks])
+        scores = torch.cat([scorer(table.rows(ids)) for ids in chunks])
+        self.guesses[hidden, number] = Guess(scorer, scores, table.widths)
+        return scores
 
 
 def examples_of(table: ViewTable, task: Task, train: Ids, stop: Ids) -> Examples:
@@ -164,10 +194,10 @@ def score_of(task: Task, ids: Ids, scores: Float[Tensor, "ids classes"]) -> floa
     )
 
 
-def mean_valid(problems: Sequence[Problem], fits: Sequence[Scores]) -> float:
+def mean_valid(problems: Sequence[Problem], fits: Sequence[HeadFit]) -> float:
     """The mean validation score over tasks."""
     values = [
-        score_of(problem.task, problem.task.valid, scores[problem.task.valid])
-        for problem, scores in zip(problems, fits, strict=True)
+        score_of(problem.task, problem.task.valid, fit.scores[problem.task.valid])
+        for problem, fit in zip(problems, fits, strict=True)
     ]
     return sum(values) / len(values)

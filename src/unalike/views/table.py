@@ -23,14 +23,14 @@ from unalike.views.folds import (
 )
 from unalike.views.graph_views import GRAPH_VIEWS
 from unalike.views.label_views import LABEL_VIEWS, Neighbourhoods
+from unalike.views.rows import KnownGraph
 from unalike.views.walks import Walks
 
 
 @dataclass(frozen=True, eq=False)
 class SharedViews:
-    """What all tasks of a graph share: its walks, and the views that need no labels."""
+    """What all tasks of a graph share: walks from rows, and views without labels."""
 
-    graph: Graph
     near: Neighbourhoods
     blocks: Mapping[str, Block]
     groups: tuple[str, ...]
@@ -38,15 +38,27 @@ class SharedViews:
 
     @classmethod
     def of(cls, graph: Graph, groups: Collection[str], hops: int) -> SharedViews:
-        """The views of the graph in some groups."""
-        walks = Walks.of(graph, hops)
+        """The views of all nodes of a graph in some groups."""
+        known = KnownGraph.of(graph, hops)
         similar = bool(set(OPTIONAL_VIEWS) & set(groups))
-        near = Neighbourhoods.of(graph, walks, similar=similar)
+        return cls.at(Neighbourhoods.of(known, similar=similar), groups)
+
+    @classmethod
+    def at(cls, near: Neighbourhoods, groups: Collection[str]) -> SharedViews:
+        """The views of the rows of a neighbourhood."""
         blocks: dict[str, Block] = {}
         for name, view in GRAPH_VIEWS.items():
             if name in groups:
-                blocks |= view(graph, walks)
-        return cls(graph, near, blocks, tuple(groups))
+                blocks |= view(near.known, near.rows)
+        return cls(near, blocks, tuple(groups))
+
+    @property
+    def walks(self) -> Walks:
+        return self.near.known.walks
+
+    def row_folds(self, folds: Folds) -> Folds:
+        """The folds of the rows, given those of the graph."""
+        return replace(folds, fine=self.near.rows.folds(folds.fine))
 
     def select(self, groups: Collection[str]) -> SharedViews:
         """The same with the views of some groups alone."""
@@ -81,7 +93,8 @@ class ViewTable:
         """The views with the labels of all train nodes but those of the own fold."""
         labels = one_hot(task, task.train)
         contexts = hide_each_fold(labels, folds.fine, folds.num_fine)
-        return cls({**shared.blocks, **shared.label_blocks(contexts)}, folds)
+        blocks = {**shared.blocks, **shared.label_blocks(contexts)}
+        return cls(blocks, shared.row_folds(folds))
 
     @classmethod
     def without_folds(
@@ -94,11 +107,12 @@ class ViewTable:
         inner = folds.inner(hidden)
         labels = one_hot(task, folds.known(task.train, hidden))
         contexts = hide_each_fold(labels, inner, folds.num_fine)
+        own = shared.row_folds(folds).inner(hidden)
         joined = {
-            name: replace(block, values=own_context(block.values, inner))
+            name: replace(block, values=own_context(block.values, own))
             for name, block in shared.label_blocks(contexts).items()
         }
-        return cls({**shared.blocks, **joined}, folds)
+        return cls({**shared.blocks, **joined}, shared.row_folds(folds))
 
     def with_blocks(self, blocks: Mapping[str, Block]) -> ViewTable:
         return replace(self, blocks={**self.blocks, **blocks})

@@ -119,6 +119,19 @@ class Walks:
                 shared[walk] = value
             yield walk, value
 
+    def ends(
+        self, x: Columns, walks: Sequence[Walk] | None = None
+    ) -> Iterator[tuple[Walk, Columns]]:
+        """For each walk, what its first step sums over: x behind all other steps."""
+        chosen = self.walks if walks is None else walks
+        rests = dict.fromkeys(walk.rest for walk in chosen if walk.steps[1:])
+        totals = dict(self.sums(x, tuple(rests)))
+        for walk in chosen:
+            value = totals[walk.rest] if walk.steps[1:] else x
+            if walk.mean:
+                value = value * self.inverse_degrees[walk.steps[1]][:, None]
+            yield walk, value
+
     @cached_property
     def inverse_degrees(self) -> dict[str, Float[Tensor, " rows"]]:
         """1 / degree of every row of the matrix of a step, 0 for an empty row."""
@@ -179,7 +192,7 @@ def three_step_returns(
     second: Adjacency,
     second_weight: Float[Tensor, " nodes"],
     last: Adjacency,
-) -> Float[Tensor, " nodes"]:
+) -> Float[Tensor, " rows"]:
     """The diagonal of first w second v last^T."""
     result = np.zeros(first.num_rows)
     arrays = [

@@ -60,9 +60,9 @@ def test_a_base_is_fitted_on_splits_that_hide_each_others_labels() -> None:
         for ids in (order, order.flip(0))
     ]
     results = [CrossFit(Folds.draw(120, 3, seed)) for seed in range(2)]
-    cross_fit([LogisticBase.of(graph)], tasks, results, 1)
+    cross_fit([LogisticBase(graph)], tasks, results, 1)
     alone = [CrossFit(Folds.draw(120, 3, 0))]
-    cross_fit([LogisticBase.of(graph)], tasks[:1], alone, 1)
+    cross_fit([LogisticBase(graph)], tasks[:1], alone, 1)
     for name, models in alone[0].by_view.items():
         for hidden, scores in models.items():
             together = results[0].by_view[name][hidden]

@@ -1,0 +1,384 @@
+"""A fitted model of views: scores of new rows, and its form as named tensors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from unalike.data.adjacency import Adjacency, Ids
+from unalike.data.graph import Features, Graph
+from unalike.data.metrics import ACCURACY
+from unalike.data.task import Task
+from unalike.errors import UserError
+from unalike.views import BASES, OPTIONAL_VIEWS, VIEWS, group_of
+from unalike.views.blocks import Block
+from unalike.views.cross_fit import Base, CrossFit, Models
+from unalike.views.folds import Folds, Hidden, one_hot
+from unalike.views.heads import MANY_ROWS, Scorer, Trees
+from unalike.views.label_views import Neighbourhoods, guess_views
+from unalike.views.mlp_head import MLPHead
+from unalike.views.rows import KnownGraph, NodeRows
+from unalike.views.table import SharedViews, ViewTable
+
+CHUNK = 65_536
+"""Rows that are made and scored at once."""
+MANY_CONTEXTS = 3
+"""Contexts in which unseen rows are scored where there are many."""
+HEADS: dict[str, type[Trees] | type[MLPHead]] = {"trees": Trees, "mlp": MLPHead}
+ABOUT = "about"
+"""The tensor with the JSON text of what is not a tensor."""
+
+Scores = Float[Tensor, "rows classes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """Trees that have not seen some folds, and their scores of the known nodes."""
+
+    trees: Trees
+    scores: Scores
+    widths: list[int]
+    """Columns of each view that the trees read."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedViews:
+    """Heads and base models with the graph and the labels that views are made of."""
+
+    task: Task
+    """The graph with the labels of the train nodes alone."""
+    near: Neighbourhoods
+    groups: tuple[str, ...]
+    rounds: int
+    folds: Folds
+    heads: tuple[Scorer, ...]
+    widths: list[int]
+    """Columns of each view that the heads read."""
+    mean: Float[Tensor, " columns"]
+    """The mean of each column over the train rows."""
+    scores: Scores
+    """Those of the known nodes."""
+    models: Models = field(default_factory=dict)
+    """Weights of base models."""
+    guesses: Mapping[Hidden, Guess] = field(default_factory=dict)
+    """Scores of other rounds, by the folds that the trees have not seen."""
+
+    def rows(self, edges: Adjacency, features: Features, ids: Ids | None) -> NodeRows:
+        """Rows of nodes by their edges: [out, in] if the graph is directed."""
+        known = self.near.known
+        return known.new_rows(known.split_directions(edges, ids), features, ids)
+
+    def table(self, rows: NodeRows, bases: Sequence[Base]) -> ViewTable:
+        """The views of rows."""
+        made = RowViews.of(self, rows, bases)
+        table = ViewTable.of(made.shared, self.task, self.folds)
+        table = table.with_blocks(made.bases.blocks())
+        if self.rounds > 1:
+            table = table.with_blocks(made.guesses(frozenset()))
+        if table.widths != self.widths:
+            raise UserError("The columns of these nodes differ from those of training.")
+        return table
+
+    def score(
+        self,
+        table: ViewTable,
+        rows: NodeRows,
+        replaced: Bool[Tensor, "rows columns"] | None = None,
+    ) -> Scores:
+        """The scores of rows; columns that are `replaced` have the mean of training.
+
+        A train node is read in its own context, another one in several.
+        """
+        train = torch.zeros(self.task.graph.num_nodes, dtype=torch.bool)
+        train[self.task.train] = True
+        known = torch.zeros(rows.num_rows, dtype=torch.bool)
+        if rows.ids is not None:
+            known = train[rows.ids]
+
+        def change(ids: Ids, x: Tensor) -> Tensor:
+            return x if replaced is None else torch.where(replaced[ids], self.mean, x)
+
+        per_head = [
+            score_table(scorer, table, known, self.task, change)
+            for scorer in self.heads
+        ]
+        return sum(per_head, torch.zeros(())) / len(per_head)
+
+    def column_groups(self, table: ViewTable) -> dict[str, Bool[Tensor, " columns"]]:
+        """For each group of views, which columns of a row are its own."""
+        names = [group_of(n) for n, b in table.blocks.items() for _ in range(b.width)]
+        return {
+            group: torch.tensor([name == group for name in names])
+            for group in dict.fromkeys(names)
+        }
+
+    # The form of a file.
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """All that `from_tensors` needs besides the options of the method."""
+        graph = self.task.graph
+        about = {
+            "groups": self.groups,
+            "rounds": self.rounds,
+            "folds": self.folds.count,
+            "classes": graph.num_classes,
+            "directed": graph.directed,
+            "heads": [
+                next(name for name, kind in HEADS.items() if isinstance(head, kind))
+                for head in self.heads
+            ],
+            "widths": self.widths,
+            "guess_widths": {
+                str(len(hidden)): guess.widths for hidden, guess in self.guesses.items()
+            },
+        }
+        text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+        labels = torch.full_like(graph.labels, -1)
+        labels[self.task.train] = graph.labels[self.task.train]
+        tensors = {
+            ABOUT: torch.from_numpy(text.copy()),
+            "train": self.task.train,
+            "labels": labels,
+            "folds": self.folds.fine,
+            "mean": self.mean,
+            "scores": self.scores,
+            **_prefixed("adjacency/", _matrix_to_tensors(graph.adjacency)),
+            **_prefixed("features/", _matrix_to_tensors(graph.features)),
+            **_prefixed("vectors/", self.near.known.vectors),
+        }
+        for number, head in enumerate(self.heads):
+            tensors |= _prefixed(f"heads/{number}/", head.to_tensors())
+        for view, models in self.models.items():
+            for hidden, weights in models.items():
+                tensors |= _prefixed(f"bases/{view}/{_join(hidden)}/", weights)
+        for hidden, guess in self.guesses.items():
+            tensors |= _prefixed(f"guesses/{_join(hidden)}/", guess.trees.to_tensors())
+            tensors[f"guess_scores/{_join(hidden)}"] = guess.scores
+        return {name: tensor.detach().cpu() for name, tensor in tensors.items()}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], hops: int) -> FittedViews:
+        """The model in named tensors, after checking sizes and indices."""
+        about = json.loads(bytes(tensors[ABOUT].numpy()))
+        classes, widths = int(about["classes"]), [int(w) for w in about["widths"]]
+        groups = tuple(about["groups"])
+        _check(set(groups) <= set(VIEWS), "groups of views")
+        _check(about["folds"] > about["rounds"] >= 1, "rounds")
+        train, labels, fine = (tensors[n] for n in ("train", "labels", "folds"))
+        nodes = len(labels)
+        adjacency = _matrix_from_tensors(_within(tensors, "adjacency/"), nodes, nodes)
+        features = _matrix_from_tensors(_within(tensors, "features/"), nodes, None)
+        _check_ids(train, nodes, "train nodes")
+        _check(labels.dtype == torch.int64 and labels.ndim == 1, "labels")
+        _check(bool(((labels >= -1) & (labels < classes)).all()), "labels")
+        _check(bool((labels[train] >= 0).all()), "labels")
+        _check_ids(fine, 2 * about["folds"], "folds")
+        _check(len(fine) == nodes, "folds")
+        _check(tensors["scores"].shape == (nodes, classes), "scores")
+        _check(tensors["mean"].shape == (sum(widths),), "columns")
+        assert isinstance(adjacency, Adjacency)
+        graph = Graph.build(
+            adjacency,
+            features=features,
+            labels=labels,
+            num_classes=classes,
+            directed=bool(about["directed"]),
+        )
+        known = KnownGraph.of(graph, hops)
+        for name, vectors in _within(tensors, "vectors/").items():
+            wide = graph.num_features if name == "features" else nodes
+            _check(vectors.ndim == 2 and len(vectors) == wide, "singular vectors")
+            known.vectors[name] = vectors
+        heads = [
+            HEADS[kind].from_tensors(_within(tensors, f"heads/{n}/"), widths, classes)
+            for n, kind in enumerate(about["heads"])
+        ]
+        _check(len(heads) > 0, "heads")
+        guesses = {}
+        for name, scores in _within(tensors, "guess_scores/").items():
+            hidden = _split(name)
+            _check(scores.shape == (nodes, classes), "scores")
+            own = [int(w) for w in about["guess_widths"][str(len(hidden))]]
+            trees = _within(tensors, f"guesses/{name}/")
+            guesses[hidden] = Guess(
+                Trees.from_tensors(trees, own, classes), scores, own
+            )
+        models: dict[str, dict[Hidden, dict[str, Tensor]]] = {}
+        for name, weight in _within(tensors, "bases/").items():
+            view, hidden_text, part = name.split("/", 2)
+            of_view = models.setdefault(view, {})
+            of_view.setdefault(_split(hidden_text), {})[part] = weight
+        similar = bool(set(OPTIONAL_VIEWS) & set(groups))
+        return cls(
+            task=Task(graph, train, torch.arange(0), ACCURACY),
+            near=Neighbourhoods.of(known, similar=similar),
+            groups=groups,
+            rounds=int(about["rounds"]),
+            folds=Folds(fine, int(about["folds"])),
+            heads=tuple(heads),
+            widths=widths,
+            mean=tensors["mean"],
+            scores=tensors["scores"],
+            models=models,
+            guesses=guesses,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RowViews:
+    """The views of rows that all rounds of a fitted model share."""
+
+    fitted: FittedViews
+    shared: SharedViews
+    bases: CrossFit
+
+    @classmethod
+    def of(cls, fitted: FittedViews, rows: NodeRows, bases: Sequence[Base]) -> RowViews:
+        by_view: dict[str, dict[Hidden, Scores]] = {}
+        if BASES in fitted.groups:
+            for base in bases:
+                by_view |= base.score_rows(rows, fitted.models)
+        shared = SharedViews.at(fitted.near.at(rows), fitted.groups)
+        return cls(fitted, shared, CrossFit(fitted.folds, by_view))
+
+    def guesses(self, hidden: Hidden) -> dict[str, Block]:
+        """The views of guesses where some folds are hidden, one context per fold."""
+        fitted, folds, near = self.fitted, self.fitted.folds, self.shared.near
+        contexts = guess_contexts(folds, hidden)
+        own = {
+            context: self._scores(fitted.guesses[context], context)
+            for context in dict.fromkeys(contexts)
+        }
+        soft = {
+            context: soft_labels(
+                fitted.task, folds, context, fitted.guesses[context].scores
+            )
+            for context in own
+        }
+        return guess_views(
+            near.known.walks,
+            near.rows,
+            torch.stack([soft[context] for context in contexts], 1),
+            torch.stack([own[context] for context in contexts], 1),
+        )
+
+    def _scores(self, guess: Guess, hidden: Hidden) -> Scores:
+        fitted = self.fitted
+        table = ViewTable.without_folds(
+            self.shared, fitted.task, fitted.folds, hidden
+        ).with_blocks(self.bases.blocks(hidden))
+        if fitted.rounds - len(hidden) > 1:
+            table = table.with_blocks(self.guesses(hidden))
+        _check(table.widths == guess.widths, "columns")
+        return guess.trees(table.rows(torch.arange(self.shared.near.rows.num_rows)))
+
+
+def score_table(
+    scorer: Scorer,
+    table: ViewTable,
+    train: Bool[Tensor, " rows"],
+    task: Task,
+    change: Callable[[Ids, Tensor], Tensor] = lambda ids, x: x,
+) -> Scores:
+    """The scores of all rows of a table.
+
+    Train rows are read in their own context. Other rows are scored in several contexts
+    and the log probabilities averaged. `change` may alter the columns of rows.
+    """
+    scores = torch.zeros(len(train), task.graph.num_classes)
+    contexts = contexts_of_unseen_rows(len(task.train), table.folds)
+    for ids in (~train).nonzero()[:, 0].split(CHUNK):
+        for context in contexts:
+            x = change(ids, table.rows(ids, context))
+            scores[ids] += scorer(x) / len(contexts)
+    for ids in train.nonzero()[:, 0].split(CHUNK):
+        scores[ids] = scorer(change(ids, table.rows(ids)))
+    return scores
+
+
+def contexts_of_unseen_rows(num_train: int, folds: Folds) -> list[int]:
+    """One fine fold of each coarse fold, or of a few where rows are many."""
+    count = MANY_CONTEXTS if num_train > MANY_ROWS else folds.count
+    return [2 * fold for fold in range(count)]
+
+
+def guess_contexts(folds: Folds, hidden: Hidden) -> list[Hidden]:
+    """The folds that the guesses of each context have not seen."""
+    return [hidden | {folds.stand_in(k, hidden)} for k in range(folds.count)]
+
+
+def soft_labels(
+    task: Task, folds: Folds, hidden: Hidden, scores: Scores
+) -> Float[Tensor, "nodes classes"]:
+    """Labels where they are known outside hidden folds, else probabilities."""
+    soft = scores.softmax(1)
+    known = folds.known(task.train, hidden)
+    soft[known] = one_hot(task, known)[known]
+    return soft
+
+
+def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def _within(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def _join(hidden: Hidden) -> str:
+    return "-".join(map(str, sorted(hidden)))
+
+
+def _split(text: str) -> Hidden:
+    return frozenset(map(int, text.split("-")))
+
+
+def _matrix_to_tensors(matrix: Features) -> dict[str, Tensor]:
+    if not isinstance(matrix, Adjacency):
+        return {"dense": matrix}
+    tensors = {"indptr": matrix.indptr, "indices": matrix.indices}
+    tensors["num_cols"] = torch.tensor(matrix.num_cols)
+    return tensors if matrix.values is None else {**tensors, "values": matrix.values}
+
+
+def _matrix_from_tensors(
+    tensors: Mapping[str, Tensor], num_rows: int, num_cols: int | None
+) -> Features:
+    """A matrix after checking its sizes and indices."""
+    if "dense" in tensors and num_cols is None:
+        dense = tensors["dense"]
+        _check(dense.ndim == 2 and len(dense) == num_rows, "features")
+        _check(dense.is_floating_point(), "features")
+        return dense
+    indptr, indices, values = (tensors.get(n) for n in ("indptr", "indices", "values"))
+    width = int(tensors["num_cols"])
+    assert indptr is not None and indices is not None
+    integers = (torch.int32, torch.int64)
+    _check(indptr.dtype == torch.int64 and indices.dtype in integers, "edges")
+    _check(indptr.shape == (num_rows + 1,) and indices.ndim == 1, "edges")
+    _check(num_cols in (None, width), "edges")
+    _check(int(indptr[0]) == 0 and int(indptr[-1]) == len(indices), "edges")
+    _check(bool((indptr.diff() >= 0).all()), "edges")
+    _check_ids(indices.long(), width, "edges")
+    _check(values is None or values.shape == indices.shape, "edges")
+    return Adjacency(indptr, indices, width, values)
+
+
+def _check_ids(ids: Tensor, size: int, what: str) -> None:
+    _check(ids.dtype == torch.int64 and ids.ndim == 1, what)
+    _check(bool(((ids >= 0) & (ids < size)).all()), what)
+
+
+def _check(right: bool, what: str) -> None:
+    if not right:
+        raise ValueError(f"its {what} have wrong sizes or numbers")

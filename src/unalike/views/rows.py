@@ -1,0 +1,126 @@
+"""Rows of nodes over a known graph: those of its own nodes, or of new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unalike.data.adjacency import Adjacency, Ids
+from unalike.data.graph import Features, Graph, select_features
+from unalike.views.walks import Columns, Walk, Walks, indicators
+
+BACK = {"o": "i", "i": "o", "a": "a"}
+"""The step that goes the other way."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownGraph:
+    """A graph with known labels, whose nodes the rows of views are made of."""
+
+    graph: Graph
+    walks: Walks
+    vectors: dict[str, Float[Tensor, "columns rank"]] = field(default_factory=dict)
+    """Singular vectors that rows are projected on, by name, once they are computed."""
+
+    @classmethod
+    def of(cls, graph: Graph, hops: int) -> KnownGraph:
+        return cls(graph, Walks.of(graph, hops))
+
+    @property
+    def directions(self) -> list[str]:
+        """The steps along edges."""
+        return [step for step in "oia" if step in self.walks.matrices]
+
+    def all_rows(self) -> NodeRows:
+        """The rows of all nodes of the graph."""
+        return NodeRows(
+            self.walks.matrices,
+            self.graph.features,
+            self.graph.adjacency.diagonal,
+            torch.arange(self.graph.num_nodes),
+            is_whole=True,
+        )
+
+    def new_rows(
+        self, edges: Mapping[str, Adjacency], features: Features, ids: Ids | None
+    ) -> NodeRows:
+        """Rows by their edges to nodes of the graph; `ids` where they are among them.
+
+        A new node has a self-loop if all nodes of the graph have one.
+        """
+        count, diagonal = features.shape[0], self.graph.adjacency.diagonal
+        loops = torch.full((count,), float(len(diagonal) > 0 and bool(diagonal.all())))
+        matrices = dict(edges)
+        if "x" in self.walks.matrices:
+            matrices["x"] = indicators(features)
+        return NodeRows(
+            matrices, features, loops if ids is None else diagonal[ids], ids
+        )
+
+    def split_directions(
+        self, rows: Adjacency, ids: Ids | None
+    ) -> dict[str, Adjacency]:
+        """The edges of rows by step; of a directed graph the rows are [out, in]."""
+        nodes = self.graph.num_nodes
+        matrix, result = rows.to_scipy(), {}
+        for number, step in enumerate(self.directions):
+            part = matrix[:, number * nodes : (number + 1) * nodes]
+            edges = Adjacency.from_scipy(part, weighted=False)
+            result[step] = edges if ids is None else without_columns(edges, ids)
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class NodeRows:
+    """Edges and features of some nodes, by which their views are made."""
+
+    matrices: Mapping[str, Adjacency]
+    """For each step, the nodes of the known graph or the features that it leads to."""
+    features: Features
+    loops: Float[Tensor, " rows"]
+    ids: Ids | None
+    """The nodes in the known graph; None if they are new."""
+    is_whole: bool = False
+    """Whether these are all nodes of the known graph, in their order."""
+
+    @property
+    def num_rows(self) -> int:
+        return self.features.shape[0]
+
+    def folds(self, fine: Int[Tensor, " nodes"]) -> Int[Tensor, " rows"]:
+        """The fine fold of each row; new nodes are read like those of fold 0."""
+        if self.ids is None:
+            return torch.zeros(self.num_rows, dtype=torch.int64)
+        return fine[self.ids]
+
+    def sums(
+        self, walks: Walks, x: Columns, chosen: Sequence[Walk] | None = None
+    ) -> Iterator[tuple[Walk, Columns]]:
+        """For each walk from the rows, the sum of x over the nodes where it ends."""
+        if self.is_whole:
+            yield from walks.sums(x, chosen)
+            return
+        for walk, ends in walks.ends(x, chosen):
+            yield walk, self.matrices[walk.steps[0]] @ ends
+
+    def select(self, ids: Ids) -> NodeRows:
+        """Some of the rows."""
+        return NodeRows(
+            {step: matrix.select_rows(ids) for step, matrix in self.matrices.items()},
+            select_features(self.features, ids),
+            self.loops[ids],
+            None if self.ids is None else self.ids[ids],
+        )
+
+
+def without_columns(rows: Adjacency, ids: Ids) -> Adjacency:
+    """The rows without an entry in the column of their own id."""
+    kept = rows.indices.long() != ids[rows.row_indices]
+    degrees = torch.zeros(rows.num_rows, dtype=torch.int64)
+    degrees.index_add_(0, rows.row_indices, kept.long())
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), degrees.cumsum(0)])
+    return Adjacency(indptr, rows.indices[kept], rows.num_cols)

@@ -1,0 +1,208 @@
+"""Gradient-boosted trees as plain arrays: from LightGBM or scikit-learn, to tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, no_type_check
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+from unalike.data.numba_utils import njit
+
+LEAF = -1
+"""The feature of a node without children."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeEnsemble:
+    """The sum of trees for each output, and its probabilities.
+
+    A row goes to the left child of a node if its feature is at most the threshold.
+    Children stand behind their parent. Tree t belongs to output t % outputs; a single
+    output is the log-odds of the second class. Field names are keys of model files.
+    """
+
+    root: np.ndarray
+    """The first node of each tree."""
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+    """What a leaf adds."""
+    start: np.ndarray
+    """The sum without any tree, by output."""
+    classes: np.ndarray
+    """The classes that the outputs stand for."""
+    num_classes: np.ndarray
+    """All classes; those without an output have probability 0."""
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """The probability of each class for each row."""
+        rows = np.ascontiguousarray(x, np.float32)
+        sums = np.tile(self.start, (len(rows), 1))
+        _add_leaves(
+            rows,
+            sums,
+            self.root,
+            self.feature,
+            self.threshold,
+            self.left,
+            self.right,
+            self.value,
+        )
+        if sums.shape[1] == 1:
+            sums = np.concatenate([np.zeros_like(sums), sums], 1)
+        full = np.zeros((len(rows), int(self.num_classes)))
+        full[:, self.classes] = torch.from_numpy(sums).softmax(1).numpy()
+        return full
+
+    @classmethod
+    def from_lightgbm(cls, booster: Any, size: int, num_classes: int) -> TreeEnsemble:
+        """The first `size` rounds of a LightGBM booster for rows without NaN."""
+        outputs = 1 if num_classes == 2 else num_classes
+        nodes = _Nodes()
+        for tree in booster.dump_model(num_iteration=size)["tree_info"]:
+            nodes.add_tree(tree["tree_structure"])
+        return nodes.ensemble(np.zeros(outputs), range(num_classes), num_classes)
+
+    @classmethod
+    def from_scikit_learn(cls, model: Any, size: int, num_classes: int) -> TreeEnsemble:
+        """The first `size` rounds of a HistGradientBoostingClassifier."""
+        parts = [tree.nodes for trees in model._predictors[:size] for tree in trees]
+        sizes = np.array([len(part) for part in parts], np.int64)
+        root = np.concatenate([[0], sizes.cumsum()[:-1]]).astype(np.int64)
+        nodes, base = np.concatenate(parts), np.repeat(root, sizes)
+        leaf = nodes["is_leaf"].astype(bool)
+        return cls(
+            root=root,
+            feature=np.where(leaf, LEAF, nodes["feature_idx"]).astype(np.int32),
+            threshold=np.where(leaf, 0.0, nodes["num_threshold"]),
+            left=np.where(leaf, 0, nodes["left"] + base).astype(np.int64),
+            right=np.where(leaf, 0, nodes["right"] + base).astype(np.int64),
+            value=np.where(leaf, nodes["value"], 0.0),
+            start=np.array(model._baseline_prediction, np.float64).reshape(-1),
+            classes=np.array(model.classes_, np.int64),
+            num_classes=np.array(num_classes),
+        )
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The arrays by their names."""
+        return {
+            each.name: torch.from_numpy(np.array(getattr(self, each.name)))
+            for each in fields(self)
+        }
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: Mapping[str, Tensor], num_columns: int, num_classes: int
+    ) -> TreeEnsemble:
+        """The trees of a file, after checking sizes and indices."""
+        types = {
+            "feature": torch.int32,
+            "threshold": torch.float64,
+            "value": torch.float64,
+            "start": torch.float64,
+        }
+        arrays = {}
+        for each in fields(cls):
+            tensor = tensors[each.name]
+            dims = 0 if each.name == "num_classes" else 1
+            if tensor.dtype != types.get(each.name, torch.int64) or tensor.ndim != dims:
+                raise ValueError(f"the trees have a wrong array {each.name}")
+            arrays[each.name] = tensor.numpy()
+        trees = cls(**arrays)
+        trees._check(num_columns, num_classes)
+        return trees
+
+    def _check(self, num_columns: int, num_classes: int) -> None:
+        """Raise if a row could leave the arrays or walk in a circle."""
+        size = len(self.feature)
+        node = np.arange(size)
+        inner = self.feature != LEAF
+        outputs = len(self.start)
+        same = all(
+            len(array) == size
+            for array in (self.threshold, self.left, self.right, self.value)
+        )
+        wrong = (
+            not same
+            or int(self.num_classes) != num_classes
+            or len(self.classes) != max(2, outputs)
+            or outputs < 1
+            or bool(((self.classes < 0) | (self.classes >= num_classes)).any())
+            or bool(((self.root < 0) | (self.root >= size)).any())
+            or len(self.root) % outputs != 0
+            or bool(((self.feature < LEAF) | (self.feature >= num_columns)).any())
+            or any(
+                bool(((child <= node) | (child >= size))[inner].any())
+                for child in (self.left, self.right)
+            )
+        )
+        if wrong:
+            raise ValueError("the trees have wrong sizes or indices")
+
+
+class _Nodes:
+    """Nodes of trees that are added one by one."""
+
+    def __init__(self) -> None:
+        self.root: list[int] = []
+        self.rows: list[list[float]] = []
+
+    def add_tree(self, tree: Mapping[str, Any]) -> None:
+        self.root.append(len(self.rows))
+        self._add(tree)
+
+    def _add(self, node: Mapping[str, Any]) -> int:
+        index = len(self.rows)
+        self.rows.append([LEAF, 0.0, 0, 0, 0.0])
+        if "leaf_value" in node:
+            self.rows[index][4] = node["leaf_value"]
+        else:
+            left, right = (
+                self._add(node[f"{side}_child"]) for side in ("left", "right")
+            )
+            self.rows[index][:4] = (
+                node["split_feature"],
+                node["threshold"],
+                left,
+                right,
+            )
+        return index
+
+    def ensemble(
+        self, start: np.ndarray, classes: Iterable[int], num_classes: int
+    ) -> TreeEnsemble:
+        columns = np.array(self.rows, np.float64).reshape(-1, 5).T
+        feature, threshold, left, right, value = map(np.ascontiguousarray, columns)
+        return TreeEnsemble(
+            root=np.array(self.root, np.int64),
+            feature=feature.astype(np.int32),
+            threshold=threshold,
+            left=left.astype(np.int64),
+            right=right.astype(np.int64),
+            value=value,
+            start=start,
+            classes=np.array(list(classes), np.int64),
+            num_classes=np.array(num_classes),
+        )
+
+
+@no_type_check
+@njit(parallel=True)
+def _add_leaves(x, sums, root, feature, threshold, left, right, value):
+    outputs = sums.shape[1]
+    for row in numba.prange(len(x)):
+        for tree in range(len(root)):
+            node = root[tree]
+            while feature[node] >= 0:
+                if x[row, feature[node]] <= threshold[node]:
+                    node = left[node]
+                else:
+                    node = right[node]
+            sums[row, tree % outputs] += value[node]
