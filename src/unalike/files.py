@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import IO, Any
 
 from filelock import FileLock
@@ -60,7 +61,20 @@ def atomic_write(path: Path, *, fsync: bool = False) -> Iterator[Path]:
             if partial.exists():
                 partial.replace(path)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
+
+
+def check_writable(path: Path) -> None:
+    """Raise if a path cannot be written; folders that do not exist are made later.
+
+    A file is made for a moment, because permissions do not tell read-only mounts.
+    """
+    parent = path.absolute().parent
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    with write_errors(path), NamedTemporaryFile(dir=parent, prefix=".unalike."):
+        pass
 
 
 @contextmanager
@@ -184,7 +198,8 @@ MANIFEST = "written-files.json"
 
 def write_manifest(folder: Path, names: Iterable[str]) -> None:
     """List the files and folders that are written into a folder."""
-    write_metadata(folder / MANIFEST, {"files": sorted(names)})
+    with atomic_write(folder / MANIFEST) as partial:
+        write_metadata(partial, {"files": sorted(names)})
 
 
 def read_manifest(folder: Path) -> set[str]:

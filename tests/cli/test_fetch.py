@@ -103,6 +103,23 @@ def test_a_graph_with_other_counts_is_an_error(
     assert "num_nodes is 9 instead of 48921" in capsys.readouterr().err
 
 
+def test_a_file_that_its_reader_refuses_leaves_no_checksum(
+    tmp_path: Path, questions, capsys
+):
+    wrong = io.BytesIO()
+    np.savez(wrong, edges=np.zeros(3))
+    questions(wrong.getvalue())
+    assert main(["fetch", "questions", "--data", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert f"remove {tmp_path / PATH} and fetch again." in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "hashes.json").exists()
+    (tmp_path / PATH).unlink()
+    questions(graph_file(9))
+    assert main(["fetch", "questions", "--data", str(tmp_path)]) == 0
+    assert (tmp_path / "hashes.json").exists()
+
+
 def test_without_network_the_error_has_the_manual_download(
     tmp_path: Path, questions, monkeypatch, capsys
 ):

@@ -10,7 +10,12 @@ import tyro
 from unalike.cli.console import OUT, print_json, print_notes, progress_bar
 from unalike.datasets import find
 from unalike.datasets.base import Dataset
-from unalike.datasets.fetch import fetch_file, remove_archives
+from unalike.datasets.fetch import (
+    Fetched,
+    fetch_file,
+    record_checksums,
+    remove_archives,
+)
 from unalike.errors import UserError
 from unalike.progress import Progress
 
@@ -59,13 +64,8 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
     root = dataset.root
     files = [fetch_file(file, root, progress=progress) for file in dataset.files]
     remove_archives(dataset.files, root)
-    stored = dataset.open_stored(half=half, progress=progress)
-    metadata = stored.metadata
-    if differences := dataset.count_mismatches(metadata):
-        raise UserError(
-            f"{dataset.name} was fetched, but it is not the known graph: "
-            f"{', '.join(differences)}."
-        )
+    metadata, folder = convert(dataset, files, half, progress)
+    record_checksums(root, files)
     sizes = ("num_nodes", "num_edges", "num_features", "num_classes")
     return {
         "name": dataset.name,
@@ -79,11 +79,32 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
             }
             for file in files
         ],
-        "stored": str(stored.folder),
+        "stored": str(folder),
         **{name: metadata[name] for name in sizes},
         "splits": metadata["provenance"]["splits"],
         "remarks": metadata["provenance"]["remarks"],
     }
+
+
+def convert(
+    dataset: Dataset, files: list[Fetched], half: bool | None, progress: Progress
+) -> tuple[dict[str, Any], Path]:
+    """Convert the fetched files, and return the metadata and folder of the graph.
+
+    An error names the files whose checksum was not known, because one may be wrong.
+    """
+    try:
+        stored = dataset.open_stored(half=half, progress=progress)
+        if differences := dataset.count_mismatches(stored.metadata):
+            raise UserError(
+                f"{dataset.name} was fetched, but it is not the known graph: "
+                f"{', '.join(differences)}."
+            )
+    except UserError as error:
+        new = ", ".join(str(file.path) for file in files if not file.known)
+        hint = f" If a download was wrong, remove {new} and fetch again." if new else ""
+        raise UserError(f"{error}{hint}") from None
+    return stored.metadata, stored.folder
 
 
 def print_summary(summary: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from unalike.data.task import Task
 from unalike.device import choose_device
 from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
+from unalike.files import check_writable
 from unalike.methods.view_table import make_table, write_views
 from unalike.methods.views import AUTO, Views
 from unalike.views import group_of
@@ -58,6 +59,7 @@ def command(
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a line.
     """
+    check_writable(out)
     options = DatasetOptions(both_ways=both_ways, as_stored=as_stored)
     source = options.apply(datasets.find(dataset, data))
     method = Views(views=views, bases=bases, hops=hops, folds=folds)

@@ -8,7 +8,7 @@ import shutil
 import struct
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -69,7 +69,10 @@ def fetch_file(
     progress: Progress = NO_PROGRESS,
     backoff: Sequence[float] = BACKOFF_SECONDS,
 ) -> Fetched:
-    """Download a file into the data root unless it exists, and verify its checksum."""
+    """Download a file into the data root unless it exists, and verify its checksum.
+
+    A new checksum is not recorded: `record_checksums` does that once the file is read.
+    """
     if path := file.find(root):
         return _verify_existing(file, root, path)
     target = root / file.path
@@ -84,8 +87,6 @@ def fetch_file(
         expected = file.checksum or recorded_checksums(root).get(file.path)
         Mirrors(file, root, expected, progress, backoff).download()
         checksum = expected or Checksum.of(target)
-        if expected is None:
-            record_checksum(root, file.path, checksum)
     return Fetched(file.path, target, checksum, downloaded=True, known=bool(expected))
 
 
@@ -110,11 +111,14 @@ def recorded_checksums(root: Path) -> dict[str, Checksum]:
         raise UserError(f"{path} is damaged; remove it to start anew.") from None
 
 
-def record_checksum(root: Path, name: str, checksum: Checksum) -> None:
-    """Add the checksum of a file to those recorded in a data root."""
+def record_checksums(root: Path, files: Iterable[Fetched]) -> None:
+    """Record the new checksums of files whose reader has accepted them."""
+    new = {file.name: file.checksum for file in files if not file.known}
+    if not new or not is_writable(root):
+        return
     path = root / CHECKSUMS_FILE
     with file_lock(path):
-        checksums = {**recorded_checksums(root), name: checksum}
+        checksums = {**recorded_checksums(root), **new}
         document = {key: asdict(value) for key, value in sorted(checksums.items())}
         with atomic_write(path) as partial:
             partial.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
@@ -130,15 +134,16 @@ def _verify_existing(file: RemoteFile, root: Path, path: Path) -> Fetched:
     shipped = file.checksum if name == file.path else None
     expected = shipped or recorded_checksums(root).get(name)
     checksum = Checksum.of(path)
-    if expected is None:
-        if is_writable(root):
-            record_checksum(root, name, checksum)
-    elif checksum != expected:
+    if expected is not None and checksum != expected:
         raise UserError(
             f"{path} is not the file it should be (sha256 {checksum.sha256[:16]}… "
             f"instead of {expected.sha256[:16]}…); remove it to fetch it again."
         )
     return Fetched(name, path, checksum, downloaded=False, known=bool(expected))
+
+
+def _is_plain_http(url: str) -> bool:
+    return not url.startswith("https://")
 
 
 def _archive_path(url: str, root: Path) -> Path:
@@ -156,9 +161,9 @@ class Mirrors:
     backoff: Sequence[float]
 
     def download(self) -> None:
-        """Try the mirrors in order."""
+        """Try the mirrors in order, those over https first."""
         reasons, target = [], self.root / self.file.path
-        for mirror in self.file.mirrors:
+        for mirror in sorted(self.file.mirrors, key=_is_plain_http):
             url, _, member = mirror.partition("#")
             try:
                 if member:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from unalike.data.store import string_array, string_buffers
 from unalike.errors import UserError, did_you_mean
-from unalike.files import atomic_write
+from unalike.files import atomic_write, check_writable
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model, SavedMethod, model_class
 from unalike.inference.new_nodes import TrainingGraph
@@ -91,11 +91,12 @@ def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Model
 
 
 def check_can_create(path: Path) -> None:
-    """Raise if the file exists already or its folder does not."""
+    """Raise if the file exists already, or cannot be made in its folder."""
     if path.exists():
         raise UserError(f"{path} exists already; name another file or remove it.")
     if not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent} to write {path.name} to.")
+    check_writable(path)
 
 
 def check_saveable(model: Model) -> None:

@@ -9,7 +9,7 @@ from statistics import mean
 from typing import Any, TypeVar
 
 from unalike.errors import UserError, require
-from unalike.files import atomic_write
+from unalike.files import atomic_write, check_writable
 
 Data = TypeVar("Data")
 
@@ -83,12 +83,13 @@ def panels(count: int, *, columns: int, size: tuple[float, float]) -> tuple[Any,
 
 
 def check_figure_path(path: Path) -> None:
-    """Raise if the suffix is no figure format or the folder does not exist."""
+    """Raise if the suffix is no figure format or the file cannot be written."""
     if path.suffix.lower() not in SUFFIXES:
         suffixes = ", ".join(SUFFIXES)
         raise UserError(f"A figure ends in {suffixes}; '{path.name}' does not.")
     if not path.absolute().parent.is_dir():
         raise UserError(f"There is no folder {path.absolute().parent} for the figure.")
+    check_writable(path)
 
 
 def save_figure(figure: Any, path: Path) -> None:

@@ -14,6 +14,7 @@ from unalike.errors import UserError
 from unalike.experiments.config import class_names
 from unalike.experiments.evaluation import confusion_matrix
 from unalike.experiments.run import ExperimentOutput
+from unalike.files import check_writable, write_errors
 from unalike.methods import name_of
 from unalike.reports.paper_figures import MAX_ANNOTATED_CLASSES, heat_map
 from unalike.reports.plotting import CLASSES, panels, save_figure, with_style
@@ -102,13 +103,15 @@ def save_prediction_figures(
         ),
         folder / "reliability.png": plot_reliability_diagram(reliability),
     }
-    folder.mkdir(parents=True, exist_ok=True)
+    with write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     for path, figure in figures.items():
         save_figure(figure, path)
     return list(figures)
 
 
 def check_figure_folder(folder: Path) -> None:
-    """Raise if the path exists and is not a folder."""
+    """Raise if figures cannot be written into a folder, which may not exist yet."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is not a folder for figures.")
+    check_writable(folder / "confusion.png")

@@ -14,11 +14,11 @@ from threading import Thread
 import pytest
 from loopback import Site, serving
 
-from unalike import UserError
+from unalike import DATASETS, UserError
 from unalike.datasets import fetch as fetch_module
 from unalike.datasets import remote
 from unalike.datasets.download import google_drive_confirm_url
-from unalike.datasets.fetch import fetch_file, remove_archives
+from unalike.datasets.fetch import fetch_file, record_checksums, remove_archives
 from unalike.datasets.remote import Checksum, RemoteFile
 
 BODY = bytes(range(256)) * 4000
@@ -52,8 +52,19 @@ def remaining_files(root: Path) -> list[str]:
     return sorted(path.name for path in files if not path.name.endswith(".lock"))
 
 
-def test_a_file_is_downloaded_and_its_sha256_is_recorded(tmp_path: Path, site: Site):
+def fetch_and_accept(root: Path, url: str):
+    """Fetch a file, and record its checksum as after its reader has accepted it."""
+    fetched = fetch(root, url)
+    record_checksums(root, [fetched])
+    return fetched
+
+
+def test_the_sha256_of_a_file_is_recorded_once_it_is_accepted(
+    tmp_path: Path, site: Site
+):
     fetched = fetch(tmp_path, site.put("/file", BODY))
+    assert not (tmp_path / "hashes.json").exists()
+    record_checksums(tmp_path, [fetched])
     assert fetched.path.read_bytes() == BODY
     assert (fetched.downloaded, fetched.known) == (True, False)
     recorded = json.loads((tmp_path / "hashes.json").read_text())
@@ -63,7 +74,7 @@ def test_a_file_is_downloaded_and_its_sha256_is_recorded(tmp_path: Path, site: S
 
 def test_a_second_fetch_sends_no_request(tmp_path: Path, site: Site):
     url = site.put("/file", BODY)
-    fetch(tmp_path, url)
+    fetch_and_accept(tmp_path, url)
     again = fetch(tmp_path, url)
     assert (again.downloaded, again.known) == (False, True)
     assert len(site.asked) == 1
@@ -200,6 +211,23 @@ def test_a_redirect_from_https_to_http_is_refused(
     assert site.asked == []
 
 
+def test_a_mirror_over_https_is_tried_first(
+    tmp_path: Path, site: Site, certificate: Path
+):
+    plain = site.put("/file", BODY)
+    with serving(certificate) as secure:
+        fetched = fetch(tmp_path / "root", plain, secure.put("/file", BODY[::-1]))
+    assert fetched.path.read_bytes() == BODY[::-1]
+    assert site.asked == []
+
+
+def test_all_datasets_are_fetched_over_https():
+    files = [file for dataset in DATASETS.values() for file in dataset.files]
+    urls = [url for file in files for url in file.mirrors]
+    assert urls
+    assert all(url.startswith("https://") for url in urls)
+
+
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/file", "file:///etc/hostname"])
 def test_a_redirect_to_another_protocol_is_refused(
     tmp_path: Path, site: Site, url: str
@@ -304,7 +332,7 @@ def test_a_file_with_a_wrong_sha256_is_discarded(tmp_path: Path, site: Site, kno
 
 
 def test_a_recorded_sha256_is_compared_with_a_new_download(tmp_path: Path, site: Site):
-    path = fetch(tmp_path, site.put("/file", BODY)).path
+    path = fetch_and_accept(tmp_path, site.put("/file", BODY)).path
     path.unlink()
     with pytest.raises(UserError, match="sha256 differs"):
         fetch(tmp_path, site.put("/file", BODY[::-1]))
@@ -312,9 +340,9 @@ def test_a_recorded_sha256_is_compared_with_a_new_download(tmp_path: Path, site:
 
 def test_a_file_that_changed_on_disk_is_an_error(tmp_path: Path, site: Site):
     url = site.put("/file", BODY)
-    fetch(tmp_path, url).path.write_bytes(b"other")
+    fetch_and_accept(tmp_path, url).path.write_bytes(b"other")
     with pytest.raises(UserError, match="remove it to fetch it again"):
-        fetch(tmp_path, url)
+        fetch_and_accept(tmp_path, url)
 
 
 def test_without_network_the_error_has_the_manual_download(tmp_path: Path):
@@ -353,7 +381,7 @@ def test_a_file_is_extracted_from_a_zip_archive(tmp_path: Path, site: Site):
     assert [file.path.read_text() for file in fetched] == ["1\n", "2\n"]
     assert len(site.asked) == 1
     remove_archives(files, tmp_path)
-    assert remaining_files(tmp_path) == ["hashes.json", "one.csv", "two.csv"]
+    assert remaining_files(tmp_path) == ["one.csv", "two.csv"]
 
 
 @pytest.mark.parametrize("body", [b"no archive", b"PK\x03\x04"])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from unalike.errors import UserError
 from unalike.files import (
+    check_writable,
     partial_folder,
     read_manifest,
     remove_folder,
@@ -67,6 +68,7 @@ def check_output_dir(folder: Path) -> None:
     """Raise an error where writing would replace something that is no report."""
     if folder.is_file():
         raise UserError(f"{folder} is a file; name a folder with --out.")
+    check_writable(folder)
     if not folder.is_dir() or not any(folder.iterdir()):
         return
     found = files_in(folder)
