@@ -1,6 +1,7 @@
 """The server of a report: what it answers, to whom, and when it looks again."""
 
 import json
+import socket
 import threading
 from http.client import HTTPConnection
 
@@ -69,6 +70,18 @@ def test_other_sites_may_not_look_into_it(site):
     _, headers, _ = ask(site, "/data/site.js")
     assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert headers["X-Frame-Options"] == "DENY"
+
+
+def test_a_host_that_cannot_be_parsed_is_refused(site, capsys):
+    assert ask(site, "/", Host="[")[0] == 421
+    assert capsys.readouterr().err == ""
+
+
+def test_a_connection_without_a_request_is_closed(site, monkeypatch):
+    monkeypatch.setattr("unalike.reports.site.server.Handler.timeout", 0.05)
+    with socket.create_connection(site.server_address) as line:
+        line.sendall(b"GET / HTTP/1.1\r\n")
+        assert line.recv(1) == b""
 
 
 def test_what_has_not_changed_is_not_sent_again(site):

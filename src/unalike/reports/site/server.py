@@ -121,6 +121,10 @@ HEADERS = {
 """Other sites can neither read this page nor show it in a frame."""
 
 
+IDLE_SECONDS = 30.0
+"""Seconds after which a connection without a request is closed."""
+
+
 class Server(ThreadingHTTPServer):
     """Serves a page to requests whose Host header is allowed."""
 
@@ -145,7 +149,10 @@ class Server(ThreadingHTTPServer):
         Another site can let its own name point at this machine (DNS rebinding), but
         the Host header then holds that name.
         """
-        name = urlsplit(f"//{host}").hostname or ""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
         return name in self.allowed_hosts or is_ip_address(name)
 
 
@@ -156,6 +163,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "unalike"
     sys_version = ""
+    timeout = IDLE_SECONDS
 
     def do_GET(self) -> None:
         """Send a file of the page, or 304 where it has not changed."""
