@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, wraps
 from threading import Lock
 from typing import Any, TypeVar, cast
@@ -12,6 +13,7 @@ import numba
 import numpy as np
 import torch
 from numba.core import cgutils, event, types
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
 from unalike.progress import notify
@@ -58,6 +60,14 @@ NOTICE = CompilationNotice()
 event.register("numba:compile", NOTICE)
 
 
+class OptionalCache(FunctionCache):  # type: ignore[misc]
+    """Machine code on disk; a full disk only means that the next start compiles."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
 def njit(
     *, parallel: bool = False, fastmath: bool | set[str] = False
 ) -> Callable[[Function], Function]:
@@ -67,14 +77,15 @@ def njit(
     """
 
     def compile_unwrapped(function: Function) -> Function:
+        unwrapped = inspect.unwrap(function)
         compiled = numba.njit(
-            inspect.unwrap(function),
+            unwrapped,
             parallel=parallel,
             fastmath=fastmath,
             nogil=True,
-            cache=True,
             no_cfunc_wrapper=True,  # nothing calls it from C
         )
+        compiled._cache = OptionalCache(unwrapped)
         return one_thread_at_a_time(compiled) if parallel else compiled
 
     return compile_unwrapped
