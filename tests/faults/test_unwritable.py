@@ -32,13 +32,19 @@ def graph(tmp_path, monkeypatch) -> Path:
 
 @contextmanager
 def full_disk():
-    """Let no file grow beyond a few bytes, as root or not."""
+    """Let no file grow beyond a few bytes, as root or not.
+
+    Python would cut its files of bytecode without an error, and fail on them later.
+    """
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (TINY, old[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "dont_write_bytecode", True)
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (TINY, old[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
 
 
 def files_of(folder: Path) -> set[Path]:
@@ -129,8 +135,9 @@ def test_a_full_disk_is_an_error_of_one_line(graph, name, capsys):
 
 def test_a_full_disk_for_the_cache_of_numba_is_no_error_of_its_own(graph):
     words = [sys.executable, "-m", "unalike", *words_of("views", ".")]
-    empty_cache = os.environ | {"NUMBA_CACHE_DIR": str(graph / "cache" / "numba")}
+    numba_cache = {"NUMBA_CACHE_DIR": str(graph / "cache" / "numba")}
     with full_disk():
-        ran = subprocess.run(words, env=empty_cache, capture_output=True, text=True)
+        environment = os.environ | numba_cache
+        ran = subprocess.run(words, env=environment, capture_output=True, text=True)
     assert (ran.returncode, len(errors(ran.stderr))) == (1, 1), ran.stderr
     assert "views.csv" in ran.stderr
