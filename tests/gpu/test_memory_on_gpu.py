@@ -62,7 +62,7 @@ def test_a_graph_larger_than_the_fraction_of_a_process_stays_on_the_cpu():
     assert move_if_fits(graph, CUDA) is not None
     torch.cuda.empty_cache()
     _, total = torch.cuda.mem_get_info(CUDA)
-    fraction = (torch.cuda.memory_reserved(CUDA) + graph.nbytes) / total
+    fraction = (torch.cuda.memory_allocated(CUDA) + graph.nbytes) / total
     torch.cuda.set_per_process_memory_fraction(fraction, CUDA)
     try:
         assert move_if_fits(graph, CUDA) is None

@@ -60,12 +60,18 @@ NOTICE = CompilationNotice()
 event.register("numba:compile", NOTICE)
 
 
-class OptionalCache(FunctionCache):  # type: ignore[misc]
-    """Machine code on disk; a full disk only means that the next start compiles."""
+class OptionalCache:
+    """numba's cache on disk, where a full disk only means that nothing is saved."""
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.cache = FunctionCache(function)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cache, name)
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
         with suppress(OSError):
-            super().save_overload(sig, data)
+            self.cache.save_overload(signature, compiled)
 
 
 def njit(
