@@ -1,5 +1,6 @@
 """Look up the numbers of pages in stored runs, recipes, bench files and the code."""
 
+import gzip
 import json
 import sys
 from collections.abc import Callable
@@ -36,6 +37,12 @@ Value = float | tuple[float, float | None]
 def read_json(name: str):
     """A JSON file of results/."""
     return json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+
+
+def stored_runs(name: str) -> int:
+    """How many runs a file of results/ has."""
+    with gzip.open(RESULTS / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return sum(1 for _ in lines) - 1  # the first line names the format
 
 
 @cache
@@ -170,6 +177,7 @@ class Sources:
             "measures": len(MEASURES),
             "one-pass": len(ONE_PASS_MEASURES),
             "runs": sum(1 for _ in self.database.runs()),
+            "views-runs": stored_runs("views"),
         }
         return counts[what]
 

@@ -148,8 +148,9 @@ def source_line(file: str) -> str:
     command = found["command"].replace(" --json", "")
     day = date.fromisoformat(found["date"])
     place = f"commit {found['commit'][:7]}, {found['device']}"
+    older = "An older measurement: " if "taken_from" in found else ""
     note = f" {found['note']}" if "note" in found else ""
-    return f"\n*`{command}`, {day.day} {day:%B %Y}, {place}.{note}*\n"
+    return f"\n*{older}`{command}`, {day.day} {day:%B %Y}, {place}.{note}*\n"
 
 
 def stored(file: str) -> Callable[[Sources], str]:

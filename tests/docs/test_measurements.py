@@ -70,6 +70,31 @@ def test_a_page_states_no_measurement_without_a_source(page):
     assert not found, f"store it in results/bench, or list it here:\n{found}"
 
 
+def unnamed_older_measurements(page):
+    """Bench files of older numbers that a page uses without naming their commit."""
+    text = " ".join(page.read_text("utf-8").split())
+    used = set(re.findall(r"<!-- = (?:file bench/|bench )([\w-]+)", text))
+    used |= {"stacks-h200"} if "<!-- = stacks " in text else set()
+    older = [file for file in BENCH if file.stem in used]
+    contents = {file.stem: json.loads(file.read_text("utf-8")) for file in older}
+    return [
+        name
+        for name, found in contents.items()
+        if "taken_from" in found
+        and f"an older measurement, of commit {found['commit'][:7]}" not in text
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_says_which_numbers_are_older_measurements(page):
+    assert unnamed_older_measurements(page) == []
+
+
+def test_an_older_measurement_without_its_commit_is_noticed(tmp_path):
+    (tmp_path / "page.md").write_text("In 1<!-- = file bench/import-edges minutes -->")
+    assert unnamed_older_measurements(tmp_path / "page.md") == ["import-edges"]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_phrases_that_are_allowed_are_on_their_page(page):
     text = " ".join(prose(page).split())
