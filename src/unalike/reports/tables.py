@@ -82,13 +82,16 @@ class ResultTable(Displayable):
 
     @property
     def notes(self) -> list[str]:
-        """The remarks, and the reasons of missing data with the cells they concern."""
+        """The remarks, and the reasons of missing data with the cells they concern.
+
+        None of them ends with a full stop.
+        """
         cells_by_reason: dict[str, list[str]] = {}
         for name, reason in self.missing.items():
             first_sentence = re.split(r"\. (?=[A-Z])", reason)[0].removesuffix(".")
             cells_by_reason.setdefault(first_sentence, []).append(name)
         return [
-            *self.remarks,
+            *(remark.removesuffix(".") for remark in self.remarks),
             *(
                 f"{self.cell_names(names)}: no data, {reason}"
                 for reason, names in cells_by_reason.items()

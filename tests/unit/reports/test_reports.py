@@ -111,6 +111,17 @@ def test_tables_compare_present_datasets_and_name_missing_ones(tmp_path, monkeyp
     assert "texas" not in report.missing
 
 
+def test_a_note_that_is_a_sentence_has_one_full_stop(tmp_path, monkeypatch):
+    stored = save_graph(tmp_path / "texas", GRAPH)
+    notes = ["texas is without its features."]
+    monkeypatch.setattr(type(stored), "remarks", lambda _: notes)
+    monkeypatch.setattr(datasets, "find", lambda name, data=None: stored)
+    report = TABLES["statistics-geom-gcn"]()
+    for text in (markdown(report), latex(report)):
+        assert "without its features." in text
+        assert "features.." not in text
+
+
 def test_nan_is_null_in_json():
     assert json_safe({"a": [1.0, math.nan], "b": "x"}) == {"a": [1.0, None], "b": "x"}
 
