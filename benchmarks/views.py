@@ -86,9 +86,9 @@ def watch(peak: dict[str, float], done: threading.Event) -> None:
 def measure(graph: Graph, options: argparse.Namespace, stages: Stages) -> None:
     """Make the views of one task, stage by stage."""
     device = stages.device
-    train, valid, _ = torch.randperm(
-        graph.num_nodes, generator=torch.Generator().manual_seed(0)
-    ).split([graph.num_nodes // 2, graph.num_nodes // 4, -(-graph.num_nodes // 4)])
+    order = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))
+    half, rest = len(order) // 2, 3 * len(order) // 4
+    train, valid = order[:half], order[half:rest]
     task = Task(graph, train.sort()[0], valid.sort()[0], ACCURACY)
     known = stages.run("walks", lambda: KnownGraph.of(graph, options.hops, device))
     assert isinstance(known, KnownGraph)
