@@ -19,6 +19,7 @@ SMALL = {
     "row_loader": "--edges 30000 --rows 50 --features 3 --json",
     "stacks": "--datasets chameleon-twin --hidden 8 --epochs 1 --device cpu",
     "twins": "chameleon-twin --json",
+    "views": "--nodes 2000 --head mlp --json",
 }
 """Options that let a benchmark end within seconds."""
 NOT_RUN = {

@@ -7,11 +7,14 @@ from typing import no_type_check
 import numba
 import numpy as np
 import torch
-from jaxtyping import Int, UInt64
+from jaxtyping import Float, Int, UInt64
 from torch import Tensor
 
 from unalike.data.csr import CSRMatrix
 from unalike.data.numba_utils import STEP, mix64, njit
+
+DENSE_ROWS = 65_536
+"""Rows of a dense matrix that are read at once."""
 
 
 def equal_rows(matrix: CSRMatrix, *, loops: bool = True) -> Int[Tensor, " rows"]:
@@ -25,6 +28,18 @@ def equal_rows(matrix: CSRMatrix, *, loops: bool = True) -> Int[Tensor, " rows"]
         values = matrix.values.float().numpy().view(np.uint32)
     keys = np.empty((len(matrix.indptr) - 1, 2), np.uint64)
     _hash_rows(matrix.indptr.numpy(), matrix.indices.numpy(), values, loops, keys)
+    return torch.from_numpy(group_numbers(keys))
+
+
+def equal_dense_rows(x: Float[Tensor, "rows columns"]) -> Int[Tensor, " rows"]:
+    """The number of the group of rows with the same values; zero rows are alone.
+
+    One pass over the values, which may be memory-mapped.
+    """
+    keys = np.empty((len(x), 2), np.uint64)
+    for low in range(0, len(x), DENSE_ROWS):
+        part = x[low : low + DENSE_ROWS].float().contiguous().numpy()
+        _hash_dense_rows(part.view(np.uint32), part, low, keys[low : low + DENSE_ROWS])
     return torch.from_numpy(group_numbers(keys))
 
 
@@ -56,4 +71,21 @@ def _hash_rows(indptr, indices, values, loops, keys):
             second += mix64(key + STEP)
             count += 1
         keys[row, 0] = first if count else np.uint64(row)
+        keys[row, 1] = second if count else np.uint64(0)
+
+
+@no_type_check
+@njit(parallel=True)
+def _hash_dense_rows(bits, x, first_row, keys):
+    """The same hashes over the values that are not 0."""
+    for row in numba.prange(len(keys)):
+        first, second, count = np.uint64(0), np.uint64(0), 0
+        for column in range(x.shape[1]):
+            if x[row, column] != 0:
+                key = mix64(np.uint64(column) + STEP)
+                key = mix64(key + np.uint64(bits[row, column]))
+                first += key
+                second += mix64(key + STEP)
+                count += 1
+        keys[row, 0] = first if count else np.uint64(first_row + row)
         keys[row, 1] = second if count else np.uint64(0)

@@ -52,7 +52,7 @@ def make_table(
 ) -> ViewTable:
     """The views of the first round."""
     bases = method.bases_of(task.graph, device, progress)
-    [problem] = method.problems([task], bases, progress)
+    [problem] = method.problems([task], bases, progress, device)
     return problem.table
 
 

@@ -148,7 +148,7 @@ class Views(Method):
         checkpoint: Checkpoint | None = None,
     ) -> list[Solution]:
         bases = self.bases_of(tasks[0].graph, device, progress)
-        problems = self.problems(tasks, bases, progress)
+        problems = self.problems(tasks, bases, progress, device)
         groups = self.choose_groups(problems, progress)
         for problem in problems:
             problem.keep(groups)
@@ -184,7 +184,11 @@ class Views(Method):
         return RowScorer(fitted, bases)
 
     def problems(
-        self, tasks: Sequence[Task], bases: Sequence[Base], progress: Progress
+        self,
+        tasks: Sequence[Task],
+        bases: Sequence[Base],
+        progress: Progress,
+        device: torch.device | str = "cpu",
     ) -> list[Problem]:
         """The views of the first round of all tasks, with bases fitted in one stack."""
         graph = tasks[0].graph
@@ -192,7 +196,7 @@ class Views(Method):
         if "auto" not in self.views:
             groups = [name for name in VIEWS if name in self.views]
         progress.stage("views of the graph", None, "")
-        shared = SharedViews.of(graph, groups, self.hops)
+        shared = SharedViews.of(graph, groups, self.hops, device)
         fits = [
             CrossFit(Folds.draw(graph.num_nodes, self.folds, task.seed))
             for task in tasks

@@ -41,14 +41,14 @@ def empty_like(other: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return empty_in_file(other.shape) if in_file else torch.empty_like(other)
 
 
-def empty_in_file(shape: Sequence[int]) -> Float[Tensor, ...]:
-    """An uninitialised weight in an unnamed file, which vanishes with the process."""
+def empty_in_file(shape: Sequence[int], what: str = "Weights") -> Float[Tensor, ...]:
+    """An uninitialised tensor in an unnamed file, which vanishes with the process."""
     folder, size = cache_dir() / "weights", 4 * prod(shape)
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if size > free:
         raise UserError(
-            f"Weights of {size / 2**30:.1f} GiB fit neither into memory nor into "
+            f"{what} of {size / 2**30:.1f} GiB fit neither into memory nor into "
             f"{folder}, which has {free / 2**30:.1f} GiB left."
         )
     with write_errors(folder), NamedTemporaryFile(dir=folder) as file:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from unalike.data.adjacency import Ids
+from unalike.nn.weights_on_disk import empty_in_file
+from unalike.system import free_memory
 
 FINE, COARSE = 1, 2
 """Fine folds per context of a block."""
+MIN_FILE_BYTES = 2**27
+"""Smaller columns are always in memory."""
+MAX_MEMORY_SHARE = 1 / 64
+"""Fraction of the free memory that one view may take; a larger one is in a file."""
+CHUNK = 65_536
+"""Rows that are copied at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,3 +68,22 @@ def histogram_columns(
     total = sums.sum(1, keepdim=True)
     share = (sums + 1 / sums.shape[1]) / (total + 1)
     return torch.cat([sums.log1p(), share, total.log1p()], 1)
+
+
+def empty_columns(shape: Sequence[int]) -> Float[Tensor, ...]:
+    """Uninitialised float32 columns, in an unnamed temporary file if they are large."""
+    size = 4 * prod(shape)
+    limit = MAX_MEMORY_SHARE * free_memory(torch.device("cpu"))
+    if size < MIN_FILE_BYTES or size <= limit:
+        return torch.empty(*shape)
+    return empty_in_file(shape, "Columns of views")
+
+
+def store_columns(values: Float[Tensor, ...]) -> Float[Tensor, ...]:
+    """Columns of any device in main memory, or in a file if they are large."""
+    if 4 * values.numel() < MIN_FILE_BYTES:
+        return values.cpu()
+    result = empty_columns(values.shape)
+    if not values.is_cuda and result.untyped_storage().filename is None:
+        return values
+    return result.copy_(values)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features
-from unalike.views.blocks import Block
-from unalike.views.rows import BACK, KnownGraph, NodeRows
-from unalike.views.walks import inverse, three_step_returns
+from unalike.views.blocks import CHUNK, Block, empty_columns, store_columns
+from unalike.views.rows import KnownGraph, NodeRows
+from unalike.views.walks import BACK, inverse, masked_sums, three_step_returns
 
 MAX_FEATURES = 300
 """Features with more columns are replaced by their leading singular vectors."""
@@ -26,33 +26,39 @@ DAMPING = 0.85
 MAX_TRIANGLE_STEPS = 2e10
 """Pairs of steps above which triangles are not counted."""
 
+MANY_ROWS = 100_000
+"""Rows from which singular vectors are computed by Gram matrices, which is faster and
+needs less memory than QR."""
+
 GraphView = Callable[[KnownGraph, NodeRows], dict[str, Block]]
 
 
 def structure(known: KnownGraph, rows: NodeRows) -> dict[str, Block]:
     """Degrees, self-loops, reciprocity, PageRank, degrees of neighbours, triangles."""
-    steps, matrices = known.directions, known.walks.matrices
+    steps, matrices = known.directions, known.walks.on_device
     log_degrees = torch.stack(
         [matrices[step].degrees.float().log1p() for step in steps], 1
     )
-    own = [rows.matrices[step] for step in steps]
+    own = [rows.operands[step] for step in steps]
     columns = [
         torch.stack([matrix.degrees.float().log1p() for matrix in own], 1),
-        rows.loops[:, None],
+        rows.loops[:, None].to(known.device),
     ]
     if len(own) == 2:
-        both = torch.from_numpy(
-            np.asarray(own[0].to_scipy().multiply(own[1].to_scipy()).sum(1))
-        ).float()
+        there, back_again = (rows.matrices[step] for step in steps)
+        ones = torch.ones(there.num_cols)
+        both = masked_sums(there, back_again, ones).to(known.device)
         columns += [both[:, None] * inverse(m)[:, None] for m in own]
     for step in steps:
-        back = rows.matrices[BACK[step]]
+        back = rows.operands[BACK[step]]
+        rank = pagerank(matrices[step], matrices[BACK[step]], back)
         columns += [
-            pagerank(matrices[step], back).log()[:, None],
-            *_degrees_nearby(matrices[step], rows.matrices[step], back, log_degrees),
+            rank.log()[:, None],
+            *_degrees_nearby(matrices[step], rows.operands[step], back, log_degrees),
         ]
-    columns.append(_triangles(matrices[steps[0]], own[0]))
-    return {"structure": Block(torch.cat(columns, 1))}
+    triangles = _triangles(known.walks.matrices[steps[0]], rows.matrices[steps[0]])
+    columns.append(triangles.to(known.device))
+    return {"structure": Block(store_columns(torch.cat(columns, 1)))}
 
 
 def _degrees_nearby(
@@ -71,16 +77,18 @@ def _degrees_nearby(
     return [(rows @ known_share).log1p(), mean, spread, two_steps, there_and_back]
 
 
-def pagerank(matrix: Adjacency, back: Adjacency) -> Float[Tensor, " rows"]:
+def pagerank(
+    matrix: Adjacency, transposed: Adjacency, back: Adjacency
+) -> Float[Tensor, " rows"]:
     """PageRank along the edges of a matrix, with mean 1 where no node is a dead end.
 
     The last step is along the rows `back`, which may be those of new nodes.
     """
     share = inverse(matrix)[:, None]
-    rank = torch.ones(matrix.num_rows, 1)
+    rank = torch.ones_like(share)
     for step in range(PAGERANK_STEPS):
         last = step == PAGERANK_STEPS - 1
-        rank = 1 - DAMPING + DAMPING * ((back if last else matrix.T) @ (share * rank))
+        rank = 1 - DAMPING + DAMPING * ((back if last else transposed) @ (share * rank))
     return rank[:, 0]
 
 
@@ -102,12 +110,13 @@ def features(known: KnownGraph, rows: NodeRows) -> dict[str, Block]:
     x = reduced_features(known, known.graph.features)
     own = x if rows.is_whole else reduced_features(known, rows.features)
     blocks = {"features": Block(own)}
+    x, own = x.to(known.device), own.to(known.device)
     chosen = [walk for walk in walks.along_edges if len(walk.steps) == 1 or walk.mean]
     for walk, total in rows.sums(walks, x, chosen):
         if rows.ids is not None:
             total = total - walks.returning[walk][rows.ids][:, None] * own
-        share = inverse(rows.matrices[walk.steps[0]])[:, None]
-        blocks[f"features:{walk.name}"] = Block(total * share)
+        share = inverse(rows.operands[walk.steps[0]])[:, None]
+        blocks[f"features:{walk.name}"] = Block(store_columns(total * share))
     return blocks
 
 
@@ -117,12 +126,50 @@ def reduced_features(
     """Dense features, or where they are wide, unit rows projected on the leading
     right singular vectors of those of the known graph."""
     if features.shape[1] <= MAX_FEATURES:
-        return features.to_dense().float()
+        return dense_features(features)
     if "features" not in known.vectors:
-        right = truncated_svd(unit_rows(known.graph.features), RANK)[2]
+        right = feature_vectors(known.graph.features, known.device)
         known.vectors["features"] = right.contiguous()
-    scale = known.graph.num_nodes**0.5
-    return unit_rows(features) @ known.vectors["features"] * scale
+    scale, vectors = known.graph.num_nodes**0.5, known.vectors["features"]
+    if features.shape[0] < MANY_ROWS:
+        return unit_rows(features) @ vectors * scale
+    result = empty_columns((features.shape[0], vectors.shape[1]))
+    vectors = vectors.to(known.device)
+    for part in row_slices(features.shape[0]):
+        rows = unit_rows(features[part]).to(known.device)
+        result[part] = (rows @ vectors * scale).to(result.device)
+    return result
+
+
+def row_slices(num_rows: int) -> list[slice]:
+    """Slices of rows that are computed one after the other."""
+    return [slice(low, low + CHUNK) for low in range(0, num_rows, CHUNK)]
+
+
+def dense_features(features: Features) -> Float[Tensor, "nodes columns"]:
+    """Features as float32; dense ones are not copied."""
+    if not isinstance(features, Adjacency):
+        return features.float()
+    if features.num_rows < MANY_ROWS:
+        return features.to_dense().float()
+    result = empty_columns(features.shape)
+    for part in row_slices(features.num_rows):
+        result[part] = features[part].to_dense()
+    return result
+
+
+def feature_vectors(
+    features: Features, device: torch.device
+) -> Float[Tensor, "columns rank"]:
+    """The leading right singular vectors of unit rows of features."""
+    if features.shape[0] < MANY_ROWS or isinstance(features, Adjacency):
+        return truncated_svd(unit_rows(features), RANK)[2]
+    size = features.shape[1]
+    gram = torch.zeros(size, size, dtype=torch.float64, device=device)
+    for part in row_slices(features.shape[0]):
+        rows = unit_rows(features[part].to(device).float())
+        gram += (rows.T @ rows).double()
+    return torch.linalg.eigh(gram)[1][:, -RANK:].flip(1).float().cpu()
 
 
 def unit_rows(features: Features) -> Features:
@@ -146,24 +193,58 @@ def spectrum(known: KnownGraph, rows: NodeRows) -> dict[str, Block]:
     """Rows of the adjacency, normalised by degrees on both sides, projected on its
     singular vectors."""
     step, *others = known.directions
-    matrix = known.walks.matrices[step]
+    matrix, back = (known.walks.on_device[s] for s in (step, BACK[step]))
     if "spectrum:out" not in known.vectors:
-        left, _, right = truncated_svd(_normalised(matrix, matrix.T), RANK)
-        known.vectors["spectrum:out"] = right.contiguous()
+        left, _, right = truncated_svd(_normalised(matrix, back), RANK)
+        known.vectors["spectrum:out"] = right.contiguous().cpu()
         if others:
-            known.vectors["spectrum:in"] = left.contiguous()
+            known.vectors["spectrum:in"] = left.contiguous().cpu()
     scale = known.graph.num_nodes**0.5
-    out = _normalised(rows.matrices[step], matrix.T) @ known.vectors["spectrum:out"]
-    blocks = {"spectrum:out": Block(out * scale)}
-    if others:
-        into = _normalised(rows.matrices[others[0]], matrix)
-        blocks["spectrum:in"] = Block(into @ known.vectors["spectrum:in"] * scale)
+    blocks = {}
+    for name, own, columns in (
+        ("spectrum:out", rows.operands[step], back),
+        *(("spectrum:in", rows.operands[other], matrix) for other in others),
+    ):
+        product = _normalised(own, columns) @ known.vectors[name].to(known.device)
+        blocks[name] = Block(store_columns(product * scale))
     return blocks
 
 
-def _normalised(rows: Adjacency, columns: Adjacency) -> Adjacency:
-    """Rows divided by the roots of their degrees and of those of their columns."""
+@dataclass(frozen=True, eq=False)
+class ScaledMatrix:
+    """A matrix times a number for each row and column, without a value per entry."""
+
+    matrix: Adjacency
+    transposed: Adjacency
+    row_scale: Float[Tensor, " rows"]
+    column_scale: Float[Tensor, " columns"]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape
+
+    @property
+    def T(self) -> ScaledMatrix:
+        """The transpose."""
+        return ScaledMatrix(
+            self.transposed, self.matrix, self.column_scale, self.row_scale
+        )
+
+    def __matmul__(
+        self, x: Float[Tensor, "columns width"]
+    ) -> Float[Tensor, "rows width"]:
+        product = self.matrix @ (x * self.column_scale[:, None])
+        return product.mul_(self.row_scale[:, None])
+
+
+def _normalised(rows: Adjacency, columns: Adjacency) -> Adjacency | ScaledMatrix:
+    """Rows divided by the roots of their degrees and of those of their columns.
+
+    `columns` is the transpose of the known graph.
+    """
     own, other = (m.degrees.clamp(min=1).float().rsqrt() for m in (rows, columns))
+    if columns.num_rows >= MANY_ROWS or rows.indices.is_cuda:
+        return ScaledMatrix(rows, columns, own, other)
     return Adjacency(
         rows.indptr,
         rows.indices,
@@ -173,7 +254,7 @@ def _normalised(rows: Adjacency, columns: Adjacency) -> Adjacency:
 
 
 def truncated_svd(
-    matrix: Features, rank: int
+    matrix: Features | ScaledMatrix, rank: int
 ) -> tuple[
     Float[Tensor, "rows rank"], Float[Tensor, " rank"], Float[Tensor, "columns rank"]
 ]:
@@ -183,12 +264,56 @@ def truncated_svd(
     width = min(rank + OVERSAMPLING, *matrix.shape)
     basis = torch.randn(matrix.shape[1], width, generator=generator)
     transposed = matrix.T
+    if isinstance(matrix, ScaledMatrix):
+        basis = basis.to(matrix.row_scale.device)
+    if max(matrix.shape) >= MANY_ROWS or basis.is_cuda:
+        return _svd_by_gram_matrices(matrix, transposed, basis, rank)
     for _ in range(POWER_ITERATIONS):
         basis = _orthonormal(matrix @ basis)
         basis = _orthonormal(transposed @ basis)
     basis = _orthonormal(matrix @ basis)
     small, values, right = torch.linalg.svd((transposed @ basis).T, full_matrices=False)
     return (basis @ small)[:, :rank], values[:rank], right[:rank].T
+
+
+def _svd_by_gram_matrices(
+    matrix: Features | ScaledMatrix,
+    transposed: Features | ScaledMatrix,
+    basis: Float[Tensor, "columns width"],
+    rank: int,
+) -> tuple[
+    Float[Tensor, "rows rank"], Float[Tensor, " rank"], Float[Tensor, "columns rank"]
+]:
+    """The same subspace iteration, where eigenvectors of small matrices replace QR.
+
+    Between products a basis need not be orthonormal to the last digit; the last one
+    is made so by a second pass.
+    """
+    for _ in range(POWER_ITERATIONS):
+        basis = _rotated_to_unit(matrix @ basis)[0]
+        basis = _rotated_to_unit(transposed @ basis)[0]
+    basis = _rotated_to_unit(_rotated_to_unit(matrix @ basis)[0])[0]
+    right, values, rotation = _rotated_to_unit(transposed @ basis)
+    return basis @ rotation[:, :rank], values[:rank], right[:, :rank]
+
+
+def _rotated_to_unit(
+    x: Float[Tensor, "rows width"],
+) -> tuple[
+    Float[Tensor, "rows width"], Float[Tensor, " width"], Float[Tensor, "width width"]
+]:
+    """Left singular vectors, singular values and right singular vectors of x, by the
+    eigenvectors of x^T x; vectors of tiny values are small. x is overwritten."""
+    gram = torch.zeros(x.shape[1], x.shape[1], dtype=torch.float64, device=x.device)
+    for rows in x.split(CHUNK):
+        gram += (rows.T @ rows).double()
+    squares, vectors = torch.linalg.eigh(gram)
+    squares, vectors = squares.flip(0), vectors.flip(1)
+    values = squares.clamp(min=float(squares[0]) * 1e-12).clamp(min=1e-30).sqrt()
+    mapping = (vectors / values).float()
+    for rows in x.split(CHUNK):
+        rows.copy_(rows @ mapping)
+    return x, values.float(), vectors.float()
 
 
 def _orthonormal(x: Float[Tensor, "rows width"]) -> Float[Tensor, "rows width"]:

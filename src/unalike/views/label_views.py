@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
-from unalike.data.equal_rows import equal_rows, group_numbers
-from unalike.views.blocks import COARSE, Block
+from unalike.data.equal_rows import equal_dense_rows, equal_rows, group_numbers
+from unalike.data.graph import Features
+from unalike.views.blocks import COARSE, Block, store_columns
 from unalike.views.rows import KnownGraph, NodeRows
 from unalike.views.walks import Walks
 
@@ -45,14 +46,13 @@ class Neighbourhoods:
     similar: RowGroups
 
     @classmethod
-    def of(cls, known: KnownGraph, *, similar: bool) -> Neighbourhoods:
+    def of(cls, known: KnownGraph, *, similar: bool = False) -> Neighbourhoods:
         """All nodes of a graph, grouped by equal, and if asked by similar, neighbour
         sets and features."""
         rows = known.all_rows()
-        groups = {
-            name: equal_rows(matrix)
-            for name, matrix in compared_rows(known, rows).items()
-        }
+        groups = {step: equal_rows(rows.matrices[step]) for step in known.directions}
+        if known.graph.num_features:
+            groups["x"] = equal_features(rows.features)
         repeated = {
             name: group
             for name, group in groups.items()
@@ -91,6 +91,13 @@ def compared_rows(known: KnownGraph, rows: NodeRows) -> dict[str, Adjacency]:
         dense = rows.features.float().numpy()
         result["x"] = Adjacency.from_scipy(scipy.sparse.csr_array(dense))
     return result
+
+
+def equal_features(features: Features) -> Int[Tensor, " nodes"]:
+    """The group of each node by equal features."""
+    if isinstance(features, Adjacency):
+        return equal_rows(features)
+    return equal_dense_rows(features)
 
 
 def similar_groups(matrices: Mapping[str, Adjacency]) -> dict[str, Tensor]:
@@ -136,7 +143,9 @@ def label_histograms(near: Neighbourhoods, labels: Contexts) -> dict[str, Block]
     """Known labels at the ends of each walk, by class."""
     shape = labels.shape[1:]
     return {
-        f"labels:{walk.name}": Block(total.unflatten(1, shape), histogram=True)
+        f"labels:{walk.name}": Block(
+            store_columns(total).unflatten(1, shape), histogram=True
+        )
         for walk, total in near.rows.sums(near.known.walks, labels.flatten(1))
     }
 
@@ -166,7 +175,8 @@ def _group_sums(
     """
     size = 1 + max(int(group.max()) if len(group) else 0 for group in (known, own))
     sums = labels.new_zeros(size, *labels.shape[1:])
-    return Block(sums.index_add(0, known, labels)[own], histogram=True)
+    values = sums.index_add_(0, known, labels)[own]
+    return Block(store_columns(values), histogram=True)
 
 
 LabelView = Callable[[Neighbourhoods, Contexts], dict[str, Block]]
@@ -190,19 +200,20 @@ def guess_views(
     With them the log probability that no neighbour is of a class, and the own guess.
     """
     contexts = probabilities.shape[1:]
+    probabilities = probabilities.to(walks.device)
     none = (1 - probabilities).clamp(min=MIN_PROBABILITY).log()
-    blocks = {"guesses": Block(guesses, fine_per_context=COARSE)}
+    blocks = {"guesses": Block(store_columns(guesses), fine_per_context=COARSE)}
     for walk, total in rows.sums(walks, probabilities.flatten(1)):
         others = total.unflatten(1, contexts)
         if rows.ids is not None:
             weight = walks.returning[walk][rows.ids][:, None, None]
             others = others - weight * probabilities[rows.ids]
         blocks[f"guesses:{walk.name}"] = Block(
-            others.clamp(min=0), histogram=True, fine_per_context=COARSE
+            store_columns(others.clamp(min=0)), histogram=True, fine_per_context=COARSE
         )
     one_step = [walk for walk in walks.along_edges if len(walk.steps) == 1]
     for walk, total in rows.sums(walks, none.flatten(1), one_step):
         blocks[f"guesses:none:{walk.name}"] = Block(
-            total.unflatten(1, contexts), fine_per_context=COARSE
+            store_columns(total).unflatten(1, contexts), fine_per_context=COARSE
         )
     return blocks

@@ -13,9 +13,6 @@ from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Features, Graph, select_features
 from unalike.views.walks import Columns, Walk, Walks, indicators
 
-BACK = {"o": "i", "i": "o", "a": "a"}
-"""The step that goes the other way."""
-
 
 @dataclass(frozen=True, eq=False)
 class KnownGraph:
@@ -27,8 +24,18 @@ class KnownGraph:
     """Singular vectors that rows are projected on, by name, once they are computed."""
 
     @classmethod
-    def of(cls, graph: Graph, hops: int) -> KnownGraph:
-        return cls(graph, Walks.of(graph, hops))
+    def of(
+        cls, graph: Graph, hops: int, device: torch.device | str = "cpu"
+    ) -> KnownGraph:
+        """A graph whose views are computed on a device, or on the CPU if the graph does
+        not fit there."""
+        walks = Walks.of(graph, hops, device)
+        return cls(graph, walks if walks.fit_on_device else walks.to("cpu"))
+
+    @property
+    def device(self) -> torch.device:
+        """Where views are computed."""
+        return self.walks.device
 
     @property
     def directions(self) -> list[str]:
@@ -42,7 +49,7 @@ class KnownGraph:
             self.graph.features,
             self.graph.adjacency.diagonal,
             torch.arange(self.graph.num_nodes),
-            is_whole=True,
+            self.walks.on_device,
         )
 
     def new_rows(
@@ -84,8 +91,19 @@ class NodeRows:
     loops: Float[Tensor, " rows"]
     ids: Ids | None
     """The nodes in the known graph; None if they are new."""
-    is_whole: bool = False
-    """Whether these are all nodes of the known graph, in their order."""
+    whole: Mapping[str, Adjacency] | None = None
+    """The matrices on the device where views are computed, if these are all nodes of
+    the known graph, in their order."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all nodes of the known graph."""
+        return self.whole is not None
+
+    @property
+    def operands(self) -> Mapping[str, Adjacency]:
+        """The matrices where they are multiplied."""
+        return self.matrices if self.whole is None else self.whole
 
     @property
     def num_rows(self) -> int:

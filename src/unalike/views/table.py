@@ -13,7 +13,7 @@ from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
 from unalike.data.task import Task
 from unalike.views import OPTIONAL_VIEWS, group_of
-from unalike.views.blocks import Block
+from unalike.views.blocks import CHUNK, Block, empty_columns, store_columns
 from unalike.views.folds import (
     Folds,
     Hidden,
@@ -37,9 +37,15 @@ class SharedViews:
     """Groups of views to make, those of labels too."""
 
     @classmethod
-    def of(cls, graph: Graph, groups: Collection[str], hops: int) -> SharedViews:
+    def of(
+        cls,
+        graph: Graph,
+        groups: Collection[str],
+        hops: int,
+        device: torch.device | str = "cpu",
+    ) -> SharedViews:
         """The views of all nodes of a graph in some groups."""
-        known = KnownGraph.of(graph, hops)
+        known = KnownGraph.of(graph, hops, device)
         similar = bool(set(OPTIONAL_VIEWS) & set(groups))
         return cls.at(Neighbourhoods.of(known, similar=similar), groups)
 
@@ -109,7 +115,7 @@ class ViewTable:
         contexts = hide_each_fold(labels, inner, folds.num_fine)
         own = shared.row_folds(folds).inner(hidden)
         joined = {
-            name: replace(block, values=own_context(block.values, own))
+            name: replace(block, values=store_columns(own_context(block.values, own)))
             for name, block in shared.label_blocks(contexts).items()
         }
         return cls({**shared.blocks, **joined}, shared.row_folds(folds))
@@ -138,7 +144,12 @@ class ViewTable:
         fine = self.folds.fine[ids]
         if context is not None:
             fine = torch.as_tensor(context).expand(len(ids))
-        return torch.cat([b.rows(ids, fine) for b in self.blocks.values()], 1)
+        result = empty_columns((len(ids), sum(self.widths)))
+        for low in range(0, len(ids), CHUNK):
+            part = slice(low, low + CHUNK)
+            columns = [b.rows(ids[part], fine[part]) for b in self.blocks.values()]
+            torch.cat(columns, 1, out=result[part])
+        return result
 
     def column_names(self) -> list[str]:
         """A name for each column: the view, and what the column holds."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import no_type_check
@@ -16,11 +16,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
+from unalike.data.csr import SMALL_NNZ, indptr_of, row_blocks
 from unalike.data.graph import Features, Graph
 from unalike.data.numba_utils import njit
+from unalike.system import free_memory
+from unalike.views.blocks import CHUNK, empty_columns
 
 MIN_SHARED_FEATURES = 30
 """Columns from which features are taken for indicators that nodes share."""
+MAX_SHARED_ENTRIES = 2**26
+"""Non-zero features above which there is no walk over shared ones."""
+MAX_NNZ_AT_ONCE = 2**24
+"""Entries of a block of rows that is copied at once."""
+DEVICE_COLUMNS = 600
+"""Columns of all nodes that are on a GPU at once at most."""
+BACK = {"o": "i", "i": "o", "a": "a", "x": "y", "y": "x"}
+"""The step that goes the other way."""
 NUM_BLOCKS = 16
 """Blocks of rows that threads work on, each with an array of marks."""
 
@@ -59,13 +70,16 @@ class Walks:
 
     matrices: Mapping[str, Adjacency]
     walks: tuple[Walk, ...]
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    """Where sums are computed."""
 
     @classmethod
-    def of(cls, graph: Graph, hops: int) -> Walks:
+    def of(cls, graph: Graph, hops: int, device: torch.device | str = "cpu") -> Walks:
         """Walks of up to `hops` steps; both directions of directed edges.
 
         Of walks of two steps there are sums and means, of longer ones means. Nodes that
-        share one of at least 30 features are connected by one more walk.
+        share one of at least 30 features are connected by one more walk, unless there
+        are too many entries.
         """
         adjacency = without_loops(graph.adjacency)
         matrices = {"a": adjacency}
@@ -77,11 +91,30 @@ class Walks:
             for steps in product(matrices, repeat=length)
             for mean in ([False], [False, True], [True])[min(length, 3) - 1]
         ]
-        if graph.num_features >= MIN_SHARED_FEATURES:
+        if shares_features(graph.features):
             matrices |= {"x": indicators(graph.features)}
             matrices |= {"y": matrices["x"].T}
             walks.append(Walk("xy", mean=True))
-        return cls(matrices, tuple(walks))
+        return cls(matrices, tuple(walks), torch.device(device))
+
+    def to(self, device: torch.device | str) -> Walks:
+        """The same walks with sums on another device."""
+        return replace(self, device=torch.device(device))
+
+    @property
+    def fit_on_device(self) -> bool:
+        """Whether matrices and columns have room on the device."""
+        if self.device.type == "cpu":
+            return True
+        num_rows = max(matrix.num_rows for matrix in self.matrices.values())
+        size = sum(matrix.nbytes for matrix in self.matrices.values())
+        size += 4 * DEVICE_COLUMNS * num_rows
+        return size < free_memory(self.device)
+
+    @cached_property
+    def on_device(self) -> dict[str, Adjacency]:
+        """The matrix of each step on the device."""
+        return {step: matrix.to(self.device) for step, matrix in self.matrices.items()}
 
     @property
     def along_edges(self) -> tuple[Walk, ...]:
@@ -97,9 +130,10 @@ class Walks:
         computed.
         """
         shared: dict[Walk, Columns] = {}
+        x = x.to(self.device)
 
         def total(walk: Walk) -> Columns:
-            matrix = self.matrices[walk.steps[0]]
+            matrix = self.on_device[walk.steps[0]]
             if len(walk.steps) == 1:
                 return matrix @ x
             rest = walk.rest
@@ -135,7 +169,7 @@ class Walks:
     @cached_property
     def inverse_degrees(self) -> dict[str, Float[Tensor, " rows"]]:
         """1 / degree of every row of the matrix of a step, 0 for an empty row."""
-        return {step: inverse(matrix) for step, matrix in self.matrices.items()}
+        return {step: inverse(matrix) for step, matrix in self.on_device.items()}
 
     @cached_property
     def returning(self) -> dict[Walk, Float[Tensor, " nodes"]]:
@@ -146,29 +180,51 @@ class Walks:
         """The diagonal of the product of the matrices of a walk."""
         first, *others = (self.matrices[step] for step in walk.steps)
         weights = [
-            self.inverse_degrees[step] if walk.mean else torch.ones(matrix.num_rows)
+            self.inverse_degrees[step].cpu()
+            if walk.mean
+            else torch.ones(matrix.num_rows)
             for step, matrix in zip(walk.steps[1:], others, strict=True)
         ]
         if not others:
-            return torch.zeros(first.num_rows)
+            return torch.zeros(first.num_rows, device=self.device)
+        last = self.matrices[BACK[walk.steps[-1]]]
         if len(others) == 1:
-            back = first.to_scipy().multiply(others[0].T.to_scipy()).tocsr()
-            return torch.from_numpy(back @ weights[0].numpy()).float()
-        return three_step_returns(first, weights[0], others[0], weights[1], others[1].T)
+            result = masked_sums(first, last, weights[0])
+        else:
+            result = three_step_returns(first, weights[0], others[0], weights[1], last)
+        return result.to(self.device)
 
 
 def without_loops(adjacency: Adjacency) -> Adjacency:
     """The matrix of ones at the same places, without the diagonal."""
-    rows = adjacency.to_scipy()
-    pattern = scipy.sparse.csr_array(
-        (np.ones(rows.nnz, np.int8), rows.indices, rows.indptr), shape=rows.shape
-    )
+    pattern = Adjacency(adjacency.indptr, adjacency.indices, adjacency.num_cols)
     if adjacency.diagonal.any():
-        pattern = pattern.copy()
-        pattern.setdiag(0)
-        pattern.eliminate_zeros()
-    plain = Adjacency.from_scipy(pattern, weighted=False)
-    return plain._mark_symmetric(adjacency.is_symmetric)
+        pattern = _without_diagonal(pattern)
+    return pattern._mark_symmetric(adjacency._symmetric)
+
+
+def _without_diagonal(pattern: Adjacency) -> Adjacency:
+    """The entries outside the diagonal, copied in blocks of rows."""
+    indptr = indptr_of(pattern.degrees - pattern.diagonal.long())
+    indices = empty_columns((int(indptr[-1]),)).view(torch.int32)
+    if pattern.indices.dtype != torch.int32:
+        indices = torch.empty(int(indptr[-1]), dtype=pattern.indices.dtype)
+    for low, high in row_blocks(pattern.indptr.numpy(), MAX_NNZ_AT_ONCE):
+        part = pattern[low:high]
+        kept = part.indices != part.row_indices + low
+        indices[int(indptr[low]) : int(indptr[high])] = part.indices[kept]
+    return Adjacency(indptr, indices, pattern.num_cols)
+
+
+def shares_features(features: Features) -> bool:
+    """Whether there are enough features, and not too many entries, to take them for
+    indicators that nodes share."""
+    if features.shape[1] < MIN_SHARED_FEATURES:
+        return False
+    if isinstance(features, Adjacency):
+        return features.nnz <= MAX_SHARED_ENTRIES
+    count = sum(int(rows.count_nonzero()) for rows in features.split(CHUNK))
+    return count <= MAX_SHARED_ENTRIES
 
 
 def indicators(features: Features) -> Adjacency:
@@ -184,6 +240,39 @@ def inverse(matrix: Adjacency) -> Float[Tensor, " rows"]:
     """1 / degree of every row, 0 for an empty row."""
     degrees = matrix.degrees.float()
     return torch.where(degrees > 0, 1 / degrees.clamp(min=1), 0.0)
+
+
+def masked_sums(
+    first: Adjacency, second: Adjacency, weights: Float[Tensor, " columns"]
+) -> Float[Tensor, " rows"]:
+    """For each row, the sum of the weights of the columns that both matrices have."""
+    if first is second:
+        return (first @ weights[:, None])[:, 0]
+    if max(first.nnz, second.nnz) <= SMALL_NNZ:
+        both = first.to_scipy().multiply(second.to_scipy()).tocsr()
+        return torch.from_numpy(both @ weights.numpy()).float()
+    result = torch.empty(first.num_rows)
+    arrays = (first.indptr, first.indices, second.indptr, second.indices, weights)
+    _masked_sums(result.numpy(), *(array.numpy() for array in arrays))
+    return result
+
+
+@no_type_check
+@njit(parallel=True)
+def _masked_sums(result, p1, i1, p2, i2, weights):
+    for row in numba.prange(len(result)):
+        total = np.float32(0)
+        a, b = p1[row], p2[row]
+        while a < p1[row + 1] and b < p2[row + 1]:
+            if i1[a] == i2[b]:
+                total += weights[i1[a]]
+                a += 1
+                b += 1
+            elif i1[a] < i2[b]:
+                a += 1
+            else:
+                b += 1
+        result[row] = total
 
 
 def three_step_returns(
