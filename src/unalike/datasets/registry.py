@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -79,6 +80,18 @@ def find(name: str, data: Path | None = None) -> GraphSource:
         f"No dataset '{name}'.{hint} "
         "`unalike list datasets` and `unalike list twins` name them all."
     )
+
+
+def unique_labels(sources: Mapping[str, GraphSource]) -> dict[str, str]:
+    """A label for each source by what it was found by: its name, if it is unique.
+
+    Sources of the same name are labelled by the words they were found by.
+    """
+    counts = Counter(source.name for source in sources.values())
+    return {
+        words: source.name if counts[source.name] == 1 else words
+        for words, source in sources.items()
+    }
 
 
 def discover(root: Path) -> Iterator[tuple[str, Dataset]]:

@@ -46,7 +46,8 @@ def import_graph(
     options.check(has_nodes=bool(tables.nodes))
     with atomic_graph_writer(Path(out)) as writer:
         imported = _write(writer, tables, options, progress)
-        writer.commit(imported.to_dict(tables, options))
+        name = options.name or Path(out).absolute().name
+        writer.commit({"name": name, **imported.to_dict(tables, options)})
     return imported.summary(Path(out), tables, time.perf_counter() - start)
 
 
