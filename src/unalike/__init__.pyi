@@ -8,6 +8,7 @@ from unalike.data.calibration import (
 )
 from unalike.data.calibration import temperature as temperature
 from unalike.data.graph import Graph as Graph
+from unalike.data.graph import quantile_labels as quantile_labels
 from unalike.data.metrics import METRICS as METRICS
 from unalike.data.metrics import Metric as Metric
 from unalike.data.split import Split as Split
@@ -30,6 +31,7 @@ from unalike.experiments.run import RunOptions as RunOptions
 from unalike.experiments.run import run as run
 from unalike.experiments.tuning import tune as tune
 from unalike.importing.api import import_graph as import_graph
+from unalike.importing.memory_tables import SqlQuery as SqlQuery
 from unalike.importing.options import ImportOptions as ImportOptions
 from unalike.inference.classifier import NodeClassifier as NodeClassifier
 from unalike.inference.model import Model as Model

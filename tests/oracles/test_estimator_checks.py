@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from unalike import LINKX, NodeClassifier, Training
 
 EXCLUDED = {
-    "check_classifiers_classes": "-1 is no label, as in semi-supervised learning",
+    "check_classifiers_classes": "-1 is no label unless unlabelled=None; tested below",
     "check_array_api_input": "needs SCIPY_ARRAY_API",
     "check_do_not_raise_errors_in_init_or_set_params": "tests check types at run time",
 }
@@ -31,6 +31,11 @@ CHECKS = {
 @pytest.mark.long
 def test_estimator_checks(name):
     CHECKS[name](NodeClassifier(quick()))
+
+
+@pytest.mark.long
+def test_minus_one_is_a_class_without_a_marker():
+    CHECKS["check_classifiers_classes"](NodeClassifier(quick(), unlabelled=None))
 
 
 def test_excluded_checks_exist():

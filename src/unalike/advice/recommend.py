@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -33,6 +34,7 @@ from unalike.advice.trials import (
 from unalike.data.graph import Graph
 from unalike.data.split import Split, random_splits
 from unalike.datasets import GraphSource
+from unalike.datasets.registry import as_source
 from unalike.errors import UserError, check_seed
 from unalike.experiments.evaluation import check_num_classes, check_split_number
 from unalike.measures import measure
@@ -135,7 +137,7 @@ class Advice:
 
 
 def advise(
-    source: GraphSource,
+    source: GraphSource | Graph | str | Path,
     *,
     split: int = 0,
     seconds: float = 60.0,
@@ -145,6 +147,7 @@ def advise(
 ) -> Advice:
     """Recommend methods for a graph by trials on train and valid labels alone."""
     check_seed(seed)
+    source = as_source(source)
     graph = source.prepared(progress=progress)
     check_num_classes(source.metric, graph, source.name)
     limits = LIMITS[torch.device(device).type]

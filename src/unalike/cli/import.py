@@ -14,7 +14,9 @@ from unalike.data.store import verify_graph
 from unalike.display import TextTable
 from unalike.errors import UserError
 from unalike.importing.api import import_graph
+from unalike.importing.memory_tables import SqlQuery
 from unalike.importing.options import Column, Columns, ImportOptions, ImportSummary
+from unalike.importing.readers import TableInput
 
 MAX_CLASSES = 10
 """Classes with a line of their own in the summary."""
@@ -59,6 +61,8 @@ def command(
         ImportOptions, tyro.conf.arg(name="", prefix_name=False)
     ] = DEFAULT_OPTIONS,
     undirected: Annotated[bool, DIRECTION] = False,
+    edges_query: Annotated[str | None, tyro.conf.arg(metavar="SQL")] = None,
+    nodes_query: Annotated[str | None, tyro.conf.arg(metavar="SQL")] = None,
     verify: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     json: bool = False,
 ) -> None:
@@ -80,6 +84,9 @@ def command(
         edges: Tables of edges: files, folders of part files, quoted patterns.
         nodes: Tables of nodes; without any, the nodes are the ids in the edges.
         out: Folder to write; it must not exist.
+        edges_query: Query of the edges in a database: `unalike import sqlite:///FILE
+            --edges-query "SELECT …"`.
+        nodes_query: Query of the nodes in that database.
         undirected: Every edge goes both ways; this is the default.
         verify: Check a stored graph, array by array, instead of importing one.
         json: Print one JSON document instead of a table.
@@ -90,14 +97,30 @@ def command(
     if not edges or out is None:
         missing = "the tables of edges" if not edges else "the folder to write (--out)"
         raise UserError(f"Name {missing}; 'unalike import --help' has an example.")
+    tables = input_tables(edges, nodes, edges_query, nodes_query)
     with progress_bar() as bar:
-        summary = import_graph(edges, nodes, out=out, options=options, progress=bar)
+        summary = import_graph(*tables, out=out, options=options, progress=bar)
     if json:
         print_json(summary.to_dict())
         return
     for note in summary.notes:
         OUT.print(f"note: {note}")
     OUT.print(TextTable.from_rows("", ["", ""], [*summary_rows(summary)]))
+
+
+def input_tables(
+    edges: Names, nodes: Names, edges_query: str | None, nodes_query: str | None
+) -> tuple[TableInput, TableInput]:
+    """The tables of edges and nodes: files, or queries of one database."""
+    if edges_query is None and nodes_query is None:
+        return edges, nodes
+    if edges_query is None or len(edges) != 1 or nodes:
+        raise UserError(
+            "A database is imported by unalike import sqlite:///FILE --edges-query "
+            "SQL [--nodes-query SQL], without other tables."
+        )
+    query = SqlQuery(edges[0], edges_query)
+    return query, () if nodes_query is None else SqlQuery(edges[0], nodes_query)
 
 
 def verify_import(folder: Path, *, json: bool) -> None:

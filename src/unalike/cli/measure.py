@@ -17,6 +17,7 @@ from unalike.cli.console import (
     progress_bar,
 )
 from unalike.datasets.base import Dataset, Published
+from unalike.datasets.registry import unique_labels
 from unalike.display import MAX_CLASSES_SHOWN
 from unalike.errors import UserError, lookup
 from unalike.measures import CONVENTIONS, measure
@@ -66,23 +67,25 @@ def command(
         "seed": seed,
     }
     conventions = lookup(CONVENTIONS, convention, "convention")
-    sources = [datasets.find(name, data) for name in names]
+    found = {name: datasets.find(name, data) for name in names}
+    labels = unique_labels(found)
+    sources = {labels[name]: source for name, source in found.items()}
     results: dict[str, dict[str, Any]] = {}
     with progress_bar() as progress:
-        for source in sources:
-            results[source.name] = measure(
+        for label, source in sources.items():
+            results[label] = measure(
                 source.load(),
                 **options,
                 conventions=conventions(source.name),
                 splits=source.splits(),
                 progress=progress,
             )
-    for source in sources:
+    for label, source in sources.items():
         print_notes(source.remarks())
-        print_notes(duplicates_note(source.name, results[source.name]))
+        print_notes(duplicates_note(source.name, results[label]))
     published = {
-        source.name: source.published if isinstance(source, Dataset) else None
-        for source in sources
+        label: source.published if isinstance(source, Dataset) else None
+        for label, source in sources.items()
     }
     if json:
         print_json(results if len(results) > 1 else next(iter(results.values())))

@@ -71,7 +71,8 @@ def command(
         site_data = SiteData(database, query)
         with progress_bar() as bar:
             chart_assets(bar)
-            datasets = None if no_measures else dataset_documents(data, bar)
+            paths = database.graph_paths()
+            datasets = None if no_measures else dataset_documents(data, paths, bar)
             if not serve:
                 counts = write_site(out, site_data, datasets, bar)
         if serve:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -26,16 +26,106 @@ Features: TypeAlias = Float[Tensor, "nodes features"] | Adjacency
 """Both have `x @ weight`, `x[ids]`, `x.shape`, `x.to(device)`, `x.to_dense()`."""
 
 
-def as_features(features: Features | np.ndarray | scipy.sparse.sparray) -> Features:
-    """A float tensor or a sparse matrix; integers become floats."""
+def as_features(features: Any) -> Features:
+    """A float tensor or a sparse matrix, also from a DataFrame of numbers."""
     if isinstance(features, Adjacency):
         return features
     if scipy.sparse.issparse(features):
         return Adjacency.from_scipy(features)
+    if hasattr(features, "columns"):
+        features = dataframe_to_numpy(features)
     tensor = torch.as_tensor(features)
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     return tensor if tensor.is_floating_point() else tensor.float()
+
+
+def dataframe_to_numpy(frame: Any) -> np.ndarray:
+    """The numbers of a DataFrame of pandas or polars, a column for each feature."""
+    columns = []
+    for name in frame.columns:
+        values = np.asarray(frame[name])
+        try:
+            columns.append(values.astype(np.float32))
+        except (TypeError, ValueError):
+            raise UserError(
+                f"The column '{name}' of the features has values that are no numbers; "
+                "unalike.import_graph encodes categories and missing values."
+            ) from None
+        if not np.isfinite(columns[-1]).all():
+            raise UserError(
+                f"The column '{name}' of the features has missing or infinite values; "
+                "fill them, or use unalike.import_graph."
+            )
+    return np.stack(columns, 1) if columns else np.zeros((len(frame), 0), np.float32)
+
+
+def as_node_ids(values: Any, what: str) -> Ids:
+    """Ids of nodes from a list, an array, a Series or a tensor of integers."""
+    ids = values.numpy(force=True) if isinstance(values, Tensor) else np.asarray(values)
+    if not ids.size:
+        return torch.zeros(0, dtype=torch.int64)
+    if ids.dtype.kind not in "iu":
+        raise UserError(
+            f"The {what} ids are of the type {ids.dtype}; here they are integers from "
+            "0 on, and unalike.import_graph takes ids of any kind."
+        )
+    if ids.min() < 0:
+        raise UserError(f"The {what} id {ids.min()} is below 0.")
+    return torch.from_numpy(ids.astype(np.int64))
+
+
+def as_labels(
+    labels: Any, unlabelled: Any = -1
+) -> tuple[Int[Tensor, " nodes"], list[Hashable] | None]:
+    """Labels as class numbers, -1 where unknown, and the names of the classes.
+
+    Integers from 0 on are class numbers and have no names. Other values, such as text
+    or -1 and 1 with another marker, are numbered in sorted order. None, NaN, `pd.NA`
+    and the value `unlabelled` mean that a node has no label.
+    """
+    values = (
+        labels.numpy(force=True) if isinstance(labels, Tensor) else np.asarray(labels)
+    )
+    if values.ndim != 1:
+        raise UserError(f"Labels have one dimension; these have {values.ndim}.")
+    if values.dtype.kind in "bf":
+        values = _as_integers(values, unlabelled)
+    if values.dtype.kind in "iu":
+        missing = np.zeros(len(values), bool)
+        if unlabelled is not None:
+            missing = values == unlabelled
+        if (values[~missing] >= 0).all():
+            codes = np.where(missing, -1, values).astype(np.int64)
+            return torch.from_numpy(codes), None
+    named = [None if is_missing(one, unlabelled) else one for one in values.tolist()]
+    return encode_labels(named)
+
+
+def _as_integers(values: np.ndarray, unlabelled: Any) -> np.ndarray:
+    """Whole numbers and booleans as integers; NaN as the marker, or as None."""
+    known = (
+        ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
+    )
+    if (values[known] != np.floor(values[known].astype(float))).any():
+        raise UserError(
+            "Labels are classes, and these are numbers with fractions; "
+            "unalike.quantile_labels makes classes of numbers."
+        )
+    if known.all():
+        return values.astype(np.int64)
+    if isinstance(unlabelled, int):
+        return np.where(known, values, unlabelled).astype(np.int64)
+    integers = np.empty(len(values), object)
+    integers[known] = values[known].astype(np.int64)
+    return integers
+
+
+def is_missing(label: Any, unlabelled: Any) -> bool:
+    """Whether a label is None, NaN, `pd.NA` or the marker of nodes without one."""
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return bool(label != label) or (unlabelled is not None and label == unlabelled)
 
 
 def select_features(
@@ -97,6 +187,8 @@ class Graph(Displayable):
     directed: bool
     node_ids: Ids | None = None
     """For a subgraph or batch: the ids of its nodes in the full graph."""
+    class_names: Sequence[Hashable] | None = None
+    """The names of the classes; None where they are 0, 1, 2, …"""
 
     def __post_init__(self) -> None:
         counts = {
@@ -114,15 +206,23 @@ class Graph(Displayable):
         adjacency: Adjacency,
         *,
         features: Features | None = None,
-        labels: Int[Tensor, " nodes"] | None = None,
+        labels: Any = None,
         num_classes: int | None = None,
         directed: bool = False,
+        unlabelled: Any = -1,
     ) -> Graph:
-        """A graph from its adjacency; no features or labels unless given."""
+        """A graph from its adjacency; no features or labels unless given.
+
+        Labels may be numbers, text or a Series; `unlabelled` marks nodes without one.
+        """
         nodes = adjacency.num_rows
+        names: Sequence[Hashable] | None = None
         if labels is None:
             labels = torch.full((nodes,), -1)
-        labels = labels.long()
+        else:
+            labels, names = as_labels(labels, unlabelled)
+        if names is not None:
+            num_classes = max(num_classes or 0, len(names))
         needed = int(labels.max()) + 1 if nodes else 0
         if num_classes is None:
             num_classes = needed
@@ -137,28 +237,45 @@ class Graph(Displayable):
             labels=labels,
             num_classes=num_classes,
             directed=directed,
+            class_names=names,
         )
 
     @classmethod
     def from_edges(
         cls,
-        source: Ids,
-        target: Ids,
+        source: Any,
+        target: Any,
         *,
-        num_nodes: int,
-        features: Features | None = None,
-        labels: Int[Tensor, " nodes"] | None = None,
+        num_nodes: int | None = None,
+        features: Any = None,
+        labels: Any = None,
         num_classes: int | None = None,
         directed: bool = False,
+        unlabelled: Any = -1,
     ) -> Graph:
-        """A graph from pairs of node ids; repeated pairs merge."""
+        """A graph from pairs of node ids; repeated pairs merge.
+
+        Ids are lists, arrays, Series or tensors of integers. Without `num_nodes`, the
+        labels or features, else the largest id, say how many nodes there are.
+        """
+        source, target = as_node_ids(source, "source"), as_node_ids(target, "target")
+        if len(source) != len(target):
+            raise UserError(f"{len(source)} sources do not fit {len(target)} targets.")
+        if num_nodes is None:
+            sizes = [len(part) for part in (labels,) if part is not None]
+            sizes += [part.shape[0] for part in (features,) if part is not None]
+            largest = max(
+                [-1, *(int(ids.max()) for ids in (source, target) if len(ids))]
+            )
+            num_nodes = sizes[0] if sizes else largest + 1
         rows = Adjacency.from_edges(source, target, shape=(num_nodes, num_nodes))
         return cls.build(
             rows if directed else rows.to_undirected(),
-            features=features,
+            features=None if features is None else as_features(features),
             labels=labels,
             num_classes=num_classes,
             directed=directed,
+            unlabelled=unlabelled,
         )
 
     @classmethod
@@ -166,20 +283,26 @@ class Graph(Displayable):
         cls,
         adjacency: scipy.sparse.sparray,
         *,
-        features: Features | np.ndarray | scipy.sparse.sparray | None = None,
-        labels: Int[Tensor, " nodes"] | np.ndarray | None = None,
+        features: Any = None,
+        labels: Any = None,
         num_classes: int | None = None,
+        unlabelled: Any = -1,
     ) -> Graph:
-        """A graph from a square SciPy matrix, undirected if that is symmetric."""
+        """A graph from a square SciPy matrix, undirected if that is symmetric.
+
+        Features are an array, a sparse matrix or a DataFrame of numbers; labels are
+        class numbers or names, with None or `unlabelled` where there is none.
+        """
         if adjacency.shape[0] != adjacency.shape[1]:
             raise UserError(f"An adjacency is square; this one is {adjacency.shape}.")
         rows = Adjacency.from_scipy(adjacency)
         return cls.build(
             rows,
             features=None if features is None else as_features(features),
-            labels=None if labels is None else torch.as_tensor(labels),
+            labels=labels,
             num_classes=num_classes,
             directed=not rows.is_symmetric,
+            unlabelled=unlabelled,
         )
 
     @classmethod
@@ -219,7 +342,7 @@ class Graph(Displayable):
             [float(values[name]) for name in features or ()] for values in attributes
         ]
         labels, classes = encode_labels([values.get(label) for values in attributes])
-        return cls.from_edges(
+        built = cls.from_edges(
             ends[:, 0],
             ends[:, 1],
             num_nodes=len(nodes),
@@ -228,6 +351,8 @@ class Graph(Displayable):
             num_classes=len(classes),
             directed=graph.is_directed(),
         )
+        named = classes != [*range(len(classes))]
+        return replace(built, class_names=classes) if named else built
 
     def to_pyg(self) -> Data:
         """PyTorch Geometric's `Data`; an edge for every entry, dense features."""
@@ -294,7 +419,7 @@ class Graph(Displayable):
 
     def _class_sizes(self) -> TextTable:
         sizes = (self.labels + 1).bincount(minlength=self.num_classes + 1).tolist()
-        names = [*map(str, range(self.num_classes)), "unlabelled"]
+        names = [*map(str, self.class_names or range(self.num_classes)), "unlabelled"]
         cells = [f"{size:,}" for size in (*sizes[1:], sizes[0])]
         return TextTable.from_rows("", ["class", *names], [["nodes", *cells]])
 

@@ -16,13 +16,17 @@ from unalike.errors import UserError
 PARTS = ("train", "valid", "test")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Split:
     """Three disjoint sets of node ids."""
 
     train: Int[Tensor, " train"]
     valid: Int[Tensor, " valid"]
     test: Int[Tensor, " test"]
+
+    def __repr__(self) -> str:
+        sizes = (f"{part} {len(getattr(self, part)):,}" for part in PARTS)
+        return f"Split({', '.join(sizes)})"
 
     @classmethod
     def from_codes(cls, codes: Int[Tensor, " nodes"]) -> Split:

@@ -87,7 +87,7 @@ class StoredGraph:
     """An opened graph folder: the graph, its splits and its metadata."""
 
     folder: Path
-    metadata: dict[str, Any]
+    metadata: dict[str, Any] = field(repr=False)
     """The content of graph.json: counts, direction, names, provenance, array hashes."""
 
     @property
@@ -107,6 +107,7 @@ class StoredGraph:
             labels=self.array("labels"),
             num_classes=self.metadata["num_classes"],
             directed=self.metadata["directed"],
+            class_names=self.metadata.get("class_names") or None,
         )
 
     def load(self) -> Graph:
@@ -255,8 +256,9 @@ class FileBackedAdjacency(Adjacency):
         return Adjacency(indptr, indices, self.num_cols, values)
 
 
-def open_graph(folder: Path) -> StoredGraph:
+def open_graph(folder: str | Path) -> StoredGraph:
     """Open a stored graph: reads graph.json, and maps arrays when they are used."""
+    folder = Path(folder)
     metadata = read_metadata(
         folder / METADATA_FILE, kind="stored graph", content="arrays", version=FORMAT
     )
@@ -277,7 +279,7 @@ def differ_in_scale(features: Features) -> bool:
 
 
 def save_graph(
-    folder: Path,
+    folder: str | Path,
     graph: Graph,
     *,
     splits: Sequence[Split] = (),
@@ -286,6 +288,9 @@ def save_graph(
     about: dict[str, Any] | None = None,
 ) -> StoredGraph:
     """Write a graph to a new folder; `about` is added to its metadata."""
+    folder = Path(folder)
+    if graph.class_names is not None:
+        about = {"class_names": list(graph.class_names), **(about or {})}
     if not graph.directed and not graph.adjacency.is_symmetric:
         raise UserError(
             "The graph is marked as undirected, and its adjacency is not symmetric; "

@@ -40,7 +40,7 @@ CLASS_WEIGHTS: dict[str, Callable[[Int[Tensor, " nodes"], int], ClassWeights]] =
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """A graph with the labels of train and validation nodes, and no others."""
 
@@ -69,6 +69,10 @@ class Task:
         visible = replace(graph, labels=labels)
         return cls(visible, split.train, split.valid, metric, seed)
 
+    def __repr__(self) -> str:
+        sizes = f"train {len(self.train):,}, valid {len(self.valid):,}"
+        return f"Task({self.graph!r}, {sizes}, {self.metric.name})"
+
     def weights_of(self, labels: Int[Tensor, " nodes"]) -> Float[Tensor, " nodes"]:
         """The weight in the loss of nodes with these labels."""
         if self.class_weights is None:
@@ -90,7 +94,7 @@ class Curve:
     """Wall-clock time of the stack of runs, divided by their number."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution(Displayable):
     """A score for every node and class; the class with the highest is predicted."""
 
@@ -100,6 +104,10 @@ class Solution(Displayable):
     """Learned weights by parameter name, if the task asks for them."""
     is_probability: bool = False
     """Whether the scores are probabilities, not necessarily normalised, or logits."""
+
+    def __repr__(self) -> str:
+        nodes, classes = self.scores.shape
+        return f"Solution({nodes:,} nodes, {classes} classes)"
 
     @cached_property
     def error(self) -> str:

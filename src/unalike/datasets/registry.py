@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from unalike.data.graph import Graph
+from unalike.data.metrics import ACCURACY, Metric
+from unalike.data.split import Split, random_splits
 from unalike.data.store import GraphSource, StoredGraph, open_graph
 from unalike.datasets import facebook100, heterophilous
 from unalike.datasets.base import Dataset
@@ -27,6 +30,7 @@ from unalike.datasets.twins import TWINS
 from unalike.datasets.twins.twin import Twin
 from unalike.datasets.twitch import TWITCH_EXPLICIT, TWITCH_GAMERS
 from unalike.errors import UserError, did_you_mean
+from unalike.progress import NO_PROGRESS, Progress
 from unalike.system import data_root
 
 DATASETS: dict[str, Dataset] = {
@@ -79,6 +83,54 @@ def find(name: str, data: Path | None = None) -> GraphSource:
         f"No dataset '{name}'.{hint} "
         "`unalike list datasets` and `unalike list twins` name them all."
     )
+
+
+IN_MEMORY = "graph in memory"
+"""The name of a graph that is not stored."""
+NUM_SPLITS = 5
+"""Random splits of a graph in memory, as many as an import makes."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraphInMemory:
+    """A graph that is not stored, with random splits of its labelled nodes."""
+
+    graph: Graph = field(repr=False)
+    name: str = IN_MEMORY
+    metric: Metric = ACCURACY
+
+    def load(self) -> Graph:
+        return self.graph
+
+    def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
+        return self.graph
+
+    def splits(self) -> list[Split]:
+        return random_splits(self.graph.labels, count=NUM_SPLITS)
+
+    def remarks(self) -> list[str]:
+        return []
+
+
+def as_source(graph: GraphSource | Graph | str | Path) -> GraphSource:
+    """The source of a graph, of the folder of a stored one, or of a name."""
+    if isinstance(graph, Graph):
+        return GraphInMemory(graph)
+    if isinstance(graph, Path):
+        return open_graph(graph)
+    return find(graph) if isinstance(graph, str) else graph
+
+
+def unique_labels(sources: Mapping[str, GraphSource]) -> dict[str, str]:
+    """A label for each source by what it was found by: its name, if it is unique.
+
+    Sources of the same name are labelled by the words they were found by.
+    """
+    counts = Counter(source.name for source in sources.values())
+    return {
+        words: source.name if counts[source.name] == 1 else words
+        for words, source in sources.items()
+    }
 
 
 def discover(root: Path) -> Iterator[tuple[str, Dataset]]:

@@ -16,6 +16,7 @@ from unalike.data.store import StoredGraph
 from unalike.data.task import CLASS_WEIGHTS, Task
 from unalike.datasets import GraphSource
 from unalike.datasets.base import Dataset
+from unalike.datasets.registry import GraphInMemory
 from unalike.datasets.splits import NUM_SPLITS
 from unalike.datasets.twins.twin import Twin
 from unalike.errors import UserError, lookup
@@ -181,9 +182,9 @@ def options_of_dataset(source: GraphSource) -> DatasetOptions:
 def class_names(source: GraphSource) -> list[str] | None:
     """The class names in the metadata of a stored graph, if there are any."""
     stored = base_dataset(source)
-    if not isinstance(stored, StoredGraph):
+    if not isinstance(stored, StoredGraph | GraphInMemory):
         return None
-    names = stored.metadata.get("class_names")
+    names = stored.load().class_names
     return [*map(str, names)] if names else None
 
 

@@ -95,6 +95,15 @@ FAILURES = sql.Table(
 )
 """Runs that ended in an error; a sweep skips them unless it gets `--retry`."""
 
+PATHS = sql.Table(
+    "graph_paths",
+    METADATA,
+    sql.Column("dataset", sql.Text, primary_key=True),
+    sql.Column("dataset_hash", DIGEST, primary_key=True),
+    sql.Column("path", sql.Text, nullable=False),
+)
+"""The folders of stored graphs that have runs; two may have the same name."""
+
 LEASES = sql.Table(
     "run_leases",
     METADATA,
@@ -320,6 +329,20 @@ def insert_new(
     return sum(len(connection.execute(insert, record).all()) for record in records)
 
 
+def store_paths(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Store the folder of each graph in rows that have one; the latest counts."""
+    names = [column.name for column in PATHS.c]
+    paths = {tuple(row[name] for name in names) for row in rows if row.get("path")}
+    for values in sorted(paths):
+        insert = INSERTS[connection.dialect.name](PATHS)
+        insert = insert.values(dict(zip(names, values, strict=True)))
+        connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=[*PATHS.primary_key], set_={"path": values[-1]}
+            )
+        )
+
+
 def database_time(connection: Connection) -> float:
     """Seconds since 1970 by the clock of the database server."""
     if connection.dialect.name == "postgresql":
@@ -394,6 +417,7 @@ class ResultsDatabase:
             insert_new(connection, CURVES, [row for row in rows if row["curve"]])
             summaries = [row for row in rows if row.get("answers")]
             insert_new(connection, ANSWERS, summaries)
+            store_paths(connection, rows)
             keys = [row["key"] for row in rows]
             connection.execute(sql.delete(FAILURES).where(FAILURES.c.key.in_(keys)))
         return added
@@ -470,6 +494,13 @@ class ResultsDatabase:
             return [dict(row) for row in connection.execute(query).mappings()]
 
     @retry_while_unreachable
+    def graph_paths(self) -> dict[tuple[str, str], str]:
+        """The folders of stored graphs by name and hash, where they are known."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(sql.select(PATHS))
+            return {(name, hash): path for name, hash, path in rows}
+
+    @retry_while_unreachable
     def latest(self) -> Row | None:
         """The run that finished last."""
         query = sql.select(RUNS).order_by(RUNS.c.finished.desc()).limit(1)
@@ -518,6 +549,7 @@ def to_row(result: Result, run: PlannedRun, group: RunGroup) -> Row:
         **run_columns(run, group),
         "shape": group.stack_key,
         "dataset_hash": group.dataset.hash,
+        "path": group.dataset.path,
         "batching": run.config.batching,
         "commit": commit(),
         "finished": time.time(),

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from unalike.data.store import StoredGraph
 from unalike.datasets import GraphSource, find
 from unalike.errors import UserError, check_seed
 from unalike.experiments.config import (
@@ -36,6 +37,8 @@ class DatasetRef:
     hash: str
     num_splits: int
     has_features: bool = True
+    path: str | None = None
+    """The folder of a stored graph that is no dataset of a name."""
 
     @classmethod
     def of(cls, lookup_name: str, source: GraphSource) -> DatasetRef:
@@ -47,6 +50,7 @@ class DatasetRef:
             dataset_hash(source),
             splits,
             stored.metadata["num_features"] > 0,
+            str(stored.folder.absolute()) if isinstance(source, StoredGraph) else None,
         )
 
     def num_splits_of(self, cell: RecipeCell) -> int:

@@ -10,6 +10,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from unalike.data.split import PARTS
+from unalike.datasets.registry import IN_MEMORY
 from unalike.display import Displayable, TextTable
 from unalike.errors import lookup
 from unalike.experiments.evaluation import PredictionSummary
@@ -18,7 +19,7 @@ from unalike.methods import METHODS
 from unalike.options import choices, options_of
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Result(Displayable):
     """The result of one method on one split of one dataset; scores in percent."""
 
@@ -60,11 +61,16 @@ class Result(Displayable):
             "seconds": f"{self.seconds:.1f}",
         }
         title = f"{self.method} on {self.dataset}, split {self.split}"
-        command = self.command if self.method in METHODS else ""
+        repeatable = self.method in METHODS and self.dataset != IN_MEMORY
+        command = self.command if repeatable else ""
         return TextTable.from_rows(title, [*cells], [[*cells.values()]], note=command)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def __repr__(self) -> str:
+        where = f"{self.method} on {self.dataset}, split {self.split}"
+        return f"Result({where}: {self.metric} {self.test:.2f})"
 
 
 HEADINGS = (
@@ -81,6 +87,10 @@ HEADINGS = (
 
 class Runs(list[Result], Displayable):
     """A list of results, displayed as mean ± std over the splits of each config."""
+
+    def __repr__(self) -> str:
+        score = f": {self[0].metric} {self.format_score()}" if self else ""
+        return f"Runs({len(self)}{score})"
 
     @property
     def mean(self) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -18,8 +18,9 @@ from unalike.data.graph import Graph
 from unalike.data.split import Split
 from unalike.data.store import StoredGraph
 from unalike.data.task import Solution, Task
-from unalike.datasets import GraphSource, find
+from unalike.datasets import GraphSource
 from unalike.datasets.base import Dataset
+from unalike.datasets.registry import as_source
 from unalike.device import (
     cpu_capability,
     device_name,
@@ -29,6 +30,7 @@ from unalike.device import (
 )
 from unalike.errors import UserError, check_seed
 from unalike.experiments.config import (
+    DatasetWithOptions,
     base_dataset,
     class_names,
     dataset_hash,
@@ -62,6 +64,9 @@ from unalike.samplers.rows import RowSampler
 from unalike.training.checkpoint import Checkpoint, without_threads
 from unalike.training.distributed import World, main_process_first
 
+AnyGraph: TypeAlias = GraphSource | Graph | str | Path
+"""A dataset or stored graph, a graph in memory, a name or a folder."""
+
 UNDIVIDED_BATCHINGS = (FullBatch, RowSampler)
 """Batchings without batches to distribute among processes."""
 MAX_CACHE_BYTES = 2**30
@@ -75,14 +80,14 @@ class RunOptions:
     device: str = "cpu"
     progress: Progress = NO_PROGRESS
     checkpoint: Path | None = None
-    model: Path | None = None
+    model: str | Path | None = None
     """File for the model of the split with the best validation score."""
     calibrate: bool = False
     """Save the model with the temperature that is fitted on its valid nodes."""
 
 
 def run(
-    dataset: GraphSource | str,
+    dataset: AnyGraph,
     method: Method,
     *,
     splits: Sequence[int] | None = None,
@@ -90,7 +95,11 @@ def run(
     options: RunOptions | None = None,
     place: RunOptions | None = None,
 ) -> Runs:
-    """Train and evaluate a method on some or all splits of a dataset, in one stack."""
+    """Train and evaluate a method on some or all splits of a graph, in one stack.
+
+    The graph is a `Graph`, a stored graph or its folder, or the name of a dataset. A
+    `Graph` has five random splits.
+    """
     options = options or deprecated_place(place)
     output = train_splits(dataset, method, splits=splits, seed=seed, options=options)
     return output.results
@@ -104,7 +113,7 @@ def deprecated_place(place: RunOptions | None) -> RunOptions | None:
 
 
 def train_splits(
-    dataset: GraphSource | str,
+    dataset: AnyGraph,
     method: Method,
     *,
     splits: Sequence[int] | None = None,
@@ -115,7 +124,7 @@ def train_splits(
     options = options or RunOptions()
     method = as_computed_on(options.device, method)
     if options.model is not None:
-        check_can_create(options.model)
+        check_can_create(Path(options.model))
         check_trainable(method)
         check_no_label_inputs(dataset)
     world = World.current()
@@ -258,14 +267,14 @@ class Experiment:
     @classmethod
     def load(
         cls,
-        dataset: GraphSource | str,
+        dataset: AnyGraph,
         splits: Sequence[int] | None,
         seed: int,
         progress: Progress = NO_PROGRESS,
     ) -> Experiment:
         """Load the graph of a dataset and some or all of its splits."""
         check_seed(seed)
-        dataset = find(dataset) if isinstance(dataset, str) else dataset
+        dataset = as_source(dataset)
         name, (graph, stored) = dataset.name, load_graph_and_splits(dataset, progress)
         if not stored:
             raise UserError(f"{name} has no splits: too few of its nodes are labelled.")
@@ -365,9 +374,9 @@ class Experiment:
         )
 
 
-def check_no_label_inputs(dataset: GraphSource | str) -> None:
+def check_no_label_inputs(dataset: AnyGraph) -> None:
     """Raise a `UserError` if a model to save would need labels as inputs."""
-    if not isinstance(dataset, str) and options_of_dataset(dataset).label_inputs:
+    if isinstance(dataset, DatasetWithOptions) and dataset.view.label_inputs:
         raise UserError(
             "A model with --label-inputs cannot be saved: it holds no labels for new "
             "nodes; leave out --save or --label-inputs."

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 
 from unalike.data.task import Task
-from unalike.datasets import GraphSource
 from unalike.errors import UserError, lookup, require
 from unalike.experiments.config import (
     Config,
@@ -35,6 +34,7 @@ from unalike.experiments.plan import (
 from unalike.experiments.recipe import Recipe, RecipeCell, SearchSpace
 from unalike.experiments.result import Runs
 from unalike.experiments.run import (
+    AnyGraph,
     BaseModelCache,
     Experiment,
     RunOptions,
@@ -363,7 +363,7 @@ class StudyResult:
 
 
 def tune(
-    dataset: GraphSource | str,
+    dataset: AnyGraph,
     base: TrainedMethod | None = None,
     *,
     trials: int = 500,

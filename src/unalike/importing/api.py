@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,28 +25,31 @@ from unalike.importing.options import (
     ImportOptions,
     ImportSummary,
 )
-from unalike.importing.readers import InputTables
+from unalike.importing.readers import InputTables, TableInput
 from unalike.progress import NO_PROGRESS, Progress
-
-Paths = Sequence[str | Path]
 
 
 def import_graph(
-    edges: Paths,
-    nodes: Paths = (),
+    edges: TableInput,
+    nodes: TableInput = (),
     *,
     out: str | Path,
     options: ImportOptions | None = None,
     progress: Progress = NO_PROGRESS,
 ) -> ImportSummary:
-    """Write a stored graph of edge tables and, if given, node tables."""
+    """Write a stored graph of edge tables and, if given, node tables.
+
+    A table is a path, a folder, a glob, a DataFrame, an Arrow table or a `SqlQuery`;
+    several are given as a list.
+    """
     start = time.perf_counter()
     options = options or ImportOptions()
     tables = InputTables.open(edges, nodes, options.header)
     options.check(has_nodes=bool(tables.nodes))
     with atomic_graph_writer(Path(out)) as writer:
         imported = _write(writer, tables, options, progress)
-        writer.commit(imported.to_dict(tables, options))
+        name = options.name or Path(out).absolute().name
+        writer.commit({"name": name, **imported.to_dict(tables, options)})
     return imported.summary(Path(out), tables, time.perf_counter() - start)
 
 

@@ -60,8 +60,12 @@ class ImportOptions:
     """Seed of the random splits."""
     metric: str = "accuracy"
     """Metric of predictions, such as accuracy or roc-auc."""
+    name: str | None = None
+    """Name of the graph in tables and results; by default the name of its folder."""
 
     def __post_init__(self) -> None:
+        if self.name is not None and not self.name.strip():
+            raise UserError("--name is blank; write a name or leave it out.")
         lookup(METRICS, self.metric, "metric")
         if self.splits < 0:
             raise UserError(f"There cannot be {self.splits} splits.")

@@ -14,13 +14,14 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from unalike.errors import UserError
+from unalike.importing.memory_tables import SqlQuery, arrow_table, is_dataframe
 from unalike.importing.tables import Batch, Header, Table
 
 CSV_BLOCK_BYTES = 1 << 23
@@ -52,6 +53,10 @@ class CsvTable:
     """Lines before the first row: comments, blank lines, the header."""
     warning: str | None
     header_was_guessed: bool
+
+    @property
+    def num_bytes(self) -> int:
+        return self.path.stat().st_size
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         position, row, end_mark = 0, 0, token_hex(16)
@@ -308,6 +313,10 @@ class ParquetTable:
     warning: ClassVar[str | None] = None
     header_was_guessed: ClassVar[bool] = False
 
+    @property
+    def num_bytes(self) -> int:
+        return self.path.stat().st_size
+
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         row = 0
         try:
@@ -347,6 +356,9 @@ def _read_error(path: Path, error: Exception) -> UserError:
     return UserError(f"{path} is damaged or no Parquet file: {error}")
 
 
+TableInput: TypeAlias = Any
+"""A path, a folder, a glob, a DataFrame or a query, or a sequence of such."""
+
 FORMATS: dict[str, Callable[[Path, Header], Table]] = {
     ".csv": open_text,
     ".csv.gz": open_text,
@@ -369,11 +381,14 @@ class InputTables:
     @classmethod
     def open(
         cls,
-        edges: Iterable[str | Path],
-        nodes: Iterable[str | Path],
+        edges: TableInput,
+        nodes: TableInput,
         header: Header = "guess",
     ) -> InputTables:
-        return cls(open_tables(edges, header), open_tables(nodes, header))
+        return cls(
+            open_tables(edges, header, "the table of edges"),
+            open_tables(nodes, header, "the table of nodes"),
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -390,12 +405,26 @@ class InputTables:
 
 def total_megabytes(tables: Iterable[Table]) -> float:
     """Return the size of all files, which progress bars count."""
-    return sum(table.path.stat().st_size for table in tables) / 1e6
+    return sum(table.num_bytes for table in tables) / 1e6
 
 
-def open_tables(paths: Iterable[str | Path], header: Header = "guess") -> list[Table]:
-    """Open every table of files, folders and globs."""
-    return [_open(path, header) for name in paths for path in expand_paths(str(name))]
+def open_tables(
+    inputs: TableInput, header: Header = "guess", what: str = "the table"
+) -> list[Table]:
+    """Open every table of files, folders and globs, DataFrames and queries.
+
+    `what` is the name of a table without a path in messages.
+    """
+    if isinstance(inputs, str | Path | SqlQuery) or is_dataframe(inputs):
+        inputs = [inputs]
+    tables: list[Table] = []
+    for one in inputs:
+        if isinstance(one, SqlQuery) or is_dataframe(one):
+            table = one.open() if isinstance(one, SqlQuery) else arrow_table(one, what)
+            tables.append(_with_distinct_columns(table))
+        else:
+            tables += [_open(path, header) for path in expand_paths(str(one))]
+    return tables
 
 
 def expand_paths(name: str) -> list[Path]:
@@ -416,7 +445,7 @@ def expand_paths(name: str) -> list[Path]:
 
 def _files(tables: list[Table], rows: list[int]) -> list[dict[str, Any]]:
     return [
-        {"file": str(table.path), "bytes": table.path.stat().st_size, "rows": count}
+        {"file": str(table.path), "bytes": table.num_bytes, "rows": count}
         for table, count in zip(tables, rows, strict=True)
     ]
 
@@ -431,12 +460,16 @@ def _open(path: Path, header: Header) -> Table:
         raise UserError(
             f"{path} has a suffix of no known format; known are {', '.join(FORMATS)}."
         )
-    table = FORMATS[suffix](path, header)
-    if not table.columns:
-        raise UserError(f"{path} has no columns.")
-    for column, count in Counter(table.columns).items():
+    return _with_distinct_columns(FORMATS[suffix](path, header))
+
+
+def _with_distinct_columns(table: Table) -> Table:
+    columns = table.columns
+    if not columns:
+        raise UserError(f"{table.path} has no columns.")
+    for column, count in Counter(columns).items():
         if count > 1:
-            raise UserError(f"{path} has {count} columns called '{column}'.")
+            raise UserError(f"{table.path} has {count} columns called '{column}'.")
     return table
 
 

@@ -20,13 +20,18 @@ Header = Literal["guess", "yes", "no"]
 
 @runtime_checkable
 class Table(Protocol):
-    """A file of rows whose column names are known."""
+    """A file, a DataFrame or a query whose column names are known."""
 
     @property
-    def path(self) -> Path: ...
+    def path(self) -> Path | str:
+        """The file, or what messages call a table that is none."""
 
     @property
     def columns(self) -> list[str]: ...
+
+    @property
+    def num_bytes(self) -> int:
+        """Its size; 0 if that is not known."""
 
     @property
     def warning(self) -> str | None:

@@ -22,6 +22,7 @@ from unalike.inference.input_validation import (
     ClassWeight,
     as_graph,
     as_ids,
+    as_stored,
     class_weights,
     encode_labels,
     lookup_labels,
@@ -50,13 +51,17 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     Without `graph=`, X is the graph: `fit(adjacency, labels, features)` trains on its
     labelled nodes, `predict()` predicts all of them, and `predict(rows, features)`
     predicts new nodes, a row each. With `graph=`, X holds node ids, so that nodes are
-    the samples of `cross_val_score` or `GridSearchCV`. Options of the method are
-    parameters such as `method__hidden`.
+    the samples of `cross_val_score` or `GridSearchCV`. With `fit(X, y,
+    adjacency=A)`, X are the features of the nodes, so that the scaler of a pipeline
+    reaches them. A stored graph keeps its ids, class names and columns in the model.
+    Options of the method are parameters such as `method__hidden`.
     """
 
     classes_: np.ndarray
     n_features_in_: int
     temperature_: float
+    adjacency_: Any
+    """The adjacency that was given to `fit`, where X are the features."""
     scores_: Float[Tensor, "nodes classes"] | None
     curve_: Curve | None
     model_: Model | None
@@ -74,6 +79,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         calibrate: bool = False,
         seed: int = 0,
         device: str = "cpu",
+        unlabelled: Any = -1,
     ) -> None:
         self.method = method
         self.graph = graph
@@ -84,25 +90,42 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.calibrate = calibrate
         self.seed = seed
         self.device = device
+        self.unlabelled = unlabelled
 
     def fit(
-        self: Classifier, X: Any, y: Any = None, features: AnyFeatures | None = None
+        self: Classifier,
+        X: Any,
+        y: Any = None,
+        features: AnyFeatures | None = None,
+        *,
+        adjacency: Any = None,
     ) -> Classifier:
-        """Train on the labelled nodes; None, NaN and -1 are missing labels.
+        """Train on the labelled nodes; None, NaN and `unlabelled` are missing labels.
 
+        X is the graph, or the features of its nodes if `adjacency` is given.
         `validation` is a fraction of each class or the ids of nodes. The weights of
         the epoch with the best validation score are used, and training stops early
         after `patience` epochs without a better one. `calibrate` scales probabilities
         by the temperature that fits the validation nodes.
         """
+        if adjacency is not None:
+            if self.graph is not None or features is not None:
+                raise InputError("With an adjacency, X are the features of its nodes.")
+            features = X
+        self.adjacency_ = adjacency
         x_is_graph = self.graph is None
-        graph = as_graph(X if x_is_graph else self.graph, features)
+        source = X if x_is_graph else self.graph
+        source = source if adjacency is None else adjacency
+        stored = as_stored(source)
+        graph = as_graph(source if stored is None else stored.graph, features)
         labels, classes = self._targets(X, y, graph)
-        graph = replace(graph, labels=labels, num_classes=len(classes))
+        graph = replace(
+            graph, labels=labels, num_classes=len(classes), class_names=None
+        )
         method, task = self._method(), self._task(graph, classes)
         model: Model | None = None
         if isinstance(method, SavedMethod):
-            model, solution = fit_model(method, task, device=self.device)
+            model, solution = fit_model(method, task, device=self.device, stored=stored)
         else:
             solution = method.solve(task, device=self.device)
         temperature = 1.0
@@ -114,6 +137,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.temperature_ = temperature
         self.classes_ = classes
         self.n_features_in_ = graph.adjacency.num_cols if x_is_graph else 1
+        if adjacency is not None:
+            self.n_features_in_ = graph.num_features
         self.scores_ = solution.logits
         self.curve_ = solution.curve
         return self
@@ -131,9 +156,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         logits = self._logits(X, features)
         return to_probabilities(logits, self.temperature_).numpy()
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        features: AnyFeatures | None = None,
+    ) -> float:
         """The value of the metric, with optional weights of nodes."""
-        probabilities = torch.from_numpy(self.predict_proba(X))
+        probabilities = torch.from_numpy(self.predict_proba(X, features))
         labels = lookup_labels(y, self.classes_)
         weight = torch.ones(len(labels))
         if sample_weight is not None:
@@ -156,7 +187,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         model = load_model(path, device=device)
         classifier = cls(model.method, device=device)
         classifier.model_ = model
-        classifier.scores_ = classifier.curve_ = None
+        classifier.scores_ = classifier.curve_ = classifier.adjacency_ = None
         classifier.classes_ = np.array(model.classes)
         classifier.temperature_ = model.temperature
         classifier.n_features_in_ = model.graph_info.num_known
@@ -210,12 +241,16 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         else:
             ids = as_ids(X, graph.num_nodes)
         if y is None:
-            y = graph.labels[ids].numpy()
-            if (y < 0).all():
+            known = graph.labels[ids].numpy()
+            if (known < 0).all():
                 raise InputError(
                     "NodeClassifier requires y to be passed, but the target y is None."
                 )
-        labels, classes = encode_labels(y)
+            labels, classes = encode_labels(known)
+            if graph.class_names is not None:
+                classes = np.array(graph.class_names)[classes]
+        else:
+            labels, classes = encode_labels(y, self.unlabelled)
         if len(labels) != len(ids):
             raise InputError(f"There are {len(labels)} labels for {len(ids)} nodes.")
         all_labels = torch.full((graph.num_nodes,), -1)
@@ -246,13 +281,17 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     ) -> Float[Tensor, "nodes classes"]:
         if X is None or self.graph is not None:
             return self._fitted_logits(X)
+        rows = X
+        if self.adjacency_ is not None:
+            rows, features = self.adjacency_, X
         if self.model_ is None:
             raise InputError(
                 f"{name_of(self._method())} answers for the nodes that it was fitted "
                 "on alone: call predict() without rows."
             )
-        graph = as_graph(X, features)
-        if not self.model_.method.row_wise:
+        stored = as_stored(rows)
+        graph = as_graph(rows if stored is None else stored.graph, features)
+        if not self.model_.method.row_wise or self.adjacency_ is not None:
             return self.model_.scores(graph)
         num_cols = graph.adjacency.num_cols
         if num_cols != self.n_features_in_:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,8 +15,9 @@ from sklearn.utils import column_or_1d
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
-from unalike.data.graph import Graph
+from unalike.data.graph import Graph, is_missing
 from unalike.data.split import stratified_holdout
+from unalike.data.store import StoredGraph, open_graph
 from unalike.data.task import CLASS_WEIGHTS, ClassWeights
 from unalike.errors import InputError
 from unalike.inference.new_nodes import AnyFeatures, as_feature_matrix, check_finite
@@ -29,6 +31,13 @@ CONVERTERS: dict[str, Callable[[Any], Graph]] = {
     "torch_geometric": Graph.from_pyg,
 }
 """Converters of graphs by package name; the packages are not imported."""
+
+
+def as_stored(X: Any) -> StoredGraph | None:
+    """A stored graph, or the one in a folder; None for anything else."""
+    if isinstance(X, StoredGraph):
+        return X
+    return open_graph(X) if isinstance(X, str | Path) else None
 
 
 def as_graph(X: Any, features: AnyFeatures | None = None) -> Graph:
@@ -98,10 +107,15 @@ def as_ids(X: Any, num_nodes: int) -> Ids:
     return torch.from_numpy(integers)
 
 
-def encode_labels(y: Any) -> tuple[Int[Tensor, " nodes"], np.ndarray]:
-    """The class index of each node, -1 for None, NaN and -1, and the classes."""
+def encode_labels(
+    y: Any, unlabelled: Any = UNLABELLED
+) -> tuple[Int[Tensor, " nodes"], np.ndarray]:
+    """The class index of each node, -1 for missing labels, and the classes.
+
+    None, NaN, `pd.NA` and the value `unlabelled` are missing.
+    """
     y = column_or_1d(y, warn=True)
-    labelled = ~_is_missing(y)
+    labelled = ~_is_missing(y, unlabelled)
     values = y[labelled]
     if values.dtype.kind == "f":
         _check_integral(values)
@@ -169,12 +183,15 @@ def class_weights(
     return CLASS_WEIGHTS[class_weight](labels, len(classes))
 
 
-def _is_missing(y: np.ndarray) -> np.ndarray:
+def _is_missing(y: np.ndarray, unlabelled: Any) -> np.ndarray:
     if y.dtype.kind == "O":
-        return np.array([label is None or label != label for label in y], bool)
-    if y.dtype.kind == "f":
-        return np.isnan(y) | (y == UNLABELLED)
-    return y == UNLABELLED if y.dtype.kind == "i" else np.zeros(len(y), bool)
+        # A marker of numbers does not mark names: -1 is a name among text.
+        marker = None if unlabelled == UNLABELLED else unlabelled
+        return np.array([is_missing(label, marker) for label in y], bool)
+    missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)
+    if unlabelled is None or isinstance(unlabelled, str) != (y.dtype.kind in "US"):
+        return missing
+    return missing | (y == unlabelled)
 
 
 def _check_integral(values: np.ndarray) -> None:

@@ -42,7 +42,7 @@ SavedMethod: TypeAlias = TrainedMethod | Views
 """Methods that leave a model."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
     """The probability of every class for every node."""
 
@@ -52,13 +52,16 @@ class Prediction:
     unknown: int = 0
     """Neighbours that the model does not know; they are ignored."""
 
+    def __repr__(self) -> str:
+        return f"Prediction({len(self.probabilities):,} nodes, {self.classes!r})"
+
     @property
     def labels(self) -> list[Hashable]:
         """The most probable class of each node."""
         return [self.classes[index] for index in self.probabilities.argmax(1).tolist()]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Model:
     """A trained method with its weights, class names and node ids."""
 
@@ -72,6 +75,10 @@ class Model:
     """The user's ids of the training nodes; None where they are 0, 1, 2, …"""
     temperature: float = 1.0
     """Divisor of the logits before the softmax."""
+
+    def __repr__(self) -> str:
+        known, name = self.graph_info.num_known, name_of(self.method)
+        return f"Model({name}, {known:,} known nodes, {len(self.classes)} classes)"
 
     @cached_property
     def network(self) -> nn.Module:
@@ -298,14 +305,20 @@ def fit_model(
     *,
     device: torch.device | str = "cpu",
     progress: Progress = NO_PROGRESS,
+    stored: StoredGraph | None = None,
 ) -> tuple[Model, Solution]:
-    """Train a method on a task and return the model with its solution."""
+    """Train a method on a task and return the model with its solution.
+
+    The model has the ids and the columns of a stored graph.
+    """
     trained = check_trainable(method)
     (solution,) = trained.solve_all(
         [replace(task, keep=True)], device=device, progress=progress
     )
     solution.raise_if_failed()
-    return model_from_solution(trained, task.graph, solution), solution
+    name = "" if stored is None else stored.name
+    model = model_from_solution(trained, task.graph, solution, stored=stored, name=name)
+    return model, solution
 
 
 def model_from_solution(
@@ -320,7 +333,7 @@ def model_from_solution(
     """The model of a solution that has its weights."""
     assert solution.weights is not None
     metadata = {} if stored is None else stored.metadata
-    classes: list[Hashable] = metadata.get("class_names") or [*range(graph.num_classes)]
+    classes: list[Hashable] = list(graph.class_names or range(graph.num_classes))
     columns = metadata.get("feature_columns")
     names: pa.Array | None = None if stored is None else custom_ids(stored.names)
     return model_class(method)(

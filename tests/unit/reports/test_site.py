@@ -324,4 +324,4 @@ def test_dataset_documents_hold_compatibility_and_degrees():
     assert 0 <= document["measures"]["edge_homophily"] <= 1
     assert sum(degrees["rows"]["nodes"]) + degrees["num_isolated"] == 40
     assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in matrix)
-    assert document["command"].endswith("--convention paper")
+    assert document["command"].endswith("--convention stored")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,20 @@ import numpy as np
 
 from unalike.data.graph import Graph
 from unalike.data.split import Split
+from unalike.data.store import StoredGraph, open_graph
 from unalike.datasets.base import Dataset, Published
 from unalike.datasets.registry import list_datasets, raw_files_status
 from unalike.errors import UserError
 from unalike.experiments.config import dataset_hash
 from unalike.files import atomic_write, json_hash
-from unalike.measures import measure, paper_conventions
+from unalike.measures import CONVENTIONS, measure
 from unalike.measures.edge_statistics import UNDIRECTED, GraphView, degree_histogram
 from unalike.measures.interpretation import headline, interpret, scalar_names
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.dataset_tables import published_value
 from unalike.reports.paper_figures import log_binned
-from unalike.reports.site.documents import Document
-from unalike.reports.site.leaderboard import round_floats
+from unalike.reports.site.documents import Document, GraphKey, graph_labels
+from unalike.reports.site.leaderboard import NO_PATHS, round_floats
 from unalike.system import cache_dir, is_writable
 from unalike.version import __version__
 
@@ -55,46 +56,94 @@ def degree_document(graph: Graph) -> Document:
 
 MAX_EDGES = 5_000_000
 """Larger datasets are skipped: measuring them takes minutes."""
+DOCUMENT_FORMAT = 2
+"""Increased when the keys of a document change, so that cached ones are made again."""
 
 
 def dataset_documents(
-    data: Path | None = None, progress: Progress = NO_PROGRESS
+    data: Path | None = None,
+    paths: Mapping[GraphKey, str] = NO_PATHS,
+    progress: Progress = NO_PROGRESS,
 ) -> Document:
-    """The measures of every available dataset, and the datasets that were skipped."""
-    available = [
-        dataset
+    """The measures of every available dataset and of stored graphs that have runs.
+
+    Also the datasets that were skipped, with the reasons.
+    """
+    available: dict[str, Dataset | StoredGraph] = {
+        dataset.name: dataset
         for dataset in list_datasets(data)
         if raw_files_status(dataset) == "all" or dataset.cached()
-    ]
-    small = [one for one in available if num_edges(one) <= MAX_EDGES]
+    }
+    own, skipped = own_graphs(paths, taken=available)
+    available |= own
+    small = {
+        label: one for label, one in available.items() if num_edges(one) <= MAX_EDGES
+    }
     progress.stage("measuring", len(small), "datasets")
     documents = []
-    skipped = {one.name: "too large" for one in available if one not in small}
-    for dataset in small:
+    skipped |= {label: "too large" for label in available if label not in small}
+    for label, dataset in small.items():
         try:
-            documents.append(cached_document(dataset))
+            documents.append(cached_document(label, dataset))
         except UserError as error:
-            skipped[dataset.name] = str(error)
-        progress.advance(1, dataset.name)
+            skipped[label] = str(error)
+        progress.advance(1, label)
     return {"datasets": documents, "skipped": skipped}
 
 
-def num_edges(dataset: Dataset) -> int:
+def own_graphs(
+    paths: Mapping[GraphKey, str], taken: Collection[str]
+) -> tuple[dict[str, StoredGraph], dict[str, str]]:
+    """Stored graphs in their folders by label, and why others cannot be measured."""
+    names = [(name, "") for name in taken]
+    labels = graph_labels([*names, *paths], paths)
+    found, skipped = {}, {}
+    for key, path in paths.items():
+        try:
+            stored = open_graph(Path(path))
+        except UserError as error:
+            skipped[labels[key]] = str(error)
+            continue
+        if dataset_hash(stored) == key[1]:
+            found[labels[key]] = stored
+        else:
+            skipped[labels[key]] = "its folder has other data now"
+    return found, skipped
+
+
+def num_edges(dataset: Dataset | StoredGraph) -> int:
     """The number of edges of a dataset, as far as it is known without reading files."""
-    if stored := dataset.cached():
+    stored = dataset if isinstance(dataset, StoredGraph) else dataset.cached()
+    if stored:
         return int(stored.metadata["num_edges"])
+    assert isinstance(dataset, Dataset)
     counts = dataset.counts or dataset.published
     return counts.num_edges or 0
 
 
-def cached_document(dataset: Dataset) -> Document:
+def cached_document(label: str, dataset: Dataset | StoredGraph) -> Document:
     """The document of a dataset, from the cache folder where it is there."""
-    key = {"data": dataset_hash(dataset), "name": dataset.name, "version": __version__}
+    key = {
+        "data": dataset_hash(dataset),
+        "name": label,
+        "version": __version__,
+        "format": DOCUMENT_FORMAT,
+    }
     path = cache_dir() / "report" / f"{json_hash(key)}.json"
     if path.is_file():
         return dict(json.loads(path.read_text("utf-8")))
-    document = measure_document(
-        dataset.name, dataset.load(), dataset.published, dataset.splits()
+    document = (
+        measure_document(
+            label, dataset.load(), dataset.published, dataset.splits(), "paper"
+        )
+        if isinstance(dataset, Dataset)
+        else measure_document(
+            label,
+            dataset.load(),
+            Published(),
+            dataset.splits(),
+            words=str(dataset.folder),
+        )
     )
     if is_writable(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,10 +153,19 @@ def cached_document(dataset: Dataset) -> Document:
 
 
 def measure_document(
-    name: str, graph: Graph, published: Published, splits: Sequence[Split] = ()
+    name: str,
+    graph: Graph,
+    published: Published,
+    splits: Sequence[Split] = (),
+    convention: str = "stored",
+    *,
+    words: str | None = None,
 ) -> Document:
-    """The measures of a graph by the conventions behind the published numbers."""
-    values = measure(graph, conventions=paper_conventions(name), splits=splits)
+    """The measures of a graph by a convention, and the command that prints them.
+
+    `words` are what the command finds the graph by, if that is not its name.
+    """
+    values = measure(graph, conventions=CONVENTIONS[convention](name), splits=splits)
     names = scalar_names(values)
     matrix = values["compatibility"]
     return {
@@ -118,7 +176,10 @@ def measure_document(
         "published": {key: published_value(published, key) for key in names},
         "compatibility": [[round_or_none(value) for value in row] for row in matrix],
         "degrees": degree_document(graph),
-        "command": f"unalike measure {shlex.quote(name)} --convention paper",
+        "convention": convention,
+        "command": shlex.join(
+            ["unalike", "measure", words or name, "--convention", convention]
+        ),
     }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from unalike.experiments.database import Row
@@ -15,9 +17,29 @@ LENGTH = 16
 """Hexadecimal digits; two of a million ids are equal with probability 10^-8."""
 
 
-def method_runs_id(dataset: str, method: str) -> str:
-    """The id of the document with the runs of a method on a dataset."""
-    return json_hash({"dataset": dataset, "method": method}, LENGTH)
+GraphKey = tuple[str, str]
+"""The name and the hash of a dataset."""
+
+HASH_DIGITS = 6
+
+
+def method_runs_id(row: Row) -> str:
+    """The id of the document with the runs of a method on one version of a dataset."""
+    key = {name: row[name] for name in ("dataset", "dataset_hash", "method")}
+    return json_hash(key, LENGTH)
+
+
+def graph_labels(
+    keys: Collection[GraphKey], paths: Mapping[GraphKey, str]
+) -> dict[GraphKey, str]:
+    """The label of each graph: its name, with path or hash where names are equal."""
+    counts = Counter(name for name, _ in set(keys))
+    return {
+        (name, hash): name
+        if counts[name] == 1
+        else f"{name} ({paths.get((name, hash)) or f'data {hash[:HASH_DIGITS]}'})"
+        for name, hash in keys
+    }
 
 
 def config_id(row: Row) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +28,14 @@ from unalike.reports.result_tables import (
     score_cell,
     with_relative_errors,
 )
-from unalike.reports.site.documents import DIGITS, Document, config_id, method_runs_id
+from unalike.reports.site.documents import (
+    DIGITS,
+    Document,
+    GraphKey,
+    config_id,
+    graph_labels,
+    method_runs_id,
+)
 from unalike.reports.tables import ScoreCell
 
 # Cells of a leaderboard, with the ids of the runs behind each number.
@@ -44,7 +50,7 @@ def cell(score: ScoreCell, selection: CellSelection) -> Document:
             "runs": len(chosen.runs),
             "valid": chosen.valid,
             **mean_cost(chosen),
-            "method_runs": method_runs_id(first["dataset"], first["method"]),
+            "method_runs": method_runs_id(first),
             "config": config_id(first),
             "configs": selection.num_complete,
             "grid_size": selection.grid_size,
@@ -221,7 +227,7 @@ def is_non_homophilous(recipes: Iterable[Recipe], data: Path | None) -> bool:
 
 
 SHADED = "best"
-HASH_DIGITS = 6
+NO_PATHS: Mapping[GraphKey, str] = {}
 
 
 @dataclass(frozen=True, order=True)
@@ -262,13 +268,14 @@ def best_by_group(
     return {key: one for key, one in best.items() if one.chosen is not None}
 
 
-def all_runs_table(groups: Mapping[RunGroupKey, CellSelection]) -> Document:
-    """The table of all groups."""
+def all_runs_table(
+    groups: Mapping[RunGroupKey, CellSelection],
+    paths: Mapping[GraphKey, str] = NO_PATHS,
+) -> Document:
+    """The table of all groups; `paths` are the folders of stored graphs."""
     rows = sorted({key.row for key in groups})
     columns = sorted({key.column for key in groups})
-    hashes = Counter(
-        dataset for dataset, _ in {(key.dataset, key.dataset_hash) for key in groups}
-    )
+    labels = graph_labels([(key.dataset, key.dataset_hash) for key in groups], paths)
     best = {(key.row, key.column): one for key, one in groups.items()}
     scores = {
         str(row): {str(column): score(best.get((row, column))) for column in columns}
@@ -289,10 +296,12 @@ def all_runs_table(groups: Mapping[RunGroupKey, CellSelection]) -> Document:
         ],
         "columns": [
             {
-                "label": label(*column, several=hashes[column[0]] > 1),
-                "metric": column[2],
+                "label": " ".join(
+                    [labels[dataset, hash], *([f"({view})"] if view else [])]
+                ),
+                "metric": metric,
             }
-            for column in columns
+            for dataset, view, metric, hash in columns
         ],
         "cells": [
             [
@@ -307,15 +316,6 @@ def all_runs_table(groups: Mapping[RunGroupKey, CellSelection]) -> Document:
             [marked[str(row)] for row in rows], [str(one) for one in columns]
         ),
     }
-
-
-def label(
-    dataset: str, view: str, metric: str, dataset_hash: str, *, several: bool
-) -> str:
-    """The label of a column, with the hash of the data if there are several."""
-    version = f"data {dataset_hash[:HASH_DIGITS]}" if several else ""
-    details = ", ".join(filter(None, (view, version)))
-    return f"{dataset} ({details})" if details else dataset
 
 
 def score(best: CellSelection | None) -> ScoreCell:

@@ -81,8 +81,11 @@ def best_with_value(name: str, value: Any, configs: Sequence[ConfigRuns]) -> Doc
 SCORES = ("train", "valid", "test", "best_epoch", "seconds", "peak_memory_mb")
 
 
-def method_runs(rows: Sequence[Row]) -> Document:
-    """The configurations of a method on a dataset, the best first, and their runs."""
+def method_runs(rows: Sequence[Row], path: str | None = None) -> Document:
+    """The configurations of a method on a dataset, the best first, and their runs.
+
+    `path` is the folder of a stored graph, which commands need to find it.
+    """
     configs = sorted(group_by_config(rows), key=lambda one: (-one.valid, one.setting))
     same_metric = comparable(configs)
     first = rows[0]
@@ -91,7 +94,10 @@ def method_runs(rows: Sequence[Row]) -> Document:
         "method": first["method"],
         **options(configs),
         "configs": to_columns(
-            [{**summary(one), "comparable": one in same_metric} for one in configs]
+            [
+                {**summary(one, path), "comparable": one in same_metric}
+                for one in configs
+            ]
         ),
         "runs": to_columns(
             [
@@ -132,7 +138,7 @@ def comparable(configs: Sequence[ConfigRuns]) -> list[ConfigRuns]:
     return [one for one in configs if kind(one) == most]
 
 
-def summary(config: ConfigRuns) -> Document:
+def summary(config: ConfigRuns, path: str | None) -> Document:
     """The scores, the cost and the command of a configuration."""
     first = config.runs[0]
     return {
@@ -144,17 +150,17 @@ def summary(config: ConfigRuns) -> Document:
         "std": round_floats(config.std),
         **{name: round_floats(value) for name, value in mean_cost(config).items()},
         "seed": first["seed"],
-        "command": command_prefix(first),
+        "command": command_prefix(first, path),
     }
 
 
-def command_prefix(row: Row) -> str | None:
+def command_prefix(row: Row, path: str | None) -> str | None:
     """The command that repeats a run, without its splits; None where there is none."""
     try:
         facts = config_from_dict(row).to_dict
     except UserError:
         return None
-    line = command_line(result_from_row({**row, **facts}), splits="0")
+    line = command_line(result_from_row({**row, **facts}), splits="0", dataset=path)
     return line.rpartition(" --splits ")[0]
 
 

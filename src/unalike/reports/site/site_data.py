@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import sqlalchemy as sql
 
-from unalike.experiments.database import FAILURES, RUNS, ResultsDatabase
+from unalike.experiments.database import FAILURES, RUNS, ResultsDatabase, Row
 from unalike.experiments.recipe import PaperTable, Recipe, RecipeCell, paper_tables
 from unalike.experiments.selection import (
     CellSelection,
@@ -18,7 +18,12 @@ from unalike.experiments.selection import (
 )
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.site.charts import FAMILIES
-from unalike.reports.site.documents import Document, config_id, method_runs_id
+from unalike.reports.site.documents import (
+    Document,
+    config_id,
+    graph_labels,
+    method_runs_id,
+)
 from unalike.reports.site.leaderboard import (
     RunGroupKey,
     all_runs_table,
@@ -54,6 +59,10 @@ def change_tokens(results: ResultsDatabase) -> dict[DatasetMethod, str]:
     return tokens
 
 
+MethodOnGraph = tuple[str, str, str]
+"""The name and the hash of a dataset, and the name of a method."""
+KEY_COLUMNS = ("dataset", "dataset_hash", "method")
+
 ChangeToken = tuple[str | None, str | None]
 """The hash of the dataset, and the token of the dataset and the method."""
 
@@ -67,10 +76,10 @@ class SiteData:
     results: ResultsDatabase
     query: SelectionOptions = field(default_factory=SelectionOptions)
     _versions: dict[DatasetMethod, str] = field(default_factory=dict, init=False)
-    _best: dict[DatasetMethod, dict[RunGroupKey, CellSelection]] = field(
+    _best: dict[MethodOnGraph, dict[RunGroupKey, CellSelection]] = field(
         default_factory=dict, init=False
     )
-    _sizes: dict[DatasetMethod, dict[str, int]] = field(
+    _sizes: dict[MethodOnGraph, dict[str, int]] = field(
         default_factory=dict, init=False
     )
 
@@ -109,7 +118,9 @@ class SiteData:
         tables = self.leaderboards(progress)
         recipes = {table.name: rows for table, rows in self.tables}
         groups = {key: one for best in self._best.values() for key, one in best.items()}
-        shown = [*tables, all_runs_table(groups)]
+        paths = self.results.graph_paths()
+        labels = graph_labels([key[:2] for key in self._best], paths)
+        shown = [*tables, all_runs_table(groups, paths)]
         return {
             "version": __version__,
             "families": FAMILIES,
@@ -117,23 +128,33 @@ class SiteData:
             "tables": shown,
             "opening_table": opening_table(shown, recipes, self.query.data),
             "method_runs": [
-                {"id": id, "dataset": pair[0], "method": pair[1], **self._sizes[pair]}
-                for id, pair in self.method_run_ids().items()
+                {
+                    "id": id,
+                    "dataset": labels[key[:2]],
+                    "method": key[2],
+                    **self._sizes[key],
+                }
+                for id, key in self.method_run_ids().items()
             ],
             "missing": missing_cells(tables),
             "failed_runs": failed_runs(self.results.failures()),
         }
 
-    def method_run_ids(self) -> dict[str, DatasetMethod]:
-        """The pairs that have runs, by the ids of their documents."""
-        return {method_runs_id(*pair): pair for pair in sorted(self._best)}
+    def method_run_ids(self) -> dict[str, MethodOnGraph]:
+        """The methods on graphs that have runs, by the ids of their documents."""
+        return {
+            method_runs_id(dict(zip(KEY_COLUMNS, key, strict=True))): key
+            for key in sorted(self._best)
+        }
 
-    def method_runs_document(self, pair: DatasetMethod) -> Document:
-        """The runs of a pair; curves and predictions of what was selected."""
-        dataset, method = pair
-        stored = partial(self.results.runs, dataset=dataset, method=method)
+    def method_runs_document(self, key: MethodOnGraph) -> Document:
+        """The runs of a method on a graph; curves and predictions of the selected."""
+        dataset, hash, method = key
+        stored = partial(
+            self.results.runs, dataset=dataset, dataset_hash=hash, method=method
+        )
         ids: dict[str, set[str]] = {}
-        for one in self._selected(pair):
+        for one in self._selected(key):
             ids.setdefault(one.setting, set()).add(config_id(one.runs[0]))
         details: Document = {"curves": {}, "predictions": {}}
         for setting, wanted in ids.items():
@@ -141,30 +162,38 @@ class SiteData:
             rows = [row for row in runs if config_id(row) in wanted]
             details["curves"] |= curves_by_config(rows)
             details["predictions"] |= predictions_by_config(rows)
-        return {**method_runs(list(stored())), **details}
+        path = self.results.graph_paths().get((dataset, hash))
+        return {**method_runs(list(stored()), path), **details}
 
     def _reload_changed(self, progress: Progress) -> None:
-        """Read the pairs that are new or have changed."""
+        """Read the runs of pairs of dataset and method that are new or have changed."""
         now = change_tokens(self.results)
         changed = [pair for pair in now if now[pair] != self._versions.get(pair)]
         progress.stage("reading runs", len(changed), "methods on datasets")
         for dataset, method in changed:
-            rows = list(self.results.runs(dataset=dataset, method=method))
-            if rows:
+            self._forget({(dataset, method)})
+            by_hash: dict[str, list[Row]] = {}
+            for row in self.results.runs(dataset=dataset, method=method):
+                by_hash.setdefault(row["dataset_hash"], []).append(row)
+            for hash, rows in by_hash.items():
+                key = (dataset, hash, method)
                 num_configs = len({row["setting"] for row in rows})
-                size = {"runs": len(rows), "configs": num_configs}
-                self._sizes[dataset, method] = size
-                self._best[dataset, method] = best_by_group(rows, self.query.seed)
+                self._sizes[key] = {"runs": len(rows), "configs": num_configs}
+                self._best[key] = best_by_group(rows, self.query.seed)
             progress.advance(1)
-        for removed in self._best.keys() - now:
-            del self._best[removed], self._sizes[removed]
+        self._forget(self._versions.keys() - now)
         self._versions = now
 
-    def _selected(self, pair: DatasetMethod) -> Iterator[ConfigRuns]:
-        """The configurations of a pair that are selected in any table."""
-        yield from (one.chosen for one in self._best[pair].values() if one.chosen)
+    def _forget(self, pairs: Collection[DatasetMethod]) -> None:
+        """Forget the runs of some pairs of dataset and method."""
+        for key in [key for key in self._best if (key[0], key[2]) in pairs]:
+            del self._best[key], self._sizes[key]
+
+    def _selected(self, key: MethodOnGraph) -> Iterator[ConfigRuns]:
+        """The configurations of a method on a graph that any table has selected."""
+        yield from (one.chosen for one in self._best[key].values() if one.chosen)
         for _, selection in self._selections.values():
             if chosen := selection.chosen:
                 first = chosen.runs[0]
-                if (first["dataset"], first["method"]) == pair:
+                if tuple(first[name] for name in KEY_COLUMNS) == key:
                     yield chosen

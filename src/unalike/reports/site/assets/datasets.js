@@ -12,12 +12,19 @@ const datasets = (() => {
     "two_hop_node_homophily",
   ];
 
+  const CONVENTIONS = {
+    paper: "Edges are counted as in the numbers of the LINKX paper (--convention paper).",
+    stored:
+      "Edges are counted as they are stored, without self-loops and unlabelled ends, as `unalike measure` does.",
+  };
+
   function datasetSection(dataset) {
     return element(
       "article",
       {},
       element("h3", {}, dataset.name),
       note(dataset.summary.replace(`${dataset.name}: `, "")),
+      note(CONVENTIONS[dataset.convention]),
       element(
         "div",
         { class: "pair" },
