@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from threading import Lock
@@ -20,6 +21,17 @@ Output = TypeVar("Output")
 def num_threads() -> int:
     """Threads that numerical work may use, as torch counts them."""
     return torch.get_num_threads()
+
+
+@contextmanager
+def use_threads(count: int) -> Iterator[None]:
+    """Let torch and numba use so many threads while the block runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def parallel_map(

@@ -48,6 +48,7 @@ def command(
     search: str | None = None,
     trials: int = 100,
     jobs: int = 1,
+    threads: int = 1,
     retry: bool = False,
     dry_run: bool = False,
     seed: int = 0,
@@ -72,6 +73,8 @@ def command(
         trials: Settings of a cell that a search runs, stored ones included.
         jobs: Worker processes, which share the memory of a GPU; further sweeps may
             work on the same results.
+        threads: CPU threads of each process that trains on the CPU. Another number
+            gives other rounding, and so slightly other scores, under the same key.
         retry: Run failed runs again.
         dry_run: Show the runs with estimates of memory and time.
         seed: Seed of random numbers; split i uses seed + i.
@@ -92,7 +95,10 @@ def command(
         data=data,
     )
     workers = WorkerOptions(
-        jobs=jobs, device=choose_device(device), lease_seconds=lease
+        jobs=jobs,
+        device=choose_device(device),
+        lease_seconds=lease,
+        threads=threads,
     )
     if search is not None:
         searched = SearchOptions(search, trials, retry)

@@ -31,12 +31,15 @@ from unalike.experiments.worker import (
     describe,
     network_on_meta,
 )
+from unalike.parallel import use_threads
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.system import num_cores
 from unalike.training.stack import memory_per_run
 
 MIN_LEASE_SECONDS = 1.0
 """Workers renew a lease three times in its duration."""
+MAX_THREADS = 1024
+"""Far more than a process can use; torch starts as many as it is told."""
 GRACE_SECONDS = 5.0
 """How long workers may take to stop."""
 WATCH_SECONDS = 1.0
@@ -47,15 +50,25 @@ POLL_FACTOR = 20
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    """Number of worker processes, their device and the duration of their leases."""
+    """Number of worker processes, their device, threads and duration of leases."""
 
     jobs: int = 1
     device: str = "cpu"
     lease_seconds: float = LEASE_SECONDS
+    threads: int = 1
+    """CPU threads of each worker that trains on the CPU.
+
+    The order of sums depends on it, so that it does not depend on the machine or on
+    the number of workers.
+    """
 
     def __post_init__(self) -> None:
         if self.jobs < 1:
             raise UserError(f"--jobs is {self.jobs}; at least 1 is needed.")
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise UserError(
+                f"--threads is {self.threads}; it must be from 1 to {MAX_THREADS}."
+            )
         if not self.lease_seconds >= MIN_LEASE_SECONDS:
             raise UserError(
                 f"--lease is {self.lease_seconds:g}; "
@@ -64,7 +77,9 @@ class WorkerOptions:
 
     @property
     def num_threads(self) -> int:
-        """The CPU threads of each worker; one worker has those of this process."""
+        """The CPU threads of each worker; with a GPU, its part of the cores."""
+        if torch.device(self.device).type == "cpu":
+            return self.threads
         if self.jobs == 1:
             return torch.get_num_threads()
         return max(1, num_cores() // self.jobs)
@@ -94,7 +109,8 @@ def sweep(
                 device=workers.device, progress=NestedProgress(sweep_progress)
             )
             refresh, seconds = sweep_progress.refresh, workers.lease_seconds
-            Worker(plan, results, options, refresh, seconds).work()
+            with use_threads(workers.num_threads):
+                Worker(plan, results, options, refresh, seconds).work()
         else:
             _run_processes(plan, url, workers, sweep_progress)
         sweep_progress.poll()

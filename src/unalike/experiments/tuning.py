@@ -56,6 +56,7 @@ from unalike.methods.correct_and_smooth import (
 )
 from unalike.nn.normalized_adjacency import Norm
 from unalike.options import options_of
+from unalike.parallel import use_threads
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.checkpoint import Checkpoint
 
@@ -254,13 +255,15 @@ class CellObjective:
             self._retried.update(keys)
         group = RunGroup(self.dataset, config.stack_key, runs)
         check_precision(runs, self.workers.device)
-        Worker(
+        worker = Worker(
             SweepPlan(groups=[group], seed=seed, data=self.request.data),
             self.results,
             RunOptions(device=self.workers.device),
             lease_seconds=self.workers.lease_seconds,
             bases=self.bases,
-        ).work()
+        )
+        with use_threads(self.workers.num_threads):
+            worker.work()
         rows = self.results.runs(
             setting=config.hash, dataset_hash=self.dataset.hash, seed=seed
         )

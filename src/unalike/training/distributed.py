@@ -26,6 +26,7 @@ from unalike.data.csr import balanced_bounds
 from unalike.data.graph import Graph
 from unalike.data.sharding import ShardedAdjacency, column_nnz, take_columns
 from unalike.errors import UserError
+from unalike.parallel import use_threads
 from unalike.nn.cpu import spmm_accumulate_
 from unalike.nn.sparse import backend
 
@@ -321,14 +322,11 @@ def _already_reported(store: Store) -> bool:
 @contextmanager
 def _divide_threads() -> Iterator[None]:
     """Divide the CPU threads of a host among its processes."""
-    before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     if "OMP_NUM_THREADS" not in os.environ:
-        processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        torch.set_num_threads(max(1, before // processes))
-    try:
+        threads = max(1, threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    with use_threads(threads):
         yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from unalike.experiments.run import RunOptions
 from unalike.experiments.sweep import WorkerOptions, estimate, sweep
 from unalike.experiments.worker import Worker, equal_chunks
 from unalike.methods.linkx import LINKX
+from unalike.parallel import use_threads
 
 
 def test_everything_is_run_and_nothing_twice(plan, url, monkeypatch):
@@ -226,6 +227,31 @@ def test_each_process_takes_its_share_of_the_device(plan, url, monkeypatch):
     assert len(outcome(url)) == 36
 
 
+def test_processes_share_the_cores_beside_a_gpu(monkeypatch):
+    monkeypatch.setattr(sweeps, "num_cores", lambda: 8)
+    assert WorkerOptions(jobs=2, device="cuda").num_threads == 4
+    assert WorkerOptions(jobs=2).num_threads == 1
+    with pytest.raises(UserError, match="--threads is 0"):
+        WorkerOptions(threads=0)
+
+
+@pytest.mark.parametrize("method", ["mlp", "gcn"])
+def test_scores_do_not_depend_on_the_threads_of_the_machine(tmp_path, method):
+    """Batch norm sums in another order with another number of threads."""
+    folder = stored(tmp_path, nodes=400)
+    text = recipe_text(folder, hidden="[16]", epochs=60).replace("linkx", method)
+    request = replace(small_request(folder), recipes=[parse(text, "small")])
+    plan, found = plan_sweep(request), []
+    for threads in (1, 2, 3):
+        url = f"sqlite:///{tmp_path / f'{threads}.db'}"
+        with use_threads(threads):
+            sweep(plan, url)
+            assert torch.get_num_threads() == threads
+        with ResultsDatabase.open(url) as results:
+            found.append([row["curve"] for row in results.runs(curves=True)])
+    assert found[0] == found[1] == found[2]
+
+
 def test_workers_that_all_die_are_reported(plan, url, monkeypatch):
     monkeypatch.setattr(sweeps, "_worker_main", os._exit)
     with pytest.raises(UserError, match="All 2 workers died"):
@@ -283,13 +309,9 @@ def test_a_lease_too_short_to_renew_is_refused(seconds):
         WorkerOptions(lease_seconds=seconds)
 
 
-def test_the_estimate_uses_the_time_of_runs_by_several_workers(
-    plan, url, results, monkeypatch
-):
+def test_the_estimate_uses_the_time_of_runs_with_as_many_threads(plan, url, results):
     threads = torch.get_num_threads()
-    monkeypatch.setattr(sweeps, "num_cores", lambda: 4 * threads)
-    workers = WorkerOptions(jobs=2)
-    assert workers.num_threads == 2 * threads
+    workers = WorkerOptions(jobs=2, threads=2)
     sweeps._worker_main(plan_of(plan, plan.groups[:1]), url, workers, 0)
     torch.set_num_threads(threads)
     first, *_ = estimate(plan, results, workers)
