@@ -14,6 +14,7 @@ from unalike.pyg import (
     MixHopConv,
     SAGEConv,
     SGConv,
+    attention,
 )
 
 pytestmark = [
@@ -28,7 +29,9 @@ LAYERS = {
     "GATConv": lambda: GATConv(16, 8, heads=4),
     "GATConv with another negative_slope": lambda: GATConv(16, 8, negative_slope=0.05),
     "GATConv without loops": lambda: GATConv(16, 8, heads=2, add_self_loops=False),
+    "GATConv with more heads than a program takes": lambda: GATConv(16, 3, heads=20),
     "GATv2Conv": lambda: GATv2Conv(16, 8, heads=2),
+    "GATv2Conv without loops": lambda: GATv2Conv(16, 5, heads=3, add_self_loops=False),
     "SAGEConv": lambda: SAGEConv(16, 8),
     "GINConv": lambda: GINConv(nn.Linear(16, 8)),
     "APPNP": lambda: APPNP(3, 0.1),
@@ -78,12 +81,50 @@ def test_repeated_calls_give_the_same_bits(name):
         assert all(map(torch.equal, first, output_and_gradients(layer, x, edge_index)))
 
 
-def test_attention_dropout_trains():
-    layer = GATConv(16, 8, heads=2, dropout=0.5).cuda()
-    x = torch.randn(NODES, 16, device="cuda")
+@pytest.mark.parametrize("kind", [GATConv])
+@pytest.mark.parametrize("add_self_loops", [True, False])
+def test_attention_dropout_on_a_gpu_is_that_on_the_cpu(
+    kind, add_self_loops, monkeypatch
+):
+    torch.manual_seed(0)
+    layer = kind(16, 8, heads=2, dropout=0.5, add_self_loops=add_self_loops)
+    x, edge_index = torch.randn(NODES, 16), torch.randint(NODES, (2, EDGES))
+    count = EDGES + (NODES if add_self_loops else 0)
+    kept = torch.randint(2, (count, 2), dtype=torch.uint8)
+    monkeypatch.setattr(
+        attention, "sample_kept", lambda like, *_: (kept.to(like.device), 2.0)
+    )
+    expected = output_and_gradients(layer, x, edge_index)
+    actual = output_and_gradients(layer.cuda(), x.cuda(), edge_index.cuda())
+    for one, other in zip(actual, expected, strict=True):
+        error = float((one.cpu() - other).norm())
+        assert error <= 1e-4 * max(float(other.norm()), 1e-3)
+
+
+@pytest.mark.parametrize("sizes", [(300, 500), (500, 300)])
+@pytest.mark.parametrize("kind", [GATConv, GATv2Conv, SAGEConv])
+def test_bipartite_layers_on_a_gpu_are_those_on_the_cpu(kind, sizes):
+    torch.manual_seed(0)
+    layer = kind((16, 12), 8)
+    pair = torch.randn(sizes[0], 16), torch.randn(sizes[1], 12)
+    edge_index = torch.stack([torch.randint(size, (EDGES,)) for size in sizes])
+    expected = layer(pair, edge_index)
+    inputs = tuple(part.cuda() for part in pair), edge_index.cuda()
+    actual = layer.cuda()(*inputs).cpu()
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_step_waits_for_the_gpu_nowhere(name):
+    """No value is copied to the CPU once the edges are converted."""
+    layer, x = LAYERS[name]().cuda(), torch.randn(NODES, 16, device="cuda")
     edge_index = torch.randint(NODES, (2, EDGES), device="cuda")
-    outs = output_and_gradients(layer, x, edge_index)
-    assert all(torch.isfinite(out).all() for out in outs)
+    output_and_gradients(layer, x, edge_index)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        output_and_gradients(layer, x, edge_index)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 @pytest.mark.parametrize("name", ["GCNConv", "GATConv", "SAGEConv"])

@@ -8,8 +8,6 @@ from pyg_layers import output_and_gradients, pair, pyg_nn, random_edges
 from torch import nn
 
 import unalike.pyg
-from unalike.pyg import attention
-from unalike.pyg.edges import as_edges
 
 BOUND = {"rtol": 1e-5, "atol": 1e-5}
 
@@ -200,26 +198,3 @@ def test_gradients_of_attention_with_dropout_are_those_of_the_output(add_self_lo
     leaves = [torch.randn(9, 5), torch.randn(1, 2, 3), torch.randn(1, 2, 3)]
     leaves = [leaf.double().requires_grad_() for leaf in leaves]
     assert torch.autograd.gradcheck(forward, leaves)
-
-
-@pytest.mark.parametrize("num_loops", [0, 9])
-@pytest.mark.parametrize("small_messages", [0, 2**20])
-def test_attention_by_edge_is_that_of_the_kernel(
-    num_loops, small_messages, monkeypatch
-):
-    """The path that CUDA takes for options that its kernel does not have."""
-    monkeypatch.setattr(attention, "SMALL_MESSAGES", small_messages)
-    layer = unalike.pyg.GATConv(5, 3, heads=2, add_self_loops=num_loops > 0)
-    layer = layer.double()
-    edges = as_edges(random_edges(2, 9, 9, 30))
-    inputs = [torch.randn(9, 2, 3), torch.randn(9, 2), torch.randn(9, 2)]
-    inputs = [tensor.double().requires_grad_() for tensor in inputs]
-    actual = layer._attend_by_edge(*inputs, edges, num_loops)
-    expected = layer.attend(*inputs, edges)
-    torch.testing.assert_close(actual, expected)
-    for one, other in zip(
-        torch.autograd.grad(actual.sin().sum(), inputs),
-        torch.autograd.grad(expected.sin().sum(), inputs),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, other)

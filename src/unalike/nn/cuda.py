@@ -67,29 +67,28 @@ def gat_forward(
     needs_grad: bool,
     options: AttentionOptions = DEFAULT_ATTENTION,
 ) -> AttentionOutput:
-    """The attention-weighted sums over incoming edges, with their logsumexp.
-
-    Of the options, these kernels have `negative_slope` only.
-    """
+    """The attention-weighted sums over incoming edges, with their logsumexp."""
     x, source, target = (tensor.contiguous() for tensor in (x, source, target))
     incoming, dtype = rows.T, torch.promote_types(x.dtype, torch.float32)
     logsumexp, positive_share = (
-        torch.empty_like(source, dtype=dtype) for _ in range(2)
+        torch.empty_like(target, dtype=dtype) for _ in range(2)
     )
-    out = torch.empty_like(x)
-    target_jacobian = torch.empty_like(x if needs_grad else x[..., :0])
-    if x.numel():
-        heads = source.shape[1]
+    out = x.new_empty(*target.shape, x.shape[2])
+    target_jacobian = torch.empty_like(out if needs_grad else out[..., :0])
+    if out.numel():
+        targets, heads = target.shape
         heads_per_program = min(triton.next_power_of_2(heads), MAX_HEADS)
-        triton_attention.softmax_stats[len(x), triton.cdiv(heads, heads_per_program)](
+        triton_attention.softmax_stats[targets, triton.cdiv(heads, heads_per_program)](
             *_edges(incoming),
             source,
             target,
             logsumexp,
             positive_share,
             heads,
+            _num_loops(x, options),
             options.negative_slope,
             _acc_dtype(x),
+            options.num_self_loops != 0,
             heads_per_program,
             ATTENTION_TILE // MAX_HEADS,
             num_warps=1,
@@ -123,7 +122,7 @@ def gat_backward(
         torch.empty_like(tensor) for tensor in (x, source, target)
     )
     grad_dot_out = torch.empty_like(logsumexp)
-    if x.numel():
+    if grad_target.numel():
         pairs, width = logsumexp.numel(), x.shape[2]
         padded_width = triton.next_power_of_2(width)
         pairs_per_program = max(1, ATTENTION_TILE // padded_width)
@@ -140,6 +139,7 @@ def gat_backward(
             padded_width,
             num_warps=1,
         )
+    if x.numel():
         arguments = (
             x,
             source,
@@ -163,25 +163,38 @@ def _launch_gat(
     **flags: bool,
 ) -> None:
     """Launch an attention kernel over all rows and heads."""
-    nodes, heads, width = x.shape
+    _, heads, width = x.shape
     padded_width = triton.next_power_of_2(width)
     heads_per_program = min(
         triton.next_power_of_2(heads), max(1, COLUMNS_PER_PROGRAM // padded_width)
     )
-    kernel[nodes, triton.cdiv(heads, heads_per_program)](
+    keep, positions = options.keep, options.positions
+    kernel[len(rows.indptr) - 1, triton.cdiv(heads, heads_per_program)](
         *_edges(rows),
         x,
         *others,
+        rows.indptr if keep is None else keep.contiguous(),
+        rows.indptr if positions is None else positions,
+        len(rows.indices),
+        options.keep_scale,
         heads,
+        _num_loops(x, options),
         width,
         options.negative_slope,
         _acc_dtype(x),
+        options.num_self_loops != 0,
+        keep is not None,
         **flags,
         heads_per_program=heads_per_program,
         padded_width=padded_width,
         neighbours=max(1, ATTENTION_TILE // (heads_per_program * padded_width)),
         num_warps=1,
     )
+
+
+def _num_loops(x: Heads, options: AttentionOptions) -> int:
+    """The nodes that get a self-loop, the first ones."""
+    return len(x) if options.num_self_loops is None else options.num_self_loops
 
 
 def _edges(rows: CSRMatrix) -> tuple[Tensor, Tensor, Tensor]:

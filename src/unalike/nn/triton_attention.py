@@ -5,6 +5,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+LOWEST = tl.constexpr(-1e30)
+"""Below every score, and finite: the difference of two is 0."""
+
 
 @triton.jit
 def _leaky_relu(score, value, negative_slope: tl.constexpr):
@@ -12,11 +15,52 @@ def _leaky_relu(score, value, negative_slope: tl.constexpr):
 
 
 @triton.jit
-def _nodes(indices, entry, end, row, neighbours: tl.constexpr):
+def _nodes(
+    indices,
+    entry,
+    end,
+    row,
+    num_loops,
+    replaces_loops: tl.constexpr,
+    neighbours: tl.constexpr,
+):
+    """Positions of some entries and their nodes; the row itself at `end`."""
     position = entry + tl.arange(0, neighbours)
     node = tl.load(indices + position, mask=position < end, other=0).to(tl.int64)
-    valid = ((position < end) & (node != row)) | (position == end)
-    return tl.where(position < end, node, row), valid[:, None]
+    valid = position < end
+    if replaces_loops:
+        valid &= node != row
+    valid |= (position == end) & (row < num_loops)
+    return position, tl.where(position < end, node, row), valid[:, None]
+
+
+@triton.jit
+def _dropped(
+    weight,
+    dropout,
+    position,
+    end,
+    row,
+    head,
+    heads,
+    mask,
+    keep_scale,
+    has_dropout: tl.constexpr,
+    outgoing: tl.constexpr,
+):
+    """The weights of some entries after dropout; `keep` has the self-loops last."""
+    if has_dropout:
+        keep, positions, nnz = dropout
+        index = position.to(tl.int64)
+        if outgoing:
+            index = tl.load(positions + position, mask=position < end, other=0)
+            index = index.to(tl.int64)
+        index = tl.where(position < end, index, nnz + row)
+        kept = tl.load(
+            keep + index[:, None] * heads + head[None, :], mask=mask, other=0
+        )
+        weight = tl.where(kept != 0, keep_scale * weight, 0)
+    return weight
 
 
 @triton.jit
@@ -72,24 +116,36 @@ def softmax_stats(
     logsumexp,
     positive_share,
     heads,
+    num_loops,
     negative_slope: tl.constexpr,
     acc_dtype: tl.constexpr,
+    replaces_loops: tl.constexpr,
     heads_per_program: tl.constexpr,
     neighbours: tl.constexpr,
 ):
-    """The logsumexp of a row's scores, and the weight of the positive ones."""
+    """The logsumexp of a row's scores, and the weight of the positive ones.
+
+    Both are 0 of a row without entries.
+    """
     row = tl.load(row_order + tl.program_id(0)).to(tl.int64)
     head = tl.program_id(1) * heads_per_program + tl.arange(0, heads_per_program)
     begin = tl.load(indptr + row)
     end = tl.load(indptr + row + 1)
     own = _load_row(target, row, head, heads, acc_dtype)
-    self_score = _load_row(source, row, head, heads, acc_dtype) + own
+    has_loop = row < num_loops
+    loop_source = tl.load(
+        source + row * heads + head, mask=(head < heads) & has_loop, other=0
+    )
+    self_score = loop_source.to(acc_dtype) + own
     first_max = _leaky_relu(self_score, self_score, negative_slope)
+    first_max = tl.where(has_loop, first_max, LOWEST)
     total = tl.zeros([neighbours, heads_per_program], acc_dtype)
     running_max = first_max[None, :] + total
     positive = tl.zeros([neighbours, heads_per_program], acc_dtype)
     for entry in range(begin, end + 1, neighbours):
-        node, valid = _nodes(indices, entry, end, row, neighbours)
+        _, node, valid = _nodes(
+            indices, entry, end, row, num_loops, replaces_loops, neighbours
+        )
         mask = valid & (head < heads)[None, :]
         score = _load_neighbours(source, node, head, heads, mask, acc_dtype)
         score += own[None, :]
@@ -105,7 +161,10 @@ def softmax_stats(
     rescale = tl.exp(running_max - max_score[None, :])
     total = tl.sum(total * rescale, 0)
     positive = tl.sum(positive * rescale, 0)
-    _store_row(logsumexp, max_score + tl.log(total), row, head, heads)
+    empty = total == 0
+    total = tl.where(empty, 1, total)
+    lse = tl.where(empty, 0, max_score + tl.log(total))
+    _store_row(logsumexp, lse, row, head, heads)
     _store_row(positive_share, positive / total, row, head, heads)
 
 
@@ -121,10 +180,17 @@ def gat_forward(
     positive_share,
     out,
     target_jacobian,
+    keep,
+    positions,
+    nnz,
+    keep_scale,
     heads,
+    num_loops,
     width: tl.constexpr,
     negative_slope: tl.constexpr,
     acc_dtype: tl.constexpr,
+    replaces_loops: tl.constexpr,
+    has_dropout: tl.constexpr,
     needs_grad: tl.constexpr,
     heads_per_program: tl.constexpr,
     padded_width: tl.constexpr,
@@ -141,16 +207,31 @@ def gat_forward(
     total = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
     positive = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
     for entry in range(begin, end + 1, neighbours):
-        node, valid = _nodes(indices, entry, end, row, neighbours)
+        position, node, valid = _nodes(
+            indices, entry, end, row, num_loops, replaces_loops, neighbours
+        )
         mask = valid & (head < heads)[None, :]
         score = _load_neighbours(source, node, head, heads, mask, acc_dtype)
         score += own[None, :]
         weight = tl.exp(_leaky_relu(score, score, negative_slope) - lse[None, :])
         weight = tl.where(mask, weight, 0)
+        kept = _dropped(
+            weight,
+            (keep, positions, nnz),
+            position,
+            end,
+            row,
+            head,
+            heads,
+            mask,
+            keep_scale,
+            has_dropout,
+            False,
+        )
         features = _load_neighbour_features(
             x, node, mask, head, heads, column, width, acc_dtype
         )
-        signed = tl.where(score > 0, weight, -weight)[:, :, None]
+        signed = tl.where(score > 0, kept, -kept)[:, :, None]
         total += tl.abs(signed) * features
         positive += tl.maximum(signed, 0) * features
     result = tl.sum(total, 0)
@@ -202,10 +283,17 @@ def gat_backward_source(
     grad_dot_out,
     grad_x,
     grad_source,
+    keep,
+    positions,
+    nnz,
+    keep_scale,
     heads,
+    num_loops,
     width: tl.constexpr,
     negative_slope: tl.constexpr,
     acc_dtype: tl.constexpr,
+    replaces_loops: tl.constexpr,
+    has_dropout: tl.constexpr,
     heads_per_program: tl.constexpr,
     padded_width: tl.constexpr,
     neighbours: tl.constexpr,
@@ -221,7 +309,9 @@ def gat_backward_source(
     total = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
     positive = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
     for entry in range(begin, end + 1, neighbours):
-        node, valid = _nodes(indices, entry, end, row, neighbours)
+        position, node, valid = _nodes(
+            indices, entry, end, row, num_loops, replaces_loops, neighbours
+        )
         mask = valid & (head < heads)[None, :]
         score = _load_neighbours(target, node, head, heads, mask, acc_dtype)
         score += own[None, :]
@@ -230,10 +320,23 @@ def gat_backward_source(
         weight = tl.where(mask, weight, 0)
         dot = _load_neighbours(grad_dot_out, node, head, heads, mask, acc_dtype)
         dot_total += _leaky_relu(score, weight, negative_slope) * dot
+        kept = _dropped(
+            weight,
+            (keep, positions, nnz),
+            position,
+            end,
+            row,
+            head,
+            heads,
+            mask,
+            keep_scale,
+            has_dropout,
+            True,
+        )
         grad = _load_neighbour_features(
             grad_out, node, mask, head, heads, column, width, acc_dtype
         )
-        signed = tl.where(score > 0, weight, -weight)[:, :, None]
+        signed = tl.where(score > 0, kept, -kept)[:, :, None]
         total += tl.abs(signed) * grad
         positive += tl.maximum(signed, 0) * grad
     result = tl.sum(total, 0)

@@ -204,8 +204,6 @@ class GATConv(AttentionConv):
         square = x.shape[0] == target.shape[0]
         drops = self.training and self.dropout > 0
         one_loop_each = self.add_self_loops and square
-        if x.is_cuda and (drops or not one_loop_each):
-            return self._attend_by_edge(x, source, target, edges, num_loops)
         keep, keep_scale = None, 1.0
         if drops:
             count = number_of_edges(edges.layout, edges.tensors) + num_loops
@@ -219,21 +217,6 @@ class GATConv(AttentionConv):
             ONE_LOOP_PER_NODE if one_loop_each else num_loops,
             self.negative_slope,
             keep_scale,
-        )
-
-    def _attend_by_edge(
-        self, x: Tensor, source: Tensor, target: Tensor, edges: Edges, num_loops: int
-    ) -> Tensor:
-        sources, targets = edge_ends(edges)
-        scores = F.leaky_relu(source[sources] + target[targets], self.negative_slope)
-        loops = source[:num_loops] + target[:num_loops]
-        return softmax_aggregate(
-            x,
-            scores,
-            F.leaky_relu(loops, self.negative_slope),
-            edges,
-            target.shape[0],
-            self.dropout if self.training else 0.0,
         )
 
 
