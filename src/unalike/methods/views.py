@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -31,6 +31,7 @@ from unalike.views.cross_fit import (
 from unalike.views.fitted import FittedViews, Scores
 from unalike.views.folds import Folds
 from unalike.views.heads import MANY_ROWS, fit_trees
+from unalike.views.linear_heads import fit_linear_heads
 from unalike.views.logistic import LogisticBase
 from unalike.views.mlp_head import fit_mlp
 from unalike.views.problem import FitHead, HeadFit, Problem, mean_valid
@@ -58,7 +59,10 @@ DROPPED: tuple[tuple[str, ...], ...] = (
 )
 """Groups that are left out in each set of views that `--views auto` tries."""
 
-Head = Literal["auto", "mlp", "trees", "mean"]
+MAX_MEMBERS = 4
+"""Heads in a mean of heads."""
+
+Head = Literal["auto", "mlp", "trees", "linear", "mean"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +115,9 @@ class Views(Method):
     """Groups of views: structure, features, spectrum, labels, duplicates,
     near-duplicates, bases; auto: the best of a few sets by validation."""
     head: Head = "auto"
-    """The classifier of rows: an MLP, gradient-boosted trees, their mean; auto: the
-    best by validation."""
+    """The classifier of rows: an MLP, gradient-boosted trees, linear: logistic
+    regression on features, mean: of MLP and trees; auto: the best by validation, or the
+    best mean of several."""
     rounds: int = 0
     """1: known labels alone; 2 or 3: more rounds, with probabilities where labels are
     unknown; 0: rounds are added while validation improves."""
@@ -268,13 +273,14 @@ class Views(Method):
         Without a given number of rounds, another one follows while it is better.
         """
         best: BestRound | None = None
+        linear = self.linear_heads(problems)
         for number in range(1, (self.rounds or min(MAX_ROUNDS, self.folds - 1)) + 1):
             if number > 1:
                 self.add_round(problems, bases, number, progress)
             if self.rounds not in (0, number):
                 continue
             progress.stage(f"round {number}: fitting heads", None, "")
-            fits = self.fit_heads(problems, device)
+            fits = self.fit_heads(problems, linear, device)
             valid = {name: mean_valid(problems, own) for name, own in fits.items()}
             name = max(valid, key=lambda name: valid[name])
             text = ", ".join(f"{key} {100 * v:.2f}" for key, v in valid.items())
@@ -305,9 +311,12 @@ class Views(Method):
             progress.advance(1)
 
     def fit_heads(
-        self, problems: Sequence[Problem], device: torch.device | str
+        self,
+        problems: Sequence[Problem],
+        linear: Mapping[str, list[HeadFit]],
+        device: torch.device | str,
     ) -> dict[str, list[HeadFit]]:
-        """The fits of each head, and their mean, for all tasks."""
+        """The fits of each head for all tasks, and of the best means of several."""
         heads: dict[str, FitHead] = {
             "mlp": partial(fit_mlp, device=device),
             "trees": fit_trees,
@@ -316,11 +325,31 @@ class Views(Method):
         fits = {
             name: [problem.fit(heads[name]) for problem in problems] for name in wanted
         }
-        if len(fits) == 1:
-            return fits
-        mean = [HeadFit.mean(pair) for pair in zip(*fits.values(), strict=True)]
-        both = {"mean of mlp and trees": mean}
-        return both if self.head == "mean" else fits | both
+        if self.head == "mean":
+            return {mean_name(fits): means_of(list(fits.values()))}
+        fits |= linear
+        return fits if self.head != "auto" else fits | best_means(problems, fits)
+
+    def linear_heads(self, problems: Sequence[Problem]) -> dict[str, list[HeadFit]]:
+        """The linear head of each kind of rows with the best penalty by validation."""
+        graph = problems[0].task.graph
+        if self.head not in ("auto", "linear"):
+            return {}
+        if self.head == "linear" and not graph.num_features:
+            raise UserError("--head linear needs features, which this graph lacks.")
+        if self.head == "auto" and graph.num_nodes > MAX_LOGISTIC_NODES:
+            return {}
+        tasks = [problem.task for problem in problems]
+        chosen = {}
+        for kind, by_ridge in fit_linear_heads(graph, tasks).items():
+            fits = [
+                [HeadFit.of_linear(kind, fit) for fit in own]
+                for own in by_ridge.values()
+            ]
+            chosen[f"linear {kind}"] = max(
+                fits, key=lambda own: mean_valid(problems, own)
+            )
+        return chosen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,6 +357,39 @@ class ViewsTrees(Views):
     """VIEWS with gradient-boosted trees: LightGBM if installed, else scikit-learn's."""
 
     head: Head = "trees"
+
+
+def best_means(
+    problems: Sequence[Problem], fits: Mapping[str, list[HeadFit]]
+) -> dict[str, list[HeadFit]]:
+    """Means of heads: the best head, then each time the one that improves it most."""
+    means: dict[str, list[HeadFit]] = {}
+    members: list[str] = []
+    valid = -1.0
+    while len(members) < min(MAX_MEMBERS, len(fits)):
+        tried = {
+            name: means_of([fits[member] for member in (*members, name)])
+            for name in fits
+            if name not in members
+        }
+        values = {name: mean_valid(problems, own) for name, own in tried.items()}
+        name = max(values, key=lambda name: values[name])
+        if values[name] <= valid:
+            break
+        valid, members = values[name], [*members, name]
+        if len(members) > 1:
+            means[mean_name(members)] = tried[name]
+    return means
+
+
+def means_of(fits: Sequence[list[HeadFit]]) -> list[HeadFit]:
+    """The mean of several heads for each task."""
+    return [HeadFit.mean(own) for own in zip(*fits, strict=True)]
+
+
+def mean_name(members: Collection[str]) -> str:
+    """The name of a mean of heads in the progress."""
+    return "mean of " + ", ".join(members)
 
 
 def base_options(method: Method, graph: Graph) -> Mapping[str, object]:

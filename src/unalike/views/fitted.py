@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +19,11 @@ from unalike.data.task import Task
 from unalike.errors import UserError
 from unalike.views import BASES, OPTIONAL_VIEWS, VIEWS, group_of
 from unalike.views.blocks import Block
-from unalike.views.cross_fit import Base, CrossFit, Models
+from unalike.views.cross_fit import Base, CrossFit, Models, Weights
 from unalike.views.folds import Folds, Hidden, one_hot
 from unalike.views.heads import MANY_ROWS, Scorer, Trees
 from unalike.views.label_views import Neighbourhoods, guess_views
+from unalike.views.linear_heads import LinearScores, score_linear_heads
 from unalike.views.mlp_head import MLPHead
 from unalike.views.rows import KnownGraph, NodeRows
 from unalike.views.table import SharedViews, ViewTable
@@ -31,6 +33,10 @@ CHUNK = 65_536
 MANY_CONTEXTS = 3
 """Contexts in which unseen rows are scored where there are many."""
 HEADS: dict[str, type[Trees] | type[MLPHead]] = {"trees": Trees, "mlp": MLPHead}
+"""Heads that read columns of views, by their name in a file."""
+LINEAR = "linear"
+"""The name of linear heads in a file, and the group of their log probabilities, the
+last views of a row."""
 ABOUT = "about"
 """The tensor with the JSON text of what is not a tensor."""
 
@@ -59,7 +65,7 @@ class FittedViews:
     folds: Folds
     heads: tuple[Scorer, ...]
     widths: list[int]
-    """Columns of each view that the heads read."""
+    """Columns of each view that the heads read; the last ones are of linear heads."""
     mean: Float[Tensor, " columns"]
     """The mean of each column over the train rows."""
     scores: Scores
@@ -81,6 +87,9 @@ class FittedViews:
         table = table.with_blocks(made.bases.blocks())
         if self.rounds > 1:
             table = table.with_blocks(made.guesses(frozenset()))
+        table = table.with_blocks(
+            linear_blocks(score_linear_heads(self.task.graph, rows, self.linear))
+        )
         if table.widths != self.widths:
             raise UserError("The columns of these nodes differ from those of training.")
         return table
@@ -105,10 +114,29 @@ class FittedViews:
             return x if replaced is None else torch.where(replaced[ids], self.mean, x)
 
         per_head = [
-            score_table(scorer, table, known, self.task, change)
-            for scorer in self.heads
+            score_table(self._on_columns(head), table, known, self.task, change)
+            for head in self.heads
         ]
         return sum(per_head, torch.zeros(())) / len(per_head)
+
+    @property
+    def linear(self) -> dict[str, Weights]:
+        """The weights of linear heads, by name."""
+        return {
+            head.name: head.weights
+            for head in self.heads
+            if isinstance(head, LinearScores)
+        }
+
+    def _on_columns(self, head: Scorer) -> Callable[[Tensor], Scores]:
+        """A head on whole rows: a linear one has its scores in columns of its own."""
+        classes, names = self.task.graph.num_classes, list(self.linear)
+        others = sum(self.widths) - classes * len(names)
+        first, last = 0, others
+        if isinstance(head, LinearScores):
+            first = others + classes * names.index(head.name)
+            last = first + classes
+        return lambda x: head(x[:, first:last])
 
     def column_groups(self, table: ViewTable) -> dict[str, Bool[Tensor, " columns"]]:
         """For each group of views, which columns of a row are its own."""
@@ -129,10 +157,8 @@ class FittedViews:
             "folds": self.folds.count,
             "classes": graph.num_classes,
             "directed": graph.directed,
-            "heads": [
-                next(name for name, kind in HEADS.items() if isinstance(head, kind))
-                for head in self.heads
-            ],
+            "heads": [_kind_of(head) for head in self.heads],
+            "linear": list(self.linear),
             "widths": self.widths,
             "guess_widths": {
                 str(len(hidden)): guess.widths for hidden, guess in self.guesses.items()
@@ -195,11 +221,7 @@ class FittedViews:
             wide = graph.num_features if name == "features" else nodes
             _check(vectors.ndim == 2 and len(vectors) == wide, "singular vectors")
             known.vectors[name] = vectors
-        heads = [
-            HEADS[kind].from_tensors(_within(tensors, f"heads/{n}/"), widths, classes)
-            for n, kind in enumerate(about["heads"])
-        ]
-        _check(len(heads) > 0, "heads")
+        heads = _heads_from_tensors(tensors, about)
         guesses = {}
         for name, scores in _within(tensors, "guess_scores/").items():
             hidden = _split(name)
@@ -280,7 +302,7 @@ class RowViews:
 
 
 def score_table(
-    scorer: Scorer,
+    scorer: Callable[[Tensor], Scores],
     table: ViewTable,
     train: Bool[Tensor, " rows"],
     task: Task,
@@ -321,6 +343,36 @@ def soft_labels(
     known = folds.known(task.train, hidden)
     soft[known] = one_hot(task, known)[known]
     return soft
+
+
+def linear_blocks(scores: Mapping[str, Scores]) -> dict[str, Block]:
+    """The log probabilities of linear heads as the last views of a row."""
+    return {f"{LINEAR}:{name}": Block(own) for name, own in scores.items()}
+
+
+def _kind_of(head: Scorer) -> str:
+    kinds = {**HEADS, LINEAR: LinearScores}
+    return next(name for name, kind in kinds.items() if isinstance(head, kind))
+
+
+def _heads_from_tensors(
+    tensors: Mapping[str, Tensor], about: Mapping[str, Any]
+) -> list[Scorer]:
+    """The heads of a file; one without linear heads does not name any."""
+    classes, names = int(about["classes"]), list(about.get("linear", []))
+    widths = [int(width) for width in about["widths"]]
+    kinds = list(about["heads"])
+    _check(len(kinds) > 0 and kinds.count(LINEAR) == len(names), "heads")
+    own = len(widths) - len(names)
+    _check(own >= 0 and widths[own:] == [classes] * len(names), "heads")
+    heads: list[Scorer] = []
+    for number, kind in enumerate(kinds):
+        part = _within(tensors, f"heads/{number}/")
+        if kind == LINEAR:
+            heads.append(LinearScores.from_tensors(part, names.pop(0), classes))
+        else:
+            heads.append(HEADS[kind].from_tensors(part, widths[:own], classes))
+    return heads
 
 
 def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -15,15 +15,17 @@ from torch.nn import functional as F
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Features, Graph
+from unalike.data.task import Task
 from unalike.views.cross_fit import BaseFit, Fit, LogProbabilities, Models
 from unalike.views.folds import Hidden
 from unalike.views.rows import NodeRows
 from unalike.views.walks import inverse, without_loops
 
-RIDGE, WEAK_RIDGE = 0.1, 0.01
+RIDGE, WEAK_RIDGE, STRONG_RIDGE = 0.1, 0.01, 1.0
 """Half of it times the squared weights is added to the sum of losses; the weak one for
-rows of features alone."""
+rows of features alone, the strong one for features of one and two steps."""
 FEATURES, PROPAGATED = FEATURE_ROWS = ("features", "propagated")
+TWO_STEPS = "two-steps"
 MAX_PROPAGATED = 20_000_000
 """Entries of features and their means over neighbours, at most."""
 STEPS = 40
@@ -65,8 +67,7 @@ def input_rows(graph: Graph, rows: NodeRows | None = None) -> dict[str, Adjacenc
         scaled["all"] = reduce(Adjacency.hstack, scaled.values())
     if graph.num_features:
         near = edges.to_undirected()
-        sizes = known[FEATURES].degrees.float()[:, None]
-        if float((near @ sizes).sum()) <= MAX_PROPAGATED:
+        if means_size(near, known[FEATURES]) <= MAX_PROPAGATED:
             means = neighbour_means(near, known[FEATURES])
             own_means = means
             if rows is not None:
@@ -75,7 +76,44 @@ def input_rows(graph: Graph, rows: NodeRows | None = None) -> dict[str, Adjacenc
             scaled[PROPAGATED] = scaled[FEATURES].hstack(
                 unit_rows(scale_columns(own_means, means))
             )
-    return scaled
+    far = head_rows(graph, rows)
+    return scaled | {name: far[name] for name in far if name == TWO_STEPS}
+
+
+def head_rows(graph: Graph, rows: NodeRows | None = None) -> dict[str, Adjacency]:
+    """Rows of features for linear heads: own ones, and beside them their means over
+    neighbours of one step, two steps, and each direction of one step.
+
+    All parts have unit length. Rows are those of all nodes, or others over the graph.
+    """
+    if not graph.num_features:
+        return {}
+    known = as_sparse(graph.features)
+    edges = without_loops(graph.adjacency)
+    near = edges.to_undirected()
+    own, own_near, steps = known, near, [edges, edges.T]
+    if rows is not None:
+        own = as_sparse(rows.features)
+        steps = [rows.matrices[step] for step in "oia" if step in rows.matrices]
+        own_near = reduce(Adjacency.union, steps)
+    kinds = {"own": unit_rows(own)}
+    if means_size(near, known) > MAX_PROPAGATED:
+        return kinds
+    means = neighbour_means(near, known)
+    own_means = neighbour_means(own_near, known)
+    kinds["one-step"] = kinds["own"].hstack(unit_rows(own_means))
+    if graph.directed:
+        sides = [unit_rows(neighbour_means(step, known)) for step in steps]
+        kinds["directions"] = reduce(Adjacency.hstack, [kinds["own"], *sides])
+    if means_size(near, means) <= MAX_PROPAGATED:
+        far = unit_rows(neighbour_means(own_near, means))
+        kinds[TWO_STEPS] = kinds["one-step"].hstack(far)
+    return kinds
+
+
+def means_size(edges: Adjacency, features: Adjacency) -> float:
+    """An upper limit of the entries of the means of features over neighbours."""
+    return float((edges @ features.degrees.float()[:, None]).sum())
 
 
 def neighbour_means(edges: Adjacency, features: Adjacency) -> Adjacency:
@@ -128,25 +166,10 @@ class LogisticBase:
 
     def on(self, name: str, fits: Sequence[Fit]) -> list[BaseFit]:
         """The regressions on one kind of rows."""
-        rows = self.rows[name]
-        classes = fits[0].task.graph.num_classes
-        per_fit = classes * (rows.num_cols * (2 * MEMORY + 4) + 6 * rows.num_rows)
-        size = max(1, BATCH_NUMBERS // per_fit)
-        results: list[BaseFit] = []
-        for start in range(0, len(fits), size):
-            part = fits[start : start + size]
-            train = [fit.folds.known(fit.task.train, fit.hidden) for fit in part]
-            # A task shows the labels of its own split; those of `train` are used.
-            labels = torch.stack([fit.task.graph.labels for fit in part]).amax(0)
-            ridge = WEAK_RIDGE if name in FEATURE_ROWS else RIDGE
-            weights, bias = regress(rows, one_hot_rows(labels, classes), train, ridge)
-            logits = (rows @ weights.flatten(1)).view(-1, *bias.shape) + bias
-            for number, scores in enumerate(logits.log_softmax(2).unbind(1)):
-                kept = {WEIGHT: weights[:, number].clone(), BIAS: bias[number].clone()}
-                results.append(
-                    BaseFit(scores, kept if part[number].task.keep else None)
-                )
-        return results
+        ridge = STRONG_RIDGE if name == TWO_STEPS else RIDGE
+        ridge = WEAK_RIDGE if name in FEATURE_ROWS else ridge
+        train = [fit.folds.known(fit.task.train, fit.hidden) for fit in fits]
+        return fit_rows(self.rows[name], [fit.task for fit in fits], train, ridge)
 
     def score_rows(
         self, rows: NodeRows, models: Models
@@ -160,6 +183,28 @@ class LogisticBase:
             for name, own in inputs.items()
             if VIEW + name in models
         }
+
+
+def fit_rows(
+    rows: Adjacency, tasks: Sequence[Task], train: Sequence[Ids], ridge: float
+) -> list[BaseFit]:
+    """Regressions on rows, one per task and its set of train nodes, in batches."""
+    classes = tasks[0].graph.num_classes
+    per_fit = classes * (rows.num_cols * (2 * MEMORY + 4) + 6 * rows.num_rows)
+    size = max(1, BATCH_NUMBERS // per_fit)
+    results: list[BaseFit] = []
+    for start in range(0, len(tasks), size):
+        part = tasks[start : start + size]
+        # A task shows the labels of its own split; those of `train` are used.
+        labels = torch.stack([task.graph.labels for task in part]).amax(0)
+        weights, bias = regress(
+            rows, one_hot_rows(labels, classes), train[start : start + size], ridge
+        )
+        logits = (rows @ weights.flatten(1)).view(-1, *bias.shape) + bias
+        for number, scores in enumerate(logits.log_softmax(2).unbind(1)):
+            kept = {WEIGHT: weights[:, number].clone(), BIAS: bias[number].clone()}
+            results.append(BaseFit(scores, kept if part[number].keep else None))
+    return results
 
 
 def one_hot_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -13,13 +13,14 @@ from unalike.data.adjacency import Ids
 from unalike.data.task import Task
 from unalike.views import BASES, GUESSES
 from unalike.views.blocks import Block
-from unalike.views.cross_fit import CrossFit
+from unalike.views.cross_fit import BaseFit, CrossFit
 from unalike.views.fitted import (
     CHUNK,
     FittedViews,
     Guess,
     Scores,
     guess_contexts,
+    linear_blocks,
     score_table,
     soft_labels,
 )
@@ -31,6 +32,7 @@ from unalike.views.heads import (
     fit_trees,
 )
 from unalike.views.label_views import guess_views
+from unalike.views.linear_heads import LinearScores
 from unalike.views.table import SharedViews, ViewTable
 
 MAX_SEARCH_ROWS = 10_000
@@ -45,11 +47,22 @@ class HeadFit:
 
     scorers: tuple[Scorer, ...]
     scores: Scores
+    linear: Mapping[str, Scores] = field(default_factory=dict)
+    """The scores of linear heads among them, by name."""
+
+    @classmethod
+    def of_linear(cls, kind: str, fit: BaseFit) -> HeadFit:
+        """A linear head, which was fitted on all train labels."""
+        scores = fit.log_probabilities
+        return cls((LinearScores(kind, fit.weights or {}),), scores, {kind: scores})
 
     @classmethod
     def mean(cls, fits: Sequence[HeadFit]) -> HeadFit:
-        scores = sum((fit.scores for fit in fits), torch.zeros(())) / len(fits)
-        return cls(tuple(scorer for fit in fits for scorer in fit.scorers), scores)
+        return cls(
+            tuple(scorer for fit in fits for scorer in fit.scorers),
+            sum((fit.scores for fit in fits), torch.zeros(())) / len(fits),
+            {kind: own for fit in fits for kind, own in fit.linear.items()},
+        )
 
 
 @dataclass(eq=False)
@@ -101,6 +114,7 @@ class Problem:
     def fitted(self, fit: HeadFit, table: ViewTable, number: int) -> FittedViews:
         """The model of heads that were fitted on the table of round `number`."""
         task, used = self.task, BASES in table.groups
+        table = table.with_blocks(linear_blocks(fit.linear))
         return FittedViews(
             task=task,
             near=self.shared.near,
