@@ -26,9 +26,9 @@ from unalike.data.csr import balanced_bounds
 from unalike.data.graph import Graph
 from unalike.data.sharding import ShardedAdjacency, column_nnz, take_columns
 from unalike.errors import UserError
-from unalike.parallel import use_threads
 from unalike.nn.cpu import spmm_accumulate_
 from unalike.nn.sparse import backend
+from unalike.parallel import use_threads
 
 # Launch.
 
