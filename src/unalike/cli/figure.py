@@ -13,8 +13,12 @@ from unalike.data.graph import Graph
 from unalike.errors import UserError, lookup
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.selection import SelectionOptions
-from unalike.reports.paper_figures import FIGURES, RESULTS_FIGURES
+from unalike.reports.leaderboard_figure import load_leaderboard, plot_leaderboard
+from unalike.reports.paper_figures import FIGURES
 from unalike.reports.plotting import check_figure_path, save_figure
+
+LEADERBOARD = "leaderboard"
+"""The figure that is drawn from a database of results."""
 
 
 def command(
@@ -42,12 +46,12 @@ def command(
         data: Folder of the raw files of datasets.
         json: Print one JSON document that says what was drawn.
     """
-    lookup({**FIGURES, **RESULTS_FIGURES}, figure, "figure")
+    lookup({**FIGURES, LEADERBOARD: None}, figure, "figure")
     check_figure_path(out)
     if figure in FIGURES:
         drawn, shown, missing = from_graphs(figure, names, data)
     else:
-        drawn, shown, missing = from_results(figure, names, results, data)
+        drawn, shown, missing = from_results(names, results, data)
     save_figure(drawn, out)
     if json:
         about = {"datasets": shown, "missing": missing}
@@ -84,12 +88,11 @@ def from_graphs(
 
 
 def from_results(
-    figure: str, names: tuple[str, ...], url: str, data: Path | None
+    names: tuple[str, ...], url: str, data: Path | None
 ) -> tuple[Any, list[str], list[str]]:
-    """A figure of stored results, the datasets it shows, and those without results."""
-    drawing = RESULTS_FIGURES[figure]
+    """The leaderboard, the datasets it shows, and those without results."""
     query = SelectionOptions(settings="any", data=data)
     with ResultsDatabase.read(url) as results:
-        board = drawing.load(results, names, query)
+        board = load_leaderboard(results, names, query)
     missing = [name for name in names if name not in board.datasets]
-    return drawing.draw(board), board.datasets, missing
+    return plot_leaderboard(board), board.datasets, missing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -12,6 +12,11 @@ from unalike.cli.console import DEFAULT_DATABASE, OUT, print_json
 from unalike.errors import lookup
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.export import export_runs, import_runs
+
+OPENERS: dict[str, Callable[[str], ResultsDatabase]] = {
+    "export": ResultsDatabase.read,
+    "import": ResultsDatabase.open,
+}
 
 
 def command(
@@ -37,29 +42,16 @@ def command(
             plot these.
         json: Print one JSON document instead of text.
     """
-    action = lookup(ACTIONS, do, "action on results")
-    parts = {"curves": not no_curves, "answers": not no_answers}
-    counts = action(results, file, parts)
+    opener = lookup(OPENERS, do, "action on results")
+    with opener(results) as database:
+        if do == "export":
+            curves, answers = not no_curves, not no_answers
+            runs = export_runs(database, file, curves=curves, answers=answers)
+            counts = {"runs": runs}
+        else:
+            total, added = import_runs(database, file)
+            counts = {"runs": total, "new": added}
     if json:
         print_json(counts)
     else:
         OUT.print(", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
-
-
-def export_to(url: str, file: Path, parts: dict[str, bool]) -> dict[str, Any]:
-    """Export the runs of a database to a file."""
-    with ResultsDatabase.read(url) as results:
-        return {"runs": export_runs(results, file, **parts)}
-
-
-def import_from(url: str, file: Path, parts: dict[str, bool]) -> dict[str, Any]:
-    """Import the runs of a file into a database."""
-    with ResultsDatabase.open(url) as results:
-        total, added = import_runs(results, file)
-    return {"runs": total, "new": added}
-
-
-ACTIONS: dict[str, Callable[[str, Path, dict[str, bool]], dict[str, Any]]] = {
-    "export": export_to,
-    "import": import_from,
-}

@@ -50,8 +50,8 @@ METADATA_FILE = "graph.json"
 
 FILE_BACKED_BYTES = 2**30
 """Matrices whose indices take more than this are read from their files row by row."""
-
-
+WRITE_BYTES = 2**26
+"""Bytes of dense features that are written at a time."""
 SCALED_KINDS = ("numeric", "date")
 """Types of imported columns that can be scaled."""
 SCALE_ROWS = 10_000
@@ -317,14 +317,25 @@ def graph_counts(graph: Graph) -> dict[str, Any]:
     }
 
 
-def add_nodes(writer: GraphWriter, graph: Graph, splits: Sequence[Split]) -> None:
-    """Write features, labels and splits."""
+def add_nodes(
+    writer: GraphWriter, graph: Graph, splits: Sequence[Split], dtype: Any = None
+) -> None:
+    """Write features, labels and splits; dense features with another dtype if given."""
     if isinstance(graph.features, Adjacency):
         add_csr(writer, "features_", graph.features)
     else:
-        writer.add("features", graph.features.numpy())
+        write_in_blocks(writer, "features", graph.features, dtype)
     writer.add("labels", graph.labels.numpy())
     writer.add("splits", stack_codes(splits, graph.num_nodes))
+
+
+def write_in_blocks(writer: GraphWriter, name: str, rows: Tensor, dtype: Any) -> None:
+    """Write a matrix in blocks of rows, because it may be memory-mapped."""
+    dtype = dtype or rows.numpy().dtype
+    array = writer.create_memmap(name, dtype, tuple(rows.shape))
+    step = max(1, WRITE_BYTES // max(1, 4 * rows.shape[1]))
+    for start in range(0, len(rows), step):
+        array[start : start + step] = rows[start : start + step].numpy()
 
 
 def add_csr(writer: GraphWriter, prefix: str, rows: Adjacency) -> None:

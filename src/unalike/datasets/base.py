@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from unalike.data.adjacency import Adjacency
-from unalike.data.graph import Features, Graph
+from unalike.data.graph import Graph
 from unalike.data.metrics import ACCURACY, Metric
-from unalike.data.split import Split, stack_codes
+from unalike.data.split import Split
 from unalike.data.store import (
-    GraphWriter,
     StoredGraph,
     add_csr,
+    add_nodes,
     atomic_graph_writer,
     graph_counts,
     open_graph,
@@ -32,9 +31,6 @@ from unalike.system import data_root, stored_folders, writable_stored_folder
 
 READER_VERSION = 2
 """Increased when a reader changes, so that older stored graphs are converted again."""
-
-WRITE_BYTES = 1 << 26
-"""Bytes of dense features that are written at a time."""
 
 MIN_EDGE_SHARE = 0.999
 """The smallest fraction of the edges of a file that remains without duplicates."""
@@ -180,9 +176,7 @@ class Dataset:
         remove_folder(folder)
         with atomic_graph_writer(folder) as writer:
             add_csr(writer, "", graph.adjacency)
-            _add_features(writer, graph.features, half=half)
-            writer.add("labels", graph.labels.numpy())
-            writer.add("splits", stack_codes(splits, graph.num_nodes))
+            add_nodes(writer, graph, splits, np.float16 if half else np.float32)
             metadata = {
                 "name": self.name,
                 **graph_counts(graph),
@@ -253,15 +247,3 @@ def _open_if_current(
         and half in (None, provenance.get("half"))
     )
     return stored if is_current else None
-
-
-def _add_features(writer: GraphWriter, features: Features, *, half: bool) -> None:
-    """Write features; dense ones in blocks of rows, because they may be mapped."""
-    if isinstance(features, Adjacency):
-        add_csr(writer, "features_", features)
-        return
-    dtype = np.float16 if half else np.float32
-    array = writer.create_memmap("features", dtype, tuple(features.shape))
-    step = max(1, WRITE_BYTES // max(1, 4 * features.shape[1]))
-    for start in range(0, len(features), step):
-        array[start : start + step] = features[start : start + step].numpy()

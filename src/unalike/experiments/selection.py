@@ -63,15 +63,12 @@ def best_by_validation(configs: Iterable[ConfigRuns]) -> ConfigRuns | None:
     return max(configs, key=lambda one: (one.valid, one.setting), default=None)
 
 
-def group_by_config(
-    rows: Iterable[Row], settings: Collection[str] | None = None
-) -> list[ConfigRuns]:
-    """Group runs by configuration; all, or those with the given hashes."""
+def group_by_config(rows: Iterable[Row]) -> list[ConfigRuns]:
+    """Group runs by configuration."""
     groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
-        if settings is None or row["setting"] in settings:
-            key = (row["dataset_hash"], row["setting"], row["seed"])
-            groups.setdefault(key, []).append(row)
+        key = (row["dataset_hash"], row["setting"], row["seed"])
+        groups.setdefault(key, []).append(row)
     return [ConfigRuns(setting, runs) for (_, setting, _), runs in groups.items()]
 
 

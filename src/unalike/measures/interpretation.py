@@ -96,7 +96,8 @@ def interpret(name: str, measures: Measures) -> str:
     """One line of interpretation of a measure, given the other measures."""
     if math.isnan(measures[name]):
         return UNDEFINED.get(name, "not defined for this graph")
-    return INTERPRETATIONS[name](measures) if name in INTERPRETATIONS else ""
+    text = INTERPRETATIONS.get(name, "")
+    return text.format(measures[name]) if isinstance(text, str) else text(measures)
 
 
 def by_threshold(
@@ -129,25 +130,6 @@ def _edge_homophily_text(measures: Measures) -> str:
     if not measures["num_classes"]:
         return text
     return f"{text}; even classes give {1 / measures['num_classes']:.0%} by chance"
-
-
-def _node_homophily_text(measures: Measures) -> str:
-    share = measures["node_homophily"]
-    return f"on average {share:.0%} of neighbours share a node's label"
-
-
-def _aggregation_homophily_text(measures: Measures) -> str:
-    share = measures["aggregation_homophily"]
-    return f"after averaging, {share:.0%} of nodes are nearest their class"
-
-
-def _duplicate_nodes_text(measures: Measures) -> str:
-    return f"{measures['duplicate_nodes']:.0%} of nodes have an equal neighbour set"
-
-
-def _duplicate_labels_text(measures: Measures) -> str:
-    share = measures["duplicate_label_agreement"]
-    return f"on average {share:.0%} of duplicates share a node's label"
 
 
 def _duplicate_test_text(measures: Measures) -> str:
@@ -186,9 +168,9 @@ def _homophily_scale(name: str) -> Callable[[Measures], str]:
     )
 
 
-INTERPRETATIONS: dict[str, Callable[[Measures], str]] = {
+INTERPRETATIONS: dict[str, str | Callable[[Measures], str]] = {
     "edge_homophily": _edge_homophily_text,
-    "node_homophily": _node_homophily_text,
+    "node_homophily": "on average {:.0%} of neighbours share a node's label",
     "class_homophily": by_threshold(
         "class_homophily",
         "no class keeps to itself more than by chance",
@@ -214,7 +196,9 @@ INTERPRETATIONS: dict[str, Callable[[Measures], str]] = {
         "two-hop neighbours agree as much as neighbours",
         "two-hop neighbours agree less than neighbours",
     ),
-    "aggregation_homophily": _aggregation_homophily_text,
+    "aggregation_homophily": (
+        "after averaging, {:.0%} of nodes are nearest their class"
+    ),
     "generalised_edge_homophily": by_threshold(
         "generalised_edge_homophily",
         "features of neighbours have little in common",
@@ -239,10 +223,13 @@ INTERPRETATIONS: dict[str, Callable[[Measures], str]] = {
         "nodes with the same sources agree as much as neighbours",
         "nodes with the same sources agree less than neighbours",
     ),
-    "duplicate_nodes": _duplicate_nodes_text,
-    "duplicate_label_agreement": _duplicate_labels_text,
+    "duplicate_nodes": "{:.0%} of nodes have an equal neighbour set",
+    "duplicate_label_agreement": (
+        "on average {:.0%} of duplicates share a node's label"
+    ),
     "duplicate_test_nodes": _duplicate_test_text,
 }
+"""A format of the value, or a function of all measures."""
 
 UNDEFINED = {
     "unbiased_homophily": "for undirected graphs only: see --convention both-ways",

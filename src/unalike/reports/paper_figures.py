@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -12,15 +12,8 @@ import torch
 from jaxtyping import Float
 
 from unalike.data.graph import Graph
-from unalike.experiments.database import ResultsDatabase
-from unalike.experiments.selection import SelectionOptions
 from unalike.measures import measure
 from unalike.measures.edge_statistics import UNDIRECTED, GraphView, degree_histogram
-from unalike.reports.leaderboard_figure import (
-    Leaderboard,
-    load_leaderboard,
-    plot_leaderboard,
-)
 from unalike.reports.plotting import (
     BETWEEN_CLASS,
     CLASSES,
@@ -163,9 +156,9 @@ def plot_imbalance(_: Mapping[str, Graph]) -> Any:
     return figure
 
 
-def simulate_imbalance(seed: int = 0) -> dict[str, Float[np.ndarray, "sizes graphs"]]:
+def simulate_imbalance() -> dict[str, Float[np.ndarray, "sizes graphs"]]:
     """Each measure for each size of the larger class and each random graph."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     results = [
         [measure(random_graph(size, rng), only=list(SHOWN)) for _ in range(GRAPHS)]
         for size in SIZES
@@ -399,15 +392,3 @@ FIGURES = {
     "linkx": FigureSpec(plot_linkx),
 }
 """Figures that are drawn from graphs, or from nothing."""
-
-
-@dataclass(frozen=True)
-class ResultsDrawing:
-    """How a figure is drawn from a database of results."""
-
-    load: Callable[[ResultsDatabase, Sequence[str], SelectionOptions], Leaderboard]
-    draw: Callable[[Leaderboard], Any]
-
-
-RESULTS_FIGURES = {"leaderboard": ResultsDrawing(load_leaderboard, plot_leaderboard)}
-"""Figures that are drawn from a database of results."""

@@ -12,6 +12,7 @@ import torch
 from forked_processes import child
 
 from unalike import UserError, verify_graph
+from unalike.data import store
 from unalike.datasets import base, find, load
 from unalike.system import data_root
 
@@ -121,7 +122,7 @@ def test_a_failed_conversion_leaves_no_files(tmp_path: Path):
 
 
 def test_dense_features_are_written_in_blocks(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(base, "WRITE_BYTES", 16)
+    monkeypatch.setattr(store, "WRITE_BYTES", 16)
     write_graph(tmp_path, nodes=11)
     graph = find("tolokers", tmp_path).load()
     assert torch.equal(graph.features, torch.ones(11, 2))

@@ -10,11 +10,12 @@ from typing import Any
 from unalike.experiments.database import Row
 from unalike.files import json_hash
 
-# Short ids of configurations and of the runs of a method on a dataset.
-
-
+Document = dict[str, Any]
+"""A JSON object."""
+DIGITS = 4
+"""Digits after the point of rounded numbers."""
 LENGTH = 16
-"""Hexadecimal digits; two of a million ids are equal with probability 10^-8."""
+"""Hexadecimal digits of an id; two of a million are equal with probability 10^-8."""
 
 
 GraphKey = tuple[str, str]
@@ -46,17 +47,6 @@ def config_id(row: Row) -> str:
     """The id of a configuration with one seed on one version of a dataset."""
     key = {name: row[name] for name in ("setting", "dataset_hash", "seed")}
     return json_hash(key, LENGTH)
-
-
-# Cells of a leaderboard, with the ids of the runs behind each number.
-
-
-Document = dict[str, Any]
-"""A JSON object."""
-
-DIGITS = 4
-
-# JSON documents as scripts, which a page can load from a disk.
 
 
 def as_script(name: str, document: Document) -> str:

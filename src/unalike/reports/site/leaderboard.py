@@ -36,7 +36,7 @@ from unalike.reports.site.documents import (
     graph_labels,
     method_runs_id,
 )
-from unalike.reports.tables import ScoreCell
+from unalike.reports.tables import ScoreCell, rank
 
 # Cells of a leaderboard, with the ids of the runs behind each number.
 
@@ -85,15 +85,12 @@ def rankings(
 ) -> list[list[int]]:
     """The places of the rows that have a number, for each column, the best first.
 
-    The earlier comes first among equals. The printed number stands in where there is
-    none of ours.
+    The printed number stands in where there is none of ours.
     """
-    places = []
-    for column in columns:
-        scores = {i: row[column].value for i, row in enumerate(rows) if column in row}
-        means = {place: value[0] for place, value in scores.items() if value}
-        places.append(sorted(means, key=lambda place: (-means[place], place)))
-    return places
+    return [
+        rank([row[column].value if column in row else None for row in rows])
+        for column in columns
+    ]
 
 
 # Leaderboards: results tables of the paper, our numbers with the published ones.

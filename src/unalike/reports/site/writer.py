@@ -100,18 +100,13 @@ def is_of_older_report(name: str) -> bool:
     first, _, rest = name.partition("/")
     if first == "data":
         return rest.endswith(".js") and "/" not in rest
-    return name == "index.html" or (first == "assets" and name in static_names())
+    return name in {*static_assets(), "assets/vega.js"}
 
 
 def write_document(folder: Path, name: str, document: Document) -> None:
     """Write one document."""
     path = folder / "data" / f"{name}.js"
     path.write_text(as_script(name, document), "utf-8")
-
-
-def static_names() -> set[str]:
-    """The paths of the assets in a report."""
-    return {*static_assets(), "assets/vega.js"}
 
 
 def static_assets() -> dict[str, bytes]:
