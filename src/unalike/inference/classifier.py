@@ -36,7 +36,7 @@ from unalike.inference.model import (
 )
 from unalike.inference.model_file import load_model
 from unalike.inference.new_nodes import AnyFeatures, adjacency_hash
-from unalike.methods import METHODS, name_of
+from unalike.methods import METHODS, check_uses_class_weights, name_of
 from unalike.methods.base import Method
 from unalike.options import options_of, with_options
 
@@ -100,6 +100,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         labels, classes = self._targets(X, y, graph)
         graph = replace(graph, labels=labels, num_classes=len(classes))
         method, task = self._method(), self._task(graph, classes)
+        if task.class_weights is not None:
+            check_uses_class_weights(method)
         model: Model | None = None
         if isinstance(method, SavedMethod):
             model, solution = fit_model(method, task, device=self.device)
