@@ -112,6 +112,8 @@ def main() -> None:
     parser.add_argument("--spread", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if min(options.nodes) < COMMON:
+        parser.error(f"a graph has at least {COMMON:,} nodes")
     spent: dict[str, list[float]] = {}
     for nodes in options.nodes:
         graph = make_graph(nodes, spread=options.spread)

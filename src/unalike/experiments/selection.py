@@ -247,7 +247,7 @@ class CellSelector:
             return f"no setting has all {splits} splits yet"
         version, method = self.version(cell.dataset), str(recipe.method)
         failures = self.results.failures(dataset=version.name, method=method)
-        if failures:
+        if failures := failures_in_grid(recipe, cell, self.options, failures):
             return f"failed: {failures[0]['error'].splitlines()[-1]}"
         if version.other_runs and not version.runs:
             return "all runs are on other data than those at hand"
@@ -305,6 +305,17 @@ def runs_in_grid(
         return runs_with_fixed_options(recipe, cell, options, rows)
     hashes = {config.hash for config in recipe.configs(cell, options.variant)}
     return [row for row in rows if row["setting"] in hashes], len(hashes)
+
+
+def failures_in_grid(
+    recipe: Recipe, cell: RecipeCell, options: SelectionOptions, failures: list[Row]
+) -> list[Row]:
+    """The failures of the grid; all of them where other settings count as well."""
+    ranges = SearchSpace.of(recipe, cell, options.variant).has_range
+    if options.settings == "any" or ranges or not failures:
+        return failures
+    hashes = {config.hash for config in recipe.configs(cell, options.variant)}
+    return [row for row in failures if row["setting"] in hashes]
 
 
 def runs_with_fixed_options(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unalike.errors import UserError
 from unalike.methods.base import Method
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.methods.label_propagation import LabelPropagation
@@ -17,6 +18,16 @@ METHODS: dict[str, type[Method]] = {
     "views": Views,
     "views-trees": ViewsTrees,
 }
+
+
+def check_uses_class_weights(method: Method) -> None:
+    """Raise a `UserError` if a method would ignore class weights."""
+    if not method.uses_class_weights:
+        names = [name for name, kind in METHODS.items() if kind.uses_class_weights]
+        raise UserError(
+            f"{name_of(method)} has no class weights; methods that have them are "
+            f"{', '.join(names)}."
+        )
 
 
 def name_of(method: Method) -> str:

@@ -64,6 +64,8 @@ class Method(ABC):
     """Can processes divide the columns of the adjacency among them?"""
     stackable_options: ClassVar[frozenset[str]] = frozenset()
     """Options in which the runs of one stack may differ; the others change shapes."""
+    uses_class_weights: ClassVar[bool] = False
+    """Does its loss weigh train nodes by their class?"""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -112,6 +114,7 @@ class TrainedMethod(Method):
     stackable_options: ClassVar[frozenset[str]] = frozenset(
         {"lr", "weight_decay", "dropout"}
     )
+    uses_class_weights: ClassVar[bool] = True
     row_wise: ClassVar[bool] = False
     """Do the logits of a node depend on its own row alone in evaluation?"""
 

@@ -39,6 +39,7 @@ class CorrectAndSmooth(Method):
 
     paper = "Huang et al. 2021, https://arxiv.org/abs/2010.13993"
     family: ClassVar[str] = "after training"
+    uses_class_weights: ClassVar[bool] = True
 
     correct_alpha: float = 0.5
     """Weight α of neighbours in the propagation of errors; the paper tunes it."""

@@ -157,7 +157,7 @@ def split_masks(tasks: Sequence[Task], part: str) -> Bool[Tensor, "runs nodes"]:
 class SplitMasks:
     """Train and validation nodes of runs that share mini-batches.
 
-    Runs with the same train and validation nodes share a row of the weights.
+    Runs with the same nodes and class weights share a row of the weights.
     """
 
     train: Ids
@@ -194,7 +194,8 @@ class SplitMasks:
 
 
 def _split_key(task: Task) -> tuple[bytes, ...]:
-    return tuple(ids.numpy().tobytes() for ids in (task.train, task.valid))
+    tensors = (task.train, task.valid, task.class_weights)
+    return tuple(b"" if t is None else t.numpy().tobytes() for t in tensors)
 
 
 def _union(masks: Bool[Tensor, "splits nodes"], ids: list[Ids]) -> Ids:

@@ -6,9 +6,18 @@ import pytest
 import torch
 from graphs import suiting, tasks_of
 
-from unalike import RunOptions, UserError, random_splits, run, save_graph
+from unalike import (
+    NodeClassifier,
+    RunOptions,
+    UserError,
+    random_splits,
+    run,
+    save_graph,
+)
 from unalike.data.task import balanced_class_weights
 from unalike.experiments.config import DatasetOptions
+from unalike.experiments.run import Experiment
+from unalike.methods import METHODS
 from unalike.methods.base import train_stacks
 from unalike.methods.link import LINK
 from unalike.samplers.rows import RowSampler
@@ -67,3 +76,21 @@ def test_a_view_weighs_and_a_result_repeats_it(tmp_path):
     assert "--class-weights balanced link" in other.command
     with pytest.raises(UserError, match="No class weights 'balance'"):
         DatasetOptions(class_weights="balance")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_class_weights_are_refused_where_they_would_be_ignored(name, tmp_path):
+    graph, method = suiting(nodes=60), METHODS[name]()
+    source = save_graph(
+        tmp_path / "g", graph, splits=random_splits(graph.labels, count=1)
+    )
+    seen = DatasetOptions(class_weights="balanced").apply(source)
+    experiment = Experiment.load(seen, [0], 0)
+    ignored = name in ("label-propagation", "views", "views-trees")
+    if not ignored:
+        assert experiment.tasks(method)[0].class_weights is not None
+        return
+    with pytest.raises(UserError, match=rf"{name} has no class weights; .*linkx"):
+        experiment.tasks(method)
+    with pytest.raises(UserError, match=f"{name} has no class weights"):
+        NodeClassifier(name, class_weight="balanced").fit(graph, graph.labels.numpy())

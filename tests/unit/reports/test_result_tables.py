@@ -120,6 +120,13 @@ def test_failures_are_the_reason_of_missing_cells(results):
     assert why == "failed: MemoryError: too large"
 
 
+def test_failures_of_other_settings_are_not_the_reason_of_a_missing_cell(results):
+    failed = row_of(0, hidden=4, batching="rows")
+    results.store_failures([failed], "MemoryError: too large")
+    (why,) = results_table(TABLE, [row()], results, SelectionOptions()).missing.values()
+    assert "too large" not in why
+
+
 def test_runs_with_other_dataset_options_are_not_selected(results):
     text = ROWS.format(row="LINKX", method="linkx", hidden="4", mean=70.0)
     seen = parse(text.replace("mean =", "both_ways = true, mean ="), "ours/seen")

@@ -117,6 +117,17 @@ def test_classes_weigh_what_they_do_on_each_split():
         assert_alike(solution, method.solve(task))
 
 
+def test_equal_splits_keep_their_own_class_weights():
+    (first,) = alike(1)
+    tasks = [
+        replace(first, class_weights=weights)
+        for weights in (None, torch.tensor([1.0, 5.0]), torch.tensor([3.0, 1.0]))
+    ]
+    method = METHODS["random-parts"]
+    for task, solution in zip(tasks, train_stacks([method] * 3, tasks), strict=True):
+        assert_alike(solution, method.solve(task))
+
+
 def test_another_metric():
     tasks = alike(metric=ROC_AUC)
     method = METHODS["clusters"]
