@@ -60,20 +60,27 @@ class Stages:
         watcher.start()
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), time.process_time()
         try:
             result = work()
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)
         finally:
-            seconds = time.perf_counter() - begin
+            seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
             done.set()
             watcher.join()
-        row: dict[str, object] = {"stage": name, "seconds": seconds, **peak}
+        row: dict[str, object] = {
+            "stage": name,
+            "seconds": seconds,
+            "cpu_seconds": cpu,
+            **peak,
+        }
         if self.device.type == "cuda":
             row["gpu_gb"] = torch.cuda.max_memory_allocated(self.device) / 1e9
         self.rows.append(row)
-        print(f"{name}: {seconds:.1f} s", file=sys.stderr, flush=True)
+        print(
+            f"{name}: {seconds:.1f} s, {cpu:.1f} s of CPU", file=sys.stderr, flush=True
+        )
         return result
 
 
@@ -148,7 +155,10 @@ def main() -> None:
     measure(graph, options, stages)
     total = {
         "stage": "all",
-        "seconds": sum(row["seconds"] for row in stages.rows),
+        **{
+            key: sum(row[key] for row in stages.rows)
+            for key in ("seconds", "cpu_seconds")
+        },
         **{
             key: max(row[key] for row in stages.rows)
             for key in stages.rows[0]

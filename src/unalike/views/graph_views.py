@@ -168,6 +168,7 @@ def feature_vectors(
     gram = torch.zeros(size, size, dtype=torch.float64, device=device)
     for part in row_slices(features.shape[0]):
         rows = unit_rows(features[part].to(device).float())
+        assert isinstance(rows, Tensor)
         gram += (rows.T @ rows).double()
     return torch.linalg.eigh(gram)[1][:, -RANK:].flip(1).float().cpu()
 

@@ -18,6 +18,8 @@ from unalike.views.tree_ensemble import TreeEnsemble
 
 MANY_ROWS = 20_000
 """Train rows from which trees take larger steps and one seed is enough."""
+MAX_TREE_ROWS = 200_000
+"""Train rows, and rows to stop by, that trees are fitted on at most."""
 NUM_SEEDS = 4
 MAX_TREES = 800
 MAX_QUICK_TREES = 120
@@ -43,6 +45,23 @@ class Examples:
     num_classes: int
     metric: Metric
     seed: int
+
+    def sample(self, max_rows: int) -> Examples:
+        """The same with at most `max_rows` rows to fit on, and to stop by."""
+        generator = torch.Generator().manual_seed(self.seed)
+        train, stop = (
+            torch.randperm(count, generator=generator)[:max_rows].sort().values
+            if count > max_rows
+            else slice(None)
+            for count in (len(self.y), len(self.y_stop))
+        )
+        return replace(
+            self,
+            x=self.x[train],
+            y=self.y[train],
+            x_stop=self.x_stop[stop],
+            y_stop=self.y_stop[stop],
+        )
 
 
 @runtime_checkable
@@ -139,7 +158,11 @@ class TreeSettings:
 
 
 def fit_trees(examples: Examples, settings: TreeSettings | None = None) -> Trees:
-    """Gradient-boosted trees: LightGBM where it is installed, else scikit-learn's."""
+    """Gradient-boosted trees: LightGBM where it is installed, else scikit-learn's.
+
+    Of very many rows a random sample is used.
+    """
+    examples = examples.sample(MAX_TREE_ROWS)
     settings = settings or TreeSettings.full(len(examples.y))
     return (_lightgbm if has_lightgbm() else _scikit_learn)(examples, settings)
 

@@ -17,6 +17,7 @@ from unalike.nn.linear import Dropout
 from unalike.samplers.rows import RowSampler
 from unalike.training.loop import FitSpec, fit
 from unalike.training.state import Training
+from unalike.views.blocks import empty_columns
 from unalike.views.heads import MANY_ROWS, Examples, Matrix, Scores
 
 MAX_DEVIATIONS = 8.0
@@ -140,9 +141,14 @@ def fit_mlp(examples: Examples, device: torch.device | str = "cpu") -> MLPHead:
     mean, std = examples.x.mean(0), examples.x.std(0) + 1e-6
     untrained = MLPHead([], mean, std, examples.num_classes, device)
     count, held_out = len(examples.y), len(examples.y_stop)
+    features = empty_columns((count + held_out, examples.x.shape[1]))
+    for rows, first in ((examples.x, 0), (examples.x_stop, count)):
+        for low in range(0, len(rows), CHUNK):
+            part = untrained.standardise(rows[low : low + CHUNK])
+            features[first + low : first + low + len(part)] = part
     graph = Graph.build(
         _no_edges(count + held_out),
-        features=untrained.standardise(torch.cat([examples.x, examples.x_stop])),
+        features=features,
         labels=torch.cat([examples.y, examples.y_stop]),
         num_classes=examples.num_classes,
         directed=True,
