@@ -30,7 +30,7 @@ from unalike.views.cross_fit import (
 )
 from unalike.views.fitted import FittedViews, Scores
 from unalike.views.folds import Folds
-from unalike.views.heads import MANY_ROWS, fit_trees
+from unalike.views.heads import fit_trees
 from unalike.views.linear_heads import fit_linear_heads
 from unalike.views.logistic import LogisticBase
 from unalike.views.mlp_head import fit_mlp
@@ -46,8 +46,8 @@ MAX_LOGISTIC_NODES = 50_000
 BASE_LR = {"LINK": 0.1}
 """Learning rates of bases."""
 MAX_ROUNDS = 3
-SEARCHED_TASKS = 3
-"""Tasks by which groups of views are chosen where a fit is slow."""
+MANY_SEARCH_ROWS, SEARCHED_TASKS = 2_000, 3
+"""Train rows above which groups of views are chosen by a few tasks, and how many."""
 DROPPED: tuple[tuple[str, ...], ...] = (
     (),
     ("bases",),
@@ -243,21 +243,21 @@ class Views(Method):
     def choose_groups(
         self, problems: Sequence[Problem], progress: Progress
     ) -> tuple[str, ...]:
-        """The set of groups with the best mean validation score of quick trees."""
+        """The set of groups whose quick trees score unseen nodes best over tasks."""
         groups = tuple(problems[0].table.groups)
         if "auto" not in self.views or len(groups) == 1:
             return groups
         sets = [tuple(g for g in groups if g not in dropped) for dropped in DROPPED]
         sets = [chosen for chosen in dict.fromkeys(sets) if chosen]
-        many = len(problems[0].task.train) > MANY_ROWS
+        many = len(problems[0].task.train) > MANY_SEARCH_ROWS
         searched = problems[:SEARCHED_TASKS] if many else problems
         scores: dict[tuple[str, ...], float] = {}
         for chosen in sets:
             progress.stage(f"trying {', '.join(chosen)}", len(searched), "splits")
             values = []
             for problem in searched:
-                values.append(problem.quick_valid(chosen))
-                progress.advance(1, f"valid {100 * values[-1]:.2f}")
+                values.append(problem.quick_score(chosen))
+                progress.advance(1, f"score {100 * values[-1]:.2f}")
             scores[chosen] = sum(values) / len(values)
         return max(scores, key=lambda chosen: scores[chosen])
 
