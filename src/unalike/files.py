@@ -29,6 +29,8 @@ UNWRITABLE = (
     errno.EPERM,
     errno.EISDIR,
     errno.ENAMETOOLONG,
+    errno.EEXIST,
+    errno.ENOTEMPTY,
 )
 """Errors of a full or read-only disk or of a wrong path, which users can solve."""
 ZEROS_AT_ONCE = 1 << 20

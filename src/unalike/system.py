@@ -235,7 +235,7 @@ def is_process_alive(pid: int) -> bool:
     """Whether a process of this machine runs; a zombie does not."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

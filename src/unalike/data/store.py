@@ -482,7 +482,14 @@ class GraphWriter:
         document = {"format": FORMAT, "unalike": __version__, **metadata}
         document["arrays"] = arrays | self.links
         write_metadata(self.folder / METADATA_FILE, with_hash(document))
-        self.folder.rename(self.final)
+        try:
+            self.folder.rename(self.final)
+        except OSError:
+            if not self.final.exists():
+                raise
+            raise UserError(
+                f"{self.final} exists already: another process wrote it meanwhile."
+            ) from None
         files = {name: self.final / f"{name}.npy" for name in self.names}
         remember(self.final, {name: file_stamp(path) for name, path in files.items()})
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, wraps
 from pathlib import Path
+from types import NoneType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
 from urllib.parse import quote
 
@@ -21,7 +22,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, Operational
 from sqlalchemy.schema import CreateTable
 
 from unalike.device import commit
-from unalike.errors import UserError, lookup, require
+from unalike.errors import InputError, UserError, lookup, require
 from unalike.experiments.config import Config, config_from_dict
 from unalike.experiments.evaluation import PredictionSummary
 from unalike.experiments.plan import DatasetRef, PlannedRun, RunGroup, run_key
@@ -277,7 +278,7 @@ def retry_while_unreachable(
                 return function(owner, *args, **kwargs)
             except DBAPIError as error:
                 if not _is_unreachable(owner.engine, error):
-                    raise
+                    raise _as_user_error(owner.engine, error) from None
                 since = since or _report_unreachable(owner.engine, error)
                 if time.monotonic() > since + RETRY_SECONDS:
                     raise UserError(
@@ -287,6 +288,13 @@ def retry_while_unreachable(
                 time.sleep(RETRY_INTERVAL)
 
     return retry
+
+
+def _as_user_error(engine: Engine, error: Exception) -> UserError:
+    """The error of a database that is damaged, locked or full, in one line."""
+    reason = error.orig if isinstance(error, DBAPIError) else error
+    text = str(reason).partition("\n")[0][:200]
+    return UserError(hide_password(f"{engine.url} cannot be used: {text}."))
 
 
 def _is_unreachable(engine: Engine, error: DBAPIError) -> bool:
@@ -472,9 +480,12 @@ class ResultsDatabase:
             query = query.outerjoin(column.table, RUNS.c.key == column.table.c.key)
         order = ("dataset", "method", "setting", "split", "key")
         query = query.order_by(*(RUNS.c[name] for name in order))
-        with self.engine.connect() as connection:
-            for row in connection.execute(query).mappings():
-                yield dict(row)
+        try:
+            with self.engine.connect() as connection:
+                for row in connection.execute(query).mappings():
+                    yield check_types(dict(row))
+        except (DatabaseError, ValueError, TypeError) as error:
+            raise _as_user_error(self.engine, error) from None
 
     @retry_while_unreachable
     def dataset_versions(self, dataset: str) -> list[Row]:
@@ -603,6 +614,41 @@ def rekey(row: Row) -> Row:
     return {**row, **config.to_dict, "batching": config.batching, **keys}
 
 
+def _types(column: sql.Column[Any]) -> tuple[type, ...]:
+    kind = dict if isinstance(column.type, sql.JSON) else column.type.python_type
+    types = (float, int) if kind is float else (kind,)
+    return (*types, NoneType) if column.nullable else types
+
+
+COLUMN_TYPES = {column.name: _types(column) for column in RUNS.c}
+"""Types of the values of each column."""
+MAX_NUMBER = 2**63 - 1
+"""Largest integer of a database."""
+
+
+def check_types(row: Row) -> Row:
+    """The same row; a `ValueError` if a value has another type than its column."""
+    for name, types in COLUMN_TYPES.items():
+        value = row[name]
+        if not isinstance(value, types) or isinstance(value, bool):
+            kind = type(value).__name__
+            raise ValueError(f"a run has the {name} {str(value)[:40]!r} ({kind})")
+    return row
+
+
+def check_numbers(row: Row) -> None:
+    """Raise a `ValueError` if a number is not finite or does not fit into 64 bits."""
+    for name in COLUMN_TYPES:
+        value = row[name]
+        is_number = isinstance(value, int | float)
+        if is_number and not -MAX_NUMBER <= value <= MAX_NUMBER:
+            raise ValueError(f"a run has the {name} {value}")
+
+
+MAX_CURVE_BYTES = 1 << 26
+"""Size of the curves of a run: four million epochs."""
+
+
 def compress_curves(curves: list[list[float]]) -> bytes | None:
     """Compress curves of equal length as float32."""
     if not curves[0]:
@@ -611,9 +657,21 @@ def compress_curves(curves: list[list[float]]) -> bytes | None:
 
 
 def decompress_curves(data: bytes | None) -> list[list[float]]:
-    """The curves in compressed data; empty ones for None."""
+    """The curves in compressed data; empty ones for None.
+
+    An `InputError` if they are damaged or far too long.
+    """
     if data is None:
         return [[] for _ in CURVE_FIELDS]
-    values = np.frombuffer(zlib.decompress(data), "<f4")
+    stream = zlib.decompressobj()
+    try:
+        content = stream.decompress(data, MAX_CURVE_BYTES)
+    except zlib.error as error:
+        raise InputError(f"a damaged curve: {error}") from None
+    if not stream.eof:
+        raise InputError("a curve that is cut off or too long")
+    if len(content) % (4 * len(CURVE_FIELDS)):
+        raise InputError("a curve of a wrong length")
+    values = np.frombuffer(content, "<f4")
     columns = values.reshape(-1, len(CURVE_FIELDS)).T
     return [column.tolist() for column in columns]

@@ -17,7 +17,7 @@ from unalike.data.graph import Graph
 from unalike.data.metrics import Metric, confusion
 from unalike.data.split import PARTS, Split
 from unalike.data.task import Curve, Solution
-from unalike.errors import UserError
+from unalike.errors import InputError, UserError
 
 MAX_CLASSES = 50
 """Larger confusion matrices are not stored: they would dominate the database."""
@@ -135,7 +135,7 @@ class PredictionSummary:
 
     @classmethod
     def from_json(cls, document: Any) -> PredictionSummary:
-        """Read a summary from JSON; raise a `ValueError` if the JSON is not one."""
+        """Read a summary from JSON; raise an `InputError` if it is none."""
         try:
             bins = document["reliability"]
             summary = cls(
@@ -144,10 +144,10 @@ class PredictionSummary:
                 classes=document["classes"],
             )
             consistent = summary.is_consistent()
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"answers that are none: {error}") from None
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"answers that are none: {error}") from None
         if not consistent:
-            raise ValueError("answers whose parts do not fit together")
+            raise InputError("answers whose parts do not fit together")
         return summary
 
     def is_consistent(self) -> bool:

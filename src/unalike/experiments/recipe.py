@@ -139,9 +139,44 @@ def parse(text: str, name: str) -> Recipe:
         for shared in ("splits", "quoted", *DATASET_OPTIONS):
             row.pop(shared, None)
         grids = as_list(row.pop("grid", {}))
-        return Recipe(name=name, **{"row": name, **row}, grids=grids, cells=cells)
-    except (tomllib.TOMLDecodeError, TypeError, KeyError, AttributeError) as error:
+        recipe = Recipe(name=name, **{"row": name, **row}, grids=grids, cells=cells)
+        _check_types(recipe)
+        return recipe
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise UserError(f"{name} is not a recipe: {error}.") from None
+
+
+TEXT, NUMBER, TABLE = (str,), (int, float), (dict,)
+FIELD_TYPES: dict[type, dict[str, tuple[type, ...]]] = {
+    Recipe: {"row": TEXT, "method": TEXT, "batching": TEXT, "variants": TABLE},
+    RecipeCell: {
+        "dataset": TEXT,
+        "splits": (int,),
+        "mean": NUMBER,
+        "std": NUMBER,
+        "relative_error": NUMBER,
+        "limit": TEXT,
+        "quoted": TEXT,
+        "grid": TABLE,
+    },
+}
+"""Types of the values in a recipe; None stands for a missing one."""
+
+
+def _check_types(recipe: Recipe) -> None:
+    """Raise a `ValueError` if a value of a recipe has a wrong type."""
+    for part in (recipe, *recipe.cells.values()):
+        for name, types in FIELD_TYPES[type(part)].items():
+            value = getattr(part, name)
+            if value is not None and (
+                not isinstance(value, types) or isinstance(value, bool)
+            ):
+                raise ValueError(f"{name} is {str(value)[:40]!r}")
+    for grid in (*recipe.grids, *recipe.variants.values()):
+        if not isinstance(grid, dict) or [] in grid.values():
+            raise ValueError(f"a grid is {str(grid)[:40]!r}, not a table of values")
+    if not recipe.cells:
+        raise ValueError("it has no cells")
 
 
 DATASET_OPTIONS = [one.name for one in fields(DatasetOptions)]
@@ -273,6 +308,8 @@ def _find_by_name(name: str) -> list[Recipe]:
             return [parse(Path(name).read_text("utf-8"), Path(name).stem)]
         except OSError as error:
             raise UserError(f"{name}: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise UserError(f"{name} is not a recipe: it is not UTF-8.") from None
     tables = paper_tables()
     table, _, row = name.partition("/")
     if table not in tables:

@@ -226,8 +226,10 @@ class Model:
         """Raise if weights, names and columns have different sizes."""
         sizes = {
             "classes": (len(self.classes), self.graph_info.num_classes),
-            "names of nodes": (len(self.known_names), self.graph_info.num_known),
         }
+        if self.names is not None:
+            # Other ids are counted, not stored; a wrong count must not fill memory.
+            sizes["names of nodes"] = (len(self.names), self.graph_info.num_known)
         if self.encoder is not None:
             sizes["features"] = (self.encoder.width, self.graph_info.num_features)
         for what, (size, expected) in sizes.items():

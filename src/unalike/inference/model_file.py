@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from unalike.data.store import string_array, string_buffers
-from unalike.errors import UserError, did_you_mean
+from unalike.errors import MAX_COUNT, UserError, did_you_mean
 from unalike.files import atomic_write, check_writable
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model, SavedMethod, model_class
@@ -30,6 +30,8 @@ FORMAT = 3
 READABLE = (2, FORMAT)
 """Format 2 has other names of weights."""
 ABOUT, DIGEST, WEIGHTS = "unalike", "sha256", "weights/"
+SPARE_LAYERS = 8
+"""Layers without a tensor of their own that a model may have."""
 READ_ERRORS = (
     SafetensorError,
     KeyError,
@@ -37,6 +39,9 @@ READ_ERRORS = (
     ValueError,
     RuntimeError,
     RecursionError,
+    AttributeError,
+    MemoryError,
+    OverflowError,
 )
 """Errors that a file with wrong contents may raise."""
 OTHER_FORMATS = {
@@ -131,6 +136,7 @@ def _from_metadata(
             "A module of yours is registered by unalike.method(name, module) "
             "before its model is loaded."
         )
+    _check_sizes(about, tensors)
     default = METHODS[about["method"]]()
     method = with_options(default, about["options"], about["method"])
     if not isinstance(method, SavedMethod):
@@ -157,6 +163,17 @@ def _from_metadata(
         model = replace(model, weights=with_new_names(model.untrained(), weights))
     model.check()
     return model
+
+
+def _check_sizes(about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Refuse numbers of nodes, features and layers that the file cannot have."""
+    for name in ("num_known", "num_features", "num_classes"):
+        size = about["graph"][name]
+        if not isinstance(size, int) or not 0 <= size <= MAX_COUNT:
+            raise ValueError(f"{name} is {size}")
+    for name, value in about["options"].items():
+        if name.endswith("layers") and value > len(tensors) + SPARE_LAYERS:
+            raise ValueError(f"{name} is {value}, but it has {len(tensors)} tensors")
 
 
 def _dump(about: dict[str, Any]) -> str:

@@ -37,6 +37,12 @@ SHUTDOWN_SECONDS = 5
 """Seconds that processes have to stop when one of them has died."""
 
 
+LAUNCHER = "UNALIKE_LAUNCHER"
+"""Environment variable with the process id of `launch`."""
+PARENT_POLL_SECONDS = 1.0
+"""Between two checks whether the launcher is alive."""
+
+
 def launch(arguments: Sequence[str], processes: int, *, module: str = "unalike") -> int:
     """Run a module in several processes of this machine and return the exit status.
 
@@ -57,6 +63,7 @@ def launch(arguments: Sequence[str], processes: int, *, module: str = "unalike")
         max_restarts=0,
         shutdown_timeout=SHUTDOWN_SECONDS,
     )
+    os.environ[LAUNCHER] = str(os.getpid())
     try:
         elastic_launch(config, sys.executable)("-m", module, *arguments)
     except ChildFailedError as error:
@@ -69,6 +76,8 @@ def launch(arguments: Sequence[str], processes: int, *, module: str = "unalike")
         return failure.exitcode
     except SignalException:
         raise KeyboardInterrupt from None
+    finally:
+        del os.environ[LAUNCHER]
     return 0
 
 
@@ -281,6 +290,20 @@ def local_device(device: str) -> str:
     return device
 
 
+def _exit_with_parent() -> None:
+    """End this process when `launch`, which started it, is killed."""
+    if LAUNCHER not in os.environ:
+        return
+    parent = int(os.environ[LAUNCHER])
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_POLL_SECONDS)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True, name="parent watch").start()
+
+
 @contextmanager
 def init_distributed(
     device: str = "cpu", *, timeout: float = TIMEOUT_SECONDS
@@ -292,6 +315,7 @@ def init_distributed(
     if not is_distributed():
         yield World()
         return
+    _exit_with_parent()
     store = init_process_group(torch.device(device), timedelta(seconds=timeout))
     try:
         with _divide_threads():

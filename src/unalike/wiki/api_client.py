@@ -191,6 +191,9 @@ TRANSIENT_CODES = ("maxlag", "ratelimited", "readonly")
 """Error codes of the API after which a request is repeated."""
 INTERNAL_ERROR_PREFIX = "internal_api_error"
 
+PARSE_ERRORS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
+"""Errors that a response with wrong contents may raise."""
+
 Result = TypeVar("Result")
 
 
@@ -244,8 +247,9 @@ class ApiClient:
     ) -> Result:
         try:
             return parse(document)
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            raise TransientError(f"an incomplete response: {error!r}") from None
+        except PARSE_ERRORS as error:
+            reason = f"{type(error).__name__} {str(error)[:200]}"
+            raise TransientError(f"an incomplete response: {reason}") from None
 
     def _request(self, params: Mapping[str, str]) -> dict[str, Any]:
         policy = self.policy
@@ -277,7 +281,7 @@ class ApiClient:
             raise UserError(f"{self.url} is a web page, not the API of a wiki.")
         try:
             document = json.loads(response.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise TransientError("a response that is not JSON", retry_after) from None
         if not isinstance(document, dict):
             raise TransientError("a response that is no JSON object", retry_after)

@@ -35,6 +35,8 @@ from unalike.wiki.responses import (
 BATCH_TITLES = 50
 """Titles per request: the limit of MediaWiki for everybody."""
 MAX_TITLE_BYTES = 255
+MAX_STALLED = 100
+"""Responses to a batch one after the other that add nothing to what was sent."""
 TITLE_PARAMS = {"action": "query", "redirects": "1"}
 DEFAULT_POLICY = CrawlPolicy()
 
@@ -177,6 +179,10 @@ class CrawlWorkers:
         self.params = {True: page_params, False: TITLE_PARAMS}
         self.progress = progress
         self.pending = deque(state.unfinished())
+        self.received: dict[int, set[str]] = {}
+        """Continuations and parts that the wiki has sent for open batches."""
+        self.stalled: dict[int, int] = {}
+        """Responses in a row that added nothing, by batch."""
         self.start_time = time.monotonic()
 
     def run(self) -> None:
@@ -219,20 +225,36 @@ class CrawlWorkers:
     def _query(self, batch: Batch) -> QueryResponse:
         titles = list(batch.titles)
         params = {**self.params[batch.reads], "titles": "|".join(titles)}
-        response = self.api.query(
+        return self.api.query(
             params | batch.continuation, partial(parse_query, titles=titles)
         )
-        if batch.continuation and response.continuation == batch.continuation:
-            raise UserError(f"{self.api.url} repeats the same response without end.")
-        return response
 
     def _record(self, batch: Batch, response: QueryResponse) -> None:
         pages = self.state.num_pages
+        self._check_progress(batch, response)
         incomplete = self.state.record(batch, response)
         if incomplete:
             self.pending.appendleft(incomplete)
         done = self.state.num_pages - pages if batch.reads else len(batch.titles)
         self.progress.advance(0 if incomplete else done, self._note())
+
+    def _check_progress(self, batch: Batch, response: QueryResponse) -> None:
+        """Raise if a wiki continues a response without end."""
+        if response.continuation is None:
+            self.received.pop(batch.number, None)
+            self.stalled.pop(batch.number, None)
+            return
+        received = self.received.setdefault(batch.number, set())
+        token = repr(sorted(response.continuation.items()))
+        parts = {repr(part) for part in response.parts if part.has_content}
+        stalled = 0 if parts - received else self.stalled.get(batch.number, 0) + 1
+        if token in received or stalled > MAX_STALLED:
+            raise UserError(
+                f"{self.api.url} repeats the same response without end; run the same "
+                "command later to resume."
+            )
+        received |= parts | {token}
+        self.stalled[batch.number] = stalled
 
     def _note(self) -> str:
         seconds = max(time.monotonic() - self.start_time, 1e-9)

@@ -55,7 +55,12 @@ class PagePart:
     @property
     def total_views(self) -> int | None:
         known = [count for count in self.views.values() if count is not None]
-        return sum(known) if known else None
+        return _number(sum(known)) if known else None
+
+    @property
+    def has_content(self) -> bool:
+        """Whether it has links, an intro or views."""
+        return bool(self.links or self.intro is not None or self.views)
 
 
 @dataclass(frozen=True)
@@ -117,13 +122,16 @@ def _part(page: Mapping[str, Any]) -> PagePart:
     intro = page.get("extract")
     links = (link for link in page.get("links", []) if link["ns"] == MAIN_NAMESPACE)
     views = (page.get("pageviews") or {}).items()
-    return PagePart(
+    part = PagePart(
         _number(page["pageid"]),
         _text(page["title"]),
         [_text(link["title"]) for link in links],
         None if intro is None else _text(intro),
         {_text(day): None if count is None else _number(count) for day, count in views},
     )
+    # Raises if the views of all days are too many.
+    _ = part.total_views
+    return part
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,112 @@
+"""Damaged and crafted model files: refused in one line, without filling memory."""
+
+import json
+import resource
+import struct
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+import torch
+from damage import damage
+from graphs import suiting
+from safetensors.torch import load_file, save_file
+
+import unalike
+from unalike import UserError, random_splits, save_graph
+from unalike.inference import model_file
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A saved model of LINK."""
+    graph = suiting(nodes=20)
+    splits = random_splits(graph.labels, count=1)
+    stored = save_graph(tmp_path / "graph", graph, splits=splits)
+    path = tmp_path / "model.safetensors"
+    method = unalike.LINKX(hidden=4, training=unalike.Training(epochs=2))
+    unalike.run(stored, method, options=unalike.RunOptions(model=path))
+    return path
+
+
+def contents(path):
+    model = unalike.load_model(path)
+    about = model_file._metadata(model)
+    return about, {name: one.tolist() for name, one in model.weights.items()}
+
+
+def test_a_damaged_model_is_refused_or_the_same(saved, cases):
+    whole, expected = saved.read_bytes(), contents(saved)
+    for rng in cases:
+        saved.write_bytes(damage(whole, rng))
+        with suppress(UserError):
+            assert contents(saved) == expected
+
+
+def rewritten(path, change) -> None:
+    """Change the metadata of a model, with a checksum that fits."""
+    about = json.loads(model_file.read_header(path)[model_file.ABOUT])
+    tensors = load_file(path)
+    del about[model_file.DIGEST]
+    change(about)
+    about[model_file.DIGEST] = model_file._checksum(about, tensors)
+    save_file(tensors, path, {model_file.ABOUT: model_file._dump(about)})
+
+
+def setting(*keys, value):
+    def change(about):
+        for key in keys[:-1]:
+            about = about[key]
+        about[keys[-1]] = value
+
+    return change
+
+
+HUGE = {
+    "nodes": setting("graph", "num_known", value=900_000_000),
+    "many nodes": setting("graph", "num_known", value=10**15),
+    "negative nodes": setting("graph", "num_known", value=-1),
+    "features": setting("graph", "num_features", value=10**12),
+    "classes": setting("graph", "num_classes", value=10**9),
+    "layers": setting("options", "layers", value=10**8),
+    "hidden": setting("options", "hidden", value=10**6),
+    "text": setting("options", "layers", value="x" * 100),
+    "none": setting("graph", "num_known", value=None),
+    "classes as number": setting("classes", value=7),
+    "temperature": setting("temperature", value="warm"),
+}
+LOAD = "import sys, unalike; unalike.load_model(sys.argv[1])"
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_crafted_header_is_refused_in_bounded_memory(saved, name):
+    rewritten(saved, HUGE[name])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UserError):
+        unalike.load_model(saved)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert after - before < 200_000  # KiB
+
+
+def test_a_method_without_edges_does_not_allocate_for_its_nodes(tmp_path):
+    graph = suiting(nodes=20)
+    stored = save_graph(
+        tmp_path / "graph", graph, splits=random_splits(graph.labels, count=1)
+    )
+    path = tmp_path / "model.safetensors"
+    method = unalike.MLP(hidden=4, training=unalike.Training(epochs=2))
+    unalike.run(stored, method, options=unalike.RunOptions(model=path))
+    rewritten(path, setting("graph", "num_known", value=900_000_000))
+    limited = f"ulimit -v 12000000; exec {sys.executable} -c '{LOAD}' {path}"
+    ran = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
+    assert ran.returncode == 0 or "UserError" in ran.stderr, ran.stderr
+
+
+def test_a_header_that_promises_more_than_the_file_is_refused(saved):
+    header = {"w": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 4 * 10**12]}}
+    text = json.dumps(header).encode()
+    saved.write_bytes(struct.pack("<Q", len(text)) + text)
+    with pytest.raises(UserError):
+        unalike.load_model(saved)
+    assert torch.get_num_threads() == 1

@@ -1,0 +1,74 @@
+"""Damaged stored graphs are refused or the same; folders that others write too."""
+
+import contextlib
+import os
+
+import pyarrow as pa
+import pytest
+from damage import damage
+from graphs import suiting
+
+import unalike
+from unalike import UserError, open_graph, random_splits, save_graph
+from unalike.data.store import atomic_graph_writer
+
+
+def contents(folder):
+    """Everything that a stored graph gives."""
+    stored = open_graph(folder)
+    graph = stored.graph
+    return (
+        graph.adjacency.indptr.tolist(),
+        graph.adjacency.T.indices.tolist(),
+        graph.features.to_dense().tolist(),
+        graph.labels.tolist(),
+        [split.train.tolist() for split in stored.splits()],
+        stored.names.to_pylist(),
+        {name: stored.metadata[name] for name in ("num_classes", "directed", "metric")},
+    )
+
+
+def test_a_damaged_graph_is_refused_or_the_same(tmp_path, cases):
+    graph, folder = suiting(nodes=20, classes=3), tmp_path / "graph"
+    splits = random_splits(graph.labels, count=2)
+    names = pa.array([f"n{i}" for i in range(20)])
+    save_graph(folder, graph, splits=splits, names=names)
+    expected, files = contents(folder), sorted(folder.iterdir())
+    for rng in cases:
+        file = rng.choice(files)
+        content = file.read_bytes()
+        file.write_bytes(damage(content, rng))
+        with contextlib.suppress(UserError):
+            assert contents(folder) == expected, file
+        with contextlib.suppress(UserError):
+            unalike.verify_graph(folder)
+        file.write_bytes(content)
+
+
+def test_of_two_writers_the_second_gets_an_error_of_one_line(tmp_path):
+    graph, folder = suiting(nodes=20), tmp_path / "graph"
+    with (
+        pytest.raises(UserError, match="another process wrote it meanwhile"),
+        atomic_graph_writer(folder) as writer,
+    ):
+        writer.add("labels", graph.labels.numpy())
+        hidden = writer.folder.rename(tmp_path / "first")
+        save_graph(folder, graph)
+        hidden.rename(writer.folder)
+        writer.commit({})
+    assert open_graph(folder).graph.num_nodes == 20
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["graph"]
+
+
+@pytest.mark.parametrize("pid", ["9" * 40, "0", "x", str(2**31)])
+def test_folders_of_killed_writers_do_not_stop_an_import(tmp_path, pid):
+    (tmp_path / f".graph.{pid}.partial").mkdir()
+    save_graph(tmp_path / "graph", suiting(nodes=20))
+    assert (tmp_path / "graph" / "graph.json").is_file()
+
+
+def test_a_draft_that_cannot_be_removed_is_an_error_of_one_line(tmp_path, monkeypatch):
+    (tmp_path / f".graph.{os.getpid()}.partial").mkdir()
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
+    with pytest.raises(UserError, match="Cannot write"):
+        save_graph(tmp_path / "graph", suiting(nodes=20))
