@@ -280,7 +280,7 @@ def test_the_password_of_a_database_is_not_shown(folder, capsys):
     with serving() as server:
         url = server.url.replace("test@", "test:se-cret@")
         at = ("--results", url)
-        quick = ("--trials", "1", "mlp", "--hidden", "4", "--epochs", "2")
+        quick = ("--trials", "1", "correct-and-smooth", "mlp", "--epochs", "2")
         commands = [
             ("sweep", "mine.toml", *at),
             ("sweep", "mine.toml", "--dry-run", *at),

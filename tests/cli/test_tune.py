@@ -14,7 +14,7 @@ from unalike.experiments.database import ResultsDatabase
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.training.loop import FullBatchEpochs
 
-QUICK = ["--trials", "6", "mlp", "--hidden", "8", "--epochs", "5"]
+QUICK = ["--trials", "6", "correct-and-smooth", "mlp", "--hidden", "8", "--epochs", "5"]
 KEPT = ["--results", "sqlite:///kept.db"]
 
 

@@ -73,7 +73,7 @@ RESUMED = {
 """Graph and options of `unalike train` behind every folder in checkpoints/."""
 
 BASE = ("mlp", "--hidden", "4", "--epochs", "4", "--device", "cpu")
-TUNED = ("tune", PEOPLE, "--trials", "3", "--splits", "0", *BASE)
+TUNED = ("tune", PEOPLE, "--trials", "3", "--splits", "0", "correct-and-smooth", *BASE)
 """The search behind checkpoints/tune, interrupted after two of its settings."""
 
 REAL = ("--device", "cpu", "--epochs", "10")
@@ -335,7 +335,16 @@ def documents(empty, folder):
         "predict --graph": (*new[:2], "--graph", PEOPLE),
         "predict --out": (*new, "--out", folder / "scores.csv"),
         "tune": (
-            *("tune", PEOPLE, "--trials", "2", "--splits", "0", "mlp"),
+            *(
+                "tune",
+                PEOPLE,
+                "--trials",
+                "2",
+                "--splits",
+                "0",
+                "correct-and-smooth",
+                "mlp",
+            ),
             *("--hidden", "4", *quick),
         ),
         "table statistics-proposed": ("table", "statistics-proposed", "--data", empty),

@@ -57,7 +57,7 @@ def test_there_is_a_saved_model_of_every_method_that_can_be_saved():
 def test_training_again_gives_the_predictions_of_a_saved_model(tmp_path, name):
     graph, *options = TRAINED[name]
     again = tmp_path / "again.safetensors"
-    document("train", graph, *options, "--device", "cpu", "--save", again)
+    document("train", graph, *options, "--device", "cpu", "--no-refit", "--save", again)
     found = predictions(again, tmp_path, "--graph", graph)
     agree(found, frozen("predictions")[name]["known"], TRAINING_TOLERANCE)
 

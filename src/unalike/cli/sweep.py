@@ -15,12 +15,18 @@ from unalike.cli.console import (
     print_columns,
     print_json,
     print_notes,
+    print_table,
     progress_bar,
 )
 from unalike.device import choose_device
-from unalike.display import Column
+from unalike.display import Column, TextTable
 from unalike.errors import UserError
-from unalike.experiments.database import ResultsDatabase, hide_password
+from unalike.experiments.config import config_from_dict
+from unalike.experiments.database import (
+    ResultsDatabase,
+    hide_password,
+    result_from_row,
+)
 from unalike.experiments.plan import (
     NOTHING_FITS,
     SweepPlan,
@@ -29,7 +35,9 @@ from unalike.experiments.plan import (
     parse_overrides,
     plan_sweep,
 )
-from unalike.experiments.recipe import find_recipes
+from unalike.experiments.recipe import Recipe, find_recipes
+from unalike.experiments.result import Runs, command_line
+from unalike.experiments.selection import CellSelector, SelectionOptions
 from unalike.experiments.sweep import WorkerOptions, estimate, failed_before, sweep
 from unalike.experiments.tuning import SearchOptions, plan_search, search_cells
 
@@ -132,7 +140,10 @@ def command(
             progress=bar,
             on_message=print_note,
         )
-    print_outcome(plan, results, json=json)
+    own = [path for path in recipes if path.endswith(".toml")]
+    kept = request.recipes if len(own) == len(recipes) else []
+    query = SelectionOptions(variant=variant, seed=str(seed), data=data)
+    print_outcome(plan, results, winners(kept, results, query), json=json)
 
 
 def print_note(note: str) -> None:
@@ -148,8 +159,68 @@ def print_missing(missing: Mapping[str, str]) -> None:
         print_note(f"{count} cells cannot be run: {first_sentence}.")
 
 
-def print_outcome(plan: SweepPlan, url: str, *, json: bool) -> None:
-    """Print how many runs of a plan are done, and the errors of failed ones."""
+def winners(
+    recipes: Sequence[Recipe], url: str, query: SelectionOptions
+) -> list[dict[str, Any]]:
+    """The best setting of each cell of own recipes by validation, and its command."""
+    if not recipes:
+        return []
+    rows = []
+    with ResultsDatabase.read(url) as results:
+        selector = CellSelector(results, query)
+        for recipe in recipes:
+            for cell in recipe.cells.values():
+                selection = selector.select(recipe, cell)
+                chosen = selection.chosen
+                if chosen is None:
+                    continue
+                runs = Runs(map(result_from_row, chosen.runs))
+                splits = ",".join(str(run.split) for run in runs)
+                config = config_from_dict(chosen.runs[0])
+                rows.append(
+                    {
+                        "dataset": runs[0].dataset,
+                        "method": recipe.method,
+                        "settings": selection.num_complete,
+                        "valid": runs.valid_mean,
+                        "test": runs.mean,
+                        "std": runs.std,
+                        "options": config.describe(),
+                        "command": command_line(
+                            runs[0], splits=splits, dataset=cell.dataset
+                        ),
+                    }
+                )
+    return rows
+
+
+def print_winners(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the best setting of each cell, and the commands that repeat them."""
+    if not rows:
+        return
+    texts = [
+        {
+            "dataset": row["dataset"],
+            "method": row["method"],
+            "of": str(row["settings"]),
+            "valid": f"{row['valid']:.2f}",
+            "test": f"{row['test']:.2f}"
+            + ("" if row["std"] is None else f" ± {row['std']:.2f}"),
+            "best setting": row["options"],
+        }
+        for row in rows
+    ]
+    right = ("of", "valid", "test")
+    cells = [list(text.values()) for text in texts]
+    print_table(TextTable.from_rows("", [*texts[0]], cells, right=right))
+    for row in rows:
+        OUT.print(row["command"], soft_wrap=True)
+
+
+def print_outcome(
+    plan: SweepPlan, url: str, best: Sequence[dict[str, Any]], *, json: bool
+) -> None:
+    """Print how many runs of a plan are done, errors of failed ones, and what won."""
     with ResultsDatabase.read(url) as results:
         done, failed = results.done(plan.keys), results.failed(plan.keys)
     document = {
@@ -161,11 +232,12 @@ def print_outcome(plan: SweepPlan, url: str, *, json: bool) -> None:
     }
     errors = Counter(failed.values())
     if json:
-        print_json({**document, "errors": dict(errors)})
+        print_json({**document, "errors": dict(errors), "best": best})
         return
     for error, count in errors.items():
         print_note(f"{count} runs failed: {error.splitlines()[-1]}")
     OUT.print(f"{len(done)} of {len(plan.keys)} runs done, {len(failed)} failed.")
+    print_winners(best)
 
 
 def print_plan(

@@ -19,7 +19,7 @@ from unalike.cli.console import (
 )
 from unalike.display import Column
 from unalike.errors import lookup
-from unalike.experiments.recipe import paper_tables
+from unalike.experiments.recipe import find_recipes, own_table, paper_tables
 from unalike.reports.dataset_tables import TABLES
 from unalike.reports.tables import FORMATS, ResultTable, csv_text
 
@@ -46,7 +46,7 @@ def command(
         table: statistics-proposed, statistics-geom-gcn, statistics-homophilous,
             two-hop; of results full-batch, minibatch, gcn-minibatch, ablation,
             arxiv-coarse-fine, prior-datasets, homophilous, state-of-the-art or
-            views-ablation.
+            views-ablation; or the file of a recipe, as in own.toml.
         format: How to write it: rich, markdown, latex or csv.
         results: The database that a table of results is made from.
         settings: Select among the settings of the grid, or any that has results; by
@@ -60,6 +60,8 @@ def command(
         json: Print one JSON document instead of a table.
     """
     result_tables = paper_tables()
+    if table.endswith(".toml"):
+        result_tables[table] = own_table(table)
     lookup({**TABLES, **result_tables}, table, "table")
     write = lookup(WRITERS, format, "format")
     if table in result_tables:
@@ -73,7 +75,7 @@ def command(
             seed=seed,
             data=data,
         )
-        recipes = result_tables[table].recipes()
+        recipes = find_recipes([table])
         if on:
             recipes = [one.on_datasets(on) for one in recipes if one.method]
         with ResultsDatabase.read(results) as database:

@@ -53,6 +53,7 @@ def command(
     patience_seconds: float = TIMEOUT_SECONDS,
     checkpoint: Path | None = None,
     save: Path | None = None,
+    no_refit: bool = False,
     metric: str | None = None,
     both_ways: bool = False,
     as_stored: bool = False,
@@ -77,7 +78,9 @@ def command(
         processes: Distribute columns of the adjacency, or batches, over processes.
         patience_seconds: How long processes wait for one that does not respond.
         checkpoint: Save the training state in this folder and resume from it.
-        save: Write the model of the split with the best validation score to this file.
+        save: Write a model to this file. It is trained again on all labelled nodes, as
+            many epochs as validation has chosen (the median of the splits).
+        no_refit: Save the model of the split with the best validation score instead.
         metric: Train for and evaluate by this metric instead of the dataset's own.
         both_ways: Make the graph undirected, also where direction is usually preserved.
         as_stored: Use the stored graph: directed edges, no added loops, raw features.
@@ -127,10 +130,12 @@ def command(
                 checkpoint=checkpoint,
                 model=save,
                 calibrate=calibrate,
+                refit=not no_refit,
             ),
         )
     if world.is_main:
         document = to_json(output, dataset, calibrate, figures, save)
+        add_refit(document, output, refit=not no_refit)
         if json:
             print_json(document)
         else:
@@ -198,6 +203,15 @@ def to_json(
     return document
 
 
+def add_refit(
+    document: dict[str, Any], output: ExperimentOutput, *, refit: bool
+) -> None:
+    """Add epochs and nodes of the saved model, if it was trained again."""
+    if refit and "model" in document and output.refit_epochs:
+        nodes = int((output.experiment.graph.labels >= 0).sum())
+        document["model"]["refit"] = {"epochs": output.refit_epochs, "nodes": nodes}
+
+
 def print_output(results: Runs, document: dict[str, Any]) -> None:
     """Print the results as a table of splits with a summary."""
     table = Table(box=None, pad_edge=False)
@@ -226,7 +240,14 @@ def extra_lines(document: dict[str, Any]) -> Iterator[str]:
     for path in document.get("figures", []):
         yield f"wrote {path}"
     if model := document.get("model"):
-        line = f"split {model['split']} is saved in {model['file']}"
+        refit = model.get("refit")
+        what = f"split {model['split']}"
+        if refit:
+            what = (
+                f"a model of all {refit['nodes']:,} labelled nodes, trained for "
+                f"{refit['epochs']} epochs,"
+            )
+        line = f"{what} is saved in {model['file']}"
         if "temperature" in model:
             line += f" with its temperature of {model['temperature']:.2f}"
         yield f"{line}, {model['bytes']:,} bytes"

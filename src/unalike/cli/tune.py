@@ -1,76 +1,131 @@
-"""`unalike tune`: search the hyperparameters of Correct & Smooth with Optuna."""
+"""`unalike tune`: search the hyperparameters of any method with Optuna."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.table import Table
 
-from unalike.cli.console import OUT, bold, print_json, progress_bar
+from unalike.cli.console import (
+    DEFAULT_DATABASE,
+    OUT,
+    bold,
+    print_json,
+    print_table,
+    progress_bar,
+)
 from unalike.cli.sweep import print_note
 from unalike.cli.train import parse_splits
 from unalike.datasets import find
 from unalike.device import choose_device
+from unalike.display import TextTable
+from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
 from unalike.experiments.database import ResultsDatabase, hide_password
+from unalike.experiments.method_search import Budget, SearchResult, search_method
 from unalike.experiments.result import command_line
 from unalike.experiments.run import RunOptions
+from unalike.experiments.sweep import WorkerOptions
 from unalike.experiments.tuning import HOPS, StudyResult, tune
-from unalike.methods.correct_and_smooth import AnyTrained, CorrectAndSmooth
-from unalike.options import options_of
+from unalike.methods import METHODS
+from unalike.methods.base import Method
+from unalike.methods.correct_and_smooth import CorrectAndSmooth
+from unalike.options import one_of, options_of
+from unalike.reports.plotting import (
+    check_figure_path,
+    plot_importance,
+    require_matplotlib,
+    save_figure,
+)
 
-BASE = CorrectAndSmooth().base
 SHOWN = ("correct_alpha", "smooth_alpha", "correct_by", "smooth_by", "scale")
+STUDY_TRIALS, SEARCH_TRIALS = 500, 50
+"""Trials of a study of Correct & Smooth and of a search, by default."""
+TOP = 10
+"""Trials that are printed."""
+DEFAULT_METHOD = CorrectAndSmooth()
+
+if TYPE_CHECKING:
+    AnyMethod = Method
+else:
+    AnyMethod = one_of(METHODS)
 
 
 def command(
     dataset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")],
     *,
-    base: AnyTrained = BASE,
-    trials: int = 500,
+    method: AnyMethod = DEFAULT_METHOD,
+    trials: int | None = None,
+    minutes: float | None = None,
     splits: str = "all",
     seed: int = 0,
     metric: str | None = None,
     results: str | None = None,
     checkpoint: Path | None = None,
+    figure: Path | None = None,
     device: str = "auto",
     data: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Search the hyperparameters of Correct & Smooth by validation score.
+    """Search the hyperparameters of a method by validation score.
 
-    A base model is trained once on each split. Around its scores there are four
-    studies: two kinds of scaling, one hop or two. The better scaling of each number of
-    hops is printed with the command that repeats it.
+    Options that you set to other values than their defaults stay as they are; the
+    others are searched with Optuna on all splits. Trials are stored in the database:
+    the same command goes on with what is there.
 
-    Example: unalike tune chameleon --trials 100 mlp --hidden 64
+    correct-and-smooth has a search of its own, as in the paper. A base model is trained
+    once on each split, and around its scores there are four studies: two kinds of
+    scaling, one hop or two.
+
+    Example: unalike tune chameleon --trials 30 --minutes 5 linkx --epochs 100
 
     Args:
         dataset: A name of `unalike list datasets`, or the folder of a stored graph.
-        base: The base model; `unalike tune DATASET BASE --help` shows its options.
-        trials: Trials of each study; the paper's program uses 500.
-        splits: Numbers of splits separated by commas, or all.
+        method: What to tune; `unalike tune DATASET METHOD --help` shows its options.
+        trials: Trials in all, stored ones included; of correct-and-smooth, trials of
+            each study. By default 50, and 500 as in the paper's program.
+        minutes: Begin no trial after so many minutes.
+        splits: Numbers of splits separated by commas, or all; for correct-and-smooth.
         seed: Seed of random numbers, in training and in the search.
         metric: Train for and evaluate by this metric instead of the dataset's own.
-        results: Store the best of each study here, as sweeps do: sqlite:///FILE or
-            postgresql://USER@HOST/NAME.
-        checkpoint: Save the base model and the values of trials in this folder and
-            resume from it.
+        results: The database of the trials, by default sqlite:///results.db; the best
+            of each study of correct-and-smooth is stored only if this is given.
+        checkpoint: For correct-and-smooth: save the base model and the values of trials
+            in this folder and resume from it.
+        figure: Draw the importance of the options to this file.
         device: cpu, cuda, or auto: a GPU if there is one.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
+    view = DatasetOptions(metric=metric)
+    if not isinstance(method, CorrectAndSmooth):
+        check_search_flags(splits, checkpoint, figure)
+        count = SEARCH_TRIALS if trials is None else trials
+        with progress_bar() as bar:
+            found = search_method(
+                dataset,
+                method,
+                results or DEFAULT_DATABASE,
+                view=view,
+                budget=Budget(trials=count, minutes=minutes),
+                seed=seed,
+                workers=WorkerOptions(device=choose_device(device)),
+                data=data,
+                progress=bar,
+            )
+        print_search(found, figure, json=json)
+        return
     opened = (
         nullcontext() if results is None else ResultsDatabase.open(results, print_note)
     )
     with progress_bar() as bar, opened as database:
         studies = tune(
-            DatasetOptions(metric=metric).apply(find(dataset, data)),
-            base,
-            trials=trials,
+            view.apply(find(dataset, data)),
+            method.base,
+            trials=STUDY_TRIALS if trials is None else trials,
             splits=parse_splits(splits),
             seed=seed,
             options=RunOptions(
@@ -83,6 +138,81 @@ def command(
         print_json({**to_json(studies, splits, dataset), "results": shown})
     else:
         print_studies(studies, splits, dataset, shown)
+
+
+def check_search_flags(
+    splits: str, checkpoint: Path | None, figure: Path | None
+) -> None:
+    """Refuse flags of Correct & Smooth in a search, and files that cannot be drawn."""
+    if splits != "all" or checkpoint is not None:
+        raise UserError(
+            "--splits and --checkpoint are for correct-and-smooth; a search uses all "
+            "splits and goes on from its --results."
+        )
+    if figure is not None:
+        check_figure_path(figure)
+        require_matplotlib()
+
+
+def print_search(found: SearchResult, figure: Path | None, *, json: bool) -> None:
+    """Print the best trials, the importance of options and the best command."""
+    if figure is not None and not found.importance:
+        print_note("too few trials, or all of one score: no importance to draw")
+        figure = None
+    if figure is not None:
+        save_figure(plot_importance(found.importance), figure)
+    if json:
+        print_json(search_to_json(found, figure))
+        return
+    rows = [
+        [
+            *(
+                f"{params[name]:.3g}"
+                if isinstance(params[name], float)
+                else str(params[name])
+                for name in found.searched
+            ),
+            f"{runs.valid_mean:.2f}",
+            runs.format_score(),
+        ]
+        for params, runs in found.trials[:TOP]
+    ]
+    headings = [*(name.replace("_", " ") for name in found.searched), "valid", "test"]
+    print_table(TextTable.from_rows("", headings, rows, right=headings))
+    if found.importance:
+        shares = (
+            f"{name.replace('_', ' ')} {share:.0%}"
+            for name, share in found.importance.items()
+        )
+        OUT.print(f"\nimportance: {', '.join(shares)}", soft_wrap=True)
+    best = found.trials[0][1]
+    title = f"\n{found.dataset} {found.method}: {found.metric} {best.format_score()}"
+    count = f" on the test nodes, the best of {len(found.trials)} trials by validation"
+    OUT.print(bold(title, f"{count}; again by"))
+    OUT.print(found.command, soft_wrap=True)
+    if figure is not None:
+        OUT.print(f"wrote {figure}", soft_wrap=True)
+
+
+def search_to_json(found: SearchResult, figure: Path | None) -> dict[str, Any]:
+    """The document of `--json` for a search."""
+    return {
+        "dataset": found.dataset,
+        "method": found.method,
+        "metric": found.metric,
+        "trials": [
+            {
+                "options": params,
+                "valid_mean": runs.valid_mean,
+                "test_mean": runs.mean,
+                "test_std": runs.std,
+            }
+            for params, runs in found.trials
+        ],
+        "importance": found.importance,
+        "command": found.command,
+        "figure": figure and str(figure),
+    }
 
 
 def to_json(studies: list[StudyResult], splits: str, dataset: str) -> dict[str, Any]:

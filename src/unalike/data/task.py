@@ -57,6 +57,8 @@ class Task:
     stopping."""
     keep: bool = False
     """Return the learned weights with the scores."""
+    use_last: bool = False
+    """Use the weights of the last epoch, not those of the best one."""
 
     @classmethod
     def from_split(

@@ -302,14 +302,46 @@ def find_recipes(names: Sequence[str]) -> list[Recipe]:
     return list(recipes.values())
 
 
+def check_options(recipe: Recipe, path: str) -> None:
+    """Raise a `UserError` if a file names a method or an option that is not there."""
+    for cell in recipe.cells.values():
+        for variant in ("", *recipe.variants):
+            for grid in recipe.grids_of(cell, variant):
+                first = {
+                    name: values[0]["low"]
+                    if isinstance(values[0], Mapping)
+                    else values[0]
+                    for name, values in grid.items()
+                    if values
+                }
+                try:
+                    recipe.config(cell, first)
+                except UserError as error:
+                    raise UserError(f"{path}: {error}") from None
+
+
+def own_table(path: str) -> PaperTable:
+    """The table of a file with one recipe."""
+    return PaperTable(
+        Path(path).stem,
+        Path(path).stem,
+        "best",
+        [],
+        legend="mean and standard deviation of the test score, of the setting with the "
+        "best mean validation score; shaded: {}",
+    )
+
+
 def _find_by_name(name: str) -> list[Recipe]:
     if name.endswith(".toml"):
         try:
-            return [parse(Path(name).read_text("utf-8"), Path(name).stem)]
+            recipe = parse(Path(name).read_text("utf-8"), Path(name).stem)
         except OSError as error:
             raise UserError(f"{name}: {error.strerror}.") from None
         except UnicodeDecodeError:
             raise UserError(f"{name} is not a recipe: it is not UTF-8.") from None
+        check_options(recipe, name)
+        return [recipe]
     tables = paper_tables()
     table, _, row = name.partition("/")
     if table not in tables:

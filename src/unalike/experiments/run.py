@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeAlias
 
 import torch
@@ -84,6 +85,9 @@ class RunOptions:
     """File for the model of the split with the best validation score."""
     calibrate: bool = False
     """Save the model with the temperature that is fitted on its valid nodes."""
+    refit: bool = True
+    """Train the saved model again on all labelled nodes, as many epochs as validation
+    has chosen; otherwise save the model of the split itself."""
 
 
 def run(
@@ -160,8 +164,10 @@ def train_splits(
     experiment.raise_if_failed(solutions)
     results = experiment.results(solutions, metadata, seconds, options.device)
     output = ExperimentOutput(experiment, method, solutions, results)
-    if options.model is not None and world.is_main:
-        output.best_model(calibrate=options.calibrate).save(options.model)
+    if options.model is not None:
+        model = output.saved_model(options)
+        if world.is_main:
+            model.save(options.model)
     return output
 
 
@@ -236,13 +242,40 @@ class ExperimentOutput:
             for solution, split in zip(self.solutions, splits, strict=True)
         ]
 
-    def best_model(self, *, calibrate: bool = False) -> Model:
-        """The model of the split with the best validation score."""
+    @cached_property
+    def refit_epochs(self) -> int | None:
+        """The median best epoch of the splits; None for methods without epochs."""
+        epochs = [result.best_epoch for result in self.results if result.best_epoch]
+        trained = isinstance(self.method, TrainedMethod) and epochs
+        return round(median(epochs)) if trained else None
+
+    def saved_model(self, options: RunOptions) -> Model:
+        """The model that is saved: refitted, or that of the best split."""
+        if not options.refit or self.refit_epochs is None:
+            return self.best_model(calibrate=options.calibrate)
+        assert isinstance(self.method, TrainedMethod)
+        training = replace(self.method.training, epochs=self.refit_epochs)
+        method = replace(self.method, training=training)
+        (solution,) = method.solve_all(
+            [self.experiment.refit_task(self.results[self.best_index].split)],
+            device=options.device,
+            progress=options.progress,
+        )
+        solution.raise_if_failed()
+        return self.best_model(calibrate=options.calibrate, solution=solution)
+
+    def best_model(
+        self, *, calibrate: bool = False, solution: Solution | None = None
+    ) -> Model:
+        """The model of the split with the best validation score.
+
+        Another solution may be given, whose weights are used instead.
+        """
         source = base_dataset(self.experiment.dataset)
         model = model_from_solution(
             self.method,
             self.experiment.graph,
-            self.solutions[self.best_index],
+            solution or self.solutions[self.best_index],
             stored=source if isinstance(source, StoredGraph) else None,
             name=source.name,
             row_normalised=(
@@ -305,6 +338,23 @@ class Experiment:
         if options.label_inputs:
             tasks = [add_label_inputs(task, method) for task in tasks]
         return [replace(options.add_class_weights(task), keep=keep) for task in tasks]
+
+    def refit_task(self, number: int) -> Task:
+        """A task with all labelled nodes in train, with the seed of a split.
+
+        They are its valid nodes too, which choose nothing: the last epoch is used.
+        """
+        labelled = (self.graph.labels >= 0).nonzero()[:, 0]
+        task = Task(
+            self.graph,
+            labelled,
+            labelled,
+            self.dataset.metric,
+            self.seed + number,
+            keep=True,
+            use_last=True,
+        )
+        return options_of_dataset(self.dataset).add_class_weights(task)
 
     def metadata(self, method: Method, device: str) -> dict[str, Any]:
         """The fields that all results of a method have in common."""

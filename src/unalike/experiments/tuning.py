@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -79,8 +80,12 @@ def run_study(
     seed: int,
     previous: Sequence[tuple[Params, float]] = (),
     on_trial: Callable[[optuna.Study, Value], None],
+    deadline: float | None = None,
 ) -> optuna.Study:
-    """Maximise an objective with Optuna's TPE sampler, after some previous trials."""
+    """Maximise an objective with Optuna's TPE sampler, after some previous trials.
+
+    No trial begins after the deadline, a time of `time.monotonic`.
+    """
     optuna = load_optuna()
     sampler = optuna.samplers.TPESampler(seed=seed)
     study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -92,6 +97,8 @@ def run_study(
         )
         on_trial(study, known)
     for _ in range(len(previous), trials):
+        if deadline is not None and time.monotonic() > deadline:
+            break
         trial = study.ask(dict(space))
         value = objective(trial.params)
         failed = optuna.trial.TrialState.FAIL if value is None else None
@@ -302,7 +309,12 @@ class CellObjective:
         ]
 
 
-def optuna_search(objective: CellObjective, trials: int, progress: Progress) -> None:
+def optuna_search(
+    objective: CellObjective,
+    trials: int,
+    progress: Progress,
+    deadline: float | None = None,
+) -> None:
     """Search a cell with Optuna, which learns from all trials in the database."""
     load_optuna()
     space = objective.space.searched.items()
@@ -318,6 +330,7 @@ def optuna_search(objective: CellObjective, trials: int, progress: Progress) -> 
         seed=objective.request.seed + len(previous),
         previous=previous,
         on_trial=on_trial,
+        deadline=deadline,
     )
 
 

@@ -120,3 +120,14 @@ def plot_scores(scores: Mapping[str, Sequence[float]]) -> Any:
     ax.invert_yaxis()
     ax.set_xlabel("test score, %")
     return figure
+
+
+@with_style
+def plot_importance(importance: dict[str, float]) -> Any:
+    """Bars of the importance of hyperparameters, the largest on top."""
+    names = [name.replace("_", " ") for name in reversed(importance)]
+    size = (4.2, 0.9 + 0.3 * len(names))
+    figure, (ax,) = panels(1, columns=1, size=size)
+    ax.barh(names, [*reversed(importance.values())])
+    ax.set_xlabel("share of the variance of the validation score")
+    return figure

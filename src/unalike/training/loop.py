@@ -133,7 +133,8 @@ def init_state(runs: Sequence[FitSpec], graph: Graph, device: torch.device) -> S
         },
     )
     torch.manual_seed(runs[0].task.seed)
-    return State.start(stack, [run.training for run in runs])
+    trainings = [run.training for run in runs]
+    return State.start(stack, trainings, use_last=runs[0].task.use_last)
 
 
 def make_epochs(

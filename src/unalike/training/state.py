@@ -73,11 +73,15 @@ class State:
     """Finished epochs, on the device."""
     step_counter: Int[Tensor, 1]
     """Optimizer steps: as many as epochs, unless an epoch has several batches."""
+    use_last: bool = False
+    """Every epoch counts as the best so far, so that the last one is used."""
     epoch: int = 0
     """Finished epochs, on the host; whoever runs an epoch counts it."""
 
     @classmethod
-    def start(cls, stack: Stack, trainings: Sequence[Training]) -> State:
+    def start(
+        cls, stack: Stack, trainings: Sequence[Training], *, use_last: bool = False
+    ) -> State:
         """The state before the first epoch."""
         device, runs = stack.params.weight.device, len(trainings)
         options = torch.tensor([[t.lr, t.weight_decay] for t in trainings])
@@ -98,6 +102,7 @@ class State:
             improved=torch.zeros(runs, dtype=torch.bool, device=device),
             epoch_counter=torch.zeros(1, dtype=torch.int64, device=device),
             step_counter=torch.zeros(1, dtype=torch.int64, device=device),
+            use_last=use_last,
         )
 
     def next_step(self) -> AdamWStep:
@@ -118,6 +123,8 @@ class State:
         self.valid_scores.index_copy_(0, self.epoch_counter, score[None])
         self.epoch_counter += 1
         torch.gt(score, self.best_score, out=self.improved)
+        if self.use_last:
+            self.improved.fill_(True)
         self._update_improved(self.best_score, score)
         epoch = self.epoch_counter.expand_as(self.best_epoch)
         self._update_improved(self.best_epoch, epoch)

@@ -1,0 +1,207 @@
+"""Search the hyperparameters of any method on a graph, with Optuna and a database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unalike.datasets import find
+from unalike.errors import UserError
+from unalike.experiments.config import DatasetOptions, no_features_error
+from unalike.experiments.database import ResultsDatabase, result_from_row
+from unalike.experiments.plan import SweepRequest
+from unalike.experiments.recipe import Recipe, RecipeCell
+from unalike.experiments.result import Runs, command_line
+from unalike.experiments.selection import ConfigRuns
+from unalike.experiments.sweep import WorkerOptions
+from unalike.experiments.tuning import (
+    CellObjective,
+    SearchOptions,
+    cell_objectives,
+    distribution,
+    load_optuna,
+    optuna_search,
+)
+from unalike.methods import METHODS, name_of
+from unalike.methods.base import Method
+from unalike.options import choices, options_of
+from unalike.progress import NO_PROGRESS, Progress
+
+SEARCHED: dict[str, Any] = {
+    "lr": {"low": 1e-3, "high": 0.1, "log": True},
+    "weight_decay": {"low": 1e-5, "high": 0.1, "log": True},
+    "hidden": [16, 256],
+    "layers": [1, 4],
+    "edge_layers": [1, 2],
+    "feature_layers": [1, 2],
+    "heads": [1, 8],
+    "hops": [1, 3],
+    "dropout": {"low": 0.0, "high": 0.8},
+    "inner_dropout": {"low": 0.0, "high": 0.8},
+    "alpha": {"low": 0.05, "high": 0.95},
+    "theta": {"low": 0.5, "high": 1.5},
+    "inner_activation": [False, True],
+    "batch_norm": [False, True],
+}
+"""Ranges of the options that are searched, whatever the method; lists of two numbers
+are ranges of integers."""
+MIN_TRIALS_OF_IMPORTANCE = 5
+"""With fewer trials the importance of options says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How long a search goes on: trials in all, stored ones included, and minutes."""
+
+    trials: int = 50
+    minutes: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise UserError(f"--trials is {self.trials}; at least 1 is needed.")
+        if self.minutes is not None and not self.minutes > 0:
+            raise UserError(f"--minutes is {self.minutes:g}; more is needed.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult:
+    """The trials of a search, the best by validation score first."""
+
+    dataset: str
+    method: str
+    metric: str
+    searched: list[str]
+    trials: list[tuple[dict[str, Any], Runs]]
+    importance: dict[str, float]
+    """The share of each option in the variance of the validation score."""
+    command: str
+    """The command that trains the best configuration."""
+
+
+def search_space(method: Method) -> dict[str, Any]:
+    """The options of a method that are searched: those that have their defaults.
+
+    An option with another value was set by the user and stays. Options of the sampler
+    are not searched.
+    """
+    options, defaults = options_of(method), options_of(type(method)())
+    inside = {
+        name
+        for field in choices(type(method))
+        for name in options_of(getattr(method, field), omit=False)
+    }
+    return {
+        name: values
+        for name, values in SEARCHED.items()
+        if name in options and options[name] == defaults[name] and name not in inside
+    }
+
+
+def search_method(
+    graph: str,
+    method: Method,
+    url: str,
+    *,
+    view: DatasetOptions | None = None,
+    budget: Budget | None = None,
+    seed: int = 0,
+    workers: WorkerOptions | None = None,
+    data: Path | None = None,
+    progress: Progress = NO_PROGRESS,
+) -> SearchResult:
+    """Search the options of a method on all splits of a graph.
+
+    Every trial is stored in the database, so that a stopped search goes on where it
+    was, and a larger budget continues it.
+    """
+    load_optuna()
+    budget, workers = budget or Budget(), workers or WorkerOptions()
+    recipe = search_recipe(graph, method, view or DatasetOptions())
+    source = find(graph, data)
+    if method.needs_features and not source.load().num_features:
+        raise no_features_error(method, source)
+    request = SweepRequest(recipes=[recipe], seed=seed, data=data)
+    options = SearchOptions("optuna", budget.trials)
+    with ResultsDatabase.open(url) as results:
+        objectives, missing = cell_objectives(request, options, results, workers)
+        for reason in missing.values():
+            raise UserError(reason)
+        (objective,) = objectives
+        deadline = budget.minutes and time.monotonic() + 60 * budget.minutes
+        progress.stage(objective.name, budget.trials, "trials")
+        optuna_search(objective, budget.trials, progress, deadline)
+        return to_result(objective, graph)
+
+
+def search_recipe(graph: str, method: Method, view: DatasetOptions) -> Recipe:
+    """A recipe of one cell with the search space of a method on a graph."""
+    name, space = name_of(method), search_space(method)
+    if METHODS.get(name) is not type(method):
+        raise UserError(f"{name} is not in the table of methods: register it first.")
+    if not space:
+        raise UserError(f"{name} has no option to search.")
+    cell = RecipeCell(dataset=graph, view=view)
+    fixed = {key: one for key, one in options_of(method).items() if key not in space}
+    return Recipe(
+        name=f"tune {name}",
+        row=name,
+        method=name,
+        grids=[{**fixed, **space}],
+        cells={graph: cell},
+    )
+
+
+def to_result(objective: CellObjective, graph: str) -> SearchResult:
+    """The stored trials of a search, their importance and the best command."""
+    stored = objective.previous_trials()
+    if not stored:
+        raise UserError("No trial has finished; the failures are in the database.")
+    stored.sort(key=lambda trial: (-trial[0].valid, trial[0].setting))
+    trials = [(params, runs_of(one)) for one, params in stored]
+    first = trials[0][1][0]
+    splits = ",".join(str(result.split) for result in trials[0][1])
+    return SearchResult(
+        dataset=objective.dataset.name,
+        method=str(objective.recipe.method),
+        metric=first.metric,
+        searched=list(objective.space.searched),
+        trials=trials,
+        importance=importance(objective, stored),
+        command=command_line(first, splits=splits, dataset=graph),
+    )
+
+
+def runs_of(config: ConfigRuns) -> Runs:
+    """The results of a configuration."""
+    return Runs(map(result_from_row, config.runs))
+
+
+def importance(
+    objective: CellObjective, trials: list[tuple[ConfigRuns, dict[str, Any]]]
+) -> dict[str, float]:
+    """The importance of each option by Optuna's fANOVA, the largest first.
+
+    Empty with few trials, or if all have the same score.
+    """
+    scores = {one.valid for one, _ in trials}
+    if len(trials) < MIN_TRIALS_OF_IMPORTANCE or len(scores) < 2:
+        return {}
+    optuna = load_optuna()
+    space: Mapping[str, Any] = {
+        name: distribution(values) for name, values in objective.space.searched.items()
+    }
+    study = optuna.create_study(direction="maximize")
+    study.add_trials(
+        [
+            optuna.trial.create_trial(
+                params=params, distributions=dict(space), value=one.valid
+            )
+            for one, params in trials
+        ]
+    )
+    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+    found = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    return {name: float(value) for name, value in found.items()}
