@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import resource
 import subprocess
@@ -121,12 +120,11 @@ CHANGES = "+changes"
 def commit() -> str:
     """The git commit of the source tree; empty for an installed package.
 
-    It ends in `CHANGES` if files differ from the commit. A copy of the tree without
-    git's folder takes the commit from the environment variable UNALIKE_COMMIT.
+    It ends in `CHANGES` if files differ from the commit.
     """
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
-        return os.environ.get("UNALIKE_COMMIT", "")
+        return ""
     flags = ["--always", "--exclude=*", "--abbrev=40", f"--dirty={CHANGES}"]
     command = ["git", "-C", str(root), "describe", *flags]
     try:

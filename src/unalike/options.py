@@ -35,6 +35,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "hops": (0, 1_000),
     "inner_dropout": (0, 1),
     "layers": (1, 1_000),
+    "propagation_dropout": (0, 1),
+    "sharpening": (0, math.inf),
     "smooth_alpha": (0, 1),
     "weight_decay": (0, math.inf),
 }

@@ -57,6 +57,8 @@ def command(
     metric: str | None = None,
     both_ways: bool = False,
     as_stored: bool = False,
+    raw_features: bool = False,
+    no_added_loops: bool = False,
     class_weights: str | None = None,
     fresh_splits: str | None = None,
     label_inputs: bool = False,
@@ -84,6 +86,8 @@ def command(
         metric: Train for and evaluate by this metric instead of the dataset's own.
         both_ways: Make the graph undirected, also where direction is usually preserved.
         as_stored: Use the stored graph: directed edges, no added loops, raw features.
+        raw_features: Do not divide the features of each node by their sum.
+        no_added_loops: Add no self-loops; those of the stored graph stay.
         class_weights: balanced gives every class the same weight in the loss.
         fresh_splits: Random splits of the paper's minibatch program instead of the
             stored ones: rows, of its row batches, or samplers, of its subgraphs.
@@ -106,6 +110,8 @@ def command(
         class_weights=class_weights,
         fresh_splits=fresh_splits,
         as_stored=as_stored,
+        raw_features=raw_features,
+        no_added_loops=no_added_loops,
         label_inputs=label_inputs,
     )
     if figures is not None:

@@ -79,6 +79,10 @@ class DatasetOptions:
     as_stored: bool = False
     """Give methods the stored graph: directed edges, no added self-loops, features as
     they are."""
+    raw_features: bool = False
+    """Leave the features as they are stored: do not divide rows by their sum."""
+    no_added_loops: bool = False
+    """Add no self-loop to the nodes; those that are stored stay."""
     label_inputs: bool = False
     """Give methods histograms of the train labels near a node as more features."""
 
@@ -150,13 +154,30 @@ class DatasetWithOptions:
                 stored = stored_graph_of(self.source, progress)
                 graph, splits = stored.graph, stored.splits()
             else:
-                graph, splits = load_graph_and_splits(self.source, progress)
+                source = self._with_preparation()
+                graph, splits = load_graph_and_splits(source, progress)
             graph = graph.to_undirected() if self.view.both_ways else graph
             if self.view.fresh_splits:
                 fresh = FRESH_SPLITS[self.view.fresh_splits]
                 splits = fresh(graph, len(splits) or NUM_SPLITS)
             self._loaded.append((graph, splits))
         return self._loaded[0]
+
+    def _with_preparation(self) -> GraphSource:
+        """The source without the steps of preparation that the options leave out."""
+        skipped = {
+            step: False
+            for option, step in SKIPPED_STEPS.items()
+            if getattr(self.view, option)
+        }
+        if not skipped or not isinstance(self.source, Dataset):
+            return self.source
+        steps = replace(self.source.preparation, **skipped)
+        return replace(self.source, preparation=steps)
+
+
+SKIPPED_STEPS = {"raw_features": "row_normalised", "no_added_loops": "self_loops"}
+"""Dataset options, each with the step of preparation that it leaves out."""
 
 
 def load_graph_and_splits(

@@ -39,7 +39,7 @@ def add_label_inputs(task: Task, method: Method) -> Task:
             "none; leave it out."
         )
     folds = Folds.draw(task.graph.num_nodes, FOLDS, task.seed)
-    if method.row_wise:
+    if method.row_wise and not method.needs_full_graph:
         contexts = hide_each_fold(one_hot(task, task.train), folds.fine, folds.num_fine)
         columns = label_histograms(task, contexts, folds)
         return with_features(task, columns)

@@ -136,7 +136,8 @@ class Model:
         """Does the method read edges at all?"""
         layers = sparse_layers(self.network).values()
         of_edges = any(layer.source == "adjacency" for layer in layers)
-        return of_edges or not self.method.row_wise
+        row_wise = self.method.row_wise and not self.method.needs_full_graph
+        return of_edges or not row_wise
 
     def to(self, device: torch.device | str) -> Model:
         """The same model on another device."""
@@ -251,7 +252,7 @@ class Model:
 
     def check_row_wise(self, purpose: str = "score new nodes") -> None:
         """Raise if the logits of a node depend on more than its own row."""
-        if self.method.row_wise:
+        if self.method.row_wise and not self.method.needs_full_graph:
             return
         row_wise = [
             name

@@ -10,18 +10,21 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.data.task import Solution, Task
 from unalike.device import fork_rng
+from unalike.errors import UserError
 from unalike.methods.plain_module import Allowed, Trial, for_batches, is_foreign
 from unalike.options import check_ranges, one_of, options_of, with_options
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers import SAMPLERS
 from unalike.samplers.base import FullBatch, Sampler
 from unalike.samplers.rows import RowSampler
+from unalike.system import free_memory
 from unalike.training.checkpoint import Checkpoint
 from unalike.training.distributed import World, shard_columns
 from unalike.training.loop import FitSpec, fit
@@ -62,6 +65,8 @@ class Method(ABC):
     family: ClassVar[str] = "closed form"
     column_parallel: ClassVar[bool] = False
     """Can processes divide the columns of the adjacency among them?"""
+    needs_full_graph: ClassVar[bool] = False
+    """Are rows made from the full graph, so that new nodes have none?"""
     stackable_options: ClassVar[frozenset[str]] = frozenset()
     """Options in which the runs of one stack may differ; the others change shapes."""
     uses_class_weights: ClassVar[bool] = False
@@ -176,6 +181,58 @@ class RowWiseMethod(TrainedMethod):
 
     batching: RowBatching = field(default_factory=FullBatch)
     """Batch of a training step: the full graph, or some of its rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropagatedFeaturesMethod(TrainedMethod):
+    """A method that scores a node by its row of features that were propagated once."""
+
+    family: ClassVar[str] = "row-wise"
+    row_wise: ClassVar[bool] = True
+    needs_full_graph: ClassVar[bool] = True
+
+    batching: RowBatching = field(default_factory=FullBatch)
+    """Batch of a training step: all nodes, or some of them."""
+
+    @property
+    def needs_features(self) -> bool:
+        return True
+
+    @abstractmethod
+    def propagate(
+        self, graph: Graph, x: Float[Tensor, "nodes features"]
+    ) -> list[Float[Tensor, "nodes features"]]:
+        """The propagated forms of the features, of equal size."""
+
+    @property
+    @abstractmethod
+    def num_propagated(self) -> int:
+        """The number of matrices that `propagate` returns."""
+
+    def prepare(self, graph: Graph) -> Graph:
+        """The graph without edges, and with all propagated features side by side."""
+        numel = graph.num_nodes * graph.num_features * self.num_propagated
+        free = free_memory(torch.device("cpu"))
+        if 4 * numel > MAX_FEATURES_SHARE * free:
+            raise UserError(
+                f"{self.num_propagated} propagated copies of {graph.num_nodes:,} x "
+                f"{graph.num_features:,} features need {4 * numel / 1e9:,.1f} GB; "
+                f"{free / 1e9:,.1f} GB are free. Choose fewer --hops."
+            )
+        x = graph.features.to_dense().float()
+        features = torch.cat(self.propagate(graph, x), 1)
+        return replace(without_edges(graph), features=features)
+
+
+MAX_FEATURES_SHARE = 0.4
+"""Fraction of free memory that propagated features may take."""
+
+
+def without_edges(graph: Graph) -> Graph:
+    """The graph without its edges, which batches need not copy."""
+    none = torch.empty(0, dtype=torch.int64)
+    shape = graph.adjacency.shape
+    return replace(graph, adjacency=Adjacency.from_edges(none, none, shape=shape))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from unalike.data.graph import Graph
 from unalike.methods.base import MessagePassingMethod
-from unalike.nn.attention import GATLayers, head_widths
+from unalike.nn.attention import Attention, GATLayers, head_widths
 from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE, Jump
+from unalike.nn.residual_layers import LayerNorm, ResidualLayers
 from unalike.nn.sparse_linear import InputLinear
 from unalike.options import later_option
 
@@ -37,9 +38,47 @@ class GAT(MessagePassingMethod):
     """Batch norm between layers; Veličković et al. have none."""
     conv_bias: bool = later_option(False)
     """Add a bias in front of each batch norm, as the paper's code does."""
+    residual: bool = later_option(False)
+    """Add x V to every convolution."""
+    layer_norm: bool = later_option(False)
+    """Layer norm behind every convolution instead of batch norm."""
+    linear_before: bool = later_option(False)
+    """A linear layer and dropout before the convolutions."""
+    linear_after: bool = later_option(False)
+    """A linear layer behind the last convolution; the options above imply it."""
 
     def build_module(self, graph: Graph) -> nn.Module:
+        if self.is_deep:
+            return self.deep_module(graph, "last")
         return GATModule(self, graph)
+
+    @property
+    def is_deep(self) -> bool:
+        """Does a linear layer follow the convolutions, as in Luo et al. 2024?"""
+        return any(
+            (self.residual, self.layer_norm, self.linear_before, self.linear_after)
+        )
+
+    @property
+    def norm(self) -> LayerNorm:
+        """The norm behind every convolution."""
+        if self.layer_norm:
+            return "layer"
+        return "batch" if self.batch_norm else "none"
+
+    def deep_module(self, graph: Graph, jump: Jump) -> nn.Module:
+        """Residual layers, a jump and a linear layer."""
+        width = self.heads * self.hidden
+        return ResidualLayers(
+            graph,
+            [Attention(self.heads, width) for _ in range(self.layers)],
+            width,
+            self.dropout,
+            norm=self.norm,
+            residual=self.residual,
+            linear_before=self.linear_before,
+            jump=jump,
+        )
 
 
 class GATModule(nn.Module):
@@ -70,9 +109,11 @@ class GATJK(GAT):
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
 
     jump: Jump = "max"
-    """Combine the outputs of all layers by maximum, concatenation or LSTM attention."""
+    """Combine the outputs of all layers: maximum, concatenation, LSTM or sum."""
 
     def build_module(self, graph: Graph) -> nn.Module:
+        if self.is_deep:
+            return self.deep_module(graph, self.jump)
         return GATJKModule(self, graph)
 
 

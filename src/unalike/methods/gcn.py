@@ -13,7 +13,8 @@ from unalike.methods.base import MessagePassingMethod
 from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE, Jump
 from unalike.nn.mlp import layer_sizes
 from unalike.nn.norm import Bias, NormActDropLinear, bias_before_norm
-from unalike.nn.normalized_adjacency import GCNNorm
+from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
+from unalike.nn.residual_layers import GCNAggregate, LayerNorm, ResidualLayers
 from unalike.nn.sparse_linear import InputLinear
 from unalike.options import later_option
 
@@ -34,9 +35,55 @@ class GCN(MessagePassingMethod):
     """Batch norm between convolutions."""
     conv_bias: bool = later_option(False)
     """Add a bias in front of each batch norm, as the paper's code does."""
+    residual: bool = later_option(False)
+    """Add x V to every convolution."""
+    layer_norm: bool = later_option(False)
+    """Layer norm behind every convolution instead of batch norm."""
+    linear_before: bool = later_option(False)
+    """A linear layer and dropout before the convolutions."""
+    linear_after: bool = later_option(False)
+    """A linear layer behind the last convolution; the options above imply it."""
+    separate_self: bool = later_option(False)
+    """Average neighbours without self-loops, and give the node a weight of its own."""
 
     def build_module(self, graph: Graph) -> nn.Module:
+        if self.is_deep:
+            return self.deep_module(graph, "last")
         return GCNModule(self, graph)
+
+    @property
+    def is_deep(self) -> bool:
+        """Does a linear layer follow the convolutions, as in Luo et al. 2024?"""
+        return any(
+            (
+                self.residual,
+                self.layer_norm,
+                self.linear_before,
+                self.linear_after,
+                self.separate_self,
+            )
+        )
+
+    @property
+    def norm(self) -> LayerNorm:
+        """The norm behind every convolution."""
+        if self.layer_norm:
+            return "layer"
+        return "batch" if self.batch_norm else "none"
+
+    def deep_module(self, graph: Graph, jump: Jump) -> nn.Module:
+        """Residual layers, a jump and a linear layer."""
+        loops: SelfLoops = "none" if self.separate_self else "all"
+        return ResidualLayers(
+            graph,
+            [GCNAggregate(loops) for _ in range(self.layers)],
+            self.hidden,
+            self.dropout,
+            norm=self.norm,
+            residual=self.residual or self.separate_self,
+            linear_before=self.linear_before,
+            jump=jump,
+        )
 
 
 class GCNModule(nn.Module):
@@ -74,9 +121,11 @@ class GCNJK(GCN):
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
 
     jump: Jump = "max"
-    """Combine the outputs of all layers by maximum, concatenation or LSTM attention."""
+    """Combine the outputs of all layers: maximum, concatenation, LSTM or sum."""
 
     def build_module(self, graph: Graph) -> nn.Module:
+        if self.is_deep:
+            return self.deep_module(graph, self.jump)
         return GCNJKModule(self, graph)
 
 

@@ -10,9 +10,11 @@ from torch import Tensor, nn
 
 from unalike.data.graph import Graph
 from unalike.methods.base import MessagePassingMethod
+from unalike.nn.linear import Dropout
 from unalike.nn.mlp import MLP, layer_sizes
 from unalike.nn.normalized_adjacency import GCNNorm
 from unalike.nn.sparse_linear import InputLinear
+from unalike.options import later_option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,8 @@ class GPRGNN(MessagePassingMethod):
     """γₖ starts as α (1 − α)ᵏ; the paper's code uses only this value."""
     hops: int = 10
     """Propagation steps K."""
+    propagation_dropout: float = later_option(0.0)
+    """Fraction of the MLP's outputs dropped before they are propagated, in training."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         return GPRGNNModule(self, graph)
@@ -45,11 +49,13 @@ class GPRGNNModule(nn.Module):
         features, classes = graph.num_features, graph.num_classes
         sizes = layer_sizes(features, o.hidden, classes, o.layers)[1:]
         self.mlp = MLP(InputLinear("features", graph, sizes[0]), sizes, o.dropout)
+        p = o.propagation_dropout
+        self.dropout = Dropout(p) if p else nn.Identity()
         self.gamma = nn.Parameter(ppr_coefficients(o.alpha, o.hops))
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         a_hat = GCNNorm.of(batch.adjacency)
-        z = self.mlp(batch.features)
+        z = self.dropout(self.mlp(batch.features))
         out = self.gamma[0] * z
         for gamma in self.gamma[1:]:
             z = a_hat @ z

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
-from unalike.methods.base import RowWiseMethod
+from unalike.methods.base import RowWiseMethod, without_edges
 from unalike.nn import mlp
 from unalike.nn.sparse_linear import InputLinear
 
@@ -34,9 +32,7 @@ class MLP(RowWiseMethod):
 
     def prepare(self, graph: Graph) -> Graph:
         """The graph without its edges, which batches need not copy."""
-        none = torch.empty(0, dtype=torch.int64)
-        shape = graph.adjacency.shape
-        return replace(graph, adjacency=Adjacency.from_edges(none, none, shape=shape))
+        return without_edges(graph)
 
     def build_module(self, graph: Graph) -> nn.Module:
         return MLPModule(self, graph)

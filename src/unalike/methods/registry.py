@@ -20,6 +20,8 @@ from unalike.methods.base import (
     RowWiseMethod,
     TrainedMethod,
 )
+from unalike.methods.dir_gnn import DirGNN
+from unalike.methods.fsgnn import FSGNN
 from unalike.methods.gat import GAT, GATJK
 from unalike.methods.gcn import GCN, GCNJK
 from unalike.methods.gcnii import GCNII
@@ -30,6 +32,8 @@ from unalike.methods.link_concat import LINKConcat
 from unalike.methods.linkx import LINKX
 from unalike.methods.mixhop import MixHop
 from unalike.methods.mlp import MLP
+from unalike.methods.poly import Poly
+from unalike.methods.sage import SAGE
 from unalike.methods.sgc import SGC
 from unalike.options import options_of
 from unalike.training.state import Training
@@ -49,6 +53,10 @@ TRAINED_METHODS: dict[str, type[TrainedMethod]] = {
     "gcnii": GCNII,
     "link-concat": LINKConcat,
     "linkx": LINKX,
+    "sage": SAGE,
+    "dir-gnn": DirGNN,
+    "fsgnn": FSGNN,
+    "poly": Poly,
 }
 
 Factory = Callable[..., nn.Module]

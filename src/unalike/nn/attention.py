@@ -168,15 +168,36 @@ class GATLayers(nn.Module):
         self, layer: int, adjacency: Adjacency, x: Float[Tensor, "nodes columns"]
     ) -> Heads:
         """The attention-weighted sum of x W over neighbours, for each head."""
-        weight = torch.cat(
-            [
-                block_diagonal(vectors[layer], self.heads)
-                for vectors in (self.att_src, self.att_dst)
-            ],
-            1,
-        )
-        scores = (x @ weight.to(x.dtype)).chunk(2, 1)
-        return gat_aggregate(adjacency, x.unflatten(1, (self.heads, -1)), *scores)
+        vectors = (self.att_src[layer], self.att_dst[layer])
+        return attention_sum(adjacency, x, vectors, self.heads)
+
+
+class Attention(nn.Module):
+    """The attention-weighted sum over neighbours and the node itself, heads joined."""
+
+    def __init__(self, heads: int, columns: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.att_src = _attention_vector(heads, columns)
+        self.att_dst = _attention_vector(heads, columns)
+
+    def forward(
+        self, adjacency: Adjacency, x: Float[Tensor, "nodes columns"]
+    ) -> Float[Tensor, "nodes columns"]:
+        vectors = (self.att_src, self.att_dst)
+        return attention_sum(adjacency, x, vectors, self.heads).flatten(1)
+
+
+def attention_sum(
+    adjacency: Adjacency,
+    x: Float[Tensor, "nodes columns"],
+    vectors: tuple[Tensor, Tensor],
+    heads: int,
+) -> Heads:
+    """The attention-weighted sum of x over neighbours, by vectors of each head."""
+    weight = torch.cat([block_diagonal(vector, heads) for vector in vectors], 1)
+    scores = (x @ weight.to(x.dtype)).chunk(2, 1)
+    return gat_aggregate(adjacency, x.unflatten(1, (heads, -1)), *scores)
 
 
 def block_diagonal(

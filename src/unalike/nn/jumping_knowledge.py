@@ -1,4 +1,4 @@
-"""Jumping knowledge (max, concat, LSTM attention; Xu et al. 2018), LSTM under vmap."""
+"""Jumping knowledge (max, sum, concat, LSTM attention; Xu et al. 2018)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unalike.nn.init import uniform
 
-Jump = Literal["max", "cat", "lstm"]
+Jump = Literal["max", "cat", "lstm", "sum", "last"]
 Outputs = list[Float[Tensor, "nodes width"]]
 
 
@@ -24,6 +24,20 @@ class MaxJump(nn.Module):
 
     def forward(self, outputs: Outputs) -> Float[Tensor, "nodes width"]:
         return torch.stack(outputs).amax(0)
+
+
+class SumJump(MaxJump):
+    """The sum over layers."""
+
+    def forward(self, outputs: Outputs) -> Float[Tensor, "nodes width"]:
+        return torch.stack(outputs).sum(0)
+
+
+class LastJump(MaxJump):
+    """The output of the last layer alone."""
+
+    def forward(self, outputs: Outputs) -> Float[Tensor, "nodes width"]:
+        return outputs[-1]
 
 
 class ConcatJump(nn.Module):
@@ -85,4 +99,6 @@ JUMPING_KNOWLEDGE: dict[Jump, type[MaxJump | ConcatJump | LSTMJump]] = {
     "max": MaxJump,
     "cat": ConcatJump,
     "lstm": LSTMJump,
+    "sum": SumJump,
+    "last": LastJump,
 }

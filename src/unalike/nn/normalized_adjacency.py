@@ -117,6 +117,57 @@ class NormalizedAdjacency:
         return self.left_scale * (self.adjacency_t @ (self.right_scale * x))
 
 
+def neighbour_mean(
+    adjacency: Adjacency, x: Float[Tensor, "nodes width"], self_loops: SelfLoops
+) -> Float[Tensor, "nodes width"]:
+    """The weighted mean of x over incoming edges; 0 for a node without any."""
+    added = SELF_LOOP_WEIGHTS[self_loops](adjacency.diagonal)[:, None]
+    degrees = adjacency.column_sums[:, None] + added
+    inverse = torch.where(degrees > 0, 1 / degrees, 0.0)
+    total = adjacency.T @ x + added.to(x.dtype) * x
+    return inverse.to(x.dtype) * total
+
+
+@dataclass(frozen=True, eq=False)
+class DirectedNorm:
+    """P = D_out^-e A D_in^-e of a directed graph, and its transpose Q.
+
+    P x sums over the targets of a node's edges, Q x over the sources of those that
+    enter it. No self-loops are added.
+    """
+
+    adjacency: Adjacency
+    out_scale: Float[Tensor, "nodes 1"]
+    in_scale: Float[Tensor, "nodes 1"]
+
+    @classmethod
+    def of(cls, adjacency: Adjacency, exponent: float = 0.5) -> DirectedNorm:
+        """The normalised form of an adjacency."""
+        key = ("row_sums",)
+        if key not in adjacency.cache:
+            ones = torch.ones(adjacency.num_cols, 1, device=adjacency.indices.device)
+            adjacency.cache[key] = adjacency @ ones
+        out_degrees, in_degrees = (
+            adjacency.cache[key],
+            adjacency.column_sums[:, None],
+        )
+        scales = (
+            torch.where(degrees > 0, degrees**-exponent, 0.0)
+            for degrees in (out_degrees, in_degrees)
+        )
+        return cls(adjacency, *scales)
+
+    def out(self, x: Float[Tensor, "nodes width"]) -> Float[Tensor, "nodes width"]:
+        """P x: over the nodes that a node points at."""
+        scaled = self.in_scale.to(x.dtype) * x
+        return self.out_scale.to(x.dtype) * (self.adjacency @ scaled)
+
+    def into(self, x: Float[Tensor, "nodes width"]) -> Float[Tensor, "nodes width"]:
+        """Q x: over the nodes that point at a node."""
+        scaled = self.out_scale.to(x.dtype) * x
+        return self.in_scale.to(x.dtype) * (self.adjacency.T @ scaled)
+
+
 @dataclass(frozen=True, eq=False)
 class GCNNorm:
     """Â = D^-1/2 (A + I) D^-1/2 of the transposed adjacency (Kipf and Welling 2017).

@@ -144,7 +144,8 @@ def make_epochs(
     task, batching = runs[0].task, runs[0].batching
     tasks, device = [run.task for run in runs], state.best_score.device
     if isinstance(batching, FullBatch):
-        plan = RowPlan.of(state.stack, tasks, graph).to(device)
+        every = state.sharpening > 0
+        plan = RowPlan.of(state.stack, tasks, graph, train_on_all=every).to(device)
         capture = runs[0].capturable
         return FullBatchEpochs(state, plan, task.metric, graph, capturable=capture)
     resident = move_if_fits(graph, device) if batching.runs_on_gpu else None
@@ -232,7 +233,12 @@ class FullBatchEpochs:
             for name, product in self.products.items()
         }
         gradients = compute_gradients(
-            stack, plan.train_rows, plan.loss_weight, products, self.metric
+            stack,
+            plan.train_rows,
+            plan.loss_weight,
+            products,
+            self.metric,
+            self.state.sharpening,
         )
         optimizer_step(self.state, gradients)
         self.state.record_loss(gradients.loss)

@@ -73,16 +73,18 @@ class RowPlan:
         graph: Graph,
         *,
         every_row: bool = False,
+        train_on_all: bool = False,
     ) -> RowPlan:
         """The rows that a stack needs for these tasks; optionally evaluate all rows.
 
-        A module with batch statistics is trained on all rows.
+        A module with batch statistics is trained on all rows, and so is one whose loss
+        reads the logits of other than train nodes (`train_on_all`).
         """
         train, valid = split_masks(tasks, "train"), split_masks(tasks, "valid")
         weights = loss_weights(tasks, graph, train)
         if not stack.row_wise:
             return cls(graph, graph, weights, graph, valid.float())
-        all_train = uses_batch_statistics(stack.module)
+        all_train = train_on_all or uses_batch_statistics(stack.module)
         in_train = torch.ones_like(train[0]) if all_train else train.any(0)
         in_eval = torch.ones_like(valid[0]) if every_row else valid.any(0)
         order = torch.cat(

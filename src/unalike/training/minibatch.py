@@ -256,7 +256,8 @@ class MiniBatchEpochs:
             )
         weight = self.masks.weight(graph.ids, batch.loss_weight)
         products = stack.sparse_products(graph)
-        return compute_gradients(stack, graph, weight, products, self.task.metric)
+        metric, sharpening = self.task.metric, self.state.sharpening
+        return compute_gradients(stack, graph, weight, products, metric, sharpening)
 
     def _predict(
         self, rows: ScoreRows, generator: torch.Generator, *, best: bool

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unalike.errors import UserError
 from unalike.nn.optim import AdamWStep, WeightState
-from unalike.options import check_ranges
+from unalike.options import check_ranges, later_option
 from unalike.training.stack import Stack
 
 Precision = Literal["float32", "tf32", "bf16"]
@@ -31,6 +31,11 @@ class Training:
     """Decoupled weight decay of AdamW."""
     precision: Precision = "float32"
     """On a GPU: float32; tf32 for dense products; bf16 for sparse products too."""
+    coupled_decay: bool = later_option(False)
+    """Add the decay to the gradient, as Adam with an L2 penalty does."""
+    sharpening: float = later_option(0.0)
+    """Weight of transductive sharpening: lower the entropy of nodes that are not
+    trained on, and raise that of train nodes (Zaz et al. 2026)."""
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -75,6 +80,10 @@ class State:
     """Optimizer steps: as many as epochs, unless an epoch has several batches."""
     use_last: bool = False
     """Every epoch counts as the best so far, so that the last one is used."""
+    coupled_decay: bool = False
+    """Is the decay a part of the gradient, as in Adam with an L2 penalty?"""
+    sharpening: float = 0.0
+    """Weight of transductive sharpening in the loss."""
     epoch: int = 0
     """Finished epochs, on the host; whoever runs an epoch counts it."""
 
@@ -103,6 +112,8 @@ class State:
             epoch_counter=torch.zeros(1, dtype=torch.int64, device=device),
             step_counter=torch.zeros(1, dtype=torch.int64, device=device),
             use_last=use_last,
+            coupled_decay=trainings[0].coupled_decay,
+            sharpening=trainings[0].sharpening,
         )
 
     def next_step(self) -> AdamWStep:

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
-from unalike.data.metrics import Metric
-from unalike.nn.optim import WeightState
+from unalike.data.metrics import MIN_WEIGHT, Metric, weighted_mean
+from unalike.errors import UserError
+from unalike.nn.optim import AdamWState, AdamWStep, LazyAdamW, WeightState
 from unalike.nn.sparse import backend
 from unalike.training.stack import Stack, StackedProducts
 from unalike.training.state import State
@@ -39,6 +40,7 @@ def compute_gradients(
     weight: Float[Tensor, "runs nodes"],
     products: StackedProducts,
     metric: Metric,
+    sharpening: float = 0.0,
 ) -> Gradients:
     """The loss of a batch and its gradients."""
     leaves = {
@@ -47,6 +49,8 @@ def compute_gradients(
     params = stack.params.weight[0].detach().requires_grad_()
     logits = stack.forward(batch, leaves, params, stack.buffers, training=True)
     loss = metric.loss(logits, batch.labels, weight)
+    if sharpening:
+        loss = loss + sharpening * entropy_gap(logits, weight)
     grad_params, *grads = torch.autograd.grad(
         loss.sum(), [params, *leaves.values()], materialize_grads=True
     )
@@ -64,10 +68,44 @@ def compute_gradients(
 def optimizer_step(state: State, gradients: Gradients) -> None:
     """One optimizer step of all weights."""
     step, stack = state.next_step(), state.stack
+    if state.coupled_decay:
+        coupled_step(stack, gradients, step)
+        return
     for name, matrix in gradients.inputs.items():
         stack.sparse_weights[name].step(matrix, gradients.products[name], step)
     kernels = backend(gradients.params.device)
     kernels.adamw(stack.params, gradients.params[None], step)
+
+
+def coupled_step(stack: Stack, gradients: Gradients, step: AdamWStep) -> None:
+    """One step of Adam with an L2 penalty: the decay is a part of the gradient.
+
+    The sparse product and the step are not fused here.
+    """
+    kernels, decay = backend(gradients.params.device), step.weight_decay[:, None]
+    without = replace(step, weight_decay=torch.zeros_like(step.weight_decay))
+    for name, matrix in gradients.inputs.items():
+        weights, grad_out = stack.sparse_weights[name], gradients.products[name]
+        if isinstance(weights, LazyAdamW) or not isinstance(weights, AdamWState):
+            raise UserError("--coupled-decay needs the optimizer adamw of all weights.")
+        grad = kernels.spmm(matrix.T, grad_out.flatten(1).float())
+        grad = grad.view_as(weights.weight) + decay * weights.weight
+        kernels.adamw(weights, grad, without)
+    grad_params = gradients.params + decay * stack.params.weight[0]
+    kernels.adamw(stack.params, grad_params[None], without)
+
+
+def entropy_gap(
+    logits: Float[Tensor, "runs nodes classes"], weight: Float[Tensor, "runs nodes"]
+) -> Float[Tensor, " runs"]:
+    """The mean Gini entropy 1 - |p|² of other nodes minus that of trained nodes."""
+    entropy = 1 - logits.softmax(-1).square().sum(-1)
+    trained = (weight > 0).float()
+    others, own = (
+        weighted_mean(entropy, part, min_weight=MIN_WEIGHT)
+        for part in (1 - trained, trained)
+    )
+    return others - own
 
 
 def sum_over_nodes(
