@@ -81,7 +81,7 @@ def test_repeated_calls_give_the_same_bits(name):
         assert all(map(torch.equal, first, output_and_gradients(layer, x, edge_index)))
 
 
-@pytest.mark.parametrize("kind", [GATConv])
+@pytest.mark.parametrize("kind", [GATConv, GATv2Conv])
 @pytest.mark.parametrize("add_self_loops", [True, False])
 def test_attention_dropout_on_a_gpu_is_that_on_the_cpu(
     kind, add_self_loops, monkeypatch

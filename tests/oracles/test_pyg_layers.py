@@ -183,18 +183,21 @@ def test_appnp_dropout_has_the_mean_of_the_output():
 
 
 @pytest.mark.parametrize("add_self_loops", [True, False])
-def test_gradients_of_attention_with_dropout_are_those_of_the_output(add_self_loops):
+@pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
+def test_gradients_of_attention_with_dropout_are_those_of_the_output(
+    kind, add_self_loops
+):
     edge_index = random_edges(1, 9, 9, 30)
-    layer = unalike.pyg.GATConv(
+    layer = getattr(unalike.pyg, kind)(
         5, 3, heads=2, dropout=0.5, add_self_loops=add_self_loops
     ).double()
+    names = [name for name, _ in layer.named_parameters() if name.startswith("att")]
 
     def forward(x, *vectors):
         torch.manual_seed(4)
-        layer.att_src, layer.att_dst = (nn.Parameter(v) for v in vectors)
-        names = dict(zip(("att_src", "att_dst"), vectors, strict=True))
-        return torch.func.functional_call(layer, names, (x, edge_index))
+        given = dict(zip(names, vectors, strict=True))
+        return torch.func.functional_call(layer, given, (x, edge_index))
 
-    leaves = [torch.randn(9, 5), torch.randn(1, 2, 3), torch.randn(1, 2, 3)]
+    leaves = [torch.randn(9, 5), *(torch.randn(1, 2, 3) for _ in names)]
     leaves = [leaf.double().requires_grad_() for leaf in leaves]
     assert torch.autograd.gradcheck(forward, leaves)

@@ -95,9 +95,9 @@ def sddmm(
     y: Float[Tensor, "columns width"],
 ) -> Float[Tensor, " nnz"]:
     """The inner product of a row of x and a row of y for each entry."""
-    left, right = _arrays(x, y)
+    left, right = as_arrays(x, y)
     out = np.empty(len(rows.indices), left.dtype)
-    _sddmm(*_edges(rows), left, right, out)
+    _sddmm(*csr_arrays(rows), left, right, out)
     return torch.from_numpy(out)
 
 
@@ -177,17 +177,17 @@ def gat_forward(
     options: AttentionOptions = DEFAULT_ATTENTION,
 ) -> AttentionOutput:
     """The attention-weighted sums over incoming edges, with their logsumexp."""
-    inputs = _arrays(x, source, target)
+    inputs = as_arrays(x, source, target)
     shape = (*target.shape, x.shape[2])
     out, logsumexp = (np.empty(size, inputs[0].dtype) for size in (shape, shape[:2]))
     jacobian = np.empty_like(out if needs_grad else out[..., :0])
     _gat_forward(
-        _edges(rows.T),
+        csr_arrays(rows.T),
         inputs,
         out,
         logsumexp,
         jacobian,
-        *_compiled_options(options, out),
+        *compiled_options(options, out),
     )
     result, target_jacobian = (
         torch.from_numpy(array).to(x.dtype) for array in (out, jacobian)
@@ -213,10 +213,14 @@ def gat_backward(
     """The gradients of x, source and target."""
     exact = grad_out.to(logsumexp.dtype)
     grad_dot_out, grad_target = (exact * out).sum(2), (exact * target_jacobian).sum(2)
-    inputs = _arrays(x, source, target, logsumexp, grad_out, grad_dot_out)
+    inputs = as_arrays(x, source, target, logsumexp, grad_out, grad_dot_out)
     grad_x, grad_source = np.empty_like(inputs[0]), np.empty_like(inputs[1])
     _gat_backward(
-        _edges(rows), inputs, grad_x, grad_source, *_compiled_options(options, grad_x)
+        csr_arrays(rows),
+        inputs,
+        grad_x,
+        grad_source,
+        *compiled_options(options, grad_x),
     )
     return (
         torch.from_numpy(grad_x).to(x.dtype),
@@ -225,7 +229,7 @@ def gat_backward(
     )
 
 
-def _compiled_options(options: AttentionOptions, like: np.ndarray) -> tuple[Any, ...]:
+def compiled_options(options: AttentionOptions, like: np.ndarray) -> tuple[Any, ...]:
     """The options as the loops take them; None is left out when they are compiled."""
     negative_slope, num_loops, keep, keep_scale, positions = options
     dropout = None
@@ -236,13 +240,14 @@ def _compiled_options(options: AttentionOptions, like: np.ndarray) -> tuple[Any,
     return like.dtype.type(negative_slope), loops, dropout
 
 
-def _arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
+def as_arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
     """Contiguous arrays in the dtype of the first tensor, at least float32."""
     dtype = torch.promote_types(tensors[0].dtype, torch.float32)
     return tuple(tensor.detach().to(dtype).contiguous().numpy() for tensor in tensors)
 
 
-def _edges(rows: CSRMatrix) -> tuple[np.ndarray, np.ndarray]:
+def csr_arrays(rows: CSRMatrix) -> tuple[np.ndarray, np.ndarray]:
+    """The indptr and the indices."""
     return rows.indptr.numpy(), rows.indices.numpy()
 
 
@@ -264,7 +269,7 @@ def _node(indices, entry, last, row):
 
 
 @njit()
-def _node_or_loop(indices, entry, last, row, num_loops):
+def node_or_loop(indices, entry, last, row, num_loops):
     """The same with a self-loop for some rows; for none, all edges as they are."""
     if num_loops is None:
         return _node(indices, entry, last, row)
@@ -275,16 +280,6 @@ def _node_or_loop(indices, entry, last, row, num_loops):
 
 
 @njit()
-def _max_source(row, head, edges, source, num_loops):
-    indptr, indices = edges
-    own = _has_loop(row, num_loops)
-    result = source[row if own else indices[indptr[row]], head]
-    for entry in range(indptr[row], indptr[row + 1]):
-        result = max(result, source[indices[entry], head])
-    return result
-
-
-@njit()
 def _has_loop(row, num_loops):
     if num_loops is None:
         return True
@@ -292,7 +287,7 @@ def _has_loop(row, num_loops):
 
 
 @njit()
-def _dropped(weight, dropout, entry, last, row, size, head):
+def dropped(weight, dropout, entry, last, row, size, head):
     """The weight of an incoming entry after dropout."""
     if dropout is None:
         return weight
@@ -302,7 +297,7 @@ def _dropped(weight, dropout, entry, last, row, size, head):
 
 
 @njit()
-def _dropped_outgoing(weight, dropout, entry, last, row, size, head):
+def dropped_outgoing(weight, dropout, entry, last, row, size, head):
     """The weight of an outgoing entry after dropout."""
     if dropout is None:
         return weight
@@ -316,66 +311,96 @@ def _gat_forward(
     edges, inputs, out, logsumexp, jacobian, negative_slope, num_loops, dropout
 ):
     indptr = edges[0]
+    # Of each row and head: the sum of all weights, and of those of positive scores.
+    sums = np.empty((len(out), 2, out.shape[1]), out.dtype)
     for row in numba.prange(len(out)):
+        out[row], jacobian[row], sums[row] = 0, 0, 0
         if indptr[row] == indptr[row + 1] and not _has_loop(row, num_loops):
-            out[row], jacobian[row], logsumexp[row] = 0, 0, 0
+            logsumexp[row] = 0
             continue
-        for head in range(out.shape[1]):
-            _gat_forward_head(
-                np.int64(row),
-                head,
-                edges,
-                inputs,
-                out,
-                logsumexp,
-                jacobian,
-                negative_slope,
-                num_loops,
-                dropout,
-            )
+        _max_source(np.int64(row), edges, inputs[1], logsumexp, num_loops)
+        _gat_forward_row(
+            np.int64(row),
+            edges,
+            inputs,
+            out,
+            logsumexp,
+            jacobian,
+            sums,
+            negative_slope,
+            num_loops,
+            dropout,
+        )
+
+
+@njit()
+def _max_source(row, edges, source, largest, num_loops):
+    """The largest source score of each head among the neighbours of a row."""
+    indptr, indices = edges
+    first = row if _has_loop(row, num_loops) else np.int64(indices[indptr[row]])
+    for head in range(source.shape[1]):
+        largest[row, head] = source[first, head]
+    for entry in range(indptr[row], indptr[row + 1]):
+        node = indices[entry]
+        for head in range(source.shape[1]):
+            largest[row, head] = max(largest[row, head], source[node, head])
 
 
 @njit(fastmath=FASTMATH)
-def _gat_forward_head(
+def _gat_forward_row(
     row,
-    head,
     edges,
     inputs,
     out,
     logsumexp,
     jacobian,
+    sums,
     negative_slope,
     num_loops,
     dropout,
 ):
+    """The output of one row; `logsumexp` holds the largest source scores before."""
     (indptr, indices), (x, source, target) = edges, inputs
-    begin, last, own = indptr[row], indptr[row + 1], target[row, head]
-    # LeakyReLU is monotonic: the largest source has the largest score.
-    largest_source = _max_source(row, head, edges, source, num_loops)
-    largest = _leaky_relu(largest_source + own, negative_slope)
-    total, positive = x.dtype.type(0), x.dtype.type(0)
-    out[row, head], jacobian[row, head] = 0, 0
-    for entry in range(begin, last + 1):
-        node = _node_or_loop(indices, entry, last, row, num_loops)
-        if node >= 0:
-            score = source[node, head] + own
-            weight = np.exp(_leaky_relu(score, negative_slope) - largest)
-            total += weight
-            kept = _dropped(weight, dropout, entry, last, row, len(indices), head)
-            for k in range(x.shape[2]):
+    last, heads, columns = indptr[row + 1], x.shape[1], x.shape[2]
+    for head in range(heads):
+        # LeakyReLU is monotonic: the largest source has the largest score.
+        largest = logsumexp[row, head] + target[row, head]
+        logsumexp[row, head] = _leaky_relu(largest, negative_slope)
+    for entry in range(indptr[row], last + 1):
+        node = node_or_loop(indices, entry, last, row, num_loops)
+        if node < 0:
+            continue
+        # All heads of a neighbour at once: its features are read in one go.
+        for head in range(heads):
+            score = source[node, head] + target[row, head]
+            activated = _leaky_relu(score, negative_slope)
+            weight = np.exp(activated - logsumexp[row, head])
+            sums[row, 0, head] += weight
+            kept = dropped(weight, dropout, entry, last, row, len(indices), head)
+            # Without a branch, which would be taken at random.
+            is_positive = x.dtype.type(score > 0)
+            sums[row, 1, head] += is_positive * weight
+            positive = is_positive * kept
+            for k in range(columns):
                 out[row, head, k] += kept * x[node, head, k]
-            if score > 0:
-                positive += weight
-                for k in range(jacobian.shape[2]):
-                    jacobian[row, head, k] += kept * x[node, head, k]
-    for k in range(x.shape[2]):
-        out[row, head, k] /= total
-    factor = (1 - negative_slope) / total
-    for k in range(jacobian.shape[2]):
-        jacobian[row, head, k] = factor * (
-            jacobian[row, head, k] - positive * out[row, head, k]
-        )
-    logsumexp[row, head] = largest + np.log(total)
+            for k in range(jacobian.shape[2]):
+                jacobian[row, head, k] += positive * x[node, head, k]
+    _divide_by_sums(row, out, logsumexp, jacobian, sums, negative_slope)
+
+
+@njit(fastmath=FASTMATH)
+def _divide_by_sums(row, out, logsumexp, jacobian, sums, negative_slope):
+    """Normalise the sums of a row."""
+    for head in range(out.shape[1]):
+        total, positive = sums[row, 0, head], sums[row, 1, head]
+        for k in range(out.shape[2]):
+            out[row, head, k] /= total
+        factor = (1 - negative_slope) / total
+        for k in range(jacobian.shape[2]):
+            jacobian[row, head, k] = factor * (
+                jacobian[row, head, k] - positive * out[row, head, k]
+            )
+        logsumexp[row, head] += np.log(total)
 
 
 @njit(parallel=True)
@@ -383,18 +408,17 @@ def _gat_backward(
     edges, inputs, grad_x, grad_source, negative_slope, num_loops, dropout
 ):
     for row in numba.prange(len(grad_source)):
-        for head in range(grad_source.shape[1]):
-            _gat_backward_head(
-                np.int64(row),
-                head,
-                edges,
-                inputs,
-                grad_x,
-                grad_source,
-                negative_slope,
-                num_loops,
-                dropout,
-            )
+        grad_x[row], grad_source[row] = 0, 0
+        _gat_backward_row(
+            np.int64(row),
+            edges,
+            inputs,
+            grad_x,
+            grad_source,
+            negative_slope,
+            num_loops,
+            dropout,
+        )
 
 
 @njit()
@@ -406,31 +430,23 @@ def _grad_score(weight, kept, grad_weight, grad_dot_out, dropout):
 
 
 @njit(fastmath=FASTMATH)
-def _gat_backward_head(
-    row,
-    head,
-    edges,
-    inputs,
-    grad_x,
-    grad_source,
-    negative_slope,
-    num_loops,
-    dropout,
+def _gat_backward_row(
+    row, edges, inputs, grad_x, grad_source, negative_slope, num_loops, dropout
 ):
     (indptr, indices), (x, source, target, logsumexp, grad_out, grad_dot_out) = (
         edges,
         inputs,
     )
     last = indptr[row + 1]
-    total = x.dtype.type(0)
-    grad_x[row, head] = 0
     for entry in range(indptr[row], last + 1):
-        node = _node_or_loop(indices, entry, last, row, num_loops)
-        if node >= 0:
+        node = node_or_loop(indices, entry, last, row, num_loops)
+        if node < 0:
+            continue
+        for head in range(x.shape[1]):
             score = source[row, head] + target[node, head]
             weight = np.exp(_leaky_relu(score, negative_slope) - logsumexp[node, head])
             grad_weight = -grad_dot_out[node, head]
-            kept = _dropped_outgoing(
+            kept = dropped_outgoing(
                 weight, dropout, entry, last, row, len(indices), head
             )
             for k in range(x.shape[2]):
@@ -439,8 +455,8 @@ def _gat_backward_head(
             grad_score = _grad_score(
                 weight, kept, grad_weight, grad_dot_out[node, head], dropout
             )
-            total += grad_score if score > 0 else negative_slope * grad_score
-    grad_source[row, head] = total
+            factor = 1 if score > 0 else negative_slope
+            grad_source[row, head] += factor * grad_score
 
 
 def adamw(

@@ -87,14 +87,14 @@ def gat_forward(
             heads,
             _num_loops(x, options),
             options.negative_slope,
-            _acc_dtype(x),
+            acc_dtype(x),
             options.num_self_loops != 0,
             heads_per_program,
             ATTENTION_TILE // MAX_HEADS,
             num_warps=1,
         )
         arguments = (x, source, target, logsumexp, positive_share, out, target_jacobian)
-        _launch_gat(
+        launch_attention(
             triton_attention.gat_forward,
             incoming,
             options,
@@ -134,7 +134,7 @@ def gat_backward(
             grad_target,
             pairs,
             width,
-            _acc_dtype(x),
+            acc_dtype(x),
             pairs_per_program,
             padded_width,
             num_warps=1,
@@ -150,11 +150,13 @@ def gat_backward(
             grad_x,
             grad_source,
         )
-        _launch_gat(triton_attention.gat_backward_source, rows, options, *arguments)
+        launch_attention(
+            triton_attention.gat_backward_source, rows, options, *arguments
+        )
     return grad_x, grad_source, grad_target
 
 
-def _launch_gat(
+def launch_attention(
     kernel: Any,
     rows: CSRMatrix,
     options: AttentionOptions,
@@ -181,7 +183,7 @@ def _launch_gat(
         _num_loops(x, options),
         width,
         options.negative_slope,
-        _acc_dtype(x),
+        acc_dtype(x),
         options.num_self_loops != 0,
         keep is not None,
         **flags,
@@ -201,7 +203,7 @@ def _edges(rows: CSRMatrix) -> tuple[Tensor, Tensor, Tensor]:
     return rows.indptr, rows.indices, rows.rows_by_length
 
 
-def _acc_dtype(x: Tensor) -> Any:
+def acc_dtype(x: Tensor) -> Any:
     """The precision in which sums over x are accumulated."""
     return tl.float64 if x.dtype == torch.float64 else tl.float32
 
@@ -363,7 +365,7 @@ def normalized_spmm(
         width,
         source.stride(0),
         residual_or_dummy.stride(0),
-        _acc_dtype(dense),
+        acc_dtype(dense),
         rows.values is not None,
         narrow,
         column_scale is not None,
@@ -406,7 +408,7 @@ def spmm(
             out if bias is None else bias.contiguous(),
             out,
             width,
-            _acc_dtype(dense),
+            acc_dtype(dense),
             bias is not None,
             rows.values is not None,
             *shape,

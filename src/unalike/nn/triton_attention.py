@@ -15,7 +15,7 @@ def _leaky_relu(score, value, negative_slope: tl.constexpr):
 
 
 @triton.jit
-def _nodes(
+def neighbour_nodes(
     indices,
     entry,
     end,
@@ -35,7 +35,7 @@ def _nodes(
 
 
 @triton.jit
-def _dropped(
+def dropped(
     weight,
     dropout,
     position,
@@ -64,15 +64,17 @@ def _dropped(
 
 
 @triton.jit
-def _load_neighbours(array, node, head, heads, mask, acc_dtype: tl.constexpr):
+def load_neighbours(array, node, head, heads, mask, acc_dtype: tl.constexpr):
+    """A value of each of some nodes and heads."""
     index = node[:, None] * heads + head[None, :]
     return tl.load(array + index, mask=mask, other=0).to(acc_dtype)
 
 
 @triton.jit
-def _load_neighbour_features(
+def load_neighbour_features(
     array, node, mask, head, heads, column, width: tl.constexpr, acc_dtype: tl.constexpr
 ):
+    """The columns of each of some nodes and heads."""
     in_row = (head * width)[:, None] + column[None, :]
     index = (node * (heads * width))[:, None, None] + in_row[None, :, :]
     mask = mask[:, :, None] & (column < width)[None, None, :]
@@ -80,27 +82,31 @@ def _load_neighbour_features(
 
 
 @triton.jit
-def _load_row(array, row, head, heads, acc_dtype: tl.constexpr):
+def load_row(array, row, head, heads, acc_dtype: tl.constexpr):
+    """A value of each head of a row."""
     return tl.load(array + row * heads + head, mask=head < heads, other=0).to(acc_dtype)
 
 
 @triton.jit
-def _load_row_features(
+def load_row_features(
     array, row, head, heads, column, width: tl.constexpr, acc_dtype: tl.constexpr
 ):
+    """The columns of each head of a row."""
     index = row * (heads * width) + (head * width)[:, None] + column[None, :]
     mask = (head < heads)[:, None] & (column < width)[None, :]
     return tl.load(array + index, mask=mask, other=0).to(acc_dtype)
 
 
 @triton.jit
-def _store_row(array, result, row, head, heads):
+def store_row(array, result, row, head, heads):
+    """Store a value of each head of a row."""
     result = result.to(array.dtype.element_ty)
     tl.store(array + row * heads + head, result, mask=head < heads)
 
 
 @triton.jit
-def _store_row_features(array, result, row, head, heads, column, width: tl.constexpr):
+def store_row_features(array, result, row, head, heads, column, width: tl.constexpr):
+    """Store the columns of each head of a row."""
     index = row * (heads * width) + (head * width)[:, None] + column[None, :]
     mask = (head < heads)[:, None] & (column < width)[None, :]
     tl.store(array + index, result.to(array.dtype.element_ty), mask=mask)
@@ -131,7 +137,7 @@ def softmax_stats(
     head = tl.program_id(1) * heads_per_program + tl.arange(0, heads_per_program)
     begin = tl.load(indptr + row)
     end = tl.load(indptr + row + 1)
-    own = _load_row(target, row, head, heads, acc_dtype)
+    own = load_row(target, row, head, heads, acc_dtype)
     has_loop = row < num_loops
     loop_source = tl.load(
         source + row * heads + head, mask=(head < heads) & has_loop, other=0
@@ -143,11 +149,11 @@ def softmax_stats(
     running_max = first_max[None, :] + total
     positive = tl.zeros([neighbours, heads_per_program], acc_dtype)
     for entry in range(begin, end + 1, neighbours):
-        _, node, valid = _nodes(
+        _, node, valid = neighbour_nodes(
             indices, entry, end, row, num_loops, replaces_loops, neighbours
         )
         mask = valid & (head < heads)[None, :]
-        score = _load_neighbours(source, node, head, heads, mask, acc_dtype)
+        score = load_neighbours(source, node, head, heads, mask, acc_dtype)
         score += own[None, :]
         score = tl.where(valid, score, float("-inf"))
         activated = _leaky_relu(score, score, negative_slope)
@@ -164,8 +170,8 @@ def softmax_stats(
     empty = total == 0
     total = tl.where(empty, 1, total)
     lse = tl.where(empty, 0, max_score + tl.log(total))
-    _store_row(logsumexp, lse, row, head, heads)
-    _store_row(positive_share, positive / total, row, head, heads)
+    store_row(logsumexp, lse, row, head, heads)
+    store_row(positive_share, positive / total, row, head, heads)
 
 
 @triton.jit
@@ -202,20 +208,20 @@ def gat_forward(
     column = tl.arange(0, padded_width)
     begin = tl.load(indptr + row)
     end = tl.load(indptr + row + 1)
-    own = _load_row(target, row, head, heads, acc_dtype)
-    lse = _load_row(logsumexp, row, head, heads, acc_dtype)
+    own = load_row(target, row, head, heads, acc_dtype)
+    lse = load_row(logsumexp, row, head, heads, acc_dtype)
     total = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
     positive = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
     for entry in range(begin, end + 1, neighbours):
-        position, node, valid = _nodes(
+        position, node, valid = neighbour_nodes(
             indices, entry, end, row, num_loops, replaces_loops, neighbours
         )
         mask = valid & (head < heads)[None, :]
-        score = _load_neighbours(source, node, head, heads, mask, acc_dtype)
+        score = load_neighbours(source, node, head, heads, mask, acc_dtype)
         score += own[None, :]
         weight = tl.exp(_leaky_relu(score, score, negative_slope) - lse[None, :])
         weight = tl.where(mask, weight, 0)
-        kept = _dropped(
+        kept = dropped(
             weight,
             (keep, positions, nnz),
             position,
@@ -228,19 +234,19 @@ def gat_forward(
             has_dropout,
             False,
         )
-        features = _load_neighbour_features(
+        features = load_neighbour_features(
             x, node, mask, head, heads, column, width, acc_dtype
         )
         signed = tl.where(score > 0, kept, -kept)[:, :, None]
         total += tl.abs(signed) * features
         positive += tl.maximum(signed, 0) * features
     result = tl.sum(total, 0)
-    _store_row_features(out, result, row, head, heads, column, width)
+    store_row_features(out, result, row, head, heads, column, width)
     if needs_grad:
-        fraction = _load_row(positive_share, row, head, heads, acc_dtype)
+        fraction = load_row(positive_share, row, head, heads, acc_dtype)
         jacobian = tl.sum(positive, 0) - fraction[:, None] * result
         jacobian *= 1 - negative_slope
-        _store_row_features(target_jacobian, jacobian, row, head, heads, column, width)
+        store_row_features(target_jacobian, jacobian, row, head, heads, column, width)
 
 
 @triton.jit
@@ -304,23 +310,23 @@ def gat_backward_source(
     column = tl.arange(0, padded_width)
     begin = tl.load(indptr + row)
     end = tl.load(indptr + row + 1)
-    own = _load_row(source, row, head, heads, acc_dtype)
+    own = load_row(source, row, head, heads, acc_dtype)
     dot_total = tl.zeros([neighbours, heads_per_program], acc_dtype)
     total = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
     positive = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
     for entry in range(begin, end + 1, neighbours):
-        position, node, valid = _nodes(
+        position, node, valid = neighbour_nodes(
             indices, entry, end, row, num_loops, replaces_loops, neighbours
         )
         mask = valid & (head < heads)[None, :]
-        score = _load_neighbours(target, node, head, heads, mask, acc_dtype)
+        score = load_neighbours(target, node, head, heads, mask, acc_dtype)
         score += own[None, :]
-        lse = _load_neighbours(logsumexp, node, head, heads, mask, acc_dtype)
+        lse = load_neighbours(logsumexp, node, head, heads, mask, acc_dtype)
         weight = tl.exp(_leaky_relu(score, score, negative_slope) - lse)
         weight = tl.where(mask, weight, 0)
-        dot = _load_neighbours(grad_dot_out, node, head, heads, mask, acc_dtype)
+        dot = load_neighbours(grad_dot_out, node, head, heads, mask, acc_dtype)
         dot_total += _leaky_relu(score, weight, negative_slope) * dot
-        kept = _dropped(
+        kept = dropped(
             weight,
             (keep, positions, nnz),
             position,
@@ -333,15 +339,15 @@ def gat_backward_source(
             has_dropout,
             True,
         )
-        grad = _load_neighbour_features(
+        grad = load_neighbour_features(
             grad_out, node, mask, head, heads, column, width, acc_dtype
         )
         signed = tl.where(score > 0, kept, -kept)[:, :, None]
         total += tl.abs(signed) * grad
         positive += tl.maximum(signed, 0) * grad
     result = tl.sum(total, 0)
-    _store_row_features(grad_x, result, row, head, heads, column, width)
-    own_x = _load_row_features(x, row, head, heads, column, width, acc_dtype)
+    store_row_features(grad_x, result, row, head, heads, column, width)
+    own_x = load_row_features(x, row, head, heads, column, width, acc_dtype)
     grad_score = negative_slope * result + (1 - negative_slope) * tl.sum(positive, 0)
     grad = tl.sum(own_x * grad_score, 1) - tl.sum(dot_total, 0)
-    _store_row(grad_source, grad, row, head, heads)
+    store_row(grad_source, grad, row, head, heads)

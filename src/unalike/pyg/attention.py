@@ -6,19 +6,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from unalike.errors import InputError
 from unalike.nn.attention import block_diagonal
 from unalike.pyg.attention_operators import ONE_LOOP_PER_NODE, gat_attention
-from unalike.pyg.edges import Edges, as_edges, edge_ends, number_of_edges
+from unalike.pyg.edges import Edges, as_edges, number_of_edges
+from unalike.pyg.gatv2_operators import gatv2_attention
 from unalike.pyg.linear import Linear, check_message_passing_options, glorot_, reset
-from unalike.pyg.operators import propagate
 from unalike.pyg.sage_gin import Features
-
-SMALL_MESSAGES = 2**22
-"""Values of all messages together up to which a CPU writes them out; a GPU does not,
-where their sum would depend on the order of atomic additions."""
 
 
 class AttentionConv(nn.Module):
@@ -108,6 +103,15 @@ class AttentionConv(nn.Module):
     def number_of_loops(self, num_sources: int, num_targets: int) -> int:
         """Self-loops that are added: of the nodes that are source and target."""
         return min(num_sources, num_targets) if self.add_self_loops else 0
+
+    def sample_dropout(
+        self, x: Tensor, edges: Edges, num_loops: int
+    ) -> tuple[Tensor | None, float]:
+        """The attention weights that dropout keeps, and their factor."""
+        if not self.training or self.dropout <= 0:
+            return None, 1.0
+        count = number_of_edges(edges.layout, edges.tensors) + num_loops
+        return sample_kept(x, count, self.heads, self.dropout)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, heads={self.heads}"
@@ -202,12 +206,8 @@ class GATConv(AttentionConv):
         """The attention-weighted sums of x over incoming edges."""
         num_loops = self.number_of_loops(x.shape[0], target.shape[0])
         square = x.shape[0] == target.shape[0]
-        drops = self.training and self.dropout > 0
         one_loop_each = self.add_self_loops and square
-        keep, keep_scale = None, 1.0
-        if drops:
-            count = number_of_edges(edges.layout, edges.tensors) + num_loops
-            keep, keep_scale = sample_kept(x, count, self.heads, self.dropout)
+        keep, keep_scale = self.sample_dropout(x, edges, num_loops)
         return gat_attention(
             x,
             source,
@@ -226,70 +226,6 @@ def sample_kept(
     """Sample the attention weights that remain, and their factor."""
     empty = torch.empty(count, heads, dtype=torch.uint8, device=like.device)
     return empty.bernoulli_(1 - dropout), 1 / (1 - dropout) if dropout < 1 else 0.0
-
-
-def softmax_aggregate(
-    x: Tensor,
-    scores: Tensor,
-    loop_scores: Tensor,
-    edges: Edges,
-    num_targets: int,
-    dropout: float,
-) -> Tensor:
-    """Sums of x over incoming edges, weighted by the softmax of a score for each edge.
-
-    `loop_scores` are those of the self-loops of the first nodes; where there are some,
-    self-loops among the edges do not count.
-    """
-    source, target = edge_ends(edges)
-    num_loops, heads = loop_scores.shape
-    if num_loops:
-        scores = scores.masked_fill((source == target)[:, None], -torch.inf)
-    largest = _largest(scores, loop_scores, target, num_targets)
-    weights = (scores - largest[target]).exp()
-    loop_weights = (loop_scores - largest[:num_loops]).exp()
-    ones = x.new_ones(x.shape[0], 1, dtype=weights.dtype)
-    totals = _aggregate(ones[:, None].expand(-1, heads, 1), weights, edges, num_targets)
-    totals = _add_loops(totals, loop_weights[:, :, None])
-    weights, loop_weights = (
-        F.dropout(part, dropout, training=dropout > 0)
-        for part in (weights, loop_weights)
-    )
-    sums = _aggregate(x, weights, edges, num_targets)
-    sums = _add_loops(sums, loop_weights[:, :, None].to(x.dtype) * x[:num_loops])
-    return sums / totals.masked_fill(totals == 0, 1).to(sums.dtype)
-
-
-def _largest(
-    scores: Tensor, loop_scores: Tensor, target: Tensor, num_targets: int
-) -> Tensor:
-    """The largest score of each target, 0 without any."""
-    scores, loop_scores = scores.detach(), loop_scores.detach()
-    largest = scores.new_full((num_targets, scores.shape[1]), -torch.inf)
-    index = target.long()[:, None].expand_as(scores)
-    largest = largest.scatter_reduce(0, index, scores, "amax")
-    rest = num_targets - loop_scores.shape[0]
-    largest = largest.maximum(F.pad(loop_scores, (0, 0, 0, rest), value=-torch.inf))
-    return largest.masked_fill(largest == -torch.inf, 0)
-
-
-def _aggregate(x: Tensor, weights: Tensor, edges: Edges, num_targets: int) -> Tensor:
-    """The weighted sums of each head."""
-    if not x.is_cuda and weights.shape[0] * x[0].numel() <= SMALL_MESSAGES:
-        source, target = edge_ends(edges)
-        messages = weights[:, :, None].to(x.dtype) * x[source]
-        return x.new_zeros(num_targets, *x.shape[1:]).index_add(
-            0, target.long(), messages
-        )
-    heads = [
-        propagate(part, edges._replace(weight=weight), num_targets, "sum")
-        for part, weight in zip(x.unbind(1), weights.unbind(1), strict=True)
-    ]
-    return torch.stack(heads, 1)
-
-
-def _add_loops(sums: Tensor, loops: Tensor) -> Tensor:
-    return sums + F.pad(loops, (0, 0, 0, 0, 0, sums.shape[0] - loops.shape[0]))
 
 
 class GATv2Conv(AttentionConv):
@@ -352,16 +288,15 @@ class GATv2Conv(AttentionConv):
     def attend(self, left: Tensor, right: Tensor, edges: Edges) -> Tensor:
         """The attention-weighted sums of `left` over incoming edges."""
         num_loops = self.number_of_loops(left.shape[0], right.shape[0])
-        source, target = edge_ends(edges)
-        return softmax_aggregate(
+        keep, keep_scale = self.sample_dropout(left, edges, num_loops)
+        vector = self.att.squeeze(0).to(left.dtype)
+        return gatv2_attention(
             left,
-            self.scores(left[source] + right[target]),
-            self.scores(left[:num_loops] + right[:num_loops]),
+            right,
+            vector,
+            keep,
             edges,
-            right.shape[0],
-            self.dropout if self.training else 0.0,
+            num_loops,
+            self.negative_slope,
+            keep_scale,
         )
-
-    def scores(self, x: Tensor) -> Tensor:
-        """The attention scores of pairs of nodes from the sum of their columns."""
-        return (F.leaky_relu(x, self.negative_slope) * self.att).sum(-1)

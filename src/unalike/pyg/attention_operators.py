@@ -65,7 +65,7 @@ def gat_op(
     needs_grad: bool,
 ) -> AttentionOutput:
     """The attention-weighted sums, their logsumexp and what backward needs."""
-    rows, options = _arguments(
+    rows, options = attention_arguments(
         x, target, keep, edges, layout, num_self_loops, negative_slope, keep_scale
     )
     kernels = backend(x.device)
@@ -74,7 +74,7 @@ def gat_op(
     )
 
 
-def _arguments(
+def attention_arguments(
     x: Tensor,
     target: Tensor,
     keep: Tensor | None,
@@ -138,7 +138,7 @@ def _gat_backward(ctx: Any, grad_out: Tensor, *_: Tensor) -> tuple[Any, ...]:
     return *grads, None, [None] * len(edges), *[None] * 5
 
 
-def _as_heads(
+def as_heads(
     info: Any, in_dims: tuple[Any, ...], tensors: tuple[Tensor | None, ...]
 ) -> list[Tensor | None]:
     """Stacked tensors with the runs as more heads, shared ones repeated."""
@@ -155,7 +155,7 @@ def _gat_vmap(
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     """A stack of runs is more heads."""
     refuse_batched(in_dims[4:])
-    tensors = _as_heads(info, in_dims[:4], arguments[:4])
+    tensors = as_heads(info, in_dims[:4], arguments[:4])
     outputs = gat_op(*tensors, *arguments[4:])
     return tuple(out.unflatten(1, (info.batch_size, -1)) for out in outputs), (1, 1, 1)
 
@@ -188,7 +188,7 @@ def gat_backward_op(
     keep_scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of x, source and target."""
-    rows, options = _arguments(
+    rows, options = attention_arguments(
         x, target, keep, edges, layout, num_self_loops, negative_slope, keep_scale
     )
     tensors = (x, source, target, out, logsumexp, jacobian, grad_out)
@@ -211,7 +211,7 @@ def _gat_backward_vmap(
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     """A stack of runs is more heads."""
     refuse_batched(in_dims[8:])
-    tensors = _as_heads(info, in_dims[:8], arguments[:8])
+    tensors = as_heads(info, in_dims[:8], arguments[:8])
     grads = gat_backward_op(*tensors, *arguments[8:])
     return tuple(grad.unflatten(1, (info.batch_size, -1)) for grad in grads), (1, 1, 1)
 

@@ -104,7 +104,9 @@ def test_features_may_be_float64_and_bfloat16(x, edge_index):
         assert layer.bfloat16()(x.bfloat16(), edge_index).dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize("name", ["GCNConv", "GATConv", "SAGEConv", "APPNP", "SGConv"])
+@pytest.mark.parametrize(
+    "name", ["GCNConv", "GATConv", "GATv2Conv", "SAGEConv", "APPNP", "SGConv"]
+)
 def test_vmap_over_features_is_a_loop(name, x, edge_index):
     layer = LAYERS[name]()
     stack = torch.stack([x, x.sin(), x.cos()])
@@ -113,7 +115,7 @@ def test_vmap_over_features_is_a_loop(name, x, edge_index):
     torch.testing.assert_close(actual, expected)
 
 
-@pytest.mark.parametrize("name", ["GCNConv", "GATConv", "SAGEConv"])
+@pytest.mark.parametrize("name", ["GCNConv", "GATConv", "GATv2Conv", "SAGEConv"])
 def test_gradients_of_stacked_parameters_under_vmap_are_a_loop(name, x, edge_index):
     layers = [LAYERS[name]() for _ in range(3)]
     parameters, _ = torch.func.stack_module_state(layers)
@@ -137,11 +139,12 @@ def test_vmap_over_edge_weights_is_refused_in_one_line(x, edge_index):
         torch.vmap(lambda weight: layer(x, edge_index, weight))(weights)
 
 
-def test_second_derivatives_of_attention_are_refused_in_one_line(x, edge_index):
+@pytest.mark.parametrize("kind", [GATConv, GATv2Conv])
+def test_second_derivatives_of_attention_are_refused_in_one_line(kind, x, edge_index):
     leaf = x.requires_grad_()
-    out = GATConv(4, 3)(leaf, edge_index)
+    out = kind(4, 3)(leaf, edge_index)
     (grad,) = torch.autograd.grad(out.square().sum(), leaf, create_graph=True)
-    with pytest.raises(UserError, match="GATConv has no second derivative"):
+    with pytest.raises(UserError, match=f"{kind.__name__} has no second derivative"):
         grad.square().sum().backward()
 
 
@@ -155,6 +158,7 @@ def test_second_derivatives_of_linear_layers_are_exact(x, edge_index):
 
 def test_operators_pass_the_checks_of_torch_library(x, edge_index):
     from unalike.pyg.attention_operators import gat_op
+    from unalike.pyg.gatv2_operators import gatv2_op
     from unalike.pyg.operators import propagate_op
 
     weight = torch.rand(edge_index.shape[1], requires_grad=True)
@@ -167,6 +171,9 @@ def test_operators_pass_the_checks_of_torch_library(x, edge_index):
     heads = torch.randn(NODES, 2, 3, requires_grad=True)
     arguments = (heads, scores, scores, None, [edge_index], "coo", -1, 0.2, 1.0, True)
     torch.library.opcheck(gat_op, arguments, test_utils=tests)
+    vector = torch.randn(2, 3, requires_grad=True)
+    arguments = (heads, heads, vector, None, [edge_index], "coo", NODES, 0.2, 1.0)
+    torch.library.opcheck(gatv2_op, arguments, test_utils=tests)
 
 
 COMPILED = """
