@@ -126,9 +126,9 @@ def print_studies(
     for study in studies:
         shown = (options_of(study.method)[name] for name in SHOWN)
         values = (f"{one:.3f}" if isinstance(one, float) else one for one in shown)
-        name = [str(study.method.flow_hops), study.method.scaling]
-        score = [f"{study.valid:.2f}", study.results.format_score()]
-        rows.append([*name, *values, *score])
+        kind = (str(study.method.flow_hops), study.method.scaling)
+        scores = (f"{study.valid:.2f}", study.results.format_score())
+        rows.append([*kind, *values, *scores])
     OUT.print(TextTable.from_rows("", headings, rows, right=headings))
     for best in best_by_hops(studies):
         first, hops = best.results[0], best.method.flow_hops
