@@ -8,7 +8,6 @@ from statistics import mean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.table import Table
 
 from unalike.cli.console import OUT, bold, print_json, print_notes, progress_bar
 from unalike.cli.main import COMMAND_LINE
@@ -16,6 +15,7 @@ from unalike.data.split import PARTS
 from unalike.data.store import StoredGraph
 from unalike.datasets import find
 from unalike.device import choose_device
+from unalike.display import TextTable
 from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
 from unalike.experiments.result import Runs, command_line
@@ -220,13 +220,12 @@ def add_refit(
 
 def print_output(results: Runs, document: dict[str, Any]) -> None:
     """Print the results as a table of splits with a summary."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("split", *PARTS, "best epoch"):
-        table.add_column(heading, justify="right")
+    headings = ("split", *PARTS, "best epoch")
+    rows = []
     for result in results:
         scores = (f"{getattr(result, part):.2f}" for part in PARTS)
-        table.add_row(str(result.split), *scores, str(result.best_epoch or "–"))
-    OUT.print(table)
+        rows.append([str(result.split), *scores, str(result.best_epoch or "–")])
+    OUT.print(TextTable.from_rows("", headings, rows, right=headings))
     first = results[0]
     score = f"{first.dataset} {first.method}: {first.metric} {results.format_score()}"
     cost = f"{results.seconds:.1f} s, {first.peak_memory_mb:,.0f} MB, {first.device}"

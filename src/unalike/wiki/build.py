@@ -18,12 +18,12 @@ from unalike.data.store import (
     atomic_graph_writer,
     open_graph,
 )
+from unalike.datasets.splits import NUM_SPLITS
 from unalike.errors import UserError, lookup
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.wiki.collection import SCHEMAS, Collection
 from unalike.wiki.text_features import TOKENIZERS, add_features
 
-NUM_SPLITS = 5
 CLASSES = 5
 COPIED_KEYS = ("wiki", "start", "pages", "site", "dates", "remarks")
 """Metadata of a collection that graph.json repeats."""
