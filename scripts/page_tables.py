@@ -465,6 +465,19 @@ def batch_cost(_: Sources) -> str:
     return bench_table("batch-cost-cpu", found["rows"], columns, 1)
 
 
+def views_size(_: Sources) -> str:
+    """Time and memory of views of pokec-twin by stage."""
+    found = read_json("bench/views-size-cpu")
+    columns: Columns = {
+        "stage": lambda row: row["stage"],
+        "seconds": lambda row: f"{row['seconds']:.1f}",
+        "CPU seconds": lambda row: f"{row['cpu_seconds']:.1f}",
+        "own GB": lambda row: f"{row['own_gb']:.1f}",
+        "with mapped files, GB": lambda row: f"{row['resident_gb']:.1f}",
+    }
+    return bench_table("views-size-cpu", found["stages"], columns, 1)
+
+
 def advice(_: Sources) -> str:
     """First recommendation and best method of the graphs that were held out."""
     rows = []
@@ -521,6 +534,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "row loader": row_loader,
     "row batches": stored("row-batches"),
     "batch cost": batch_cost,
+    "views size": views_size,
     "scoring": stored("scoring-cornell5"),
     "two processes": stored("two-processes-cornell5"),
     "scale epochs": scale_epochs,

@@ -13,7 +13,13 @@ from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features
 from unalike.views.blocks import CHUNK, Block, empty_columns, store_columns
 from unalike.views.rows import KnownGraph, NodeRows
-from unalike.views.walks import BACK, inverse, masked_sums, three_step_returns
+from unalike.views.walks import (
+    BACK,
+    closed_triples,
+    inverse,
+    masked_sums,
+    three_step_returns,
+)
 
 MAX_FEATURES = 300
 """Features with more columns are replaced by their leading singular vectors."""
@@ -97,7 +103,10 @@ def _triangles(known: Adjacency, rows: Adjacency) -> Float[Tensor, "rows columns
     if float((known @ known.degrees.float()[:, None]).sum()) > MAX_TRIANGLE_STEPS:
         return torch.zeros(rows.num_rows, 0)
     ones, degrees = torch.ones(known.num_rows), rows.degrees.float()
-    count = three_step_returns(rows, ones, known, ones, rows)
+    if rows is known and known.is_symmetric and known.num_rows >= MANY_ROWS:
+        count = closed_triples(known)
+    else:
+        count = three_step_returns(rows, ones, known, ones, rows)
     share = count / (degrees * (degrees - 1)).clamp(min=1)
     return torch.stack([count.log1p(), share], 1)
 

@@ -310,3 +310,76 @@ def _three_step_returns(result, bounds, p1, i1, p2, i2, p3, i3, w1, w2):
                     if mark[i2[other]] == row:
                         total += w1[j] * w2[i2[other]]
             result[row] = total
+
+
+def closed_triples(matrix: Adjacency) -> Float[Tensor, " rows"]:
+    """Twice the triangles of each node of a symmetric matrix without self-loops.
+
+    Every triangle is found once, from its node of the lowest degree, so that nodes of
+    high degree cost little.
+    """
+    forward = _toward_higher_degrees(matrix)
+    counts = np.zeros((numba.get_num_threads(), matrix.num_rows), np.int64)
+    _count_triangles(counts, forward.indptr.numpy(), forward.indices.numpy())
+    return torch.from_numpy(2.0 * counts.sum(0)).float()
+
+
+def _toward_higher_degrees(matrix: Adjacency) -> Adjacency:
+    """The entries from a node to those of higher degree, or as high and higher id."""
+    indptr, indices = matrix.indptr.numpy(), matrix.indices.numpy()
+    lengths = np.zeros(matrix.num_rows, np.int64)
+    _count_forward(lengths, indptr, indices)
+    bounds = indptr_of(torch.from_numpy(lengths))
+    kept = np.empty(int(bounds[-1]), indices.dtype)
+    _copy_forward(kept, bounds.numpy(), indptr, indices)
+    return Adjacency(bounds, torch.from_numpy(kept), matrix.num_cols)
+
+
+@no_type_check
+@njit()
+def _is_forward(indptr, row, other):
+    own = indptr[row + 1] - indptr[row]
+    degree = indptr[other + 1] - indptr[other]
+    return degree > own or (degree == own and other > row)
+
+
+@no_type_check
+@njit(parallel=True)
+def _count_forward(lengths, indptr, indices):
+    for row in numba.prange(len(lengths)):
+        count = 0
+        for entry in range(indptr[row], indptr[row + 1]):
+            if _is_forward(indptr, np.int64(row), np.int64(indices[entry])):
+                count += 1
+        lengths[row] = count
+
+
+@no_type_check
+@njit(parallel=True)
+def _copy_forward(kept, bounds, indptr, indices):
+    for row in numba.prange(len(bounds) - 1):
+        end = bounds[row]
+        for entry in range(indptr[row], indptr[row + 1]):
+            if _is_forward(indptr, np.int64(row), np.int64(indices[entry])):
+                kept[end] = indices[entry]
+                end += 1
+
+
+@no_type_check
+@njit(parallel=True)
+def _count_triangles(counts, indptr, indices):
+    """Add the triangles of each node; each thread has counts of its own."""
+    threads, num_rows = counts.shape
+    for thread in numba.prange(threads):
+        mark = np.full(num_rows, -1, np.int32)
+        for row in range(thread, num_rows, threads):
+            for entry in range(indptr[row], indptr[row + 1]):
+                mark[indices[entry]] = row
+            for entry in range(indptr[row], indptr[row + 1]):
+                j = indices[entry]
+                for other in range(indptr[j], indptr[j + 1]):
+                    k = indices[other]
+                    if mark[k] == row:
+                        counts[thread, row] += 1
+                        counts[thread, j] += 1
+                        counts[thread, k] += 1

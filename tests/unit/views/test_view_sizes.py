@@ -112,6 +112,15 @@ def test_wide_features_by_gram_matrices_span_the_same_space(
     )
 
 
+def test_triangles_by_degree_order_are_the_closed_triples() -> None:
+    graph = random_graph(False, torch.randn(200, 3))
+    matrix = walks.without_loops(graph.adjacency)
+    dense = matrix.to_dense()
+    expected = (dense @ dense * dense).sum(1)
+    assert expected.any()
+    assert torch.equal(walks.closed_triples(matrix), expected)
+
+
 def test_dense_rows_are_grouped_like_sparse_ones() -> None:
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.integers(-1, 2, (600, 5))).float()
