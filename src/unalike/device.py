@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import resource
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 import torch
 
 from unalike.errors import lookup
+from unalike.system import declared_commit
 from unalike.version import __version__
 
 TORCH_MEMORY_SHARE = 0.95
@@ -126,7 +126,7 @@ def commit() -> str:
     """
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
-        return os.environ.get("UNALIKE_COMMIT", "")
+        return declared_commit()
     flags = ["--always", "--exclude=*", "--abbrev=40", f"--dirty={CHANGES}"]
     command = ["git", "-C", str(root), "describe", *flags]
     try:

@@ -29,6 +29,11 @@ def data_root(data: Path | None = None) -> Path:
     return (Path(path).expanduser() if path else cache_dir() / "data").absolute()
 
 
+def declared_commit() -> str:
+    """The commit of a source tree without git's folder: $UNALIKE_COMMIT."""
+    return os.environ.get("UNALIKE_COMMIT", "")
+
+
 def stored_folders(root: Path, name: str) -> Iterator[Path]:
     """Folders that may contain the stored graph of a dataset: in the root or cache."""
     yield root / "stored" / name

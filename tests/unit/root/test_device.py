@@ -29,8 +29,22 @@ def git(tree, *words):
     return done.stdout.strip()
 
 
-def test_an_installed_package_has_no_commit(tree):
+def test_an_installed_package_has_no_commit(tree, monkeypatch):
+    monkeypatch.delenv("UNALIKE_COMMIT", raising=False)
     assert devices.commit() == ""
+
+
+def test_a_copy_without_git_takes_the_commit_of_the_environment(tree, monkeypatch):
+    monkeypatch.setenv("UNALIKE_COMMIT", "abc123")
+    assert devices.commit() == "abc123"
+
+
+def test_the_environment_does_not_replace_the_commit_of_git(tree, monkeypatch):
+    monkeypatch.setenv("UNALIKE_COMMIT", "abc123")
+    git(tree, "init")
+    git(tree, "add", ".")
+    git(tree, "commit", "-m", "first")
+    assert devices.commit() == git(tree, "rev-parse", "HEAD")
 
 
 def test_files_that_differ_from_the_commit_are_reported(tree):
