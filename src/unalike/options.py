@@ -188,7 +188,7 @@ def _convert(name: str, hint: Any, value: Any) -> Any:
     convert, needed = CONVERTERS[hint]
     try:
         return convert(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UserError(f"{name} is {value!r}; {needed} is needed.") from None
 
 

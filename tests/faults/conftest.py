@@ -20,12 +20,6 @@ def some(cases):
     return cases[: max(50, len(cases) // 4)]
 
 
-@pytest.fixture
-def rare(cases):
-    """A few of the cases, for those that take a second each."""
-    return cases[: max(4, len(cases) // 50)]
-
-
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))

@@ -8,7 +8,6 @@ import sys
 from contextlib import suppress
 
 import pytest
-import torch
 from damage import damage
 from graphs import suiting
 from safetensors.torch import load_file, save_file
@@ -109,4 +108,3 @@ def test_a_header_that_promises_more_than_the_file_is_refused(saved):
     saved.write_bytes(struct.pack("<Q", len(text)) + text)
     with pytest.raises(UserError):
         unalike.load_model(saved)
-    assert torch.get_num_threads() == 1

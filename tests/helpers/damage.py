@@ -1,9 +1,6 @@
 """Damaged bytes and files, and checks of what commands say about them."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 from unalike.cli.main import main
 
@@ -24,17 +21,6 @@ def damage(content: bytes, rng: random.Random) -> bytes:
             bytes(length) if kind == "zeros" else rng.randbytes(length)
         )
     return bytes(data)
-
-
-@contextmanager
-def damaged(path: Path, rng: random.Random) -> Iterator[None]:
-    """Damage a file while the block runs."""
-    content = path.read_bytes()
-    path.write_bytes(damage(content, rng))
-    try:
-        yield
-    finally:
-        path.write_bytes(content)
 
 
 def run_command(words: list[str], capsys) -> tuple[int, str]:

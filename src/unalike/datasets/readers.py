@@ -25,7 +25,7 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features
-from unalike.errors import UserError
+from unalike.errors import MAX_COUNT, UserError
 
 READ_ERRORS = (
     ArithmeticError,
@@ -159,6 +159,9 @@ def _read_npy(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
 def npz_names(path: Path) -> set[str]:
     """The names of the arrays of a .npz file."""
     with read_errors(path), zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            # Raises if the directory of the archive has another name than the member.
+            archive.open(name).close()
         return {name.removesuffix(".npy") for name in archive.namelist()}
 
 
@@ -235,7 +238,12 @@ SPARSE_DENSITY = 0.1
 
 def label_tensor(column: Any) -> Int[Tensor, " nodes"]:
     """Labels from a row, column or 1-D array; negative and missing ones become -1."""
-    values = np.asarray(column, np.float64).ravel()
+    values = np.asarray(column)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"labels of the type {values.dtype}")
+    values = values.astype(np.float64).ravel()
+    if (values > MAX_COUNT).any():
+        raise ValueError(f"a label above {MAX_COUNT}")
     is_label = ~np.isnan(values) & (values >= 0)
     labels = np.where(is_label, np.nan_to_num(values), -1)
     return torch.from_numpy(labels.astype(np.int64))

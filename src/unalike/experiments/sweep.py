@@ -39,7 +39,7 @@ from unalike.training.stack import memory_per_run
 MIN_LEASE_SECONDS = 1.0
 """Workers renew a lease three times in its duration."""
 MAX_THREADS = 1024
-"""Far more than a process can use; torch starts as many as it is told."""
+"""Far more than a process can use; torch starts any number."""
 GRACE_SECONDS = 5.0
 """How long workers may take to stop."""
 WATCH_SECONDS = 1.0

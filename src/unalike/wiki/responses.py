@@ -191,9 +191,9 @@ def _parse_general(document: Mapping[str, Any]) -> dict[str, str]:
     query = document["query"]
     general, rights = query["general"], query.get("rightsinfo", {})
     return {
-        "name": str(general["sitename"]),
-        "software": str(general["generator"]),
-        "language": str(general.get("lang", "")),
-        "licence": str(rights.get("text") or "not stated by the wiki"),
-        "licence_address": str(rights.get("url") or ""),
+        "name": _text(general["sitename"]),
+        "software": _text(general["generator"]),
+        "language": _text(general.get("lang", "")),
+        "licence": _text(rights.get("text") or "not stated by the wiki"),
+        "licence_address": _text(rights.get("url") or ""),
     }

@@ -200,7 +200,10 @@ def test_answers_that_are_none_are_refused(tmp_path, broken):
             f"{json.dumps(FORMAT)}\n{json.dumps({**output, 'answers': broken})}\n"
         )
     with opened(tmp_path, "other") as other:
-        with pytest.raises(UserError, match=r"broken\.gz holds no results: answers"):
+        with pytest.raises(
+            UserError,
+            match=r"broken\.gz has 1 lines that are no runs: line 2 \(answers",
+        ):
             import_runs(other, tmp_path / "broken.gz")
         assert not list(other.runs())
 
