@@ -80,7 +80,7 @@ class PolyModule(nn.Module):
         self.register_buffer("to_coefficients", matrix, persistent=False)
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
-        bases = batch.features.unflatten(1, (self.count, -1))
+        bases = batch.features.to_dense().unflatten(1, (self.count, -1))
         coefficients = self.coefficients().to(bases.dtype)
         if coefficients.shape[1] == 1:
             return self.mlp(torch.einsum("nkf,k->nf", bases, coefficients[:, 0]))

@@ -38,7 +38,7 @@ class Polynormer(MessagePassingMethod):
     """Layers of attention of all nodes."""
     dropout: float = 0.5
     """Fraction of hidden units dropped in training."""
-    global_dropout: float = 0.5
+    global_dropout: float = 0.0
     """The same in the layers of global attention."""
     input_dropout: float = 0.0
     """Fraction of dense features dropped in training."""
