@@ -224,7 +224,10 @@ class PropagatedFeaturesMethod(TrainedMethod):
                 f"{free / 1e9:,.1f} GB are free. Choose fewer --hops."
             )
         x = graph.features.to_dense().float()
-        features = torch.cat(self.propagate(graph, x), 1)
+        # Rows without a graph have no neighbours to sum over.
+        is_square = graph.adjacency.num_rows == graph.adjacency.num_cols
+        matrices = self.propagate(graph, x) if is_square else [x] * self.num_propagated
+        features = torch.cat(matrices, 1)
         return replace(without_edges(graph), features=features)
 
 

@@ -72,6 +72,8 @@ class GloGNN(MessagePassingMethod):
 
 def mean_with_self(adjacency: Adjacency) -> Adjacency:
     """D^-1 (A + I), where nodes with a self-loop keep their own."""
+    if adjacency.num_rows != adjacency.num_cols:
+        return adjacency
     rows = adjacency.to_scipy().astype(np.float32)
     missing = (rows.diagonal() == 0).astype(np.float32)
     rows = scipy.sparse.csr_array(rows + scipy.sparse.diags_array(missing))

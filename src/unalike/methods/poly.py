@@ -16,6 +16,7 @@ from unalike.methods.base import PropagatedFeaturesMethod
 from unalike.methods.gpr_gnn import ppr_coefficients
 from unalike.nn.mlp import MLP, layer_sizes
 from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
+from unalike.nn.sparse_linear import DenseLinear
 
 Matrix = Float[Tensor, "nodes features"]
 Basis = Literal["monomial", "bernstein", "chebyshev", "jacobi", "optimal"]
@@ -75,7 +76,7 @@ class PolyModule(nn.Module):
         columns = features if o.basis == "optimal" else 1
         self.theta = nn.Parameter(start(o)[:, None].repeat(1, columns))
         sizes = layer_sizes(features, o.hidden, graph.num_classes, o.layers)
-        self.mlp = MLP.of_sizes(sizes, o.dropout)
+        self.mlp = MLP(DenseLinear(*sizes[:2]), sizes[1:], o.dropout)
         matrix = chebyshev_interpolation(o.hops)
         self.register_buffer("to_coefficients", matrix, persistent=False)
 
