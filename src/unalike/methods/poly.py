@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from unalike.data.graph import Graph
 from unalike.methods.base import PropagatedFeaturesMethod
 from unalike.methods.gpr_gnn import ppr_coefficients
+from unalike.nn.init import linear_parameters
 from unalike.nn.mlp import MLP, layer_sizes
 from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
-from unalike.nn.sparse_linear import DenseLinear
 
 Matrix = Float[Tensor, "nodes features"]
 Basis = Literal["monomial", "bernstein", "chebyshev", "jacobi", "optimal"]
@@ -76,7 +76,8 @@ class PolyModule(nn.Module):
         columns = features if o.basis == "optimal" else 1
         self.theta = nn.Parameter(start(o)[:, None].repeat(1, columns))
         sizes = layer_sizes(features, o.hidden, graph.num_classes, o.layers)
-        self.mlp = MLP(DenseLinear(*sizes[:2]), sizes[1:], o.dropout)
+        self.weight, self.bias = linear_parameters(*sizes[:2])
+        self.mlp = MLP(nn.Identity(), sizes[1:], o.dropout)
         matrix = chebyshev_interpolation(o.hops)
         self.register_buffer("to_coefficients", matrix, persistent=False)
 
@@ -84,8 +85,10 @@ class PolyModule(nn.Module):
         bases = batch.features.to_dense().unflatten(1, (self.count, -1))
         coefficients = self.coefficients().to(bases.dtype)
         if coefficients.shape[1] == 1:
-            return self.mlp(torch.einsum("nkf,k->nf", bases, coefficients[:, 0]))
-        return self.mlp((bases * coefficients).sum(1))
+            x = torch.einsum("nkf,k->nf", bases, coefficients[:, 0])
+        else:
+            x = (bases * coefficients).sum(1)
+        return self.mlp(x @ self.weight + self.bias)
 
     def coefficients(self) -> Float[Tensor, "powers columns"]:
         """θ: not negative for Bernstein, by values at the nodes for Chebyshev."""
