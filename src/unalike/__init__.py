@@ -9,17 +9,21 @@ from importlib import import_module
 from typing import Any
 
 EXPORTS = {
+    "ACMGCN": "methods.acm_gcn",
     "APPNP": "methods.appnp",
     "Adjacency": "data.adjacency",
     "Advice": "advice",
     "CorrectAndSmooth": "methods.correct_and_smooth",
     "DATASETS": "datasets",
+    "DirGNN": "methods.dir_gnn",
+    "FSGNN": "methods.fsgnn",
     "GAT": "methods.gat",
     "GATJK": "methods.gat",
     "GCN": "methods.gcn",
     "GCNII": "methods.gcnii",
     "GCNJK": "methods.gcn",
     "GPRGNN": "methods.gpr_gnn",
+    "GloGNN": "methods.glognn",
     "Graph": "data.graph",
     "H2GCN": "methods.h2gcn",
     "ImportOptions": "importing.options",
@@ -35,9 +39,12 @@ EXPORTS = {
     "MixHop": "methods.mixhop",
     "Model": "inference.model",
     "NodeClassifier": "inference.classifier",
+    "Poly": "methods.poly",
+    "Polynormer": "methods.polynormer",
     "Result": "experiments.result",
     "RunOptions": "experiments.run",
     "Runs": "experiments.result",
+    "SAGE": "methods.sage",
     "SGC": "methods.sgc",
     "Solution": "data.task",
     "Split": "data.split",
@@ -49,6 +56,7 @@ EXPORTS = {
     "UserError": "errors",
     "Views": "methods.views",
     "ViewsTrees": "methods.views",
+    "__version__": "version",
     "advise": "advice",
     "expected_calibration_error": "data.calibration",
     "find": "datasets",
@@ -66,9 +74,8 @@ EXPORTS = {
     "temperature": "data.calibration",
     "tune": "experiments.tuning",
     "twin": "datasets.twins",
-    "view_table": "methods.view_table",
     "verify_graph": "data.store",
-    "__version__": "version",
+    "view_table": "methods.view_table",
 }
 
 DEPRECATED = {"Place": "RunOptions", "Stored": "StoredGraph"}

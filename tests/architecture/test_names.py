@@ -25,6 +25,13 @@ from unalike.methods.base import Method
 
 PUBLIC = {
     "APPNP",
+    "ACMGCN",
+    "DirGNN",
+    "FSGNN",
+    "GloGNN",
+    "Poly",
+    "Polynormer",
+    "SAGE",
     "Adjacency",
     "Advice",
     "CorrectAndSmooth",

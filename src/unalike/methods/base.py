@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -18,7 +19,13 @@ from unalike.data.graph import Graph
 from unalike.data.task import Solution, Task
 from unalike.device import fork_rng
 from unalike.errors import UserError
-from unalike.methods.plain_module import Allowed, Trial, for_batches, is_foreign
+from unalike.methods.plain_module import (
+    MAX_DENSE_NUMEL,
+    Allowed,
+    Trial,
+    for_batches,
+    is_foreign,
+)
 from unalike.options import check_ranges, one_of, options_of, with_options
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers import SAMPLERS
@@ -220,12 +227,36 @@ class PropagatedFeaturesMethod(TrainedMethod):
                 f"{free / 1e9:,.1f} GB are free. Choose fewer --hops."
             )
         x = graph.features.to_dense().float()
-        features = torch.cat(self.propagate(graph, x), 1)
+        # Rows without a graph have no neighbours to sum over.
+        is_square = graph.adjacency.num_rows == graph.adjacency.num_cols
+        matrices = self.propagate(graph, x) if is_square else [x] * self.num_propagated
+        features = torch.cat(matrices, 1)
         return replace(without_edges(graph), features=features)
 
 
 MAX_FEATURES_SHARE = 0.4
 """Fraction of free memory that propagated features may take."""
+
+
+def with_dense_features(graph: Graph) -> Graph:
+    """The graph with dense features, which dropout needs; raises if they are large."""
+    if not isinstance(graph.features, Adjacency):
+        return graph
+    if math.prod(graph.features.shape) > MAX_DENSE_NUMEL:
+        raise UserError(
+            f"Features of {graph.num_nodes} x {graph.num_features} are too many to "
+            "be made dense; choose --no-drop-features."
+        )
+    return replace(graph, features=graph.features.to_dense())
+
+
+def require_full_batch(method: TrainedMethod) -> None:
+    """Raise if a method with a weight for each node is trained on subgraphs."""
+    if not isinstance(method.batching, FullBatch):
+        raise UserError(
+            f"{type(method).__name__} has a weight for each node of the graph: train "
+            "it on the full graph."
+        )
 
 
 def without_edges(graph: Graph) -> Graph:

@@ -86,11 +86,11 @@ class FSGNNModule(nn.Module):
         self.hop_norm = o.hop_norm
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
-        shares = self.weights.softmax(0)
+        shares, features = self.weights.softmax(0), batch.features.to_dense()
         parts = []
         for m, linear in enumerate(self.linears):
             first = m * self.num_features
-            x = linear(batch.features[:, first : first + self.num_features])
+            x = linear(features[:, first : first + self.num_features])
             x = F.normalize(x, dim=1) if self.hop_norm else x
             parts.append(shares[m].to(x.dtype) * x)
         return self.final(self.dropout(torch.relu(torch.cat(parts, 1))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -13,11 +13,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
-from unalike.errors import UserError
-from unalike.methods.base import MessagePassingMethod
-from unalike.methods.plain_module import MAX_DENSE_NUMEL
+from unalike.methods.base import MessagePassingMethod, with_dense_features
 from unalike.nn.init import glorot_uniform, register_constants
 from unalike.nn.linear import Dropout, apply_dropout
 from unalike.nn.norm import LinearNormActDrop, update_running_stats
@@ -55,14 +52,7 @@ class GCNII(MessagePassingMethod):
     """Drop features too, as the paper's code does; sparse ones are made dense."""
 
     def prepare(self, graph: Graph) -> Graph:
-        if not self.drop_features or not isinstance(graph.features, Adjacency):
-            return graph
-        if math.prod(graph.features.shape) > MAX_DENSE_NUMEL:
-            raise UserError(
-                f"Features of {graph.num_nodes} x {graph.num_features} are too many to "
-                "be made dense; choose --no-drop-features."
-            )
-        return replace(graph, features=graph.features.to_dense())
+        return with_dense_features(graph) if self.drop_features else graph
 
     def build_module(self, graph: Graph) -> nn.Module:
         return GCNIIModule(self, graph)

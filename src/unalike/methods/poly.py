@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from unalike.data.graph import Graph
 from unalike.methods.base import PropagatedFeaturesMethod
 from unalike.methods.gpr_gnn import ppr_coefficients
+from unalike.nn.init import linear_parameters
 from unalike.nn.mlp import MLP, layer_sizes
 from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
 
@@ -75,16 +76,19 @@ class PolyModule(nn.Module):
         columns = features if o.basis == "optimal" else 1
         self.theta = nn.Parameter(start(o)[:, None].repeat(1, columns))
         sizes = layer_sizes(features, o.hidden, graph.num_classes, o.layers)
-        self.mlp = MLP.of_sizes(sizes, o.dropout)
+        self.weight, self.bias = linear_parameters(*sizes[:2])
+        self.mlp = MLP(nn.Identity(), sizes[1:], o.dropout)
         matrix = chebyshev_interpolation(o.hops)
         self.register_buffer("to_coefficients", matrix, persistent=False)
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
-        bases = batch.features.unflatten(1, (self.count, -1))
+        bases = batch.features.to_dense().unflatten(1, (self.count, -1))
         coefficients = self.coefficients().to(bases.dtype)
         if coefficients.shape[1] == 1:
-            return self.mlp(torch.einsum("nkf,k->nf", bases, coefficients[:, 0]))
-        return self.mlp((bases * coefficients).sum(1))
+            x = torch.einsum("nkf,k->nf", bases, coefficients[:, 0])
+        else:
+            x = (bases * coefficients).sum(1)
+        return self.mlp(x @ self.weight + self.bias)
 
     def coefficients(self) -> Float[Tensor, "powers columns"]:
         """θ: not negative for Bernstein, by values at the nodes for Chebyshev."""

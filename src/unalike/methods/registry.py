@@ -13,6 +13,7 @@ from torch import nn
 
 from unalike.data.graph import Graph
 from unalike.errors import UserError
+from unalike.methods.acm_gcn import ACMGCN
 from unalike.methods.appnp import APPNP
 from unalike.methods.base import (
     MessagePassingMethod,
@@ -25,6 +26,7 @@ from unalike.methods.fsgnn import FSGNN
 from unalike.methods.gat import GAT, GATJK
 from unalike.methods.gcn import GCN, GCNJK
 from unalike.methods.gcnii import GCNII
+from unalike.methods.glognn import GloGNN
 from unalike.methods.gpr_gnn import GPRGNN
 from unalike.methods.h2gcn import H2GCN
 from unalike.methods.link import LINK
@@ -33,6 +35,7 @@ from unalike.methods.linkx import LINKX
 from unalike.methods.mixhop import MixHop
 from unalike.methods.mlp import MLP
 from unalike.methods.poly import Poly
+from unalike.methods.polynormer import Polynormer
 from unalike.methods.sage import SAGE
 from unalike.methods.sgc import SGC
 from unalike.options import options_of
@@ -57,6 +60,9 @@ TRAINED_METHODS: dict[str, type[TrainedMethod]] = {
     "dir-gnn": DirGNN,
     "fsgnn": FSGNN,
     "poly": Poly,
+    "acm-gcn": ACMGCN,
+    "glognn": GloGNN,
+    "polynormer": Polynormer,
 }
 
 Factory = Callable[..., nn.Module]

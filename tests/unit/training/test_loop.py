@@ -316,8 +316,9 @@ def test_sparse_weights_are_drawn_like_those_of_linear_layers():
     "name", [name for name, kind in METHODS.items() if issubclass(kind, TrainedMethod)]
 )
 def test_a_stack_has_the_logits_of_its_modules(name):
-    graph = HAND_DRAWN["star"]
-    made = [METHODS[name]().network(graph) for _ in range(3)]
+    method = METHODS[name]()
+    graph = method.prepare(HAND_DRAWN["star"])
+    made = [method.network(graph) for _ in range(3)]
     wanted = torch.stack([network.eval()(graph).detach() for network in made])
     stack = Stack.build(made, device=torch.device("cpu"), bf16=False)
     assert stack.num_runs == 3
