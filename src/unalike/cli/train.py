@@ -58,6 +58,7 @@ def command(
     both_ways: bool = False,
     as_stored: bool = False,
     class_weights: str | None = None,
+    patience: int | None = None,
     fresh_splits: str | None = None,
     label_inputs: bool = False,
     calibrate: bool = False,
@@ -84,7 +85,10 @@ def command(
         metric: Train for and evaluate by this metric instead of the dataset's own.
         both_ways: Make the graph undirected, also where direction is usually preserved.
         as_stored: Use the stored graph: directed edges, no added loops, raw features.
-        class_weights: balanced gives every class the same weight in the loss.
+        class_weights: balanced gives every class the same weight in the loss;
+            fraud=5,good=1 gives each class its own.
+        patience: Stop when the validation score of no split has improved for so many
+            epochs; by default all epochs are run.
         fresh_splits: Random splits of the paper's minibatch program instead of the
             stored ones: rows, of its row batches, or samplers, of its subgraphs.
         label_inputs: Give the method histograms of the train labels up to two steps
@@ -104,6 +108,7 @@ def command(
         metric=metric,
         both_ways=both_ways,
         class_weights=class_weights,
+        patience=patience,
         fresh_splits=fresh_splits,
         as_stored=as_stored,
         label_inputs=label_inputs,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.table import Table
 
 from unalike.cli.console import (
     DEFAULT_DATABASE,
@@ -250,20 +249,21 @@ def print_studies(
     studies: list[StudyResult], splits: str, dataset: str, database: str | None
 ) -> None:
     """Print the studies as a table, and the commands that repeat the best."""
-    table = Table(box=None, pad_edge=False)
-    headings = ("hops", "scaling", *(name.replace("_", " ") for name in SHOWN))
-    for heading in (*headings, "valid", "test"):
-        table.add_column(heading, justify="right", no_wrap=heading == "test")
+    headings = ["hops", "scaling", *(name.replace("_", " ") for name in SHOWN)]
+    headings += ["valid", "test"]
+    rows = []
     for study in studies:
         shown = (options_of(study.method)[name] for name in SHOWN)
-        table.add_row(
-            str(study.method.flow_hops),
-            study.method.scaling,
-            *(f"{one:.3f}" if isinstance(one, float) else one for one in shown),
-            f"{study.valid:.2f}",
-            study.results.format_score(),
+        rows.append(
+            [
+                str(study.method.flow_hops),
+                study.method.scaling,
+                *(f"{one:.3f}" if isinstance(one, float) else one for one in shown),
+                f"{study.valid:.2f}",
+                study.results.format_score(),
+            ]
         )
-    OUT.print(table)
+    print_table(TextTable.from_rows("", headings, rows, right=headings))
     for best in best_by_hops(studies):
         first, hops = best.results[0], best.method.flow_hops
         score = f"{first.metric} {best.results.format_score()}"
