@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, ConsoleOptions, Group, RenderableType
 
 
 MAX_CLASSES_SHOWN = 12
@@ -107,6 +107,10 @@ class TextTable:
 
     def _split(self, width: int) -> Iterator[TextTable]:
         first, *others = self.columns
+        widest = max((column.width for column in others), default=0)
+        if others and first.width + COLUMN_GAP + widest > width:
+            # Names may take several lines; numbers are never cut.
+            first = replace(first, wrap=True)
         block = replace(self, columns=[first])
         for column in others:
             wider = replace(block, columns=[*block.columns, column])
@@ -116,8 +120,17 @@ class TextTable:
             block = wider
         yield block
 
-    def __rich__(self) -> Group:
-        """The table for `rich.print`; text in it is never markup."""
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        """The table for `rich.print`, in several parts where it is too wide."""
+        for index, block in enumerate(self.fit(options.max_width)):
+            if index:
+                yield ""
+            yield block._group()
+
+    def _group(self) -> Group:
+        """Title, columns and note; text in them is never markup."""
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text

@@ -21,6 +21,7 @@ COMMANDS = {
     "shard": "Store a graph in shards for several processes.",
     "train": "Train a method on the splits of a dataset.",
     "predict": "Score nodes by a saved model, and explain the scores.",
+    "serve": "Answer HTTP requests with the scores of a saved model.",
     "tune": "Search the hyperparameters of a method.",
     "sweep": "Run the experiments of recipes that are not done yet.",
     "results": "Export results to a file, or import them.",

@@ -17,9 +17,10 @@ from unalike.errors import UserError
 from unalike.experiments.database import ResultsDatabase, database_exists, hide_password
 from unalike.experiments.selection import SelectionOptions
 from unalike.reports.site.datasets import dataset_documents
-from unalike.reports.site.server import LiveSite, Server, is_loopback, make_server
+from unalike.reports.site.server import LiveSite, Server, make_server
 from unalike.reports.site.site_data import SiteData
 from unalike.reports.site.writer import chart_assets, check_output_dir, write_site
+from unalike.system import is_loopback
 
 
 def command(

@@ -75,7 +75,9 @@ def command(
             seed=seed,
             data=data,
         )
-        recipes = find_recipes([table])
+        is_file = table.endswith(".toml")
+        paper_table = result_tables[table]
+        recipes = find_recipes([table]) if is_file else paper_table.recipes()
         if on:
             recipes = [one.on_datasets(on) for one in recipes if one.method]
         with ResultsDatabase.read(results) as database:

@@ -60,6 +60,7 @@ def command(
     raw_features: bool = False,
     no_added_loops: bool = False,
     class_weights: str | None = None,
+    patience: int | None = None,
     fresh_splits: str | None = None,
     label_inputs: bool = False,
     calibrate: bool = False,
@@ -88,7 +89,10 @@ def command(
         as_stored: Use the stored graph: directed edges, no added loops, raw features.
         raw_features: Do not divide the features of each node by their sum.
         no_added_loops: Add no self-loops; those of the stored graph stay.
-        class_weights: balanced gives every class the same weight in the loss.
+        class_weights: balanced gives every class the same weight in the loss;
+            fraud=5,good=1 gives each class its own.
+        patience: Stop when the validation score of no split has improved for so many
+            epochs; by default all epochs are run.
         fresh_splits: Random splits of the paper's minibatch program instead of the
             stored ones: rows, of its row batches, or samplers, of its subgraphs.
         label_inputs: Give the method histograms of the train labels up to two steps
@@ -108,6 +112,7 @@ def command(
         metric=metric,
         both_ways=both_ways,
         class_weights=class_weights,
+        patience=patience,
         fresh_splits=fresh_splits,
         as_stored=as_stored,
         raw_features=raw_features,

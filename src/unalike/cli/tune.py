@@ -258,7 +258,7 @@ def print_studies(
         kind = (str(study.method.flow_hops), study.method.scaling)
         scores = (f"{study.valid:.2f}", study.results.format_score())
         rows.append([*kind, *values, *scores])
-    OUT.print(TextTable.from_rows("", headings, rows, right=headings))
+    print_table(TextTable.from_rows("", headings, rows, right=headings))
     for best in best_by_hops(studies):
         first, hops = best.results[0], best.method.flow_hops
         score = f"{first.metric} {best.results.format_score()}"

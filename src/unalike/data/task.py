@@ -17,7 +17,7 @@ from unalike.data.graph import Graph
 from unalike.data.metrics import Metric
 from unalike.data.split import Split
 from unalike.display import MAX_CLASSES_SHOWN, Displayable, TextTable
-from unalike.errors import UserError
+from unalike.errors import UserError, did_you_mean
 
 ClassWeights = Float[Tensor, " classes"]
 
@@ -38,6 +38,37 @@ def balanced_class_weights(
 CLASS_WEIGHTS: dict[str, Callable[[Int[Tensor, " nodes"], int], ClassWeights]] = {
     "balanced": balanced_class_weights,
 }
+
+
+def parse_class_weights(text: str) -> dict[str, float]:
+    """Weights by class name from text such as fraud=5,good=1."""
+    weights = {}
+    for part in text.split(","):
+        name, separator, number = part.rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = -1.0
+        if not separator or not (isfinite(weight) and weight >= 0):
+            raise UserError(
+                f"The class weights '{part.strip()}' are none of "
+                f"{', '.join(CLASS_WEIGHTS)} and no NAME=NUMBER, as in fraud=5,good=1."
+            )
+        weights[name.strip()] = weight
+    if not any(weights.values()):
+        raise UserError("All class weights are 0; one must be above.")
+    return weights
+
+
+def class_weights_by_name(text: str, graph: Graph) -> ClassWeights:
+    """The weight of each class of a graph; classes that are not named weigh 1."""
+    names = [str(name) for name in graph.class_names or range(graph.num_classes)]
+    weights = parse_class_weights(text)
+    for name in weights:
+        if name not in names:
+            hint = did_you_mean(name, names)
+            raise UserError(f"The graph has no class '{name}' to weigh.{hint}")
+    return torch.tensor([weights.get(name, 1.0) for name in names])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,12 @@ from unalike.data.graph import Graph
 from unalike.data.metrics import METRICS, Metric
 from unalike.data.split import Split, random_splits, split_by_order
 from unalike.data.store import StoredGraph
-from unalike.data.task import CLASS_WEIGHTS, Task
+from unalike.data.task import (
+    CLASS_WEIGHTS,
+    Task,
+    class_weights_by_name,
+    parse_class_weights,
+)
 from unalike.datasets import GraphSource
 from unalike.datasets.base import Dataset
 from unalike.datasets.registry import GraphInMemory
@@ -85,14 +90,21 @@ class DatasetOptions:
     """Add no self-loop to the nodes; those that are stored stay."""
     label_inputs: bool = False
     """Give methods histograms of the train labels near a node as more features."""
+    patience: int | None = None
+    """Epochs without a better validation score before training stops; by default it
+    does not stop early."""
 
     def __post_init__(self) -> None:
         if self.as_stored and self.both_ways:
             raise UserError("--as-stored and --both-ways exclude each other.")
         if self.metric is not None:
             lookup(METRICS, self.metric, "metric")
-        if self.class_weights is not None:
+        if self.class_weights is not None and "=" in self.class_weights:
+            parse_class_weights(self.class_weights)
+        elif self.class_weights is not None:
             lookup(CLASS_WEIGHTS, self.class_weights, "class weights")
+        if self.patience is not None and self.patience < 1:
+            raise UserError(f"--patience is {self.patience}; at least 1 is needed.")
         if self.fresh_splits is not None:
             lookup(FRESH_SPLITS, self.fresh_splits, "fresh splits")
 
@@ -105,12 +117,17 @@ class DatasetOptions:
         """The source with these options; the source itself if there are none."""
         return DatasetWithOptions(source, self) if self.overrides else source
 
-    def add_class_weights(self, task: Task) -> Task:
-        """The task with the class weights that the options name."""
+    def apply_to_task(self, task: Task) -> Task:
+        """The task with the class weights and the patience of the options."""
+        task = replace(task, patience=self.patience)
         if self.class_weights is None:
             return task
-        labels = task.graph.labels[task.train]
-        weights = CLASS_WEIGHTS[self.class_weights](labels, task.graph.num_classes)
+        graph, labels = task.graph, task.graph.labels[task.train]
+        weights = (
+            CLASS_WEIGHTS[self.class_weights](labels, graph.num_classes)
+            if self.class_weights in CLASS_WEIGHTS
+            else class_weights_by_name(self.class_weights, graph)
+        )
         return replace(task, class_weights=weights)
 
 

@@ -337,7 +337,7 @@ class Experiment:
         ]
         if options.label_inputs:
             tasks = [add_label_inputs(task, method) for task in tasks]
-        return [replace(options.add_class_weights(task), keep=keep) for task in tasks]
+        return [replace(options.apply_to_task(task), keep=keep) for task in tasks]
 
     def refit_task(self, number: int) -> Task:
         """A task with all labelled nodes in train, with the seed of a split.
@@ -354,7 +354,8 @@ class Experiment:
             keep=True,
             use_last=True,
         )
-        return options_of_dataset(self.dataset).add_class_weights(task)
+        task = options_of_dataset(self.dataset).apply_to_task(task)
+        return replace(task, patience=None)
 
     def metadata(self, method: Method, device: str) -> dict[str, Any]:
         """The fields that all results of a method have in common."""

@@ -10,8 +10,9 @@ from report_fixtures import only_our_table, runs, store_some
 
 from unalike.errors import UserError
 from unalike.experiments.database import ResultsDatabase
-from unalike.reports.site.server import LiveSite, is_loopback, make_server
+from unalike.reports.site.server import LiveSite, make_server
 from unalike.reports.site.site_data import SiteData
+from unalike.system import is_loopback
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from functools import cached_property
 from hashlib import sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from mimetypes import guess_type
 from threading import Lock
 from typing import Any
@@ -24,6 +23,7 @@ from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.site.documents import Document, as_script
 from unalike.reports.site.site_data import SiteData, change_tokens
 from unalike.reports.site.writer import chart_assets, static_assets
+from unalike.system import is_allowed_host
 
 # The files of the page from a database that a sweep is filling.
 
@@ -149,11 +149,7 @@ class Server(ThreadingHTTPServer):
         Another site can let its own name point at this machine (DNS rebinding), but
         the Host header then holds that name.
         """
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
-            return False
-        return name in self.allowed_hosts or is_ip_address(name)
+        return is_allowed_host(host, self.allowed_hosts)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -203,17 +199,3 @@ def make_server(live: LiveSite, host: str, port: int) -> Server:
         return Server(host, port, live)
     except (OSError, OverflowError) as error:
         raise UserError(f"Nothing can be served at {host}:{port}: {error}.") from None
-
-
-def is_loopback(host: str) -> bool:
-    """Can only this machine reach an address?"""
-    return host == "localhost" or (is_ip_address(host) and ip_address(host).is_loopback)
-
-
-def is_ip_address(host: str) -> bool:
-    """Is a host given as an IP address?"""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -15,7 +15,8 @@ const datasets = (() => {
   const CONVENTIONS = {
     paper: "Edges are counted as in the numbers of the LINKX paper (--convention paper).",
     stored:
-      "Edges are counted as they are stored, without self-loops and unlabelled ends, as `unalike measure` does.",
+      "Edges are counted as they are stored, without self-loops and unlabelled ends " +
+      "(--convention stored).",
   };
 
   function datasetSection(dataset) {

@@ -1,0 +1,405 @@
+"""HTTP server of a saved model: JSON in, scores and explanations out."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Empty, Full, Queue
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from unalike.data.adjacency import Adjacency
+from unalike.errors import UserError
+from unalike.formatting import json_safe
+from unalike.importing.memory_tables import ArrowTable
+from unalike.inference.explain import explain
+from unalike.inference.model import Model
+from unalike.inference.new_nodes import AnyFeatures
+from unalike.methods import name_of
+from unalike.system import is_allowed_host
+from unalike.version import __version__
+
+IDLE_SECONDS = 30.0
+"""Seconds after which a connection without a request is closed."""
+MAX_BODY_BYTES = 8 << 20
+MAX_NODES = 10_000
+"""Nodes of one request."""
+MAX_QUEUED = 256
+"""Requests that wait; further ones are answered with 503."""
+MAX_CONNECTIONS = 512
+BATCH_NODES = 4_096
+"""Nodes that are scored at a time, of several requests together."""
+ANSWER_SECONDS = 60.0
+"""How long a request waits for its scores."""
+NODE_KEYS = frozenset({"id", "neighbours", "entering", "features"})
+REQUEST_KEYS = frozenset({"nodes", "explain"})
+MAX_EXPLAINED = 100
+"""Nodes of one request that are explained."""
+TOP_INPUTS = 10
+"""Inputs in an explanation unless `explain` is another number."""
+
+
+class RequestError(UserError):
+    """A request that cannot be answered, in one line."""
+
+
+@dataclass(frozen=True)
+class ScoreRequest:
+    """New nodes by their neighbours and features, and how many inputs to explain."""
+
+    nodes: list[Mapping[str, Any]]
+    explain: int = 0
+
+    @classmethod
+    def parse(cls, document: Any) -> ScoreRequest:
+        """Check the JSON document of a request."""
+        if not isinstance(document, dict) or not isinstance(
+            document.get("nodes"), list
+        ):
+            raise RequestError('Send {"nodes": [{"neighbours": […]}, …]}.')
+        unknown = sorted(document.keys() - REQUEST_KEYS)
+        if unknown:
+            raise RequestError(f"The request has an unknown key '{unknown[0]}'.")
+        nodes = document["nodes"]
+        if len(nodes) > MAX_NODES:
+            raise RequestError(f"{len(nodes)} nodes; at most {MAX_NODES} are allowed.")
+        for number, node in enumerate(nodes):
+            _check_node(node, number)
+        inputs = document.get("explain", 0)
+        if isinstance(inputs, bool):
+            inputs = TOP_INPUTS * inputs
+        if not isinstance(inputs, int) or inputs < 0:
+            raise RequestError("'explain' is true, or the number of inputs to name.")
+        if inputs and len(nodes) > MAX_EXPLAINED:
+            raise RequestError(
+                f"{len(nodes)} nodes to explain; at most {MAX_EXPLAINED} are allowed."
+            )
+        return cls(nodes, inputs)
+
+
+def _check_node(node: Any, number: int) -> None:
+    if not isinstance(node, dict):
+        raise RequestError(f"Node {number} is no object.")
+    unknown = sorted(node.keys() - NODE_KEYS)
+    if unknown:
+        raise RequestError(
+            f"Node {number} has an unknown key '{unknown[0]}'; known are "
+            f"{', '.join(sorted(NODE_KEYS))}."
+        )
+    for key in ("neighbours", "entering"):
+        ids = node.get(key, [])
+        if not isinstance(ids, list) or not all(
+            isinstance(one, str | int) and not isinstance(one, bool) for one in ids
+        ):
+            raise RequestError(f"'{key}' of node {number} is no list of ids.")
+
+
+@dataclass(eq=False)
+class ScoringService:
+    """Scores requests in batches: one thread uses the model, others wait for it."""
+
+    model: Model
+    started: float = field(default_factory=time.time)
+    num_requests: int = 0
+    num_nodes: int = 0
+    _queue: Queue[tuple[ScoreRequest, Future[dict[str, Any]]]] = field(
+        default_factory=lambda: Queue(MAX_QUEUED)
+    )
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> ScoringService:
+        self.model.check_row_wise()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def answer(self, request: ScoreRequest) -> dict[str, Any]:
+        """The scores of a request; waits until its batch is scored."""
+        future: Future[dict[str, Any]] = Future()
+        self._queue.put_nowait((request, future))
+        return future.result(ANSWER_SECONDS)
+
+    def health(self) -> dict[str, Any]:
+        """What is served, since when, and how much was asked."""
+        info = self.model.graph_info
+        return {
+            "status": "ok",
+            "unalike": __version__,
+            "method": name_of(self.model.method),
+            "graph": info.name,
+            "known_nodes": info.num_known,
+            "classes": self.model.classes,
+            "features": info.num_features,
+            "columns": self.model.encoder and self.model.encoder.names,
+            "directed": info.directed,
+            "uptime_seconds": time.time() - self.started,
+            "requests": self.num_requests,
+            "nodes": self.num_nodes,
+            "waiting": self._queue.qsize(),
+        }
+
+    def _work(self) -> None:
+        while not self._stop.is_set():
+            try:
+                batch = [self._queue.get(timeout=0.1)]
+            except Empty:
+                continue
+            size = len(batch[0][0].nodes)
+            while size < BATCH_NODES and not self._queue.empty():
+                batch.append(self._queue.get_nowait())
+                size += len(batch[-1][0].nodes)
+            self._score_batch(batch)
+
+    def _score_batch(
+        self, batch: list[tuple[ScoreRequest, Future[dict[str, Any]]]]
+    ) -> None:
+        """Score several requests at once; after an error, each one alone."""
+        try:
+            answers = score_requests(self.model, [request for request, _ in batch])
+        except Exception as error:
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+                return
+            for one in batch:
+                self._score_batch([one])
+            return
+        for (request, future), answer in zip(batch, answers, strict=True):
+            self.num_requests += 1
+            self.num_nodes += len(request.nodes)
+            future.set_result(answer)
+
+
+def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str, Any]]:
+    """The answers to requests, whose nodes are scored together."""
+    nodes = [node for request in requests for node in request.nodes]
+    if not nodes:
+        return [{"scores": [], "unknown_neighbours": 0} for _ in requests]
+    unknown = [num_unknown(model, node) for node in nodes]
+    graph, _ = model.new_nodes(
+        edges_of(nodes, "neighbours"),
+        encode_features(model, nodes),
+        entering=edges_of(nodes, "entering") if model.graph_info.directed else None,
+    )
+    prediction = model.to_prediction(model.score_rows(graph))
+    labels, classes = prediction.labels, [str(name) for name in prediction.classes]
+    rows = [
+        {
+            "id": node.get("id", index),
+            "class": label,
+            "probabilities": dict(zip(classes, values, strict=True)),
+        }
+        for index, (node, label, values) in enumerate(
+            zip(nodes, labels, prediction.probabilities.tolist(), strict=True)
+        )
+    ]
+    answers, first = [], 0
+    for request in requests:
+        last = first + len(request.nodes)
+        answer: dict[str, Any] = {
+            "scores": rows[first:last],
+            "unknown_neighbours": sum(unknown[first:last]),
+        }
+        if request.explain:
+            own = graph.select_rows(torch.arange(first, last))
+            answer["explanations"] = [
+                {**document, "pushes": document["pushes"][: request.explain]}
+                for document in map(asdict, explain(model, own))
+            ]
+        answers.append(answer)
+        first = last
+    return answers
+
+
+def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[int, Any]]:
+    """Pairs of the index of a node and the id of a neighbour."""
+    return [
+        (index, str(other))
+        for index, node in enumerate(nodes)
+        for other in node.get(key, ())
+    ]
+
+
+def num_unknown(model: Model, node: Mapping[str, Any]) -> int:
+    """Neighbours of a node that the model does not know."""
+    ids = [*node.get("neighbours", ()), *node.get("entering", ())]
+    return int((model.index.find(pa.array(map(str, ids), pa.large_string())) < 0).sum())
+
+
+def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures:
+    """The features of nodes: objects of table columns, or lists of numbers."""
+    given = [node.get("features") for node in nodes]
+    width = model.graph_info.num_features
+    if model.encoder is None:
+        rows = [[] if one is None else one for one in given]
+        if not all(isinstance(row, list) and len(row) == width for row in rows):
+            raise RequestError(f"'features' of a node is a list of {width} numbers.")
+        return np.array(rows, np.float32).reshape(len(nodes), width)
+    encoder = model.encoder
+    for number, one in enumerate(given):
+        row = {} if one is None else one
+        missing = [
+            name
+            for name in encoder.names
+            if not isinstance(row, dict) or name not in row
+        ]
+        if missing:
+            raise RequestError(f"'features' of node {number} lacks '{missing[0]}'.")
+    columns = {
+        name: pa.array([_text(one[name]) for one in given if one], pa.large_string())
+        for name in encoder.names
+    }
+    if not columns:
+        return np.zeros((len(nodes), 0), np.float32)
+    (batch,) = ArrowTable("the request", pa.table(columns)).batches(encoder.names)
+    if model.graph_info.sparse:
+        return Adjacency.from_scipy(encoder.sparse(batch))
+    return encoder.dense(batch)
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or isinstance(value, str | int | float):
+        return None if value is None else str(value)
+    raise RequestError(f"The feature {value!r} is no number, text or null.")
+
+
+# HTTP
+
+
+class ModelServer(ThreadingHTTPServer):
+    """Answers `/score`, `/health` and `/` on one address."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, host: str, port: int, service: ScoringService) -> None:
+        self.service = service
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.allowed_hosts = {"localhost", host.lower()}
+        self.free_connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        super().__init__((host, port), Handler)
+
+    @property
+    def address(self) -> str:
+        """The URL of the server."""
+        host, port = self.server_address[:2]
+        shown = f"[{host!s}]" if ":" in str(host) else str(host)
+        return f"http://{shown}:{port}/"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a connection, or close it if there are too many."""
+        if not self.free_connections.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer the requests of one connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.free_connections.release()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one request with JSON."""
+
+    server: ModelServer
+    protocol_version = "HTTP/1.1"
+    server_version = "unalike"
+    sys_version = ""
+    timeout = IDLE_SECONDS
+    disable_nagle_algorithm: ClassVar[bool] = True
+
+    def do_GET(self) -> None:
+        """Say what is served and whether it works."""
+        if not is_allowed_host(self.headers.get("Host", ""), self.server.allowed_hosts):
+            self._send(HTTPStatus.MISDIRECTED_REQUEST, {"error": "unknown Host"})
+        elif urlsplit(self.path).path in ("/", "/health"):
+            self._send(HTTPStatus.OK, self.server.service.health())
+        else:
+            self._send(HTTPStatus.NOT_FOUND, {"error": "GET /health, POST /score"})
+
+    def do_POST(self) -> None:
+        """Score the nodes of a JSON document."""
+        if not is_allowed_host(self.headers.get("Host", ""), self.server.allowed_hosts):
+            self.close_connection = True
+            self._send(HTTPStatus.MISDIRECTED_REQUEST, {"error": "unknown Host"})
+            return
+        if urlsplit(self.path).path != "/score":
+            self.close_connection = True
+            self._send(HTTPStatus.NOT_FOUND, {"error": "GET /health, POST /score"})
+            return
+        try:
+            request = ScoreRequest.parse(self._document())
+            answer = self.server.service.answer(request)
+        except UserError as error:
+            self._send(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+        except Full:
+            self._send(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "too many requests"})
+        except TimeoutError:
+            self._send(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "it takes too long"})
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": text})
+        else:
+            self._send(HTTPStatus.OK, answer)
+
+    def _document(self) -> Any:
+        """The JSON body; a body that cannot be read ends the connection."""
+        self.close_connection = True
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdigit():
+            raise RequestError("A request needs a Content-Length.")
+        if int(length) > MAX_BODY_BYTES:
+            raise RequestError(
+                f"The request has {int(length):,} bytes; at most "
+                f"{MAX_BODY_BYTES:,} are allowed."
+            )
+        body = self.rfile.read(int(length))
+        self.close_connection = self.headers.get("Connection", "").lower() == "close"
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise RequestError(f"The request is no JSON: {error}.") from None
+
+    def _send(self, status: HTTPStatus, document: dict[str, Any]) -> None:
+        body = json.dumps(json_safe(document), ensure_ascii=False).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Log nothing: `/health` counts the requests."""
+
+
+def make_model_server(service: ScoringService, host: str, port: int) -> ModelServer:
+    """A server that is bound to its address."""
+    try:
+        return ModelServer(host, port, service)
+    except (OSError, OverflowError) as error:
+        raise UserError(f"Nothing can be served at {host}:{port}: {error}.") from None

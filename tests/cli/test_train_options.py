@@ -1,0 +1,80 @@
+"""`unalike train --patience` and `--class-weights` by number."""
+
+import json
+import shlex
+
+import pandas as pd
+import pytest
+
+from unalike import ImportOptions, import_graph
+from unalike.cli.main import main
+
+QUICK = ["linkx", "--hidden", "4", "--epochs", "60", "--lr", "0.05"]
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("options")
+    people = pd.DataFrame(
+        {
+            "id": range(80),
+            "kind": ["fraud" if number % 5 == 0 else "good" for number in range(80)],
+            "age": [(number * 37) % 50 for number in range(80)],
+        }
+    )
+    edges = pd.DataFrame(
+        {"source": range(80), "target": [(7 * n + 3) % 80 for n in range(80)]}
+    )
+    import_graph(edges, people, out=folder / "g", options=ImportOptions(label="kind"))
+    return str(folder / "g")
+
+
+def trained(capsys, graph, *words):
+    words = ["train", graph, "--splits", "0", "--device", "cpu", "--json", *words]
+    assert main([*words, *QUICK]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_training_stops_when_no_epoch_is_better(graph, capsys, monkeypatch):
+    from unalike.experiments import run
+
+    curves = []
+    history = run.training_history
+    monkeypatch.setattr(
+        run, "training_history", lambda *a: curves.append(a[0]) or history(*a)
+    )
+    full, short = trained(capsys, graph), trained(capsys, graph, "--patience", "5")
+    all_epochs, stopped = (len(curve.losses) for curve in curves)
+    assert all_epochs == 60
+    assert stopped == short["splits"][0]["best_epoch"] + 5 < 60
+    assert short["view"] == {"patience": 5}
+    assert full["view"] == {}
+    words = shlex.split(short["command"])[1:]
+    assert main([*words, "--device", "cpu", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["splits"][0]["test"] == pytest.approx(
+        short["splits"][0]["test"]
+    )
+
+
+def test_equal_weights_change_nothing_and_others_do(graph, capsys):
+    plain = trained(capsys, graph)["splits"][0]
+    equal = trained(capsys, graph, "--class-weights", "fraud=1,good=1")["splits"][0]
+    only = trained(capsys, graph, "--class-weights", "fraud=1,good=0")["splits"][0]
+    scores = ("train", "valid", "test")
+    assert [plain[part] for part in scores] == [equal[part] for part in scores]
+    assert only["train"] < plain["train"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--patience", "0"], "--patience is 0; at least 1 is needed."),
+        (["--class-weights", "some"], "No class weights 'some'. Known: balanced"),
+        (["--class-weights", "fraud=-1"], "are none of balanced and no NAME=NUMBER"),
+        (["--class-weights", "fruad=2"], "no class 'fruad' to weigh. Did you mean 'fr"),
+        (["--class-weights", "fraud=0"], "All class weights are 0"),
+    ],
+)
+def test_mistakes_are_one_line(graph, capsys, words, message):
+    assert main(["train", graph, *words, *QUICK]) == 1
+    assert message in capsys.readouterr().err
