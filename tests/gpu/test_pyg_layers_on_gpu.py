@@ -114,6 +114,7 @@ def test_bipartite_layers_on_a_gpu_are_those_on_the_cpu(kind, sizes):
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_step_waits_for_the_gpu_nowhere(name):
     """No value is copied to the CPU once the edges are converted."""
