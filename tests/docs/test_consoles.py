@@ -12,6 +12,7 @@ pytestmark = pytest.mark.docs
 
 NOT_RUN = {
     "crawl": "asks Wikipedia, or reads its dumps; tests/cli/test_crawl.py runs it",
+    "serve": "never ends; tests/cli/test_serve.py runs the server",
     "report --serve": "never ends; tests/unit/reports/test_site.py runs the server",
 }
 """Commands of consoles that are only parsed, and why."""
@@ -44,7 +45,8 @@ SMALLER = [
         r"train \1 views --views structure labels --rounds 1 --head trees --splits 0",
     ),
     (r"^(views .*)", r"\1 --views structure labels"),
-    (r"^tune (\S+)", r"tune \1 --splits 0"),
+    (r"^tune (\S+)(?=.*correct-and-smooth)", r"tune \1 --splits 0"),
+    (r"^(tune .*--epochs) \d+", r"\1 1"),
     (r"mlp --hidden \d+$", "mlp --hidden 8 --epochs 1"),
     (r"^(train.*--hidden) \d+", r"\1 8"),
     (r"--trials \d+", "--trials 2"),
