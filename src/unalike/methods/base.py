@@ -129,6 +129,8 @@ class TrainedMethod(Method):
     uses_class_weights: ClassVar[bool] = True
     row_wise: ClassVar[bool] = False
     """Do the logits of a node depend on its own row alone in evaluation?"""
+    capturable: ClassVar[bool] = True
+    """Can an epoch be captured as a CUDA graph? Not where a step waits for the GPU."""
 
     training: Training = field(default_factory=Training)
     batching: Sampler = field(default_factory=FullBatch)
@@ -362,7 +364,7 @@ def train_stacks(
             method.training,
             method.batching,
             row_wise=row_wise,
-            capturable=allowed.capturable,
+            capturable=allowed.capturable and methods[0].capturable,
         )
         for method, task in zip(methods, tasks, strict=True)
     ]

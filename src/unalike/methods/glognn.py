@@ -30,6 +30,7 @@ class GloGNN(MessagePassingMethod):
     """
 
     paper = "Li et al. 2022, https://arxiv.org/abs/2205.07308"
+    capturable = False  # linalg.solve waits for the GPU
 
     hidden: int = 64
     """Width of the hidden layer in front of H₀."""

@@ -76,7 +76,9 @@ class PolyModule(nn.Module):
         columns = features if o.basis == "optimal" else 1
         self.theta = nn.Parameter(start(o)[:, None].repeat(1, columns))
         sizes = layer_sizes(features, o.hidden, graph.num_classes, o.layers)
-        self.weight, self.bias = linear_parameters(*sizes[:2])
+        self.weight, bias = linear_parameters(*sizes[:2])
+        assert bias is not None
+        self.bias = bias
         self.mlp = MLP(nn.Identity(), sizes[1:], o.dropout)
         matrix = chebyshev_interpolation(o.hops)
         self.register_buffer("to_coefficients", matrix, persistent=False)
