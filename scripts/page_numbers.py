@@ -45,6 +45,7 @@ WORDS = {
     15: "fifteen",
     16: "sixteen",
     18: "eighteen",
+    25: "twenty-five",
 }
 
 SIBLINGS = ("--on", "cornell5", "wisconsin87")
@@ -108,6 +109,12 @@ def table_text(words: Sequence[str], database: str, data: Path) -> str:
     return out.getvalue()
 
 
+def without_reasons(table: str) -> str:
+    """A table whose empty cells have one note; reasons depend on the files at hand."""
+    lines = [line for line in table.splitlines() if ": no data, " not in line]
+    return "\n".join([*lines, "- –: not run.", ""])
+
+
 def with_views(path: Path, folder: Path) -> str:
     """A copy of a database of results/runs.jsonl.gz that has results/views.jsonl.gz."""
     copied = shutil.copy(path, folder / "all.db")
@@ -138,6 +145,11 @@ def new_texts(database: str, folder: Path) -> dict[Path, str]:
     }
     for name, words in TABLE_FILES.items():
         texts[RESULTS / f"{name}.md"] = table_text(words, database, data)
+    later = f"sqlite:///{folder / 'since-2021.db'}"
+    import_runs("since-2021", later)
+    texts[RESULTS / "since-2021.md"] = without_reasons(
+        table_text(["since-2021"], later, data)
+    )
     return texts
 
 

@@ -465,17 +465,23 @@ def batch_cost(_: Sources) -> str:
     return bench_table("batch-cost-cpu", found["rows"], columns, 1)
 
 
-def views_size(_: Sources) -> str:
+def views_size(file: str) -> Callable[[Sources], str]:
     """Time and memory of views of pokec-twin by stage."""
-    found = read_json("bench/views-size-cpu")
-    columns: Columns = {
-        "stage": lambda row: row["stage"],
-        "seconds": lambda row: f"{row['seconds']:.1f}",
-        "CPU seconds": lambda row: f"{row['cpu_seconds']:.1f}",
-        "own GB": lambda row: f"{row['own_gb']:.1f}",
-        "with mapped files, GB": lambda row: f"{row['resident_gb']:.1f}",
-    }
-    return bench_table("views-size-cpu", found["stages"], columns, 1)
+
+    def table(_: Sources) -> str:
+        found = read_json(f"bench/{file}")
+        columns: Columns = {
+            "stage": lambda row: row["stage"],
+            "seconds": lambda row: f"{row['seconds']:.1f}",
+            "CPU seconds": lambda row: f"{row['cpu_seconds']:.1f}",
+            "own GB": lambda row: f"{row['own_gb']:.1f}",
+            "with mapped files, GB": lambda row: f"{row['resident_gb']:.1f}",
+        }
+        if "gpu_gb" in found["stages"][0]:
+            columns["GPU, GB"] = lambda row: f"{row['gpu_gb']:.1f}"
+        return bench_table(file, found["stages"], columns, 1)
+
+    return table
 
 
 def advice(_: Sources) -> str:
@@ -489,32 +495,45 @@ def advice(_: Sources) -> str:
     return markdown_table([*heads, "points below the best"], rows, 3)
 
 
-def layer_times(_: Sources) -> str:
-    """A training step of each layer of unalike.pyg next to PyG's on a CPU."""
-    measured = read_json("bench/layers-cpu")["layers"]
+def layer_times(*files: str) -> Callable[[Sources], str]:
+    """A training step of each layer of unalike.pyg next to PyG's, of several runs."""
 
-    def fastest(ours: Row) -> Row:
-        """The form of PyG whose step takes the least time."""
-        key = (ours["graph"], ours["layer"])
-        peers = (r for r in measured if (r["graph"], r["layer"]) == key)
-        timed = (r for r in peers if not r["ours"] and r["step_ms"])
-        return min(timed, key=lambda row: row["step_ms"])
+    def table(_: Sources) -> str:
+        found = [row for file in files for row in read_json(f"bench/{file}")["layers"]]
+        rows = [row for row in found if row["ours"] and not row["compiled"]]
+        cells = [
+            [text(row, fastest_of_pyg(row, found)) for text in LAYER_COLUMNS.values()]
+            for row in rows
+        ]
+        lines = "".join(source_line(file) for file in files)
+        return markdown_table([*LAYER_COLUMNS], cells, 4) + lines
 
-    columns: Columns = {
-        "nodes": lambda row: f"{row['nodes']:,}",
-        "entries": lambda row: f"{row['entries']:,}",
-        "layer": lambda row: f"`{row['layer']}`",
-        "fastest form of PyG": lambda row: code(
-            fastest(row)["what"].removeprefix("PyG on ")
-        ),
-        "its step, ms": lambda row: three_digits(fastest(row)["step_ms"]),
-        "ours, ms": lambda row: three_digits(row["step_ms"]),
-        "times as fast": lambda row: f"{row['times_step']:.1f}",
-        "forward pass alone": lambda row: f"{row['times_forward']:.1f}",
-        "times its memory": lambda row: f"{row['share_of_memory']:.2f}",
-    }
-    ours = [row for row in measured if row["ours"] and not row["compiled"]]
-    return bench_table("layers-cpu", ours, columns, 4)
+    return table
+
+
+def fastest_of_pyg(ours: Row, rows: Sequence[Row]) -> Row:
+    """The form of PyG whose step takes the least time."""
+    timed = (
+        row
+        for row in rows
+        if (row["graph"], row["layer"]) == (ours["graph"], ours["layer"])
+        and not row["ours"]
+        and row["step_ms"]
+    )
+    return min(timed, key=lambda row: row["step_ms"])
+
+
+LAYER_COLUMNS: dict[str, Callable[[Row, Row], str]] = {
+    "nodes": lambda row, _: f"{row['nodes']:,}",
+    "entries": lambda row, _: f"{row['entries']:,}",
+    "layer": lambda row, _: f"`{row['layer']}`",
+    "fastest form of PyG": lambda _, pyg: code(pyg["what"].removeprefix("PyG on ")),
+    "its step, ms": lambda _, pyg: three_digits(pyg["step_ms"]),
+    "ours, ms": lambda row, _: three_digits(row["step_ms"]),
+    "times as fast": lambda row, _: f"{row['times_step']:.1f}",
+    "forward pass alone": lambda row, _: f"{row['times_forward']:.1f}",
+    "times its memory": lambda row, _: f"{row['share_of_memory']:.2f}",
+}
 
 
 BLOCKS: dict[str, Callable[[Sources], str]] = {
@@ -529,12 +548,16 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "cpu epochs": cpu_epochs,
     "cpu stacks": stacks("stacks-cpu"),
     "cpu method epochs": cpu_method_epochs,
-    "layer times": layer_times,
+    "layer times": layer_times("layers-cpu"),
+    "layer times on a GPU": layer_times(
+        "layers-h200", "layers-pokec-h200", "layers-pokec-gat-h200"
+    ),
     "larger than memory": stored("larger-than-memory"),
     "row loader": row_loader,
     "row batches": stored("row-batches"),
     "batch cost": batch_cost,
-    "views size": views_size,
+    "views size": views_size("views-size-cpu"),
+    "views size on a GPU": views_size("views-size-h200"),
     "scoring": stored("scoring-cornell5"),
     "two processes": stored("two-processes-cornell5"),
     "scale epochs": scale_epochs,

@@ -34,6 +34,10 @@ class TableCell(Protocol):
         """The values of the cell by name, for JSON and CSV."""
 
 
+MAX_NAMED_CELLS = 40
+"""Cells that a note names one by one."""
+
+
 @dataclass(frozen=True)
 class ResultTable(Displayable):
     """Cells by row and column."""
@@ -99,7 +103,10 @@ class ResultTable(Displayable):
         ]
 
     def cell_names(self, names: Collection[str]) -> str:
-        """Names of cells, `row column`, shortened to whole columns and whole rows."""
+        """Names of cells, `row column`, shortened to whole columns and whole rows.
+
+        Where many are left, they are counted.
+        """
         left = dict.fromkeys(names)
         short: list[str] = []
         lines = {
@@ -112,6 +119,8 @@ class ResultTable(Displayable):
             if all(cell in left for cell in cells):
                 short.append(line)
                 left = {cell: None for cell in left if cell not in cells}
+        if len(left) > MAX_NAMED_CELLS:
+            left = {f"{len(left)} other cells": None}
         return ", ".join([*short, *left])
 
     def summary(self) -> TextTable:
