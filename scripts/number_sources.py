@@ -39,6 +39,10 @@ def read_json(name: str):
     return json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
 
 
+RUN_FILES = ("runs", "views", "since-2021")
+"""The files of results/ with stored runs."""
+
+
 def stored_runs(name: str) -> int:
     """How many runs a file of results/ has."""
     with gzip.open(RESULTS / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -176,7 +180,7 @@ class Sources:
             "methods": len(METHODS),
             "measures": len(MEASURES),
             "one-pass": len(ONE_PASS_MEASURES),
-            "runs": sum(1 for _ in self.database.runs()),
+            "runs": sum(map(stored_runs, RUN_FILES)),
             "views-runs": stored_runs("views"),
         }
         return counts[what]

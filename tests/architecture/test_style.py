@@ -52,7 +52,6 @@ def reads_environment(file):
 def test_only_the_data_root_and_the_start_use_the_environment():
     assert set(offences(reads_environment)) == {
         "cli/main.py",
-        "device.py",
         "system.py",
         "training/distributed.py",
     }

@@ -99,3 +99,15 @@ def tasks_of(graph, count=1, metric=ACCURACY):
     """A task for each of some random splits, with a seed of its own."""
     splits = random_splits(graph.labels, count=count)
     return [Task.from_split(graph, split, metric, i) for i, split in enumerate(splits)]
+
+
+LATER_METHODS = {
+    "sage",
+    "dir-gnn",
+    "fsgnn",
+    "poly",
+    "acm-gcn",
+    "glognn",
+    "polynormer",
+}
+"""Methods that are newer than the stored model files and the candidates of advise."""

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from unalike import METHODS, Task, Training, UserError, random_splits
 from unalike.data.csr import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.data.metrics import ACCURACY
-from unalike.methods import gcnii, h2gcn
+from unalike.methods import base, h2gcn
 from unalike.methods.base import MessagePassingMethod, train_stacks
 from unalike.methods.h2gcn import csr_bytes, two_hop_adjacency
 from unalike.training.stack import hidden_width
@@ -147,7 +147,7 @@ def test_what_fits_by_its_estimate_is_not_refused(monkeypatch):
 
 
 def test_too_many_features_are_not_made_dense(monkeypatch):
-    monkeypatch.setattr(gcnii, "MAX_DENSE_NUMEL", 10)
+    monkeypatch.setattr(base, "MAX_DENSE_NUMEL", 10)
     graph = make_graph(directed=False, sparse=True)
     with pytest.raises(UserError, match="--no-drop-features"):
         METHODS["gcnii"]().prepare(graph)

@@ -145,8 +145,7 @@ def command(
             ),
         )
     if world.is_main:
-        document = to_json(output, dataset, calibrate, figures, save)
-        add_refit(document, output, refit=not no_refit)
+        document = to_json(output, dataset, calibrate, figures, save, not no_refit)
         if json:
             print_json(document)
         else:
@@ -170,6 +169,7 @@ def to_json(
     calibrate: bool,
     figures: Path | None,
     save: Path | None,
+    refit: bool,
 ) -> dict[str, Any]:
     """The document of `--json`; writes the figures if a folder is given."""
     results, first = output.results, output.results[0]
@@ -211,6 +211,7 @@ def to_json(
         if calibrate:
             temperature = output.calibrations[best].temperature
             document["model"]["temperature"] = temperature
+    add_refit(document, output, refit=refit)
     return document
 
 

@@ -308,7 +308,7 @@ def check_options(recipe: Recipe, path: str) -> None:
         for variant in ("", *recipe.variants):
             for grid in recipe.grids_of(cell, variant):
                 first = {
-                    name: values[0]["low"]
+                    name: values[0].get("low")
                     if isinstance(values[0], Mapping)
                     else values[0]
                     for name, values in grid.items()

@@ -101,7 +101,8 @@ class DirGNNModule(nn.Module):
         a = DirectedNorm.of(batch.adjacency, self.exponent)
         streams = self.combine.first(a, self.first(batch.features))
         outputs = [self.activate(streams, self.biases[0])]
-        for linear, bias in zip(self.linears, self.biases[1:], strict=True):
+        # A slice of a ParameterList would copy its tensors, without their gradients.
+        for linear, bias in zip(self.linears, [*self.biases][1:], strict=True):
             inputs = outputs[-1].chunk(self.combine.streams, 1)
             streams = self.combine(a, [linear(x) for x in inputs])
             outputs.append(self.activate(streams, bias))

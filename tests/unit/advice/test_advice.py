@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from graphs import suiting
+from graphs import LATER_METHODS, suiting
 
 from unalike import METHODS, Graph, Split, UserError, random_splits
 from unalike.advice import advise as advise_in_time
@@ -99,8 +99,8 @@ def test_every_method_is_a_candidate_with_a_description():
     tried = {
         type(candidate.method) for candidate in [*BASELINES, *SEPARATE_EGO, *MIXED_EGO]
     }
-    assert tried == set(METHODS.values())
-    assert set(DESCRIPTIONS) == set(METHODS)
+    assert tried == {METHODS[name] for name in DESCRIPTIONS}
+    assert set(METHODS) - set(DESCRIPTIONS) == LATER_METHODS
     assert set(IN_BATCHES.values()) <= set(SAMPLERS)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from graphs import suiting, tasks_of
+from graphs import LATER_METHODS, suiting, tasks_of
 from safetensors.torch import load_file
 
 from unalike import METHODS, UserError, load_model
@@ -39,7 +39,8 @@ def test_a_model_file_of_format_2_gives_the_logits_of_its_time(path):
 def test_every_trained_method_has_a_model_file_of_format_2():
     names = {path.stem.rsplit("-", 2)[0] for path in MODELS}
     kinds = METHODS.items()
-    assert names == {name for name, kind in kinds if hasattr(kind, "build_module")}
+    trained = {name for name, kind in kinds if hasattr(kind, "build_module")}
+    assert names == trained - LATER_METHODS
 
 
 @pytest.mark.parametrize("path", MODELS[::7], ids=lambda path: path.stem)
