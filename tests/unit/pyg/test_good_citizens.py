@@ -226,7 +226,7 @@ def test_graphs_without_edges_give_finite_outputs(name, nodes):
 
 @pytest.mark.parametrize("name", ["GCNConv", "GATConv", "GATv2Conv", "SAGEConv"])
 def test_features_that_are_no_rows_of_nodes_are_refused(name, x, edge_index):
-    with pytest.raises(UserError, match=r"x has the shape \[2, 12, 4\]"):
+    with pytest.raises(UserError, match=r"x has the shape \[2, 12, "):
         LAYERS[name]()(torch.stack([x, x]), edge_index)
     with pytest.raises(UserError, match="x is on cpu, but the edges are on meta"):
         LAYERS[name]()(x, edge_index.to("meta"))
