@@ -235,14 +235,15 @@ def gat_backward(
 def compiled_options(
     options: AttentionOptions, num_targets: int, dtype: torch.dtype
 ) -> tuple[Any, ...]:
-    """The options as the loops take them: slope, number of self-loops, dropout."""
-    negative_slope, num_loops, keep, keep_scale, positions = options
-    slope, scale = torch.tensor([negative_slope, keep_scale], dtype=dtype).numpy()
+    """The options as the loops take them: LeakyReLU, number of self-loops, dropout."""
+    _, num_loops, keep, _, positions = options
+    factors = torch.tensor([options.negative_slope, options.keep_scale], dtype=dtype)
+    negative_slope, keep_scale = factors.numpy()
     dropout = None
     if keep is not None:
         index = np.empty(0, np.int32) if positions is None else positions.numpy()
-        dropout = keep.contiguous().numpy(), index, scale
-    return slope, num_targets if num_loops is None else num_loops, dropout
+        dropout = keep.contiguous().numpy(), index, keep_scale
+    return negative_slope, num_targets if num_loops is None else num_loops, dropout
 
 
 def as_arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
