@@ -16,7 +16,7 @@ from unalike.data.store import StoredGraph
 from unalike.datasets import find
 from unalike.device import choose_device
 from unalike.display import TextTable
-from unalike.errors import UserError
+from unalike.errors import UserError, check_at_least_one
 from unalike.experiments.config import DatasetOptions
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.run import ExperimentOutput, RunOptions, train_splits
@@ -102,8 +102,7 @@ def command(
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
-    if processes < 1:
-        raise UserError(f"--processes is {processes}; at least 1 is needed.")
+    check_at_least_one("--processes", processes)
     if not patience_seconds > 0:
         raise UserError(f"--patience-seconds is {patience_seconds:g}; more is needed.")
     if processes > 1 and not is_distributed():

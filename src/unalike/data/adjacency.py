@@ -125,6 +125,11 @@ class Adjacency(CSRMatrix):
         return rows.repeat_interleave(self.degrees)
 
     @property
+    def edge_index(self) -> Int[Tensor, "2 nnz"]:
+        """Row and column of each entry, as in PyTorch Geometric."""
+        return torch.stack([self.row_indices, self.indices.long()])
+
+    @property
     def T(self) -> Adjacency:
         """The transpose; the matrix itself if it is symmetric."""
         if self.is_symmetric or self._transpose is None:

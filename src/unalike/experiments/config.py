@@ -24,7 +24,7 @@ from unalike.datasets.base import Dataset
 from unalike.datasets.registry import GraphInMemory
 from unalike.datasets.splits import NUM_SPLITS
 from unalike.datasets.twins.twin import Twin
-from unalike.errors import UserError, lookup
+from unalike.errors import UserError, check_at_least_one, lookup
 from unalike.files import json_hash
 from unalike.methods import METHODS, name_of
 from unalike.methods.base import Method
@@ -103,8 +103,8 @@ class DatasetOptions:
             parse_class_weights(self.class_weights)
         elif self.class_weights is not None:
             lookup(CLASS_WEIGHTS, self.class_weights, "class weights")
-        if self.patience is not None and self.patience < 1:
-            raise UserError(f"--patience is {self.patience}; at least 1 is needed.")
+        if self.patience is not None:
+            check_at_least_one("--patience", self.patience)
         if self.fresh_splits is not None:
             lookup(FRESH_SPLITS, self.fresh_splits, "fresh splits")
 

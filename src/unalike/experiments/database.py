@@ -22,7 +22,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, Operational
 from sqlalchemy.schema import CreateTable
 
 from unalike.device import commit
-from unalike.errors import InputError, UserError, lookup, require
+from unalike.errors import InputError, UserError, first_line, lookup, require
 from unalike.experiments.config import Config, config_from_dict
 from unalike.experiments.evaluation import PredictionSummary
 from unalike.experiments.plan import DatasetRef, PlannedRun, RunGroup, run_key
@@ -282,8 +282,8 @@ def retry_while_unreachable(
                 since = since or _report_unreachable(owner.engine, error)
                 if time.monotonic() > since + RETRY_SECONDS:
                     raise UserError(
-                        f"The database is still away ({_first_line(error)}); the same "
-                        "command goes on from what is stored."
+                        f"The database is still away ({first_line(error.orig)}); "
+                        "the same command goes on from what is stored."
                     ) from None
                 time.sleep(RETRY_INTERVAL)
 
@@ -293,8 +293,8 @@ def retry_while_unreachable(
 def _as_user_error(engine: Engine, error: Exception) -> UserError:
     """The error of a database that is damaged, locked or full, in one line."""
     reason = error.orig if isinstance(error, DBAPIError) else error
-    text = str(reason).partition("\n")[0][:200]
-    return UserError(hide_password(f"{engine.url} cannot be used: {text}."))
+    text = f"{engine.url} cannot be used: {first_line(reason)}."
+    return UserError(hide_password(text))
 
 
 def _is_unreachable(engine: Engine, error: DBAPIError) -> bool:
@@ -305,14 +305,10 @@ def _is_unreachable(engine: Engine, error: DBAPIError) -> bool:
 def _report_unreachable(engine: Engine, error: DBAPIError) -> float:
     """Send a message that the database is unreachable, and return the time."""
     engine.get_execution_options()[ON_MESSAGE](
-        f"The database is away ({_first_line(error)}); "
+        f"The database is away ({first_line(error.orig)}); "
         f"trying again for {RETRY_SECONDS / 60:g} minutes."
     )
     return time.monotonic()
-
-
-def _first_line(error: DBAPIError) -> str:
-    return str(error.orig).partition("\n")[0]
 
 
 def write_transaction(engine: Engine) -> Any:

@@ -11,7 +11,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from unalike.errors import UserError
+from unalike.errors import UserError, first_line
 from unalike.experiments.database import (
     RUNS,
     ResultsDatabase,
@@ -100,8 +100,7 @@ def _read_rows(path: Path, invalid: list[str]) -> Iterator[Row]:
                 try:
                     row = _from_json(json.loads(line))
                 except (*ROW_ERRORS, UserError) as error:
-                    reason = str(error).partition("\n")[0][:200] or type(error).__name__
-                    invalid.append(f"line {number} ({reason})")
+                    invalid.append(f"line {number} ({first_line(error)})")
                 else:
                     yield row
     except (OSError, EOFError, ValueError, zlib.error) as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unalike.datasets import find
-from unalike.errors import UserError
+from unalike.errors import UserError, check_at_least_one
 from unalike.experiments.config import DatasetOptions, no_features_error
 from unalike.experiments.database import ResultsDatabase, result_from_row
 from unalike.experiments.plan import SweepRequest
@@ -60,8 +60,7 @@ class Budget:
     minutes: float | None = None
 
     def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise UserError(f"--trials is {self.trials}; at least 1 is needed.")
+        check_at_least_one("--trials", self.trials)
         if self.minutes is not None and not self.minutes > 0:
             raise UserError(f"--minutes is {self.minutes:g}; more is needed.")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 
 from unalike.data.task import Task
-from unalike.errors import UserError, lookup, require
+from unalike.errors import UserError, check_at_least_one, lookup, require
 from unalike.experiments.config import (
     Config,
     base_dataset,
@@ -396,8 +396,7 @@ def tune(
     checkpoint folder in the options, an interrupted search resumes to the same result.
     """
     load_optuna()
-    if trials < 1:
-        raise UserError(f"--trials is {trials}; at least 1 is needed.")
+    check_at_least_one("--trials", trials)
     options = options or deprecated_place(place) or RunOptions()
     experiment = Experiment.load(dataset, splits, seed)
     store = result_writer(results, experiment)
