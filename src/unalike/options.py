@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cache, reduce
+from functools import reduce
 from operator import or_
 from typing import (
     Annotated,
@@ -92,18 +92,25 @@ def _subcommand(name: str, kind: type) -> list[Any]:
     return [tyro.conf.subcommand(name, description=kind.__doc__)]
 
 
-@cache
+TYPES: dict[type, dict[str, Any]] = {}
+CHOICES: dict[type, dict[str, dict[str, type]]] = {}
+"""Caches of functions that a report calls some sixty thousand times."""
+
+
 def type_hints(settings: type) -> dict[str, Any]:
     """The types of the fields of a dataclass, with their annotations."""
-    return get_type_hints(settings, include_extras=True)
+    if settings not in TYPES:
+        TYPES[settings] = get_type_hints(settings, include_extras=True)
+    return TYPES[settings]
 
 
-@cache
 def choices(settings: type) -> dict[str, dict[str, type]]:
     """The fields of a dataclass that hold one of several classes, and those classes."""
-    hints = type_hints(settings)
-    classes = {own.name: _classes(hints[own.name]) for own in fields(settings)}
-    return {name: table for name, table in classes.items() if table}
+    if settings not in CHOICES:
+        hints = type_hints(settings)
+        classes = {own.name: _classes(hints[own.name]) for own in fields(settings)}
+        CHOICES[settings] = {name: table for name, table in classes.items() if table}
+    return CHOICES[settings]
 
 
 def _classes(hint: Any) -> dict[str, type]:

@@ -13,7 +13,8 @@ from unalike.cli.console import (
     progress_bar,
 )
 from unalike.errors import UserError
-from unalike.experiments.database import ResultsDatabase, database_exists, hide_password
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.database_connection import database_exists, hide_password
 from unalike.experiments.selection import SelectionOptions
 from unalike.http_server import is_loopback
 from unalike.reports.site.datasets import dataset_documents

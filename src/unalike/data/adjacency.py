@@ -20,9 +20,9 @@ from unalike.data.csr import (
     select_rows,
     subgraph,
     transpose,
-    two_hop,
     union,
 )
+from unalike.data.two_hop import two_hop
 from unalike.errors import UserError
 
 Ids = Int[Tensor, " _"]

@@ -13,7 +13,6 @@ from typing import Any
 
 from unalike.errors import UserError, first_line
 from unalike.experiments.database import (
-    RUNS,
     ResultsDatabase,
     Row,
     check_numbers,
@@ -21,6 +20,7 @@ from unalike.experiments.database import (
     decompress_curves,
     rekey,
 )
+from unalike.experiments.database_connection import RUNS
 from unalike.experiments.evaluation import PredictionSummary
 from unalike.files import atomic_write
 

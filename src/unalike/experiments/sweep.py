@@ -15,7 +15,8 @@ import torch
 
 from unalike.device import device_name, device_of_worker
 from unalike.errors import UserError, check_at_least_one
-from unalike.experiments.database import ResultsDatabase, retry_while_unreachable
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.database_connection import retry_while_unreachable
 from unalike.experiments.leases import LEASE_SECONDS, count_active
 from unalike.experiments.plan import RunGroup, SweepPlan
 from unalike.experiments.run import RunOptions
