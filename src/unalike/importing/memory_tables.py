@@ -94,7 +94,7 @@ class SqlQuery:
 
     @contextmanager
     def cursor(self) -> Iterator[Any]:
-        """Run the query; an own connection is closed afterwards."""
+        """Run the query; a connection that is opened here is closed afterwards."""
         connection, own = self.database, isinstance(self.database, str)
         if own:
             connection = open_sqlite(self.database)
