@@ -159,7 +159,7 @@ def print_missing(missing: Mapping[str, str]) -> None:
 def winners(
     recipes: Sequence[Recipe], url: str, query: SelectionOptions
 ) -> list[dict[str, Any]]:
-    """The best setting of each cell of recipes in files by validation, and its command."""
+    """The best setting of each cell by validation, and its command."""
     if not recipes:
         return []
     rows = []
