@@ -460,7 +460,9 @@ def test_coupled_decay_is_that_of_adam(features, monkeypatch):
     assert method.solve(task).curve.losses == pytest.approx(wanted, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["gcn", "mlp", "link"])
+@pytest.mark.parametrize(
+    "name", ["gcn", "mlp", "link", "fsgnn", "a2dug", "dir-gnn", "glognn"]
+)
 def test_sharpening_adds_the_difference_of_entropies(name):
     (task,) = tasks_of(suiting())
     options = {"dropout": 0.0} if name != "link" else {}
