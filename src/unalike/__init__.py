@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 EXPORTS = {
+    "A2DUG": "methods.a2dug",
     "ACMGCN": "methods.acm_gcn",
     "APPNP": "methods.appnp",
     "Adjacency": "data.adjacency",
