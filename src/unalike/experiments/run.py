@@ -54,7 +54,12 @@ from unalike.experiments.label_inputs import (
 from unalike.experiments.result import Result, Runs
 from unalike.inference.model import Model, check_trainable, model_from_solution
 from unalike.inference.model_file import check_can_create
-from unalike.methods import METHODS, check_uses_class_weights, name_of
+from unalike.methods import (
+    METHODS,
+    check_uses_class_weights,
+    check_uses_edge_weights,
+    name_of,
+)
 from unalike.methods.base import Method, TrainedMethod, as_computed_on, solve_mixed
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.options import options_of
@@ -329,6 +334,7 @@ class Experiment:
     def tasks(self, method: Method, *, keep: bool = False) -> list[Task]:
         """One task per split with its own seed; `keep` asks for the weights."""
         options, metric = options_of_dataset(self.dataset), self.dataset.metric
+        check_uses_edge_weights(method, self.graph)
         if options.class_weights:
             check_uses_class_weights(method)
         tasks = [

@@ -89,7 +89,7 @@ class LabelReader:
 
     def _text(self, batch: Batch) -> pa.Array:
         values = batch.column(self.column)
-        if not allowed_kinds(values.type):
+        if CATEGORY not in allowed_kinds(values.type):
             raise batch.row_error(
                 0,
                 f"the label '{self.column}' is of the type {values.type}; "

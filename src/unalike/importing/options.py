@@ -31,6 +31,9 @@ class ImportOptions:
     """Column of the edges' sources; guessed by its name, else the first column."""
     target: Column = None
     """Column of the edges' targets; guessed by its name, else the second column."""
+    weight: Column = None
+    """Column of edge weights above 0; those of repeated edges are added. Without it all
+    edges count alike."""
     id: Column = None
     """Column of the node ids; guessed by its name, else the first column."""
     label: Column = None

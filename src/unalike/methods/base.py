@@ -92,6 +92,11 @@ class Method(ABC):
         """Does it learn nothing from a graph without features?"""
         return False
 
+    @property
+    def uses_edge_weights(self) -> bool:
+        """Do weights of edges count, if it uses edges at all?"""
+        return True
+
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
         """Train on the labels of a task and score every node."""
         (solution,) = self.solve_all([task], device=device)

@@ -66,6 +66,10 @@ class CorrectAndSmooth(Method):
     def needs_features(self) -> bool:
         return self.base.needs_features
 
+    @property
+    def uses_edge_weights(self) -> bool:
+        return self.base.uses_edge_weights
+
     def solve_all(
         self,
         tasks: Sequence[Task],

@@ -47,6 +47,10 @@ class GAT(MessagePassingMethod):
     linear_after: bool = later_option(False)
     """A linear layer behind the last convolution; the options above imply it."""
 
+    @property
+    def uses_edge_weights(self) -> bool:
+        return False
+
     def build_module(self, graph: Graph) -> nn.Module:
         if self.is_deep:
             return self.deep_module(graph, "last")

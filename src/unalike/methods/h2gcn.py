@@ -36,6 +36,10 @@ class H2GCN(MessagePassingMethod):
     loops: SelfLoops = "kept"
     """Self-loops of the one-hop and two-hop graph; Zhu et al. have none."""
 
+    @property
+    def uses_edge_weights(self) -> bool:
+        return False
+
     def build_module(self, graph: Graph) -> nn.Module:
         return H2GCNModule(self, graph)
 

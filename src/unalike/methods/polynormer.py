@@ -47,6 +47,10 @@ class Polynormer(MessagePassingMethod):
     local_epochs: int = 0
     """Epochs of a linear layer on local attention, before global attention begins."""
 
+    @property
+    def uses_edge_weights(self) -> bool:
+        return False
+
     def build_module(self, graph: Graph) -> nn.Module:
         return PolynormerModule(self, graph)
 

@@ -144,6 +144,10 @@ class Views(Method):
             if name not in AUTO:
                 lookup(dict.fromkeys(VIEWS), name, "group of views")
 
+    @property
+    def uses_edge_weights(self) -> bool:
+        return False
+
     def solve_all(
         self,
         tasks: Sequence[Task],
