@@ -68,8 +68,8 @@ def test_the_import_of_a_messy_graph_says_what_it_did(folder, capsys):
         "'empty' has no value to learn from",
         "--ignore 'free text' leaves it out",
     ):
-        assert note in shown.err
-    assert shown.err.count("'price'") == 1
+        assert note in shown.out
+    assert shown.out.count("'price'") == 1
     columns = open_graph("g").metadata["feature_columns"]
     kinds = {column["name"]: column["kind"] for column in columns}
     assert kinds["revenue"] == kinds["rating"] == "numeric"

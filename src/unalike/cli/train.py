@@ -59,6 +59,7 @@ def command(
     as_stored: bool = False,
     raw_features: bool = False,
     no_added_loops: bool = False,
+    inductive: bool = False,
     class_weights: str | None = None,
     patience: int | None = None,
     fresh_splits: str | None = None,
@@ -89,6 +90,7 @@ def command(
         as_stored: Use the stored graph: directed edges, no added loops, raw features.
         raw_features: Do not divide the features of each node by their sum.
         no_added_loops: Add no self-loops; those of the stored graph stay.
+        inductive: Train on the graph without the test nodes and their edges.
         class_weights: balanced gives every class the same weight in the loss;
             fraud=5,good=1 gives each class its own.
         patience: Stop when the validation score of no split has improved for so many
@@ -113,6 +115,7 @@ def command(
         both_ways=both_ways,
         class_weights=class_weights,
         patience=patience,
+        inductive=inductive,
         fresh_splits=fresh_splits,
         as_stored=as_stored,
         raw_features=raw_features,

@@ -90,6 +90,8 @@ class DatasetOptions:
     """Add no self-loop to the nodes; those that are stored stay."""
     label_inputs: bool = False
     """Give methods histograms of the train labels near a node as more features."""
+    inductive: bool = False
+    """Train on the graph without the test nodes and their edges."""
     patience: int | None = None
     """Epochs without a better validation score before training stops; by default it
     does not stop early."""
@@ -97,6 +99,8 @@ class DatasetOptions:
     def __post_init__(self) -> None:
         if self.as_stored and self.both_ways:
             raise UserError("--as-stored and --both-ways exclude each other.")
+        if self.inductive and self.label_inputs:
+            raise UserError("--inductive and --label-inputs exclude each other.")
         if self.metric is not None:
             lookup(METRICS, self.metric, "metric")
         if self.class_weights is not None and "=" in self.class_weights:

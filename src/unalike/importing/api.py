@@ -22,7 +22,12 @@ from unalike.importing.csr import (
     build_csr,
     value_appender,
 )
-from unalike.importing.features import CATEGORY, LIST, FeatureEncoder
+from unalike.importing.features import (
+    CATEGORY,
+    LIST,
+    FeatureColumn,
+    FeatureEncoder,
+)
 from unalike.importing.ids import IdIndex
 from unalike.importing.nodes import NodeData, NodeReader
 from unalike.importing.options import (
@@ -225,6 +230,11 @@ class ImportedGraph:
         )
 
     def _notes(self) -> Iterator[str]:
+        yield from self._label_notes()
+        for column in self.nodes.encoder.columns:
+            yield from self._column_notes(column)
+
+    def _label_notes(self) -> Iterator[str]:
         classes, labelled = len(self.nodes.class_names), (self.nodes.labels >= 0).sum()
         if classes > max(MANY_CLASSES, labelled // 2):
             yield (
@@ -237,25 +247,28 @@ class ImportedGraph:
             if unlabelled:
                 count = f"{unlabelled:,} nodes"
                 yield f"{count} of the split have no label and are left out."
-        for column in self.nodes.encoder.columns:
-            if not column.width:
-                yield (
-                    f"The column '{column.name}' has no value to learn from; it gives "
-                    "no feature."
-                )
-            if column.fill is not None:
-                yield (
-                    f"The column '{column.name}' lacks "
-                    f"{self.nodes.num_missing[column.name]:,} numbers: they are "
-                    "filled with the median and marked by an indicator feature."
-                )
-            if column.has_decimal_commas:
-                yield (
-                    f"The column '{column.name}' looks like numbers with a decimal "
-                    "comma; it is read as categories. Write a decimal point."
-                )
-            elif column.width > max(MANY_CATEGORIES, len(self.nodes.names) // 2):
-                yield (
-                    f"The column '{column.name}' has {column.width:,} categories; "
-                    f"--ignore {shlex.quote(column.name)} leaves it out."
-                )
+
+    def _column_notes(self, column: FeatureColumn) -> Iterator[str]:
+        if not column.width:
+            yield (
+                f"The column '{column.name}' has no value to learn from; it gives "
+                "no feature."
+            )
+        if column.fill is not None:
+            yield (
+                f"The column '{column.name}' lacks "
+                f"{self.nodes.num_missing[column.name]:,} numbers: they are "
+                "filled with the median and marked by an indicator feature."
+            )
+        if column.has_decimal_commas:
+            yield (
+                f"The column '{column.name}' looks like numbers with a decimal "
+                "comma; it is read as categories. Write a decimal point."
+            )
+        elif column.has_categories and column.width > max(
+            MANY_CATEGORIES, len(self.nodes.names) // 2
+        ):
+            yield (
+                f"The column '{column.name}' has {column.width:,} categories; "
+                f"--ignore {shlex.quote(column.name)} leaves it out."
+            )

@@ -302,7 +302,7 @@ def check_inputs(model: Model, tables: InputTables) -> None:
 
 
 def check_weights(model: Model, weight: str | None) -> None:
-    """Raise unless a column of weights is given where the model has learned from one."""
+    """Raise unless weights are given just where the model has learned from them."""
     if not model.reads_edges or model.graph_info.weighted == (weight is not None):
         return
     if weight is None:
