@@ -69,6 +69,8 @@ class Method(ABC):
     """A method of node classification. Its fields are its hyperparameters."""
 
     paper: ClassVar[str] = ""
+    suits: ClassVar[str] = ""
+    """Where it is worth trying, as a clause after "where"."""
     family: ClassVar[str] = "closed form"
     column_parallel: ClassVar[bool] = False
     """Can processes divide the columns of the adjacency among them?"""

@@ -25,6 +25,7 @@ class GAT(MessagePassingMethod):
     """
 
     paper = "Veličković et al. 2018, https://arxiv.org/abs/1710.10903"
+    suits = "neighbours agree, and some of them count more than others"
 
     hidden: int = 8
     """Width of each head of a hidden layer; the paper tries 4, 8, 12 and 32."""
@@ -111,6 +112,7 @@ class GATJK(GAT):
     """jump(x_1, …, x_L) W + b, where x_l is the output of attention layer l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
+    suits = "as gat, where near and far neighbours should count apart"
 
     jump: Jump = "max"
     """Combine the outputs of all layers: maximum, concatenation, LSTM or sum."""

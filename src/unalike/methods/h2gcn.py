@@ -24,6 +24,7 @@ class H2GCN(MessagePassingMethod):
     """[x₀; x₁; …] W + b, with x₀ = relu(X W₀) and x_{l+1} = [Â x_l; Â₂ x_l]."""
 
     paper = "Zhu et al. 2020, https://arxiv.org/abs/2006.11468"
+    suits = "neighbours differ and the graph is small: two-hop neighbours are stored"
 
     hidden: int = 32
     """Width of the first layer; each further layer doubles it."""

@@ -27,6 +27,9 @@ class Polynormer(MessagePassingMethod):
     """
 
     paper = "Deng et al. 2024, https://arxiv.org/abs/2403.01232"
+    suits = (
+        "features are strong and far nodes matter; attention over all nodes is linear"
+    )
 
     hidden: int = 16
     """Width of each head."""
