@@ -41,3 +41,19 @@ def test_bench_files_name_command_date_device_versions_and_commit():
         assert re.fullmatch(r"[0-9a-f]{40}", found["commit"]), file
         # Older numbers were taken from a page; the versions were not noted.
         assert found.get("taken_from") or found["versions"]["torch"], file
+
+
+def test_numbers_in_words_are_replaced_as_a_whole():
+    code = (
+        "from page_numbers import rewrite_inline\n"
+        "class Sources:\n"
+        "    value = staticmethod(lambda source: 25)\n"
+        "text = 'Runs twenty-five<!-- = count x --> of Eight<!-- = count x -->.'\n"
+        "print(rewrite_inline(text, Sources()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=SCRIPT.parent
+    )
+    assert done.stdout == (
+        "Runs twenty-five<!-- = count x --> of Twenty-five<!-- = count x -->.\n"
+    )

@@ -38,17 +38,22 @@ def solved(graph, method):
     return output.solutions[0].scores, split
 
 
+def without_edges_of(graph, nodes):
+    rows = graph.adjacency.to_scipy().tolil()
+    rows[nodes, :] = 0
+    rows[:, nodes] = 0
+    return rows
+
+
 def rewired(graph, split):
     """Other edges and features of the test nodes, to nodes of any part."""
-    test = split.test
-    rows = graph.adjacency.to_scipy().tolil()
-    rows[test, :] = 0
-    rows[:, test] = 0
-    others = split.train[: len(test)]
-    rows[test.numpy(), others.numpy()] = rows[others.numpy(), test.numpy()] = 1
+    test = split.test.numpy().copy()
+    others = split.train[: len(test)].numpy().copy()
+    rows = without_edges_of(graph, test)
+    rows[test, others] = rows[others, test] = 1
     features = graph.features.clone()
     features[test] += 3
-    adjacency = Adjacency.from_scipy(rows.tocsr(), weighted=False)
+    adjacency = Adjacency.from_scipy(rows.tocsr())
     return replace(graph, adjacency=adjacency, features=features)
 
 
@@ -84,9 +89,7 @@ def test_row_wise_methods_score_test_nodes_as_new_ones(tmp_path, directed):
 def test_message_passing_scores_test_nodes_by_all_their_edges(tmp_path):
     graph = stored(tmp_path, suiting(nodes=120))
     scores, split = solved(graph, METHODS["sgc"](training=SHORT))
-    without = graph.graph.adjacency.to_scipy().tolil()
-    without[split.test, :] = 0
-    without[:, split.test] = 0
+    without = without_edges_of(graph.graph, split.test.numpy())
     alone = replace(graph.graph, adjacency=Adjacency.from_scipy(without.tocsr()))
     other, _ = solved(stored(tmp_path, alone, "other"), METHODS["sgc"](training=SHORT))
     assert not torch.allclose(scores[split.test], other[split.test])
