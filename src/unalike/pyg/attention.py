@@ -114,7 +114,7 @@ class AttentionConv(nn.Module):
         """The attention weights that dropout keeps, and their factor."""
         if not self.training or self.dropout <= 0:
             return None, 1.0
-        count = edges.index.shape[-1] + num_loops
+        count = edges.indices.shape[-1] + num_loops
         return sample_kept(x, count, self.heads, self.dropout)
 
     def extra_repr(self) -> str:

@@ -42,7 +42,7 @@ def gat_attention(
         source,
         target,
         keep,
-        edges.index,
+        edges.indices,
         edges.indptr,
         edges.layout,
         num_self_loops,

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd.function import _SingleLevelFunction
 from torch.library import Library, register_fake, register_vmap
 
@@ -75,12 +75,14 @@ def _with_gradient(
         def backward(ctx: Context, *grads: Tensor) -> tuple[Any, ...]:
             return *backward(ctx, *grads), None
 
+    record: Any = Gradient
+
     def call(keys: torch.DispatchKeySet, *inputs: Any) -> Any:
         if not (torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs)):
             return call_kernel(keys, *inputs)
         # The dispatcher gives each transform of torch.func, such as grad, its turn.
         with enable_single_level_autograd_function():
-            return Gradient.apply(*inputs, keys)
+            return record.apply(*inputs, keys)
 
     return call
 

@@ -36,7 +36,7 @@ class Edges(NamedTuple):
     """Tensors of the edges, in a form that custom operators take as arguments."""
 
     layout: Layout
-    index: Tensor
+    indices: Tensor
     """The edge_index, or the indices of a compressed layout."""
     indptr: Tensor | None
     weight: Tensor | None
@@ -105,7 +105,7 @@ def _sparse_edges(matrix: Tensor) -> Edges:
 
 def edge_ends(edges: Edges) -> tuple[Tensor, Tensor]:
     """The source and the target of each edge."""
-    indices, indptr = edges.index, edges.indptr
+    indices, indptr = edges.indices, edges.indptr
     if indptr is None:
         return indices[0], indices[1]
     rows = torch.arange(indptr.shape[0] - 1, device=indices.device)

@@ -36,7 +36,7 @@ def gatv2_attention(
     """
     check_device(left, edges)
     options = (edges.layout, num_self_loops, negative_slope, keep_scale)
-    return gatv2_op(left, right, att, keep, edges.index, edges.indptr, *options)[0]
+    return gatv2_op(left, right, att, keep, edges.indices, edges.indptr, *options)[0]
 
 
 def _kernels(device: torch.device) -> ModuleType:

@@ -310,8 +310,10 @@ class APPNP(GCNPropagation):
         edges = self.edges(edge_index, edge_weight)
         if self.training and self.dropout > 0:
             return self._with_dropout(x, edges)
-        steps = {"scale": 1 - self.alpha, "restart": self.alpha, "steps": self.K}
-        return self.propagate(x, edges, **steps) if self.K else x
+        if self.K == 0:
+            return x
+        scale, restart = 1 - self.alpha, self.alpha
+        return self.propagate(x, edges, scale=scale, restart=restart, steps=self.K)
 
     def _with_dropout(self, x: Tensor, edges: Edges) -> Tensor:
         """Drop normalised weights; as in PyG, later steps drop some of the rest."""

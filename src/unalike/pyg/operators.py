@@ -48,7 +48,7 @@ def propagate(
     return propagate_op(
         x,
         residual,
-        edges.index,
+        edges.indices,
         edges.indptr,
         edges.layout,
         edges.weight,
@@ -75,7 +75,7 @@ def check_features(x: Tensor) -> None:
 
 def check_device(x: Tensor, edges: Edges) -> None:
     """Refuse features and edges on different devices."""
-    for what, tensor in (("edges", edges.index), ("edge weights", edges.weight)):
+    for what, tensor in (("edges", edges.indices), ("edge weights", edges.weight)):
         if tensor is not None and tensor.device != x.device:
             raise InputError(
                 f"x is on {x.device}, but the {what} are on {tensor.device}; move them "
