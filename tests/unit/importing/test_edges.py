@@ -35,8 +35,8 @@ def small_chunks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csr, "READ_PAIRS", 3)
         patch.setattr(csr, "MAX_BLOCK_NNZ", 4)
-        patch.setattr(readers, "PARQUET_BATCH_VALUES", 8)
-        patch.setattr(readers, "PARQUET_MIN_ROWS", 4)
+        patch.setattr(readers, "BATCH_VALUES", 8)
+        patch.setattr(readers, "MIN_ROWS", 4)
         patch.setattr(readers, "CSV_BLOCK_BYTES", 64)
         yield
 
