@@ -17,6 +17,9 @@ from unalike.importing.tables import Batch
 FRAME_ROWS = 1 << 17
 """Rows of a frame in a batch."""
 
+ENGINES = ("_duckdb", "duckdb", "narwhals", "polars", "py4j", "pyarrow", "pyspark")
+"""Packages whose exceptions are those of an engine."""
+
 Frame: TypeAlias = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
@@ -81,9 +84,9 @@ def engine_errors(path: str) -> Iterator[None]:
     """Turn an error of the engine that reads a table into a `UserError` of one line."""
     try:
         yield
-    except UserError:
-        raise
     except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ENGINES:
+            raise
         raise UserError(f"{path} cannot be read: {first_line(error)}.") from None
 
 
@@ -93,7 +96,9 @@ def arrow_batches(frame: Frame, max_rows: int = FRAME_ROWS) -> Iterator[pa.Recor
     if isinstance(frame, nw.DataFrame):
         yield from frame.to_arrow().combine_chunks().to_batches(max_rows)
     elif engine.is_duckdb():
-        yield from native.to_arrow_reader(max_rows)
+        # An open reader would keep other queries off the connection.
+        with native.to_arrow_reader(max_rows) as reader:
+            yield from reader
     elif engine.is_polars():
         for part in native.collect_batches(chunk_size=max_rows, maintain_order=True):
             yield from part.to_arrow().to_batches(max_rows)
