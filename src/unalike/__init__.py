@@ -49,7 +49,7 @@ EXPORTS = {
     "SGC": "methods.sgc",
     "Solution": "data.task",
     "Split": "data.split",
-    "SqlQuery": "importing.memory_tables",
+    "SqlQuery": "importing.sql",
     "StoredGraph": "data.store",
     "Task": "data.task",
     "Training": "training.state",

@@ -22,7 +22,7 @@ from unalike.data.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.formatting import json_safe
 from unalike.http_server import Handler, Server
-from unalike.importing.memory_tables import ArrowTable
+from unalike.importing.frames import FrameTable
 from unalike.inference.explain import explain
 from unalike.inference.model import Model
 from unalike.inference.new_nodes import AnyFeatures
@@ -274,7 +274,7 @@ def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures
     }
     if not columns:
         return np.zeros((len(nodes), 0), np.float32)
-    (batch,) = ArrowTable("the request", pa.table(columns)).batches(encoder.names)
+    (batch,) = FrameTable.of(pa.table(columns), "the request").batches(encoder.names)
     if model.graph_info.sparse:
         return Adjacency.from_scipy(encoder.sparse(batch))
     return encoder.dense(batch)
