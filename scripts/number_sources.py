@@ -68,6 +68,7 @@ class Sources:
             "deviations": self.deviations,
             "setting": self.setting,
             "bench": self.bench,
+            "layer": self.layer,
             "ratio": self.ratio,
             "stacks": self.stacks,
             "file": self.file,
@@ -133,6 +134,13 @@ class Sources:
     def ratio(self, *source: str) -> float:
         """How many times as fast as the fastest form of PyG unalike is."""
         return self.bench(*source[:3], "times_fastest_peer", *source[3:])
+
+    def layer(self, file: str, layer: str, field: str, *what: str) -> float:
+        """A measurement of a layer in a bench file of one graph."""
+        rows_of_layer = read_json(f"bench/{file}")["layers"]
+        key = (layer, " ".join(what))
+        (row,) = (row for row in rows_of_layer if (row["layer"], row["what"]) == key)
+        return row[field]
 
     def stacks(self, column: str) -> float:
         """Time of all runs one at a time, divided by that of their stacks."""
