@@ -100,7 +100,7 @@ def _pyg(graph: Graph, hidden: int, layers: int) -> nn.Module:
 
 def _coo(graph: Graph) -> Tensor:
     rows = graph.adjacency
-    ends = torch.stack([rows.row_indices, rows.indices.long()])
+    ends = rows.edge_index
     ones = torch.ones(rows.nnz, device=ends.device)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse")
@@ -124,8 +124,7 @@ def edge_index(graph: Graph) -> tuple[Tensor, ...]:
 
 def bare_edge_index(graph: Graph) -> tuple[Tensor, ...]:
     """The edge index without weights."""
-    rows = graph.adjacency
-    return (torch.stack([rows.row_indices, rows.indices.long()]),)
+    return (graph.adjacency.edge_index,)
 
 
 def csr(graph: Graph) -> tuple[Tensor, ...]:

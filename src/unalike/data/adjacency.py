@@ -20,9 +20,9 @@ from unalike.data.csr import (
     select_rows,
     subgraph,
     transpose,
-    two_hop,
     union,
 )
+from unalike.data.two_hop import two_hop
 from unalike.errors import UserError
 
 Ids = Int[Tensor, " _"]
@@ -123,6 +123,11 @@ class Adjacency(CSRMatrix):
         """The row of each entry."""
         rows = torch.arange(self.num_rows, device=self.indices.device)
         return rows.repeat_interleave(self.degrees)
+
+    @property
+    def edge_index(self) -> Int[Tensor, "2 nnz"]:
+        """Row and column of each entry, as in PyTorch Geometric."""
+        return torch.stack([self.row_indices, self.indices.long()])
 
     @property
     def T(self) -> Adjacency:

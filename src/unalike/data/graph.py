@@ -358,11 +358,11 @@ class Graph(Displayable):
         """PyTorch Geometric's `Data`; an edge for every entry, dense features."""
         from torch_geometric.data import Data
 
-        target, weight = self.adjacency.indices.long(), self.adjacency.values
+        weight = self.adjacency.values
         return Data(
             x=self.features.to_dense(),
             y=self.labels,
-            edge_index=torch.stack([self.adjacency.row_indices, target]),
+            edge_index=self.adjacency.edge_index,
             num_nodes=self.num_nodes,
             **({} if weight is None else {"edge_weight": weight}),
         )

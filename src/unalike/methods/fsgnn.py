@@ -38,6 +38,7 @@ class FSGNN(PropagatedFeaturesMethod):
     """
 
     paper = "Maurya et al. 2021, https://arxiv.org/abs/2105.07634"
+    suits = "features are strong and each distance should have its own weight"
 
     hidden: int = 64
     """Width of the linear map of each matrix."""

@@ -23,6 +23,7 @@ class GAT(ResidualOptions):
     """
 
     paper = "Veličković et al. 2018, https://arxiv.org/abs/1710.10903"
+    suits = "neighbours agree, and some of them count more than others"
 
     hidden: int = 8
     """Width of each head of a hidden layer; the paper tries 4, 8, 12 and 32."""
@@ -30,6 +31,10 @@ class GAT(ResidualOptions):
     """Heads of each layer; the paper tries 2, 4 and 8."""
     layers: int = 2
     """Attention layers, at least two."""
+
+    @property
+    def uses_edge_weights(self) -> bool:
+        return False
 
     def build_module(self, graph: Graph) -> nn.Module:
         if self.is_deep:
@@ -69,6 +74,7 @@ class GATJK(GAT):
     """jump(x_1, …, x_L) W + b, where x_l is the output of attention layer l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
+    suits = "as gat, where near and far neighbours should count apart"
 
     jump: Jump = "max"
     """Combine the outputs of all layers: maximum, concatenation, LSTM or sum."""

@@ -24,6 +24,7 @@ class GCN(ResidualOptions):
     """x = Â x W in each layer, batch norm, ReLU and dropout between them; plus b."""
 
     paper = "Kipf and Welling 2017, https://arxiv.org/abs/1609.02907"
+    suits = "neighbours agree, or differ in a regular way"
 
     hidden: int = 32
     """Width of every hidden layer."""
@@ -82,6 +83,7 @@ class GCNJK(GCN):
     """jump(x_1, …, x_L) W + b, where x_l is the output of graph convolution l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
+    suits = "as gcn, where the node itself, near and far neighbours should count apart"
 
     jump: Jump = "max"
     """Combine the outputs of all layers: maximum, concatenation, LSTM or sum."""

@@ -27,6 +27,9 @@ class Polynormer(MessagePassingMethod):
     """
 
     paper = "Deng et al. 2024, https://arxiv.org/abs/2403.01232"
+    suits = (
+        "features are strong and far nodes matter; attention over all nodes is linear"
+    )
 
     hidden: int = 16
     """Width of each head."""
@@ -47,6 +50,10 @@ class Polynormer(MessagePassingMethod):
     local_epochs: int = 0
     """Steps of a linear layer on local attention, before global attention begins; an
     epoch is one step, unless it has several batches."""
+
+    @property
+    def uses_edge_weights(self) -> bool:
+        return False
 
     def build_module(self, graph: Graph) -> nn.Module:
         return PolynormerModule(self, graph)
