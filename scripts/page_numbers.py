@@ -22,6 +22,7 @@ from pathlib import Path
 
 from number_sources import RESULTS, ROOT, Sources, Value
 from page_tables import BLOCKS, rounded
+from reference_tables import REFERENCE_BLOCKS
 
 from unalike.cli.main import main as unalike
 
@@ -97,7 +98,9 @@ def first(value: Value) -> float:
 
 def rewrite_blocks(text: str, sources: Sources) -> str:
     """The text with the tables between markers made anew."""
-    return BLOCK.sub(lambda m: m[1] + BLOCKS[m[2]](sources) + m[3], text)
+    return BLOCK.sub(
+        lambda m: m[1] + (BLOCKS | REFERENCE_BLOCKS)[m[2]](sources) + m[3], text
+    )
 
 
 def table_text(words: Sequence[str], database: str, data: Path) -> str:

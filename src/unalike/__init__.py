@@ -10,6 +10,7 @@ from typing import Any
 from unalike.lazy_exports import lazy_exports
 
 EXPORTS = {
+    "A2DUG": "methods.a2dug",
     "ACMGCN": "methods.acm_gcn",
     "APPNP": "methods.appnp",
     "Adjacency": "data.adjacency",

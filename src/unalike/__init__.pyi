@@ -39,6 +39,7 @@ from unalike.inference.model_file import load_model as load_model
 from unalike.measures import MEASURES as MEASURES
 from unalike.measures import measure as measure
 from unalike.methods import METHODS as METHODS
+from unalike.methods.a2dug import A2DUG as A2DUG
 from unalike.methods.acm_gcn import ACMGCN as ACMGCN
 from unalike.methods.appnp import APPNP as APPNP
 from unalike.methods.correct_and_smooth import CorrectAndSmooth as CorrectAndSmooth

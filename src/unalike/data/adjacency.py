@@ -215,6 +215,17 @@ class Adjacency(CSRMatrix):
             indptr - indptr[0], self.indices[entries], self.num_cols, values
         )
 
+    def select_columns(self, columns: range) -> Adjacency:
+        """A range of columns, which are numbered from 0."""
+        inside = (self.indices >= columns.start) & (self.indices < columns.stop)
+        ends = torch.cat([inside.new_zeros(1).long(), inside.cumsum(0)])
+        return Adjacency(
+            ends[self.indptr.long()],
+            self.indices[inside] - columns.start,
+            len(columns),
+            None if self.values is None else self.values[inside],
+        )
+
     def subgraph(self, ids: Ids, part: Ids | None = None) -> Adjacency:
         """The entries between distinct `ids`, renumbered; within parts if given."""
         return Adjacency(*subgraph(self, ids, part))._mark_symmetric(self._symmetric)

@@ -376,6 +376,17 @@ class Graph(Displayable):
         return self.features.shape[1]
 
     @cached_property
+    def outgoing(self) -> Adjacency:
+        """A of the adjacency [A, Aᵀ]."""
+        return self.adjacency.select_columns(range(self.adjacency.num_cols // 2))
+
+    @cached_property
+    def incoming(self) -> Adjacency:
+        """Aᵀ of the adjacency [A, Aᵀ]."""
+        width = self.adjacency.num_cols
+        return self.adjacency.select_columns(range(width // 2, width))
+
+    @cached_property
     def num_loops(self) -> int:
         """Number of self-loops."""
         return int(self.adjacency.diagonal.count_nonzero())

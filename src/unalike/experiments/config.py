@@ -92,6 +92,8 @@ class DatasetOptions:
     label_inputs: bool = False
     """Give the method histograms of the train labels up to two steps away as more
     features; no row has its own label."""
+    inductive: bool = False
+    """Train on the graph without the test nodes and their edges."""
     patience: int | None = None
     """Stop when the validation score of no split has improved for so many epochs; by
     default all epochs are run."""
@@ -99,6 +101,8 @@ class DatasetOptions:
     def __post_init__(self) -> None:
         if self.as_stored and self.both_ways:
             raise UserError("--as-stored and --both-ways exclude each other.")
+        if self.inductive and self.label_inputs:
+            raise UserError("--inductive and --label-inputs exclude each other.")
         if self.metric is not None:
             lookup(METRICS, self.metric, "metric")
         if self.class_weights is not None and "=" in self.class_weights:

@@ -45,6 +45,7 @@ from unalike.experiments.evaluation import (
     evaluate,
     training_history,
 )
+from unalike.experiments.inductive import solve_inductively
 from unalike.experiments.label_inputs import (
     add_label_inputs,
     solve_by_features,
@@ -52,7 +53,12 @@ from unalike.experiments.label_inputs import (
 from unalike.experiments.result import Result, Runs
 from unalike.inference.model import Model, check_trainable, model_from_solution
 from unalike.inference.model_file import check_can_create
-from unalike.methods import METHODS, check_uses_class_weights, name_of
+from unalike.methods import (
+    METHODS,
+    check_uses_class_weights,
+    check_uses_edge_weights,
+    name_of,
+)
 from unalike.methods.base import Method, TrainedMethod, as_computed_on, solve_mixed
 from unalike.options import options_of
 from unalike.progress import NO_PROGRESS, Progress
@@ -142,6 +148,36 @@ def train_splits(
     reset_peak_memory(options.device)
     start = time.perf_counter()
     tasks = experiment.tasks(method, keep=options.model is not None)
+    if options_of_dataset(experiment.dataset).inductive:
+        check_inductive_run(options, world)
+        solutions = solve_inductively(
+            [
+                (method, task, split)
+                for task, split in zip(tasks, experiment.splits.values(), strict=True)
+            ],
+            device=options.device,
+            progress=options.progress,
+        )
+    else:
+        solutions = solve_in_stacks(method, tasks, options, checkpoint)
+    seconds = time.perf_counter() - start
+    experiment.raise_if_failed(solutions)
+    results = experiment.results(solutions, metadata, seconds, options.device)
+    output = ExperimentOutput(experiment, method, solutions, results)
+    if options.model is not None:
+        model = output.saved_model(options)
+        if world.is_main:
+            model.save(options.model)
+    return output
+
+
+def solve_in_stacks(
+    method: Method,
+    tasks: Sequence[Task],
+    options: RunOptions,
+    checkpoint: Checkpoint | None,
+) -> list[Solution]:
+    """Solve the tasks of a method, in one stack where they share their features."""
 
     def solve(group: list[int]) -> list[Solution]:
         own = checkpoint
@@ -154,16 +190,7 @@ def train_splits(
             checkpoint=own,
         )
 
-    solutions = solve_by_features(tasks, solve)
-    seconds = time.perf_counter() - start
-    experiment.raise_if_failed(solutions)
-    results = experiment.results(solutions, metadata, seconds, options.device)
-    output = ExperimentOutput(experiment, method, solutions, results)
-    if options.model is not None:
-        model = output.saved_model(options)
-        if world.is_main:
-            model.save(options.model)
-    return output
+    return solve_by_features(tasks, solve)
 
 
 def run_stack(
@@ -192,16 +219,23 @@ def run_stack(
         prepared = None
     reset_peak_memory(options.device)
     start = time.perf_counter()
-    solutions = solve_by_features(
-        [task for _, task in pairs],
-        lambda group: solve_mixed(
-            [pairs[index] for index in group],
+    if options_of_dataset(dataset).inductive:
+        solutions = solve_inductively(
+            [(m, tasks[split], experiment.splits[split]) for m, split in members],
             device=options.device,
             progress=options.progress,
-            solve=bases.for_dataset(dataset).solve,
-            prepared=prepared,
-        ),
-    )
+        )
+    else:
+        solutions = solve_by_features(
+            [task for _, task in pairs],
+            lambda group: solve_mixed(
+                [pairs[index] for index in group],
+                device=options.device,
+                progress=options.progress,
+                solve=bases.for_dataset(dataset).solve,
+                prepared=prepared,
+            ),
+        )
     seconds = (time.perf_counter() - start) / len(members)
     return [
         UserError(solution.error)
@@ -324,6 +358,7 @@ class Experiment:
     def tasks(self, method: Method, *, keep: bool = False) -> list[Task]:
         """One task per split with its own seed; `keep` asks for the weights."""
         options, metric = options_of_dataset(self.dataset), self.dataset.metric
+        check_uses_edge_weights(method, self.graph)
         if options.class_weights:
             check_uses_class_weights(method)
         tasks = [
@@ -419,6 +454,16 @@ class Experiment:
                 are_logits=not solution.is_probability,
                 classes=class_names(self.dataset),
             ),
+        )
+
+
+def check_inductive_run(options: RunOptions, world: World) -> None:
+    """Raise a `UserError` for what an inductive evaluation cannot do."""
+    if world.size > 1 or options.checkpoint is not None:
+        raise UserError("--inductive has no --processes and no --checkpoint.")
+    if options.model is not None and not options.refit:
+        raise UserError(
+            "--inductive saves a model of the whole graph; leave out --no-refit."
         )
 
 

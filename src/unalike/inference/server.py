@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -94,11 +95,20 @@ def _check_node(node: Any, number: int) -> None:
             f"{', '.join(sorted(NODE_KEYS))}."
         )
     for key in ("neighbours", "entering"):
-        ids = node.get(key, [])
-        if not isinstance(ids, list) or not all(
-            isinstance(one, str | int) and not isinstance(one, bool) for one in ids
-        ):
+        neighbours = node.get(key, [])
+        if not isinstance(neighbours, list) or not all(map(_is_neighbour, neighbours)):
             raise RequestError(f"'{key}' of node {number} is no list of ids.")
+
+
+def _is_neighbour(one: Any) -> bool:
+    """Whether this is an id, or a list of an id and the weight of the edge."""
+    if isinstance(one, list):
+        return len(one) == 2 and _is_neighbour(one[0]) and _is_weight(one[1])
+    return isinstance(one, str | int) and not isinstance(one, bool)
+
+
+def _is_weight(number: Any) -> bool:
+    return type(number) in (int, float) and 0 < number < math.inf
 
 
 @dataclass(eq=False)
@@ -223,19 +233,20 @@ def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str,
     return answers
 
 
-def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[int, Any]]:
-    """Pairs of the index of a node and the id of a neighbour."""
+def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[Any, ...]]:
+    """The index of a node, the id of a neighbour and the weight of the edge, if any."""
     return [
-        (index, str(other))
+        (index, str(one[0]), one[1]) if isinstance(one, list) else (index, str(one))
         for index, node in enumerate(nodes)
-        for other in node.get(key, ())
+        for one in node.get(key, ())
     ]
 
 
 def num_unknown(model: Model, node: Mapping[str, Any]) -> int:
     """Neighbours of a node that the model does not know."""
-    ids = [*node.get("neighbours", ()), *node.get("entering", ())]
-    return int((model.index.find(pa.array(map(str, ids), pa.large_string())) < 0).sum())
+    edges = edges_of([node], "neighbours") + edges_of([node], "entering")
+    ids = pa.array([edge[1] for edge in edges], pa.large_string())
+    return int((model.index.find(ids) < 0).sum())
 
 
 def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures:
