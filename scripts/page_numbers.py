@@ -32,7 +32,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 INLINE = re.compile(
-    r"(?P<value>(?:\d[\d,]*)?\.?\d+(?: ± (?:\d+)?\.?\d+)?|[A-Za-z]+(?:-[a-z]+)?)"
+    r"(?P<value>(?:\d[\d,]*)?\.?\d+(?: ± (?:\d+)?\.?\d+)?|[A-Za-z]+(?:-[a-z]+)*)"
     r"<!-- = (?P<source>[^>]+?) -->"
 )
 BLOCK = re.compile(

@@ -43,17 +43,14 @@ def test_bench_files_name_command_date_device_versions_and_commit():
         assert found.get("taken_from") or found["versions"]["torch"], file
 
 
-def test_numbers_in_words_are_replaced_as_a_whole():
-    code = (
-        "from page_numbers import rewrite_inline\n"
-        "class Sources:\n"
-        "    value = staticmethod(lambda source: 25)\n"
-        "text = 'Runs twenty-five<!-- = count x --> of Eight<!-- = count x -->.'\n"
-        "print(rewrite_inline(text, Sources()))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=SCRIPT.parent
-    )
-    assert done.stdout == (
-        "Runs twenty-five<!-- = count x --> of Twenty-five<!-- = count x -->.\n"
-    )
+def test_a_number_word_of_two_parts_is_replaced_as_a_whole(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    from page_numbers import rewrite_inline
+
+    class Counted:
+        def value(self, source):
+            return 25
+
+    text = "runs twenty-five<!-- = count methods --> methods"
+    assert rewrite_inline(text, Counted()) == text
+    assert rewrite_inline(text.replace("twenty-five", "eight"), Counted()) == text

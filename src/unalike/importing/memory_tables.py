@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from unalike.errors import UserError
+from unalike.errors import UserError, first_line
 from unalike.importing.tables import Batch
 
 QUERY_ROWS = 1 << 14
@@ -63,7 +63,7 @@ def arrow_table(value: Any, what: str) -> ArrowTable:
         else:
             table = pa.table(value)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise UserError(f"{what} cannot be read as a table: {reason}.") from None
     names = [str(name) for name in table.column_names]
     return ArrowTable(what, table.rename_columns(names))
@@ -94,7 +94,7 @@ class SqlQuery:
 
     @contextmanager
     def cursor(self) -> Iterator[Any]:
-        """Run the query; an own connection is closed afterwards."""
+        """Run the query; a connection that is opened here is closed afterwards."""
         connection, own = self.database, isinstance(self.database, str)
         if own:
             connection = open_sqlite(self.database)
@@ -103,8 +103,7 @@ class SqlQuery:
             try:
                 cursor.execute(self.query)
             except Exception as error:
-                reason = str(error).splitlines()[0] if str(error) else "it failed"
-                raise UserError(f"{self.title} fails: {reason}.") from None
+                raise UserError(f"{self.title} fails: {first_line(error)}.") from None
             if cursor.description is None:
                 raise UserError(f"{self.title} returns no rows; write a SELECT.")
             yield cursor

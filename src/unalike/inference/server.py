@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import socket
 import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Empty, Full, Queue
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -23,16 +21,14 @@ import torch
 from unalike.data.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.formatting import json_safe
+from unalike.http_server import Handler, Server
 from unalike.importing.memory_tables import ArrowTable
 from unalike.inference.explain import explain
 from unalike.inference.model import Model
 from unalike.inference.new_nodes import AnyFeatures
 from unalike.methods import name_of
-from unalike.system import is_allowed_host
 from unalike.version import __version__
 
-IDLE_SECONDS = 30.0
-"""Seconds after which a connection without a request is closed."""
 MAX_BODY_BYTES = 8 << 20
 MAX_NODES = 10_000
 """Nodes of one request."""
@@ -295,25 +291,15 @@ def _text(value: Any) -> str | None:
 # HTTP
 
 
-class ModelServer(ThreadingHTTPServer):
+class ModelServer(Server):
     """Answers `/score`, `/health` and `/` on one address."""
 
-    daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, host: str, port: int, service: ScoringService) -> None:
+    def __init__(self, service: ScoringService, host: str, port: int) -> None:
         self.service = service
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.allowed_hosts = {"localhost", host.lower()}
         self.free_connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        super().__init__((host, port), Handler)
-
-    @property
-    def address(self) -> str:
-        """The URL of the server."""
-        host, port = self.server_address[:2]
-        shown = f"[{host!s}]" if ":" in str(host) else str(host)
-        return f"http://{shown}:{port}/"
+        super().__init__(host, port, ModelHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for a connection, or close it if there are too many."""
@@ -330,19 +316,15 @@ class ModelServer(ThreadingHTTPServer):
             self.free_connections.release()
 
 
-class Handler(BaseHTTPRequestHandler):
+class ModelHandler(Handler):
     """Answers one request with JSON."""
 
     server: ModelServer
-    protocol_version = "HTTP/1.1"
-    server_version = "unalike"
-    sys_version = ""
-    timeout = IDLE_SECONDS
     disable_nagle_algorithm: ClassVar[bool] = True
 
     def do_GET(self) -> None:
         """Say what is served and whether it works."""
-        if not is_allowed_host(self.headers.get("Host", ""), self.server.allowed_hosts):
+        if not self.has_allowed_host:
             self._send(HTTPStatus.MISDIRECTED_REQUEST, {"error": "unknown Host"})
         elif urlsplit(self.path).path in ("/", "/health"):
             self._send(HTTPStatus.OK, self.server.service.health())
@@ -351,7 +333,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Score the nodes of a JSON document."""
-        if not is_allowed_host(self.headers.get("Host", ""), self.server.allowed_hosts):
+        if not self.has_allowed_host:
             self.close_connection = True
             self._send(HTTPStatus.MISDIRECTED_REQUEST, {"error": "unknown Host"})
             return
@@ -403,14 +385,3 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Log nothing: `/health` counts the requests."""
-
-
-def make_model_server(service: ScoringService, host: str, port: int) -> ModelServer:
-    """A server that is bound to its address."""
-    try:
-        return ModelServer(host, port, service)
-    except (OSError, OverflowError) as error:
-        raise UserError(f"Nothing can be served at {host}:{port}: {error}.") from None

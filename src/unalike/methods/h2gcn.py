@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
-from unalike.data.csr import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.data.graph import Graph
+from unalike.data.two_hop import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.errors import UserError
 from unalike.methods.base import MessagePassingMethod
 from unalike.nn.linear import Dropout
