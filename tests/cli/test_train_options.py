@@ -68,7 +68,7 @@ def test_graphs_of_the_user_stop_early_by_default(graph, capsys):
 
 
 def test_named_datasets_run_all_epochs(capsys):
-    words = ("train", "texas-twin", "link", "--splits", "0", "--json")
+    words = ("train", "chameleon-twin", "link", "--splits", "0", "--json")
     assert main([*words, "--epochs", "120"]) == 0
     assert json.loads(capsys.readouterr().out)["view"] == {}
 

@@ -12,6 +12,7 @@ import tyro
 
 from unalike.cli.console import OUT, bold, print_json, print_notes, progress_bar
 from unalike.cli.main import COMMAND_LINE
+from unalike.data.regression import check_has_classes, predicts_numbers
 from unalike.data.split import PARTS
 from unalike.data.store import StoredGraph
 from unalike.datasets import GraphSource, find
@@ -97,6 +98,8 @@ def command(
         require_matplotlib()
     own_device = local_device(choose_device(device))
     source = find(dataset, data)
+    if figures is not None:
+        check_has_classes(source.load(), "--figures")
     view = with_default_patience(view, source, method)
     with (
         init_distributed(own_device, timeout=patience_seconds) as world,
@@ -177,6 +180,8 @@ def to_json(
         "device": first.device,
         "command": command_line(first, splits=splits, dataset=dataset),
     }
+    if predicts_numbers(output.experiment.graph):
+        document["root_mean_squared_errors"] = output.root_mean_squared_errors
     if calibrate:
         document["calibration"] = [
             {
@@ -229,7 +234,9 @@ def print_output(results: Runs, document: dict[str, Any]) -> None:
 
 
 def extra_lines(document: dict[str, Any]) -> Iterator[str]:
-    """Lines about calibration, figures and the saved model."""
+    """Lines about errors of numbers, calibration, figures and the saved model."""
+    if errors := document.get("root_mean_squared_errors"):
+        yield f"root mean squared error {mean(errors):.4g}, in the unit of the label"
     if rows := document.get("calibration"):
         temperature, before, after = (mean(r[name] for r in rows) for name in rows[0])
         yield (

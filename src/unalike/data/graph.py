@@ -189,6 +189,8 @@ class Graph(Displayable):
     """For a subgraph or batch: the ids of its nodes in the full graph."""
     class_names: Sequence[Hashable] | None = None
     """The names of the classes; None where they are 0, 1, 2, …"""
+    label_values: Float[Tensor, " labels"] | None = None
+    """The number that each label stands for, where numbers are predicted."""
 
     def __post_init__(self) -> None:
         counts = {
@@ -426,6 +428,9 @@ class Graph(Displayable):
             "features": self.num_features,
             "classes": self.num_classes,
         }
+        if self.label_values is not None:
+            counts["different labels"] = len(self.label_values)
+            del counts["classes"]
         return {name: f"{count:,}" for name, count in counts.items()}
 
     def _class_sizes(self) -> TextTable:
