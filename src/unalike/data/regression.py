@@ -18,6 +18,7 @@ from torch import Tensor
 from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
 from unalike.data.metrics import (
+    ACCURACY,
     METRICS,
     MIN_WEIGHT,
     Labels,
@@ -81,6 +82,11 @@ def numbers_of(graph: Graph) -> Float[Tensor, " labels"]:
 def predicts_numbers(graph: Graph) -> bool:
     """Whether the labels of a graph are numbers, not classes."""
     return graph.label_values is not None
+
+
+def default_metric(graph: Graph) -> Metric:
+    """R² of numbers, accuracy of classes."""
+    return R2 if predicts_numbers(graph) else ACCURACY
 
 
 def check_has_classes(graph: Graph, what: str) -> None:

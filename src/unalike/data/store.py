@@ -23,8 +23,8 @@ from torch import Tensor
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.csr import row_bounds
 from unalike.data.graph import Features, Graph
-from unalike.data.metrics import ACCURACY, Metric
-from unalike.data.regression import ALL_METRICS
+from unalike.data.metrics import Metric
+from unalike.data.regression import ALL_METRICS, default_metric
 from unalike.data.split import Split, stack_codes
 from unalike.data.store_checks import (
     LABEL_VALUES,
@@ -290,12 +290,16 @@ def save_graph(
     graph: Graph,
     *,
     splits: Sequence[Split] = (),
-    metric: Metric = ACCURACY,
+    metric: Metric | None = None,
     names: pa.Array | None = None,
     about: dict[str, Any] | None = None,
 ) -> StoredGraph:
-    """Write a graph to a new folder; `about` is added to its metadata."""
+    """Write a graph to a new folder; `about` is added to its metadata.
+
+    The metric is accuracy, or R² of a graph with numbers, unless it is given.
+    """
     folder = Path(folder)
+    metric = metric or default_metric(graph)
     if graph.class_names is not None:
         about = {"class_names": list(graph.class_names), **(about or {})}
     if not graph.directed and not graph.adjacency.is_symmetric:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from unalike.data.graph import encode_labels
+from unalike.data.graph import encode_labels, number_labels
 from unalike.data.split import PARTS, temporal_split
 from unalike.errors import UserError
 from unalike.importing.features import (
@@ -147,10 +147,7 @@ class NumberReader:
 
     def finish(self) -> tuple[np.ndarray, list[Hashable]]:
         """Return the position of each number among `values`, -1 for none."""
-        numbers = np.concatenate(self.numbers)
-        known = ~np.isnan(numbers)
-        labels = np.full(len(numbers), -1)
-        self.values, labels[known] = np.unique(numbers[known], return_inverse=True)
+        labels, self.values = number_labels(np.concatenate(self.numbers))
         if len(self.values) < 2:
             raise UserError(f"The label '{self.column}' needs two different numbers.")
         return labels, []

@@ -11,6 +11,7 @@ from pyarrow.csv import read_csv
 from sklearn.metrics import r2_score
 
 from unalike import (
+    Graph,
     ImportOptions,
     NodeClassifier,
     Training,
@@ -21,6 +22,7 @@ from unalike import (
     measure,
     open_graph,
     run,
+    save_graph,
 )
 from unalike.cli.main import main
 from unalike.data.regression import R2, NumberScale, metric_of_task
@@ -154,6 +156,23 @@ def test_the_options_of_a_method_are_searched(folder, tmp_path, monkeypatch, cap
     words = ["tune", str(folder / "g"), "--trials", "2", "--device", "cpu", "mlp"]
     assert main([*words, "--epochs", "5"]) == 0
     assert "unalike train" in capsys.readouterr().out
+
+
+def test_graphs_in_memory_have_targets(tmp_path):
+    rng = np.random.default_rng(0)
+    x, ends = rng.normal(size=(80, 2)), rng.integers(0, 80, (2, 200))
+    targets = x[:, 0] * 7 - 3
+    targets[::9] = np.nan
+    graph = Graph.from_edges(*ends, features=x, targets=targets)
+    (result,) = run(graph, METHODS["mlp"](training=SHORT), splits=[0])
+    assert result.metric == "r2"
+    assert result.test > 60
+    again = save_graph(tmp_path / "g", graph)
+    assert again.metric.name == "r2"
+    assert torch.equal(again.graph.label_values, graph.label_values)
+    adjacency = graph.adjacency.to_scipy()
+    other = Graph.from_scipy(adjacency, features=x, targets=targets)
+    assert torch.equal(other.labels, graph.labels)
 
 
 NEEDS_CLASSES = {
