@@ -115,13 +115,15 @@ def check_saveable(model: Model) -> None:
 
 def _metadata(model: Model) -> dict[str, Any]:
     columns = model.encoder and [column.to_dict() for column in model.encoder.columns]
-    scale = model.number_scale
+    scale, graph = model.number_scale, asdict(model.graph_info)
+    if not graph["weighted"]:
+        del graph["weighted"]  # files of earlier versions have no such key
     return {
         "format": FORMAT,
         "unalike": __version__,
         "method": name_of(model.method),
         "options": options_of(model.method),
-        "graph": asdict(model.graph_info),
+        "graph": graph,
         "classes": model.classes,
         "temperature": model.temperature,
         "feature_columns": columns,
