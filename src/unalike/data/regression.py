@@ -32,11 +32,12 @@ from unalike.data.metrics import (
 from unalike.errors import UserError
 
 
-def _without_numbers(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
+def r2_without_numbers(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
+    """R², for labels that are numbers: 1 - squared error / variance."""
     raise UserError("r2 is for graphs whose label is a number.")
 
 
-R2 = Metric("r2", _without_numbers, _without_numbers)
+R2 = Metric("r2", r2_without_numbers, r2_without_numbers)
 """The coefficient of determination; `metric_of_task` gives it the numbers."""
 
 ALL_METRICS = {**METRICS, R2.name: R2}
