@@ -79,6 +79,7 @@ def abilities(kind: type[Method]) -> Iterator[str]:
         yield "uses no edges"
     else:
         yield f"edge weights: {'used' if method.uses_edge_weights else 'refused'}"
+    yield "classes or numbers" if issubclass(kind, TrainedMethod) else "classes only"
     yield f"class weights: {'used' if kind.uses_class_weights else 'refused'}"
     if method.needs_features:
         yield "needs features"
