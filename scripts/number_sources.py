@@ -151,13 +151,16 @@ class Sources:
     def file(self, name: str, *path: str) -> Value:
         """A value in a JSON file of results/, as `bench/twins-cpu twins name=wiki mb`.
 
-        A word with = selects the row of a list; a last word `/1000` divides.
+        A word with = selects the row of a list, `first` and `last` a number of one; a
+        last word `/1000` divides.
         """
         found = read_json(name)
         divisor = 1.0
         for word in path:
             if word.startswith("/"):
                 divisor = float(word[1:])
+            elif word in ("first", "last"):
+                found = found[-(word == "last")]
             elif "=" in word:
                 key, _, wanted = word.partition("=")
                 (found,) = (row for row in found if str(row[key]) == wanted)

@@ -129,7 +129,8 @@ def bare_edge_index(graph: Graph) -> tuple[Tensor, ...]:
 
 def csr(graph: Graph) -> tuple[Tensor, ...]:
     """The GCN-normalised adjacency as a CSR matrix with a row for each target."""
-    return (_csr(*edge_index(graph), graph),)
+    ends, weight = edge_index(graph)
+    return (_csr(ends, weight, graph),)
 
 
 def _csr(ends: Tensor, weight: Tensor, graph: Graph) -> Tensor:
