@@ -46,7 +46,7 @@ WORDS = {
     15: "fifteen",
     16: "sixteen",
     18: "eighteen",
-    25: "twenty-five",
+    26: "twenty-six",
 }
 
 SIBLINGS = ("--on", "cornell5", "wisconsin87")
