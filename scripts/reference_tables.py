@@ -32,10 +32,10 @@ ADDRESS = re.compile(r"https?://[^\s,;]+")
 
 
 def escaped(text: str) -> str:
-    """Text in Markdown, with its formulas as they are."""
-    for mark in "\\`*_|<[":
-        text = text.replace(mark, f"\\{mark}")
-    return " ".join(text.split())
+    """Text in Markdown, with its formulas and code as they are."""
+    parts = " ".join(text.split()).split("`")
+    parts[::2] = [re.sub(r"[\\*_|<\[]", r"\\\g<0>", part) for part in parts[::2]]
+    return "`".join(parts)
 
 
 def method_reference(sources: Sources) -> str:
@@ -79,6 +79,7 @@ def abilities(kind: type[Method]) -> Iterator[str]:
         yield "uses no edges"
     else:
         yield f"edge weights: {'used' if method.uses_edge_weights else 'refused'}"
+    yield "classes or numbers" if issubclass(kind, TrainedMethod) else "classes only"
     yield f"class weights: {'used' if kind.uses_class_weights else 'refused'}"
     if method.needs_features:
         yield "needs features"

@@ -31,8 +31,8 @@ from unalike.experiments.result import Runs as Runs
 from unalike.experiments.run import RunOptions as RunOptions
 from unalike.experiments.run import run as run
 from unalike.importing.api import import_graph as import_graph
-from unalike.importing.memory_tables import SqlQuery as SqlQuery
 from unalike.importing.options import ImportOptions as ImportOptions
+from unalike.importing.sql import SqlQuery as SqlQuery
 from unalike.inference.classifier import NodeClassifier as NodeClassifier
 from unalike.inference.model import Model as Model
 from unalike.inference.model_file import load_model as load_model

@@ -8,7 +8,7 @@ import pytest
 from sources import FILES, family, imported, tree
 
 LAYERS = [
-    {"errors", "version", "progress", "display", "formatting"},
+    {"errors", "version", "progress", "display", "formatting", "lazy_exports"},
     {"http_server", "options", "parallel", "system"},
     {"device", "files"},
     {"data"},

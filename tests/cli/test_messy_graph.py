@@ -94,6 +94,19 @@ def test_a_messy_graph_is_learned_as_well_with_its_numbers_as_without(folder, ca
     assert scores["full"] > 70
 
 
+def test_classes_of_the_compatibility_matrix_have_their_names(folder, capsys):
+    run_command(capsys, *IMPORT, "--ignore", "free text", "price", "--out", "g")
+    shown = run_command(capsys, "measure", "g").out
+    matrix = shown.partition("compatibility")[2].splitlines()
+    assert matrix[1].split(maxsplit=3)[3].split() == [
+        "[odd]",
+        ":smile:",
+        "fraud",
+        "good",
+    ]
+    assert [line.split("  ")[0].strip() for line in matrix[2:]] == sorted(KINDS)
+
+
 def test_float_ids_in_the_node_table_are_named(folder, capsys):
     text = Path("people.csv").read_text().splitlines()
     rows = [line.replace(",", ".0,", 1) for line in text[1:]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +12,10 @@ import tyro
 
 from unalike.cli.console import OUT, bold, print_json, print_notes, progress_bar
 from unalike.cli.main import COMMAND_LINE
+from unalike.data.regression import check_has_classes, predicts_numbers
 from unalike.data.split import PARTS
 from unalike.data.store import StoredGraph
-from unalike.datasets import find
+from unalike.datasets import GraphSource, find
 from unalike.device import choose_device
 from unalike.display import TextTable
 from unalike.errors import UserError, check_at_least_one
@@ -21,7 +23,7 @@ from unalike.experiments.config import NO_OVERRIDES, DatasetOptions
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.run import ExperimentOutput, RunOptions, train_splits
 from unalike.methods import METHODS
-from unalike.methods.base import Method
+from unalike.methods.base import Method, TrainedMethod
 from unalike.options import one_of
 from unalike.reports.plotting import require_matplotlib
 from unalike.reports.prediction_figures import (
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
     AnyMethod = Method
 else:
     AnyMethod = one_of(METHODS)
+
+
+OWN_PATIENCE = 100
+"""Epochs without a better validation score before training stops on own graphs."""
 
 
 def command(
@@ -92,6 +98,9 @@ def command(
         require_matplotlib()
     own_device = local_device(choose_device(device))
     source = find(dataset, data)
+    if figures is not None:
+        check_has_classes(source.load(), "--figures")
+    view = with_default_patience(view, source, method)
     with (
         init_distributed(own_device, timeout=patience_seconds) as world,
         progress_bar(silent=not world.is_main) as bar,
@@ -118,6 +127,20 @@ def command(
             print_json(document)
         else:
             print_output(output.results, document)
+
+
+def with_default_patience(
+    view: DatasetOptions, source: GraphSource, method: Method
+) -> DatasetOptions:
+    """The options with early stopping if the graph is the user's own.
+
+    The named datasets run all epochs, as in the paper.
+    """
+    epochs = method.training.epochs if isinstance(method, TrainedMethod) else 0
+    own = isinstance(source, StoredGraph)
+    if not own or view.patience is not None or epochs <= OWN_PATIENCE:
+        return view
+    return replace(view, patience=OWN_PATIENCE)
 
 
 def parse_splits(text: str) -> list[int] | None:
@@ -157,6 +180,8 @@ def to_json(
         "device": first.device,
         "command": command_line(first, splits=splits, dataset=dataset),
     }
+    if predicts_numbers(output.experiment.graph):
+        document["root_mean_squared_errors"] = output.root_mean_squared_errors
     if calibrate:
         document["calibration"] = [
             {
@@ -209,7 +234,9 @@ def print_output(results: Runs, document: dict[str, Any]) -> None:
 
 
 def extra_lines(document: dict[str, Any]) -> Iterator[str]:
-    """Lines about calibration, figures and the saved model."""
+    """Lines about errors of numbers, calibration, figures and the saved model."""
+    if errors := document.get("root_mean_squared_errors"):
+        yield f"root mean squared error {mean(errors):.4g}, in the unit of the label"
     if rows := document.get("calibration"):
         temperature, before, after = (mean(r[name] for r in rows) for name in rows[0])
         yield (

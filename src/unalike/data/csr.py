@@ -380,7 +380,7 @@ def _transpose_cpu(rows: CSRMatrix, num_rows: int, dtype: torch.dtype) -> CSRArr
     indptr = torch.zeros(rows.num_cols + 1, dtype=torch.int64)
     indices = torch.empty(len(rows.indices), dtype=dtype)
     data = torch.empty_like(values)
-    threads = numba.config.NUMBA_NUM_THREADS
+    threads = num_threads()
     _count_columns(rows.indices.numpy(), indptr.numpy(), threads)
     _scatter_columns(
         rows.indptr.numpy(),

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from unalike.data.graph import Graph
-from unalike.data.metrics import METRICS, Metric
+from unalike.data.metrics import Metric
+from unalike.data.regression import ALL_METRICS
 from unalike.data.split import Split, random_splits, split_by_order
 from unalike.data.store import StoredGraph
 from unalike.data.task import (
@@ -96,7 +97,7 @@ class DatasetOptions:
     """Train on the graph without the test nodes and their edges."""
     patience: int | None = None
     """Stop when the validation score of no split has improved for so many epochs; by
-    default all epochs are run."""
+    default all are run, and `unalike train` stops after 100 on a graph of your own."""
 
     def __post_init__(self) -> None:
         if self.as_stored and self.both_ways:
@@ -104,7 +105,7 @@ class DatasetOptions:
         if self.inductive and self.label_inputs:
             raise UserError("--inductive and --label-inputs exclude each other.")
         if self.metric is not None:
-            lookup(METRICS, self.metric, "metric")
+            lookup(ALL_METRICS, self.metric, "metric")
         if self.class_weights is not None and "=" in self.class_weights:
             parse_class_weights(self.class_weights)
         elif self.class_weights is not None:
@@ -157,7 +158,7 @@ class DatasetWithOptions:
     @property
     def metric(self) -> Metric:
         name = self.view.metric
-        return METRICS[name] if name else self.source.metric
+        return ALL_METRICS[name] if name else self.source.metric
 
     def load(self) -> Graph:
         return self.source.load()

@@ -60,7 +60,7 @@ def scores_of_all(
 ) -> Float[Tensor, "nodes classes"]:
     """The scores of all nodes by a model of the known ones."""
     method, graph = model.method, task.graph
-    if not method.row_wise or method.needs_full_graph:
+    if not scores_new_rows(model):
         return model.score_rows(method.prepare(graph))
     ids, new = known.nonzero()[:, 0], (~known).nonzero()[:, 0]
     edges = _between(graph.adjacency, new, ids)
@@ -70,6 +70,11 @@ def scores_of_all(
     scores[ids] = solution.scores.float()
     scores[new] = model.score_rows(rows)
     return scores
+
+
+def scores_new_rows(model: Model) -> bool:
+    """Whether the scores of a node depend on its own row alone."""
+    return model.method.row_wise and not model.method.needs_full_graph
 
 
 def _between(adjacency: Adjacency, rows: Ids, columns: Ids) -> Adjacency:
@@ -88,9 +93,9 @@ def check_inductive(method: Method) -> None:
 
 
 def check_no_node_weights(model: Model) -> None:
-    """Raise a `UserError` if message passing has a weight for each node."""
+    """Raise a `UserError` for a weight of each node in what sees the whole graph."""
     layers = sparse_layers(model.network).values()
-    if not model.method.row_wise and any(x.source == "adjacency" for x in layers):
+    if not scores_new_rows(model) and any(one.source != "features" for one in layers):
         raise UserError(
             f"{name_of(model.method)} cannot be evaluated with --inductive: it has a "
             "weight for each node of its graph."

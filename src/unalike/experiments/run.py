@@ -12,7 +12,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
+from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
+from unalike.data.regression import (
+    NumberScale,
+    check_has_classes,
+    metric_of_task,
+    numbers_of,
+    predicts_numbers,
+)
 from unalike.data.split import Split
 from unalike.data.store import StoredGraph
 from unalike.data.task import Solution, Task
@@ -55,6 +63,7 @@ from unalike.inference.model import Model, check_trainable, model_from_solution
 from unalike.inference.model_file import check_can_create
 from unalike.methods import (
     METHODS,
+    check_predicts_numbers,
     check_uses_class_weights,
     check_uses_edge_weights,
     name_of,
@@ -128,6 +137,8 @@ def train_splits(
     """Train, evaluate and optionally save a method, and return also its predictions."""
     options = options or RunOptions()
     method = as_computed_on(options.device, method)
+    if options.calibrate:
+        check_has_classes(as_source(dataset).load(), "Calibration")
     if options.model is not None:
         check_can_create(Path(options.model))
         check_trainable(method)
@@ -271,6 +282,19 @@ class ExperimentOutput:
             for solution, split in zip(self.solutions, splits, strict=True)
         ]
 
+    @property
+    def root_mean_squared_errors(self) -> list[float]:
+        """The error of the test numbers of each split, in the unit of the labels."""
+        graph = self.experiment.graph
+        errors = []
+        for solution, split in zip(
+            self.solutions, self.experiment.splits.values(), strict=True
+        ):
+            numbers = NumberScale.of(graph, split.train).numbers(solution.scores)
+            true = numbers_of(graph)[graph.labels[split.test]]
+            errors.append(float(((numbers[split.test] - true) ** 2).mean().sqrt()))
+        return errors
+
     @cached_property
     def refit_epochs(self) -> int | None:
         """The median best epoch of the splits; None for methods without epochs."""
@@ -281,7 +305,9 @@ class ExperimentOutput:
     def saved_model(self, options: RunOptions) -> Model:
         """The model that is saved: refitted, or that of the best split."""
         if not options.refit or self.refit_epochs is None:
-            return self.best_model(calibrate=options.calibrate)
+            train = self.experiment.splits[self.results[self.best_index].split].train
+            model = self.best_model(calibrate=options.calibrate)
+            return self.experiment.with_number_scale(model, train)
         assert isinstance(self.method, TrainedMethod)
         training = replace(self.method.training, epochs=self.refit_epochs)
         method = replace(self.method, training=training)
@@ -291,7 +317,9 @@ class ExperimentOutput:
             progress=options.progress,
         )
         solution.raise_if_failed()
-        return self.best_model(calibrate=options.calibrate, solution=solution)
+        model = self.best_model(calibrate=options.calibrate, solution=solution)
+        labelled = (self.experiment.graph.labels >= 0).nonzero()[:, 0]
+        return self.experiment.with_number_scale(model, labelled)
 
     def best_model(
         self, *, calibrate: bool = False, solution: Solution | None = None
@@ -359,7 +387,11 @@ class Experiment:
         """One task per split with its own seed; `keep` asks for the weights."""
         options, metric = options_of_dataset(self.dataset), self.dataset.metric
         check_uses_edge_weights(method, self.graph)
+        check_predicts_numbers(method, self.graph)
+        if options.label_inputs:
+            check_has_classes(self.graph, "--label-inputs")
         if options.class_weights:
+            check_has_classes(self.graph, "--class-weights")
             check_uses_class_weights(method)
         tasks = [
             Task.from_split(self.graph, split, metric, self.seed + number)
@@ -379,13 +411,19 @@ class Experiment:
             self.graph,
             labelled,
             labelled,
-            self.dataset.metric,
+            metric_of_task(self.dataset.metric, self.graph, labelled),
             self.seed + number,
             keep=True,
             use_last=True,
         )
         task = options_of_dataset(self.dataset).apply_to_task(task)
         return replace(task, patience=None)
+
+    def with_number_scale(self, model: Model, train: Ids) -> Model:
+        """The model with the scale of the train numbers, if it predicts numbers."""
+        if not predicts_numbers(self.graph):
+            return model
+        return replace(model, number_scale=NumberScale.of(self.graph, train))
 
     def metadata(self, method: Method, device: str) -> dict[str, Any]:
         """The fields that all results of a method have in common."""
@@ -448,7 +486,9 @@ class Experiment:
             **evaluate(solution, self.graph, split, self.dataset.metric),
             **training_history(solution.curve, seconds),
             peak_memory_mb=peak_memory_mb(device),
-            answers=PredictionSummary.from_scores(
+            answers=None
+            if predicts_numbers(self.graph)
+            else PredictionSummary.from_scores(
                 solution.scores[split.test],
                 self.graph.labels[split.test],
                 are_logits=not solution.is_probability,

@@ -15,6 +15,7 @@ import torch
 
 from unalike.data.split import PARTS, Split, random_splits, stack_codes
 from unalike.data.store import GraphWriter, add_names, atomic_graph_writer
+from unalike.data.store_checks import LABEL_VALUES
 from unalike.importing.csr import (
     CsrCounts,
     EdgeReader,
@@ -85,6 +86,8 @@ def _write(
     sparse = write_features(writer, nodes, reader)
     splits = _splits(nodes, options)
     writer.add("labels", nodes.labels)
+    if nodes.label_values is not None:
+        writer.add(LABEL_VALUES, nodes.label_values)
     writer.add("splits", stack_codes(splits, len(index)))
     add_names(writer, nodes.names)
     return ImportedGraph(
@@ -102,6 +105,7 @@ def _nodes_from_edges(index: IdIndex) -> tuple[NodeData, np.ndarray]:
         names=names.take(order),
         labels=np.full(len(names), -1),
         class_names=[],
+        label_values=None,
         encoder=FeatureEncoder(()),
         num_nonzero=0,
         num_missing={},
@@ -179,6 +183,11 @@ class ImportedGraph:
             return self.csr.nnz
         return (self.csr.nnz + self.csr.num_loops) // 2
 
+    @property
+    def num_outputs(self) -> int:
+        """Number of classes; 1 where a number is predicted."""
+        return len(self.nodes.class_names) if self.nodes.label_values is None else 1
+
     def to_dict(self, tables: InputTables, options: ImportOptions) -> dict[str, Any]:
         """Return the document of graph.json."""
         encoder = self.nodes.encoder
@@ -187,7 +196,7 @@ class ImportedGraph:
             "num_edges": self.num_edges,
             "num_loops": self.csr.num_loops,
             "num_features": encoder.width,
-            "num_classes": len(self.nodes.class_names),
+            "num_classes": self.num_outputs,
             "directed": self.directed,
             "metric": options.metric,
             "class_names": self.nodes.class_names,
@@ -203,7 +212,9 @@ class ImportedGraph:
     ) -> ImportSummary:
         """Return the counts that are printed at the end."""
         encoder, labels = self.nodes.encoder, self.nodes.labels
-        counts = np.bincount(labels[labels >= 0], minlength=len(self.nodes.class_names))
+        classes = self.nodes.class_names
+        counts = np.bincount(labels[labels >= 0], minlength=len(classes))
+        counts = counts[: len(classes)]
         one_hot = (column for column in encoder.columns if column.has_categories)
         return ImportSummary(
             folder=str(folder),
@@ -218,7 +229,8 @@ class ImportedGraph:
             one_hot_columns=sum(column.width for column in one_hot),
             scaled_columns=sum(column.scale is not None for column in encoder.columns),
             sparse=self.sparse,
-            classes=list(zip(self.nodes.class_names, counts.tolist(), strict=True)),
+            classes=list(zip(classes, counts.tolist(), strict=True)),
+            label_range=self._label_range(),
             unlabelled=int((labels < 0).sum()),
             splits=[
                 {part: len(getattr(split, part)) for part in PARTS}
@@ -228,6 +240,10 @@ class ImportedGraph:
             seconds=seconds,
             notes=[*tables.notes, *self.edge_notes, *self._notes()],
         )
+
+    def _label_range(self) -> tuple[float, float] | None:
+        values = self.nodes.label_values
+        return None if values is None else (float(values[0]), float(values[-1]))
 
     def _notes(self) -> Iterator[str]:
         yield from self._label_notes()

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from unalike.data.graph import encode_labels
+from unalike.data.graph import encode_labels, number_labels
 from unalike.data.split import PARTS, temporal_split
 from unalike.errors import UserError
 from unalike.importing.features import (
@@ -122,6 +122,38 @@ class LabelReader:
 
 
 @dataclass
+class NumberReader:
+    """Reads the labels of all nodes as numbers to predict."""
+
+    column: str
+    numbers: list[np.ndarray] = field(default_factory=list)
+    values: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """The different numbers in ascending order."""
+
+    def add(self, batch: Batch) -> None:
+        """Read the numbers of a batch, NaN where one is missing."""
+        values = column_values(batch, self.column)
+        fits = "numeric" in allowed_kinds(values.type)
+        numbers = parse_column("numeric", values) if fits else None
+        if numbers is None:
+            raise batch.row_error(
+                0, f"the label '{self.column}' is not a column of numbers."
+            )
+        infinite = np.isinf(numbers)
+        if infinite.any():
+            row = int(infinite.argmax())
+            raise batch.row_error(row, f"the label '{self.column}' is infinite.")
+        self.numbers.append(numbers.astype(np.float64))
+
+    def finish(self) -> tuple[np.ndarray, list[Hashable]]:
+        """Return the position of each number among `values`, -1 for none."""
+        labels, self.values = number_labels(np.concatenate(self.numbers))
+        if len(self.values) < 2:
+            raise UserError(f"The label '{self.column}' needs two different numbers.")
+        return labels, []
+
+
+@dataclass
 class TimeReader:
     """Reads the times of all nodes, dates or numbers, and splits the nodes by them."""
 
@@ -157,6 +189,8 @@ class NodeData:
     names: pa.Array
     labels: np.ndarray
     class_names: list[Hashable]
+    label_values: np.ndarray | None
+    """The number that each label stands for, where labels are numbers."""
     encoder: FeatureEncoder
     num_nonzero: int
     """Nonzero features of all nodes."""
@@ -186,7 +220,8 @@ class NodeReader:
         With a split by time, features are read when the train rows are known.
         """
         label = self.options.label
-        labels = None if label is None else LabelReader(label)
+        kind = NumberReader if self.options.predicts_numbers else LabelReader
+        labels = None if label is None else kind(label)
         columns = [self._type_inference(name) for name in self.feature_names()]
         self.progress.stage("Reading nodes", total_megabytes(self.tables), "MB")
         if self.options.split_time is not None:
@@ -195,6 +230,7 @@ class NodeReader:
         class_ids, class_names = np.full(len(self.index), -1), list[Hashable]()
         if labels is not None:
             class_ids, class_names = labels.finish()
+        label_values = labels.values if isinstance(labels, NumberReader) else None
         late = [column for column in columns if not column.finish_pass()]
         if self.times is not None:
             self.split_codes = [self.times.split(class_ids)]
@@ -216,6 +252,7 @@ class NodeReader:
             names=self.index.names(),
             labels=class_ids,
             class_names=class_names,
+            label_values=label_values,
             encoder=FeatureEncoder(tuple(encoded)),
             num_nonzero=sum(map(ColumnTypeInference.count_nonzero, columns, encoded)),
             num_missing={c.name: c.num_missing for c in columns if c.num_missing},
@@ -255,7 +292,9 @@ class NodeReader:
         return ColumnTypeInference(name)
 
     def _first_pass(
-        self, labels: LabelReader | None, columns: Sequence[ColumnTypeInference]
+        self,
+        labels: LabelReader | NumberReader | None,
+        columns: Sequence[ColumnTypeInference],
     ) -> None:
         for table in self.tables:
             id_column = find_id_column(table, self.options.id)

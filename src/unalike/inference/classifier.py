@@ -16,6 +16,7 @@ from torch import Tensor
 
 from unalike.data.graph import Graph
 from unalike.data.metrics import METRICS
+from unalike.data.regression import check_has_classes
 from unalike.data.task import Curve, Task
 from unalike.errors import InputError, UserError, lookup
 from unalike.inference.input_validation import (
@@ -123,9 +124,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         source = source if adjacency is None else adjacency
         stored = as_stored(source)
         graph = as_graph(source if stored is None else stored.graph, features)
+        if y is None:
+            check_has_classes(graph, "NodeClassifier without y")
         labels, classes = self._targets(X, y, graph)
         graph = replace(
-            graph, labels=labels, num_classes=len(classes), class_names=None
+            graph,
+            labels=labels,
+            num_classes=len(classes),
+            class_names=None,
+            label_values=None,
         )
         method, task = self._method(), self._task(graph, classes)
         check_uses_edge_weights(method, graph)

@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from unalike.data.regression import NumberScale
 from unalike.data.store import string_array, string_buffers
 from unalike.errors import MAX_COUNT, UserError, did_you_mean, first_line
 from unalike.files import atomic_write, check_writable
@@ -114,15 +115,19 @@ def check_saveable(model: Model) -> None:
 
 def _metadata(model: Model) -> dict[str, Any]:
     columns = model.encoder and [column.to_dict() for column in model.encoder.columns]
+    scale, graph = model.number_scale, asdict(model.graph_info)
+    if not graph["weighted"]:
+        del graph["weighted"]  # files of earlier versions have no such key
     return {
         "format": FORMAT,
         "unalike": __version__,
         "method": name_of(model.method),
         "options": options_of(model.method),
-        "graph": asdict(model.graph_info),
+        "graph": graph,
         "classes": model.classes,
         "temperature": model.temperature,
         "feature_columns": columns,
+        **({"number_scale": asdict(scale)} if scale else {}),
     }
 
 
@@ -140,7 +145,7 @@ def _from_metadata(
     method = with_options(default, about["options"], about["method"])
     if not isinstance(method, SavedMethod):
         raise ValueError(f"{about['method']} has no weights")
-    columns = about["feature_columns"]
+    columns, scale = about["feature_columns"], about.get("number_scale")
     weights = {
         # Aligned copies: the last bit of a product can depend on the alignment.
         name.removeprefix(WEIGHTS): tensor.to(device, copy=True)
@@ -157,6 +162,7 @@ def _from_metadata(
             {name: tensors[name] for name in NAMES if name in tensors}
         ),
         temperature=float(about.get("temperature", 1)),
+        number_scale=None if scale is None else NumberScale(**scale),
     )
     if about["format"] < FORMAT:
         model = replace(model, weights=with_new_names(model.untrained(), weights))

@@ -22,9 +22,9 @@ from unalike.data.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.formatting import json_safe
 from unalike.http_server import Handler, Server
-from unalike.importing.memory_tables import ArrowTable
+from unalike.importing.frames import FrameTable
 from unalike.inference.explain import explain
-from unalike.inference.model import Model
+from unalike.inference.model import Model, Prediction
 from unalike.inference.new_nodes import AnyFeatures
 from unalike.methods import name_of
 from unalike.version import __version__
@@ -204,15 +204,10 @@ def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str,
         entering=edges_of(nodes, "entering") if model.graph_info.directed else None,
     )
     prediction = model.to_prediction(model.score_rows(graph))
-    labels, classes = prediction.labels, [str(name) for name in prediction.classes]
     rows = [
-        {
-            "id": node.get("id", index),
-            "class": label,
-            "probabilities": dict(zip(classes, values, strict=True)),
-        }
-        for index, (node, label, values) in enumerate(
-            zip(nodes, labels, prediction.probabilities.tolist(), strict=True)
+        {"id": node.get("id", index), **answer}
+        for index, (node, answer) in enumerate(
+            zip(nodes, answers_of(prediction), strict=True)
         )
     ]
     answers, first = [], 0
@@ -231,6 +226,19 @@ def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str,
         answers.append(answer)
         first = last
     return answers
+
+
+def answers_of(prediction: Prediction) -> list[dict[str, Any]]:
+    """The class and the probabilities of each node, or the predicted number."""
+    if prediction.numbers is not None:
+        return [{"value": number} for number in prediction.numbers.tolist()]
+    classes = [str(name) for name in prediction.classes]
+    return [
+        {"class": label, "probabilities": dict(zip(classes, values, strict=True))}
+        for label, values in zip(
+            prediction.labels, prediction.probabilities.tolist(), strict=True
+        )
+    ]
 
 
 def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[Any, ...]]:
@@ -274,7 +282,7 @@ def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures
     }
     if not columns:
         return np.zeros((len(nodes), 0), np.float32)
-    (batch,) = ArrowTable("the request", pa.table(columns)).batches(encoder.names)
+    (batch,) = FrameTable.of(pa.table(columns), "the request").batches(encoder.names)
     if model.graph_info.sparse:
         return Adjacency.from_scipy(encoder.sparse(batch))
     return encoder.dense(batch)

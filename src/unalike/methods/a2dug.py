@@ -27,6 +27,7 @@ class A2DUG(PropagatedFeaturesMethod):
     """
 
     paper = "Maekawa et al. 2023, https://arxiv.org/abs/2306.08274"
+    suits = "edges are directed, and it is not known whether rows or means say more"
 
     hidden: int = 128
     """Width of the linear map of each view, and of every hidden layer."""

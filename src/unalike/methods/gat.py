@@ -74,7 +74,7 @@ class GATJK(GAT):
     """jump(x_1, …, x_L) W + b, where x_l is the output of attention layer l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
-    suits = "as gat, where near and far neighbours should count apart"
+    suits = "near and far neighbours should count apart, and some more than others"
 
     jump: Jump = "max"
     """Combine the outputs of all layers: maximum, concatenation, LSTM or sum."""

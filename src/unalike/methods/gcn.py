@@ -83,7 +83,7 @@ class GCNJK(GCN):
     """jump(x_1, …, x_L) W + b, where x_l is the output of graph convolution l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
-    suits = "as gcn, where the node itself, near and far neighbours should count apart"
+    suits = "the node itself, near and far neighbours should count apart"
 
     jump: Jump = "max"
     """Combine the outputs of all layers: maximum, concatenation, LSTM or sum."""

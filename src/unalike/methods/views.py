@@ -363,7 +363,7 @@ class Views(Method):
 class ViewsTrees(Views):
     """VIEWS with gradient-boosted trees: LightGBM if installed, else scikit-learn's."""
 
-    suits: ClassVar[str] = "as views, with gradient-boosted trees"
+    suits: ClassVar[str] = "views suit, and trees are preferred to an MLP"
 
     head: Head = "trees"
 

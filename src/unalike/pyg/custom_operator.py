@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
+from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch.autograd.function import _SingleLevelFunction
 from torch.library import Library, register_fake, register_vmap
 
 from unalike.errors import UserError
@@ -62,7 +63,7 @@ def _with_gradient(
         with torch._C._AutoDispatchBelowAutograd():
             return operator.redispatch(keys & torch._C._after_autograd_keyset, *inputs)
 
-    class Gradient(Function):
+    class Gradient(_SingleLevelFunction):
         @staticmethod
         def forward(ctx: Context, *inputs_and_keys: Any) -> Any:
             *inputs, keys = inputs_and_keys
@@ -75,9 +76,11 @@ def _with_gradient(
             return *backward(ctx, *grads), None
 
     def call(keys: torch.DispatchKeySet, *inputs: Any) -> Any:
-        if torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs):
+        if not (torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs)):
+            return call_kernel(keys, *inputs)
+        # The dispatcher gives each transform of torch.func, such as grad, its turn.
+        with enable_single_level_autograd_function():
             return Gradient.apply(*inputs, keys)
-        return call_kernel(keys, *inputs)
 
     return call
 

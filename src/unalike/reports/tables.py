@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from io import StringIO
 from typing import Any, Protocol, runtime_checkable
 
@@ -382,9 +383,15 @@ def near_best(column: Sequence[Value]) -> set[int]:
     return {i for i, value in enumerate(column) if value and value[0] >= mean - std}
 
 
+def first_ranks(column: Sequence[Value], count: int) -> set[int]:
+    """Positions of the best values, with all that equal the last of them."""
+    best = {column[i] for i in rank(column)[:count]}
+    return {i for i, value in enumerate(column) if value in best}
+
+
 HIGHLIGHT_RULES: dict[str, Callable[[Sequence[Value]], set[int]]] = {
-    "best": lambda column: set(rank(column)[:1]),
-    "three best": lambda column: set(rank(column)[:3]),
+    "best": partial(first_ranks, count=1),
+    "three best": partial(first_ranks, count=3),
     "best up to one standard deviation": near_best,
     "none": lambda column: set(),
 }

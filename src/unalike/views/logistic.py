@@ -20,7 +20,7 @@ from unalike.data.numba_utils import njit
 from unalike.data.task import Task
 from unalike.views.cross_fit import BaseFit, Fit, LogProbabilities, Models
 from unalike.views.folds import Hidden
-from unalike.views.rows import NodeRows
+from unalike.views.rows import NodeRows, unit_rows
 from unalike.views.walks import inverse, without_loops
 
 RIDGE, WEAK_RIDGE, STRONG_RIDGE = 0.1, 0.01, 1.0
@@ -140,16 +140,6 @@ def scale_columns(rows: Adjacency, known: Adjacency) -> Adjacency:
     scale = count.float() ** -0.25
     return Adjacency(
         rows.indptr, rows.indices, rows.num_cols, values * scale[rows.indices.long()]
-    )
-
-
-def unit_rows(rows: Adjacency) -> Adjacency:
-    """Rows divided by their length."""
-    values = torch.ones(rows.nnz) if rows.values is None else rows.values
-    squares = torch.zeros(rows.num_rows).index_add(0, rows.row_indices, values**2)
-    scale = 1 / squares.sqrt().clamp(min=1e-9)
-    return Adjacency(
-        rows.indptr, rows.indices, rows.num_cols, values * scale[rows.row_indices]
     )
 
 

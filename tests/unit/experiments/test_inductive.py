@@ -107,6 +107,7 @@ def test_inductive_scores_are_stored_with_their_option(tmp_path):
     [
         (LabelPropagation(), "it has no model apart from the graph"),
         (METHODS["glognn"](training=SHORT), "it has a weight for each node"),
+        (METHODS["a2dug"](training=SHORT), "it has a weight for each node"),
     ],
 )
 def test_methods_that_cannot_score_new_nodes_are_refused(tmp_path, method, message):

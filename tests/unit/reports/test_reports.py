@@ -135,9 +135,15 @@ def test_nan_is_null_in_json():
         ("none", set()),
     ],
 )
-def test_ties_go_to_the_smaller_std_and_then_to_the_earlier_row(rule, highlighted):
+def test_ties_go_to_the_smaller_std(rule, highlighted):
     column = [(70.0, 2.0), (70.0, 1.0), None, (60.0, 9.0), (69.5, 1.0), (60.0, 9.0)]
     assert HIGHLIGHT_RULES[rule](column) == highlighted
+
+
+@pytest.mark.parametrize("rule", ["best", "three best"])
+def test_equal_values_are_shaded_alike(rule):
+    column = [(70.0, 2.0), None, (70.0, 2.0), (70.0, 2.0), (70.0, 2.0), (60.0, 9.0)]
+    assert HIGHLIGHT_RULES[rule](column) == {0, 2, 3, 4}
 
 
 def test_the_json_key_of_highlighted_cells_is_shaded():
