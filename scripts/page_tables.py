@@ -314,19 +314,16 @@ def method_epochs(_: Sources) -> str:
     return bench_table("methods-h200", epochs, columns, 2)
 
 
-def cpu_method_epochs(file: str) -> Callable[[Sources], str]:
-    """An epoch of message-passing methods on two CPU cores."""
+def cpu_method_epochs(_: Sources) -> str:
+    """An epoch of the message-passing methods on two CPU cores."""
     columns: Columns = {
         "method": lambda row: METHOD_NAMES[row["method"]],
         "an epoch of": lambda row: code(row["what"]),
         "ms": lambda row: three_digits(row["ms"]),
         "times as fast as PyG": lambda row: f"{row['times_fastest_peer']:.1f}",
     }
-
-    def table(_: Sources) -> str:
-        return bench_table(file, read_json(f"bench/{file}")["epochs"], columns, 2)
-
-    return table
+    epochs = read_json("bench/methods-cpu")["epochs"]
+    return bench_table("methods-cpu", epochs, columns, 2)
 
 
 def row_loader(_: Sources) -> str:
@@ -588,8 +585,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "method epochs": method_epochs,
     "cpu epochs": cpu_epochs,
     "cpu stacks": stacks("stacks-cpu"),
-    "cpu method epochs": cpu_method_epochs("methods-cpu"),
-    "cpu epochs of later methods": cpu_method_epochs("methods-since-2021-cpu"),
+    "cpu method epochs": cpu_method_epochs,
     "layer times": layer_times("layers-cpu"),
     "layer times on a GPU": layer_times(
         "layers-h200", "layers-pokec-h200", "layers-pokec-gat-h200"
