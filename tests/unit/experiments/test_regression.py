@@ -86,7 +86,7 @@ def test_r2_is_that_of_scikit_learn(graph):
     assert float(loss) == pytest.approx(float(error.mean()), rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["mlp", "linkx", "gcn", "sage", "glognn", "fsgnn"])
+@pytest.mark.parametrize("name", ["mlp", "linkx", "gcn", "sage", "glognn"])
 def test_methods_learn_numbers(graph, name):
     results = run(graph, METHODS[name](training=SHORT), splits=[0, 1])
     assert [result.metric for result in results] == ["r2"] * 2
@@ -146,7 +146,7 @@ def test_a_saved_model_predicts_numbers(folder, tmp_path, monkeypatch, capsys, m
     capsys.readouterr()
     assert main([*predict, "--explain"]) == 1
     assert "Explanations need classes" in capsys.readouterr().err
-    prediction = load_model("m.safetensors").predict([(0, "n1")], [[0.0]])
+    prediction = load_model("m.safetensors").predict([(0, "n1")], np.zeros((1, 1)))
     assert prediction.numbers.shape == (1,)
 
 
