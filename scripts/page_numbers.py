@@ -31,7 +31,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 INLINE = re.compile(
-    r"(?P<value>(?:\d[\d,]*)?\.?\d+(?: ± (?:\d+)?\.?\d+)?|[A-Za-z]+)"
+    r"(?P<value>(?:\d[\d,]*)?\.?\d+(?: ± (?:\d+)?\.?\d+)?|[A-Za-z-]+)"
     r"<!-- = (?P<source>[^>]+?) -->"
 )
 BLOCK = re.compile(
@@ -74,7 +74,7 @@ def rewrite_inline(text: str, sources: Sources) -> str:
 
 def formatted(value: Value, written: str) -> str:
     """A value with the digits, the deviation or the words that were written."""
-    if written.isalpha():
+    if written[0].isalpha():
         word = WORDS[int(first(value))]
         return word.capitalize() if written[0].isupper() else word
     numbers = value if isinstance(value, tuple) else (value,)

@@ -41,3 +41,16 @@ def test_bench_files_name_command_date_device_versions_and_commit():
         assert re.fullmatch(r"[0-9a-f]{40}", found["commit"]), file
         # Older numbers were taken from a page; the versions were not noted.
         assert found.get("taken_from") or found["versions"]["torch"], file
+
+
+def test_words_with_a_hyphen_are_replaced_whole(monkeypatch):
+    for folder in ("scripts", "benchmarks"):
+        monkeypatch.syspath_prepend(ROOT / folder)
+    from page_numbers import rewrite_inline
+
+    class Methods:
+        def value(self, source):
+            return 25.0
+
+    text = "it runs twenty-five<!-- = count methods --> methods"
+    assert rewrite_inline(text, Methods()) == text
