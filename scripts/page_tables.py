@@ -61,6 +61,41 @@ def linkx_grids(sources: Sources) -> str:
     return markdown_table(["", *recipes], rows, 1)
 
 
+LINKX_STARTS = {
+    "`--hidden 64`": ("hidden=64", "feature_layers=1", "lr=0.01"),
+    "`--hidden 128 --feature-layers 2 --lr 0.002`": (
+        *("hidden=128", "feature_layers=2", "lr=0.002"),
+    ),
+}
+"""Settings to start with, by their words on the command line."""
+
+
+def linkx_starts(sources: Sources) -> str:
+    """LINKX by two settings with one layer elsewhere, beside the best of its grid."""
+    graphs = (*PRIOR, *HOMOPHILOUS)
+    shared = ("layers=1", "edge_layers=1", "dropout=0.5")
+    rows = [
+        [
+            words,
+            *(
+                score(sources.setting("linkx", dataset, *shared, *setting))
+                for dataset in graphs
+            ),
+        ]
+        for words, setting in LINKX_STARTS.items()
+    ]
+    best = [
+        score(
+            sources.ours(
+                f"{'prior-datasets' if d in PRIOR else 'homophilous'}/linkx", d
+            )
+        )
+        for d in graphs
+    ]
+    rows.append(["the best of 384 settings, by validation", *best])
+    return markdown_table(["", *graphs], rows, 1)
+
+
 LARGE = (
     *("wisconsin87", "cornell5", "penn94", "pokec", "arxiv-year", "snap-patents"),
     *("genius", "twitch-gamers"),
@@ -260,6 +295,8 @@ METHOD_NAMES = {
     "appnp": "APPNP",
     "gpr-gnn": "GPR-GNN",
     "gcnii": "GCNII, 8 layers",
+    "sage": "GraphSAGE",
+    "dir-gnn": "Dir-GNN",
 }
 
 
@@ -277,16 +314,19 @@ def method_epochs(_: Sources) -> str:
     return bench_table("methods-h200", epochs, columns, 2)
 
 
-def cpu_method_epochs(_: Sources) -> str:
-    """An epoch of the message-passing methods on two CPU cores."""
+def cpu_method_epochs(file: str) -> Callable[[Sources], str]:
+    """An epoch of message-passing methods on two CPU cores."""
     columns: Columns = {
         "method": lambda row: METHOD_NAMES[row["method"]],
         "an epoch of": lambda row: code(row["what"]),
         "ms": lambda row: three_digits(row["ms"]),
         "times as fast as PyG": lambda row: f"{row['times_fastest_peer']:.1f}",
     }
-    epochs = read_json("bench/methods-cpu")["epochs"]
-    return bench_table("methods-cpu", epochs, columns, 2)
+
+    def table(_: Sources) -> str:
+        return bench_table(file, read_json(f"bench/{file}")["epochs"], columns, 2)
+
+    return table
 
 
 def row_loader(_: Sources) -> str:
@@ -538,6 +578,7 @@ LAYER_COLUMNS: dict[str, Callable[[Row, Row], str]] = {
 
 BLOCKS: dict[str, Callable[[Sources], str]] = {
     "linkx grids": linkx_grids,
+    "linkx starts": linkx_starts,
     "large graphs": large_graphs,
     "small graphs": small_graphs,
     "views": views_scores,
@@ -547,7 +588,8 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "method epochs": method_epochs,
     "cpu epochs": cpu_epochs,
     "cpu stacks": stacks("stacks-cpu"),
-    "cpu method epochs": cpu_method_epochs,
+    "cpu method epochs": cpu_method_epochs("methods-cpu"),
+    "cpu epochs of later methods": cpu_method_epochs("methods-since-2021-cpu"),
     "layer times": layer_times("layers-cpu"),
     "layer times on a GPU": layer_times(
         "layers-h200", "layers-pokec-h200", "layers-pokec-gat-h200"

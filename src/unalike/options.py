@@ -39,6 +39,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "input_dropout": (0, 1),
     "layers": (1, 1_000),
     "propagation_dropout": (0, 1),
+    "scalar_decay": (0, math.inf),
+    "scalar_lr": (1e-3, 1_000),
     "sharpening": (0, math.inf),
     "smooth_alpha": (0, 1),
     "weight_decay": (0, math.inf),

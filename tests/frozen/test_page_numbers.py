@@ -43,14 +43,14 @@ def test_bench_files_name_command_date_device_versions_and_commit():
         assert found.get("taken_from") or found["versions"]["torch"], file
 
 
-def test_words_with_a_hyphen_are_replaced_whole(monkeypatch):
-    for folder in ("scripts", "benchmarks"):
-        monkeypatch.syspath_prepend(ROOT / folder)
+def test_a_number_word_of_two_parts_is_replaced_as_a_whole(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
     from page_numbers import rewrite_inline
 
-    class Methods:
+    class Counted:
         def value(self, source):
-            return 25.0
+            return 25
 
-    text = "it runs twenty-five<!-- = count methods --> methods"
-    assert rewrite_inline(text, Methods()) == text
+    text = "runs twenty-five<!-- = count methods --> methods"
+    assert rewrite_inline(text, Counted()) == text
+    assert rewrite_inline(text.replace("twenty-five", "eight"), Counted()) == text

@@ -14,9 +14,9 @@ from unalike.data.store import verify_graph
 from unalike.display import TextTable
 from unalike.errors import UserError
 from unalike.importing.api import import_graph
-from unalike.importing.memory_tables import SqlQuery
 from unalike.importing.options import Column, Columns, ImportOptions, ImportSummary
 from unalike.importing.readers import TableInput
+from unalike.importing.sql import SqlQuery
 
 MAX_CLASSES = 10
 """Classes with a line of their own in the summary."""
@@ -81,7 +81,8 @@ def command(
     Example: unalike import edges.csv --nodes people.csv --label job --out people
 
     Args:
-        edges: Tables of edges: files, folders of part files, quoted patterns.
+        edges: Tables of edges: files, folders of part files, quoted patterns,
+            duckdb:///FILE#TABLE, or Parquet at a URL such as s3://.
         nodes: Tables of nodes; without any, the nodes are the ids in the edges.
         out: Folder to write; it must not exist.
         edges_query: Query of the edges in a database: `unalike import sqlite:///FILE
@@ -117,7 +118,7 @@ def input_tables(
     if edges_query is None or len(edges) != 1 or nodes:
         raise UserError(
             "A database is imported by unalike import sqlite:///FILE --edges-query "
-            "SQL [--nodes-query SQL], without other tables."
+            "SQL [--nodes-query SQL] (or duckdb:///FILE), without other tables."
         )
     query = SqlQuery(edges[0], edges_query)
     return query, () if nodes_query is None else SqlQuery(edges[0], nodes_query)
@@ -153,7 +154,10 @@ def summary_rows(summary: ImportSummary) -> Iterator[tuple[str, str]]:
         f"{summary.features:,} ({numeric:,} numeric{scaled}, "
         f"{summary.one_hot_columns:,} one-hot), {layout}",
     )
-    yield "classes", f"{len(summary.classes):,}"
+    if summary.label_range is None:
+        yield "classes", f"{len(summary.classes):,}"
+    else:
+        yield "label", "numbers from {:g} to {:g}".format(*summary.label_range)
     for name, count in summary.classes[:MAX_CLASSES]:
         yield f"  {name}", f"{count:,}"
     if len(summary.classes) > MAX_CLASSES:

@@ -9,6 +9,7 @@ import tyro
 
 from unalike import datasets
 from unalike.cli.console import print_json, progress_bar
+from unalike.data.regression import check_has_classes
 from unalike.data.task import Task
 from unalike.device import choose_device
 from unalike.errors import UserError
@@ -65,6 +66,7 @@ def command(
     method = Views(views=views, bases=bases, hops=hops, folds=folds)
     with progress_bar() as progress:
         graph = source.prepared(progress=progress)
+        check_has_classes(graph, "views")
         splits = source.splits()
         if not 0 <= split < len(splits):
             raise UserError(

@@ -14,15 +14,16 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from unalike.errors import UserError
-from unalike.importing.memory_tables import SqlQuery, arrow_table, is_dataframe
+from unalike.importing.parquet import open_parquet, repeatable
+from unalike.importing.sql import SqlQuery
 from unalike.importing.tables import Batch, Header, Table
+from unalike.importing.urls import open_url
 
 CSV_BLOCK_BYTES = 1 << 23
 DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;| "}
@@ -34,12 +35,6 @@ MAX_ERROR_LINES = 100
 """Lines of a row that an error may show."""
 LINE_ENDS = "\r\n"
 COMMENTS = {".txt": (b"#", b"%")}
-
-PARQUET_BATCH_VALUES = 1 << 21
-"""Values per batch; also bounds what is decoded at a time."""
-PARQUET_MIN_ROWS = 1 << 12
-"""Minimum rows per batch."""
-PARQUET_BUFFER_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -304,58 +299,6 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-@dataclass(frozen=True)
-class ParquetTable:
-    """A Parquet file and the names of its columns."""
-
-    path: Path
-    columns: list[str]
-    warning: ClassVar[str | None] = None
-    header_was_guessed: ClassVar[bool] = False
-
-    @property
-    def num_bytes(self) -> int:
-        return self.path.stat().st_size
-
-    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        row = 0
-        try:
-            with parquet_stream(self.path) as file:
-                size = self.path.stat().st_size / max(1, file.metadata.num_rows)
-                length = max(PARQUET_MIN_ROWS, PARQUET_BATCH_VALUES // len(columns))
-                for rows in file.iter_batches(length, columns=list(columns)):
-                    yield Batch(self, row, rows, size * rows.num_rows)
-                    row += rows.num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise _read_error(self.path, error) from None
-
-    def location(self, row: int) -> str:
-        return f"{self.path}, row {row + 1}"
-
-
-def open_parquet(path: Path, _header: Header) -> ParquetTable:
-    """Read the column names of a Parquet file."""
-    try:
-        with parquet_stream(path) as file:
-            return ParquetTable(path, file.schema_arrow.names)
-    except (pa.ArrowException, OSError) as error:
-        raise _read_error(path, error) from None
-
-
-def parquet_stream(path: Path) -> pq.ParquetFile:
-    """Open a Parquet file for reading in batches, column by column.
-
-    A row group may be larger than memory, so that it is not read at a time.
-    """
-    return pq.ParquetFile(path, pre_buffer=False, buffer_size=PARQUET_BUFFER_BYTES)
-
-
-def _read_error(path: Path, error: Exception) -> UserError:
-    if path.stat().st_size == 0:
-        return UserError(f"{path} is empty.")
-    return UserError(f"{path} is damaged or no Parquet file: {error}")
-
-
 TableInput: TypeAlias = Any
 """A path, a folder, a glob, a DataFrame or a query, or a sequence of such."""
 
@@ -387,7 +330,7 @@ class InputTables:
     ) -> InputTables:
         return cls(
             open_tables(edges, header, "the table of edges"),
-            open_tables(nodes, header, "the table of nodes"),
+            list(map(repeatable, open_tables(nodes, header, "the table of nodes"))),
         )
 
     @property
@@ -415,16 +358,29 @@ def open_tables(
 
     `what` is the name of a table without a path in messages.
     """
-    if isinstance(inputs, str | Path | SqlQuery) or is_dataframe(inputs):
+    if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         inputs = [inputs]
-    tables: list[Table] = []
-    for one in inputs:
-        if isinstance(one, SqlQuery) or is_dataframe(one):
-            table = one.open() if isinstance(one, SqlQuery) else arrow_table(one, what)
-            tables.append(_with_distinct_columns(table))
-        else:
-            tables += [_open(path, header) for path in expand_paths(str(one))]
-    return tables
+    return [
+        with_distinct_columns(table)
+        for one in inputs
+        for table in _open(one, header, what)
+    ]
+
+
+def _open(source: Any, header: Header, what: str) -> Iterator[Table]:
+    """The tables of a path, a URL, a query or a frame."""
+    if isinstance(source, SqlQuery):
+        yield source.open()
+    elif isinstance(source, str) and "://" in source:
+        yield from open_url(source)
+    elif isinstance(source, str | Path):
+        for path in expand_paths(str(source)):
+            yield _open_file(path, header)
+    else:
+        # Narwhals takes longer to import than a small file to read.
+        from unalike.importing.frames import FrameTable
+
+        yield FrameTable.of(source, what)
 
 
 def expand_paths(name: str) -> list[Path]:
@@ -450,7 +406,7 @@ def _files(tables: list[Table], rows: list[int]) -> list[dict[str, Any]]:
     ]
 
 
-def _open(path: Path, header: Header) -> Table:
+def _open_file(path: Path, header: Header) -> Table:
     if not path.exists():
         raise UserError(f"There is no file {path}.")
     if not os.access(path, os.R_OK):
@@ -460,10 +416,11 @@ def _open(path: Path, header: Header) -> Table:
         raise UserError(
             f"{path} has a suffix of no known format; known are {', '.join(FORMATS)}."
         )
-    return _with_distinct_columns(FORMATS[suffix](path, header))
+    return FORMATS[suffix](path, header)
 
 
-def _with_distinct_columns(table: Table) -> Table:
+def with_distinct_columns(table: Table) -> Table:
+    """The table, or an error if a column has no name of its own."""
     columns = table.columns
     if not columns:
         raise UserError(f"{table.path} has no columns.")

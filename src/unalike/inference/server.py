@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import socket
+import math
 import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Empty, Full, Queue
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -22,16 +21,14 @@ import torch
 from unalike.data.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.formatting import json_safe
-from unalike.importing.memory_tables import ArrowTable
+from unalike.http_server import Handler, Server
+from unalike.importing.frames import FrameTable
 from unalike.inference.explain import explain
-from unalike.inference.model import Model
+from unalike.inference.model import Model, Prediction
 from unalike.inference.new_nodes import AnyFeatures
 from unalike.methods import name_of
-from unalike.system import is_allowed_host
 from unalike.version import __version__
 
-IDLE_SECONDS = 30.0
-"""Seconds after which a connection without a request is closed."""
 MAX_BODY_BYTES = 8 << 20
 MAX_NODES = 10_000
 """Nodes of one request."""
@@ -98,11 +95,20 @@ def _check_node(node: Any, number: int) -> None:
             f"{', '.join(sorted(NODE_KEYS))}."
         )
     for key in ("neighbours", "entering"):
-        ids = node.get(key, [])
-        if not isinstance(ids, list) or not all(
-            isinstance(one, str | int) and not isinstance(one, bool) for one in ids
-        ):
+        neighbours = node.get(key, [])
+        if not isinstance(neighbours, list) or not all(map(_is_neighbour, neighbours)):
             raise RequestError(f"'{key}' of node {number} is no list of ids.")
+
+
+def _is_neighbour(one: Any) -> bool:
+    """Whether this is an id, or a list of an id and the weight of the edge."""
+    if isinstance(one, list):
+        return len(one) == 2 and _is_neighbour(one[0]) and _is_weight(one[1])
+    return isinstance(one, str | int) and not isinstance(one, bool)
+
+
+def _is_weight(number: Any) -> bool:
+    return type(number) in (int, float) and 0 < number < math.inf
 
 
 @dataclass(eq=False)
@@ -198,15 +204,10 @@ def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str,
         entering=edges_of(nodes, "entering") if model.graph_info.directed else None,
     )
     prediction = model.to_prediction(model.score_rows(graph))
-    labels, classes = prediction.labels, [str(name) for name in prediction.classes]
     rows = [
-        {
-            "id": node.get("id", index),
-            "class": label,
-            "probabilities": dict(zip(classes, values, strict=True)),
-        }
-        for index, (node, label, values) in enumerate(
-            zip(nodes, labels, prediction.probabilities.tolist(), strict=True)
+        {"id": node.get("id", index), **answer}
+        for index, (node, answer) in enumerate(
+            zip(nodes, answers_of(prediction), strict=True)
         )
     ]
     answers, first = [], 0
@@ -227,19 +228,33 @@ def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str,
     return answers
 
 
-def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[int, Any]]:
-    """Pairs of the index of a node and the id of a neighbour."""
+def answers_of(prediction: Prediction) -> list[dict[str, Any]]:
+    """The class and the probabilities of each node, or the predicted number."""
+    if prediction.numbers is not None:
+        return [{"value": number} for number in prediction.numbers.tolist()]
+    classes = [str(name) for name in prediction.classes]
     return [
-        (index, str(other))
+        {"class": label, "probabilities": dict(zip(classes, values, strict=True))}
+        for label, values in zip(
+            prediction.labels, prediction.probabilities.tolist(), strict=True
+        )
+    ]
+
+
+def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[Any, ...]]:
+    """The index of a node, the id of a neighbour and the weight of the edge, if any."""
+    return [
+        (index, str(one[0]), one[1]) if isinstance(one, list) else (index, str(one))
         for index, node in enumerate(nodes)
-        for other in node.get(key, ())
+        for one in node.get(key, ())
     ]
 
 
 def num_unknown(model: Model, node: Mapping[str, Any]) -> int:
     """Neighbours of a node that the model does not know."""
-    ids = [*node.get("neighbours", ()), *node.get("entering", ())]
-    return int((model.index.find(pa.array(map(str, ids), pa.large_string())) < 0).sum())
+    edges = edges_of([node], "neighbours") + edges_of([node], "entering")
+    ids = pa.array([edge[1] for edge in edges], pa.large_string())
+    return int((model.index.find(ids) < 0).sum())
 
 
 def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures:
@@ -267,7 +282,7 @@ def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures
     }
     if not columns:
         return np.zeros((len(nodes), 0), np.float32)
-    (batch,) = ArrowTable("the request", pa.table(columns)).batches(encoder.names)
+    (batch,) = FrameTable.of(pa.table(columns), "the request").batches(encoder.names)
     if model.graph_info.sparse:
         return Adjacency.from_scipy(encoder.sparse(batch))
     return encoder.dense(batch)
@@ -284,25 +299,15 @@ def _text(value: Any) -> str | None:
 # HTTP
 
 
-class ModelServer(ThreadingHTTPServer):
+class ModelServer(Server):
     """Answers `/score`, `/health` and `/` on one address."""
 
-    daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, host: str, port: int, service: ScoringService) -> None:
+    def __init__(self, service: ScoringService, host: str, port: int) -> None:
         self.service = service
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.allowed_hosts = {"localhost", host.lower()}
         self.free_connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        super().__init__((host, port), Handler)
-
-    @property
-    def address(self) -> str:
-        """The URL of the server."""
-        host, port = self.server_address[:2]
-        shown = f"[{host!s}]" if ":" in str(host) else str(host)
-        return f"http://{shown}:{port}/"
+        super().__init__(host, port, ModelHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for a connection, or close it if there are too many."""
@@ -319,19 +324,15 @@ class ModelServer(ThreadingHTTPServer):
             self.free_connections.release()
 
 
-class Handler(BaseHTTPRequestHandler):
+class ModelHandler(Handler):
     """Answers one request with JSON."""
 
     server: ModelServer
-    protocol_version = "HTTP/1.1"
-    server_version = "unalike"
-    sys_version = ""
-    timeout = IDLE_SECONDS
     disable_nagle_algorithm: ClassVar[bool] = True
 
     def do_GET(self) -> None:
         """Say what is served and whether it works."""
-        if not is_allowed_host(self.headers.get("Host", ""), self.server.allowed_hosts):
+        if not self.has_allowed_host:
             self._send(HTTPStatus.MISDIRECTED_REQUEST, {"error": "unknown Host"})
         elif urlsplit(self.path).path in ("/", "/health"):
             self._send(HTTPStatus.OK, self.server.service.health())
@@ -340,7 +341,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Score the nodes of a JSON document."""
-        if not is_allowed_host(self.headers.get("Host", ""), self.server.allowed_hosts):
+        if not self.has_allowed_host:
             self.close_connection = True
             self._send(HTTPStatus.MISDIRECTED_REQUEST, {"error": "unknown Host"})
             return
@@ -392,14 +393,3 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Log nothing: `/health` counts the requests."""
-
-
-def make_model_server(service: ScoringService, host: str, port: int) -> ModelServer:
-    """A server that is bound to its address."""
-    try:
-        return ModelServer(host, port, service)
-    except (OSError, OverflowError) as error:
-        raise UserError(f"Nothing can be served at {host}:{port}: {error}.") from None

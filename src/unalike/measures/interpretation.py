@@ -54,8 +54,10 @@ def headline(name: str, measures: Measures) -> str:
     text = (
         f"{name}: {measures['num_nodes']:,} nodes, "
         f"{measures['num_edges']:,} {direction} edges, "
-        f"{measures['num_features']:,} features, {measures['num_classes']} classes"
     )
+    if "num_features" in measures:
+        text += f"{measures['num_features']:,} features, "
+    text += f"{measures['num_classes']} classes"
     optional = {
         "self-loop": measures["num_loops"],
         "unlabelled node": measures["num_unlabelled"],

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from unalike.data.store import GraphWriter, atomic_graph_writer
 from unalike.errors import UserError, lookup
 from unalike.files import read_metadata, sha256_file, sync, write_metadata
-from unalike.importing.readers import parquet_stream
+from unalike.importing.parquet import parquet_stream
 from unalike.version import __version__
 
 FORMAT = 1

@@ -236,6 +236,13 @@ def test_hstack(dense, data):
     assert_rows(sparse(dense).hstack(sparse(other)), torch.cat([dense, other], 1))
 
 
+@given(matrices(), st.data())
+def test_columns_of_a_range(dense, data):
+    ends = st.integers(0, dense.shape[1])
+    first, stop = sorted((data.draw(ends), data.draw(ends)))
+    assert_rows(sparse(dense).select_columns(range(first, stop)), dense[:, first:stop])
+
+
 @given(matrices())
 def test_scipy_and_back(dense):
     rows = sparse(dense)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unalike import ImportOptions, UserError, import_graph, open_graph, verify_graph
-from unalike.importing import csr, readers
+from unalike.importing import csr, parquet, readers
 from unalike.importing.ids import IdIndex
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -35,8 +35,8 @@ def small_chunks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csr, "READ_PAIRS", 3)
         patch.setattr(csr, "MAX_BLOCK_NNZ", 4)
-        patch.setattr(readers, "PARQUET_BATCH_VALUES", 8)
-        patch.setattr(readers, "PARQUET_MIN_ROWS", 4)
+        patch.setattr(parquet, "BATCH_VALUES", 8)
+        patch.setattr(parquet, "MIN_ROWS", 4)
         patch.setattr(readers, "CSV_BLOCK_BYTES", 64)
         yield
 

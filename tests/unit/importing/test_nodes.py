@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from unalike import ImportOptions, UserError, import_graph, open_graph
 from unalike.data.adjacency import Adjacency
-from unalike.importing import readers
+from unalike.importing import parquet, readers
 from unalike.importing.api import FeatureEncoder
 from unalike.importing.readers import open_tables
 
@@ -298,8 +298,8 @@ def test_any_node_table_is_the_same_from_csv_and_parquet(columns):
     columns = {"id": list(range(size)), **{name: columns[name] for name in VALUES}}
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(readers, "CSV_BLOCK_BYTES", 128)
-        patch.setattr(readers, "PARQUET_MIN_ROWS", 3)
-        patch.setattr(readers, "PARQUET_BATCH_VALUES", 1)
+        patch.setattr(parquet, "MIN_ROWS", 3)
+        patch.setattr(parquet, "BATCH_VALUES", 1)
         folder = Path(name)
         edges = write(folder / "edges.csv", {"u": [0], "v": [0]})
         stored, _ = load(folder, edges, columns, "csv")

@@ -1,4 +1,4 @@
-"""Tables that are no files: DataFrames, Arrow tables, and queries of SQL databases."""
+"""Queries of SQL databases as tables, read in batches."""
 
 from __future__ import annotations
 
@@ -11,78 +11,31 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from unalike.errors import UserError
-from unalike.importing.tables import Batch
+from unalike.errors import UserError, first_line, require
+from unalike.importing.tables import Batch, Table
 
 QUERY_ROWS = 1 << 14
 """Rows of a query that are fetched at a time."""
 SQLITE = "sqlite:///"
-
-
-@dataclass(frozen=True, eq=False)
-class ArrowTable:
-    """A table in memory: what a DataFrame is converted to."""
-
-    path: str
-    """What error messages call it."""
-    table: pa.Table
-    warning: ClassVar[str | None] = None
-    header_was_guessed: ClassVar[bool] = False
-
-    @property
-    def columns(self) -> list[str]:
-        return list(self.table.column_names)
-
-    @property
-    def num_bytes(self) -> int:
-        return int(self.table.nbytes)
-
-    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        row, size = 0, self.num_bytes / max(1, self.table.num_rows)
-        selected = self.table.select(list(columns)).combine_chunks()
-        for rows in selected.to_batches(max_chunksize=1 << 20):
-            yield Batch(self, row, rows, size * rows.num_rows)
-            row += rows.num_rows
-
-    def location(self, row: int) -> str:
-        return f"{self.path}, row {row + 1}"
-
-
-def is_dataframe(value: Any) -> bool:
-    """Whether an object is a table that Arrow can read, such as a DataFrame."""
-    return hasattr(value, "__arrow_c_stream__") or hasattr(value, "__dataframe__")
-
-
-def arrow_table(value: Any, what: str) -> ArrowTable:
-    """A DataFrame of pandas or polars, an Arrow table or a DuckDB relation."""
-    try:
-        if hasattr(value, "to_arrow"):
-            table = value.to_arrow()
-        elif type(value).__module__.partition(".")[0] == "pandas":
-            table = pa.Table.from_pandas(value, preserve_index=False)
-        else:
-            table = pa.table(value)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{what} cannot be read as a table: {reason}.") from None
-    names = [str(name) for name in table.column_names]
-    return ArrowTable(what, table.rename_columns(names))
+DUCKDB = "duckdb:///"
 
 
 @dataclass(frozen=True)
 class SqlQuery:
     """The rows of a query, as a table of edges or nodes.
 
-    The database is sqlite:///FILE, or an open connection of Python's DB-API (sqlite3,
-    DuckDB, psycopg). The query runs once per pass over the table. Values are read as
-    text and typed as those of a CSV file are.
+    The database is duckdb:///FILE, sqlite:///FILE, or an open connection of Python's
+    DB-API (sqlite3, psycopg), whose values are read as text and typed as those of a CSV
+    file are.
     """
 
     database: Any
     query: str
 
-    def open(self) -> QueryTable:
+    def open(self) -> Table:
         """The table, whose columns are known."""
+        if isinstance(self.database, str) and self.database.startswith(DUCKDB):
+            return open_duckdb(self)
         with self.cursor() as cursor:
             return QueryTable(self, [column[0] for column in cursor.description])
 
@@ -94,7 +47,7 @@ class SqlQuery:
 
     @contextmanager
     def cursor(self) -> Iterator[Any]:
-        """Run the query; an own connection is closed afterwards."""
+        """Run the query; a connection that is opened here is closed afterwards."""
         connection, own = self.database, isinstance(self.database, str)
         if own:
             connection = open_sqlite(self.database)
@@ -103,8 +56,7 @@ class SqlQuery:
             try:
                 cursor.execute(self.query)
             except Exception as error:
-                reason = str(error).splitlines()[0] if str(error) else "it failed"
-                raise UserError(f"{self.title} fails: {reason}.") from None
+                raise UserError(f"{self.title} fails: {first_line(error)}.") from None
             if cursor.description is None:
                 raise UserError(f"{self.title} returns no rows; write a SELECT.")
             yield cursor
@@ -123,6 +75,7 @@ class QueryTable:
     header_was_guessed: ClassVar[bool] = False
     num_bytes: ClassVar[int] = 0
     """The size of a result is not known before it is read."""
+    is_repeatable: ClassVar[bool] = False
 
     @property
     def path(self) -> str:
@@ -146,19 +99,40 @@ class QueryTable:
         return f"{self.path}, row {row + 1}"
 
 
+def open_duckdb(query: SqlQuery) -> Table:
+    """The rows of a query of a DuckDB file, which is opened for reading."""
+    from unalike.importing.frames import FrameTable
+
+    duckdb = require("duckdb", "warehouse", "A DuckDB file is read by duckdb")
+    path = existing_file(query.database.removeprefix(DUCKDB))
+    try:
+        relation = duckdb.connect(path, read_only=True).sql(query.query)
+    except duckdb.Error as error:
+        raise UserError(f"{query.title} fails: {first_line(error)}.") from None
+    if relation is None:
+        raise UserError(f"{query.title} returns no rows; write a SELECT.")
+    return FrameTable.of(relation, query.title)
+
+
 def open_sqlite(url: str) -> sqlite3.Connection:
     """Open an SQLite file for reading by its URL."""
-    path = Path(url.removeprefix(SQLITE))
     if not url.startswith(SQLITE):
         raise UserError(
-            f"'{url}' is no sqlite:///FILE; from Python, SqlQuery takes an open "
-            "connection to any other database."
+            f"'{url}' is no sqlite:///FILE or duckdb:///FILE; from Python, SqlQuery "
+            "takes an open connection to any other database."
         )
-    if not path.is_file():
-        raise UserError(f"There is no file {path}.")
+    path = existing_file(url.removeprefix(SQLITE))
     # Batches are read ahead in another thread; one thread at a time uses it.
     uri = f"{path.absolute().as_uri()}?mode=ro"
     return sqlite3.connect(uri, uri=True, check_same_thread=False)
+
+
+def existing_file(name: str) -> Path:
+    """The path of a file, or an error if there is none."""
+    path = Path(name)
+    if not path.is_file():
+        raise UserError(f"There is no file {path}.")
+    return path
 
 
 def _text(value: Any) -> str | None:

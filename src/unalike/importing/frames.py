@@ -1,0 +1,122 @@
+"""Frames of pandas, polars, PyArrow, DuckDB and Spark as tables, read in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+import narwhals as nw
+import pyarrow as pa
+
+from unalike.errors import UserError, first_line
+from unalike.importing.tables import Batch
+
+FRAME_ROWS = 1 << 17
+"""Rows of a frame in a batch."""
+
+ENGINES = ("_duckdb", "duckdb", "narwhals", "polars", "py4j", "pyarrow", "pyspark")
+"""Packages whose exceptions are those of an engine."""
+
+Frame: TypeAlias = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class FrameTable:
+    """A frame of pandas, polars, PyArrow, DuckDB or Spark, read in batches.
+
+    What is lazy stays lazy: the engine runs when batches are read, and streams them.
+    """
+
+    path: str
+    """What error messages call it."""
+    frame: Frame
+    warning: ClassVar[str | None] = None
+    header_was_guessed: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, value: Any, what: str) -> FrameTable:
+        """The table of a frame, or of anything else that Arrow can read."""
+        if type(value).__module__.partition(".")[0] == "pandas":
+            value = value.rename(columns=str)
+        frame = nw.from_native(value, pass_through=True)
+        try:
+            known = isinstance(frame, nw.DataFrame | nw.LazyFrame)
+            return cls(what, frame if known else nw.from_native(pa.table(value)))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            reason = first_line(error)
+            raise UserError(f"{what} cannot be read as a table: {reason}.") from None
+
+    @cached_property
+    def columns(self) -> list[str]:
+        with engine_errors(self.path):
+            return self.frame.collect_schema().names()
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether every pass over the batches gives the same rows in the same order."""
+        return isinstance(self.frame, nw.DataFrame)
+
+    @property
+    def num_bytes(self) -> int:
+        """Its size; 0 for a lazy frame, whose size is not known before it is read."""
+        if isinstance(self.frame, nw.LazyFrame):
+            return 0
+        return int(self.frame.estimated_size())
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        row, size = 0, 0.0
+        if isinstance(self.frame, nw.DataFrame):
+            size = self.num_bytes / max(1, len(self.frame))
+        with engine_errors(self.path):
+            for rows in arrow_batches(self.frame.select(list(columns))):
+                yield Batch(self, row, rows, size * rows.num_rows)
+                row += rows.num_rows
+
+    def location(self, row: int) -> str:
+        return f"{self.path}, row {row + 1}"
+
+
+@contextmanager
+def engine_errors(path: str) -> Iterator[None]:
+    """Turn an error of the engine that reads a table into a `UserError` of one line."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ENGINES:
+            raise
+        raise UserError(f"{path} cannot be read: {first_line(error)}.") from None
+
+
+def arrow_batches(frame: Frame, max_rows: int = FRAME_ROWS) -> Iterator[pa.RecordBatch]:
+    """The rows of a frame as Arrow batches; a lazy frame is never collected whole."""
+    native, engine = frame.to_native(), frame.implementation
+    if isinstance(frame, nw.DataFrame):
+        yield from frame.to_arrow().combine_chunks().to_batches(max_rows)
+    elif engine.is_duckdb():
+        # An open reader would keep other queries off the connection.
+        with native.to_arrow_reader(max_rows) as reader:
+            yield from reader
+    elif engine.is_polars():
+        for part in native.collect_batches(chunk_size=max_rows, maintain_order=True):
+            yield from part.to_arrow().to_batches(max_rows)
+    elif engine.is_pyspark() or engine.is_pyspark_connect():
+        yield from _spark_batches(native)
+    else:
+        yield from arrow_batches(frame.collect("pyarrow"), max_rows)
+
+
+def _spark_batches(frame: Any) -> Iterator[pa.RecordBatch]:
+    """Arrow batches of a Spark DataFrame, one partition on the driver at a time."""
+
+    def to_bytes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema) as stream:
+                stream.write_batch(batch)
+            yield pa.record_batch({"batch": [sink.getvalue().to_pybytes()]})
+
+    for row in frame.mapInArrow(to_bytes, "batch binary").toLocalIterator():
+        yield from pa.ipc.open_stream(row.batch)

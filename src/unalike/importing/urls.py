@@ -1,0 +1,42 @@
+"""Tables at URLs: in a DuckDB file, or Parquet files of a store that fsspec reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from unalike.errors import UserError, require
+from unalike.importing.parquet import ParquetTable, parquet_stream
+from unalike.importing.sql import DUCKDB, SqlQuery
+from unalike.importing.tables import Table
+
+SUFFIXES = (".parquet", ".pq")
+
+
+def open_url(url: str) -> Iterator[Table]:
+    """The table of duckdb:///FILE#TABLE, or the Parquet files of a URL like s3://…"""
+    if url.startswith(DUCKDB):
+        file, _, name = url.partition("#")
+        if not name:
+            raise UserError(f"{url} names no table; write {DUCKDB}FILE#TABLE.")
+        yield SqlQuery(file, f"SELECT * FROM {name}").open()
+        return
+    for path, store in remote_files(url):
+        size, file = store.size(path), partial(store.open, path, "rb")
+        name = store.unstrip_protocol(path)
+        yield ParquetTable.of(name, size, lambda file=file: parquet_stream(file()))
+
+
+def remote_files(url: str) -> list[tuple[str, Any]]:
+    """The Parquet files of a file, a folder or a glob, each with its store."""
+    fsspec = require("fsspec", "warehouse", f"{url} is read by fsspec")
+    try:
+        store, path = fsspec.core.url_to_fs(url)
+        files = store.glob(path) if set(path) & set("*?[") else store.find(path)
+    except Exception as error:
+        raise UserError(f"{url} cannot be read: {error}.") from None
+    tables = sorted(file for file in files if file.lower().endswith(SUFFIXES))
+    if not tables:
+        raise UserError(f"{url} has no Parquet file.")
+    return [(file, store) for file in tables]

@@ -1,0 +1,337 @@
+"""Edges and nodes of a graph as lazy frames of one engine, checked and cleaned."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from secrets import token_hex
+from typing import Any, Literal, TypeAlias
+
+import narwhals as nw
+from narwhals import col, lit, when
+
+from unalike.errors import UserError
+from unalike.importing.frames import Frame, FrameTable, engine_errors
+from unalike.importing.nodes import SPLIT_NAMES, LabelReader
+from unalike.importing.readers import with_distinct_columns
+from unalike.importing.tables import edge_columns, find_id_column, require_column
+
+LazyFrame: TypeAlias = nw.LazyFrame[Any]
+
+MAX_CLASSES = 10_000
+"""Distinct labels that are read from the engine at most."""
+PRIMES = (2**31 - 69, 2**31 - 99)
+"""Primes p with 3 not a divisor of p - 1, so that cubes mod p are a permutation."""
+ROUNDS = (198_491_317, 6_542_989, 1_500_450_271)
+"""What is added before each cube of a hash."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Names of columns; ids are guessed as by `import_graph` where none is given."""
+
+    source: str | None = None
+    target: str | None = None
+    id: str | None = None
+    label: str | None = None
+    split: str | None = None
+    fold: str | None = None
+
+
+@dataclass
+class Engine:
+    """Tables that are kept in their engine until the work is done."""
+
+    stack: ExitStack = field(default_factory=ExitStack)
+
+    def keep(self, frame: LazyFrame) -> LazyFrame:
+        """Compute a table once: a temporary one in DuckDB, a persisted one in Spark."""
+        native, kind = frame.to_native(), frame.implementation
+        if kind.is_duckdb():
+            name = f"unalike_{token_hex(8)}"
+            native.query(
+                "unalike_input", f"CREATE TEMP TABLE {name} AS FROM unalike_input"
+            )
+            kept = native.query("unalike_input", f"SELECT * FROM {name}")
+            drop = f"DROP TABLE IF EXISTS {name}"
+            self.stack.callback(lambda: native.query("unalike_input", drop))
+            return nw.from_native(kept)
+        if kind.is_pyspark() or kind.is_pyspark_connect():
+            kept = native.persist()
+            self.stack.callback(kept.unpersist)
+            return nw.from_native(kept)
+        return frame.collect().lazy()
+
+
+@contextmanager
+def engine_work() -> Iterator[Engine]:
+    """An engine whose kept tables are dropped at the end, with errors of one line."""
+    with engine_errors("The graph"), ExitStack() as stack:
+        yield Engine(stack)
+
+
+def collect(frame: LazyFrame) -> list[dict[str, Any]]:
+    """The rows of a small table."""
+    return frame.collect("pyarrow").to_native().to_pylist()
+
+
+@dataclass(frozen=True, eq=False)
+class FrameGraph:
+    """A graph in an engine: what `import_graph` would store, as two lazy frames.
+
+    `nodes` has the columns node, class (`num_classes` for unlabelled nodes), number,
+    and part and fold if they are asked for. `pairs` has source and target, each pair
+    once; an undirected graph has every edge both ways.
+    """
+
+    engine: Engine
+    nodes: LazyFrame
+    pairs: LazyFrame
+    class_names: list[Hashable]
+    directed: bool
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_names)
+
+    def with_nodes(self, nodes: LazyFrame) -> FrameGraph:
+        """The same graph with other columns of nodes."""
+        return replace(self, nodes=self.engine.keep(nodes))
+
+    def to_undirected(self) -> FrameGraph:
+        """The same graph with every edge both ways."""
+        if not self.directed:
+            return self
+        pairs = self.engine.keep(both_ways(self.pairs))
+        return replace(self, pairs=pairs, directed=False)
+
+
+def open_frames(
+    engine: Engine,
+    edges: Any,
+    nodes: Any,
+    columns: Columns,
+    *,
+    directed: bool,
+    unknown: Literal["refuse", "drop"] = "refuse",
+) -> FrameGraph:
+    """Check and clean the tables of a graph."""
+    edge_table = open_table(edges, "the table of edges")
+    node_table = open_table(nodes, "the table of nodes")
+    ids = clean_ids(edge_table, node_table, columns)
+    classes, class_names = read_classes(node_table, columns.label)
+    chosen = {"node": ids.node, "class": classes}
+    if columns.split is not None:
+        chosen["part"] = split_part(node_table, columns.split)
+    if columns.fold is not None:
+        fold = col(require_column(node_table, columns.fold))
+        chosen["fold"] = fold.cast(nw.Int64)
+    frame = lazy(node_table).select(**chosen)
+    check_ids(node_table, frame)
+    known = engine.keep(with_numbers(frame, is_text=ids.are_text))
+    pairs = lazy(edge_table).select(source=ids.source, target=ids.target)
+    check_ends(edge_table, pairs)
+    pairs = pairs.unique(["source", "target"])
+    pairs = known_pairs(engine, edge_table, pairs, known, unknown)
+    graph = FrameGraph(engine, known, pairs, class_names, directed=True)
+    return graph if directed else graph.to_undirected()
+
+
+def open_table(frame: Any, what: str) -> FrameTable:
+    """A table with distinct columns."""
+    table = FrameTable.of(frame, what)
+    with_distinct_columns(table)
+    return table
+
+
+def lazy(table: FrameTable) -> LazyFrame:
+    """The lazy frame of a table."""
+    return table.frame.lazy()
+
+
+def both_ways(pairs: LazyFrame) -> LazyFrame:
+    """Each pair in both directions, once."""
+    return nw.concat([pairs, reverse(pairs)]).unique(["source", "target"])
+
+
+def reverse(pairs: LazyFrame) -> LazyFrame:
+    """Pairs with source and target swapped."""
+    return pairs.select(source="target", target="source")
+
+
+@dataclass(frozen=True, eq=False)
+class IdColumns:
+    """Cleaned ids of edges and nodes, as expressions of one type."""
+
+    source: nw.Expr
+    target: nw.Expr
+    node: nw.Expr
+    are_text: bool
+
+
+def clean_ids(edges: FrameTable, nodes: FrameTable, columns: Columns) -> IdColumns:
+    """The id columns of both tables; all are text where any is."""
+    ends = edge_columns(edges, columns.source, columns.target, None)
+    found = (
+        clean_id(edges, ends.source, "source"),
+        clean_id(edges, ends.target, "target"),
+        clean_id(nodes, find_id_column(nodes, columns.id), "node"),
+    )
+    are_text = any(is_text for _, is_text in found)
+    ids = [one.cast(nw.String) if are_text else one for one, _ in found]
+    return IdColumns(*ids, are_text)
+
+
+def clean_id(table: FrameTable, name: str, what: str) -> tuple[nw.Expr, bool]:
+    """Ids as integers or stripped text, and whether they are text."""
+    kind = table.frame.collect_schema()[name]
+    if kind.is_integer():
+        return col(name).cast(nw.Int64), False
+    if kind.is_float():
+        check_whole(table, name, what)
+        return col(name).cast(nw.Int64), False
+    if isinstance(kind, nw.String | nw.Categorical | nw.Enum):
+        text = col(name).cast(nw.String).str.strip_chars()
+        return when(text != lit("")).then(text), True
+    raise UserError(
+        f"{table.path}: the {what} '{name}' is of the type {kind}; ids are numbers or "
+        "text."
+    )
+
+
+def check_whole(table: FrameTable, name: str, what: str) -> None:
+    """Raise if a float is not an integer."""
+    value = col(name)
+    present = lazy(table).filter(~value.is_null(), ~value.is_nan())
+    wrong = collect(present.filter(value != value.round(0)).select(name).head(1))
+    if wrong:
+        raise UserError(
+            f"{table.path}: the {what} {wrong[0][name]:g} is not an integer."
+        )
+
+
+def check_ids(table: FrameTable, nodes: LazyFrame) -> None:
+    """Raise if a node id is missing or given twice."""
+    if collect(nodes.filter(col("node").is_null()).select("node").head(1)):
+        raise UserError(f"{table.path}: a node id is missing.")
+    counts = nodes.group_by("node").agg(nw.len().alias("count"))
+    repeated = collect(counts.filter(col("count") > 1).head(1))
+    if repeated:
+        raise UserError(
+            f"{table.path}: the node id '{repeated[0]['node']}' is a duplicate."
+        )
+
+
+def check_ends(table: FrameTable, pairs: LazyFrame) -> None:
+    """Raise if an edge lacks an end."""
+    for end in ("source", "target"):
+        if collect(pairs.filter(col(end).is_null()).select(end).head(1)):
+            raise UserError(f"{table.path}: the {end} of an edge is missing.")
+
+
+def known_pairs(
+    engine: Engine,
+    table: FrameTable,
+    pairs: LazyFrame,
+    nodes: LazyFrame,
+    unknown: Literal["refuse", "drop"],
+) -> LazyFrame:
+    """The pairs of known nodes; raises for others unless they are dropped."""
+    ids = nodes.select("node")
+    if unknown == "refuse":
+        pairs = engine.keep(pairs)
+        for end in ("source", "target"):
+            other = pairs.join(ids, left_on=end, right_on="node", how="anti").head(1)
+            if rows := collect(other):
+                raise UserError(
+                    f"{table.path}: the {end} '{rows[0][end]}' is not in the node "
+                    "table; unknown='drop' leaves such edges out."
+                )
+        return pairs
+    for end in ("source", "target"):
+        pairs = pairs.join(ids, left_on=end, right_on="node", how="semi")
+    return engine.keep(pairs)
+
+
+def read_classes(
+    table: FrameTable, label: str | None
+) -> tuple[nw.Expr, list[Hashable]]:
+    """The class of each node as an expression, and the names of the classes.
+
+    Distinct labels leave the engine; they are encoded as `import_graph` does.
+    """
+    if label is None:
+        return lit(0).cast(nw.Int64), []
+    require_column(table, label)
+    distinct = lazy(table).select(label).unique(label).head(MAX_CLASSES + 1)
+    values = FrameTable.of(distinct.collect("pyarrow").to_native(), table.path)
+    if len(values.frame.lazy().collect()) > MAX_CLASSES:
+        raise UserError(
+            f"{table.path}: the label '{label}' has more than {MAX_CLASSES:,} values."
+        )
+    reader, raw = LabelReader(label), list[Any]()
+    for batch in values.batches([label]):
+        reader.add(batch)
+        raw += batch.column(label).to_pylist()
+    codes, class_names = reader.finish()
+    known = {
+        value: int(code)
+        for value, code in zip(raw, codes.tolist(), strict=True)
+        if code >= 0
+    }
+    encoded = col(label).replace_strict(
+        list(known),
+        list(known.values()),
+        default=lit(len(class_names)),
+        return_dtype=nw.Int64,
+    )
+    return encoded.cast(nw.Int64), class_names
+
+
+def split_part(table: FrameTable, split: str) -> nw.Expr:
+    """The part of each node: train, valid or test, else null."""
+    require_column(table, split)
+    value = col(split).cast(nw.String).str.strip_chars().str.to_lowercase()
+    rows = collect(lazy(table).select(part=value).unique("part").head(MAX_CLASSES))
+    for part in (row["part"] for row in rows):
+        if part and part not in SPLIT_NAMES:
+            raise UserError(
+                f"{table.path}: the split '{part}' is unknown; known are "
+                f"{', '.join(SPLIT_NAMES)}."
+            )
+    names, parts = list(SPLIT_NAMES), list(SPLIT_NAMES.values())
+    return value.replace_strict(
+        names, parts, default=lit("none"), return_dtype=nw.String
+    )
+
+
+def with_numbers(nodes: LazyFrame, *, is_text: bool) -> LazyFrame:
+    """Nodes with a number each: the id itself, or the rank of a text among all."""
+    if is_text:
+        ranked = nodes.with_row_index("number", order_by="node")
+        return ranked.with_columns(col("number").cast(nw.Int64))
+    return nodes.with_columns(number=col("node"))
+
+
+def hashed(number: nw.Expr, prime: int = PRIMES[0], seed: int = 0) -> nw.Expr:
+    """A pseudo-random integer below a prime for each number, a permutation of them.
+
+    Three rounds of x -> (x + c)^3 mod p: products of two numbers fit into 64 bits.
+    """
+    value = number % prime
+    for constant in ROUNDS:
+        value = (value + (constant + seed) % prime) % prime
+        value = value * value % prime * value % prime
+    return value
+
+
+def filled(names: Sequence[str]) -> list[nw.Expr]:
+    """Columns of a left join, 0 where nothing was joined."""
+    return [col(name).fill_null(0) for name in names]
+
+
+def to_native(frame: LazyFrame, like: Any) -> Any:
+    """A frame of the kind that was given: an eager one is computed."""
+    given: Frame = nw.from_native(like)
+    return (frame.collect() if isinstance(given, nw.DataFrame) else frame).to_native()
