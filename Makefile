@@ -2,12 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
-ALL := not slow and not gpu and not wiki
+ALL := not slow and not gpu and not wiki and not spark
 READY := .venv/ready
 # Many commands start in the tests: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo test test-all slow-test fault-test gpu-test wiki-test hosts-test check format tree numbers docs pictures bench clean
+.PHONY: help env demo test test-all slow-test fault-test gpu-test wiki-test warehouse-test hosts-test check format tree numbers docs pictures bench clean
 
 help:                ## Show these targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -43,6 +43,10 @@ gpu-test: env        ## Run the tests of the CUDA kernels; needs a GPU.
 
 wiki-test: env       ## Run the tests against a real MediaWiki; needs Debian's mediawiki.
 	@$(BIN)/python -m pytest -m wiki -rs tests/oracles
+
+warehouse-test: env  ## Run the tests of Spark; needs Java 17, and installs PySpark.
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark]'
+	@$(BIN)/python -m pytest -m spark tests/contracts
 
 hosts-test: env      ## Run the tests on several hosts, each a network namespace; needs root.
 	@$(BIN)/python -m pytest -m hosts -rs tests/hosts

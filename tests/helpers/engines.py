@@ -37,7 +37,9 @@ def spark_session():
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]")
-    builder = builder.config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.enabled", "false").config(
+        "spark.ui.showConsoleProgress", "false"
+    )
     builder = builder.config("spark.sql.shuffle.partitions", "2")
     return builder.config("spark.log.level", "ERROR").getOrCreate()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from secrets import token_hex
 from tempfile import mkdtemp
 from typing import Any
 
@@ -207,12 +208,14 @@ def score_on_spark(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     frame = rows.to_native()
-    path = scorer.model
-    if isinstance(path, Model):
-        path = Path(mkdtemp(prefix="unalike."), "model.safetensors")
+    # Spark refuses another file of a name that it has sent.
+    path = Path(mkdtemp(prefix="unalike."), f"{token_hex(8)}.safetensors")
+    if isinstance(scorer.model, Model):
         model.save(path)
+    else:
+        path.symlink_to(Path(scorer.model).absolute())
     frame.sparkSession.sparkContext.addFile(str(path))
-    remote = RowScorer(Path(path).name, scorer.encoder)
+    remote = RowScorer(path.name, scorer.encoder)
     function: Callable[..., Any] = remote.__call__
     return frame.mapInArrow(function, from_arrow_schema(schema))
 
