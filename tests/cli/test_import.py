@@ -84,6 +84,7 @@ def test_the_summary_as_json(capsys):
         "scaled_columns": 1,
         "sparse": False,
         "classes": [{"name": "x", "nodes": 2}, {"name": "y", "nodes": 1}],
+        "label_range": None,
         "unlabelled": 1,
         "splits": [{"train": 1, "valid": 0, "test": 2}] * 2,
         "notes": [],

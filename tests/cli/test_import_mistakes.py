@@ -262,7 +262,7 @@ COLUMNS = {
     "metric": (
         [*WITH_NODES, "--metric", "acuracy"],
         "No metric 'acuracy'. Did you mean 'accuracy'? Known: accuracy, roc-auc, "
-        "average-precision, f1, macro-f1, balanced-accuracy.",
+        "average-precision, f1, macro-f1, balanced-accuracy, r2.",
     ),
     "metric of two classes": (
         ["edges.csv", "--nodes", "nodes.csv", "--label", "age", "--metric", "roc-auc"],
