@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import ip_address
 from math import ceil
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import torch
 
@@ -269,16 +268,3 @@ def is_ip_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def is_allowed_host(header: str, names: Collection[str]) -> bool:
-    """Is a Host header one of a server's names or an IP address?
-
-    Another site can let its own name point at this machine (DNS rebinding), but the
-    Host header then holds that name.
-    """
-    try:
-        name = urlsplit(f"//{header}").hostname or ""
-    except ValueError:
-        return False
-    return name in names or is_ip_address(name)

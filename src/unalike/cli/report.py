@@ -17,7 +17,7 @@ from unalike.errors import UserError
 from unalike.experiments.database import ResultsDatabase, database_exists, hide_password
 from unalike.experiments.selection import SelectionOptions
 from unalike.reports.site.datasets import dataset_documents
-from unalike.reports.site.server import LiveSite, Server, make_server
+from unalike.reports.site.server import LiveSite, Server
 from unalike.reports.site.site_data import SiteData
 from unalike.reports.site.writer import chart_assets, check_output_dir, write_site
 from unalike.system import is_loopback
@@ -77,7 +77,7 @@ def command(
             if not serve:
                 counts = write_site(out, site_data, datasets, bar)
         if serve:
-            with make_server(LiveSite(site_data, datasets), host, port) as server:
+            with Server(host, port, LiveSite(site_data, datasets)) as server:
                 serve_site(server, host, json=json)
         else:
             print_summary(out / "index.html", counts, json=json)

@@ -12,7 +12,7 @@ from unalike.cli.console import OUT, print_json
 from unalike.device import choose_device
 from unalike.errors import UserError
 from unalike.inference.model_file import load_model
-from unalike.inference.server import ScoringService, make_model_server
+from unalike.inference.server import ModelServer, ScoringService
 from unalike.system import is_loopback
 
 
@@ -49,7 +49,7 @@ def command(
     loaded = load_model(model, device=choose_device(device))
     with (
         ScoringService(loaded) as service,
-        make_model_server(service, host, port) as server,
+        ModelServer(host, port, service) as server,
     ):
         if json:
             print_json({"address": server.address})
