@@ -2,7 +2,9 @@
 
 import re
 import shutil
+from contextlib import redirect_stdout
 from functools import cache
+from io import StringIO
 
 import pytest
 from damage import run_command
@@ -12,6 +14,7 @@ from wiki_proxy import fronting
 
 from unalike import random_splits, save_graph
 from unalike.cli.main import COMMANDS, main
+from unalike.experiments.database import ResultsDatabase
 from unalike.http_server import LocalServer
 
 VALUES = ["nan", "inf", "-1", "0", "1e999", "9" * 30, "", "x", "[/x]", "-", "../.."]
@@ -23,7 +26,7 @@ SHORT = ["linkx", "--hidden", "4", "--epochs", "1"]
 BENCH = ["--graph", "graph", "--repeats", "1", "--hidden", "4", "--device", "cpu"]
 WORDS = {
     "list": ["list", "datasets"],
-    "fetch": ["fetch", "texas"],
+    "fetch": ["fetch", "nothing"],
     "import": ["import", "edges.csv", "--nodes", "nodes.csv", "--out", "out"],
     "crawl": ["crawl", "--start", "A", "--pages", "2", "--rate", "0", "--out", "out"],
     "advise": ["advise", "graph", "--seconds", "0.1", "--device", "cpu"],
@@ -33,7 +36,7 @@ WORDS = {
     "train gat": [*TRAIN, "gat", "--hidden", "4", "--epochs", "1"],
     "train views": [*TRAIN, "views", "--folds", "2", "--epochs", "1"],
     "train correct-and-smooth": [*TRAIN, "correct-and-smooth", "mlp", "--epochs", "1"],
-    "predict": ["predict", *SAVED, "--device", "cpu", "--out", "out"],
+    "predict": ["predict", *SAVED, "--device", "cpu", "--out", "out.csv"],
     "serve": ["serve", "model", "--port", "0"],
     "tune": [*SEARCH, *SHORT],
     "sweep": ["sweep", "full-batch/mlp", "--only", "dataset=graph", "--dry-run"],
@@ -44,26 +47,28 @@ WORDS = {
     "figure": ["figure", "degrees", "graph", "--out", "out.png"],
     "report": ["report", "--out", "out", "--no-measures"],
     "bench engine": ["bench", "engine", *BENCH, "--stacks"],
-    "bench methods": ["bench", "methods", *BENCH, "--only", "mlp", "--stacks"],
+    "bench methods": ["bench", "methods", *BENCH, "--only", "gcn", "--stacks"],
     "bench layers": ["bench", "layers", *BENCH[2:], "--only", "GCNConv"],
-    "demo": ["demo", "--out", "taken/demo"],
+    "demo": ["demo", "--out", "taken/demo", "--json"],
 }
 """What a flag is added to; these commands take at most seconds."""
-LONG = {"--dumps", "--processes", "--every", "--jobs", "--compiled"}
-"""Flags with values that start processes or measure for minutes."""
+LONG = {
+    "": {"--processes", "--jobs", "--compiled"},
+    "advise": {"--seconds"},
+    "demo": {"--out"},
+    "tune": {"--trials"},
+}
+"""Flags with values that start processes or compute for minutes, by command."""
 
 
 @cache
 def flags(name: str) -> list[str]:
     """The flags in the help of a command."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as text:
         patch.setenv("COLUMNS", "300")
-        lines = []
-        patch.setattr("builtins.print", lambda *words, **_: lines.extend(words))
-        patch.setattr("sys.stdout.write", lines.append)
         main([*WORDS[name], "--help"])
-    found = re.findall(r"(?m)^\W*(--[a-z][\w-]+)", "".join(lines))
-    return sorted({*found} - LONG - {"--help"})
+    found = re.findall(r"(?m)^\W*(--[a-z][\w-]+)", text.getvalue())
+    return sorted({*found} - LONG[""] - LONG.get(name, set()) - {"--help"})
 
 
 @pytest.fixture
@@ -78,8 +83,9 @@ def folder(tmp_path, monkeypatch):
     save_graph(tmp_path / "graph", graph, splits=splits)
     (tmp_path / "taken").touch()
     (tmp_path / "edges.csv").write_text("source,target\nnew,1\nnew,2\n")
-    (tmp_path / "nodes.csv").write_text("id,0,1\nnew,0.5,1\n")
+    (tmp_path / "nodes.csv").write_text("id,0,1\nnew,0.5,1\n1,0,0\n2,1,1\n")
     assert main([*TRAIN, "--save", "model", *SHORT]) == 0
+    ResultsDatabase.open("sqlite:///results.db").close()
     return tmp_path
 
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.metadata import version
 
 from unalike.errors import UserError, lookup
+from unalike.formatting import printable
 from unalike.progress import listening
 
 COMMANDS = {
@@ -131,5 +132,5 @@ def help_text() -> str:
 
 def print_error(message: str, status: int) -> int:
     """Print an error in one line and return the exit status."""
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"error: {printable(' '.join(message.split()))}", file=sys.stderr)
     return status

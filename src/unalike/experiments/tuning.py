@@ -500,10 +500,17 @@ def read_values(path: Path) -> Iterable[tuple[str, float]]:
     """Read saved values; an incomplete last line is removed from the file."""
     if not path.exists():
         return []
-    complete, _, incomplete = path.read_text("utf-8").rpartition("\n")
+    try:
+        complete, _, incomplete = path.read_text("utf-8").rpartition("\n")
+        lines = map(json.loads, complete.splitlines())
+        values = [(str(key), float(value)) for key, value in lines]
+    except (ValueError, TypeError, RecursionError):
+        raise UserError(
+            f"{path} is damaged; without it, its trials are computed again."
+        ) from None
     if incomplete:
         path.write_text(f"{complete}\n" if complete else "", "utf-8")
-    return [(key, value) for key, value in map(json.loads, complete.splitlines())]
+    return values
 
 
 def base_checkpoint(

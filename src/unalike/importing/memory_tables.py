@@ -28,6 +28,7 @@ class ArrowTable:
     table: pa.Table
     warning: ClassVar[str | None] = None
     header_was_guessed: ClassVar[bool] = False
+    one_thread: ClassVar[bool] = False
 
     @property
     def columns(self) -> list[str]:
@@ -63,10 +64,16 @@ def arrow_table(value: Any, what: str) -> ArrowTable:
         else:
             table = pa.table(value)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{what} cannot be read as a table: {reason}.") from None
+        raise UserError(
+            f"{what} cannot be read as a table: {first_line(error)}."
+        ) from None
     names = [str(name) for name in table.column_names]
     return ArrowTable(what, table.rename_columns(names))
+
+
+def first_line(error: Exception) -> str:
+    """The first line of the text of an error, or its name."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,19 @@ class SqlQuery:
         return f"The query '{short if len(short) <= 60 else short[:60] + '…'}'"
 
     @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Name the query in what the database says about it."""
+        try:
+            yield
+        except Exception as error:
+            raise UserError(f"{self.title} fails: {first_line(error)}.") from None
+
+    def fetch(self, cursor: Any) -> list[tuple[Any, ...]]:
+        """The next rows; none at the end."""
+        with self.errors():
+            return cursor.fetchmany(QUERY_ROWS)
+
+    @contextmanager
     def cursor(self) -> Iterator[Any]:
         """Run the query; an own connection is closed afterwards."""
         connection, own = self.database, isinstance(self.database, str)
@@ -100,11 +120,8 @@ class SqlQuery:
             connection = open_sqlite(self.database)
         try:
             cursor = connection.cursor()
-            try:
+            with self.errors():
                 cursor.execute(self.query)
-            except Exception as error:
-                reason = str(error).splitlines()[0] if str(error) else "it failed"
-                raise UserError(f"{self.title} fails: {reason}.") from None
             if cursor.description is None:
                 raise UserError(f"{self.title} returns no rows; write a SELECT.")
             yield cursor
@@ -121,6 +138,7 @@ class QueryTable:
     columns: list[str]
     warning: ClassVar[str | None] = None
     header_was_guessed: ClassVar[bool] = False
+    one_thread: ClassVar[bool] = True
     num_bytes: ClassVar[int] = 0
     """The size of a result is not known before it is read."""
 
@@ -131,7 +149,7 @@ class QueryTable:
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         row, indices = 0, [self.columns.index(name) for name in columns]
         with self.query.cursor() as cursor:
-            while rows := cursor.fetchmany(QUERY_ROWS):
+            while rows := self.query.fetch(cursor):
                 arrays = [
                     pa.array(
                         [_text(values[index]) for values in rows], pa.large_string()
@@ -156,9 +174,7 @@ def open_sqlite(url: str) -> sqlite3.Connection:
         )
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
-    # Batches are read ahead in another thread; one thread at a time uses it.
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    return sqlite3.connect(uri, uri=True, check_same_thread=False)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
 def _text(value: Any) -> str | None:

@@ -21,7 +21,12 @@ import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from unalike.errors import UserError
-from unalike.importing.memory_tables import SqlQuery, arrow_table, is_dataframe
+from unalike.importing.memory_tables import (
+    SqlQuery,
+    arrow_table,
+    first_line,
+    is_dataframe,
+)
 from unalike.importing.tables import Batch, Header, Table
 
 CSV_BLOCK_BYTES = 1 << 23
@@ -53,6 +58,7 @@ class CsvTable:
     """Lines before the first row: comments, blank lines, the header."""
     warning: str | None
     header_was_guessed: bool
+    one_thread: ClassVar[bool] = False
 
     @property
     def num_bytes(self) -> int:
@@ -312,6 +318,7 @@ class ParquetTable:
     columns: list[str]
     warning: ClassVar[str | None] = None
     header_was_guessed: ClassVar[bool] = False
+    one_thread: ClassVar[bool] = False
 
     @property
     def num_bytes(self) -> int:
@@ -353,7 +360,7 @@ def parquet_stream(path: Path) -> pq.ParquetFile:
 def _read_error(path: Path, error: Exception) -> UserError:
     if path.stat().st_size == 0:
         return UserError(f"{path} is empty.")
-    return UserError(f"{path} is damaged or no Parquet file: {error}")
+    return UserError(f"{path} is damaged or no Parquet file: {first_line(error)}.")
 
 
 TableInput: TypeAlias = Any
