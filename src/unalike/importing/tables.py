@@ -78,7 +78,7 @@ class Batch:
 
 
 def read_ahead(table: Table, columns: Sequence[str]) -> Iterable[Batch]:
-    """Batches of the named columns, the next one read by a thread where that is safe."""
+    """Batches of the named columns, read ahead by a thread where that is safe."""
     return Prefetch(table.batches(columns), depth=0 if table.one_thread else 1)
 
 
