@@ -63,7 +63,7 @@ def arrow_table(value: Any, what: str) -> ArrowTable:
             table = pa.Table.from_pandas(value, preserve_index=False)
         else:
             table = pa.table(value)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except Exception as error:  # of Arrow or of the library of the table
         raise UserError(
             f"{what} cannot be read as a table: {first_line(error)}."
         ) from None
