@@ -140,10 +140,10 @@ class LocalHandler(BaseHTTPRequestHandler):
         else:
             if "Transfer-Encoding" in self.headers:
                 self.send_error(HTTPStatus.LENGTH_REQUIRED)
-            elif self.body_size < 0 or len(lengths) > 1 or len(hosts) > 1:
+            elif len(lengths) > 1 or len(hosts) > 1 or self.body_size < 0:
                 self.send_error(HTTPStatus.BAD_REQUEST)
             elif self.body_size and self.command != "POST":
-                self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                self.send_error(HTTPStatus.BAD_REQUEST, "Only POST has a body.")
             elif not self.server.is_allowed_host(hosts[0]):
                 self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             else:
