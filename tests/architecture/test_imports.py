@@ -8,8 +8,8 @@ import pytest
 from sources import FILES, family, imported, tree
 
 LAYERS = [
-    {"errors", "version", "progress", "display", "formatting"},
-    {"options", "parallel", "system"},
+    {"errors", "version", "progress", "formatting"},
+    {"display", "options", "parallel", "system"},
     {"device", "files", "http_server"},
     {"data"},
     {"nn"},
