@@ -70,7 +70,7 @@ def main():
         model = load_model(path)
     with (
         ScoringService(model) as service,
-        ModelServer("127.0.0.1", 0, service) as server,
+        ModelServer(service, "127.0.0.1", 0) as server,
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address, stop = server.server_address[:2], threading.Event()

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from number_sources import RESULTS, ROOT, Sources, Value
 from page_tables import BLOCKS, rounded
+from reference_tables import REFERENCE_BLOCKS
 
 from unalike.cli.main import main as unalike
 
@@ -31,7 +32,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 INLINE = re.compile(
-    r"(?P<value>(?:\d[\d,]*)?\.?\d+(?: ± (?:\d+)?\.?\d+)?|[A-Za-z]+)"
+    r"(?P<value>(?:\d[\d,]*)?\.?\d+(?: ± (?:\d+)?\.?\d+)?|[A-Za-z]+(?:-[a-z]+)*)"
     r"<!-- = (?P<source>[^>]+?) -->"
 )
 BLOCK = re.compile(
@@ -74,7 +75,7 @@ def rewrite_inline(text: str, sources: Sources) -> str:
 
 def formatted(value: Value, written: str) -> str:
     """A value with the digits, the deviation or the words that were written."""
-    if written.isalpha():
+    if written[0].isalpha():
         word = WORDS[int(first(value))]
         return word.capitalize() if written[0].isupper() else word
     numbers = value if isinstance(value, tuple) else (value,)
@@ -97,7 +98,9 @@ def first(value: Value) -> float:
 
 def rewrite_blocks(text: str, sources: Sources) -> str:
     """The text with the tables between markers made anew."""
-    return BLOCK.sub(lambda m: m[1] + BLOCKS[m[2]](sources) + m[3], text)
+    return BLOCK.sub(
+        lambda m: m[1] + (BLOCKS | REFERENCE_BLOCKS)[m[2]](sources) + m[3], text
+    )
 
 
 def table_text(words: Sequence[str], database: str, data: Path) -> str:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 EXPORTS = {
+    "A2DUG": "methods.a2dug",
     "ACMGCN": "methods.acm_gcn",
     "APPNP": "methods.appnp",
     "Adjacency": "data.adjacency",
@@ -72,7 +73,7 @@ EXPORTS = {
     "run": "experiments.run",
     "save_graph": "data.store",
     "temperature": "data.calibration",
-    "tune": "experiments.tuning",
+    "tune": "experiments.correct_and_smooth_search",
     "twin": "datasets.twins",
     "verify_graph": "data.store",
     "view_table": "methods.view_table",

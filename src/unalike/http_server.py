@@ -6,28 +6,36 @@ import io
 import socket
 import sys
 import time
+from collections.abc import Collection
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from threading import BoundedSemaphore
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from unalike.errors import UserError
-from unalike.system import is_ip_address
 
 REQUEST_SECONDS = 30.0
 """Seconds in which a request must arrive, after the last one or the connection."""
 MAX_CONNECTIONS = 512
 
 
-class LocalServer(ThreadingHTTPServer):
+class Server(ThreadingHTTPServer):
     """Serves requests whose Host header it knows, on one address."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, host: str, port: int, handler: type[LocalHandler]) -> None:
-        self.allowed_hosts = {"localhost", host.lower(), socket.gethostname().lower()}
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        handler: type[Handler],
+        names: Collection[str] = (),
+    ) -> None:
+        self.allowed_hosts = {"localhost", host.lower(), *names}
         self.free_connections = BoundedSemaphore(MAX_CONNECTIONS)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -44,17 +52,10 @@ class LocalServer(ThreadingHTTPServer):
         is_ipv6 = self.address_family == socket.AF_INET6
         return f"http://[{host!s}]:{port}/" if is_ipv6 else f"http://{host!s}:{port}/"
 
-    def is_allowed_host(self, header: str) -> bool:
-        """Is a Host header one of this server's names or an IP address?
-
-        Another site can let its own name point at this machine (DNS rebinding), but
-        the Host header then holds that name.
-        """
-        try:
-            name = urlsplit(f"//{header}").hostname or ""
-        except ValueError:
-            return False
-        return name in self.allowed_hosts or is_ip_address(name)
+    def serve_until_interrupted(self) -> None:
+        """Answer requests until Ctrl-C is pressed."""
+        with suppress(KeyboardInterrupt):
+            self.serve_forever(poll_interval=0.2)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for a connection, or close it if there are too many."""
@@ -98,14 +99,14 @@ class DeadlineReader(io.RawIOBase):
             self.connection.settimeout(REQUEST_SECONDS)
 
 
-class LocalHandler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     """Reads requests in time, and refuses those of other hosts or of two meanings."""
 
     protocol_version = "HTTP/1.1"
     server_version = "unalike"
     sys_version = ""
     disable_nagle_algorithm: ClassVar[bool] = True
-    server: LocalServer
+    server: Server
     route: str
     """The path of the request, without its query."""
     body_size: int
@@ -144,7 +145,7 @@ class LocalHandler(BaseHTTPRequestHandler):
                 self.send_error(HTTPStatus.BAD_REQUEST)
             elif self.body_size and self.command != "POST":
                 self.send_error(HTTPStatus.BAD_REQUEST, "Only POST has a body.")
-            elif not self.server.is_allowed_host(hosts[0]):
+            elif not is_allowed_host(hosts[0], self.server.allowed_hosts):
                 self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             else:
                 return True
@@ -152,3 +153,30 @@ class LocalHandler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Log nothing."""
+
+
+def is_loopback(host: str) -> bool:
+    """Can only this machine reach an address?"""
+    return host == "localhost" or (is_ip_address(host) and ip_address(host).is_loopback)
+
+
+def is_ip_address(host: str) -> bool:
+    """Is a host given as an IP address?"""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def is_allowed_host(header: str, names: Collection[str]) -> bool:
+    """Is a Host header one of a server's names or an IP address?
+
+    Another site can let its own name point at this machine (DNS rebinding), but the
+    Host header then holds that name.
+    """
+    try:
+        name = urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return False
+    return name in names or is_ip_address(name)

@@ -40,6 +40,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "layers": (1, 1_000),
     "propagation_dropout": (0, 1),
     "repeats": (1, 1_000_000),
+    "scalar_decay": (0, math.inf),
+    "scalar_lr": (1e-3, 1_000),
     "sharpening": (0, math.inf),
     "smooth_alpha": (0, 1),
     "stacks": (1, 100_000),

@@ -1,4 +1,4 @@
-"""CPU count, free memory, cgroup limits, cache and data folders, loopback addresses."""
+"""CPU count, free memory, cgroup limits, cache and data folders, live processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from ipaddress import ip_address
 from math import ceil
 from pathlib import Path
 
@@ -251,20 +250,3 @@ def _is_zombie(pid: int) -> bool:
     # The state follows the program name, which is in brackets and may contain any
     # character.
     return status.rpartition(")")[2].split()[0] in ("Z", "X")
-
-
-# Addresses of servers
-
-
-def is_loopback(host: str) -> bool:
-    """Can only this machine reach an address?"""
-    return host == "localhost" or (is_ip_address(host) and ip_address(host).is_loopback)
-
-
-def is_ip_address(host: str) -> bool:
-    """Is a host given as an IP address?"""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

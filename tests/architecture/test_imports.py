@@ -9,8 +9,8 @@ from sources import FILES, family, imported, tree
 
 LAYERS = [
     {"errors", "version", "progress", "formatting"},
-    {"display", "options", "parallel", "system"},
-    {"device", "files", "http_server"},
+    {"display", "http_server", "options", "parallel", "system"},
+    {"device", "files"},
     {"data"},
     {"nn"},
     {"importing", "datasets", "measures"},
@@ -73,7 +73,7 @@ def starts_with(module, names):
     return any(module == name or module.startswith(f"{name}.") for name in names)
 
 
-def test_two_files_ask_the_network_and_the_servers_answer_it():
+def test_two_files_ask_the_network_and_three_answer_it():
     speaks = {
         file
         for file in FILES

@@ -25,6 +25,7 @@ from unalike.methods.base import Method
 
 PUBLIC = {
     "APPNP",
+    "A2DUG",
     "ACMGCN",
     "DirGNN",
     "FSGNN",

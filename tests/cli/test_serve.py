@@ -63,7 +63,7 @@ NODES = [
 def server(folder):
     with (
         ScoringService(load_model(folder / "m.safetensors")) as service,
-        ModelServer("127.0.0.1", 0, service) as server,
+        ModelServer(service, "127.0.0.1", 0) as server,
     ):
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()

@@ -8,7 +8,7 @@ from damage import damage, run_command
 from sweep_fixtures import small_plan, stored
 
 from unalike import UserError
-from unalike.experiments import database
+from unalike.experiments import database, database_connection
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.sweep import sweep
 
@@ -64,7 +64,7 @@ def test_a_value_of_a_wrong_type_is_an_error_of_one_line(results, some, capsys):
 
 
 def test_a_database_that_stays_locked_is_an_error_of_one_line(results, monkeypatch):
-    monkeypatch.setattr(database, "WRITE_PRAGMAS", ("busy_timeout = 50",))
+    monkeypatch.setattr(database_connection, "WRITE_PRAGMAS", ("busy_timeout = 50",))
     connection = sqlite3.connect(results, isolation_level=None)
     with ResultsDatabase.open(f"sqlite:///{results}") as opened:
         connection.execute("BEGIN EXCLUSIVE")

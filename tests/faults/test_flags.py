@@ -15,7 +15,7 @@ from wiki_proxy import fronting
 from unalike import random_splits, save_graph
 from unalike.cli.main import COMMANDS, main
 from unalike.experiments.database import ResultsDatabase
-from unalike.http_server import LocalServer
+from unalike.http_server import Server
 
 VALUES = ["nan", "inf", "-1", "0", "1e999", "9" * 30, "", "x", "[/x]", "-", "../.."]
 VALUES += ["1.5", "\udcff", "graph", "/dev/null", "a\nb"]
@@ -76,7 +76,7 @@ def folder(tmp_path, monkeypatch):
     """A working folder with a graph, its model, tables of it and a database."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UNALIKE_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(LocalServer, "serve_forever", lambda *_, **__: None)
+    monkeypatch.setattr(Server, "serve_forever", lambda *_, **__: None)
     monkeypatch.setattr("time.sleep", lambda _: None)
     graph = suiting(nodes=20)
     splits = random_splits(graph.labels, count=1)

@@ -17,7 +17,7 @@ import unalike
 from unalike import http_server
 from unalike.experiments.database import ResultsDatabase
 from unalike.inference.server import ModelServer, ScoringService
-from unalike.reports.site.server import LiveSite, Server
+from unalike.reports.site.server import LiveSite, ReportServer
 from unalike.reports.site.site_data import SiteData
 
 NODE = {"id": "new", "neighbours": ["p1"], "features": {"age": 3, "city": "Rome"}}
@@ -45,7 +45,7 @@ def serving_model(stored, path):
     unalike.run(stored, unalike.LINKX(hidden=4, training=TRAINING), options=options)
     with (
         ScoringService(unalike.load_model(path)) as service,
-        running(ModelServer("127.0.0.1", 0, service)) as server,
+        running(ModelServer(service, "127.0.0.1", 0)) as server,
     ):
         yield server
 
@@ -79,7 +79,7 @@ def page(tmp_path_factory):
     url = f"sqlite:///{tmp_path_factory.mktemp('page') / 'results.db'}"
     with (
         ResultsDatabase.open(url) as results,
-        running(Server("127.0.0.1", 0, LiveSite(SiteData(results)))) as server,
+        running(ReportServer(LiveSite(SiteData(results)), "127.0.0.1", 0)) as server,
     ):
         yield server
 
@@ -126,6 +126,7 @@ def is_alive(server) -> bool:
 
 ODD = [None, True, -1, 2**70, 10**400, 1e999, float("nan"), "", HALF, "=1+1", []]
 ODD += [{}, [[1]], "x" * 10_000, {"nodes": []}]
+ODD += [["p1", 1], ["p1", 10**400], [[["p1", 1], 1], 1]]
 
 
 def odd_document(rng: random.Random):

@@ -358,11 +358,11 @@ class Graph(Displayable):
         """PyTorch Geometric's `Data`; an edge for every entry, dense features."""
         from torch_geometric.data import Data
 
-        target, weight = self.adjacency.indices.long(), self.adjacency.values
+        weight = self.adjacency.values
         return Data(
             x=self.features.to_dense(),
             y=self.labels,
-            edge_index=torch.stack([self.adjacency.row_indices, target]),
+            edge_index=self.adjacency.edge_index,
             num_nodes=self.num_nodes,
             **({} if weight is None else {"edge_weight": weight}),
         )
@@ -374,6 +374,17 @@ class Graph(Displayable):
     @property
     def num_features(self) -> int:
         return self.features.shape[1]
+
+    @cached_property
+    def outgoing(self) -> Adjacency:
+        """A of the adjacency [A, Aᵀ]."""
+        return self.adjacency.select_columns(range(self.adjacency.num_cols // 2))
+
+    @cached_property
+    def incoming(self) -> Adjacency:
+        """Aᵀ of the adjacency [A, Aᵀ]."""
+        width = self.adjacency.num_cols
+        return self.adjacency.select_columns(range(width // 2, width))
 
     @cached_property
     def num_loops(self) -> int:

@@ -6,14 +6,11 @@ import json
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
-
-import torch
 
 from unalike.data.graph import Graph
 from unalike.data.split import Split
@@ -30,6 +27,7 @@ from unalike.device import (
     versions,
 )
 from unalike.errors import UserError, check_seed
+from unalike.experiments.base_model_cache import BaseModelCache
 from unalike.experiments.config import (
     DatasetWithOptions,
     base_dataset,
@@ -47,6 +45,7 @@ from unalike.experiments.evaluation import (
     evaluate,
     training_history,
 )
+from unalike.experiments.inductive import solve_inductively
 from unalike.experiments.label_inputs import (
     add_label_inputs,
     solve_by_features,
@@ -54,9 +53,13 @@ from unalike.experiments.label_inputs import (
 from unalike.experiments.result import Result, Runs
 from unalike.inference.model import Model, check_trainable, model_from_solution
 from unalike.inference.model_file import check_can_create
-from unalike.methods import METHODS, check_uses_class_weights, name_of
+from unalike.methods import (
+    METHODS,
+    check_uses_class_weights,
+    check_uses_edge_weights,
+    name_of,
+)
 from unalike.methods.base import Method, TrainedMethod, as_computed_on, solve_mixed
-from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.options import options_of
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers import SAMPLERS
@@ -70,8 +73,6 @@ AnyGraph: TypeAlias = GraphSource | Graph | str | Path
 
 UNDIVIDED_BATCHINGS = (FullBatch, RowSampler)
 """Batchings without batches to distribute among processes."""
-MAX_CACHE_BYTES = 2**30
-"""Scores of base models in the cache; the oldest are evicted first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +148,36 @@ def train_splits(
     reset_peak_memory(options.device)
     start = time.perf_counter()
     tasks = experiment.tasks(method, keep=options.model is not None)
+    if options_of_dataset(experiment.dataset).inductive:
+        check_inductive_run(options, world)
+        solutions = solve_inductively(
+            [
+                (method, task, split)
+                for task, split in zip(tasks, experiment.splits.values(), strict=True)
+            ],
+            device=options.device,
+            progress=options.progress,
+        )
+    else:
+        solutions = solve_in_stacks(method, tasks, options, checkpoint)
+    seconds = time.perf_counter() - start
+    experiment.raise_if_failed(solutions)
+    results = experiment.results(solutions, metadata, seconds, options.device)
+    output = ExperimentOutput(experiment, method, solutions, results)
+    if options.model is not None:
+        model = output.saved_model(options)
+        if world.is_main:
+            model.save(options.model)
+    return output
+
+
+def solve_in_stacks(
+    method: Method,
+    tasks: Sequence[Task],
+    options: RunOptions,
+    checkpoint: Checkpoint | None,
+) -> list[Solution]:
+    """Solve the tasks of a method, in one stack where they share their features."""
 
     def solve(group: list[int]) -> list[Solution]:
         own = checkpoint
@@ -159,16 +190,7 @@ def train_splits(
             checkpoint=own,
         )
 
-    solutions = solve_by_features(tasks, solve)
-    seconds = time.perf_counter() - start
-    experiment.raise_if_failed(solutions)
-    results = experiment.results(solutions, metadata, seconds, options.device)
-    output = ExperimentOutput(experiment, method, solutions, results)
-    if options.model is not None:
-        model = output.saved_model(options)
-        if world.is_main:
-            model.save(options.model)
-    return output
+    return solve_by_features(tasks, solve)
 
 
 def run_stack(
@@ -197,16 +219,23 @@ def run_stack(
         prepared = None
     reset_peak_memory(options.device)
     start = time.perf_counter()
-    solutions = solve_by_features(
-        [task for _, task in pairs],
-        lambda group: solve_mixed(
-            [pairs[index] for index in group],
+    if options_of_dataset(dataset).inductive:
+        solutions = solve_inductively(
+            [(m, tasks[split], experiment.splits[split]) for m, split in members],
             device=options.device,
             progress=options.progress,
-            solve=bases.for_dataset(dataset).solve,
-            prepared=prepared,
-        ),
-    )
+        )
+    else:
+        solutions = solve_by_features(
+            [task for _, task in pairs],
+            lambda group: solve_mixed(
+                [pairs[index] for index in group],
+                device=options.device,
+                progress=options.progress,
+                solve=bases.for_dataset(dataset).solve,
+                prepared=prepared,
+            ),
+        )
     seconds = (time.perf_counter() - start) / len(members)
     return [
         UserError(solution.error)
@@ -329,6 +358,7 @@ class Experiment:
     def tasks(self, method: Method, *, keep: bool = False) -> list[Task]:
         """One task per split with its own seed; `keep` asks for the weights."""
         options, metric = options_of_dataset(self.dataset), self.dataset.metric
+        check_uses_edge_weights(method, self.graph)
         if options.class_weights:
             check_uses_class_weights(method)
         tasks = [
@@ -427,6 +457,16 @@ class Experiment:
         )
 
 
+def check_inductive_run(options: RunOptions, world: World) -> None:
+    """Raise a `UserError` for what an inductive evaluation cannot do."""
+    if world.size > 1 or options.checkpoint is not None:
+        raise UserError("--inductive has no --processes and no --checkpoint.")
+    if options.model is not None and not options.refit:
+        raise UserError(
+            "--inductive saves a model of the whole graph; leave out --no-refit."
+        )
+
+
 def check_no_label_inputs(dataset: AnyGraph) -> None:
     """Raise a `UserError` if a model to save would need labels as inputs."""
     if isinstance(dataset, DatasetWithOptions) and dataset.view.label_inputs:
@@ -449,66 +489,3 @@ def check_can_distribute(method: Method, world: World) -> None:
         f"the whole graph in one; those that can are {methods}, and message passing "
         f"with batches: {batchings}."
     )
-
-
-# Cache of the base models of Correct & Smooth
-
-
-BaseKey = tuple[TrainedMethod, str, str]
-
-
-@dataclass(eq=False)
-class BaseModelCache:
-    """The scores of trained base models on one dataset, without their weights."""
-
-    dataset: GraphSource | None = None
-    cached: dict[BaseKey, list[Solution]] = field(default_factory=dict)
-
-    def for_dataset(self, dataset: GraphSource) -> BaseModelCache:
-        """The cache for a dataset; scores on any other dataset are dropped."""
-        if self.dataset is not dataset:
-            self.dataset, self.cached = dataset, {}
-        return self
-
-    def solve(
-        self,
-        method: Method,
-        tasks: Sequence[Task],
-        *,
-        device: torch.device | str = "cpu",
-        progress: Progress = NO_PROGRESS,
-    ) -> list[Solution]:
-        """Solve tasks as the method does alone, with a base model from the cache."""
-        if not isinstance(method, CorrectAndSmooth):
-            return method.solve_all(tasks, device=device, progress=progress)
-        base = method.base
-        # Random numbers depend on the other runs of the stack, so that a base model
-        # is used again only for all tasks together.
-        key = (base, str(device), tasks_hash(tasks))
-        if key not in self.cached:
-            self.cached[key] = base.solve_all(tasks, device=device, progress=progress)
-        trained = self.cached[key]
-        self.evict_oldest()
-        return method.postprocess(tasks, trained, device=device, progress=progress)
-
-    def evict_oldest(self) -> None:
-        """Drop the oldest scores while the cache is larger than its limit."""
-        sizes = {
-            key: sum(solution.scores.nbytes for solution in solutions)
-            for key, solutions in self.cached.items()
-        }
-        total = sum(sizes.values())
-        for key, size in sizes.items():
-            if total > MAX_CACHE_BYTES:
-                del self.cached[key]
-                total -= size
-
-
-def tasks_hash(tasks: Sequence[Task]) -> str:
-    """The hash of the seeds, train ids and valid ids of tasks on one dataset."""
-    digest = sha256()
-    for task in tasks:
-        digest.update(f"{task.seed} {len(task.train)} ".encode())
-        for ids in (task.train, task.valid):
-            digest.update(ids.numpy().tobytes())
-    return digest.hexdigest()

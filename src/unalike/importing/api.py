@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,19 @@ import torch
 
 from unalike.data.split import PARTS, Split, random_splits, stack_codes
 from unalike.data.store import GraphWriter, add_names, atomic_graph_writer
-from unalike.importing.csr import CsrCounts, EdgeReader, EdgeSpill, build_csr
-from unalike.importing.features import CATEGORY, FeatureEncoder
+from unalike.importing.csr import (
+    CsrCounts,
+    EdgeReader,
+    EdgeSpill,
+    build_csr,
+    value_appender,
+)
+from unalike.importing.features import (
+    CATEGORY,
+    LIST,
+    FeatureColumn,
+    FeatureEncoder,
+)
 from unalike.importing.ids import IdIndex
 from unalike.importing.nodes import NodeData, NodeReader
 from unalike.importing.options import (
@@ -60,7 +71,11 @@ def _write(
     reader = NodeReader(tables.nodes, options, index, progress)
     nodes = reader.read() if tables.nodes else None
     options.check_classes(nodes.class_names if nodes else [])
-    spill = EdgeSpill(writer.scratch("pairs"), undirected=not options.directed)
+    spill = EdgeSpill(
+        writer.scratch("pairs"),
+        undirected=not options.directed,
+        weighted=options.weight is not None,
+    )
     edges = EdgeReader(options, only_known_ids=nodes is not None)
     notes = edges.read_into(tables.edges, index, spill, progress)
     new_index = np.arange(len(index), dtype=np.int32)
@@ -106,7 +121,7 @@ def _splits(nodes: NodeData, options: ImportOptions) -> list[Split]:
     return random_splits(labels, count=options.splits, seed=options.seed)
 
 
-BINARY_KINDS = (CATEGORY, "boolean")
+BINARY_KINDS = (CATEGORY, LIST, "boolean")
 """Column types whose features are 0 or 1, so that CSR needs no values."""
 
 
@@ -135,7 +150,7 @@ def _write_sparse(
     weighted = any(column.kind not in BINARY_KINDS for column in encoder.columns)
     with (
         writer.append_array("features_columns", np.int32) as append_indices,
-        _value_appender(writer, weighted) as append_values,
+        value_appender(writer, "features_values", weighted=weighted) as append_values,
     ):
         for batch in reader.batches(encoder.names):
             rows = encoder.sparse(batch)
@@ -143,17 +158,6 @@ def _write_sparse(
             append_indices(rows.indices)
             append_values(rows.data)
     writer.add("features_starts", np.cumsum(np.concatenate(lengths), dtype=np.int64))
-
-
-@contextmanager
-def _value_appender(
-    writer: GraphWriter, weighted: bool
-) -> Iterator[Callable[[Any], None]]:
-    if not weighted:
-        yield lambda values: None
-        return
-    with writer.append_array("features_values", np.float32) as append:
-        yield append
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,7 @@ class ImportedGraph:
         """Return the counts that are printed at the end."""
         encoder, labels = self.nodes.encoder, self.nodes.labels
         counts = np.bincount(labels[labels >= 0], minlength=len(self.nodes.class_names))
-        one_hot = (column for column in encoder.columns if column.kind == CATEGORY)
+        one_hot = (column for column in encoder.columns if column.has_categories)
         return ImportSummary(
             folder=str(folder),
             nodes=len(labels),
@@ -226,6 +230,11 @@ class ImportedGraph:
         )
 
     def _notes(self) -> Iterator[str]:
+        yield from self._label_notes()
+        for column in self.nodes.encoder.columns:
+            yield from self._column_notes(column)
+
+    def _label_notes(self) -> Iterator[str]:
         classes, labelled = len(self.nodes.class_names), (self.nodes.labels >= 0).sum()
         if classes > max(MANY_CLASSES, labelled // 2):
             yield (
@@ -238,20 +247,28 @@ class ImportedGraph:
             if unlabelled:
                 count = f"{unlabelled:,} nodes"
                 yield f"{count} of the split have no label and are left out."
-        for column in self.nodes.encoder.columns:
-            if column.fill is not None:
-                yield (
-                    f"The column '{column.name}' lacks "
-                    f"{self.nodes.num_missing[column.name]:,} numbers: they are "
-                    "filled with the median and marked by an indicator feature."
-                )
-            if column.has_decimal_commas:
-                yield (
-                    f"The column '{column.name}' looks like numbers with a decimal "
-                    "comma; it is read as categories. Write a decimal point."
-                )
-            if column.width > max(MANY_CATEGORIES, len(self.nodes.names) // 2):
-                yield (
-                    f"The column '{column.name}' has {column.width:,} categories; "
-                    f"--ignore {column.name} leaves it out."
-                )
+
+    def _column_notes(self, column: FeatureColumn) -> Iterator[str]:
+        if not column.width:
+            yield (
+                f"The column '{column.name}' has no value to learn from; it gives "
+                "no feature."
+            )
+        if column.fill is not None:
+            yield (
+                f"The column '{column.name}' lacks "
+                f"{self.nodes.num_missing[column.name]:,} numbers: they are "
+                "filled with the median and marked by an indicator feature."
+            )
+        if column.has_decimal_commas:
+            yield (
+                f"The column '{column.name}' looks like numbers with a decimal "
+                "comma; it is read as categories. Write a decimal point."
+            )
+        elif column.has_categories and column.width > max(
+            MANY_CATEGORIES, len(self.nodes.names) // 2
+        ):
+            yield (
+                f"The column '{column.name}' has {column.width:,} categories; "
+                f"--ignore {shlex.quote(column.name)} leaves it out."
+            )

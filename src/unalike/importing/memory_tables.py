@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from unalike.errors import UserError
+from unalike.errors import UserError, first_line
 from unalike.importing.tables import Batch
 
 QUERY_ROWS = 1 << 14
@@ -64,16 +64,10 @@ def arrow_table(value: Any, what: str) -> ArrowTable:
         else:
             table = pa.table(value)
     except Exception as error:  # of Arrow or of the library of the table
-        raise UserError(
-            f"{what} cannot be read as a table: {first_line(error)}."
-        ) from None
+        reason = first_line(error)
+        raise UserError(f"{what} cannot be read as a table: {reason}.") from None
     names = [str(name) for name in table.column_names]
     return ArrowTable(what, table.rename_columns(names))
-
-
-def first_line(error: Exception) -> str:
-    """The first line of the text of an error, or its name."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 @dataclass(frozen=True)
@@ -114,7 +108,7 @@ class SqlQuery:
 
     @contextmanager
     def cursor(self) -> Iterator[Any]:
-        """Run the query; an own connection is closed afterwards."""
+        """Run the query; a connection that is opened here is closed afterwards."""
         connection, own = self.database, isinstance(self.database, str)
         if own:
             connection = open_sqlite(self.database)

@@ -20,13 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
-from unalike.errors import UserError
-from unalike.importing.memory_tables import (
-    SqlQuery,
-    arrow_table,
-    first_line,
-    is_dataframe,
-)
+from unalike.errors import UserError, first_line
+from unalike.importing.memory_tables import SqlQuery, arrow_table, is_dataframe
 from unalike.importing.tables import Batch, Header, Table
 
 CSV_BLOCK_BYTES = 1 << 23

@@ -37,7 +37,12 @@ from unalike.inference.model import (
 )
 from unalike.inference.model_file import load_model
 from unalike.inference.new_nodes import AnyFeatures, adjacency_hash
-from unalike.methods import METHODS, check_uses_class_weights, name_of
+from unalike.methods import (
+    METHODS,
+    check_uses_class_weights,
+    check_uses_edge_weights,
+    name_of,
+)
 from unalike.methods.base import Method
 from unalike.options import options_of, with_options
 
@@ -123,6 +128,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             graph, labels=labels, num_classes=len(classes), class_names=None
         )
         method, task = self._method(), self._task(graph, classes)
+        check_uses_edge_weights(method, graph)
         if task.class_weights is not None:
             check_uses_class_weights(method)
         model: Model | None = None

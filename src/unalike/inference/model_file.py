@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from unalike.data.store import string_array, string_buffers
-from unalike.errors import MAX_COUNT, UserError, did_you_mean
+from unalike.errors import MAX_COUNT, UserError, did_you_mean, first_line
 from unalike.files import atomic_write, check_writable
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model, SavedMethod, model_class
@@ -91,8 +91,7 @@ def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Model
             raise UserError(f"{path} is damaged: its sha256 differs.")
         return _from_metadata(about, tensors, torch.device(device))
     except READ_ERRORS as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"{path} is damaged: {reason}.") from None
+        raise UserError(f"{path} is damaged: {first_line(error)}.") from None
 
 
 def check_can_create(path: Path) -> None:

@@ -19,7 +19,7 @@ import torch
 from unalike.data.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.formatting import json_safe
-from unalike.http_server import LocalHandler, LocalServer
+from unalike.http_server import Handler, Server
 from unalike.importing.memory_tables import ArrowTable
 from unalike.inference.explain import explain
 from unalike.inference.model import Model
@@ -41,6 +41,7 @@ NODE_KEYS = frozenset({"id", "neighbours", "entering", "features"})
 REQUEST_KEYS = frozenset({"nodes", "explain"})
 MAX_EXPLAINED = 100
 """Nodes of one request that are explained."""
+MAX_WEIGHT = float(np.finfo(np.float32).max)
 TOP_INPUTS = 10
 """Inputs in an explanation unless `explain` is another number."""
 
@@ -103,11 +104,24 @@ def _check_node(node: Any, number: int) -> None:
     if not isinstance(node.get("id"), str | int | float | None):
         raise RequestError(f"The 'id' of node {number} is no text or number.")
     for key in ("neighbours", "entering"):
-        ids = node.get(key, [])
-        if not isinstance(ids, list) or not all(
-            isinstance(one, str | int) and not isinstance(one, bool) for one in ids
-        ):
+        neighbours = node.get(key, [])
+        if not isinstance(neighbours, list) or not all(map(_is_neighbour, neighbours)):
             raise RequestError(f"'{key}' of node {number} is no list of ids.")
+
+
+def _is_neighbour(one: Any) -> bool:
+    """Whether this is an id, or a list of an id and the weight of the edge."""
+    if isinstance(one, list):
+        return len(one) == 2 and _is_id(one[0]) and _is_weight(one[1])
+    return _is_id(one)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _is_weight(number: Any) -> bool:
+    return type(number) in (int, float) and 0 < number <= MAX_WEIGHT
 
 
 @dataclass(eq=False)
@@ -236,19 +250,20 @@ def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str,
     return answers
 
 
-def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[int, Any]]:
-    """Pairs of the index of a node and the id of a neighbour."""
+def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[Any, ...]]:
+    """The index of a node, the id of a neighbour and the weight of the edge, if any."""
     return [
-        (index, str(other))
+        (index, str(one[0]), one[1]) if isinstance(one, list) else (index, str(one))
         for index, node in enumerate(nodes)
-        for other in node.get(key, ())
+        for one in node.get(key, ())
     ]
 
 
 def num_unknown(model: Model, node: Mapping[str, Any]) -> int:
     """Neighbours of a node that the model does not know."""
-    ids = [*node.get("neighbours", ()), *node.get("entering", ())]
-    return int((model.index.find(pa.array(map(str, ids), pa.large_string())) < 0).sum())
+    edges = edges_of([node], "neighbours") + edges_of([node], "entering")
+    ids = pa.array([edge[1] for edge in edges], pa.large_string())
+    return int((model.index.find(ids) < 0).sum())
 
 
 def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures:
@@ -301,12 +316,12 @@ def _text(value: Any) -> str | None:
 # HTTP
 
 
-class ModelServer(LocalServer):
+class ModelServer(Server):
     """Answers `/score`, `/health` and `/`."""
 
-    def __init__(self, host: str, port: int, service: ScoringService) -> None:
+    def __init__(self, service: ScoringService, host: str, port: int) -> None:
         self.service = service
-        super().__init__(host, port, Handler)
+        super().__init__(host, port, ModelHandler)
 
 
 FAILURES: dict[type[Exception], tuple[HTTPStatus, str]] = {
@@ -327,7 +342,7 @@ def failure(error: Exception) -> tuple[HTTPStatus, dict[str, Any]]:
     return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": text}
 
 
-class Handler(LocalHandler):
+class ModelHandler(Handler):
     """Answers one request with JSON."""
 
     server: ModelServer

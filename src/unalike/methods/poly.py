@@ -33,6 +33,9 @@ class Poly(PropagatedFeaturesMethod):
     """
 
     paper = "He et al. 2022, https://arxiv.org/abs/2202.03580"
+    suits = (
+        "the graph is large and a filter of the features is enough: edges are used once"
+    )
 
     basis: Basis = "chebyshev"
     """monomial (GPR-GNN), bernstein (BernNet), chebyshev (ChebNetII), jacobi

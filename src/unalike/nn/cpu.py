@@ -45,21 +45,29 @@ def _embedding_bags(rows: CSRMatrix, dense: Dense) -> Dense:
         return dense.new_zeros(len(indptr) - 1, dense.shape[1])
     if values is not None:
         values = values.to(dense.dtype)
+    if len(indices) <= MAX_NNZ_PER_CALL:
+        return _embedding_bag(indptr, indices, values, dense)
     blocks = []
     for low, high in row_blocks(indptr.numpy(), MAX_NNZ_PER_CALL):
         bounds = indptr[low : high + 1]
-        entries = slice(int(bounds[0]), int(bounds[-1]))
-        blocks.append(
-            F.embedding_bag(
-                indices[entries],
-                dense,
-                (bounds - bounds[0]).to(indices.dtype),
-                mode="sum",
-                per_sample_weights=None if values is None else values[entries],
-                include_last_offset=True,
-            )
-        )
-    return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+        part = slice(int(bounds[0]), int(bounds[-1]))
+        weights = None if values is None else values[part]
+        blocks.append(_embedding_bag(bounds - bounds[0], indices[part], weights, dense))
+    return torch.cat(blocks)
+
+
+def _embedding_bag(
+    indptr: Tensor, indices: Tensor, values: Tensor | None, dense: Dense
+) -> Dense:
+    """The weighted sums of rows of a dense matrix."""
+    return F.embedding_bag(
+        indices,
+        dense,
+        indptr.to(indices.dtype),
+        mode="sum",
+        per_sample_weights=values,
+        include_last_offset=True,
+    )
 
 
 def spmm_accumulate_(rows: CSRMatrix, dense: Dense, total: Dense) -> None:
@@ -117,54 +125,19 @@ def normalized_spmm(
     column_scale: Vector | None = None,
     residual: Dense | None = None,
 ) -> Dense:
-    """column_scale * S (A + L) S dense + residual in one pass."""
+    """column_scale * S (A + L) S dense + residual."""
     dtype = torch.promote_types(dense.dtype, torch.float32)
-    rows, empty = adjacency.csr, dense.new_empty(0, dtype=dtype)
-    tensors = (
-        empty if rows.values is None else rows.values,
-        adjacency.scale,
-        adjacency.self_loop_weight,
-        dense,
-        empty if column_scale is None else column_scale,
-        empty.view(0, 0) if residual is None else residual,
+    scale, loop_weight = (
+        vector[:, None].to(dtype)
+        for vector in (adjacency.scale, adjacency.self_loop_weight)
     )
-    out = torch.empty(dense.shape, dtype=dtype)
-    arrays = (tensor.detach().to(dtype).contiguous().numpy() for tensor in tensors)
-    _normalized_spmm(out.numpy(), rows.indptr.numpy(), rows.indices.numpy(), *arrays)
+    scaled = scale * dense
+    out = spmm(adjacency.csr, scaled).addcmul_(loop_weight, scaled).mul_(scale)
+    if column_scale is not None:
+        out.mul_(column_scale)
+    if residual is not None:
+        out.add_(residual)
     return out.to(dense.dtype)
-
-
-@njit(parallel=True, fastmath={"contract"})
-def _normalized_spmm(
-    out, indptr, indices, values, scale, self_loop_weight, dense, column_scale, residual
-):
-    has_values = len(values) > 0
-    for row in numba.prange(len(out)):
-        total, scale_i = out[row], scale[row]
-        loop_weight = scale_i * scale[row] * self_loop_weight[row]
-        source = dense[row]
-        for k in range(out.shape[1]):
-            total[k] = loop_weight * source[k]
-        for entry in range(indptr[row], indptr[row + 1]):
-            column = indices[entry]
-            weight = scale_i * scale[column]
-            if has_values:
-                weight *= values[entry]
-            source = dense[column]
-            for k in range(out.shape[1]):
-                total[k] += weight * source[k]
-        # One type, whatever numba makes of the row, so that it is compiled once.
-        _scale_and_add(total, column_scale, residual, np.int64(row))
-
-
-@njit(fastmath={"contract"})
-def _scale_and_add(total, column_scale, residual, row):
-    has_scale, has_residual = len(column_scale) > 0, len(residual) > 0
-    for k in range(len(total)):
-        if has_scale:
-            total[k] *= column_scale[k]
-        if has_residual:
-            total[k] += residual[row, k]
 
 
 def gat_forward(

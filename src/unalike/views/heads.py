@@ -260,6 +260,6 @@ def _histogram_trees(
             )
             for p in model.staged_predict_proba(examples.x_stop.numpy())
         ]
-        best = int(np.nanargmax(stages)) + 1
-
+        # The metric may be undefined on these rows: all of them of one class.
+        best = best if np.isnan(stages).all() else int(np.nanargmax(stages)) + 1
     return TreeEnsemble.from_scikit_learn(model, best, classes)

@@ -10,9 +10,9 @@ from report_fixtures import only_our_table, runs, store_some
 
 from unalike.errors import UserError
 from unalike.experiments.database import ResultsDatabase
-from unalike.reports.site.server import LiveSite, Server
+from unalike.http_server import is_loopback
+from unalike.reports.site.server import LiveSite, ReportServer
 from unalike.reports.site.site_data import SiteData
-from unalike.system import is_loopback
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def results(tmp_path):
 @pytest.fixture
 def site(results, monkeypatch):
     only_our_table(monkeypatch)
-    with Server("127.0.0.1", 0, LiveSite(SiteData(results))) as found:
+    with ReportServer(LiveSite(SiteData(results)), "127.0.0.1", 0) as found:
         thread = threading.Thread(target=found.serve_forever, args=(0.05,))
         thread.start()
         yield found
@@ -99,7 +99,7 @@ def test_what_has_not_changed_is_not_sent_again(site):
 
 def test_a_port_that_is_taken_is_a_users_mistake(site, results):
     with pytest.raises(UserError, match=r"Nothing can be served at 127.0.0.1:\d+: "):
-        Server(*site.server_address, LiveSite(SiteData(results)))
+        ReportServer(LiveSite(SiteData(results)), *site.server_address)
 
 
 @pytest.mark.parametrize(

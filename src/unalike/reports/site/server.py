@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -14,7 +15,7 @@ from sqlalchemy.exc import DatabaseError
 
 from unalike.experiments.leases import count_active
 from unalike.files import json_hash
-from unalike.http_server import LocalHandler, LocalServer
+from unalike.http_server import Handler, Server
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.site.documents import Document, as_script
 from unalike.reports.site.site_data import SiteData, change_tokens
@@ -116,18 +117,18 @@ HEADERS = {
 """Other sites can neither read this page nor show it in a frame."""
 
 
-class Server(LocalServer):
-    """Serves a page."""
+class ReportServer(Server):
+    """Serves a page to requests whose Host header is allowed."""
 
-    def __init__(self, host: str, port: int, live: LiveSite) -> None:
+    def __init__(self, live: LiveSite, host: str, port: int) -> None:
         self.live = live
-        super().__init__(host, port, Handler)
+        super().__init__(host, port, ReportHandler, [socket.gethostname().lower()])
 
 
-class Handler(LocalHandler):
-    """Answers one request."""
+class ReportHandler(Handler):
+    """Answers one request for a file of the page."""
 
-    server: Server
+    server: ReportServer
 
     def do_GET(self) -> None:
         """Send a file of the page, or 304 where it has not changed."""
