@@ -253,7 +253,9 @@ def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str,
 def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[Any, ...]]:
     """The index of a node, the id of a neighbour and the weight of the edge, if any."""
     return [
-        (index, str(one[0]), one[1]) if isinstance(one, list) else (index, str(one))
+        (index, str(one[0]), float(one[1]))
+        if isinstance(one, list)
+        else (index, str(one))
         for index, node in enumerate(nodes)
         for one in node.get(key, ())
     ]
