@@ -102,7 +102,7 @@ def send(server, request: bytes) -> bytes:
             line.sendall(request)
             line.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: line.recv(1 << 16), b""))
-        except ConnectionError:
+        except OSError:  # the server has closed the connection
             return b""
 
 
