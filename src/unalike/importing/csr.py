@@ -220,8 +220,13 @@ def _scatter_block(
         weights = pairs[:, 2:].view(np.float32)
         scatter = partial(
             scatter_pairs,
-            *(pairs, weights, spill.undirected),
-            *(low, cursor, indices, values),
+            pairs,
+            weights,
+            spill.undirected,
+            low,
+            cursor,
+            indices,
+            values,
         )
         parallel_map(scatter, ranges)
         progress.advance(len(pairs))
