@@ -8,8 +8,8 @@ import pytest
 from sources import FILES, family, imported, tree
 
 LAYERS = [
-    {"errors", "version", "progress", "display", "formatting", "lazy_exports"},
-    {"http_server", "options", "parallel", "system"},
+    {"errors", "version", "progress", "formatting", "lazy_exports"},
+    {"display", "http_server", "options", "parallel", "system"},
     {"device", "files"},
     {"data"},
     {"nn"},

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 
 from unalike.data.task import Task
-from unalike.errors import check_at_least_one
+from unalike.errors import UserError, check_at_least_one
 from unalike.experiments.config import Config, base_dataset, options_of_dataset
 from unalike.experiments.database import ResultsDatabase, to_rows
 from unalike.experiments.optuna_study import Value, load_optuna, run_study
@@ -177,10 +177,17 @@ def read_values(path: Path) -> Iterable[tuple[str, float]]:
     """Read saved values; an incomplete last line is removed from the file."""
     if not path.exists():
         return []
-    complete, _, incomplete = path.read_text("utf-8").rpartition("\n")
+    try:
+        complete, _, incomplete = path.read_text("utf-8").rpartition("\n")
+        lines = map(json.loads, complete.splitlines())
+        values = [(str(key), float(value)) for key, value in lines]
+    except (ValueError, TypeError, RecursionError):
+        raise UserError(
+            f"{path} is damaged; without it, its trials are computed again."
+        ) from None
     if incomplete:
         path.write_text(f"{complete}\n" if complete else "", "utf-8")
-    return [(key, value) for key, value in map(json.loads, complete.splitlines())]
+    return values
 
 
 def base_checkpoint(

@@ -176,8 +176,8 @@ def connect(
             _add_tables_to_read(engine)
         else:
             _create_tables(engine)
-    except DatabaseError as error:
-        reason = hide_password(str(error.orig))
+    except (DatabaseError, UnicodeDecodeError) as error:
+        reason = hide_password(str(getattr(error, "orig", error)))
         raise UserError(f"{hide_password(url)} cannot be opened: {reason}.") from None
     return engine
 
@@ -264,6 +264,8 @@ def retry_while_unreachable(
         while True:
             try:
                 return function(owner, *args, **kwargs)
+            except UnicodeDecodeError as error:  # a damaged SQLite file
+                raise database_error(owner.engine, error) from None
             except DBAPIError as error:
                 if not _is_unreachable(owner.engine, error):
                     raise database_error(owner.engine, error) from None

@@ -24,6 +24,7 @@ from unalike.importing.tables import (
     Table,
     check_header,
     edge_columns,
+    read_ahead,
     read_ids,
     read_weights,
 )
@@ -108,7 +109,7 @@ class EdgeReader:
                 notes += columns.notes(table)
                 before = spill.num_pairs + spill.num_dropped
                 names = list(dict.fromkeys(columns.used))
-                for batch in prefetch(table.batches(names)):
+                for batch in read_ahead(table, names):
                     pairs = self._pairs(batch, columns, index)
                     file.write(pairs.data)
                     spill.count(pairs, len(index))
@@ -219,8 +220,13 @@ def _scatter_block(
         weights = pairs[:, 2:].view(np.float32)
         scatter = partial(
             scatter_pairs,
-            *(pairs, weights, spill.undirected),
-            *(low, cursor, indices, values),
+            pairs,
+            weights,
+            spill.undirected,
+            low,
+            cursor,
+            indices,
+            values,
         )
         parallel_map(scatter, ranges)
         progress.advance(len(pairs))

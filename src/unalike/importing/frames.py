@@ -35,6 +35,7 @@ class FrameTable:
     frame: Frame
     warning: ClassVar[str | None] = None
     header_was_guessed: ClassVar[bool] = False
+    one_thread: ClassVar[bool] = False
 
     @classmethod
     def of(cls, value: Any, what: str) -> FrameTable:
@@ -45,7 +46,7 @@ class FrameTable:
         try:
             known = isinstance(frame, nw.DataFrame | nw.LazyFrame)
             return cls(what, frame if known else nw.from_native(pa.table(value)))
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except Exception as error:  # of Arrow or of the library of the frame
             reason = first_line(error)
             raise UserError(f"{what} cannot be read as a table: {reason}.") from None
 

@@ -30,11 +30,11 @@ from unalike.importing.tables import (
     column_values,
     find_id_column,
     floats_as_integers,
+    read_ahead,
     read_ids,
     require_column,
     text_or_null,
 )
-from unalike.parallel import prefetch
 from unalike.progress import Progress
 
 MISSING_LABELS = ("nan", "null")
@@ -265,7 +265,7 @@ class NodeReader:
         for table in self.tables:
             for name in columns:
                 require_column(table, name)
-            yield from prefetch(table.batches(columns))
+            yield from read_ahead(table, columns)
 
     def feature_names(self) -> list[str]:
         """Return the feature columns of the options, or all with no other use."""
@@ -303,9 +303,8 @@ class NodeReader:
             names += [column.name for column in columns]
             wanted = dict.fromkeys(name for name in names if name is not None)
             before = len(self.index)
-            for batch in prefetch(
-                table.batches([require_column(table, name) for name in wanted])
-            ):
+            selected = [require_column(table, name) for name in wanted]
+            for batch in read_ahead(table, selected):
                 self._add_ids(batch, id_column)
                 if labels is not None:
                     labels.add(batch)

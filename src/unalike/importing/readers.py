@@ -14,7 +14,7 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
@@ -48,6 +48,7 @@ class CsvTable:
     """Lines before the first row: comments, blank lines, the header."""
     warning: str | None
     header_was_guessed: bool
+    one_thread: ClassVar[bool] = False
 
     @property
     def num_bytes(self) -> int:

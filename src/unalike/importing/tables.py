@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from unalike.errors import UserError, did_you_mean
 from unalike.importing.ids import IdIndex
+from unalike.parallel import Prefetch
 
 Header = Literal["guess", "yes", "no"]
 """Whether the first line of a text file names its columns."""
@@ -40,6 +41,10 @@ class Table(Protocol):
     @property
     def header_was_guessed(self) -> bool:
         """Whether the first line was taken as column names by a guess."""
+
+    @property
+    def one_thread(self) -> bool:
+        """Whether the thread that opened the table must read it, as of databases."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Read the named columns, a batch at a time."""
@@ -70,6 +75,11 @@ class Batch:
     def row_error(self, row: int, what: str) -> UserError:
         """Return an error that names the file and the row."""
         return UserError(f"{self.table.location(self.first_row + row)}: {what}")
+
+
+def read_ahead(table: Table, columns: Sequence[str]) -> Iterable[Batch]:
+    """Batches of the named columns, read ahead by a thread where that is safe."""
+    return Prefetch(table.batches(columns), depth=0 if table.one_thread else 1)
 
 
 SOURCE_TARGET_NAMES = {

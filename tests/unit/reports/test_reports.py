@@ -53,6 +53,19 @@ def test_cells_mark_differences_beyond_rounding_and_errors(cell, deviates, text)
     assert cell.text == text
 
 
+def test_names_are_escaped_in_markdown_and_latex():
+    name = r"a|b<i>\{x}#$^~_&%"
+    rows = {name: {"edge_homophily": StatisticCell(0.1119, ".12")}}
+    report = ResultTable(name, rows, {})
+    line = next(line for line in markdown(report).splitlines() if "0.11*" in line)
+    assert line.startswith(r"| a\|b&lt;i>")
+    escaped = (
+        r"a|b<i>\textbackslash{}\{x\}\#\$\textasciicircum{}\textasciitilde{}\_\&\%"
+    )
+    assert latex(report).count(escaped) == 2
+    assert rf"{escaped} & 0.11* (0.12) \\" in latex(report)
+
+
 def test_every_format_holds_every_cell():
     rows = {"texas": {"edge_homophily": StatisticCell(0.1119, ".12")}}
     report = ResultTable("A title", rows, {})

@@ -79,7 +79,7 @@ def test_a_host_that_cannot_be_parsed_is_refused(site, capsys):
 
 
 def test_a_connection_without_a_request_is_closed(site, monkeypatch):
-    monkeypatch.setattr("unalike.reports.site.server.Handler.timeout", 0.05)
+    monkeypatch.setattr("unalike.http_server.REQUEST_SECONDS", 0.05)
     with socket.create_connection(site.server_address) as line:
         line.sendall(b"GET / HTTP/1.1\r\n")
         assert line.recv(1) == b""

@@ -10,7 +10,6 @@ from hashlib import sha256
 from http import HTTPStatus
 from mimetypes import guess_type
 from threading import Lock
-from urllib.parse import urlsplit
 
 from sqlalchemy.exc import DatabaseError
 
@@ -133,10 +132,7 @@ class ReportHandler(Handler):
 
     def do_GET(self) -> None:
         """Send a file of the page, or 304 where it has not changed."""
-        if not self.has_allowed_host:
-            self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
-            return
-        path = urlsplit(self.path).path.removeprefix("/") or "index.html"
+        path = self.route.removeprefix("/") or "index.html"
         try:
             response = self.server.live.get(path)
         except DatabaseError:
