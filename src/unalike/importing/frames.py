@@ -85,7 +85,8 @@ def engine_errors(path: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if type(error).__module__.partition(".")[0] not in ENGINES:
+        package = type(error).__module__.partition(".")[0]
+        if package not in ENGINES and not isinstance(error, OSError):
             raise
         raise UserError(f"{path} cannot be read: {first_line(error)}.") from None
 
@@ -124,5 +125,6 @@ def _spark_batches(frame: Any) -> Iterator[pa.RecordBatch]:
 
 def first_line(error: Exception) -> str:
     """The first line of the text of an error, or its kind."""
-    text = str(error).strip()
+    # What failed in Java is not in the first line of a Py4JJavaError.
+    text = str(getattr(error, "java_exception", error)).strip()
     return text.splitlines()[0].rstrip(".") if text else type(error).__name__
