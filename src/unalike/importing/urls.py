@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from unalike.errors import UserError, require
 from unalike.importing.parquet import ParquetTable, parquet_stream
 from unalike.importing.sql import DUCKDB, SqlQuery
@@ -23,9 +25,12 @@ def open_url(url: str) -> Iterator[Table]:
         yield SqlQuery(file, f"SELECT * FROM {name}").open()
         return
     for path, store in remote_files(url):
-        size, file = store.size(path), partial(store.open, path, "rb")
-        name = store.unstrip_protocol(path)
-        yield ParquetTable.of(name, size, lambda file=file: parquet_stream(file()))
+        name, size = store.unstrip_protocol(path), store.size(path)
+        yield ParquetTable.of(name, size, partial(_open_remote, store, path))
+
+
+def _open_remote(store: Any, path: str) -> pq.ParquetFile:
+    return parquet_stream(store.open(path, "rb"))
 
 
 def remote_files(url: str) -> list[tuple[str, Any]]:

@@ -179,8 +179,10 @@ def clean_ids(edges: FrameTable, nodes: FrameTable, columns: Columns) -> IdColum
         clean_id(nodes, find_id_column(nodes, columns.id), "node"),
     )
     are_text = any(is_text for _, is_text in found)
-    ids = [one.cast(nw.String) if are_text else one for one, _ in found]
-    return IdColumns(*ids, are_text)
+    source, target, node = (
+        one.cast(nw.String) if are_text else one for one, _ in found
+    )
+    return IdColumns(source, target, node, are_text)
 
 
 def clean_id(table: FrameTable, name: str, what: str) -> tuple[nw.Expr, bool]:
