@@ -78,6 +78,7 @@ pictures: env        ## Draw the pictures of the documentation again; needs the 
 	@mkdir -p build
 	@$(BIN)/unalike results import results/runs.jsonl.gz --results sqlite:///build/results.db
 	@$(BIN)/unalike figure leaderboard --results sqlite:///build/results.db --out docs/pictures/leaderboard.svg
+	@$(BIN)/python scripts/layers_picture.py
 
 bench: env           ## Measure speed and memory; prints tables, takes half an hour.
 	@$(BIN)/unalike bench engine

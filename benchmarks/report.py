@@ -18,7 +18,8 @@ from typing import Any
 import sqlalchemy as sql
 
 from unalike.experiments.config import Config, build_method
-from unalike.experiments.database import CURVES, RUNS, ResultsDatabase, compress_curves
+from unalike.experiments.database import ResultsDatabase, compress_curves
+from unalike.experiments.database_connection import CURVES, RUNS
 from unalike.experiments.plan import run_key
 from unalike.reports.site.site_data import SiteData
 from unalike.reports.site.writer import write_site

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from unalike import LINKX, Graph, RunOptions, Training, load_model, run
-from unalike.inference.server import ScoringService, make_model_server
+from unalike.inference.server import ModelServer, ScoringService
 
 
 def train(path, nodes):
@@ -70,7 +70,7 @@ def main():
         model = load_model(path)
     with (
         ScoringService(model) as service,
-        make_model_server(service, "127.0.0.1", 0) as server,
+        ModelServer(service, "127.0.0.1", 0) as server,
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address, stop = server.server_address[:2], threading.Event()

@@ -68,6 +68,7 @@ class Sources:
             "deviations": self.deviations,
             "setting": self.setting,
             "bench": self.bench,
+            "layer": self.layer,
             "ratio": self.ratio,
             "stacks": self.stacks,
             "file": self.file,
@@ -134,6 +135,13 @@ class Sources:
         """How many times as fast as the fastest form of PyG unalike is."""
         return self.bench(*source[:3], "times_fastest_peer", *source[3:])
 
+    def layer(self, file: str, layer: str, field: str, *what: str) -> float:
+        """A measurement of a layer in a bench file of one graph."""
+        rows_of_layer = read_json(f"bench/{file}")["layers"]
+        key = (layer, " ".join(what))
+        (row,) = (row for row in rows_of_layer if (row["layer"], row["what"]) == key)
+        return row[field]
+
     def stacks(self, column: str) -> float:
         """Time of all runs one at a time, divided by that of their stacks."""
         found = read_json("bench/stacks-h200")["rows"]
@@ -143,13 +151,16 @@ class Sources:
     def file(self, name: str, *path: str) -> Value:
         """A value in a JSON file of results/, as `bench/twins-cpu twins name=wiki mb`.
 
-        A word with = selects the row of a list; a last word `/1000` divides.
+        A word with = selects the row of a list, `first` and `last` a number of one; a
+        last word `/1000` divides.
         """
         found = read_json(name)
         divisor = 1.0
         for word in path:
             if word.startswith("/"):
                 divisor = float(word[1:])
+            elif word in ("first", "last"):
+                found = found[-(word == "last")]
             elif "=" in word:
                 key, _, wanted = word.partition("=")
                 (found,) = (row for row in found if str(row[key]) == wanted)

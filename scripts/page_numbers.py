@@ -22,6 +22,7 @@ from pathlib import Path
 
 from number_sources import RESULTS, ROOT, Sources, Value
 from page_tables import BLOCKS, rounded
+from reference_tables import REFERENCE_BLOCKS
 
 from unalike.cli.main import main as unalike
 
@@ -31,22 +32,18 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 INLINE = re.compile(
-    r"(?P<value>(?:\d[\d,]*)?\.?\d+(?: ± (?:\d+)?\.?\d+)?|[A-Za-z]+)"
+    r"(?P<value>(?:\d[\d,]*)?\.?\d+(?: ± (?:\d+)?\.?\d+)?|[A-Za-z]+(?:-[a-z]+)*)"
     r"<!-- = (?P<source>[^>]+?) -->"
 )
 BLOCK = re.compile(
     r"(<!-- numbers: (.+?) -->\n).*?(<!-- end of numbers -->)", re.DOTALL
 )
-WORDS = {
-    5: "five",
-    8: "eight",
-    11: "eleven",
-    12: "twelve",
-    15: "fifteen",
-    16: "sixteen",
-    18: "eighteen",
-    25: "twenty-five",
-}
+UNITS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
+    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen"),
+    *("seventeen", "eighteen", "nineteen"),
+)
+TENS = {2: "twenty", 3: "thirty", 4: "forty", 5: "fifty"}
 
 SIBLINGS = ("--on", "cornell5", "wisconsin87")
 TABLE_FILES = {
@@ -74,14 +71,22 @@ def rewrite_inline(text: str, sources: Sources) -> str:
 
 def formatted(value: Value, written: str) -> str:
     """A value with the digits, the deviation or the words that were written."""
-    if written.isalpha():
-        word = WORDS[int(first(value))]
+    if written[0].isalpha():
+        word = in_words(int(first(value)))
         return word.capitalize() if written[0].isupper() else word
     numbers = value if isinstance(value, tuple) else (value,)
     parts = written.split(" ± ")
     return " ± ".join(
         one_number(number, part) for number, part in zip(numbers, parts, strict=False)
     )
+
+
+def in_words(number: int) -> str:
+    """A number below sixty in words."""
+    tens, units = divmod(number, 10)
+    if tens < 2:
+        return UNITS[number]
+    return f"{TENS[tens]}-{UNITS[units]}" if units else TENS[tens]
 
 
 def one_number(number: float, written: str) -> str:
@@ -97,7 +102,9 @@ def first(value: Value) -> float:
 
 def rewrite_blocks(text: str, sources: Sources) -> str:
     """The text with the tables between markers made anew."""
-    return BLOCK.sub(lambda m: m[1] + BLOCKS[m[2]](sources) + m[3], text)
+    return BLOCK.sub(
+        lambda m: m[1] + (BLOCKS | REFERENCE_BLOCKS)[m[2]](sources) + m[3], text
+    )
 
 
 def table_text(words: Sequence[str], database: str, data: Path) -> str:

@@ -61,6 +61,41 @@ def linkx_grids(sources: Sources) -> str:
     return markdown_table(["", *recipes], rows, 1)
 
 
+LINKX_STARTS = {
+    "`--hidden 64`": ("hidden=64", "feature_layers=1", "lr=0.01"),
+    "`--hidden 128 --feature-layers 2 --lr 0.002`": (
+        *("hidden=128", "feature_layers=2", "lr=0.002"),
+    ),
+}
+"""Settings to start with, by their words on the command line."""
+
+
+def linkx_starts(sources: Sources) -> str:
+    """LINKX by two settings with one layer elsewhere, beside the best of its grid."""
+    graphs = (*PRIOR, *HOMOPHILOUS)
+    shared = ("layers=1", "edge_layers=1", "dropout=0.5")
+    rows = [
+        [
+            words,
+            *(
+                score(sources.setting("linkx", dataset, *shared, *setting))
+                for dataset in graphs
+            ),
+        ]
+        for words, setting in LINKX_STARTS.items()
+    ]
+    best = [
+        score(
+            sources.ours(
+                f"{'prior-datasets' if d in PRIOR else 'homophilous'}/linkx", d
+            )
+        )
+        for d in graphs
+    ]
+    rows.append(["the best of 384 settings, by validation", *best])
+    return markdown_table(["", *graphs], rows, 1)
+
+
 LARGE = (
     *("wisconsin87", "cornell5", "penn94", "pokec", "arxiv-year", "snap-patents"),
     *("genius", "twitch-gamers"),
@@ -260,6 +295,8 @@ METHOD_NAMES = {
     "appnp": "APPNP",
     "gpr-gnn": "GPR-GNN",
     "gcnii": "GCNII, 8 layers",
+    "sage": "GraphSAGE",
+    "dir-gnn": "Dir-GNN",
 }
 
 
@@ -538,6 +575,7 @@ LAYER_COLUMNS: dict[str, Callable[[Row, Row], str]] = {
 
 BLOCKS: dict[str, Callable[[Sources], str]] = {
     "linkx grids": linkx_grids,
+    "linkx starts": linkx_starts,
     "large graphs": large_graphs,
     "small graphs": small_graphs,
     "views": views_scores,

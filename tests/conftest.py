@@ -34,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--data", type=Path, default=DATA, help=f"folder of real graphs: {DATA}"
     )
+    parser.addoption("--seed", type=int, default=0, help="first seed of fault tests")
+    parser.addoption("--outcomes", type=Path, help="file for outcomes of fault tests")
 
 
 @pytest.fixture(autouse=True, scope="session")

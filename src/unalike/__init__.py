@@ -5,10 +5,12 @@ Public names are imported on first use, so that the command line starts fast;
 """
 
 import warnings
-from importlib import import_module
 from typing import Any
 
+from unalike.lazy_exports import lazy_exports
+
 EXPORTS = {
+    "A2DUG": "methods.a2dug",
     "ACMGCN": "methods.acm_gcn",
     "APPNP": "methods.appnp",
     "Adjacency": "data.adjacency",
@@ -72,7 +74,7 @@ EXPORTS = {
     "run": "experiments.run",
     "save_graph": "data.store",
     "temperature": "data.calibration",
-    "tune": "experiments.tuning",
+    "tune": "experiments.correct_and_smooth_search",
     "twin": "datasets.twins",
     "verify_graph": "data.store",
     "view_table": "methods.view_table",
@@ -84,15 +86,12 @@ DEPRECATED = {"Place": "RunOptions", "Stored": "StoredGraph"}
 __all__ = list(EXPORTS)
 
 
+_get, __dir__ = lazy_exports(__name__, EXPORTS)
+
+
 def __getattr__(name: str) -> Any:
     if name in DEPRECATED:
         message = f"unalike.{name} is deprecated; use unalike.{DEPRECATED[name]}."
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         name = DEPRECATED[name]
-    if name not in EXPORTS:
-        raise AttributeError(f"module 'unalike' has no attribute '{name}'")
-    return getattr(import_module(f"unalike.{EXPORTS[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    return _get(name)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING
 
+from unalike.formatting import printable
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderableType
 
@@ -143,14 +145,14 @@ class TextTable:
         )
         for column in self.columns:
             table.add_column(
-                Text(column.heading),
+                Text(printable(column.heading)),
                 justify="right" if column.align_right else "left",
                 no_wrap=not column.wrap,
             )
         for row in self.rows:
-            table.add_row(*map(Text, row))
-        title = [Text(self.title, style="bold")] if self.title else []
-        note = [Text(self.note, style="italic")] if self.note else []
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        title = [Text(printable(self.title), style="bold")] if self.title else []
+        note = [Text(printable(self.note), style="italic")] if self.note else []
         return Group(*title, table, *note, *self.below)
 
     def to_html(self) -> str:

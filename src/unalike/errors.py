@@ -39,6 +39,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean '{near[0]}'?" if near else ""
 
 
+def first_line(error: object) -> str:
+    """The first line of an error message, shortened, or the type of the error."""
+    message = str(error).strip() or type(error).__name__
+    return message.splitlines()[0][:200].rstrip(".")
+
+
+def check_at_least_one(flag: str, value: int) -> None:
+    """Refuse the value of a flag below 1."""
+    if value < 1:
+        raise UserError(f"{flag} is {value}; at least 1 is needed.")
+
+
 def require_positive(options: Any, *names: str) -> None:
     """Refuse options below 1 or above 2^31 - 1."""
     for name in names:

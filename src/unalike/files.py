@@ -31,6 +31,7 @@ UNWRITABLE = (
     errno.ENAMETOOLONG,
     errno.EEXIST,
     errno.ENOTEMPTY,
+    errno.ELOOP,
 )
 """Errors of a full or read-only disk or of a wrong path, which users can solve."""
 ZEROS_AT_ONCE = 1 << 20
@@ -52,19 +53,32 @@ def write_errors(path: Path) -> Iterator[None]:
 def atomic_write(path: Path, *, fsync: bool = False) -> Iterator[Path]:
     """Give a temporary path next to `path`, and rename its file when the block ends.
 
-    After an error, or if the block wrote nothing, `path` is as it was before.
+    After an error, or if the block wrote nothing, `path` is as it was before. A link
+    stays a link to the new file.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with write_errors(path):
+        target = replaceable(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         with write_errors(path):
             yield partial
             if fsync:
                 sync(partial)
             if partial.exists():
-                partial.replace(path)
+                partial.replace(target)
     finally:
         with suppress(OSError):
             partial.unlink()
+
+
+def replaceable(path: Path) -> Path:
+    """What a path links to, or raise if it is neither a file nor a folder."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise UserError(f"Cannot write {path}: the link leads to itself.")
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise UserError(f"Cannot write {path}: it is a device, a pipe or a socket.")
+    return target
 
 
 def check_writable(path: Path) -> None:
@@ -72,11 +86,12 @@ def check_writable(path: Path) -> None:
 
     A file is made for a moment, because permissions do not tell read-only mounts.
     """
-    parent = path.absolute().parent
-    while not parent.exists() and parent != parent.parent:
-        parent = parent.parent
-    with write_errors(path), NamedTemporaryFile(dir=parent, prefix=".unalike."):
-        pass
+    with write_errors(path):
+        parent = replaceable(path).parent
+        while not parent.exists() and parent != parent.parent:
+            parent = parent.parent
+        with NamedTemporaryFile(dir=parent, prefix=".unalike."):
+            pass
 
 
 @contextmanager

@@ -1,14 +1,17 @@
-"""Format mean ± std, durations, memory sizes, and documents as JSON."""
+"""Format mean ± std, durations, memory sizes, text for terminals and JSON."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import Any
 
 MINUTE, HOUR = 60, 3600  # seconds
 GIGABYTE = 1024  # megabytes
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters but for tabs and line feeds."""
 
 
 def format_mean_std(numbers: Sequence[float]) -> str:
@@ -35,6 +38,11 @@ def format_memory(megabytes: int | float) -> str:
     if megabytes < GIGABYTE:
         return f"{max(1, round(megabytes))} MB"
     return f"{megabytes / GIGABYTE:.1f} GB"
+
+
+def printable(text: str) -> str:
+    r"""Text with control characters, which terminals obey, as escapes such as \x1b."""
+    return CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def json_safe(value: Any) -> Any:

@@ -39,8 +39,12 @@ RANGES: dict[str, tuple[float, float]] = {
     "input_dropout": (0, 1),
     "layers": (1, 1_000),
     "propagation_dropout": (0, 1),
+    "repeats": (1, 1_000_000),
+    "scalar_decay": (0, math.inf),
+    "scalar_lr": (1e-3, 1_000),
     "sharpening": (0, math.inf),
     "smooth_alpha": (0, 1),
+    "stacks": (1, 100_000),
     "weight_decay": (0, math.inf),
 }
 """Smallest and largest value of the hyperparameters with this name."""
@@ -50,16 +54,20 @@ def check_ranges(settings: Any) -> None:
     """Refuse hyperparameters out of their range, and numbers that are not finite."""
     for own in fields(settings):
         value = getattr(settings, own.name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        low, high = RANGES.get(own.name, (-math.inf, math.inf))
-        flag = f"--{own.name.replace('_', '-')}"
-        if not math.isfinite(value):
-            raise UserError(f"{flag} is {value}; a finite number is needed.")
-        if value < low:
-            raise UserError(f"{flag} is {value}; it must be at least {low}.")
-        if value > high:
-            raise UserError(f"{flag} is {value}; it must be at most {high}.")
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, int | float) and not isinstance(one, bool):
+                _check_range(own.name, one)
+
+
+def _check_range(name: str, value: int | float) -> None:
+    low, high = RANGES.get(name, (-math.inf, math.inf))
+    flag = f"--{name.replace('_', '-')}"
+    if not math.isfinite(value):
+        raise UserError(f"{flag} is {value}; a finite number is needed.")
+    if value < low:
+        raise UserError(f"{flag} is {value}; it must be at least {low}.")
+    if value > high:
+        raise UserError(f"{flag} is {value}; it must be at most {high}.")
 
 
 @dataclass(frozen=True)

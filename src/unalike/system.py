@@ -1,17 +1,15 @@
-"""CPU count, free memory, cgroup limits, cache and data folders, loopback addresses."""
+"""CPU count, free memory, cgroup limits, cache and data folders, live processes."""
 
 from __future__ import annotations
 
 import os
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from ipaddress import ip_address
 from math import ceil
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import torch
 
@@ -252,33 +250,3 @@ def _is_zombie(pid: int) -> bool:
     # The state follows the program name, which is in brackets and may contain any
     # character.
     return status.rpartition(")")[2].split()[0] in ("Z", "X")
-
-
-# Addresses of servers
-
-
-def is_loopback(host: str) -> bool:
-    """Can only this machine reach an address?"""
-    return host == "localhost" or (is_ip_address(host) and ip_address(host).is_loopback)
-
-
-def is_ip_address(host: str) -> bool:
-    """Is a host given as an IP address?"""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def is_allowed_host(header: str, names: Collection[str]) -> bool:
-    """Is a Host header one of a server's names or an IP address?
-
-    Another site can let its own name point at this machine (DNS rebinding), but the
-    Host header then holds that name.
-    """
-    try:
-        name = urlsplit(f"//{header}").hostname or ""
-    except ValueError:
-        return False
-    return name in names or is_ip_address(name)

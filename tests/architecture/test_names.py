@@ -25,6 +25,7 @@ from unalike.methods.base import Method
 
 PUBLIC = {
     "APPNP",
+    "A2DUG",
     "ACMGCN",
     "DirGNN",
     "FSGNN",
@@ -141,7 +142,7 @@ def test_public_names_of_data_are_declared_for_type_checkers():
     declared = {
         alias.asname
         for node in ast.walk(ast.parse((ROOT / "data/__init__.py").read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("unalike.")
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("unalike.data.")
         for alias in node.names
     }
     assert declared == set(unalike.data.EXPORTS)

@@ -12,7 +12,7 @@ from sweep_fixtures import small_plan, stored, swept
 
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.selection import SelectionOptions
-from unalike.reports.site.server import LiveSite, make_server
+from unalike.reports.site.server import LiveSite, ReportServer
 from unalike.reports.site.site_data import SiteData
 from unalike.reports.site.writer import write_site
 
@@ -354,7 +354,7 @@ def test_a_running_sweep_is_followed(browser, tmp_path, monkeypatch):
     plan = small_plan(stored(tmp_path), hidden="[4]")
     with (
         ResultsDatabase.open(url) as results,
-        make_server(LiveSite(SiteData(results)), "::1", 0) as site,
+        ReportServer(LiveSite(SiteData(results)), "::1", 0) as site,
     ):
         threading.Thread(target=site.serve_forever, daemon=True).start()
         page = browser.new_page()

@@ -322,9 +322,9 @@ NODE_FILES = {
     ),
     "feature nested": (
         "n.parquet",
-        parquet({"id": [*"abc"], "x": [[1], [2], [3]], "kind": [*"xyx"]}),
-        "n.parquet, row 1: the column 'x' is of the type list<element: int64>, which "
-        "cannot be a feature; --ignore x leaves it out.",
+        parquet({"id": [*"abc"], "x y": [{"a": 1}] * 3, "kind": [*"xyx"]}),
+        "n.parquet, row 1: the column 'x y' is of the type struct<a: int64>, which "
+        "cannot be a feature; --ignore 'x y' leaves it out.",
     ),
     "label nested": (
         "n.parquet",

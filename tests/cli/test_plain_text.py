@@ -1,5 +1,6 @@
 """Names, paths and errors are printed as they are: brackets are no markup."""
 
+import json
 import re
 
 import pytest
@@ -11,6 +12,8 @@ from unalike.cli.console import PlainConsole, progress_bar
 from unalike.cli.main import main
 
 NAMES = ["[old]", "x[/x]:smile:y"]
+OBEYED = "a\x1b]0;title\x07\x1b[2Jb\x9b1m"
+SHOWN = r"a\x1b]0;title\x07\x1b[2Jb\x9b1m"
 
 
 @pytest.fixture(params=NAMES)
@@ -69,3 +72,23 @@ def test_progress_is_printed_as_it_is(monkeypatch, name, capsys):
     printed = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
     assert f"Reading {name}" in printed
     assert f"3 rows of {name}" in printed
+
+
+def test_terminals_obey_no_name(tmp_path, capsys):
+    graph = suiting(nodes=20)
+    splits = random_splits(graph.labels, count=1)
+    save_graph(tmp_path / OBEYED, graph, splits=splits)
+    assert main(["measure", str(tmp_path / OBEYED), "--only", "edge_homophily"]) == 0
+    assert main(["measure", str(tmp_path / f"no {OBEYED}")]) == 1
+    for text in capsys.readouterr():
+        assert SHOWN in text.replace("\n", "")
+        assert "\x1b" not in text
+
+
+def test_a_path_that_is_not_utf8_is_in_the_json_document(tmp_path, capsys):
+    graph = suiting(nodes=20)
+    folder = tmp_path / "gr\udcff"
+    save_graph(folder, graph, splits=random_splits(graph.labels, count=1))
+    assert main(["import", "--verify", str(folder), "--json"]) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out)["folder"] == str(folder)

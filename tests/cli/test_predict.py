@@ -53,6 +53,16 @@ def shop(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def views(shop):
+    """The name of a saved model of views with trees and a logistic base."""
+    groups = ("--views", "structure", "features", "labels", "bases")
+    options = ("--bases", "logistic", "--rounds", "1", "--head", "trees")
+    saved = ("--splits", "0", "--save", shop / "views.safetensors")
+    assert not run("train", shop / "directed", "views", *groups, *options, *saved)
+    return "views"
+
+
 def write(path, *lines):
     path.write_text("\n".join(lines) + "\n")
 
@@ -106,6 +116,32 @@ def test_edge_directions_count_where_they_did_in_training(shop, capsys):
     ).probabilities
     for row, expected in zip(document["scores"], probabilities.tolist(), strict=True):
         assert [row["p_buyer"], row["p_seller"]] == pytest.approx(expected)
+
+
+def test_views_score_new_nodes_by_their_edges_and_columns(shop, views, capsys):
+    document = predict(shop, capsys, views, *new(shop))
+    assert counts(document) == [3, 4, 3, 1, 1]
+    model = load_model(shop / "views.safetensors")
+    features = torch.tensor([[45.0, 0, 1], [22, 0, 0], [30, 1, 0]])
+    probabilities = model.predict(
+        [(0, "p1"), (0, "p2")], features, entering=[(1, "p3")]
+    ).probabilities
+    for row, expected in zip(document["scores"], probabilities.tolist(), strict=True):
+        assert [row["p_buyer"], row["p_seller"]] == pytest.approx(expected)
+
+
+def test_views_explain_new_nodes_by_groups_and_neighbours(shop, views, capsys):
+    document = predict(
+        shop, capsys, views, *new(shop), "--explain", "--ids", "ann", "--top", "20"
+    )
+    (why,) = document["explanations"]
+    names = {(push["kind"], push["name"]) for push in why["pushes"]}
+    groups = {("views", name) for name in ("structure", "features", "labels", "bases")}
+    # What changes nothing is left out.
+    assert {kind for kind, _ in names} == {"views", "points at"}
+    assert names <= groups | {("points at", "p1"), ("points at", "p2")}
+    total = why["rest"] + sum(push["share"] for push in why["pushes"])
+    assert total == pytest.approx(why["log_odds"], abs=1e-4)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

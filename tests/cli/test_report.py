@@ -76,7 +76,7 @@ def test_a_served_site_ends_with_control_c(folder, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(server.Server, "serve_forever", interrupted)
+    monkeypatch.setattr(server.ReportServer, "serve_forever", interrupted)
     words = ["report", "--no-measures", "--serve", "--port", "0"]
     assert main([*words, "--json"]) == 0
     out, err = capsys.readouterr()

@@ -6,7 +6,7 @@ import pytest
 from sweep_fixtures import stored
 
 from unalike.cli.main import main
-from unalike.experiments import run
+from unalike.experiments import base_model_cache
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.recipe import SearchSpace
 from unalike.methods import base as methods
@@ -84,7 +84,7 @@ def graded(rows):
 @pytest.mark.long
 def test_what_is_not_kept_is_trained_again_to_the_same(search, trained, monkeypatch):
     _, kept = search()
-    monkeypatch.setattr(run, "MAX_CACHE_BYTES", 0)
+    monkeypatch.setattr(base_model_cache, "MAX_CACHE_BYTES", 0)
     _, forgotten = search(database="other")
     assert trained == [3] * 6
     assert graded(kept) == graded(forgotten)

@@ -12,7 +12,7 @@ import pytest
 from unalike import ImportOptions, import_graph, load_model
 from unalike.cli.main import main
 from unalike.inference import server as serving
-from unalike.inference.server import ScoringService, make_model_server
+from unalike.inference.server import ModelServer, ScoringService
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ NODES = [
 def server(folder):
     with (
         ScoringService(load_model(folder / "m.safetensors")) as service,
-        make_model_server(service, "127.0.0.1", 0) as server,
+        ModelServer(service, "127.0.0.1", 0) as server,
     ):
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()

@@ -25,6 +25,7 @@ def test_the_table_has_a_row_per_node_and_named_columns(tmp_path, capsys):
         (["--out", "views.csv", "--split", "99"], "splits, from 0"),
         (["--out", "views.csv", "--views", "label"], "Did you mean 'labels'"),
         (["--out", "views.csv", "--folds", "1"], "at least 3"),
+        (["--out", "views.csv", "--seed", "9" * 30], "it must be from 0 to"),
     ],
 )
 def test_a_bad_option_is_one_line_and_nothing_is_written(

@@ -15,18 +15,34 @@ from safetensors.torch import load_file, save_file
 import unalike
 from unalike import UserError, random_splits, save_graph
 from unalike.inference import model_file
+from unalike.methods import METHODS
+
+TRAINING = unalike.Training(epochs=2)
+SMALL = {
+    "linkx": unalike.LINKX(hidden=4, training=TRAINING),
+    "gcn": METHODS["gcn"](hidden=4, training=TRAINING),
+    "fsgnn": METHODS["fsgnn"](hidden=4, training=TRAINING),
+    "glognn": METHODS["glognn"](hidden=4, training=TRAINING),
+    "views": METHODS["views"](folds=3, training=TRAINING),
+    "views-trees": METHODS["views-trees"](folds=3),
+}
+"""Methods whose model files have different contents."""
+
+
+def save_model(folder, method, **graph):
+    """The file of a model that is trained on a small graph."""
+    graph = suiting(nodes=20, **graph)
+    splits = random_splits(graph.labels, count=1)
+    stored = save_graph(folder / "graph", graph, splits=splits)
+    path = folder / "model.safetensors"
+    unalike.run(stored, method, options=unalike.RunOptions(model=path))
+    return path
 
 
 @pytest.fixture
 def saved(tmp_path):
-    """A saved model of LINK."""
-    graph = suiting(nodes=20)
-    splits = random_splits(graph.labels, count=1)
-    stored = save_graph(tmp_path / "graph", graph, splits=splits)
-    path = tmp_path / "model.safetensors"
-    method = unalike.LINKX(hidden=4, training=unalike.Training(epochs=2))
-    unalike.run(stored, method, options=unalike.RunOptions(model=path))
-    return path
+    """A saved model of LINKX."""
+    return save_model(tmp_path, SMALL["linkx"])
 
 
 def contents(path):
@@ -35,9 +51,20 @@ def contents(path):
     return about, {name: one.tolist() for name, one in model.weights.items()}
 
 
-def test_a_damaged_model_is_refused_or_the_same(saved, cases):
+@pytest.mark.parametrize("name", SMALL)
+def test_a_damaged_model_is_refused_or_the_same(tmp_path, name, some):
+    saved = save_model(tmp_path, SMALL[name])
     whole, expected = saved.read_bytes(), contents(saved)
-    for rng in cases:
+    for rng in some:
+        saved.write_bytes(damage(whole, rng))
+        with suppress(UserError):
+            assert contents(saved) == expected
+
+
+def test_a_damaged_model_of_sparse_features_is_refused_or_the_same(tmp_path, some):
+    saved = save_model(tmp_path, SMALL["linkx"], features="sparse")
+    whole, expected = saved.read_bytes(), contents(saved)
+    for rng in some:
         saved.write_bytes(damage(whole, rng))
         with suppress(UserError):
             assert contents(saved) == expected
@@ -89,13 +116,7 @@ def test_a_crafted_header_is_refused_in_bounded_memory(saved, name):
 
 
 def test_a_method_without_edges_does_not_allocate_for_its_nodes(tmp_path):
-    graph = suiting(nodes=20)
-    stored = save_graph(
-        tmp_path / "graph", graph, splits=random_splits(graph.labels, count=1)
-    )
-    path = tmp_path / "model.safetensors"
-    method = unalike.MLP(hidden=4, training=unalike.Training(epochs=2))
-    unalike.run(stored, method, options=unalike.RunOptions(model=path))
+    path = save_model(tmp_path, unalike.MLP(hidden=4, training=TRAINING))
     rewritten(path, setting("graph", "num_known", value=900_000_000))
     limited = f"ulimit -v 12000000; exec {sys.executable} -c '{LOAD}' {path}"
     ran = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)

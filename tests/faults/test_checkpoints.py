@@ -1,6 +1,7 @@
 """Damaged checkpoints are refused, or training resumes to the same scores."""
 
 import contextlib
+import json
 import shutil
 
 import torch
@@ -9,6 +10,7 @@ from graphs import suiting, tasks_of
 
 import unalike
 from unalike import UserError
+from unalike.experiments.correct_and_smooth_search import read_values
 from unalike.methods.base import train_stacks
 from unalike.training.checkpoint import Checkpoint
 
@@ -30,3 +32,15 @@ def test_a_damaged_checkpoint_is_refused_or_resumed_to_the_same_scores(tmp_path,
         for path, content in whole.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+
+
+def test_damaged_trials_of_a_search_are_refused_or_read(tmp_path, cases):
+    path = tmp_path / "judged.jsonl"
+    lines = [
+        json.dumps([f'{{"alpha": 0.{number}}}', number / 7]) for number in range(9)
+    ]
+    whole = "\n".join([*lines, ""]).encode()
+    for rng in cases:
+        path.write_bytes(damage(whole, rng))
+        with contextlib.suppress(UserError):
+            assert len(list(read_values(path))) <= 9

@@ -1,13 +1,14 @@
 """Damaged and locked databases: a result, or an error of one line."""
 
 import sqlite3
+from contextlib import suppress
 
 import pytest
 from damage import damage, run_command
 from sweep_fixtures import small_plan, stored
 
 from unalike import UserError
-from unalike.experiments import database
+from unalike.experiments import database, database_connection
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.sweep import sweep
 
@@ -55,14 +56,15 @@ def test_a_value_of_a_wrong_type_is_an_error_of_one_line(results, some, capsys):
         name = rng.choice(columns)
         value = rng.choice(["'x'", "x'00ff'", "1e999", "-9e99", "'[1]'", "'{'", "7"])
         connection = sqlite3.connect(results)
-        connection.execute(f'UPDATE runs SET "{name}" = {value} WHERE split = 1')
+        with suppress(sqlite3.IntegrityError):  # keys are unique
+            connection.execute(f'UPDATE runs SET "{name}" = {value} WHERE split = 1')
         connection.commit()
         connection.close()
         run_command(rng.choice([*COMMANDS[:1] * 8, *COMMANDS[1:3]]), capsys)
 
 
 def test_a_database_that_stays_locked_is_an_error_of_one_line(results, monkeypatch):
-    monkeypatch.setattr(database, "WRITE_PRAGMAS", ("busy_timeout = 50",))
+    monkeypatch.setattr(database_connection, "WRITE_PRAGMAS", ("busy_timeout = 50",))
     connection = sqlite3.connect(results, isolation_level=None)
     with ResultsDatabase.open(f"sqlite:///{results}") as opened:
         connection.execute("BEGIN EXCLUSIVE")
@@ -70,3 +72,10 @@ def test_a_database_that_stays_locked_is_an_error_of_one_line(results, monkeypat
             opened.delete_failures(["a"])
         connection.execute("ROLLBACK")
     connection.close()
+
+
+def test_damaged_sql_in_a_database_is_an_error_of_one_line(results, capsys):
+    content = results.read_bytes()
+    place = content.index(b"CREATE TABLE runs") + 7
+    results.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+    assert run_command(COMMANDS[0], capsys)[0] == 1

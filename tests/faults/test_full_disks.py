@@ -24,6 +24,7 @@ def graph(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "taken").write_text("a file, not a folder")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
     nodes = suiting(nodes=20)
     save_graph(tmp_path / "graph", nodes, splits=random_splits(nodes.labels, count=1))
     ResultsDatabase.open("sqlite:///results.db").close()
@@ -77,6 +78,7 @@ WRITERS = {
     "demo": ["demo", "--out", "{}/demo"],
     "shard": ["shard", "graph", "--parts", "2", "--out", "{}/shards"],
     "views": ["views", "graph", "--out", "{}/views.csv"],
+    "import": ["import", "edges.csv", "--out", "{}/imported"],
     "report": ["report", "--no-measures", "--out", "{}/site"],
 }
 

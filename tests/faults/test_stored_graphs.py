@@ -1,8 +1,11 @@
 """Damaged stored graphs are refused or the same; folders that others write too."""
 
 import contextlib
+import json
 import os
+from hashlib import sha256
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from damage import damage
@@ -23,13 +26,15 @@ def contents(folder):
         graph.features.to_dense().tolist(),
         graph.labels.tolist(),
         [split.train.tolist() for split in stored.splits()],
-        stored.names.to_pylist(),
+        stored.names and stored.names.to_pylist(),
         {name: stored.metadata[name] for name in ("num_classes", "directed", "metric")},
     )
 
 
-def test_a_damaged_graph_is_refused_or_the_same(tmp_path, cases):
-    graph, folder = suiting(nodes=20, classes=3), tmp_path / "graph"
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_a_damaged_graph_is_refused_or_the_same(tmp_path, features, cases):
+    folder = tmp_path / "graph"
+    graph = suiting(nodes=20, classes=3, features=features)
     splits = random_splits(graph.labels, count=2)
     names = pa.array([f"n{i}" for i in range(20)])
     save_graph(folder, graph, splits=splits, names=names)
@@ -72,3 +77,45 @@ def test_a_draft_that_cannot_be_removed_is_an_error_of_one_line(tmp_path, monkey
     monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
     with pytest.raises(UserError, match="Cannot write"):
         save_graph(tmp_path / "graph", suiting(nodes=20))
+
+
+CONVERSIONS = {
+    "big-endian": lambda array: array.astype(array.dtype.newbyteorder(">")),
+    "fortran": np.asfortranarray,
+    "strided": lambda array: np.repeat(array, 2, axis=0)[::2],
+    **{
+        name: lambda array, name=name: array.astype(name)
+        for name in ("int8", "int32", "int64", "uint16", "uint64", "float16")
+    },
+    **{
+        name: lambda array, name=name: array.astype(name)
+        for name in ("float64", "longdouble", "complex64", "object", "U8")
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_arrays_of_other_types_are_read_alike_or_refused(tmp_path, name):
+    folder = tmp_path / "graph"
+    graph = suiting(nodes=20, classes=3)
+    save_graph(folder, graph, splits=random_splits(graph.labels, count=2))
+    expected, about = contents(folder), (folder / "graph.json").read_text()
+    for file in folder.glob("*.npy"):
+        content = file.read_bytes()
+        array = np.load(file)
+        converted = CONVERSIONS[name](array)
+        np.save(file, converted)
+        document = json.loads(about)
+        document["arrays"][file.stem] |= {
+            "bytes": file.stat().st_size,
+            "dtype": str(converted.dtype),
+            "sha256": sha256(file.read_bytes()).hexdigest(),
+        }
+        (folder / "graph.json").write_text(json.dumps(document))
+        with contextlib.suppress(UserError):
+            found = contents(folder)
+            assert found == expected or not np.array_equal(array, converted), file
+        file.write_bytes(content)
+        (folder / "graph.json").write_text(about)
+    assert contents(folder) == expected

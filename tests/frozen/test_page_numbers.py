@@ -41,3 +41,16 @@ def test_bench_files_name_command_date_device_versions_and_commit():
         assert re.fullmatch(r"[0-9a-f]{40}", found["commit"]), file
         # Older numbers were taken from a page; the versions were not noted.
         assert found.get("taken_from") or found["versions"]["torch"], file
+
+
+def test_a_number_word_of_two_parts_is_replaced_as_a_whole(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    from page_numbers import rewrite_inline
+
+    class Counted:
+        def value(self, source):
+            return 26
+
+    text = "runs twenty-six<!-- = count methods --> methods"
+    assert rewrite_inline(text, Counted()) == text
+    assert rewrite_inline(text.replace("twenty-six", "eight"), Counted()) == text

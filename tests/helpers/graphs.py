@@ -105,6 +105,7 @@ LATER_METHODS = {
     "sage",
     "dir-gnn",
     "fsgnn",
+    "a2dug",
     "poly",
     "acm-gcn",
     "glognn",

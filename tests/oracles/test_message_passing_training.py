@@ -15,8 +15,8 @@ from message_passing_models import (
 from torch.nn import functional as F
 
 from unalike import METHODS, Task, Training, UserError, random_splits
-from unalike.data.csr import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.data.metrics import ACCURACY
+from unalike.data.two_hop import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.methods import base, h2gcn
 from unalike.methods.base import MessagePassingMethod, train_stacks
 from unalike.methods.h2gcn import csr_bytes, two_hop_adjacency

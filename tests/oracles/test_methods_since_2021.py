@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from unalike import METHODS, Training
+from unalike.data.graph import Graph
 from unalike.methods.poly import chebyshev_interpolation
 from unalike.nn import optim, reference
 from unalike.training import step
@@ -152,6 +153,19 @@ def test_dir_gnn_is_its_formula(graph):
     close(network(graph), network.final(torch.stack(outputs).amax(0)))
 
 
+def test_dir_gnn_has_the_layer_of_pyg_on_an_undirected_graph():
+    """PyG divides by the in-degrees on both sides, also on a directed graph."""
+    graph = make_graph(directed=False)
+    options = {"layers": 1, "hidden": 4, "alpha": 0.7, "own": True, "jump": "last"}
+    network = scatter(network_of("dir-gnn", graph, **options))
+    x = graph.features.to_dense()
+    out, into, own = weight_of(network.first).chunk(3, 1)
+    oracle = pyg.DirGNNConv(pyg.GCNConv(x.shape[1], 4, bias=False), alpha=0.7)
+    oracle.conv_out.lin.weight.data, oracle.conv_in.lin.weight.data = out.T, into.T
+    oracle.lin.weight.data, oracle.lin.bias.data = own.T, network.biases[0]
+    close(network(graph), network.final(torch.relu(oracle(x, ends(graph)))))
+
+
 def test_complex_weights_are_those_of_fabernet(graph):
     options = {"complex_weights": True, "activation": "abs", "exponent": 0.25}
     network = scatter(network_of("dir-gnn", graph, layers=2, hidden=4, **options))
@@ -186,15 +200,86 @@ def test_fsgnn_is_its_formula(graph, hop_norm):
         if loops:
             a = a.clone().fill_diagonal_(1)
         sums = a.sum(1)
-        scale = torch.where(sums > 0, sums.rsqrt(), 0.0)
+        scale = torch.where(sums > 0, sums, 1.0).rsqrt()
         s = scale[:, None] * a * scale
         matrices += [s @ x, s @ s @ x]
-    shares = network.weights.softmax(0)
+    shares = network.a().softmax(0)
     parts = []
-    for m, linear in enumerate(network.linears):
+    for m, linear in enumerate(network.maps.linears):
         u = matrices[m] @ linear.weight + linear.bias
         parts.append(shares[m] * (F.normalize(u, dim=1) if hop_norm else u))
     close(network(prepared), network.final(torch.relu(torch.cat(parts, 1))))
+
+
+def test_nodes_without_outgoing_edges_are_read_by_fsgnn():
+    """The published program divides by the root of 1 where an out-degree is 0."""
+    features, labels = torch.eye(3), torch.tensor([0, 1, 0])
+    graph = Graph.from_edges(
+        [0, 1], [1, 2], features=features, labels=labels, directed=True
+    )
+    method = METHODS["fsgnn"](hops=2, operators="no-loops")
+    _, one, two = method.prepare(graph).features.split(3, 1)
+    close(one, torch.tensor([[0.0, 1, 0], [0, 0, 1], [0, 0, 0]]))
+    close(two, torch.tensor([[0.0, 0, 1], [0, 0, 0], [0, 0, 0]]))
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_scalars_of_fsgnn_have_their_own_lr_and_decay(runs, monkeypatch):
+    """As in Adam with parameter groups."""
+    monkeypatch.setattr(reference, "ADAM_EPS", 1e-12)
+    for module in (step, optim):
+        monkeypatch.setattr(module, "backend", lambda device: reference)
+    tasks = tasks_of(suiting())[:1] * runs
+    training = Training(epochs=12, lr=0.01, weight_decay=0.0, coupled_decay=True)
+    method = METHODS["fsgnn"](
+        hops=2, dropout=0.0, scalar_lr=4.0, scalar_decay=0.3, training=training
+    )
+    task = tasks[0]
+    prepared = method.prepare(task.graph)
+    torch.manual_seed(task.seed)
+    plain = METHODS["fsgnn"](hops=2, dropout=0.0).network(prepared).train()
+    groups = [
+        {"params": plain.a.parameters(), "lr": 0.04, "weight_decay": 0.3},
+        {"params": [*plain.maps.parameters(), *plain.final.parameters()], "lr": 0.01},
+    ]
+    adam, wanted = torch.optim.Adam(groups, eps=1e-12), []
+    for _ in range(12):
+        adam.zero_grad()
+        logits = plain(prepared)[task.train]
+        loss = F.cross_entropy(logits, task.graph.labels[task.train])
+        loss.backward()
+        adam.step()
+        wanted.append(float(loss.detach()))
+    for solution in method.solve_all(tasks):
+        assert solution.curve.losses == pytest.approx(wanted, rel=1e-3)
+
+
+@pytest.mark.parametrize("view_norm", [False, True])
+def test_a2dug_is_its_formula(graph, view_norm):
+    options = {"hops": 2, "hidden": 4, "layers": 2, "view_norm": view_norm}
+    method = METHODS["a2dug"](**options)
+    prepared = method.prepare(graph)
+    network = scatter(method.network(prepared).eval())
+    a, x = graph.adjacency.to_dense(), graph.features.to_dense()
+    both = graph.to_undirected().adjacency.to_dense()
+    sums = both.sum(1)
+    scale = torch.where(sums > 0, sums.rsqrt(), 0.0)
+    s = scale[:, None] * both * scale
+    matrices = [
+        x,
+        *(m for p in (s, *directed_pair(graph, 0.5)) for m in (p @ x, p @ p @ x)),
+    ]
+    views = [
+        a @ network.outgoing.weight + network.outgoing.bias,
+        a.T @ network.incoming.weight + network.incoming.bias,
+        *(
+            matrix @ linear.weight + linear.bias
+            for matrix, linear in zip(matrices, network.maps.linears, strict=True)
+        ),
+    ]
+    if view_norm:
+        views = [F.normalize(view, dim=1) for view in views]
+    close(network(prepared), network.mlp(torch.relu(torch.cat(views, 1))))
 
 
 def eigen(graph):
@@ -246,6 +331,21 @@ def test_chebyshev_coefficients_interpolate():
     c = (chebyshev_interpolation(5) @ values).numpy()
     found = sum(c[k] * scipy.special.eval_chebyt(k, nodes) for k in range(6))
     np.testing.assert_allclose(found, values.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("basis", [*FUNCTIONS, "optimal"])
+def test_poly_weighs_its_bases(graph, basis):
+    method = METHODS["poly"](basis=basis, hops=3, layers=1)
+    prepared = method.prepare(graph)
+    network = scatter(method.network(prepared).eval())
+    theta, linear = network.theta, network.mlp.first
+    if basis == "bernstein":
+        theta = torch.relu(theta)
+    if basis == "chebyshev":
+        theta = chebyshev_interpolation(3) @ theta
+    matrices = prepared.features.chunk(4, 1)
+    x = sum(own * matrix for own, matrix in zip(theta, matrices, strict=True))
+    close(network(prepared), x @ linear.weight + linear.bias, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("relu_first", [False, True])
@@ -311,10 +411,14 @@ def test_glognn_is_the_minimum_written_out(graph, delta):
     close(network(prepared).double(), h, rtol=1e-3, atol=1e-4)
 
 
-def test_polynormer_has_the_layers_of_pyg(graph):
-    network = scatter(
-        network_of("polynormer", graph, hidden=3, heads=2, layers=2, beta=0.4)
-    )
+@pytest.mark.parametrize("beta", [0.4, -1.0])
+def test_polynormer_has_the_layers_of_pyg(graph, beta):
+    options = {"hidden": 3, "heads": 2, "layers": 2, "beta": beta}
+    network = scatter(network_of("polynormer", graph, **options))
+
+    def beta_of(layer):
+        return layer.beta.weight if beta > 0 else layer.beta.weight.sigmoid()
+
     x = graph.features.to_dense() @ network.first.weight + network.first.bias
     total = 0
     for layer in network.local:
@@ -324,7 +428,7 @@ def test_polynormer_has_the_layers_of_pyg(graph):
         oracle.att_dst.data = layer.attention.att_dst.view(1, 2, 3)
         a = torch.relu(oracle(x, ends(graph)) + layer.skip(x))
         h = torch.relu(layer.gate(x))
-        x = (1 - layer.beta) * layer.norm(h * a) + layer.beta * a
+        x = (1 - beta_of(layer)) * layer.norm(h * a) + beta_of(layer) * a
         total = total + x
     g = network.norm(total)
     (layer,) = network.attention
@@ -334,7 +438,7 @@ def test_polynormer_has_the_layers_of_pyg(graph):
         own = slice(head, None, 2)
         weights = k[:, own] @ k[:, own].T
         u[:, own] = weights / weights.sum(1, keepdim=True) @ v[:, own]
-    g = torch.relu(network.out(layer.norm(u) * (layer.gate(g) + layer.beta)))
+    g = torch.relu(network.out(layer.norm(u) * (layer.gate(g) + beta_of(layer))))
     close(network(graph), network.final(g), rtol=1e-4, atol=1e-5)
 
 
@@ -371,7 +475,9 @@ def test_coupled_decay_is_that_of_adam(features, monkeypatch):
     assert method.solve(task).curve.losses == pytest.approx(wanted, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["gcn", "mlp", "link"])
+@pytest.mark.parametrize(
+    "name", ["gcn", "mlp", "link", "fsgnn", "a2dug", "dir-gnn", "glognn"]
+)
 def test_sharpening_adds_the_difference_of_entropies(name):
     (task,) = tasks_of(suiting())
     options = {"dropout": 0.0} if name != "link" else {}

@@ -88,12 +88,14 @@ DIRECTED = [Candidate(LINKX(directions="both")), Candidate(LINK(directions="both
 
 
 def applicable(candidates: list[Candidate], graph: Graph) -> list[Candidate]:
-    """The candidates that a graph has features for, and not too many two-hop paths."""
+    """The candidates that use what a graph has, and not too many two-hop paths."""
+    weighted = graph.adjacency.values is not None
     degrees = graph.adjacency.degrees.double()
     too_many_paths = float(degrees @ degrees) > MAX_TWO_HOP_PATHS
     return [
         candidate
         for candidate in candidates
         if (graph.num_features or not candidate.method.needs_features)
+        and (candidate.method.uses_edge_weights or not weighted)
         and not (too_many_paths and isinstance(candidate.method, H2GCN))
     ]

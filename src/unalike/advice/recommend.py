@@ -32,6 +32,7 @@ from unalike.advice.trials import (
     sample_graph,
 )
 from unalike.data.graph import Graph
+from unalike.data.regression import check_has_classes
 from unalike.data.split import Split, random_splits
 from unalike.datasets import GraphSource
 from unalike.datasets.registry import as_source
@@ -149,6 +150,7 @@ def advise(
     check_seed(seed)
     source = as_source(source)
     graph = source.prepared(progress=progress)
+    check_has_classes(graph, "Advice")
     check_num_classes(source.metric, graph, source.name)
     limits = LIMITS[torch.device(device).type]
     sample = sample_graph(graph, load_split(source, graph, split, seed), seed, limits)

@@ -100,7 +100,7 @@ def _pyg(graph: Graph, hidden: int, layers: int) -> nn.Module:
 
 def _coo(graph: Graph) -> Tensor:
     rows = graph.adjacency
-    ends = torch.stack([rows.row_indices, rows.indices.long()])
+    ends = rows.edge_index
     ones = torch.ones(rows.nnz, device=ends.device)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse")
@@ -124,24 +124,48 @@ def edge_index(graph: Graph) -> tuple[Tensor, ...]:
 
 def bare_edge_index(graph: Graph) -> tuple[Tensor, ...]:
     """The edge index without weights."""
-    rows = graph.adjacency
-    return (torch.stack([rows.row_indices, rows.indices.long()]),)
+    return (graph.adjacency.edge_index,)
 
 
 def csr(graph: Graph) -> tuple[Tensor, ...]:
     """The GCN-normalised adjacency as a CSR matrix with a row for each target."""
+    ends, weight = edge_index(graph)
+    return (_csr(ends, weight, graph),)
+
+
+def _csr(ends: Tensor, weight: Tensor, graph: Graph) -> Tensor:
     from torch_geometric.utils import to_torch_csr_tensor
 
-    ends, weight = edge_index(graph)
     size = (graph.num_nodes, graph.num_nodes)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse")
-        return (to_torch_csr_tensor(ends.flip(0), weight, size=size),)
+        matrix: Tensor = to_torch_csr_tensor(ends.flip(0), weight, size=size)
+    return matrix
+
+
+def both_directions(graph: Graph) -> tuple[Tensor, ...]:
+    """Edges into and out of each node, with weights D_out^-1/2 A D_in^-1/2."""
+    from torch_geometric.utils import degree
+
+    (ends,) = bare_edge_index(graph)
+    scales = (degree(end, graph.num_nodes).clamp(min=1).rsqrt() for end in ends)
+    source, target = (scale[end] for scale, end in zip(scales, ends, strict=True))
+    return ends, source * target, ends.flip(0), source * target
+
+
+def both_directions_csr(graph: Graph) -> tuple[Tensor, ...]:
+    """The same as two CSR matrices."""
+    into, weight, out, _ = both_directions(graph)
+    return _csr(into, weight, graph), _csr(out, weight, graph)
 
 
 EDGE_FORMATS: dict[str, EdgeFormat] = {
     "PyG on edge_index": edge_index,
     "PyG on CSR": csr,
+}
+DIRECTED_FORMATS: dict[str, EdgeFormat] = {
+    "PyG on edge_index": both_directions,
+    "PyG on CSR": both_directions_csr,
 }
 
 
@@ -300,6 +324,57 @@ class PyGGCNII(nn.Module):
         return self.final(self.dropout(x))
 
 
+class PyGSAGE(nn.Module):
+    """GraphSAGE with batch norm, ReLU and dropout, then a linear layer."""
+
+    def __init__(self, method: Any, graph: Graph) -> None:
+        from torch_geometric.nn import SAGEConv
+
+        super().__init__()
+        hidden = method.hidden
+        inputs = [graph.num_features, *[hidden] * (method.layers - 1)]
+        # A bias before batch norm has no effect.
+        self.layers = nn.ModuleList(
+            SAGEConv(before, hidden, bias=False) for before in inputs
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) for _ in inputs)
+        self.dropout = nn.Dropout(method.dropout)
+        self.final = nn.Linear(hidden, graph.num_classes)
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = self.dropout(F.relu(norm(layer(x, edges))))
+        return self.final(x)
+
+
+class PyGDirGNN(nn.Module):
+    """Dir-GNN of two graph convolutions in each layer; `DirGNNConv` has no weights."""
+
+    def __init__(self, method: Any, graph: Graph) -> None:
+        from torch_geometric.nn import GCNConv
+
+        super().__init__()
+        hidden, self.alpha = method.hidden, method.alpha
+        inputs = [graph.num_features, *[hidden] * (method.layers - 1)]
+        self.into, self.out = (
+            nn.ModuleList(
+                GCNConv(before, hidden, normalize=False, bias=bias) for before in inputs
+            )
+            for bias in (True, False)
+        )
+        self.dropout = nn.Dropout(method.dropout)
+        self.final = nn.Linear(hidden, graph.num_classes)
+
+    def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
+        half, outputs = len(edges) // 2, []
+        for into, out in zip(self.into, self.out, strict=True):
+            mixed = self.alpha * out(x, *edges[half:])
+            x = mixed + (1 - self.alpha) * into(x, *edges[:half])
+            x = self.dropout(F.relu(x))
+            outputs.append(x)
+        return self.final(torch.stack(outputs).amax(0))
+
+
 HEAD_DIVISOR = 8
 """Hidden width of other methods divided by that of an attention head."""
 
@@ -337,4 +412,6 @@ METHOD_BASELINES = {
     "appnp": PyGBaseline(PyGAPPNP),
     "gpr-gnn": PyGBaseline(PyGGPRGNN),
     "gcnii": PyGBaseline(PyGGCNII, layers=8),
+    "sage": PyGBaseline(PyGSAGE, edge_formats={"PyG on edge_index": bare_edge_index}),
+    "dir-gnn": PyGBaseline(PyGDirGNN, edge_formats=DIRECTED_FORMATS),
 }

@@ -24,7 +24,7 @@ from unalike.bench.timing import (
 )
 from unalike.data.graph import Graph
 from unalike.device import reset_peak_memory
-from unalike.errors import lookup, require
+from unalike.errors import first_line, lookup, require
 from unalike.progress import NO_PROGRESS, Progress
 
 # Networks of one kind of layer. The same function builds that of either library.
@@ -281,7 +281,7 @@ class LayerBenchmark:
             if row["ours"]:
                 raise
             # A layer of PyTorch Geometric need not take every form, nor compile.
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = first_line(f"{type(error).__name__}: {error}")
             return Network({**row, "failed": reason}, _nothing, _nothing)
         return Network(row, forward, step)
 

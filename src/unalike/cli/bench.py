@@ -26,6 +26,7 @@ from unalike.datasets import find
 from unalike.device import choose_device, commit, device_name, versions
 from unalike.display import TextTable
 from unalike.errors import lookup
+from unalike.options import check_ranges
 from unalike.progress import Progress
 from unalike.reports.benchmarks import (
     epoch_table,
@@ -64,6 +65,9 @@ class BenchRequest:
     data: Path | None
     progress: Progress
 
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
 
 class BenchReport(NamedTuple):
     """The result of a benchmark, its text output and its plot."""
@@ -83,6 +87,9 @@ class EpochOptions:
     """Numbers of runs to train at once, hidden 64; `--stacks` alone for none."""
     stacked_graph: str = "chameleon-twin"
     """A small graph for the stacks of the engine."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
     def run(self, request: BenchRequest) -> BenchReport:
         """Time epochs of unalike and of baselines."""

@@ -21,7 +21,7 @@ from rich.progress import (
 from rich.text import Text
 
 from unalike.display import Column, TextTable
-from unalike.formatting import json_safe
+from unalike.formatting import json_safe, printable
 from unalike.progress import NO_PROGRESS
 from unalike.progress import Progress as Listener
 
@@ -37,8 +37,8 @@ class PlainConsole(Console):
     """A console without markup that wraps text on terminals only.
 
     Names, paths and errors may contain square brackets, which rich takes for markup,
-    and words between colons, which it takes for emoji. A closed pipe raises
-    `BrokenPipeError`.
+    words between colons, which it takes for emoji, and control characters, which
+    terminals obey. A closed pipe raises `BrokenPipeError`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -48,7 +48,8 @@ class PlainConsole(Console):
         is_text = all(isinstance(each, str | Text) for each in objects)
         if is_text and not self.is_terminal:
             options.setdefault("soft_wrap", True)
-        super().print(*objects, **options)
+        shown = (printable(each) if isinstance(each, str) else each for each in objects)
+        super().print(*shown, **options)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -60,12 +61,16 @@ ERR = PlainConsole(stderr=True)
 
 def bold(start: str, rest: str = "") -> Text:
     """Text whose start is bold."""
-    return Text.assemble((start, "bold"), rest)
+    return Text.assemble((printable(start), "bold"), printable(rest))
 
 
 def print_json(document: Any) -> None:
-    """Print the JSON document of `--json`; NaN and infinity become null."""
-    print(json.dumps(json_safe(document), indent=1, ensure_ascii=False))
+    """Print the JSON document of `--json`; NaN and infinity become null.
+
+    Bytes of a path that are not UTF-8 are surrogates, which JSON can hold as escapes.
+    """
+    text = json.dumps(json_safe(document), indent=1, ensure_ascii=False)
+    print(text.encode(errors="backslashreplace").decode())
 
 
 def print_columns(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> None:

@@ -154,7 +154,10 @@ def summary_rows(summary: ImportSummary) -> Iterator[tuple[str, str]]:
         f"{summary.features:,} ({numeric:,} numeric{scaled}, "
         f"{summary.one_hot_columns:,} one-hot), {layout}",
     )
-    yield "classes", f"{len(summary.classes):,}"
+    if summary.label_range is None:
+        yield "classes", f"{len(summary.classes):,}"
+    else:
+        yield "label", "numbers from {:g} to {:g}".format(*summary.label_range)
     for name, count in summary.classes[:MAX_CLASSES]:
         yield f"  {name}", f"{count:,}"
     if len(summary.classes) > MAX_CLASSES:

@@ -118,11 +118,11 @@ def batchings(data: Path | None) -> Rows:
 
 def metrics(data: Path | None) -> Rows:
     """Every metric with its meaning."""
-    from unalike.data.metrics import METRICS
+    from unalike.data.regression import ALL_METRICS
 
     return [
         {"name": name, "what": first_line(metric.score)}
-        for name, metric in METRICS.items()
+        for name, metric in ALL_METRICS.items()
     ]
 
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.metadata import version
 
 from unalike.errors import UserError, lookup
+from unalike.formatting import printable
 from unalike.progress import listening
 
 COMMANDS = {
@@ -77,12 +78,6 @@ def run(name: str, arguments: list[str]) -> int:
         with listening(explain):
             tyro.cli(command, prog=f"unalike {name}", args=arguments, config=config)
         sys.stdout.flush()
-    except UserError as error:
-        return print_error(str(error), ERROR)
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        return print_error("out of memory; use smaller sizes or batches.", ERROR)
     except KeyboardInterrupt:
         return print_error("interrupted; finished results are saved.", INTERRUPTED)
     except BrokenPipeError:
@@ -91,12 +86,23 @@ def run(name: str, arguments: list[str]) -> int:
         if isinstance(exit_.code, str):
             return print_error(exit_.code, ERROR)
         return exit_.code or DONE
+    except Exception as error:
+        if (text := explained(error)) is None:
+            raise
+        return print_error(text, ERROR)
     return DONE
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether memory of the CPU could not be allocated."""
-    return isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error)
+def explained(error: Exception) -> str | None:
+    """What to say about an error that users can solve; None for other errors."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error):
+        return "out of memory; use smaller sizes or batches."
+    if isinstance(error, OSError):
+        file = "" if error.filename is None else f"{error.filename}: "
+        return f"{file}{error.strerror or error}."
+    return None
 
 
 def explain(notice: str) -> None:
@@ -126,5 +132,5 @@ def help_text() -> str:
 
 def print_error(message: str, status: int) -> int:
     """Print an error in one line and return the exit status."""
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"error: {printable(' '.join(message.split()))}", file=sys.stderr)
     return status

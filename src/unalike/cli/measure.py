@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,7 +96,12 @@ def command(
     if len(results) > 1:
         print_columns(comparison_columns(results, published))
         return
-    print_measures(next(iter(results.values())), next(iter(published.values())))
+    (source,) = sources.values()
+    print_measures(
+        next(iter(results.values())),
+        next(iter(published.values())),
+        source.load().class_names,
+    )
 
 
 def duplicates_note(name: str, values: Mapping[str, Any]) -> list[str]:
@@ -110,12 +115,16 @@ def duplicates_note(name: str, values: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def print_measures(values: dict[str, Any], published: Published | None) -> None:
+def print_measures(
+    values: dict[str, Any],
+    published: Published | None,
+    class_names: Sequence[Hashable] | None,
+) -> None:
     """Print the measures of one dataset, and its compatibility matrix if small."""
     print_columns(measure_columns(values, published), spare=("difference", "meaning"))
     matrix = values.get("compatibility", [])
     if matrix and len(matrix) <= MAX_CLASSES_SHOWN:
         OUT.print("\ncompatibility: where the edges of each class end")
-        print_columns(compatibility_columns(matrix))
+        print_columns(compatibility_columns(matrix, class_names))
     elif matrix:
         OUT.print(f"\nThe {len(matrix)} x {len(matrix)} compatibility: see --json.")

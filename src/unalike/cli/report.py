@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,14 @@ from unalike.cli.console import (
     progress_bar,
 )
 from unalike.errors import UserError
-from unalike.experiments.database import ResultsDatabase, database_exists, hide_password
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.database_connection import database_exists, hide_password
 from unalike.experiments.selection import SelectionOptions
+from unalike.http_server import is_loopback
 from unalike.reports.site.datasets import dataset_documents
-from unalike.reports.site.server import LiveSite, Server, make_server
+from unalike.reports.site.server import LiveSite, ReportServer
 from unalike.reports.site.site_data import SiteData
 from unalike.reports.site.writer import chart_assets, check_output_dir, write_site
-from unalike.system import is_loopback
 
 
 def command(
@@ -77,13 +77,13 @@ def command(
             if not serve:
                 counts = write_site(out, site_data, datasets, bar)
         if serve:
-            with make_server(LiveSite(site_data, datasets), host, port) as server:
+            with ReportServer(LiveSite(site_data, datasets), host, port) as server:
                 serve_site(server, host, json=json)
         else:
             print_summary(out / "index.html", counts, json=json)
 
 
-def serve_site(server: Server, host: str, *, json: bool) -> None:
+def serve_site(server: ReportServer, host: str, *, json: bool) -> None:
     """Serve the page until Ctrl-C is pressed."""
     with progress_bar() as bar:
         server.live.refresh(bar)
@@ -94,8 +94,7 @@ def serve_site(server: Server, host: str, *, json: bool) -> None:
     else:
         OUT.print(f"{server.address} follows the results; Ctrl-C ends it.")
     OUT.file.flush()
-    with suppress(KeyboardInterrupt):
-        server.serve_forever(poll_interval=0.2)
+    server.serve_until_interrupted()
 
 
 def print_summary(file: Path, counts: dict[str, Any], *, json: bool) -> None:

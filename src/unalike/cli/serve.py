@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +10,9 @@ import tyro
 from unalike.cli.console import OUT, print_json
 from unalike.device import choose_device
 from unalike.errors import UserError
+from unalike.http_server import is_loopback
 from unalike.inference.model_file import load_model
-from unalike.inference.server import ScoringService, make_model_server
-from unalike.system import is_loopback
+from unalike.inference.server import ModelServer, ScoringService
 
 
 def command(
@@ -49,12 +48,11 @@ def command(
     loaded = load_model(model, device=choose_device(device))
     with (
         ScoringService(loaded) as service,
-        make_model_server(service, host, port) as server,
+        ModelServer(service, host, port) as server,
     ):
         if json:
             print_json({"address": server.address})
         else:
             OUT.print(f"{server.address} serves {model}; Ctrl-C ends it.")
         OUT.file.flush()
-        with suppress(KeyboardInterrupt):
-            server.serve_forever(poll_interval=0.2)
+        server.serve_until_interrupted()

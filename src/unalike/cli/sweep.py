@@ -22,11 +22,8 @@ from unalike.device import choose_device
 from unalike.display import Column, TextTable
 from unalike.errors import UserError
 from unalike.experiments.config import config_from_dict
-from unalike.experiments.database import (
-    ResultsDatabase,
-    hide_password,
-    result_from_row,
-)
+from unalike.experiments.database import ResultsDatabase, result_from_row
+from unalike.experiments.database_connection import hide_password
 from unalike.experiments.plan import (
     NOTHING_FITS,
     SweepPlan,
@@ -36,10 +33,10 @@ from unalike.experiments.plan import (
     plan_sweep,
 )
 from unalike.experiments.recipe import Recipe, find_recipes
+from unalike.experiments.recipe_search import SearchOptions, plan_search, search_cells
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.selection import CellSelector, SelectionOptions
 from unalike.experiments.sweep import WorkerOptions, estimate, failed_before, sweep
-from unalike.experiments.tuning import SearchOptions, plan_search, search_cells
 
 
 def command(
@@ -162,7 +159,7 @@ def print_missing(missing: Mapping[str, str]) -> None:
 def winners(
     recipes: Sequence[Recipe], url: str, query: SelectionOptions
 ) -> list[dict[str, Any]]:
-    """The best setting of each cell of own recipes by validation, and its command."""
+    """The best setting of each cell by validation, and its command."""
     if not recipes:
         return []
     rows = []

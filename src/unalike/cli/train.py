@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,17 +12,18 @@ import tyro
 
 from unalike.cli.console import OUT, bold, print_json, print_notes, progress_bar
 from unalike.cli.main import COMMAND_LINE
+from unalike.data.regression import check_has_classes, predicts_numbers
 from unalike.data.split import PARTS
 from unalike.data.store import StoredGraph
-from unalike.datasets import find
+from unalike.datasets import GraphSource, find
 from unalike.device import choose_device
 from unalike.display import TextTable
-from unalike.errors import UserError
-from unalike.experiments.config import DatasetOptions
+from unalike.errors import UserError, check_at_least_one
+from unalike.experiments.config import NO_OVERRIDES, DatasetOptions
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.run import ExperimentOutput, RunOptions, train_splits
 from unalike.methods import METHODS
-from unalike.methods.base import Method
+from unalike.methods.base import Method, TrainedMethod
 from unalike.options import one_of
 from unalike.reports.plotting import require_matplotlib
 from unalike.reports.prediction_figures import (
@@ -42,6 +44,10 @@ else:
     AnyMethod = one_of(METHODS)
 
 
+OWN_PATIENCE = 100
+"""Epochs without a better validation score before training stops on own graphs."""
+
+
 def command(
     dataset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")],
     *,
@@ -54,15 +60,7 @@ def command(
     checkpoint: Path | None = None,
     save: Path | None = None,
     no_refit: bool = False,
-    metric: str | None = None,
-    both_ways: bool = False,
-    as_stored: bool = False,
-    raw_features: bool = False,
-    no_added_loops: bool = False,
-    class_weights: str | None = None,
-    patience: int | None = None,
-    fresh_splits: str | None = None,
-    label_inputs: bool = False,
+    view: Annotated[DatasetOptions, tyro.conf.arg(name="graph")] = NO_OVERRIDES,
     calibrate: bool = False,
     figures: Path | None = None,
     data: Path | None = None,
@@ -84,46 +82,25 @@ def command(
         save: Write a model to this file. It is trained again on all labelled nodes, as
             many epochs as validation has chosen (the median of the splits).
         no_refit: Save the model of the split with the best validation score instead.
-        metric: Train for and evaluate by this metric instead of the dataset's own.
-        both_ways: Make the graph undirected, also where direction is usually preserved.
-        as_stored: Use the stored graph: directed edges, no added loops, raw features.
-        raw_features: Do not divide the features of each node by their sum.
-        no_added_loops: Add no self-loops; those of the stored graph stay.
-        class_weights: balanced gives every class the same weight in the loss;
-            fraud=5,good=1 gives each class its own.
-        patience: Stop when the validation score of no split has improved for so many
-            epochs; by default all epochs are run.
-        fresh_splits: Random splits of the paper's minibatch program instead of the
-            stored ones: rows, of its row batches, or samplers, of its subgraphs.
-        label_inputs: Give the method histograms of the train labels up to two steps
-            away as more features; no row has its own label.
+        view: How the method gets the graph, its labels and its splits.
         calibrate: Fit a temperature on the valid nodes; a saved model includes it.
         figures: Folder for a confusion matrix and a reliability plot of the test nodes.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of a table.
     """
-    if processes < 1:
-        raise UserError(f"--processes is {processes}; at least 1 is needed.")
+    check_at_least_one("--processes", processes)
     if not patience_seconds > 0:
         raise UserError(f"--patience-seconds is {patience_seconds:g}; more is needed.")
     if processes > 1 and not is_distributed():
         raise SystemExit(launch(COMMAND_LINE.get(), processes))
-    dataset_options = DatasetOptions(
-        metric=metric,
-        both_ways=both_ways,
-        class_weights=class_weights,
-        patience=patience,
-        fresh_splits=fresh_splits,
-        as_stored=as_stored,
-        raw_features=raw_features,
-        no_added_loops=no_added_loops,
-        label_inputs=label_inputs,
-    )
     if figures is not None:
         check_figure_folder(figures)
         require_matplotlib()
     own_device = local_device(choose_device(device))
     source = find(dataset, data)
+    if figures is not None:
+        check_has_classes(source.load(), "--figures")
+    view = with_default_patience(view, source, method)
     with (
         init_distributed(own_device, timeout=patience_seconds) as world,
         progress_bar(silent=not world.is_main) as bar,
@@ -131,7 +108,7 @@ def command(
         if world.is_main and isinstance(source, StoredGraph):
             print_notes(source.remarks())
         output = train_splits(
-            dataset_options.apply(source),
+            view.apply(source),
             method,
             splits=parse_splits(splits),
             seed=seed,
@@ -150,6 +127,20 @@ def command(
             print_json(document)
         else:
             print_output(output.results, document)
+
+
+def with_default_patience(
+    view: DatasetOptions, source: GraphSource, method: Method
+) -> DatasetOptions:
+    """The options with early stopping if the graph is the user's own.
+
+    The named datasets run all epochs, as in the paper.
+    """
+    epochs = method.training.epochs if isinstance(method, TrainedMethod) else 0
+    own = isinstance(source, StoredGraph)
+    if not own or view.patience is not None or epochs <= OWN_PATIENCE:
+        return view
+    return replace(view, patience=OWN_PATIENCE)
 
 
 def parse_splits(text: str) -> list[int] | None:
@@ -189,6 +180,8 @@ def to_json(
         "device": first.device,
         "command": command_line(first, splits=splits, dataset=dataset),
     }
+    if predicts_numbers(output.experiment.graph):
+        document["root_mean_squared_errors"] = output.root_mean_squared_errors
     if calibrate:
         document["calibration"] = [
             {
@@ -241,7 +234,9 @@ def print_output(results: Runs, document: dict[str, Any]) -> None:
 
 
 def extra_lines(document: dict[str, Any]) -> Iterator[str]:
-    """Lines about calibration, figures and the saved model."""
+    """Lines about errors of numbers, calibration, figures and the saved model."""
+    if errors := document.get("root_mean_squared_errors"):
+        yield f"root mean squared error {mean(errors):.4g}, in the unit of the label"
     if rows := document.get("calibration"):
         temperature, before, after = (mean(r[name] for r in rows) for name in rows[0])
         yield (

@@ -23,12 +23,13 @@ from unalike.device import choose_device
 from unalike.display import TextTable
 from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
-from unalike.experiments.database import ResultsDatabase, hide_password
+from unalike.experiments.correct_and_smooth_search import HOPS, StudyResult, tune
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.database_connection import hide_password
 from unalike.experiments.method_search import Budget, SearchResult, search_method
 from unalike.experiments.result import command_line
 from unalike.experiments.run import RunOptions
 from unalike.experiments.sweep import WorkerOptions
-from unalike.experiments.tuning import HOPS, StudyResult, tune
 from unalike.methods import METHODS
 from unalike.methods.base import Method
 from unalike.methods.correct_and_smooth import CorrectAndSmooth

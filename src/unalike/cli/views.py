@@ -9,9 +9,10 @@ import tyro
 
 from unalike import datasets
 from unalike.cli.console import print_json, progress_bar
+from unalike.data.regression import check_has_classes
 from unalike.data.task import Task
 from unalike.device import choose_device
-from unalike.errors import UserError
+from unalike.errors import UserError, check_seed
 from unalike.experiments.config import DatasetOptions
 from unalike.files import check_writable
 from unalike.methods.view_table import make_table, write_views
@@ -60,11 +61,13 @@ def command(
         json: Print one JSON document instead of a line.
     """
     check_writable(out)
+    check_seed(seed)
     options = DatasetOptions(both_ways=both_ways, as_stored=as_stored)
     source = options.apply(datasets.find(dataset, data))
     method = Views(views=views, bases=bases, hops=hops, folds=folds)
     with progress_bar() as progress:
         graph = source.prepared(progress=progress)
+        check_has_classes(graph, "views")
         splits = source.splits()
         if not 0 <= split < len(splits):
             raise UserError(

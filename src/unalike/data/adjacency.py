@@ -20,9 +20,9 @@ from unalike.data.csr import (
     select_rows,
     subgraph,
     transpose,
-    two_hop,
     union,
 )
+from unalike.data.two_hop import two_hop
 from unalike.errors import UserError
 
 Ids = Int[Tensor, " _"]
@@ -125,6 +125,11 @@ class Adjacency(CSRMatrix):
         return rows.repeat_interleave(self.degrees)
 
     @property
+    def edge_index(self) -> Int[Tensor, "2 nnz"]:
+        """Row and column of each entry, as in PyTorch Geometric."""
+        return torch.stack([self.row_indices, self.indices.long()])
+
+    @property
     def T(self) -> Adjacency:
         """The transpose; the matrix itself if it is symmetric."""
         if self.is_symmetric or self._transpose is None:
@@ -208,6 +213,17 @@ class Adjacency(CSRMatrix):
         values = None if self.values is None else self.values[entries]
         return Adjacency(
             indptr - indptr[0], self.indices[entries], self.num_cols, values
+        )
+
+    def select_columns(self, columns: range) -> Adjacency:
+        """A range of columns, which are numbered from 0."""
+        inside = (self.indices >= columns.start) & (self.indices < columns.stop)
+        ends = torch.cat([inside.new_zeros(1).long(), inside.cumsum(0)])
+        return Adjacency(
+            ends[self.indptr.long()],
+            self.indices[inside] - columns.start,
+            len(columns),
+            None if self.values is None else self.values[inside],
         )
 
     def subgraph(self, ids: Ids, part: Ids | None = None) -> Adjacency:

@@ -110,7 +110,8 @@ def _as_integers(values: np.ndarray, unlabelled: Any) -> np.ndarray:
     if (values[known] != np.floor(values[known].astype(float))).any():
         raise UserError(
             "Labels are classes, and these are numbers with fractions; "
-            "unalike.quantile_labels makes classes of numbers."
+            "unalike.quantile_labels makes classes of numbers, and targets= takes "
+            "numbers to predict."
         )
     if known.all():
         return values.astype(np.int64)
@@ -147,6 +148,14 @@ def encode_labels(
     codes: dict[Hashable, int] = {label: code for code, label in enumerate(classes)}
     encoded = [-1 if label is None else codes[label] for label in labels]
     return torch.tensor(encoded, dtype=torch.int64), classes
+
+
+def number_labels(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The position of each number among the different ones, -1 for NaN; and these."""
+    known = ~np.isnan(numbers)
+    labels = np.full(len(numbers), -1)
+    values, labels[known] = np.unique(numbers[known], return_inverse=True)
+    return labels, values
 
 
 def quantile_labels(values: np.ndarray, num_classes: int) -> Int[Tensor, " nodes"]:
@@ -189,6 +198,8 @@ class Graph(Displayable):
     """For a subgraph or batch: the ids of its nodes in the full graph."""
     class_names: Sequence[Hashable] | None = None
     """The names of the classes; None where they are 0, 1, 2, …"""
+    label_values: Float[Tensor, " labels"] | None = None
+    """The number that each label stands for, where numbers are predicted."""
 
     def __post_init__(self) -> None:
         counts = {
@@ -210,13 +221,25 @@ class Graph(Displayable):
         num_classes: int | None = None,
         directed: bool = False,
         unlabelled: Any = -1,
+        targets: Any = None,
     ) -> Graph:
         """A graph from its adjacency; no features or labels unless given.
 
         Labels may be numbers, text or a Series; `unlabelled` marks nodes without one.
+        Targets are numbers to predict instead of classes, NaN where unknown.
         """
         nodes = adjacency.num_rows
         names: Sequence[Hashable] | None = None
+        if targets is not None:
+            numbers, values = number_labels(np.asarray(targets, np.float64))
+            return cls(
+                adjacency=adjacency,
+                features=torch.zeros(nodes, 0) if features is None else features,
+                labels=torch.from_numpy(numbers),
+                num_classes=1,
+                directed=directed,
+                label_values=torch.from_numpy(values),
+            )
         if labels is None:
             labels = torch.full((nodes,), -1)
         else:
@@ -252,6 +275,7 @@ class Graph(Displayable):
         num_classes: int | None = None,
         directed: bool = False,
         unlabelled: Any = -1,
+        targets: Any = None,
     ) -> Graph:
         """A graph from pairs of node ids; repeated pairs merge.
 
@@ -262,7 +286,7 @@ class Graph(Displayable):
         if len(source) != len(target):
             raise UserError(f"{len(source)} sources do not fit {len(target)} targets.")
         if num_nodes is None:
-            sizes = [len(part) for part in (labels,) if part is not None]
+            sizes = [len(part) for part in (labels, targets) if part is not None]
             sizes += [part.shape[0] for part in (features,) if part is not None]
             largest = max(
                 [-1, *(int(ids.max()) for ids in (source, target) if len(ids))]
@@ -276,6 +300,7 @@ class Graph(Displayable):
             num_classes=num_classes,
             directed=directed,
             unlabelled=unlabelled,
+            targets=targets,
         )
 
     @classmethod
@@ -287,6 +312,7 @@ class Graph(Displayable):
         labels: Any = None,
         num_classes: int | None = None,
         unlabelled: Any = -1,
+        targets: Any = None,
     ) -> Graph:
         """A graph from a square SciPy matrix, undirected if that is symmetric.
 
@@ -303,6 +329,7 @@ class Graph(Displayable):
             num_classes=num_classes,
             directed=not rows.is_symmetric,
             unlabelled=unlabelled,
+            targets=targets,
         )
 
     @classmethod
@@ -358,11 +385,11 @@ class Graph(Displayable):
         """PyTorch Geometric's `Data`; an edge for every entry, dense features."""
         from torch_geometric.data import Data
 
-        target, weight = self.adjacency.indices.long(), self.adjacency.values
+        weight = self.adjacency.values
         return Data(
             x=self.features.to_dense(),
             y=self.labels,
-            edge_index=torch.stack([self.adjacency.row_indices, target]),
+            edge_index=self.adjacency.edge_index,
             num_nodes=self.num_nodes,
             **({} if weight is None else {"edge_weight": weight}),
         )
@@ -374,6 +401,17 @@ class Graph(Displayable):
     @property
     def num_features(self) -> int:
         return self.features.shape[1]
+
+    @cached_property
+    def outgoing(self) -> Adjacency:
+        """A of the adjacency [A, Aᵀ]."""
+        return self.adjacency.select_columns(range(self.adjacency.num_cols // 2))
+
+    @cached_property
+    def incoming(self) -> Adjacency:
+        """Aᵀ of the adjacency [A, Aᵀ]."""
+        width = self.adjacency.num_cols
+        return self.adjacency.select_columns(range(width // 2, width))
 
     @cached_property
     def num_loops(self) -> int:
@@ -415,6 +453,9 @@ class Graph(Displayable):
             "features": self.num_features,
             "classes": self.num_classes,
         }
+        if self.label_values is not None:
+            counts["different labels"] = len(self.label_values)
+            del counts["classes"]
         return {name: f"{count:,}" for name, count in counts.items()}
 
     def _class_sizes(self) -> TextTable:

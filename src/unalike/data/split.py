@@ -73,6 +73,31 @@ def split_by_order(
     return Split(*labelled[torch.from_numpy(order)].split(sizes))
 
 
+def temporal_split(
+    times: np.ndarray, *, train: float = 0.5, valid: float = 0.25
+) -> Split:
+    """A split by time: train comes before valid and valid before test.
+
+    Nodes of one time are in one part, and those whose time is NaN in none.
+    """
+    ordered = np.sort(times[~np.isnan(times)])
+    ends = [int(fraction * len(ordered)) - 1 for fraction in (train, train + valid)]
+    if not len(ordered) or ends[0] < 0:
+        raise UserError("Too few nodes have a time and a label for a split by time.")
+    last_train, last_valid = ordered[ends]
+    is_valid = (times > last_train) & (times <= last_valid)
+    parts = (times <= last_train, is_valid, times > last_valid)
+    if not all(part.any() for part in parts):
+        raise UserError(
+            "Too few different times for a split by time: "
+            + ", ".join(
+                f"{name} {part.sum()}" for name, part in zip(PARTS, parts, strict=True)
+            )
+            + " nodes."
+        )
+    return Split(*(torch.from_numpy(part.nonzero()[0]) for part in parts))
+
+
 def stratified_holdout(
     ids: Ids, labels: Int[Tensor, " nodes"], fraction: float, generator: torch.Generator
 ) -> tuple[Ids, Ids]:

@@ -23,9 +23,11 @@ from torch import Tensor
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.csr import row_bounds
 from unalike.data.graph import Features, Graph
-from unalike.data.metrics import ACCURACY, METRICS, Metric
+from unalike.data.metrics import Metric
+from unalike.data.regression import ALL_METRICS, default_metric
 from unalike.data.split import Split, stack_codes
 from unalike.data.store_checks import (
+    LABEL_VALUES,
     check_array,
     check_metadata,
     file_stamp,
@@ -96,7 +98,7 @@ class StoredGraph:
 
     @property
     def metric(self) -> Metric:
-        return lookup(METRICS, self.metadata["metric"], "metric")
+        return lookup(ALL_METRICS, self.metadata["metric"], "metric")
 
     @cached_property
     def graph(self) -> Graph:
@@ -108,6 +110,11 @@ class StoredGraph:
             num_classes=self.metadata["num_classes"],
             directed=self.metadata["directed"],
             class_names=self.metadata.get("class_names") or None,
+            label_values=(
+                self.array(LABEL_VALUES)
+                if LABEL_VALUES in self.metadata["arrays"]
+                else None
+            ),
         )
 
     def load(self) -> Graph:
@@ -283,12 +290,16 @@ def save_graph(
     graph: Graph,
     *,
     splits: Sequence[Split] = (),
-    metric: Metric = ACCURACY,
+    metric: Metric | None = None,
     names: pa.Array | None = None,
     about: dict[str, Any] | None = None,
 ) -> StoredGraph:
-    """Write a graph to a new folder; `about` is added to its metadata."""
+    """Write a graph to a new folder; `about` is added to its metadata.
+
+    The metric is accuracy, or R² of a graph with numbers, unless it is given.
+    """
     folder = Path(folder)
+    metric = metric or default_metric(graph)
     if graph.class_names is not None:
         about = {"class_names": list(graph.class_names), **(about or {})}
     if not graph.directed and not graph.adjacency.is_symmetric:
@@ -326,6 +337,8 @@ def add_nodes(
     else:
         write_in_blocks(writer, "features", graph.features, dtype)
     writer.add("labels", graph.labels.numpy())
+    if graph.label_values is not None:
+        writer.add(LABEL_VALUES, graph.label_values.numpy())
     writer.add("splits", stack_codes(splits, graph.num_nodes))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unalike.data.metrics import METRICS
+from unalike.data.regression import ALL_METRICS
 from unalike.errors import UserError
 from unalike.files import atomic_write, json_hash, sha256_file
 from unalike.system import cache_dir
@@ -102,7 +102,7 @@ REQUIRED: dict[str, Callable[[Any], bool]] = {
     "num_features": _is_count,
     "num_classes": _is_count,
     "directed": _is_a(bool),
-    "metric": lambda metric: isinstance(metric, str) and metric in METRICS,
+    "metric": lambda metric: isinstance(metric, str) and metric in ALL_METRICS,
     "arrays": _are_arrays,
 }
 """Keys of graph.json and what their values must be."""
@@ -121,6 +121,9 @@ OPTIONAL: dict[str, Callable[[Any], bool]] = {
     "provenance": _is_a(dict),
 }
 
+LABEL_VALUES = "label_values"
+"""The array of the number that each label stands for."""
+
 Shape = tuple[int | None, ...]
 
 
@@ -137,6 +140,7 @@ def expected_shapes(metadata: dict[str, Any]) -> dict[str, Shape]:
     shapes: dict[str, Shape] = {
         "features": (nodes, features),
         "labels": (nodes,),
+        LABEL_VALUES: (None,),
         "splits": (None, nodes),
         "names": (nodes,),
         "names_offsets": (nodes + 1,),
@@ -208,7 +212,11 @@ def find_problem(name: str, array: np.ndarray, metadata: dict[str, Any]) -> str 
         entry = metadata["arrays"].get("names_text")
         return pointer_problem(array, entry["shape"][0] if entry else None)
     if name == "labels":
-        return range_problem(array, -1, metadata["num_classes"])
+        values = metadata["arrays"].get(LABEL_VALUES)
+        num_labels = values["shape"][0] if values else metadata["num_classes"]
+        return range_problem(array, -1, num_labels)
+    if name == LABEL_VALUES:
+        return None if np.isfinite(array).all() else "not all numbers are finite"
     return range_problem(array, -1, 3) if name == "splits" else None
 
 

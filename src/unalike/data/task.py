@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from unalike.data.calibration import probabilities_to_logits, temperature
 from unalike.data.graph import Graph
 from unalike.data.metrics import Metric
+from unalike.data.regression import metric_of_task
 from unalike.data.split import Split
 from unalike.display import MAX_CLASSES_SHOWN, Displayable, TextTable
 from unalike.errors import UserError, did_you_mean
@@ -100,6 +101,7 @@ class Task:
         for ids in (split.train, split.valid):
             labels[ids] = graph.labels[ids]
         visible = replace(graph, labels=labels)
+        metric = metric_of_task(metric, visible, split.train)
         return cls(visible, split.train, split.valid, metric, seed)
 
     def __repr__(self) -> str:

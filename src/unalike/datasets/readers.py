@@ -25,7 +25,7 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features
-from unalike.errors import MAX_COUNT, UserError
+from unalike.errors import MAX_COUNT, UserError, first_line
 
 READ_ERRORS = (
     ArithmeticError,
@@ -55,12 +55,6 @@ def read_errors(path: Path | str) -> Iterator[None]:
         yield
     except READ_ERRORS as error:
         raise UserError(f"{path} cannot be read: {first_line(error)}.") from error
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error message, truncated to 120 characters."""
-    message = str(error).strip() or type(error).__name__
-    return message.splitlines()[0][:120].rstrip(".")
 
 
 MAX_COMPRESSION = 1032

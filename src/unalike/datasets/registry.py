@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from unalike.data.graph import Graph
 from unalike.data.metrics import ACCURACY, Metric
+from unalike.data.regression import default_metric
 from unalike.data.split import Split, random_splits
 from unalike.data.store import GraphSource, StoredGraph, open_graph
 from unalike.datasets import facebook100, heterophilous
@@ -115,7 +116,7 @@ class GraphInMemory:
 def as_source(graph: GraphSource | Graph | str | Path) -> GraphSource:
     """The source of a graph, of the folder of a stored one, or of a name."""
     if isinstance(graph, Graph):
-        return GraphInMemory(graph)
+        return GraphInMemory(graph, metric=default_metric(graph))
     if isinstance(graph, Path):
         return open_graph(graph)
     return find(graph) if isinstance(graph, str) else graph

@@ -15,11 +15,10 @@ import scipy.sparse
 
 from unalike.datasets.readers import (
     check_compressed,
-    first_line,
     read_errors,
     read_npy_header,
 )
-from unalike.errors import UserError
+from unalike.errors import UserError, first_line
 
 NUMBER_TYPE = re.compile("[iuf][1248]")
 OBJECT_TYPES = ("O", "O8")

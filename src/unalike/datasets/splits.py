@@ -47,7 +47,7 @@ SplitLoader = Callable[[Path, Graph], LoadedSplits]
 
 
 def default_random_splits(root: Path, graph: Graph, reason: str = "") -> LoadedSplits:
-    """Five random splits of 50/25/25 percent with seed 0, and why not others."""
+    """Five random splits of 50/25/25 percent with seed 0; `reason` says why."""
     splits = random_splits(graph.labels, count=NUM_SPLITS)
     return LoadedSplits(splits, f"random 50/25/25, seed 0{reason and f' ({reason})'}")
 

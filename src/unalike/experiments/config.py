@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from unalike.data.graph import Graph
-from unalike.data.metrics import METRICS, Metric
+from unalike.data.metrics import Metric
+from unalike.data.regression import ALL_METRICS
 from unalike.data.split import Split, random_splits, split_by_order
 from unalike.data.store import StoredGraph
 from unalike.data.task import (
@@ -24,7 +25,7 @@ from unalike.datasets.base import Dataset
 from unalike.datasets.registry import GraphInMemory
 from unalike.datasets.splits import NUM_SPLITS
 from unalike.datasets.twins.twin import Twin
-from unalike.errors import UserError, lookup
+from unalike.errors import UserError, check_at_least_one, lookup
 from unalike.files import json_hash
 from unalike.methods import METHODS, name_of
 from unalike.methods.base import Method
@@ -74,37 +75,43 @@ class DatasetOptions:
     """Overrides of how a dataset is given to methods; by default none."""
 
     metric: str | None = None
-    """The metric that selects the epoch and evaluates the run."""
+    """Train for and evaluate by this metric instead of the dataset's own."""
     both_ways: bool = False
     """Make the graph undirected, also where direction is usually preserved."""
     class_weights: str | None = None
-    """Weights of classes in the loss; equal weights by default."""
+    """balanced gives every class the same weight in the loss; fraud=5,good=1 gives
+    each class its own."""
     fresh_splits: str | None = None
-    """Random splits of the paper's minibatch program: rows or samplers."""
+    """Random splits of the paper's minibatch program instead of the stored ones: rows,
+    of its row batches, or samplers, of its subgraphs."""
     as_stored: bool = False
-    """Give methods the stored graph: directed edges, no added self-loops, features as
-    they are."""
+    """Use the stored graph: directed edges, no added self-loops, raw features."""
     raw_features: bool = False
-    """Leave the features as they are stored: do not divide rows by their sum."""
+    """Do not divide the features of each node by their sum."""
     no_added_loops: bool = False
-    """Add no self-loop to the nodes; those that are stored stay."""
+    """Add no self-loops; those of the stored graph stay."""
     label_inputs: bool = False
-    """Give methods histograms of the train labels near a node as more features."""
+    """Give the method histograms of the train labels up to two steps away as more
+    features; no row has its own label."""
+    inductive: bool = False
+    """Train on the graph without the test nodes and their edges."""
     patience: int | None = None
-    """Epochs without a better validation score before training stops; by default it
-    does not stop early."""
+    """Stop when the validation score of no split has improved for so many epochs; by
+    default all are run, and `unalike train` stops after 100 on a graph of your own."""
 
     def __post_init__(self) -> None:
         if self.as_stored and self.both_ways:
             raise UserError("--as-stored and --both-ways exclude each other.")
+        if self.inductive and self.label_inputs:
+            raise UserError("--inductive and --label-inputs exclude each other.")
         if self.metric is not None:
-            lookup(METRICS, self.metric, "metric")
+            lookup(ALL_METRICS, self.metric, "metric")
         if self.class_weights is not None and "=" in self.class_weights:
             parse_class_weights(self.class_weights)
         elif self.class_weights is not None:
             lookup(CLASS_WEIGHTS, self.class_weights, "class weights")
-        if self.patience is not None and self.patience < 1:
-            raise UserError(f"--patience is {self.patience}; at least 1 is needed.")
+        if self.patience is not None:
+            check_at_least_one("--patience", self.patience)
         if self.fresh_splits is not None:
             lookup(FRESH_SPLITS, self.fresh_splits, "fresh splits")
 
@@ -151,7 +158,7 @@ class DatasetWithOptions:
     @property
     def metric(self) -> Metric:
         name = self.view.metric
-        return METRICS[name] if name else self.source.metric
+        return ALL_METRICS[name] if name else self.source.metric
 
     def load(self) -> Graph:
         return self.source.load()

@@ -15,6 +15,7 @@ from torch import Tensor
 from unalike.data.calibration import Reliability, merge_reliability
 from unalike.data.graph import Graph
 from unalike.data.metrics import Metric, confusion
+from unalike.data.regression import metric_of_task
 from unalike.data.split import PARTS, Split
 from unalike.data.task import Curve, Solution
 from unalike.errors import InputError, UserError
@@ -29,6 +30,7 @@ def evaluate(
     solution: Solution, graph: Graph, split: Split, metric: Metric
 ) -> dict[str, Any]:
     """Score the train, valid and test nodes of a split, in percent."""
+    metric = metric_of_task(metric, graph, split.train)
     return {
         part: percent_score(metric, solution.scores[ids], graph.labels[ids])
         for part in PARTS
@@ -62,6 +64,7 @@ def check_split_number(number: int, num_splits: int, dataset: str) -> None:
 def check_split_gradable(split: Split, graph: Graph, metric: Metric, name: str) -> None:
     """Raise a `UserError` if the metric is undefined on valid or test nodes."""
     check_num_classes(metric, graph, name)
+    metric = metric_of_task(metric, graph, split.train)
     for part in ("valid", "test"):
         labels = graph.labels[getattr(split, part)]
         if not has_score(metric, labels, graph.num_classes):

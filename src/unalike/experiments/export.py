@@ -11,9 +11,8 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from unalike.errors import UserError
+from unalike.errors import UserError, first_line
 from unalike.experiments.database import (
-    RUNS,
     ResultsDatabase,
     Row,
     check_numbers,
@@ -21,6 +20,7 @@ from unalike.experiments.database import (
     decompress_curves,
     rekey,
 )
+from unalike.experiments.database_connection import RUNS
 from unalike.experiments.evaluation import PredictionSummary
 from unalike.files import atomic_write
 
@@ -100,8 +100,7 @@ def _read_rows(path: Path, invalid: list[str]) -> Iterator[Row]:
                 try:
                     row = _from_json(json.loads(line))
                 except (*ROW_ERRORS, UserError) as error:
-                    reason = str(error).partition("\n")[0][:200] or type(error).__name__
-                    invalid.append(f"line {number} ({reason})")
+                    invalid.append(f"line {number} ({first_line(error)})")
                 else:
                     yield row
     except (OSError, EOFError, ValueError, zlib.error) as error:

@@ -87,13 +87,13 @@ def append_columns(
 def solve_by_features(
     tasks: Sequence[Task], solve: Callable[[list[int]], list[Solution]]
 ) -> list[Solution]:
-    """Solve tasks that share their features together: a stack of runs has one graph.
+    """Solve tasks that share features and metric together: a stack has one of each.
 
     `solve` is given the positions of such tasks.
     """
-    groups: dict[int, list[int]] = defaultdict(list)
+    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, task in enumerate(tasks):
-        groups[id(task.graph.features)].append(index)
+        groups[id(task.graph.features), id(task.metric)].append(index)
     solutions: dict[int, Solution] = {}
     for group in groups.values():
         solutions.update(zip(group, solve(group), strict=True))

@@ -17,7 +17,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from unalike.experiments.database import (
+from unalike.experiments.database_connection import (
     LEASES,
     database_time,
     lock_writers,

@@ -9,22 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from unalike.datasets import find
-from unalike.errors import UserError
+from unalike.errors import UserError, check_at_least_one
 from unalike.experiments.config import DatasetOptions, no_features_error
 from unalike.experiments.database import ResultsDatabase, result_from_row
+from unalike.experiments.optuna_study import distribution, load_optuna
 from unalike.experiments.plan import SweepRequest
 from unalike.experiments.recipe import Recipe, RecipeCell
-from unalike.experiments.result import Runs, command_line
-from unalike.experiments.selection import ConfigRuns
-from unalike.experiments.sweep import WorkerOptions
-from unalike.experiments.tuning import (
+from unalike.experiments.recipe_search import (
     CellObjective,
     SearchOptions,
     cell_objectives,
-    distribution,
-    load_optuna,
     optuna_search,
 )
+from unalike.experiments.result import Runs, command_line
+from unalike.experiments.selection import ConfigRuns
+from unalike.experiments.sweep import WorkerOptions
 from unalike.methods import METHODS, name_of
 from unalike.methods.base import Method
 from unalike.options import choices, options_of
@@ -60,8 +59,7 @@ class Budget:
     minutes: float | None = None
 
     def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise UserError(f"--trials is {self.trials}; at least 1 is needed.")
+        check_at_least_one("--trials", self.trials)
         if self.minutes is not None and not self.minutes > 0:
             raise UserError(f"--minutes is {self.minutes:g}; more is needed.")
 

@@ -6,16 +6,21 @@ import json
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
-import torch
-
+from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
+from unalike.data.regression import (
+    NumberScale,
+    check_has_classes,
+    metric_of_task,
+    numbers_of,
+    predicts_numbers,
+)
 from unalike.data.split import Split
 from unalike.data.store import StoredGraph
 from unalike.data.task import Solution, Task
@@ -30,6 +35,7 @@ from unalike.device import (
     versions,
 )
 from unalike.errors import UserError, check_seed
+from unalike.experiments.base_model_cache import BaseModelCache
 from unalike.experiments.config import (
     DatasetWithOptions,
     base_dataset,
@@ -47,6 +53,7 @@ from unalike.experiments.evaluation import (
     evaluate,
     training_history,
 )
+from unalike.experiments.inductive import solve_inductively
 from unalike.experiments.label_inputs import (
     add_label_inputs,
     solve_by_features,
@@ -54,9 +61,14 @@ from unalike.experiments.label_inputs import (
 from unalike.experiments.result import Result, Runs
 from unalike.inference.model import Model, check_trainable, model_from_solution
 from unalike.inference.model_file import check_can_create
-from unalike.methods import METHODS, check_uses_class_weights, name_of
+from unalike.methods import (
+    METHODS,
+    check_predicts_numbers,
+    check_uses_class_weights,
+    check_uses_edge_weights,
+    name_of,
+)
 from unalike.methods.base import Method, TrainedMethod, as_computed_on, solve_mixed
-from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.options import options_of
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers import SAMPLERS
@@ -70,8 +82,6 @@ AnyGraph: TypeAlias = GraphSource | Graph | str | Path
 
 UNDIVIDED_BATCHINGS = (FullBatch, RowSampler)
 """Batchings without batches to distribute among processes."""
-MAX_CACHE_BYTES = 2**30
-"""Scores of base models in the cache; the oldest are evicted first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +137,8 @@ def train_splits(
     """Train, evaluate and optionally save a method, and return also its predictions."""
     options = options or RunOptions()
     method = as_computed_on(options.device, method)
+    if options.calibrate:
+        check_has_classes(as_source(dataset).load(), "Calibration")
     if options.model is not None:
         check_can_create(Path(options.model))
         check_trainable(method)
@@ -147,6 +159,36 @@ def train_splits(
     reset_peak_memory(options.device)
     start = time.perf_counter()
     tasks = experiment.tasks(method, keep=options.model is not None)
+    if options_of_dataset(experiment.dataset).inductive:
+        check_inductive_run(options, world)
+        solutions = solve_inductively(
+            [
+                (method, task, split)
+                for task, split in zip(tasks, experiment.splits.values(), strict=True)
+            ],
+            device=options.device,
+            progress=options.progress,
+        )
+    else:
+        solutions = solve_in_stacks(method, tasks, options, checkpoint)
+    seconds = time.perf_counter() - start
+    experiment.raise_if_failed(solutions)
+    results = experiment.results(solutions, metadata, seconds, options.device)
+    output = ExperimentOutput(experiment, method, solutions, results)
+    if options.model is not None:
+        model = output.saved_model(options)
+        if world.is_main:
+            model.save(options.model)
+    return output
+
+
+def solve_in_stacks(
+    method: Method,
+    tasks: Sequence[Task],
+    options: RunOptions,
+    checkpoint: Checkpoint | None,
+) -> list[Solution]:
+    """Solve the tasks of a method, in one stack where they share their features."""
 
     def solve(group: list[int]) -> list[Solution]:
         own = checkpoint
@@ -159,16 +201,7 @@ def train_splits(
             checkpoint=own,
         )
 
-    solutions = solve_by_features(tasks, solve)
-    seconds = time.perf_counter() - start
-    experiment.raise_if_failed(solutions)
-    results = experiment.results(solutions, metadata, seconds, options.device)
-    output = ExperimentOutput(experiment, method, solutions, results)
-    if options.model is not None:
-        model = output.saved_model(options)
-        if world.is_main:
-            model.save(options.model)
-    return output
+    return solve_by_features(tasks, solve)
 
 
 def run_stack(
@@ -197,16 +230,23 @@ def run_stack(
         prepared = None
     reset_peak_memory(options.device)
     start = time.perf_counter()
-    solutions = solve_by_features(
-        [task for _, task in pairs],
-        lambda group: solve_mixed(
-            [pairs[index] for index in group],
+    if options_of_dataset(dataset).inductive:
+        solutions = solve_inductively(
+            [(m, tasks[split], experiment.splits[split]) for m, split in members],
             device=options.device,
             progress=options.progress,
-            solve=bases.for_dataset(dataset).solve,
-            prepared=prepared,
-        ),
-    )
+        )
+    else:
+        solutions = solve_by_features(
+            [task for _, task in pairs],
+            lambda group: solve_mixed(
+                [pairs[index] for index in group],
+                device=options.device,
+                progress=options.progress,
+                solve=bases.for_dataset(dataset).solve,
+                prepared=prepared,
+            ),
+        )
     seconds = (time.perf_counter() - start) / len(members)
     return [
         UserError(solution.error)
@@ -242,6 +282,19 @@ class ExperimentOutput:
             for solution, split in zip(self.solutions, splits, strict=True)
         ]
 
+    @property
+    def root_mean_squared_errors(self) -> list[float]:
+        """The error of the test numbers of each split, in the unit of the labels."""
+        graph = self.experiment.graph
+        errors = []
+        for solution, split in zip(
+            self.solutions, self.experiment.splits.values(), strict=True
+        ):
+            numbers = NumberScale.of(graph, split.train).numbers(solution.scores)
+            true = numbers_of(graph)[graph.labels[split.test]]
+            errors.append(float(((numbers[split.test] - true) ** 2).mean().sqrt()))
+        return errors
+
     @cached_property
     def refit_epochs(self) -> int | None:
         """The median best epoch of the splits; None for methods without epochs."""
@@ -252,7 +305,9 @@ class ExperimentOutput:
     def saved_model(self, options: RunOptions) -> Model:
         """The model that is saved: refitted, or that of the best split."""
         if not options.refit or self.refit_epochs is None:
-            return self.best_model(calibrate=options.calibrate)
+            train = self.experiment.splits[self.results[self.best_index].split].train
+            model = self.best_model(calibrate=options.calibrate)
+            return self.experiment.with_number_scale(model, train)
         assert isinstance(self.method, TrainedMethod)
         training = replace(self.method.training, epochs=self.refit_epochs)
         method = replace(self.method, training=training)
@@ -262,7 +317,9 @@ class ExperimentOutput:
             progress=options.progress,
         )
         solution.raise_if_failed()
-        return self.best_model(calibrate=options.calibrate, solution=solution)
+        model = self.best_model(calibrate=options.calibrate, solution=solution)
+        labelled = (self.experiment.graph.labels >= 0).nonzero()[:, 0]
+        return self.experiment.with_number_scale(model, labelled)
 
     def best_model(
         self, *, calibrate: bool = False, solution: Solution | None = None
@@ -329,7 +386,12 @@ class Experiment:
     def tasks(self, method: Method, *, keep: bool = False) -> list[Task]:
         """One task per split with its own seed; `keep` asks for the weights."""
         options, metric = options_of_dataset(self.dataset), self.dataset.metric
+        check_uses_edge_weights(method, self.graph)
+        check_predicts_numbers(method, self.graph)
+        if options.label_inputs:
+            check_has_classes(self.graph, "--label-inputs")
         if options.class_weights:
+            check_has_classes(self.graph, "--class-weights")
             check_uses_class_weights(method)
         tasks = [
             Task.from_split(self.graph, split, metric, self.seed + number)
@@ -349,13 +411,19 @@ class Experiment:
             self.graph,
             labelled,
             labelled,
-            self.dataset.metric,
+            metric_of_task(self.dataset.metric, self.graph, labelled),
             self.seed + number,
             keep=True,
             use_last=True,
         )
         task = options_of_dataset(self.dataset).apply_to_task(task)
         return replace(task, patience=None)
+
+    def with_number_scale(self, model: Model, train: Ids) -> Model:
+        """The model with the scale of the train numbers, if it predicts numbers."""
+        if not predicts_numbers(self.graph):
+            return model
+        return replace(model, number_scale=NumberScale.of(self.graph, train))
 
     def metadata(self, method: Method, device: str) -> dict[str, Any]:
         """The fields that all results of a method have in common."""
@@ -418,12 +486,24 @@ class Experiment:
             **evaluate(solution, self.graph, split, self.dataset.metric),
             **training_history(solution.curve, seconds),
             peak_memory_mb=peak_memory_mb(device),
-            answers=PredictionSummary.from_scores(
+            answers=None
+            if predicts_numbers(self.graph)
+            else PredictionSummary.from_scores(
                 solution.scores[split.test],
                 self.graph.labels[split.test],
                 are_logits=not solution.is_probability,
                 classes=class_names(self.dataset),
             ),
+        )
+
+
+def check_inductive_run(options: RunOptions, world: World) -> None:
+    """Raise a `UserError` for what an inductive evaluation cannot do."""
+    if world.size > 1 or options.checkpoint is not None:
+        raise UserError("--inductive has no --processes and no --checkpoint.")
+    if options.model is not None and not options.refit:
+        raise UserError(
+            "--inductive saves a model of the whole graph; leave out --no-refit."
         )
 
 
@@ -449,66 +529,3 @@ def check_can_distribute(method: Method, world: World) -> None:
         f"the whole graph in one; those that can are {methods}, and message passing "
         f"with batches: {batchings}."
     )
-
-
-# Cache of the base models of Correct & Smooth
-
-
-BaseKey = tuple[TrainedMethod, str, str]
-
-
-@dataclass(eq=False)
-class BaseModelCache:
-    """The scores of trained base models on one dataset, without their weights."""
-
-    dataset: GraphSource | None = None
-    cached: dict[BaseKey, list[Solution]] = field(default_factory=dict)
-
-    def for_dataset(self, dataset: GraphSource) -> BaseModelCache:
-        """The cache for a dataset; scores on any other dataset are dropped."""
-        if self.dataset is not dataset:
-            self.dataset, self.cached = dataset, {}
-        return self
-
-    def solve(
-        self,
-        method: Method,
-        tasks: Sequence[Task],
-        *,
-        device: torch.device | str = "cpu",
-        progress: Progress = NO_PROGRESS,
-    ) -> list[Solution]:
-        """Solve tasks as the method does alone, with a base model from the cache."""
-        if not isinstance(method, CorrectAndSmooth):
-            return method.solve_all(tasks, device=device, progress=progress)
-        base = method.base
-        # Random numbers depend on the other runs of the stack, so that a base model
-        # is used again only for all tasks together.
-        key = (base, str(device), tasks_hash(tasks))
-        if key not in self.cached:
-            self.cached[key] = base.solve_all(tasks, device=device, progress=progress)
-        trained = self.cached[key]
-        self.evict_oldest()
-        return method.postprocess(tasks, trained, device=device, progress=progress)
-
-    def evict_oldest(self) -> None:
-        """Drop the oldest scores while the cache is larger than its limit."""
-        sizes = {
-            key: sum(solution.scores.nbytes for solution in solutions)
-            for key, solutions in self.cached.items()
-        }
-        total = sum(sizes.values())
-        for key, size in sizes.items():
-            if total > MAX_CACHE_BYTES:
-                del self.cached[key]
-                total -= size
-
-
-def tasks_hash(tasks: Sequence[Task]) -> str:
-    """The hash of the seeds, train ids and valid ids of tasks on one dataset."""
-    digest = sha256()
-    for task in tasks:
-        digest.update(f"{task.seed} {len(task.train)} ".encode())
-        for ids in (task.train, task.valid):
-            digest.update(ids.numpy().tobytes())
-    return digest.hexdigest()

@@ -241,6 +241,15 @@ class CellSelector:
             reason = self.why_missing(recipe, cell, splits if filtered else 0)
         return CellSelection(chosen, len(complete), grid_size, reason)
 
+    def notes(self, dataset: str, *, has_numbers: bool) -> list[str]:
+        """What readers of a table should know about the data of its numbers."""
+        notes = self.version(dataset).note
+        with suppress(UserError):
+            source = find(dataset, self.options.data)
+            if has_numbers and lacks_features(source):
+                notes.append(f"{no_features(source)}; numbers of it are without them")
+        return notes
+
     def why_missing(self, recipe: Recipe, cell: RecipeCell, splits: int) -> str:
         """Why a cell has no complete configuration; `splits` is 0 without runs."""
         if splits:
@@ -267,15 +276,25 @@ def why_not_run(source: GraphSource, *, needs_features: bool) -> str:
     """Why there are no runs of a method: missing files, or only that none was made."""
     if not isinstance(source, Dataset):
         return "not run"
-    stored = source.cached()
-    if not stored and (source.missing_files() or not source.files):
+    if not source.cached() and not has_files(source):
         return f"the files of {source.name} are not here"
-    has_features = (
-        stored.metadata["num_features"] if stored else source.has_features_file()
-    )
-    if needs_features and not has_features:
+    if needs_features and lacks_features(source):
         return no_features(source)
     return "not run"
+
+
+def has_files(dataset: Dataset) -> bool:
+    """Are the raw files here without which a dataset cannot be read?"""
+    return bool(dataset.files) and not dataset.missing_files()
+
+
+def lacks_features(source: GraphSource) -> bool:
+    """Is a dataset here, but without features?"""
+    if not isinstance(source, Dataset):
+        return False
+    if stored := source.cached():
+        return not stored.metadata["num_features"]
+    return has_files(source) and not source.has_features_file()
 
 
 def num_splits(cell: RecipeCell, version: DatasetVersion, rows: Iterable[Row]) -> int:

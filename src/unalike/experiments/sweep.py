@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from unalike.device import device_name, device_of_worker
-from unalike.errors import UserError
-from unalike.experiments.database import ResultsDatabase, retry_while_unreachable
+from unalike.errors import UserError, check_at_least_one
+from unalike.experiments.database import ResultsDatabase
+from unalike.experiments.database_connection import retry_while_unreachable
 from unalike.experiments.leases import LEASE_SECONDS, count_active
 from unalike.experiments.plan import RunGroup, SweepPlan
 from unalike.experiments.run import RunOptions
@@ -63,8 +64,7 @@ class WorkerOptions:
     """
 
     def __post_init__(self) -> None:
-        if self.jobs < 1:
-            raise UserError(f"--jobs is {self.jobs}; at least 1 is needed.")
+        check_at_least_one("--jobs", self.jobs)
         if not 1 <= self.threads <= MAX_THREADS:
             raise UserError(
                 f"--threads is {self.threads}; it must be from 1 to {MAX_THREADS}."

@@ -20,12 +20,13 @@ from torch import nn
 from unalike.data.graph import Graph
 from unalike.datasets import find
 from unalike.errors import UserError
+from unalike.experiments.base_model_cache import BaseModelCache
 from unalike.experiments.config import DatasetOptions, DatasetWithOptions
 from unalike.experiments.database import ResultsDatabase, run_columns, to_row
 from unalike.experiments.leases import LEASE_SECONDS, Leases
 from unalike.experiments.plan import DatasetRef, PlannedRun, RunGroup, SweepPlan
 from unalike.experiments.result import Result
-from unalike.experiments.run import BaseModelCache, RunOptions, run_stack
+from unalike.experiments.run import RunOptions, run_stack
 from unalike.methods.base import TrainedMethod, as_computed_on
 from unalike.training.stack import max_stacked_runs
 

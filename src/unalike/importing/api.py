@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,20 @@ import torch
 
 from unalike.data.split import PARTS, Split, random_splits, stack_codes
 from unalike.data.store import GraphWriter, add_names, atomic_graph_writer
-from unalike.importing.csr import CsrCounts, EdgeReader, EdgeSpill, build_csr
-from unalike.importing.features import CATEGORY, FeatureEncoder
+from unalike.data.store_checks import LABEL_VALUES
+from unalike.importing.csr import (
+    CsrCounts,
+    EdgeReader,
+    EdgeSpill,
+    build_csr,
+    value_appender,
+)
+from unalike.importing.features import (
+    CATEGORY,
+    LIST,
+    FeatureColumn,
+    FeatureEncoder,
+)
 from unalike.importing.ids import IdIndex
 from unalike.importing.nodes import NodeData, NodeReader
 from unalike.importing.options import (
@@ -60,7 +72,11 @@ def _write(
     reader = NodeReader(tables.nodes, options, index, progress)
     nodes = reader.read() if tables.nodes else None
     options.check_classes(nodes.class_names if nodes else [])
-    spill = EdgeSpill(writer.scratch("pairs"), undirected=not options.directed)
+    spill = EdgeSpill(
+        writer.scratch("pairs"),
+        undirected=not options.directed,
+        weighted=options.weight is not None,
+    )
     edges = EdgeReader(options, only_known_ids=nodes is not None)
     notes = edges.read_into(tables.edges, index, spill, progress)
     new_index = np.arange(len(index), dtype=np.int32)
@@ -70,6 +86,8 @@ def _write(
     sparse = write_features(writer, nodes, reader)
     splits = _splits(nodes, options)
     writer.add("labels", nodes.labels)
+    if nodes.label_values is not None:
+        writer.add(LABEL_VALUES, nodes.label_values)
     writer.add("splits", stack_codes(splits, len(index)))
     add_names(writer, nodes.names)
     return ImportedGraph(
@@ -87,6 +105,7 @@ def _nodes_from_edges(index: IdIndex) -> tuple[NodeData, np.ndarray]:
         names=names.take(order),
         labels=np.full(len(names), -1),
         class_names=[],
+        label_values=None,
         encoder=FeatureEncoder(()),
         num_nonzero=0,
         num_missing={},
@@ -106,7 +125,7 @@ def _splits(nodes: NodeData, options: ImportOptions) -> list[Split]:
     return random_splits(labels, count=options.splits, seed=options.seed)
 
 
-BINARY_KINDS = (CATEGORY, "boolean")
+BINARY_KINDS = (CATEGORY, LIST, "boolean")
 """Column types whose features are 0 or 1, so that CSR needs no values."""
 
 
@@ -135,7 +154,7 @@ def _write_sparse(
     weighted = any(column.kind not in BINARY_KINDS for column in encoder.columns)
     with (
         writer.append_array("features_columns", np.int32) as append_indices,
-        _value_appender(writer, weighted) as append_values,
+        value_appender(writer, "features_values", weighted=weighted) as append_values,
     ):
         for batch in reader.batches(encoder.names):
             rows = encoder.sparse(batch)
@@ -143,17 +162,6 @@ def _write_sparse(
             append_indices(rows.indices)
             append_values(rows.data)
     writer.add("features_starts", np.cumsum(np.concatenate(lengths), dtype=np.int64))
-
-
-@contextmanager
-def _value_appender(
-    writer: GraphWriter, weighted: bool
-) -> Iterator[Callable[[Any], None]]:
-    if not weighted:
-        yield lambda values: None
-        return
-    with writer.append_array("features_values", np.float32) as append:
-        yield append
 
 
 @dataclass(frozen=True)
@@ -175,6 +183,11 @@ class ImportedGraph:
             return self.csr.nnz
         return (self.csr.nnz + self.csr.num_loops) // 2
 
+    @property
+    def num_outputs(self) -> int:
+        """Number of classes; 1 where a number is predicted."""
+        return len(self.nodes.class_names) if self.nodes.label_values is None else 1
+
     def to_dict(self, tables: InputTables, options: ImportOptions) -> dict[str, Any]:
         """Return the document of graph.json."""
         encoder = self.nodes.encoder
@@ -183,7 +196,7 @@ class ImportedGraph:
             "num_edges": self.num_edges,
             "num_loops": self.csr.num_loops,
             "num_features": encoder.width,
-            "num_classes": len(self.nodes.class_names),
+            "num_classes": self.num_outputs,
             "directed": self.directed,
             "metric": options.metric,
             "class_names": self.nodes.class_names,
@@ -199,8 +212,10 @@ class ImportedGraph:
     ) -> ImportSummary:
         """Return the counts that are printed at the end."""
         encoder, labels = self.nodes.encoder, self.nodes.labels
-        counts = np.bincount(labels[labels >= 0], minlength=len(self.nodes.class_names))
-        one_hot = (column for column in encoder.columns if column.kind == CATEGORY)
+        classes = self.nodes.class_names
+        counts = np.bincount(labels[labels >= 0], minlength=len(classes))
+        counts = counts[: len(classes)]
+        one_hot = (column for column in encoder.columns if column.has_categories)
         return ImportSummary(
             folder=str(folder),
             nodes=len(labels),
@@ -214,7 +229,8 @@ class ImportedGraph:
             one_hot_columns=sum(column.width for column in one_hot),
             scaled_columns=sum(column.scale is not None for column in encoder.columns),
             sparse=self.sparse,
-            classes=list(zip(self.nodes.class_names, counts.tolist(), strict=True)),
+            classes=list(zip(classes, counts.tolist(), strict=True)),
+            label_range=self._label_range(),
             unlabelled=int((labels < 0).sum()),
             splits=[
                 {part: len(getattr(split, part)) for part in PARTS}
@@ -225,7 +241,16 @@ class ImportedGraph:
             notes=[*tables.notes, *self.edge_notes, *self._notes()],
         )
 
+    def _label_range(self) -> tuple[float, float] | None:
+        values = self.nodes.label_values
+        return None if values is None else (float(values[0]), float(values[-1]))
+
     def _notes(self) -> Iterator[str]:
+        yield from self._label_notes()
+        for column in self.nodes.encoder.columns:
+            yield from self._column_notes(column)
+
+    def _label_notes(self) -> Iterator[str]:
         classes, labelled = len(self.nodes.class_names), (self.nodes.labels >= 0).sum()
         if classes > max(MANY_CLASSES, labelled // 2):
             yield (
@@ -238,20 +263,28 @@ class ImportedGraph:
             if unlabelled:
                 count = f"{unlabelled:,} nodes"
                 yield f"{count} of the split have no label and are left out."
-        for column in self.nodes.encoder.columns:
-            if column.fill is not None:
-                yield (
-                    f"The column '{column.name}' lacks "
-                    f"{self.nodes.num_missing[column.name]:,} numbers: they are "
-                    "filled with the median and marked by an indicator feature."
-                )
-            if column.has_decimal_commas:
-                yield (
-                    f"The column '{column.name}' looks like numbers with a decimal "
-                    "comma; it is read as categories. Write a decimal point."
-                )
-            if column.width > max(MANY_CATEGORIES, len(self.nodes.names) // 2):
-                yield (
-                    f"The column '{column.name}' has {column.width:,} categories; "
-                    f"--ignore {column.name} leaves it out."
-                )
+
+    def _column_notes(self, column: FeatureColumn) -> Iterator[str]:
+        if not column.width:
+            yield (
+                f"The column '{column.name}' has no value to learn from; it gives "
+                "no feature."
+            )
+        if column.fill is not None:
+            yield (
+                f"The column '{column.name}' lacks "
+                f"{self.nodes.num_missing[column.name]:,} numbers: they are "
+                "filled with the median and marked by an indicator feature."
+            )
+        if column.has_decimal_commas:
+            yield (
+                f"The column '{column.name}' looks like numbers with a decimal "
+                "comma; it is read as categories. Write a decimal point."
+            )
+        elif column.has_categories and column.width > max(
+            MANY_CATEGORIES, len(self.nodes.names) // 2
+        ):
+            yield (
+                f"The column '{column.name}' has {column.width:,} categories; "
+                f"--ignore {shlex.quote(column.name)} leaves it out."
+            )

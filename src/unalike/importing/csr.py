@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +24,9 @@ from unalike.importing.tables import (
     Table,
     check_header,
     edge_columns,
+    read_ahead,
     read_ids,
+    read_weights,
 )
 from unalike.parallel import even_slices, parallel_map, prefetch
 from unalike.progress import Progress
@@ -43,11 +47,15 @@ NUMPY_SORT_LENGTH = 64
 
 @dataclass
 class EdgeSpill:
-    """Spill file of (source, target) node indices, with the row counts of its CSR."""
+    """Spill file of (source, target) node indices, with the row counts of its CSR.
+
+    With weights, each record has a third number: the bits of a 32-bit float.
+    """
 
     path: Path
     undirected: bool
     """Whether an edge is stored in the rows of both its endpoints."""
+    weighted: bool = False
     row_nnz: np.ndarray = field(default_factory=lambda: np.zeros(1 << 10, np.int64))
     """Stored elements in the row of each node, duplicates included."""
     has_edge: np.ndarray = field(default_factory=lambda: np.zeros(1 << 10, np.uint8))
@@ -67,8 +75,9 @@ class EdgeSpill:
     def chunks(self) -> Iterator[np.ndarray]:
         """Read the pairs back, in writable chunks."""
         with self.path.open("rb") as file:
-            while len(flat := np.fromfile(file, np.int32, 2 * READ_PAIRS)):
-                yield flat.reshape(-1, 2)
+            width = 3 if self.weighted else 2
+            while len(flat := np.fromfile(file, np.int32, width * READ_PAIRS)):
+                yield flat.reshape(-1, width)
 
 
 @dataclass(frozen=True)
@@ -91,12 +100,16 @@ class EdgeReader:
         with spill.path.open("wb") as file:
             for table in tables:
                 columns = edge_columns(
-                    table, self.options.source, self.options.target, known
+                    table,
+                    self.options.source,
+                    self.options.target,
+                    known,
+                    weight=self.options.weight,
                 )
                 notes += columns.notes(table)
                 before = spill.num_pairs + spill.num_dropped
-                names = list(dict.fromkeys(columns.names))
-                for batch in prefetch(table.batches(names)):
+                names = list(dict.fromkeys(columns.used))
+                for batch in read_ahead(table, names):
                     pairs = self._pairs(batch, columns, index)
                     file.write(pairs.data)
                     spill.count(pairs, len(index))
@@ -117,13 +130,15 @@ class EdgeReader:
         return notes
 
     def _pairs(self, batch: Batch, columns: EdgeColumns, index: IdIndex) -> np.ndarray:
-        pairs = np.empty((len(batch), 2), np.int32)
+        pairs = np.empty((len(batch), 2 if columns.weight is None else 3), np.int32)
         for side, column in enumerate(columns.names):
             ids = read_ids(batch, column, SOURCE_AND_TARGET[side])
             pairs[:, side] = index.find(ids) if self.only_known_ids else index.add(ids)
+        if columns.weight is not None:
+            pairs[:, 2] = read_weights(batch, columns.weight).view(np.int32)
         if not self.only_known_ids:
             return pairs
-        unknown = (pairs < 0).any(1)
+        unknown = (pairs[:, :2] < 0).any(1)
         if not unknown.any():
             return pairs
         if self.options.unknown == "drop":
@@ -141,11 +156,12 @@ class EdgeReader:
 
 
 def _float_hint(value: object, index: IdIndex) -> str:
-    """What to say of an id such as 7.0 where the node table has 7."""
-    integer = str(value).removesuffix(".0")
-    if integer == str(value) or integer not in index:
+    """What to say of an id such as 7.0 where the node table has 7, or the reverse."""
+    text = str(value)
+    other = text.removesuffix(".0") if text.endswith(".0") else f"{text}.0"
+    if other not in index:
         return ""
-    return f", which has '{integer}': store ids as integers, not as floats"
+    return f", which has '{other}': store ids as integers, not as floats"
 
 
 @dataclass(frozen=True)
@@ -171,11 +187,15 @@ def build_csr(
     blocks = list(row_blocks(indptr, MAX_BLOCK_NNZ))
     progress.stage("Building CSR rows", spill.num_pairs * len(blocks), "edges")
     num_loops = 0
-    with writer.append_array("columns", np.int32) as append:
+    with (
+        writer.append_array("columns", np.int32) as append,
+        value_appender(writer, "values", weighted=spill.weighted) as append_values,
+    ):
         for block in blocks:
-            indices = _scatter_block(spill, new_index, indptr, block, progress)
-            for rows, loops in _sort_block(indices, indptr, block, degrees):
+            arrays = _scatter_block(spill, new_index, indptr, block, progress)
+            for rows, values, loops in _sort_block(*arrays, indptr, block, degrees):
                 append(rows)
+                append_values(values)
                 num_loops += loops
     np.cumsum(degrees, out=indptr[1:])
     writer.add("starts", indptr)
@@ -188,18 +208,24 @@ def _scatter_block(
     indptr: np.ndarray,
     block: tuple[int, int],
     progress: Progress,
-) -> np.ndarray:
-    """Return the column indices of a block of rows, in the order of the spill file."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return column indices and weights of a block, in the order of the spill file."""
     low, high = block
     indices = np.empty(indptr[high] - indptr[low], np.int32)
+    values = np.empty(len(indices) if spill.weighted else 0, np.float32)
     cursor = indptr[low:high] - indptr[low]
     ranges = balanced_row_blocks(indptr, block)
     for pairs in prefetch(spill.chunks()):
         parallel_map(partial(_relabel_slice, pairs, new_index), even_slices(len(pairs)))
-        scatter = partial(scatter_pairs, pairs, spill.undirected, low, cursor, indices)
+        weights = pairs[:, 2:].view(np.float32)
+        scatter = partial(
+            scatter_pairs,
+            *(pairs, weights, spill.undirected),
+            *(low, cursor, indices, values),
+        )
         parallel_map(scatter, ranges)
         progress.advance(len(pairs))
-    return indices
+    return indices, values
 
 
 def _relabel_slice(pairs: np.ndarray, new_index: np.ndarray, part: slice) -> None:
@@ -207,21 +233,51 @@ def _relabel_slice(pairs: np.ndarray, new_index: np.ndarray, part: slice) -> Non
 
 
 def _sort_block(
-    indices: np.ndarray, indptr: np.ndarray, block: tuple[int, int], degrees: np.ndarray
-) -> list[tuple[np.ndarray, int]]:
-    """Sort and deduplicate rows in parallel; returns column indices and self-loops."""
+    indices: np.ndarray,
+    values: np.ndarray,
+    indptr: np.ndarray,
+    block: tuple[int, int],
+    degrees: np.ndarray,
+) -> list[tuple[np.ndarray, np.ndarray, int]]:
+    """Sort and deduplicate rows in parallel.
+
+    Returns column indices, weights and the number of self-loops of each part.
+    """
     base = indptr[block[0]]
 
-    def sort(rows: tuple[int, int]) -> tuple[np.ndarray, int]:
+    def sort(rows: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, int]:
         first, end = rows
-        columns = indices[indptr[first] - base : indptr[end] - base]
+        part = slice(indptr[first] - base, indptr[end] - base)
+        columns, weights = indices[part], values[part]
         offsets = indptr[first : end + 1] - indptr[first]
         for row in (np.diff(offsets) >= NUMPY_SORT_LENGTH).nonzero()[0].tolist():
-            columns[offsets[row] : offsets[row + 1]].sort()
-        nnz, loops = sort_and_deduplicate(columns, offsets, first, degrees[first:end])
-        return columns[:nnz], loops
+            _sort_row(columns, weights, slice(offsets[row], offsets[row + 1]))
+        nnz, loops = sort_and_deduplicate(
+            columns, weights, offsets, first, degrees[first:end]
+        )
+        return columns[:nnz], weights[:nnz], loops
 
     return parallel_map(sort, balanced_row_blocks(indptr, block))
+
+
+def _sort_row(columns: np.ndarray, weights: np.ndarray, row: slice) -> None:
+    if not len(weights):
+        columns[row].sort()
+        return
+    order = columns[row].argsort(kind="stable")
+    columns[row], weights[row] = columns[row][order], weights[row][order]
+
+
+@contextmanager
+def value_appender(
+    writer: GraphWriter, name: str, *, weighted: bool
+) -> Iterator[Callable[[Any], None]]:
+    """Append to an array of numbers, or to nothing where all of them would be 1."""
+    if not weighted:
+        yield lambda values: None
+        return
+    with writer.append_array(name, np.float32) as append:
+        yield append
 
 
 @njit()
@@ -249,39 +305,60 @@ def relabel(pairs: np.ndarray, new_index: np.ndarray) -> None:
 @njit()
 def scatter_pairs(
     pairs: np.ndarray,
+    weights: np.ndarray,
     undirected: bool,
     base: int,
     cursor: np.ndarray,
     indices: np.ndarray,
+    values: np.ndarray,
     rows: tuple[int, int],
 ) -> None:
-    """Write the column indices of edges into the rows from rows[0] to rows[1]."""
+    """Write the column indices of edges into the rows from rows[0] to rows[1].
+
+    Their weights, if there are any, go to the same places of `values`.
+    """
     low, high = rows
     for i in range(len(pairs)):
         source, target = pairs[i, 0], pairs[i, 1]
         if low <= source < high:
             indices[cursor[source - base]] = target
+            if len(values):
+                values[cursor[source - base]] = weights[i, 0]
             cursor[source - base] += 1
         if undirected and source != target and low <= target < high:
             indices[cursor[target - base]] = source
+            if len(values):
+                values[cursor[target - base]] = weights[i, 0]
             cursor[target - base] += 1
 
 
 @njit()
 def sort_and_deduplicate(
-    indices: np.ndarray, indptr: np.ndarray, first: int, degrees: np.ndarray
+    indices: np.ndarray,
+    values: np.ndarray,
+    indptr: np.ndarray,
+    first: int,
+    degrees: np.ndarray,
 ) -> tuple[int, int]:
-    """Sort each row and drop duplicates in place; returns nnz and self-loops."""
+    """Sort each row and merge duplicates in place; returns nnz and self-loops.
+
+    The weights of duplicates, if there are any, are added.
+    """
     nnz, loops = 0, 0
     for i in range(len(degrees)):
         begin = nnz
         row = indices[indptr[i] : indptr[i + 1]]
+        weights = values[indptr[i] : indptr[i + 1]]
         if len(row) < NUMPY_SORT_LENGTH:
-            sort_range(row, row[:0], np.int64(0), len(row))
+            sort_range(row, weights, np.int64(0), len(row))
         for j in range(len(row)):
             if j == 0 or row[j] != row[j - 1]:
                 loops += row[j] == first + i
                 indices[nnz] = row[j]
+                if len(values):
+                    values[nnz] = weights[j]
                 nnz += 1
+            elif len(values):
+                values[nnz - 1] += weights[j]
         degrees[i] = nnz - begin
     return nnz, loops

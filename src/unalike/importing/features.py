@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,12 @@ import pyarrow.compute as pc
 import scipy.sparse
 from pyarrow import types
 
+from unalike.importing.lists import (
+    is_list,
+    parse_vectors,
+    parse_words,
+    vector_length,
+)
 from unalike.importing.scaling import (
     Scale,
     ScaleName,
@@ -24,6 +31,13 @@ from unalike.importing.scaling import (
 from unalike.importing.tables import Batch, column_values, is_text, text_or_null
 
 CATEGORY = "category"
+LIST = "list"
+"""Lists of names or whole numbers; each value that occurs is a feature of 0 and 1."""
+VECTOR = "vector"
+"""Lists of numbers, all of one length; each place is a feature."""
+
+MISSING_NUMBERS = ("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "-", "?")
+"""Words in a column of numbers or dates that stand for a missing one, in any case."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d[\d.]*,\d+")
 _MICROSECONDS_PER_DAY = 86_400_000_000
@@ -63,9 +77,13 @@ PARSERS: dict[str, Callable[[pa.Array], pa.Array | None]] = {
 }
 """Parser of each column type: a number per row, or None where a value does not fit."""
 
+TEXT_KINDS = (*PARSERS, VECTOR, LIST, CATEGORY)
+"""Column types that text may be read as, narrowest first."""
+
 _TYPES_OF_ARROW: tuple[tuple[Callable[[pa.DataType], bool], tuple[str, ...]], ...] = (
-    (is_text, (*PARSERS, CATEGORY)),
-    (types.is_null, (*PARSERS, CATEGORY)),
+    (is_text, TEXT_KINDS),
+    (types.is_null, TEXT_KINDS),
+    (is_list, (VECTOR, LIST)),
     (types.is_boolean, ("boolean", CATEGORY)),
     (types.is_integer, ("numeric", CATEGORY)),
     (types.is_floating, ("numeric", CATEGORY)),
@@ -87,6 +105,10 @@ def parse_column(kind: str, values: pa.Array) -> np.ndarray | None:
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    if is_text(values.type):
+        words = pa.array(MISSING_NUMBERS, values.type)
+        missing = pc.is_in(pc.utf8_lower(values), value_set=words)
+        values = pc.if_else(missing, None, values)
     try:
         return pc.cast(values, kind, safe=is_text(values.type))
     except pa.ArrowInvalid:
@@ -107,6 +129,8 @@ class FeatureColumn:
     name: str
     kind: str
     categories: tuple[str, ...] = ()
+    length: int = 0
+    """Numbers in each value of a column of vectors."""
     optional: bool = True
     """Whether the column may be left out, unlike one that a model was trained on."""
     scale: Scale | None = None
@@ -116,10 +140,17 @@ class FeatureColumn:
     @property
     def feature_names(self) -> list[str]:
         """A name for each feature."""
-        if self.kind == CATEGORY:
+        if self.has_categories:
             return [f"{self.name} = {category}" for category in self.categories]
+        if self.kind == VECTOR:
+            return [f"{self.name}[{place}]" for place in range(self.length)]
         indicator = [] if self.fill is None else [f"{self.name} is missing"]
         return [self.name, *indicator]
+
+    @property
+    def has_categories(self) -> bool:
+        """Whether each feature is 0 or 1 and stands for one category."""
+        return self.kind in (CATEGORY, LIST)
 
     @property
     def has_decimal_commas(self) -> bool:
@@ -130,14 +161,16 @@ class FeatureColumn:
 
     @property
     def width(self) -> int:
-        if self.kind == CATEGORY:
+        if self.has_categories:
             return len(self.categories)
+        if self.kind == VECTOR:
+            return self.length
         return 1 if self.fill is None else 2
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column as graph.json stores it."""
         document = {"name": self.name, "kind": self.kind, "width": self.width}
-        if self.kind == CATEGORY:
+        if self.has_categories:
             document["categories"] = list(self.categories)
         if self.scale is not None:
             document["scale"] = scale_to_dict(self.scale)
@@ -153,6 +186,7 @@ class FeatureColumn:
             document["name"],
             document["kind"],
             tuple(document.get("categories", ())),
+            length=document["width"] if document["kind"] == VECTOR else 0,
             optional=False,
             scale=None if scale is None else scale_from_dict(scale),
             fill=document.get("fill"),
@@ -168,6 +202,9 @@ class FeatureColumn:
             (rows,) = (indices >= 0).nonzero()
             yield rows, indices[rows], np.ones(len(rows), np.float32)
             return
+        if self.kind in (LIST, VECTOR):
+            yield from self._encode_lists(batch)
+            return
         values = parse_column(self.kind, column_values(batch, self.name))
         if values is None:
             raise batch.row_error(0, f"the feature '{self.name}' is not {self.kind}.")
@@ -177,6 +214,34 @@ class FeatureColumn:
             values = np.where(np.isnan(values), self.fill, values)
         numbers = self._finite(batch, values)
         yield np.arange(len(batch)), np.zeros(len(batch), np.int64), numbers
+
+    def _encode_lists(self, batch: Batch) -> Iterator[Coordinates]:
+        """Yield the coordinates of lists; a row without a list has zeros."""
+        parse = parse_words if self.kind == LIST else parse_vectors
+        lists = parse(column_values(batch, self.name))
+        if lists is None or (self.kind == VECTOR and not self._fits(lists)):
+            what = f"not a {self.kind}" if lists is None else "of another length"
+            raise batch.row_error(0, f"a value of the feature '{self.name}' is {what}.")
+        lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
+        rows, items = np.repeat(np.arange(len(batch)), lengths), lists.flatten()
+        if self.kind == VECTOR:
+            places = np.tile(np.arange(self.length), int((lengths > 0).sum()))
+            values = items.to_numpy(zero_copy_only=False).astype(np.float32)
+            if not np.isfinite(values).all():
+                row = int(rows[~np.isfinite(values)][0])
+                raise batch.row_error(
+                    row, f"the feature '{self.name}' has a number that is not finite."
+                )
+            yield rows, places, values
+            return
+        known = pa.array(self.categories, pa.large_string())
+        indices = pc.index_in(items, value_set=known).fill_null(-1).to_numpy()
+        # A value that is twice in a list counts once.
+        pairs = np.unique(np.stack([rows, indices], 1)[indices >= 0], axis=0)
+        yield pairs[:, 0], pairs[:, 1], np.ones(len(pairs), np.float32)
+
+    def _fits(self, vectors: pa.LargeListArray) -> bool:
+        return vector_length(vectors) in (0, self.length)
 
     def _finite(self, batch: Batch, values: np.ndarray) -> np.ndarray:
         """Scaled values; raises an error if one is missing or infinite."""
@@ -190,7 +255,8 @@ class FeatureColumn:
         row = int(invalid.argmax())
         value = batch.column(self.name)[row].as_py()
         what = "missing" if value in (None, "") else f"{value}, not a finite number"
-        hint = f"; --ignore {self.name} leaves the column out" if self.optional else ""
+        name = shlex.quote(self.name)
+        hint = f"; --ignore {name} leaves the column out" if self.optional else ""
         raise batch.row_error(row, f"the feature '{self.name}' is {what}{hint}.")
 
 
@@ -245,12 +311,14 @@ class ColumnTypeInference:
     """Infers the type of a column from its batches, from narrow to wide types."""
 
     name: str
-    kinds: tuple[str, ...] = (*PARSERS, CATEGORY)
+    kinds: tuple[str, ...] = TEXT_KINDS
     num_values: int = 0
     num_nonzero: int = 0
     num_missing: int = 0
     """Rows without a number, in a column of numbers."""
     categories: set[str] = field(default_factory=set)
+    length: int = 0
+    """Numbers in each vector."""
     sample: ValueSample = field(default_factory=ValueSample)
     """Numbers of train rows, by which the column is scaled."""
     needs_another_pass: bool = False
@@ -264,7 +332,7 @@ class ColumnTypeInference:
             raise batch.row_error(
                 0,
                 f"the column '{self.name}' is of the type {values.type}, which cannot "
-                f"be a feature; --ignore {self.name} leaves it out.",
+                f"be a feature; --ignore {shlex.quote(self.name)} leaves it out.",
             )
         before = self.kinds[0]
         self.kinds = tuple(kind for kind in self.kinds if kind in allowed)
@@ -278,16 +346,21 @@ class ColumnTypeInference:
         if not self.needs_another_pass:
             return True
         self.needs_another_pass = False
-        self.num_values = self.num_nonzero = self.num_missing = 0
+        self.num_values = self.num_nonzero = self.num_missing = self.length = 0
         self.categories, self.sample = set(), ValueSample()
         return False
 
     def feature_column(self, scale: ScaleName, *, fill_missing: bool) -> FeatureColumn:
         """Return the column to encode; one without any value has width 0."""
         kind, values = self.kinds[0], self.sample.values()
-        if kind == CATEGORY or not self.num_values:
-            return FeatureColumn(self.name, CATEGORY, tuple(sorted(self.categories)))
-        fill = fill_missing and self.num_missing and len(values)
+        no_number = fill_missing and kind in PARSERS and not len(values)
+        if not self.num_values or no_number:
+            return FeatureColumn(self.name, CATEGORY)
+        if kind in (CATEGORY, LIST):
+            return FeatureColumn(self.name, kind, tuple(sorted(self.categories)))
+        if kind == VECTOR:
+            return FeatureColumn(self.name, kind, length=self.length)
+        fill = fill_missing and self.num_missing
         return FeatureColumn(
             self.name,
             kind,
@@ -307,10 +380,27 @@ class ColumnTypeInference:
             self.categories.update(pc.unique(text.drop_null()).to_pylist())
             self.num_nonzero += len(text) - text.null_count
             return True
+        if self.kinds[0] in (LIST, VECTOR):
+            return self._accepts_lists(values)
         numbers = parse_column(self.kinds[0], values)
         if numbers is None:
             return False
         self.num_nonzero += int(np.count_nonzero(numbers))
         self.num_missing += int(np.isnan(numbers).sum())
         self.sample.add(numbers[train])
+        return True
+
+    def _accepts_lists(self, values: pa.Array) -> bool:
+        if self.kinds[0] == LIST:
+            lists = parse_words(values)
+            if lists is None:
+                return False
+            self.categories.update(pc.unique(lists.flatten().drop_null()).to_pylist())
+        else:
+            lists = parse_vectors(values)
+            length = None if lists is None else vector_length(lists)
+            if lists is None or length is None or self.length not in (0, length):
+                return False
+            self.length = max(self.length, length)
+        self.num_nonzero += len(lists.flatten())
         return True

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import narwhals as nw
 import pyarrow as pa
 
-from unalike.errors import UserError
+from unalike.errors import UserError, first_line
 from unalike.importing.tables import Batch
 
 FRAME_ROWS = 1 << 17
@@ -35,6 +35,7 @@ class FrameTable:
     frame: Frame
     warning: ClassVar[str | None] = None
     header_was_guessed: ClassVar[bool] = False
+    one_thread: ClassVar[bool] = False
 
     @classmethod
     def of(cls, value: Any, what: str) -> FrameTable:
@@ -45,7 +46,7 @@ class FrameTable:
         try:
             known = isinstance(frame, nw.DataFrame | nw.LazyFrame)
             return cls(what, frame if known else nw.from_native(pa.table(value)))
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except Exception as error:  # of Arrow or of the library of the frame
             reason = first_line(error)
             raise UserError(f"{what} cannot be read as a table: {reason}.") from None
 
@@ -88,7 +89,9 @@ def engine_errors(path: str) -> Iterator[None]:
         package = type(error).__module__.partition(".")[0]
         if package not in ENGINES and not isinstance(error, OSError):
             raise
-        raise UserError(f"{path} cannot be read: {first_line(error)}.") from None
+        # The first line of a Py4JJavaError does not say what failed in Java.
+        reason = first_line(getattr(error, "java_exception", error))
+        raise UserError(f"{path} cannot be read: {reason}.") from None
 
 
 def arrow_batches(frame: Frame, max_rows: int = FRAME_ROWS) -> Iterator[pa.RecordBatch]:
@@ -121,10 +124,3 @@ def _spark_batches(frame: Any) -> Iterator[pa.RecordBatch]:
 
     for row in frame.mapInArrow(to_bytes, "batch binary").toLocalIterator():
         yield from pa.ipc.open_stream(row.batch)
-
-
-def first_line(error: Exception) -> str:
-    """The first line of the text of an error, or its kind."""
-    # What failed in Java is not in the first line of a Py4JJavaError.
-    text = str(getattr(error, "java_exception", error)).strip()
-    return text.splitlines()[0].rstrip(".") if text else type(error).__name__

@@ -11,14 +11,15 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from unalike.data.graph import encode_labels
-from unalike.data.split import PARTS
+from unalike.data.graph import encode_labels, number_labels
+from unalike.data.split import PARTS, temporal_split
 from unalike.errors import UserError
 from unalike.importing.features import (
     CATEGORY,
     ColumnTypeInference,
     FeatureEncoder,
     allowed_kinds,
+    parse_column,
 )
 from unalike.importing.ids import IdIndex
 from unalike.importing.options import ImportOptions
@@ -26,13 +27,14 @@ from unalike.importing.readers import total_megabytes
 from unalike.importing.tables import (
     Batch,
     Table,
+    column_values,
     find_id_column,
     floats_as_integers,
+    read_ahead,
     read_ids,
     require_column,
     text_or_null,
 )
-from unalike.parallel import prefetch
 from unalike.progress import Progress
 
 MISSING_LABELS = ("nan", "null")
@@ -89,7 +91,7 @@ class LabelReader:
 
     def _text(self, batch: Batch) -> pa.Array:
         values = batch.column(self.column)
-        if not allowed_kinds(values.type):
+        if CATEGORY not in allowed_kinds(values.type):
             raise batch.row_error(
                 0,
                 f"the label '{self.column}' is of the type {values.type}; "
@@ -119,6 +121,67 @@ class LabelReader:
         return int(number)
 
 
+@dataclass
+class NumberReader:
+    """Reads the labels of all nodes as numbers to predict."""
+
+    column: str
+    numbers: list[np.ndarray] = field(default_factory=list)
+    values: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """The different numbers in ascending order."""
+
+    def add(self, batch: Batch) -> None:
+        """Read the numbers of a batch, NaN where one is missing."""
+        values = column_values(batch, self.column)
+        fits = "numeric" in allowed_kinds(values.type)
+        numbers = parse_column("numeric", values) if fits else None
+        if numbers is None:
+            raise batch.row_error(
+                0, f"the label '{self.column}' is not a column of numbers."
+            )
+        infinite = np.isinf(numbers)
+        if infinite.any():
+            row = int(infinite.argmax())
+            raise batch.row_error(row, f"the label '{self.column}' is infinite.")
+        self.numbers.append(numbers.astype(np.float64))
+
+    def finish(self) -> tuple[np.ndarray, list[Hashable]]:
+        """Return the position of each number among `values`, -1 for none."""
+        labels, self.values = number_labels(np.concatenate(self.numbers))
+        if len(self.values) < 2:
+            raise UserError(f"The label '{self.column}' needs two different numbers.")
+        return labels, []
+
+
+@dataclass
+class TimeReader:
+    """Reads the times of all nodes, dates or numbers, and splits the nodes by them."""
+
+    column: str
+    kinds: tuple[str, ...] = ("numeric", "date")
+    times: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, batch: Batch) -> None:
+        """Read the times of a batch; all of them are numbers, or all are dates."""
+        values = column_values(batch, self.column)
+        allowed = allowed_kinds(values.type)
+        for kind in self.kinds:
+            times = parse_column(kind, values) if kind in allowed else None
+            if times is not None:
+                # A batch without any time says nothing about the others.
+                self.kinds = self.kinds if np.isnan(times).all() else (kind,)
+                self.times.append(times)
+                return
+        raise batch.row_error(
+            0, f"the times of '{self.column}' are neither all numbers nor all dates."
+        )
+
+    def split(self, class_ids: np.ndarray) -> np.ndarray:
+        """Return the split code of each node, -1 without a time or a label."""
+        times = np.where(class_ids < 0, np.nan, np.concatenate(self.times))
+        return temporal_split(times).to_codes(len(times)).numpy()
+
+
 @dataclass(frozen=True)
 class NodeData:
     """Nodes of all tables; features are encoded later, batch by batch."""
@@ -126,6 +189,8 @@ class NodeData:
     names: pa.Array
     labels: np.ndarray
     class_names: list[Hashable]
+    label_values: np.ndarray | None
+    """The number that each label stands for, where labels are numbers."""
     encoder: FeatureEncoder
     num_nonzero: int
     """Nonzero features of all nodes."""
@@ -146,16 +211,30 @@ class NodeReader:
     index: IdIndex
     progress: Progress
     split_codes: list[np.ndarray] = field(default_factory=list)
+    times: TimeReader | None = None
     rows: list[int] = field(default_factory=list)
 
     def read(self) -> NodeData:
-        """Read the tables, more than once if the type of a column changes late."""
+        """Read the tables, more than once if the type of a column changes late.
+
+        With a split by time, features are read when the train rows are known.
+        """
         label = self.options.label
-        labels = None if label is None else LabelReader(label)
+        kind = NumberReader if self.options.predicts_numbers else LabelReader
+        labels = None if label is None else kind(label)
         columns = [self._type_inference(name) for name in self.feature_names()]
         self.progress.stage("Reading nodes", total_megabytes(self.tables), "MB")
-        self._first_pass(labels, columns)
+        if self.options.split_time is not None:
+            self.times = TimeReader(self.options.split_time)
+        self._first_pass(labels, [] if self.times else columns)
+        class_ids, class_names = np.full(len(self.index), -1), list[Hashable]()
+        if labels is not None:
+            class_ids, class_names = labels.finish()
+        label_values = labels.values if isinstance(labels, NumberReader) else None
         late = [column for column in columns if not column.finish_pass()]
+        if self.times is not None:
+            self.split_codes = [self.times.split(class_ids)]
+            late = columns
         while late:
             first, codes = 0, self._split_codes()
             for batch in self.batches([column.name for column in late]):
@@ -164,9 +243,6 @@ class NodeReader:
                     column.update(batch, train)
                 first += len(batch)
             late = [column for column in late if not column.finish_pass()]
-        class_ids, class_names = np.full(len(self.index), -1), list[Hashable]()
-        if labels is not None:
-            class_ids, class_names = labels.finish()
         fill = self.options.missing == "fill"
         encoded = [
             column.feature_column(self.options.scale, fill_missing=fill)
@@ -176,6 +252,7 @@ class NodeReader:
             names=self.index.names(),
             labels=class_ids,
             class_names=class_names,
+            label_values=label_values,
             encoder=FeatureEncoder(tuple(encoded)),
             num_nonzero=sum(map(ColumnTypeInference.count_nonzero, columns, encoded)),
             num_missing={c.name: c.num_missing for c in columns if c.num_missing},
@@ -188,7 +265,7 @@ class NodeReader:
         for table in self.tables:
             for name in columns:
                 require_column(table, name)
-            yield from prefetch(table.batches(columns))
+            yield from read_ahead(table, columns)
 
     def feature_names(self) -> list[str]:
         """Return the feature columns of the options, or all with no other use."""
@@ -196,6 +273,7 @@ class NodeReader:
         for name in (
             options.label,
             options.split,
+            options.split_time,
             *options.ignore,
             *options.categories,
         ):
@@ -203,7 +281,8 @@ class NodeReader:
                 require_column(table, name)
         if options.features is not None:
             return [require_column(table, name) for name in options.features]
-        used = {find_id_column(table, options.id), options.label, options.split}
+        used = {find_id_column(table, options.id), options.label}
+        used |= {options.split, options.split_time}
         used.update(options.ignore)
         return [name for name in table.columns if name not in used]
 
@@ -213,20 +292,24 @@ class NodeReader:
         return ColumnTypeInference(name)
 
     def _first_pass(
-        self, labels: LabelReader | None, columns: Sequence[ColumnTypeInference]
+        self,
+        labels: LabelReader | NumberReader | None,
+        columns: Sequence[ColumnTypeInference],
     ) -> None:
         for table in self.tables:
             id_column = find_id_column(table, self.options.id)
             names = [id_column, self.options.label, self.options.split]
+            names.append(self.options.split_time)
             names += [column.name for column in columns]
             wanted = dict.fromkeys(name for name in names if name is not None)
             before = len(self.index)
-            for batch in prefetch(
-                table.batches([require_column(table, name) for name in wanted])
-            ):
+            selected = [require_column(table, name) for name in wanted]
+            for batch in read_ahead(table, selected):
                 self._add_ids(batch, id_column)
                 if labels is not None:
                     labels.add(batch)
+                if self.times is not None:
+                    self.times.add(batch)
                 if self.options.split is not None:
                     self.split_codes.append(split_codes(batch, self.options.split))
                 codes = self.split_codes[-1] if self.split_codes else None

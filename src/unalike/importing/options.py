@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from unalike.data.metrics import METRICS
+from unalike.data.regression import ALL_METRICS, R2
 from unalike.errors import UserError, lookup
 from unalike.importing.scaling import ScaleName
 from unalike.importing.tables import Header
@@ -14,7 +14,15 @@ from unalike.importing.tables import Header
 Column = str | None
 Columns = tuple[str, ...]
 
-NODE_OPTIONS = ("id", "label", "features", "ignore", "categories", "split")
+NODE_OPTIONS = (
+    "id",
+    "label",
+    "features",
+    "ignore",
+    "categories",
+    "split",
+    "split_time",
+)
 """Options that describe node tables."""
 
 MANY_CATEGORIES = 100
@@ -31,6 +39,9 @@ class ImportOptions:
     """Column of the edges' sources; guessed by its name, else the first column."""
     target: Column = None
     """Column of the edges' targets; guessed by its name, else the second column."""
+    weight: Column = None
+    """Column of edge weights above 0; those of repeated edges are added. Without it all
+    edges count alike."""
     id: Column = None
     """Column of the node ids; guessed by its name, else the first column."""
     label: Column = None
@@ -54,31 +65,45 @@ class ImportOptions:
     """Does the first line of a text file name its columns? Numbers alone do not."""
     split: Column = None
     """Column that says train, valid or test; blank for none."""
+    split_time: Column = None
+    """Column of times, dates or numbers, for one split: half of the labelled nodes are
+    train, the next quarter valid, the latest test."""
     splits: int = 5
     """Number of random splits, where no column gives one."""
     seed: int = 0
     """Seed of the random splits."""
     metric: str = "accuracy"
-    """Metric of predictions, such as accuracy or roc-auc."""
+    """Metric of predictions, such as accuracy or roc-auc; r2 predicts numbers: the
+    label is not a class."""
     name: str | None = None
     """Name of the graph in tables and results; by default the name of its folder."""
 
     def __post_init__(self) -> None:
         if self.name is not None and not self.name.strip():
             raise UserError("--name is blank; write a name or leave it out.")
-        lookup(METRICS, self.metric, "metric")
+        lookup(ALL_METRICS, self.metric, "metric")
+        if self.split_time is not None and self.split is not None:
+            raise UserError("--split and --split-time exclude each other.")
+        if self.split_time is not None and self.label is None:
+            raise UserError("--split-time needs --label: it divides labelled nodes.")
         if self.splits < 0:
             raise UserError(f"There cannot be {self.splits} splits.")
+
+    @property
+    def predicts_numbers(self) -> bool:
+        """Is the label a number to predict, not a class?"""
+        return self.metric == R2.name and self.label is not None
 
     def check(self, *, has_nodes: bool) -> None:
         """Raise an error for options of node tables if none is given."""
         for name in () if has_nodes else NODE_OPTIONS:
             if getattr(self, name):
-                raise UserError(f"--{name} needs a node table; give it with --nodes.")
+                flag = name.replace("_", "-")
+                raise UserError(f"--{flag} needs a node table; give it with --nodes.")
 
     def check_classes(self, classes: Sequence[Hashable]) -> None:
         """Raise an error for a metric that cannot score so many classes."""
-        max_classes = METRICS[self.metric].max_classes
+        max_classes = ALL_METRICS[self.metric].max_classes
         if max_classes is not None and len(classes) > max_classes:
             raise UserError(
                 f"--metric {self.metric} needs {max_classes} classes; "
@@ -110,6 +135,8 @@ class ImportSummary:
     """Whether the features are stored as a sparse matrix."""
     classes: list[tuple[Hashable, int]]
     """Name and number of nodes of each class."""
+    label_range: tuple[float, float] | None
+    """The least and the largest label, where labels are numbers."""
     unlabelled: int
     splits: list[dict[str, int]]
     """Nodes in train, valid and test of each split."""

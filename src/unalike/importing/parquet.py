@@ -15,7 +15,7 @@ from weakref import finalize
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unalike.errors import UserError
+from unalike.errors import UserError, first_line
 from unalike.files import write_errors
 from unalike.importing.tables import Batch, Header, Table
 
@@ -36,6 +36,7 @@ class ParquetTable:
     num_bytes: int
     warning: ClassVar[str | None] = None
     header_was_guessed: ClassVar[bool] = False
+    one_thread: ClassVar[bool] = False
 
     @classmethod
     def of(
@@ -79,7 +80,8 @@ def parquet_errors(path: Path | str, num_bytes: int) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if num_bytes == 0:
             raise UserError(f"{path} is empty.") from None
-        raise UserError(f"{path} is damaged or no Parquet file: {error}") from None
+        reason = first_line(error)
+        raise UserError(f"{path} is damaged or no Parquet file: {reason}.") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,10 @@ class SpooledTable:
     table: Table
     warning: ClassVar[str | None] = None
     header_was_guessed: ClassVar[bool] = False
+
+    @property
+    def one_thread(self) -> bool:
+        return self.table.one_thread
 
     @property
     def path(self) -> Path | str:

@@ -48,6 +48,7 @@ class CsvTable:
     """Lines before the first row: comments, blank lines, the header."""
     warning: str | None
     header_was_guessed: bool
+    one_thread: ClassVar[bool] = False
 
     @property
     def num_bytes(self) -> int:

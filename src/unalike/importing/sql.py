@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from unalike.errors import UserError, require
+from unalike.errors import UserError, first_line, require
 from unalike.importing.tables import Batch, Table
 
 QUERY_ROWS = 1 << 14
@@ -46,18 +46,28 @@ class SqlQuery:
         return f"The query '{short if len(short) <= 60 else short[:60] + '…'}'"
 
     @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Name the query in what the database says about it."""
+        try:
+            yield
+        except Exception as error:
+            raise UserError(f"{self.title} fails: {first_line(error)}.") from None
+
+    def fetch(self, cursor: Any) -> list[tuple[Any, ...]]:
+        """The next rows; none at the end."""
+        with self.errors():
+            return cursor.fetchmany(QUERY_ROWS)
+
+    @contextmanager
     def cursor(self) -> Iterator[Any]:
-        """Run the query; an own connection is closed afterwards."""
+        """Run the query; a connection that is opened here is closed afterwards."""
         connection, own = self.database, isinstance(self.database, str)
         if own:
             connection = open_sqlite(self.database)
         try:
             cursor = connection.cursor()
-            try:
+            with self.errors():
                 cursor.execute(self.query)
-            except Exception as error:
-                reason = str(error).splitlines()[0] if str(error) else "it failed"
-                raise UserError(f"{self.title} fails: {reason}.") from None
             if cursor.description is None:
                 raise UserError(f"{self.title} returns no rows; write a SELECT.")
             yield cursor
@@ -74,6 +84,7 @@ class QueryTable:
     columns: list[str]
     warning: ClassVar[str | None] = None
     header_was_guessed: ClassVar[bool] = False
+    one_thread: ClassVar[bool] = True
     num_bytes: ClassVar[int] = 0
     """The size of a result is not known before it is read."""
     is_repeatable: ClassVar[bool] = False
@@ -85,7 +96,7 @@ class QueryTable:
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         row, indices = 0, [self.columns.index(name) for name in columns]
         with self.query.cursor() as cursor:
-            while rows := cursor.fetchmany(QUERY_ROWS):
+            while rows := self.query.fetch(cursor):
                 arrays = [
                     pa.array(
                         [_text(values[index]) for values in rows], pa.large_string()
@@ -102,7 +113,7 @@ class QueryTable:
 
 def open_duckdb(query: SqlQuery) -> Table:
     """The rows of a query of a DuckDB file, which is opened for reading."""
-    from unalike.importing.frames import FrameTable, first_line
+    from unalike.importing.frames import FrameTable
 
     duckdb = require("duckdb", "warehouse", "A DuckDB file is read by duckdb")
     path = existing_file(query.database.removeprefix(DUCKDB))
@@ -123,9 +134,7 @@ def open_sqlite(url: str) -> sqlite3.Connection:
             "takes an open connection to any other database."
         )
     path = existing_file(url.removeprefix(SQLITE))
-    # Batches are read ahead in another thread; one thread at a time uses it.
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    return sqlite3.connect(uri, uri=True, check_same_thread=False)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
 def existing_file(name: str) -> Path:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from unalike.errors import UserError, did_you_mean
 from unalike.importing.ids import IdIndex
+from unalike.parallel import Prefetch
 
 Header = Literal["guess", "yes", "no"]
 """Whether the first line of a text file names its columns."""
@@ -40,6 +41,10 @@ class Table(Protocol):
     @property
     def header_was_guessed(self) -> bool:
         """Whether the first line was taken as column names by a guess."""
+
+    @property
+    def one_thread(self) -> bool:
+        """Whether the thread that opened the table must read it, as of databases."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Read the named columns, a batch at a time."""
@@ -70,6 +75,11 @@ class Batch:
     def row_error(self, row: int, what: str) -> UserError:
         """Return an error that names the file and the row."""
         return UserError(f"{self.table.location(self.first_row + row)}: {what}")
+
+
+def read_ahead(table: Table, columns: Sequence[str]) -> Iterable[Batch]:
+    """Batches of the named columns, read ahead by a thread where that is safe."""
+    return Prefetch(table.batches(columns), depth=0 if table.one_thread else 1)
 
 
 SOURCE_TARGET_NAMES = {
@@ -110,15 +120,21 @@ def require_column(table: Table, name: str) -> str:
 
 @dataclass(frozen=True)
 class EdgeColumns:
-    """The source and target columns of an edge table."""
+    """The source and target columns of an edge table, and that of weights."""
 
     source: str
     target: str
     guessed: bool
+    weight: str | None = None
 
     @property
     def names(self) -> tuple[str, str]:
         return self.source, self.target
+
+    @property
+    def used(self) -> list[str]:
+        """The columns to read."""
+        return [*self.names, *([] if self.weight is None else [self.weight])]
 
     def notes(self, table: Table) -> Iterator[str]:
         """What was guessed, and which columns are not used."""
@@ -127,26 +143,44 @@ class EdgeColumns:
                 f"{table.path}: the columns '{self.source}' and '{self.target}' are "
                 "taken as source and target; --source and --target name others."
             )
-        unused = [name for name in table.columns if name not in self.names]
+        unused = [name for name in table.columns if name not in self.used]
         if unused:
             yield f"{table.path}: not used: {', '.join(unused)}."
 
 
 def edge_columns(
-    table: Table, source: str | None, target: str | None, known: IdIndex | None
+    table: Table,
+    source: str | None,
+    target: str | None,
+    known: IdIndex | None,
+    *,
+    weight: str | None = None,
 ) -> EdgeColumns:
     """Return the source and target columns, guessed where they are not named.
 
     They are guessed by their names, else by the ids of the node table that are in them
-    (`known`), else by position.
+    (`known`), else by position. The column of weights is none of them.
     """
+    if weight is not None:
+        require_column(table, weight)
+    ends = _find_ends(table, source, target, known, weight)
+    return replace(ends, weight=weight)
+
+
+def _find_ends(
+    table: Table,
+    source: str | None,
+    target: str | None,
+    known: IdIndex | None,
+    weight: str | None,
+) -> EdgeColumns:
     if len(table.columns) < 2:
         raise UserError(
             f"{table.path} has one column only, '{table.columns[0]}'; "
             "an edge needs two."
         )
     if source is None and target is None:
-        return _guess_edge_columns(table, known)
+        return _guess_edge_columns(table, known, weight)
     if source is None or target is None:
         given = require_column(table, source or target or "")
         other = _other_column(table, given)
@@ -175,12 +209,16 @@ def find_id_column(table: Table, given: str | None) -> str:
     return next((lower[name] for name in ID_NAMES if name in lower), table.columns[0])
 
 
-def _guess_edge_columns(table: Table, known: IdIndex | None) -> EdgeColumns:
+def _guess_edge_columns(
+    table: Table, known: IdIndex | None, weight: str | None
+) -> EdgeColumns:
     lower = {name.lower(): name for name in reversed(table.columns)}
     for source, target in SOURCE_TARGET_NAMES.items():
         if source in lower and target in lower:
             return EdgeColumns(lower[source], lower[target], guessed=False)
-    columns = table.columns
+    columns = [name for name in table.columns if name != weight]
+    if len(columns) < 2:
+        raise UserError(f"{table.path} has one column besides the weight '{weight}'.")
     if known is not None and len(columns) > 2:
         first = next(iter(table.batches(columns)), None)
         fractions = {
@@ -195,13 +233,15 @@ def _guess_edge_columns(table: Table, known: IdIndex | None) -> EdgeColumns:
 
 
 def _known_fraction(batch: Batch, column: str, known: IdIndex) -> float:
-    """The fraction of values that are known ids, also of ids written as floats."""
+    """The fraction of values that are known ids, 7.0 and 7 being the same here."""
     values = column_values(batch, column)
     kind = values.type
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return 0.0
     text = pc.replace_substring_regex(values.cast(pa.large_string()), r"\.0$", "")
-    return known.known_fraction(text.drop_null())
+    text = text.drop_null()
+    as_floats = pc.replace_substring_regex(text, "$", ".0")
+    return max(map(known.known_fraction, (text, as_floats)))
 
 
 def _other_column(table: Table, given: str) -> str:
@@ -241,6 +281,36 @@ def read_ids(batch: Batch, column: str, what: str) -> pa.Array:
     if missing >= 0:
         raise batch.row_error(missing, f"the {what} is missing.")
     return ids
+
+
+def read_weights(batch: Batch, column: str) -> np.ndarray:
+    """Return edge weights as 32-bit floats; they must be finite and above 0."""
+    values = column_values(batch, column)
+    numbers = _as_numbers(values)
+    if numbers is None:
+        row = next(
+            row for row in range(len(batch)) if _as_numbers(values[row:][:1]) is None
+        )
+        raise batch.row_error(
+            row, f"the weight '{values[row].as_py()}' (column '{column}') is no number."
+        )
+    # An overflow is an infinite weight, which is refused.
+    with np.errstate(over="ignore"):
+        weights = numbers.astype(np.float32)
+    valid = np.isfinite(weights) & (weights > 0)
+    if not valid.all():
+        row = int((~valid).argmax())
+        value = values[row].as_py()
+        what = "is missing" if value is None else f"{value} is not above 0 and finite"
+        raise batch.row_error(row, f"the weight (column '{column}') {what}.")
+    return weights
+
+
+def _as_numbers(values: pa.Array) -> np.ndarray | None:
+    try:
+        return values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
 
 
 def floats_as_integers(batch: Batch, column: str, what: str) -> pa.Array:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from unalike.data.graph import Graph
 from unalike.data.metrics import METRICS
+from unalike.data.regression import check_has_classes
 from unalike.data.task import Curve, Task
 from unalike.errors import InputError, UserError, lookup
 from unalike.inference.input_validation import (
@@ -37,7 +38,12 @@ from unalike.inference.model import (
 )
 from unalike.inference.model_file import load_model
 from unalike.inference.new_nodes import AnyFeatures, adjacency_hash
-from unalike.methods import METHODS, check_uses_class_weights, name_of
+from unalike.methods import (
+    METHODS,
+    check_uses_class_weights,
+    check_uses_edge_weights,
+    name_of,
+)
 from unalike.methods.base import Method
 from unalike.options import options_of, with_options
 
@@ -118,11 +124,18 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         source = source if adjacency is None else adjacency
         stored = as_stored(source)
         graph = as_graph(source if stored is None else stored.graph, features)
+        if y is None:
+            check_has_classes(graph, "NodeClassifier without y")
         labels, classes = self._targets(X, y, graph)
         graph = replace(
-            graph, labels=labels, num_classes=len(classes), class_names=None
+            graph,
+            labels=labels,
+            num_classes=len(classes),
+            class_names=None,
+            label_values=None,
         )
         method, task = self._method(), self._task(graph, classes)
+        check_uses_edge_weights(method, graph)
         if task.class_weights is not None:
             check_uses_class_weights(method)
         model: Model | None = None

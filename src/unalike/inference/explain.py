@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
+from unalike.errors import UserError
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model
 from unalike.inference.views_model import ViewsModel
@@ -74,6 +75,8 @@ def explain(
     scores.
     """
     model.check_row_wise()
+    if model.number_scale is not None:
+        raise UserError("Explanations need classes; this model predicts numbers.")
     if isinstance(model, ViewsModel):
         from unalike.inference.explain_views import explain_views
 

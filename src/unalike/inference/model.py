@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.data.new_rows import NewRows
+from unalike.data.regression import NumberScale
 from unalike.data.store import StoredGraph
 from unalike.data.task import Solution, Task
 from unalike.errors import UserError
@@ -51,6 +52,8 @@ class Prediction:
     """The names of the classes, in the order of the columns."""
     unknown: int = 0
     """Neighbours that the model does not know; they are ignored."""
+    numbers: Float[Tensor, " nodes"] | None = None
+    """The predicted number of every node, where the label is no class."""
 
     def __repr__(self) -> str:
         return f"Prediction({len(self.probabilities):,} nodes, {self.classes!r})"
@@ -75,6 +78,8 @@ class Model:
     """The user's ids of the training nodes; None where they are 0, 1, 2, …"""
     temperature: float = 1.0
     """Divisor of the logits before the softmax."""
+    number_scale: NumberScale | None = None
+    """Mean and standard deviation of the numbers that are predicted; None: classes."""
 
     def __repr__(self) -> str:
         known, name = self.graph_info.num_known, name_of(self.method)
@@ -168,7 +173,10 @@ class Model:
         return self.to_prediction(self.score_rows(graph), unknown)
 
     def to_prediction(self, scores: Scores, unknown: int = 0) -> Prediction:
-        """Probabilities from logits, scaled by the temperature."""
+        """Probabilities from logits, scaled by the temperature; or numbers."""
+        if self.number_scale is not None:
+            numbers = self.number_scale.numbers(scores)
+            return Prediction(torch.ones_like(scores), self.classes, unknown, numbers)
         probabilities = to_probabilities(scores, self.temperature)
         return Prediction(probabilities, self.classes, unknown)
 

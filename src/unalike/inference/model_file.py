@@ -15,8 +15,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from unalike.data.regression import NumberScale
 from unalike.data.store import string_array, string_buffers
-from unalike.errors import MAX_COUNT, UserError, did_you_mean
+from unalike.errors import MAX_COUNT, UserError, did_you_mean, first_line
 from unalike.files import atomic_write, check_writable
 from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model, SavedMethod, model_class
@@ -91,8 +92,7 @@ def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Model
             raise UserError(f"{path} is damaged: its sha256 differs.")
         return _from_metadata(about, tensors, torch.device(device))
     except READ_ERRORS as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"{path} is damaged: {reason}.") from None
+        raise UserError(f"{path} is damaged: {first_line(error)}.") from None
 
 
 def check_can_create(path: Path) -> None:
@@ -115,15 +115,19 @@ def check_saveable(model: Model) -> None:
 
 def _metadata(model: Model) -> dict[str, Any]:
     columns = model.encoder and [column.to_dict() for column in model.encoder.columns]
+    scale, graph = model.number_scale, asdict(model.graph_info)
+    if not graph["weighted"]:
+        del graph["weighted"]  # files of earlier versions have no such key
     return {
         "format": FORMAT,
         "unalike": __version__,
         "method": name_of(model.method),
         "options": options_of(model.method),
-        "graph": asdict(model.graph_info),
+        "graph": graph,
         "classes": model.classes,
         "temperature": model.temperature,
         "feature_columns": columns,
+        **({"number_scale": asdict(scale)} if scale else {}),
     }
 
 
@@ -141,7 +145,7 @@ def _from_metadata(
     method = with_options(default, about["options"], about["method"])
     if not isinstance(method, SavedMethod):
         raise ValueError(f"{about['method']} has no weights")
-    columns = about["feature_columns"]
+    columns, scale = about["feature_columns"], about.get("number_scale")
     weights = {
         # Aligned copies: the last bit of a product can depend on the alignment.
         name.removeprefix(WEIGHTS): tensor.to(device, copy=True)
@@ -158,6 +162,7 @@ def _from_metadata(
             {name: tensors[name] for name in NAMES if name in tensors}
         ),
         temperature=float(about.get("temperature", 1)),
+        number_scale=None if scale is None else NumberScale(**scale),
     )
     if about["format"] < FORMAT:
         model = replace(model, weights=with_new_names(model.untrained(), weights))

@@ -29,6 +29,7 @@ from unalike.importing.tables import (
     edge_columns,
     find_id_column,
     read_ids,
+    read_weights,
     require_column,
 )
 from unalike.inference.model import Model
@@ -50,6 +51,8 @@ class TableColumns:
     """Column of the edges' sources."""
     target: str | None = None
     """Column of the edges' targets."""
+    weight: str | None = None
+    """Column of edge weights, for a model of a graph that has them."""
     id: str | None = None
     """Column of the new nodes' ids."""
     header: Header = "guess"
@@ -81,6 +84,7 @@ class NewNodeTables:
         """Read the ids of new nodes, and spill their edges to files of a folder."""
         model.check_row_wise()
         check_inputs(model, tables)
+        check_weights(model, columns.weight)
         for table in tables.nodes:
             encoder_of(model, table, columns)
         index = IdIndex()
@@ -90,7 +94,12 @@ class NewNodeTables:
         for table in tables.nodes:
             index_new_nodes(table, columns.id, index, num_known, progress)
         edges = NewEdgeReader(
-            index, num_known, bool(tables.nodes), folder, model.graph_info.directed
+            index,
+            num_known,
+            bool(tables.nodes),
+            folder,
+            model.graph_info.directed,
+            columns.weight if model.reads_edges else None,
         )
         edge_tables = tables.edges if model.reads_edges else []
         edges.read(edge_tables, (columns.source, columns.target), progress)
@@ -140,15 +149,18 @@ class MappedRows:
     indptr: np.ndarray
     indices: np.ndarray
     num_cols: int
+    values: np.ndarray | None = None
 
     def rows(self, start: int, stop: int) -> Adjacency:
         """A range of rows, copied to memory."""
         indptr = self.indptr[start : stop + 1]
-        indices = np.array(self.indices[indptr[0] : indptr[-1]])
+        entries = slice(indptr[0], indptr[-1])
+        values = None if self.values is None else np.array(self.values[entries])
         return Adjacency(
             torch.from_numpy(indptr - indptr[0]),
-            torch.from_numpy(indices),
+            torch.from_numpy(np.array(self.indices[entries])),
             self.num_cols,
+            None if values is None else torch.from_numpy(values),
         )
 
 
@@ -165,6 +177,8 @@ class NewEdgeReader:
     """Does a node table list all new nodes?"""
     folder: Path
     directed: bool
+    weight: str | None = None
+    """Column of edge weights."""
     num_edges: int = 0
     num_edges_kept: int = 0
     """Edges between a new node and a known one."""
@@ -177,7 +191,11 @@ class NewEdgeReader:
     def __post_init__(self) -> None:
         names = (OUT_EDGES, IN_EDGES) if self.directed else (OUT_EDGES,)
         self.spills = {
-            name: EdgeSpill(self.folder / f"{name}.pairs", undirected=False)
+            name: EdgeSpill(
+                self.folder / f"{name}.pairs",
+                undirected=False,
+                weighted=self.weight is not None,
+            )
             for name in names
         }
         for spill in self.spills.values():
@@ -197,12 +215,14 @@ class NewEdgeReader:
                 for name, spill in self.spills.items()
             }
             for table in tables:
-                columns = edge_columns(table, *end_columns, known=self.index).names
-                for batch in prefetch(table.batches(list(dict.fromkeys(columns)))):
-                    self._read_batch(batch, columns, files)
+                columns = edge_columns(
+                    table, *end_columns, known=self.index, weight=self.weight
+                )
+                for batch in prefetch(table.batches(list(dict.fromkeys(columns.used)))):
+                    self._read_batch(batch, columns.names, files)
                     note = f"{self.num_edges_kept:,} edges"
                     progress.advance(batch.bytes_read / 1e6, note)
-                check_header(table, columns, self.index)
+                check_header(table, columns.names, self.index)
         if tables and not self.num_edges:
             raise UserError(f"{tables[0].path} has no rows.")
 
@@ -222,10 +242,14 @@ class NewEdgeReader:
         )
         is_new = codes >= self.num_known
         is_known = (codes >= 0) & ~is_new
+        weights = np.zeros((len(batch), 0), np.int32)
+        if self.weight is not None:
+            weights = read_weights(batch, self.weight).view(np.int32)[:, None]
         for direction, end, other_end in ((OUT_EDGES, 0, 1), (IN_EDGES, 1, 0)):
             name = direction if direction in self.spills else OUT_EDGES
             new, known = is_new[:, end], is_known[:, other_end]
-            pairs = codes[new & known][:, [end, other_end]]
+            kept = new & known
+            pairs = np.hstack([codes[kept][:, [end, other_end]], weights[kept]])
             files[name].write(np.ascontiguousarray(pairs).data)
             self.spills[name].count(pairs, len(self.index))
             self.num_edges_kept += len(pairs)
@@ -260,7 +284,10 @@ class NewEdgeReader:
         # An empty array cannot be mapped.
         empty = indptr[-1] == indptr[0]
         indices = np.load(folder / "columns.npy", mmap_mode=None if empty else "r")
-        return MappedRows(indptr, indices, self.num_known)
+        values = None
+        if spill.weighted:
+            values = np.load(folder / "values.npy", mmap_mode=None if empty else "r")
+        return MappedRows(indptr, indices, self.num_known, values)
 
 
 def check_inputs(model: Model, tables: InputTables) -> None:
@@ -272,6 +299,18 @@ def check_inputs(model: Model, tables: InputTables) -> None:
         )
     if model.reads_edges and not tables.edges:
         raise UserError("Name the table of the new nodes' edges by --edges.")
+
+
+def check_weights(model: Model, weight: str | None) -> None:
+    """Raise unless weights are given just where the model has learned from them."""
+    if not model.reads_edges or model.graph_info.weighted == (weight is not None):
+        return
+    if weight is None:
+        raise UserError(
+            "The model was trained on weighted edges; name the column of weights by "
+            "--weight."
+        )
+    raise UserError("The model was trained on edges without weights; omit --weight.")
 
 
 def check_some_edges(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,13 @@ from unalike.data.new_rows import NewRows
 from unalike.datasets.transforms import normalize_rows
 from unalike.errors import InputError, UserError
 
-Pairs: TypeAlias = Iterable[tuple[int, int | str]] | np.ndarray
-"""The index of a new node, from 0, and the user's id of a training node."""
+Pairs: TypeAlias = (
+    Iterable[tuple[int, int | str] | tuple[int, int | str, float]] | np.ndarray
+)
+"""The index of a new node, from 0, and the user's id of a training node.
+
+In a graph of weighted edges the weight is third.
+"""
 EdgesLike: TypeAlias = Adjacency | scipy.sparse.sparray | scipy.sparse.spmatrix | Pairs
 """Sparse rows with a column for each training node, or pairs."""
 AnyFeatures: TypeAlias = (
@@ -51,6 +56,8 @@ class TrainingGraph:
     """The `adjacency_hash` of the graph."""
     row_normalised: bool = False
     """Were the features of each node divided by their sum?"""
+    weighted: bool = False
+    """Did its edges have weights?"""
 
     @classmethod
     def of(
@@ -66,6 +73,7 @@ class TrainingGraph:
             directed=graph.directed,
             fingerprint=adjacency_hash(graph.adjacency),
             row_normalised=row_normalised,
+            weighted=graph.adjacency.values is not None,
         )
 
     def rows_graph(self, rows: Adjacency, features: Features) -> Graph:
@@ -113,13 +121,16 @@ def build_rows(
 ) -> tuple[NewRows, int]:
     """The rows of new nodes, and how many of their neighbours are unknown."""
     num_cols = training_graph.num_known
-    out, num_unknown = _rows_of(out_edges, lookup_ids, num_cols, num_rows)
+    weighted = training_graph.weighted
+    out, num_unknown = _rows_of(out_edges, lookup_ids, num_cols, num_rows, weighted)
     if in_edges is None:
         none = torch.zeros(0, dtype=torch.int64)
         empty = Adjacency.from_edges(none, none, shape=out.shape)
         into = empty if training_graph.directed else out
     else:
-        into, num_unknown_in = _rows_of(in_edges, lookup_ids, num_cols, num_rows)
+        into, num_unknown_in = _rows_of(
+            in_edges, lookup_ids, num_cols, num_rows, weighted
+        )
         num_unknown += num_unknown_in
     if out.num_rows != into.num_rows:
         raise UserError(
@@ -130,12 +141,16 @@ def build_rows(
 
 
 def _rows_of(
-    edges: EdgesLike, lookup_ids: IdLookup, num_cols: int, num_rows: int | None
+    edges: EdgesLike,
+    lookup_ids: IdLookup,
+    num_cols: int,
+    num_rows: int | None,
+    weighted: bool,
 ) -> tuple[Adjacency, int]:
     if scipy.sparse.issparse(edges):
         edges = Adjacency.from_scipy(edges)
     if not isinstance(edges, Adjacency):
-        return _rows_from_pairs(edges, lookup_ids, num_cols, num_rows)
+        return _rows_from_pairs(edges, lookup_ids, num_cols, num_rows, weighted)
     if edges.num_cols != num_cols or num_rows not in (None, edges.num_rows):
         expected = edges.num_rows if num_rows is None else num_rows
         raise UserError(
@@ -146,16 +161,26 @@ def _rows_of(
 
 
 def _rows_from_pairs(
-    pairs: Pairs, lookup_ids: IdLookup, num_cols: int, num_rows: int | None
+    pairs: Pairs,
+    lookup_ids: IdLookup,
+    num_cols: int,
+    num_rows: int | None,
+    weighted: bool,
 ) -> tuple[Adjacency, int]:
-    edges = [tuple(pair) for pair in pairs]
-    if any(len(edge) != 2 for edge in edges):
-        raise UserError("An edge is a pair: the number of a new node and a known id.")
-    has_text = any(isinstance(node_id, str) for _, node_id in edges)
+    edges: list[tuple[Any, ...]] = [tuple(pair) for pair in pairs]
+    if any(len(edge) != 2 + weighted for edge in edges):
+        parts = "the number of a new node, a known id"
+        raise UserError(
+            f"An edge is {parts} and its weight; the model has learned from weights."
+            if weighted
+            else "An edge is a pair: the number of a new node and a known id."
+        )
+    has_text = any(isinstance(edge[1], str) for edge in edges)
     id_type = pa.large_string() if has_text else pa.int64()
     try:
         source = np.array([edge[0] for edge in edges], np.int64)
         target = lookup_ids(pa.array([edge[1] for edge in edges], id_type))
+        weights = torch.tensor([float(edge[2]) for edge in edges if weighted])
     except (ValueError, TypeError, pa.ArrowException):
         raise UserError(
             "The edges of new nodes are pairs of a number from 0 on and a known id, "
@@ -168,6 +193,7 @@ def _rows_from_pairs(
         torch.from_numpy(source[known]),
         torch.from_numpy(target[known].astype(np.int64)),
         shape=(num_rows, num_cols),
+        values=weights[torch.from_numpy(known)] if weighted else None,
     )
     return rows, int((~known).sum())
 

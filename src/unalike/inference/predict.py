@@ -140,7 +140,10 @@ def open_score_file(path: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
 
 
 def to_record_batch(names: pa.Array, prediction: Prediction) -> pa.RecordBatch:
-    """Ids, most probable classes, and the probability of each class."""
+    """Ids, most probable classes, and the probability of each class; or numbers."""
+    if prediction.numbers is not None:
+        numbers = pa.array(prediction.numbers.numpy())
+        return pa.RecordBatch.from_pydict({"id": names, "value": numbers})
     probabilities = prediction.probabilities
     classes = pa.array(prediction.classes)
     columns = {

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Empty, Full, Queue
-from typing import Any, ClassVar
-from urllib.parse import urlsplit
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,22 +19,20 @@ import torch
 from unalike.data.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.formatting import json_safe
+from unalike.http_server import Handler, Server
 from unalike.importing.frames import FrameTable
 from unalike.inference.explain import explain
-from unalike.inference.model import Model
+from unalike.inference.model import Model, Prediction
 from unalike.inference.new_nodes import AnyFeatures
 from unalike.methods import name_of
-from unalike.system import is_allowed_host
 from unalike.version import __version__
 
-IDLE_SECONDS = 30.0
-"""Seconds after which a connection without a request is closed."""
+USAGE = "GET /health, POST /score"
 MAX_BODY_BYTES = 8 << 20
 MAX_NODES = 10_000
 """Nodes of one request."""
 MAX_QUEUED = 256
 """Requests that wait; further ones are answered with 503."""
-MAX_CONNECTIONS = 512
 BATCH_NODES = 4_096
 """Nodes that are scored at a time, of several requests together."""
 ANSWER_SECONDS = 60.0
@@ -46,6 +41,7 @@ NODE_KEYS = frozenset({"id", "neighbours", "entering", "features"})
 REQUEST_KEYS = frozenset({"nodes", "explain"})
 MAX_EXPLAINED = 100
 """Nodes of one request that are explained."""
+MAX_WEIGHT = float(np.finfo(np.float32).max)
 TOP_INPUTS = 10
 """Inputs in an explanation unless `explain` is another number."""
 
@@ -62,8 +58,9 @@ class ScoreRequest:
     explain: int = 0
 
     @classmethod
-    def parse(cls, document: Any) -> ScoreRequest:
+    def parse(cls, body: bytes) -> ScoreRequest:
         """Check the JSON document of a request."""
+        document = _load(body)
         if not isinstance(document, dict) or not isinstance(
             document.get("nodes"), list
         ):
@@ -88,6 +85,13 @@ class ScoreRequest:
         return cls(nodes, inputs)
 
 
+def _load(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"The request is no JSON: {error}.") from None
+
+
 def _check_node(node: Any, number: int) -> None:
     if not isinstance(node, dict):
         raise RequestError(f"Node {number} is no object.")
@@ -97,12 +101,27 @@ def _check_node(node: Any, number: int) -> None:
             f"Node {number} has an unknown key '{unknown[0]}'; known are "
             f"{', '.join(sorted(NODE_KEYS))}."
         )
+    if not isinstance(node.get("id"), str | int | float | None):
+        raise RequestError(f"The 'id' of node {number} is no text or number.")
     for key in ("neighbours", "entering"):
-        ids = node.get(key, [])
-        if not isinstance(ids, list) or not all(
-            isinstance(one, str | int) and not isinstance(one, bool) for one in ids
-        ):
+        neighbours = node.get(key, [])
+        if not isinstance(neighbours, list) or not all(map(_is_neighbour, neighbours)):
             raise RequestError(f"'{key}' of node {number} is no list of ids.")
+
+
+def _is_neighbour(one: Any) -> bool:
+    """Whether this is an id, or a list of an id and the weight of the edge."""
+    if isinstance(one, list):
+        return len(one) == 2 and _is_id(one[0]) and _is_weight(one[1])
+    return _is_id(one)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _is_weight(number: Any) -> bool:
+    return type(number) in (int, float) and 0 < number <= MAX_WEIGHT
 
 
 @dataclass(eq=False)
@@ -118,6 +137,8 @@ class ScoringService:
     )
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+    _parsing: threading.Lock = field(default_factory=threading.Lock)
+    """A document takes many times the memory of its bytes."""
 
     def __enter__(self) -> ScoringService:
         self.model.check_row_wise()
@@ -130,8 +151,10 @@ class ScoringService:
         if self._thread is not None:
             self._thread.join()
 
-    def answer(self, request: ScoreRequest) -> dict[str, Any]:
+    def answer(self, body: bytes) -> dict[str, Any]:
         """The scores of a request; waits until its batch is scored."""
+        with self._parsing:
+            request = ScoreRequest.parse(body)
         future: Future[dict[str, Any]] = Future()
         self._queue.put_nowait((request, future))
         return future.result(ANSWER_SECONDS)
@@ -198,15 +221,10 @@ def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str,
         entering=edges_of(nodes, "entering") if model.graph_info.directed else None,
     )
     prediction = model.to_prediction(model.score_rows(graph))
-    labels, classes = prediction.labels, [str(name) for name in prediction.classes]
     rows = [
-        {
-            "id": node.get("id", index),
-            "class": label,
-            "probabilities": dict(zip(classes, values, strict=True)),
-        }
-        for index, (node, label, values) in enumerate(
-            zip(nodes, labels, prediction.probabilities.tolist(), strict=True)
+        {"id": node.get("id", index), **answer}
+        for index, (node, answer) in enumerate(
+            zip(nodes, answers_of(prediction), strict=True)
         )
     ]
     answers, first = [], 0
@@ -227,19 +245,35 @@ def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str,
     return answers
 
 
-def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[int, Any]]:
-    """Pairs of the index of a node and the id of a neighbour."""
+def answers_of(prediction: Prediction) -> list[dict[str, Any]]:
+    """The class and the probabilities of each node, or the predicted number."""
+    if prediction.numbers is not None:
+        return [{"value": number} for number in prediction.numbers.tolist()]
+    classes = [str(name) for name in prediction.classes]
     return [
-        (index, str(other))
+        {"class": label, "probabilities": dict(zip(classes, values, strict=True))}
+        for label, values in zip(
+            prediction.labels, prediction.probabilities.tolist(), strict=True
+        )
+    ]
+
+
+def edges_of(nodes: list[Mapping[str, Any]], key: str) -> list[tuple[Any, ...]]:
+    """The index of a node, the id of a neighbour and the weight of the edge, if any."""
+    return [
+        (index, str(one[0]), float(one[1]))
+        if isinstance(one, list)
+        else (index, str(one))
         for index, node in enumerate(nodes)
-        for other in node.get(key, ())
+        for one in node.get(key, ())
     ]
 
 
 def num_unknown(model: Model, node: Mapping[str, Any]) -> int:
     """Neighbours of a node that the model does not know."""
-    ids = [*node.get("neighbours", ()), *node.get("entering", ())]
-    return int((model.index.find(pa.array(map(str, ids), pa.large_string())) < 0).sum())
+    edges = edges_of([node], "neighbours") + edges_of([node], "entering")
+    ids = pa.array([edge[1] for edge in edges], pa.large_string())
+    return int((model.index.find(ids) < 0).sum())
 
 
 def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures:
@@ -247,10 +281,7 @@ def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures
     given = [node.get("features") for node in nodes]
     width = model.graph_info.num_features
     if model.encoder is None:
-        rows = [[] if one is None else one for one in given]
-        if not all(isinstance(row, list) and len(row) == width for row in rows):
-            raise RequestError(f"'features' of a node is a list of {width} numbers.")
-        return np.array(rows, np.float32).reshape(len(nodes), width)
+        return _number_rows([[] if one is None else one for one in given], width)
     encoder = model.encoder
     for number, one in enumerate(given):
         row = {} if one is None else one
@@ -273,6 +304,17 @@ def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures
     return encoder.dense(batch)
 
 
+def _number_rows(rows: list[Any], width: int) -> np.ndarray:
+    try:
+        values = np.array(rows)
+    except ValueError:  # lists of several lengths
+        values = np.array(None)
+    if values.dtype.kind not in "biuf" or values.shape != (len(rows), width):
+        raise RequestError(f"'features' of a node is a list of {width} numbers.")
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
 def _text(value: Any) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
@@ -284,105 +326,74 @@ def _text(value: Any) -> str | None:
 # HTTP
 
 
-class ModelServer(ThreadingHTTPServer):
-    """Answers `/score`, `/health` and `/` on one address."""
+class ModelServer(Server):
+    """Answers `/score`, `/health` and `/`."""
 
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, host: str, port: int, service: ScoringService) -> None:
+    def __init__(self, service: ScoringService, host: str, port: int) -> None:
         self.service = service
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.allowed_hosts = {"localhost", host.lower()}
-        self.free_connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        super().__init__((host, port), Handler)
-
-    @property
-    def address(self) -> str:
-        """The URL of the server."""
-        host, port = self.server_address[:2]
-        shown = f"[{host!s}]" if ":" in str(host) else str(host)
-        return f"http://{shown}:{port}/"
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection, or close it if there are too many."""
-        if not self.free_connections.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer the requests of one connection."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.free_connections.release()
+        super().__init__(host, port, ModelHandler)
 
 
-class Handler(BaseHTTPRequestHandler):
+FAILURES: dict[type[Exception], tuple[HTTPStatus, str]] = {
+    UserError: (HTTPStatus.BAD_REQUEST, "{}"),
+    UnicodeEncodeError: (HTTPStatus.BAD_REQUEST, "A text is not Unicode."),
+    Full: (HTTPStatus.SERVICE_UNAVAILABLE, "too many requests"),
+    TimeoutError: (HTTPStatus.SERVICE_UNAVAILABLE, "it takes too long"),
+}
+"""Statuses and texts of errors; others are errors of the server."""
+
+
+def failure(error: Exception) -> tuple[HTTPStatus, dict[str, Any]]:
+    """The status and the document that answer an error."""
+    for kind, (status, text) in FAILURES.items():
+        if isinstance(error, kind):
+            return status, {"error": text.format(error)}
+    text = f"{type(error).__name__}: {error}"
+    return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": text}
+
+
+class ModelHandler(Handler):
     """Answers one request with JSON."""
 
     server: ModelServer
-    protocol_version = "HTTP/1.1"
-    server_version = "unalike"
-    sys_version = ""
-    timeout = IDLE_SECONDS
-    disable_nagle_algorithm: ClassVar[bool] = True
 
     def do_GET(self) -> None:
         """Say what is served and whether it works."""
-        if not is_allowed_host(self.headers.get("Host", ""), self.server.allowed_hosts):
-            self._send(HTTPStatus.MISDIRECTED_REQUEST, {"error": "unknown Host"})
-        elif urlsplit(self.path).path in ("/", "/health"):
+        if self.route in ("/", "/health"):
             self._send(HTTPStatus.OK, self.server.service.health())
         else:
-            self._send(HTTPStatus.NOT_FOUND, {"error": "GET /health, POST /score"})
+            self.send_error(HTTPStatus.NOT_FOUND, USAGE)
 
     def do_POST(self) -> None:
         """Score the nodes of a JSON document."""
-        if not is_allowed_host(self.headers.get("Host", ""), self.server.allowed_hosts):
-            self.close_connection = True
-            self._send(HTTPStatus.MISDIRECTED_REQUEST, {"error": "unknown Host"})
+        if self.route != "/score":
+            self.send_error(HTTPStatus.NOT_FOUND, USAGE)
             return
-        if urlsplit(self.path).path != "/score":
-            self.close_connection = True
-            self._send(HTTPStatus.NOT_FOUND, {"error": "GET /health, POST /score"})
-            return
-        try:
-            request = ScoreRequest.parse(self._document())
-            answer = self.server.service.answer(request)
-        except UserError as error:
-            self._send(HTTPStatus.BAD_REQUEST, {"error": str(error)})
-        except Full:
-            self._send(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "too many requests"})
-        except TimeoutError:
-            self._send(HTTPStatus.SERVICE_UNAVAILABLE, {"error": "it takes too long"})
-        except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": text})
-        else:
-            self._send(HTTPStatus.OK, answer)
-
-    def _document(self) -> Any:
-        """The JSON body; a body that cannot be read ends the connection."""
-        self.close_connection = True
-        length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit():
-            raise RequestError("A request needs a Content-Length.")
-        if int(length) > MAX_BODY_BYTES:
-            raise RequestError(
-                f"The request has {int(length):,} bytes; at most "
-                f"{MAX_BODY_BYTES:,} are allowed."
+        if self.body_size > MAX_BODY_BYTES:
+            self.send_error(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"The request has {self.body_size:,} bytes; at most "
+                f"{MAX_BODY_BYTES:,} are allowed.",
             )
-        body = self.rfile.read(int(length))
-        self.close_connection = self.headers.get("Connection", "").lower() == "close"
+            return
+        body = self.rfile.read(self.body_size)
         try:
-            return json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise RequestError(f"The request is no JSON: {error}.") from None
+            status, document = HTTPStatus.OK, self.server.service.answer(body)
+        except Exception as error:
+            status, document = failure(error)
+        self._send(status, document)
+
+    def send_error(
+        self, code: int, message: str | None = None, explain: str | None = None
+    ) -> None:
+        """Answer with an error and end the connection."""
+        self.close_connection = True
+        status = HTTPStatus(code)
+        self._send(status, {"error": message or explain or status.phrase})
 
     def _send(self, status: HTTPStatus, document: dict[str, Any]) -> None:
-        body = json.dumps(json_safe(document), ensure_ascii=False).encode()
+        text = json.dumps(json_safe(document), ensure_ascii=False)
+        body = text.encode(errors="backslashreplace")
         self.send_response(status)
         self.send_header("Content-Type", "application/json; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
@@ -391,15 +402,5 @@ class Handler(BaseHTTPRequestHandler):
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Log nothing: `/health` counts the requests."""
-
-
-def make_model_server(service: ScoringService, host: str, port: int) -> ModelServer:
-    """A server that is bound to its address."""
-    try:
-        return ModelServer(host, port, service)
-    except (OSError, OverflowError) as error:
-        raise UserError(f"Nothing can be served at {host}:{port}: {error}.") from None
+        if self.command != "HEAD":
+            self.wfile.write(body)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from unalike.data.graph import Graph
+from unalike.data.regression import check_has_classes
 from unalike.data.split import Split
 from unalike.errors import check_seed, lookup
 from unalike.measures.edge_statistics import (
@@ -50,6 +51,7 @@ def measure(
     number of resamples of nodes with their out-edges.
     """
     check_seed(seed)
+    check_has_classes(graph, "Homophily")
     for name in only:
         lookup(MEASURES, name, "measure")
     num_groups = BOOTSTRAP_GROUPS if bootstrap else 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from unalike.data.graph import Graph
+from unalike.data.regression import check_has_classes
 from unalike.errors import UserError
-from unalike.methods.base import Method
+from unalike.methods.base import Method, TrainedMethod
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.methods.label_propagation import LabelPropagation
 from unalike.methods.mlp import MLP
@@ -28,6 +30,24 @@ def check_uses_class_weights(method: Method) -> None:
             f"{name_of(method)} has no class weights; methods that have them are "
             f"{', '.join(names)}."
         )
+
+
+def check_uses_edge_weights(method: Method, graph: Graph) -> None:
+    """Raise a `UserError` if a method would ignore the edge weights of a graph."""
+    if graph.adjacency.values is None or method.uses_edge_weights:
+        return
+    names = [name for name, kind in METHODS.items() if kind().uses_edge_weights]
+    raise UserError(
+        f"{name_of(method)} ignores edge weights, and this graph has them; methods "
+        f"that use them are {', '.join(names)}. Import the graph without --weight for "
+        "others."
+    )
+
+
+def check_predicts_numbers(method: Method, graph: Graph) -> None:
+    """Raise a `UserError` if a method needs classes and the labels are numbers."""
+    if not isinstance(method, TrainedMethod):
+        check_has_classes(graph, name_of(method))
 
 
 def name_of(method: Method) -> str:

@@ -31,6 +31,7 @@ class ACMGCN(MessagePassingMethod):
     """
 
     paper = "Luan et al. 2022, https://arxiv.org/abs/2210.07606"
+    suits = "some nodes resemble their neighbours and others differ from them"
 
     hidden: int = 64
     """Width of the hidden layer."""

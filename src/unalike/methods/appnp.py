@@ -20,6 +20,7 @@ class APPNP(MessagePassingMethod):
     """Z = (1 − α) Â Z + α Z₀, repeated `hops` times, with Z₀ = MLP(X)."""
 
     paper = "Klicpera et al. 2019, https://arxiv.org/abs/1810.05997"
+    suits = "neighbours agree, also over long distances, and few nodes are labelled"
     stackable_options = MessagePassingMethod.stackable_options | {"alpha"}
 
     hidden: int = 32

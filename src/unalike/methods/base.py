@@ -69,6 +69,8 @@ class Method(ABC):
     """A method of node classification. Its fields are its hyperparameters."""
 
     paper: ClassVar[str] = ""
+    suits: ClassVar[str] = ""
+    """Where it is worth trying, as a clause after "where"."""
     family: ClassVar[str] = "closed form"
     column_parallel: ClassVar[bool] = False
     """Can processes divide the columns of the adjacency among them?"""
@@ -91,6 +93,11 @@ class Method(ABC):
     def needs_features(self) -> bool:
         """Does it learn nothing from a graph without features?"""
         return False
+
+    @property
+    def uses_edge_weights(self) -> bool:
+        """Do weights of edges count, if it uses edges at all?"""
+        return True
 
     def solve(self, task: Task, *, device: torch.device | str = "cpu") -> Solution:
         """Train on the labels of a task and score every node."""

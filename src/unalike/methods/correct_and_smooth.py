@@ -38,6 +38,7 @@ class CorrectAndSmooth(Method):
     """R = α A R + (1 − α) (Y − P) corrects P; S = α A S + (1 − α) P smooths it."""
 
     paper = "Huang et al. 2021, https://arxiv.org/abs/2010.13993"
+    suits = "neighbours agree and a method without edges is already good"
     family: ClassVar[str] = "after training"
     uses_class_weights: ClassVar[bool] = True
 
@@ -65,6 +66,10 @@ class CorrectAndSmooth(Method):
     @property
     def needs_features(self) -> bool:
         return self.base.needs_features
+
+    @property
+    def uses_edge_weights(self) -> bool:
+        return self.base.uses_edge_weights
 
     def solve_all(
         self,

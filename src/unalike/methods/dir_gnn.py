@@ -44,6 +44,9 @@ class DirGNN(MessagePassingMethod):
     """
 
     paper = "Rossi et al. 2023, https://arxiv.org/abs/2305.10498"
+    suits = (
+        "edges are directed, and those that leave a node differ from those that enter"
+    )
 
     hidden: int = 64
     """Width of every hidden layer."""

@@ -10,12 +10,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.datasets.transforms import normalize_rows
 from unalike.methods.base import PropagatedFeaturesMethod
 from unalike.nn.linear import Dropout
-from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
+from unalike.nn.normalized_adjacency import SELF_LOOP_WEIGHTS, SelfLoops
+from unalike.nn.scaled_parameter import ScaledParameter
 from unalike.nn.sparse_linear import DenseLinear
+from unalike.options import later_option
 
 Operators = Literal["both", "loops", "no-loops"]
 OPERATORS: dict[Operators, tuple[SelfLoops, ...]] = {
@@ -30,10 +33,12 @@ OPERATORS: dict[Operators, tuple[SelfLoops, ...]] = {
 class FSGNN(PropagatedFeaturesMethod):
     """relu([…; softmax(a)_m normalize(X_m W_m + b_m); …]) V + c, X_m in X, Sᵏ X, S̃ᵏ X.
 
-    S is A and S̃ is A + I, both divided by the root of the out-degrees on each side.
+    S is D^-1/2 A D^-1/2 and S̃ the same of A + I, where D has the out-degrees on both
+    sides, and 1 where there are none.
     """
 
     paper = "Maurya et al. 2021, https://arxiv.org/abs/2105.07634"
+    suits = "features are strong and each distance should have its own weight"
 
     hidden: int = 64
     """Width of the linear map of each matrix."""
@@ -47,6 +52,10 @@ class FSGNN(PropagatedFeaturesMethod):
     """Divide every row of a linear map by its L2 norm."""
     normalize_features: bool = True
     """Divide the features of each node by their sum first."""
+    scalar_lr: float = later_option(1.0)
+    """Learning rate of a, as a multiple of --lr."""
+    scalar_decay: float = later_option(0.0)
+    """L2 penalty of a in its gradient, besides --weight-decay."""
 
     @property
     def num_propagated(self) -> int:
@@ -61,13 +70,28 @@ class FSGNN(PropagatedFeaturesMethod):
             x = dense
         matrices = [x]
         for loops in OPERATORS[self.operators]:
-            # Of the transpose, so that degrees and sums are those of outgoing edges.
-            s = GCNNorm.of(graph.adjacency.T, self_loops=loops)
-            matrices += [s.power(hop, x) for hop in range(1, self.hops + 1)]
+            matrices += out_powers(graph.adjacency, loops, x, self.hops)
         return matrices
 
     def build_module(self, graph: Graph) -> nn.Module:
         return FSGNNModule(self, graph)
+
+
+def out_powers(
+    adjacency: Adjacency,
+    loops: SelfLoops,
+    x: Float[Tensor, "nodes features"],
+    hops: int,
+) -> list[Float[Tensor, "nodes features"]]:
+    """Sᵏ x for k from 1 to K, by the out-degrees; a degree of 0 counts as 1."""
+    added = SELF_LOOP_WEIGHTS[loops](adjacency.diagonal)[:, None]
+    degrees = adjacency @ torch.ones(adjacency.num_cols, 1) + added
+    scale = torch.where(degrees > 0, degrees, 1.0).rsqrt()
+    powers = [x]
+    for _ in range(hops):
+        scaled = scale * powers[-1]
+        powers.append(scale * (adjacency @ scaled + added * scaled))
+    return powers[1:]
 
 
 class FSGNNModule(nn.Module):
@@ -76,21 +100,35 @@ class FSGNNModule(nn.Module):
     def __init__(self, o: FSGNN, graph: Graph) -> None:
         super().__init__()
         count = o.num_propagated
-        self.num_features = graph.num_features // count
-        self.linears = nn.ModuleList(
-            DenseLinear(self.num_features, o.hidden) for _ in range(count)
+        self.maps = HopLinears(graph, count, o.hidden)
+        self.a = ScaledParameter(
+            torch.ones(count), lr=o.scalar_lr, decay=o.scalar_decay
         )
-        self.weights = nn.Parameter(torch.ones(count))
         self.dropout = Dropout(o.dropout)
         self.final = nn.Linear(count * o.hidden, graph.num_classes)
         self.hop_norm = o.hop_norm
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
-        shares, features = self.weights.softmax(0), batch.features.to_dense()
-        parts = []
-        for m, linear in enumerate(self.linears):
-            first = m * self.num_features
-            x = linear(features[:, first : first + self.num_features])
-            x = F.normalize(x, dim=1) if self.hop_norm else x
-            parts.append(shares[m].to(x.dtype) * x)
+        maps = self.maps(batch.features)
+        if self.hop_norm:
+            maps = [F.normalize(x, dim=1) for x in maps]
+        shares = self.a().softmax(0).to(maps[0].dtype)
+        parts = [share * x for share, x in zip(shares, maps, strict=True)]
         return self.final(self.dropout(torch.relu(torch.cat(parts, 1))))
+
+
+class HopLinears(nn.Module):
+    """X_m W_m + b_m of each of the matrices that lie side by side."""
+
+    def __init__(self, graph: Graph, count: int, width: int) -> None:
+        super().__init__()
+        num_features = graph.num_features // count
+        self.linears = nn.ModuleList(
+            DenseLinear(num_features, width) for _ in range(count)
+        )
+
+    def forward(
+        self, features: Float[Tensor, "nodes columns"]
+    ) -> list[Float[Tensor, "nodes width"]]:
+        blocks = features.to_dense().unflatten(1, (len(self.linears), -1)).unbind(1)
+        return [linear(x) for linear, x in zip(self.linears, blocks, strict=True)]

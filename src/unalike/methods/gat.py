@@ -8,16 +8,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.data.graph import Graph
-from unalike.methods.base import MessagePassingMethod
+from unalike.methods.residual_options import ResidualOptions
 from unalike.nn.attention import Attention, GATLayers, head_widths
 from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE, Jump
-from unalike.nn.residual_layers import LayerNorm, ResidualLayers
 from unalike.nn.sparse_linear import InputLinear
-from unalike.options import later_option
 
 
 @dataclass(frozen=True, kw_only=True)
-class GAT(MessagePassingMethod):
+class GAT(ResidualOptions):
     """Σ_j softmax_j(LeakyReLU(a W x_j + a' W x_i)) W x_j over neighbours j, plus b.
 
     Batch norm, ELU and dropout are between two layers. The heads of a layer are
@@ -25,6 +23,7 @@ class GAT(MessagePassingMethod):
     """
 
     paper = "Veličković et al. 2018, https://arxiv.org/abs/1710.10903"
+    suits = "neighbours agree, and some of them count more than others"
 
     hidden: int = 8
     """Width of each head of a hidden layer; the paper tries 4, 8, 12 and 32."""
@@ -32,53 +31,21 @@ class GAT(MessagePassingMethod):
     """Heads of each layer; the paper tries 2, 4 and 8."""
     layers: int = 2
     """Attention layers, at least two."""
-    dropout: float = 0.5
-    """Fraction of hidden units dropped in training."""
-    batch_norm: bool = True
-    """Batch norm between layers; Veličković et al. have none."""
-    conv_bias: bool = later_option(False)
-    """Add a bias in front of each batch norm, as the paper's code does."""
-    residual: bool = later_option(False)
-    """Add x V to every convolution."""
-    layer_norm: bool = later_option(False)
-    """Layer norm behind every convolution instead of batch norm."""
-    linear_before: bool = later_option(False)
-    """A linear layer and dropout before the convolutions."""
-    linear_after: bool = later_option(False)
-    """A linear layer behind the last convolution; the options above imply it."""
+
+    @property
+    def uses_edge_weights(self) -> bool:
+        return False
 
     def build_module(self, graph: Graph) -> nn.Module:
         if self.is_deep:
             return self.deep_module(graph, "last")
         return GATModule(self, graph)
 
-    @property
-    def is_deep(self) -> bool:
-        """Does a linear layer follow the convolutions, as in Luo et al. 2024?"""
-        return any(
-            (self.residual, self.layer_norm, self.linear_before, self.linear_after)
-        )
-
-    @property
-    def norm(self) -> LayerNorm:
-        """The norm behind every convolution."""
-        if self.layer_norm:
-            return "layer"
-        return "batch" if self.batch_norm else "none"
-
     def deep_module(self, graph: Graph, jump: Jump) -> nn.Module:
         """Residual layers, a jump and a linear layer."""
         width = self.heads * self.hidden
-        return ResidualLayers(
-            graph,
-            [Attention(self.heads, width) for _ in range(self.layers)],
-            width,
-            self.dropout,
-            norm=self.norm,
-            residual=self.residual,
-            linear_before=self.linear_before,
-            jump=jump,
-        )
+        convs = [Attention(self.heads, width) for _ in range(self.layers)]
+        return self.residual_layers(graph, convs, width, self.residual, jump)
 
 
 class GATModule(nn.Module):
@@ -107,6 +74,7 @@ class GATJK(GAT):
     """jump(x_1, …, x_L) W + b, where x_l is the output of attention layer l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
+    suits = "near and far neighbours should count apart, and some more than others"
 
     jump: Jump = "max"
     """Combine the outputs of all layers: maximum, concatenation, LSTM or sum."""

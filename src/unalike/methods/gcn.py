@@ -9,42 +9,29 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.data.graph import Graph
-from unalike.methods.base import MessagePassingMethod
+from unalike.methods.residual_options import ResidualOptions
 from unalike.nn.jumping_knowledge import JUMPING_KNOWLEDGE, Jump
 from unalike.nn.mlp import layer_sizes
 from unalike.nn.norm import Bias, NormActDropLinear, bias_before_norm
 from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
-from unalike.nn.residual_layers import GCNAggregate, LayerNorm, ResidualLayers
+from unalike.nn.residual_layers import GCNAggregate
 from unalike.nn.sparse_linear import InputLinear
 from unalike.options import later_option
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCN(MessagePassingMethod):
+class GCN(ResidualOptions):
     """x = Â x W in each layer, batch norm, ReLU and dropout between them; plus b."""
 
     paper = "Kipf and Welling 2017, https://arxiv.org/abs/1609.02907"
+    suits = "neighbours agree, or differ in a regular way"
 
     hidden: int = 32
     """Width of every hidden layer."""
     layers: int = 2
     """Graph convolutions."""
-    dropout: float = 0.5
-    """Fraction of hidden units dropped in training."""
-    batch_norm: bool = True
-    """Batch norm between convolutions."""
-    conv_bias: bool = later_option(False)
-    """Add a bias in front of each batch norm, as the paper's code does."""
-    residual: bool = later_option(False)
-    """Add x V to every convolution."""
-    layer_norm: bool = later_option(False)
-    """Layer norm behind every convolution instead of batch norm."""
-    linear_before: bool = later_option(False)
-    """A linear layer and dropout before the convolutions."""
-    linear_after: bool = later_option(False)
-    """A linear layer behind the last convolution; the options above imply it."""
     separate_self: bool = later_option(False)
-    """Average neighbours without self-loops, and give the node a weight of its own."""
+    """Average neighbours without self-loops, and add x V of the node itself."""
 
     def build_module(self, graph: Graph) -> nn.Module:
         if self.is_deep:
@@ -53,37 +40,14 @@ class GCN(MessagePassingMethod):
 
     @property
     def is_deep(self) -> bool:
-        """Does a linear layer follow the convolutions, as in Luo et al. 2024?"""
-        return any(
-            (
-                self.residual,
-                self.layer_norm,
-                self.linear_before,
-                self.linear_after,
-                self.separate_self,
-            )
-        )
-
-    @property
-    def norm(self) -> LayerNorm:
-        """The norm behind every convolution."""
-        if self.layer_norm:
-            return "layer"
-        return "batch" if self.batch_norm else "none"
+        return self.separate_self or super().is_deep
 
     def deep_module(self, graph: Graph, jump: Jump) -> nn.Module:
         """Residual layers, a jump and a linear layer."""
         loops: SelfLoops = "none" if self.separate_self else "all"
-        return ResidualLayers(
-            graph,
-            [GCNAggregate(loops) for _ in range(self.layers)],
-            self.hidden,
-            self.dropout,
-            norm=self.norm,
-            residual=self.residual or self.separate_self,
-            linear_before=self.linear_before,
-            jump=jump,
-        )
+        convs = [GCNAggregate(loops) for _ in range(self.layers)]
+        residual = self.residual or self.separate_self
+        return self.residual_layers(graph, convs, self.hidden, residual, jump)
 
 
 class GCNModule(nn.Module):
@@ -119,6 +83,7 @@ class GCNJK(GCN):
     """jump(x_1, …, x_L) W + b, where x_l is the output of graph convolution l."""
 
     paper = "Xu et al. 2018, https://arxiv.org/abs/1806.03536"
+    suits = "the node itself, near and far neighbours should count apart"
 
     jump: Jump = "max"
     """Combine the outputs of all layers: maximum, concatenation, LSTM or sum."""

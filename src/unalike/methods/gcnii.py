@@ -34,6 +34,7 @@ class GCNII(MessagePassingMethod):
     """x = (1 − β) u + β u W with u = (1 − α) Â x + α x₀ and β = ln(θ / layer + 1)."""
 
     paper = "Chen et al. 2020, https://arxiv.org/abs/2007.02133"
+    suits = "neighbours agree and many layers are wanted"
     stackable_options = MessagePassingMethod.stackable_options | {"alpha", "theta"}
 
     hidden: int = 64

@@ -30,6 +30,7 @@ class GloGNN(MessagePassingMethod):
     """
 
     paper = "Li et al. 2022, https://arxiv.org/abs/2205.07308"
+    suits = "nodes that are far apart are alike, on graphs that fit as a whole"
     capturable = False  # linalg.solve waits for the GPU
 
     hidden: int = 64

@@ -22,6 +22,9 @@ class GPRGNN(MessagePassingMethod):
     """Σₖ γₖ Âᵏ Z₀, with Z₀ = MLP(X); γ is learned and starts as in APPNP."""
 
     paper = "Chien et al. 2021, https://arxiv.org/abs/2006.07988"
+    suits = (
+        "few nodes are labelled, and it is not known at which distance nodes are alike"
+    )
     stackable_options = MessagePassingMethod.stackable_options | {"alpha"}
 
     hidden: int = 32

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unalike.data.adjacency import Adjacency
-from unalike.data.csr import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.data.graph import Graph
+from unalike.data.two_hop import estimate_two_hop_nnz, two_hop_nnz_bound
 from unalike.errors import UserError
 from unalike.methods.base import MessagePassingMethod
 from unalike.nn.linear import Dropout
@@ -24,6 +24,7 @@ class H2GCN(MessagePassingMethod):
     """[x₀; x₁; …] W + b, with x₀ = relu(X W₀) and x_{l+1} = [Â x_l; Â₂ x_l]."""
 
     paper = "Zhu et al. 2020, https://arxiv.org/abs/2006.11468"
+    suits = "neighbours differ and the graph is small: two-hop neighbours are stored"
 
     hidden: int = 32
     """Width of the first layer; each further layer doubles it."""
@@ -35,6 +36,10 @@ class H2GCN(MessagePassingMethod):
     """Batch norm between layers, as in the paper's code; Zhu et al. have none."""
     loops: SelfLoops = "kept"
     """Self-loops of the one-hop and two-hop graph; Zhu et al. have none."""
+
+    @property
+    def uses_edge_weights(self) -> bool:
+        return False
 
     def build_module(self, graph: Graph) -> nn.Module:
         return H2GCNModule(self, graph)

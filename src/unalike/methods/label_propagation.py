@@ -22,6 +22,7 @@ class LabelPropagation(Method):
         "Zhou et al. 2003, https://papers.nips.cc/paper/2506; "
         "two hops: Peel 2017, https://doi.org/10.1137/1.9781611974973.49"
     )
+    suits = "there are no features, and neighbours (or theirs, with --hops 2) agree"
 
     alpha: float = 0.1
     """Weight α of neighbours; the paper tries .01, .1, .25, .5, .75, .9 and .99."""

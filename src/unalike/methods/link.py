@@ -17,6 +17,7 @@ class LINK(RowWiseMethod):
     """A W + b: one weight per neighbour and class."""
 
     paper = "Zheleva and Getoor 2009, https://doi.org/10.1145/1526709.1526781"
+    suits = "there are no features, or whom a node is joined to says more than they do"
 
     directions: Directions = "out"
     """Edges of a node: outgoing, incoming, both in separate columns, or undirected."""

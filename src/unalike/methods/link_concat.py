@@ -20,6 +20,7 @@ class LINKConcat(RowWiseMethod):
     """MLP([A; X]), the ablation of LINKX without separate embeddings."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446, appendix"
+    suits = "edges and features should be read together, by one MLP"
 
     hidden: int = 32
     """Width of every hidden layer."""

@@ -19,6 +19,7 @@ class LINKX(RowWiseMethod):
     """MLP(relu(W [h_A; h_X] + h_A + h_X)), with h_A = MLP(A) and h_X = MLP(X)."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446"
+    suits = "neighbours differ, and the graph is large and has features"
 
     hidden: int = 32
     """Width of every hidden layer."""

@@ -21,6 +21,7 @@ class MixHop(MessagePassingMethod):
     """[Â⁰ (x W₀ + b₀); Â¹ (x W₁ + b₁); …] up to `hops`; a linear layer at the end."""
 
     paper = "Abu-El-Haija et al. 2019, https://arxiv.org/abs/1905.00067"
+    suits = "nodes two steps away are more alike than neighbours"
 
     hidden: int = 32
     """Width of every hidden layer, for each power of Â."""

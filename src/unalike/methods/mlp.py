@@ -18,6 +18,7 @@ class MLP(RowWiseMethod):
     """MLP(X): linear layers with ReLU, batch norm and dropout between them."""
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446"
+    suits = "edges say nothing; and always first, to see what edges add"
 
     hidden: int = 32
     """Width of every hidden layer."""

@@ -17,7 +17,7 @@ from torch.nn.parameter import UninitializedParameter
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.device import fork_rng
-from unalike.errors import UserError
+from unalike.errors import UserError, first_line
 from unalike.nn.linear import Dropout
 from unalike.training.stack import Stack
 
@@ -47,8 +47,7 @@ def edge_index(graph: Graph) -> Int[Tensor, "2 edges"]:
     """Sources and targets of all edges, as in PyTorch Geometric."""
     adjacency = graph.adjacency
     if "edge_index" not in adjacency.cache:
-        ends = [adjacency.row_indices, adjacency.indices.long()]
-        adjacency.cache["edge_index"] = torch.stack(ends)
+        adjacency.cache["edge_index"] = adjacency.edge_index
     cached: Tensor = adjacency.cache["edge_index"]
     return cached
 
@@ -267,9 +266,3 @@ def constants_of(module: nn.Module) -> Hashable:
         for attribute, value in vars(submodule).items()
         if isinstance(value, bool | int | float | str) and attribute != "training"
     )
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error message, shortened."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:120] if lines else "without a message"

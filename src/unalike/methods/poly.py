@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from unalike.data.graph import Graph
 from unalike.methods.base import PropagatedFeaturesMethod
 from unalike.methods.gpr_gnn import ppr_coefficients
-from unalike.nn.init import linear_parameters
 from unalike.nn.mlp import MLP, layer_sizes
 from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
+from unalike.nn.sparse_linear import DenseLinear
 
 Matrix = Float[Tensor, "nodes features"]
 Basis = Literal["monomial", "bernstein", "chebyshev", "jacobi", "optimal"]
@@ -33,6 +33,9 @@ class Poly(PropagatedFeaturesMethod):
     """
 
     paper = "He et al. 2022, https://arxiv.org/abs/2202.03580"
+    suits = (
+        "the graph is large and a filter of the features is enough: edges are used once"
+    )
 
     basis: Basis = "chebyshev"
     """monomial (GPR-GNN), bernstein (BernNet), chebyshev (ChebNetII), jacobi
@@ -76,10 +79,7 @@ class PolyModule(nn.Module):
         columns = features if o.basis == "optimal" else 1
         self.theta = nn.Parameter(start(o)[:, None].repeat(1, columns))
         sizes = layer_sizes(features, o.hidden, graph.num_classes, o.layers)
-        self.weight, bias = linear_parameters(*sizes[:2])
-        assert bias is not None
-        self.bias = bias
-        self.mlp = MLP(nn.Identity(), sizes[1:], o.dropout)
+        self.mlp = MLP(DenseLinear(*sizes[:2]), sizes[1:], o.dropout)
         matrix = chebyshev_interpolation(o.hops)
         self.register_buffer("to_coefficients", matrix, persistent=False)
 
@@ -90,7 +90,7 @@ class PolyModule(nn.Module):
             x = torch.einsum("nkf,k->nf", bases, coefficients[:, 0])
         else:
             x = (bases * coefficients).sum(1)
-        return self.mlp(x @ self.weight + self.bias)
+        return self.mlp(x)
 
     def coefficients(self) -> Float[Tensor, "powers columns"]:
         """θ: not negative for Bernstein, by values at the nodes for Chebyshev."""

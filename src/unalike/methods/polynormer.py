@@ -27,6 +27,9 @@ class Polynormer(MessagePassingMethod):
     """
 
     paper = "Deng et al. 2024, https://arxiv.org/abs/2403.01232"
+    suits = (
+        "features are strong and far nodes matter; attention over all nodes is linear"
+    )
 
     hidden: int = 16
     """Width of each head."""
@@ -43,9 +46,14 @@ class Polynormer(MessagePassingMethod):
     input_dropout: float = 0.0
     """Fraction of dense features dropped in training."""
     beta: float = -1.0
-    """Initial β, which is learned; below 0: a sigmoid that is learned."""
+    """Initial β of all layers, which is learned; below 0: a sigmoid that is learned."""
     local_epochs: int = 0
-    """Epochs of a linear layer on local attention, before global attention begins."""
+    """Steps of a linear layer on local attention, before global attention begins; an
+    epoch is one step, unless it has several batches."""
+
+    @property
+    def uses_edge_weights(self) -> bool:
+        return False
 
     def build_module(self, graph: Graph) -> nn.Module:
         return PolynormerModule(self, graph)
@@ -97,6 +105,18 @@ class PolynormerModule(nn.Module):
         return torch.where(is_local, self.local_final(total), logits)
 
 
+class Beta(nn.Module):
+    """β that starts at a value; a sigmoid that starts at 1/2 where that is below 0."""
+
+    def __init__(self, start: float, width: int) -> None:
+        super().__init__()
+        self.is_sigmoid = start < 0
+        self.weight = nn.Parameter(torch.full((width,), max(start, 0.0)))
+
+    def forward(self) -> Float[Tensor, " columns"]:
+        return self.weight.sigmoid() if self.is_sigmoid else self.weight
+
+
 class LocalLayer(nn.Module):
     """(1 − β) LN(h a) + β a with h = relu(x W) and a = dropout(relu(GAT(x) + x V))."""
 
@@ -108,14 +128,13 @@ class LocalLayer(nn.Module):
         self.skip = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
         self.dropout = Dropout(o.dropout)
-        self.learned = o.beta < 0
-        self.beta = nn.Parameter(torch.full((width,), max(o.beta, 0.0)))
+        self.beta = Beta(o.beta, width)
 
     def forward(self, adjacency: Any, x: Rows) -> Rows:
         h = torch.relu(self.gate(x))
         local = self.attention(adjacency, self.linear(x)) + self.skip(x)
         a = self.dropout(torch.relu(local))
-        beta = (self.beta.sigmoid() if self.learned else self.beta).to(a.dtype)
+        beta = self.beta().to(a.dtype)
         return (1 - beta) * self.norm(h * a) + beta * a
 
 
@@ -129,7 +148,7 @@ class GlobalLayer(nn.Module):
         self.value = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
         self.heads = o.heads
-        self.beta = nn.Parameter(torch.zeros(width))
+        self.beta = Beta(o.beta, width)
 
     def forward(self, x: Rows) -> Rows:
         key, value = (
@@ -139,4 +158,4 @@ class GlobalLayer(nn.Module):
         products = torch.einsum("ndh,nmh->dmh", key, value)
         sums = torch.einsum("ndh,dh->nh", key, key.sum(0))
         u = torch.einsum("ndh,dmh->nmh", key, products) / sums[:, None]
-        return self.norm(u.flatten(1)) * (self.gate(x) + self.beta.to(x.dtype))
+        return self.norm(u.flatten(1)) * (self.gate(x) + self.beta().to(x.dtype))

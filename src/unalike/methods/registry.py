@@ -13,6 +13,7 @@ from torch import nn
 
 from unalike.data.graph import Graph
 from unalike.errors import UserError
+from unalike.methods.a2dug import A2DUG
 from unalike.methods.acm_gcn import ACMGCN
 from unalike.methods.appnp import APPNP
 from unalike.methods.base import (
@@ -59,6 +60,7 @@ TRAINED_METHODS: dict[str, type[TrainedMethod]] = {
     "sage": SAGE,
     "dir-gnn": DirGNN,
     "fsgnn": FSGNN,
+    "a2dug": A2DUG,
     "poly": Poly,
     "acm-gcn": ACMGCN,
     "glognn": GloGNN,

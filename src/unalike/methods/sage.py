@@ -18,6 +18,7 @@ class SAGE(MessagePassingMethod):
     """x = relu(norm(mean_j(x_j) W + x V)) over neighbours j; then a linear layer."""
 
     paper = "Hamilton et al. 2017, https://arxiv.org/abs/1706.02216"
+    suits = "the features of a node should count apart from the mean of its neighbours"
 
     hidden: int = 64
     """Width of every hidden layer."""

@@ -19,6 +19,7 @@ class SGC(MessagePassingMethod):
     """Â^hops (X W + b); the linear layer comes first, so that few columns propagate."""
 
     paper = "Wu et al. 2019, https://arxiv.org/abs/1902.07153"
+    suits = "neighbours agree and one linear layer is enough"
 
     hops: int = 1
     """Propagation steps; the paper tries 1 and 2."""

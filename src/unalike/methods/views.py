@@ -108,6 +108,9 @@ class Views(Method):
     """
 
     paper: ClassVar[str] = "unalike, docs/views.md"
+    suits: ClassVar[str] = (
+        "a label can be read off counts of labels, duplicates or structure nearby"
+    )
     family: ClassVar[str] = "row-wise"
     row_wise: ClassVar[bool] = True
 
@@ -143,6 +146,10 @@ class Views(Method):
         for name in self.views:
             if name not in AUTO:
                 lookup(dict.fromkeys(VIEWS), name, "group of views")
+
+    @property
+    def uses_edge_weights(self) -> bool:
+        return False
 
     def solve_all(
         self,
@@ -355,6 +362,8 @@ class Views(Method):
 @dataclass(frozen=True, kw_only=True)
 class ViewsTrees(Views):
     """VIEWS with gradient-boosted trees: LightGBM if installed, else scikit-learn's."""
+
+    suits: ClassVar[str] = "views suit, and trees are preferred to an MLP"
 
     head: Head = "trees"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unalike.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from unalike.nn.attention import GATLayers as GATLayers
@@ -43,12 +44,4 @@ EXPORTS = {
 }
 """Public names and their modules, which are imported on first use."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in EXPORTS:
-        raise AttributeError(f"module 'unalike.nn' has no attribute '{name}'")
-    return getattr(import_module(f"unalike.nn.{EXPORTS[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *EXPORTS})
+__getattr__, __dir__ = lazy_exports(__name__, EXPORTS)

@@ -32,34 +32,42 @@ def spmm(
     rows: CSRMatrix, dense: Dense, bias: Vector | None = None, out: Dense | None = None
 ) -> Dense:
     """The product of a CSR matrix and a dense one, plus a bias."""
-    total = _embedding_bags(
-        rows, dense.float() if dense.dtype in HALF_DTYPES else dense
-    )
+    exact = dense.float() if dense.dtype in HALF_DTYPES else dense
+    total = _embedding_bags(rows.indptr, rows.indices, rows.values, exact)
     result = (total if bias is None else total.add_(bias)).to(dense.dtype)
     return result if out is None else out.copy_(result)
 
 
-def _embedding_bags(rows: CSRMatrix, dense: Dense) -> Dense:
-    indptr, indices, values = rows.indptr, rows.indices, rows.values
+def _embedding_bags(
+    indptr: Tensor, indices: Tensor, values: Tensor | None, dense: Dense
+) -> Dense:
+    """The weighted sums of rows of a dense matrix, in blocks that torch can count."""
     if not len(indices) or not dense.shape[1]:
         return dense.new_zeros(len(indptr) - 1, dense.shape[1])
     if values is not None:
         values = values.to(dense.dtype)
+    if len(indices) <= MAX_NNZ_PER_CALL:
+        return _embedding_bag(indptr, indices, values, dense)
     blocks = []
     for low, high in row_blocks(indptr.numpy(), MAX_NNZ_PER_CALL):
         bounds = indptr[low : high + 1]
-        entries = slice(int(bounds[0]), int(bounds[-1]))
-        blocks.append(
-            F.embedding_bag(
-                indices[entries],
-                dense,
-                (bounds - bounds[0]).to(indices.dtype),
-                mode="sum",
-                per_sample_weights=None if values is None else values[entries],
-                include_last_offset=True,
-            )
-        )
-    return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+        part = slice(int(bounds[0]), int(bounds[-1]))
+        weights = None if values is None else values[part]
+        blocks.append(_embedding_bag(bounds - bounds[0], indices[part], weights, dense))
+    return torch.cat(blocks)
+
+
+def _embedding_bag(
+    indptr: Tensor, indices: Tensor, values: Tensor | None, dense: Dense
+) -> Dense:
+    return F.embedding_bag(
+        indices,
+        dense,
+        indptr.to(indices.dtype),
+        mode="sum",
+        per_sample_weights=values,
+        include_last_offset=True,
+    )
 
 
 def spmm_accumulate_(rows: CSRMatrix, dense: Dense, total: Dense) -> None:
@@ -117,54 +125,19 @@ def normalized_spmm(
     column_scale: Vector | None = None,
     residual: Dense | None = None,
 ) -> Dense:
-    """column_scale * S (A + L) S dense + residual in one pass."""
+    """column_scale * S (A + L) S dense + residual."""
     dtype = torch.promote_types(dense.dtype, torch.float32)
-    rows, empty = adjacency.csr, dense.new_empty(0, dtype=dtype)
-    tensors = (
-        empty if rows.values is None else rows.values,
-        adjacency.scale,
-        adjacency.self_loop_weight,
-        dense,
-        empty if column_scale is None else column_scale,
-        empty.view(0, 0) if residual is None else residual,
+    scale, loop_weight = (
+        vector[:, None].to(dtype)
+        for vector in (adjacency.scale, adjacency.self_loop_weight)
     )
-    out = torch.empty(dense.shape, dtype=dtype)
-    arrays = (tensor.detach().to(dtype).contiguous().numpy() for tensor in tensors)
-    _normalized_spmm(out.numpy(), rows.indptr.numpy(), rows.indices.numpy(), *arrays)
+    scaled = scale * dense
+    out = spmm(adjacency.csr, scaled).addcmul_(loop_weight, scaled).mul_(scale)
+    if column_scale is not None:
+        out.mul_(column_scale)
+    if residual is not None:
+        out.add_(residual)
     return out.to(dense.dtype)
-
-
-@njit(parallel=True, fastmath={"contract"})
-def _normalized_spmm(
-    out, indptr, indices, values, scale, self_loop_weight, dense, column_scale, residual
-):
-    has_values = len(values) > 0
-    for row in numba.prange(len(out)):
-        total, scale_i = out[row], scale[row]
-        loop_weight = scale_i * scale[row] * self_loop_weight[row]
-        source = dense[row]
-        for k in range(out.shape[1]):
-            total[k] = loop_weight * source[k]
-        for entry in range(indptr[row], indptr[row + 1]):
-            column = indices[entry]
-            weight = scale_i * scale[column]
-            if has_values:
-                weight *= values[entry]
-            source = dense[column]
-            for k in range(out.shape[1]):
-                total[k] += weight * source[k]
-        # One type, whatever numba makes of the row, so that it is compiled once.
-        _scale_and_add(total, column_scale, residual, np.int64(row))
-
-
-@njit(fastmath={"contract"})
-def _scale_and_add(total, column_scale, residual, row):
-    has_scale, has_residual = len(column_scale) > 0, len(residual) > 0
-    for k in range(len(total)):
-        if has_scale:
-            total[k] *= column_scale[k]
-        if has_residual:
-            total[k] += residual[row, k]
 
 
 def gat_forward(
@@ -176,23 +149,53 @@ def gat_forward(
     needs_grad: bool,
     options: AttentionOptions = DEFAULT_ATTENTION,
 ) -> AttentionOutput:
-    """The attention-weighted sums over incoming edges, with their logsumexp."""
-    inputs = as_arrays(x, source, target)
-    shape = (*target.shape, x.shape[2])
-    out, logsumexp = (np.empty(size, inputs[0].dtype) for size in (shape, shape[:2]))
-    jacobian = np.empty_like(out if needs_grad else out[..., :0])
-    _gat_forward(
-        csr_arrays(rows.T),
-        inputs,
-        out,
-        logsumexp,
-        jacobian,
-        *compiled_options(options, out),
+    """The attention-weighted sums over incoming edges, with their logsumexp.
+
+    The weights of all edges are in memory, a number for each head, but no messages.
+    """
+    incoming, dtype = rows.T, torch.promote_types(x.dtype, torch.float32)
+    arguments = compiled_options(options, len(target), dtype)
+    heads, scores, shifts = heads_first(dtype, x, source, target)
+    count = len(incoming.indices) + arguments[1]
+    weights = heads.new_empty(len(heads), count)
+    positive = torch.empty_like(weights if needs_grad else weights[:, :0])
+    logsumexp, positive_share = (torch.empty_like(shifts) for _ in range(2))
+    arrays = (scores, shifts, weights, positive, logsumexp, positive_share)
+    numbers = (array.numpy() for array in arrays)
+    _gat_weights(csr_arrays(incoming), *numbers, *arguments)
+    out = _sums_of_heads(incoming, weights, heads)
+    jacobian = out[..., :0]
+    if needs_grad:
+        jacobian = _sums_of_heads(incoming, positive, heads)
+        jacobian.sub_(positive_share[..., None] * out).mul_(1 - arguments[0])
+    nodes_first = (part.transpose(0, 1).contiguous() for part in (out, jacobian))
+    result, jacobian = (part.to(x.dtype) for part in nodes_first)
+    return result, logsumexp.t().contiguous(), jacobian
+
+
+def heads_first(dtype: torch.dtype, *tensors: Tensor) -> list[Tensor]:
+    """Contiguous copies [heads, nodes, ...] of tensors [nodes, heads, ...]."""
+    return [
+        tensor.detach().to(dtype).transpose(0, 1).contiguous() for tensor in tensors
+    ]
+
+
+def _sums_of_heads(
+    rows: CSRMatrix,
+    weights: Float[Tensor, "heads entries_and_loops"],
+    x: Float[Tensor, "heads nodes width"],
+) -> Float[Tensor, "heads rows width"]:
+    """The weighted sums of x over the entries of each row and its self-loop."""
+    nnz = len(rows.indices)
+    sums = torch.stack(
+        [
+            _embedding_bags(rows.indptr, rows.indices, weight[:nnz], values)
+            for weight, values in zip(weights, x, strict=True)
+        ]
     )
-    result, target_jacobian = (
-        torch.from_numpy(array).to(x.dtype) for array in (out, jacobian)
-    )
-    return result, torch.from_numpy(logsumexp), target_jacobian
+    loops = weights[:, nnz:, None]
+    sums[:, : loops.shape[1]].addcmul_(loops, x[:, : loops.shape[1]])
+    return sums
 
 
 def gat_backward(
@@ -211,33 +214,36 @@ def gat_backward(
     Float[Tensor, "targets heads"],
 ]:
     """The gradients of x, source and target."""
-    exact = grad_out.to(logsumexp.dtype)
+    exact, dtype = grad_out.to(logsumexp.dtype), logsumexp.dtype
     grad_dot_out, grad_target = (exact * out).sum(2), (exact * target_jacobian).sum(2)
-    inputs = as_arrays(x, source, target, logsumexp, grad_out, grad_dot_out)
-    grad_x, grad_source = np.empty_like(inputs[0]), np.empty_like(inputs[1])
+    arguments = compiled_options(options, len(target), dtype)
+    inputs = heads_first(dtype, x, exact, source, target, logsumexp, grad_dot_out)
+    weights = exact.new_empty(x.shape[1], len(rows.indices) + arguments[1])
+    grad_source = torch.empty_like(inputs[2])
+    arrays = tuple(array.numpy() for array in inputs)
     _gat_backward(
-        csr_arrays(rows),
-        inputs,
-        grad_x,
-        grad_source,
-        *compiled_options(options, grad_x),
+        csr_arrays(rows), arrays, weights.numpy(), grad_source.numpy(), *arguments
     )
+    grad_x = _sums_of_heads(rows, weights, inputs[1]).transpose(0, 1)
     return (
-        torch.from_numpy(grad_x).to(x.dtype),
-        torch.from_numpy(grad_source).to(source.dtype),
+        grad_x.to(x.dtype).contiguous(),
+        grad_source.t().to(source.dtype).contiguous(),
         grad_target.to(target.dtype),
     )
 
 
-def compiled_options(options: AttentionOptions, like: np.ndarray) -> tuple[Any, ...]:
-    """The options as the loops take them; None is left out when they are compiled."""
-    negative_slope, num_loops, keep, keep_scale, positions = options
+def compiled_options(
+    options: AttentionOptions, num_targets: int, dtype: torch.dtype
+) -> tuple[Any, ...]:
+    """The options as the loops take them: LeakyReLU, number of self-loops, dropout."""
+    _, num_loops, keep, _, positions = options
+    factors = torch.tensor([options.negative_slope, options.keep_scale], dtype=dtype)
+    negative_slope, keep_scale = factors.numpy()
     dropout = None
     if keep is not None:
         index = np.empty(0, np.int32) if positions is None else positions.numpy()
-        dropout = keep.contiguous().numpy(), index, like.dtype.type(keep_scale)
-    loops = None if num_loops is None else np.int64(num_loops)
-    return like.dtype.type(negative_slope), loops, dropout
+        dropout = keep.contiguous().numpy(), index, keep_scale
+    return negative_slope, num_targets if num_loops is None else num_loops, dropout
 
 
 def as_arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
@@ -257,33 +263,15 @@ def _leaky_relu(score, negative_slope):
 
 
 @njit()
-def _node(indices, entry, last, row):
-    """The neighbour of an entry, -1 for a self-loop; the row itself at `last`.
-
-    So every row has exactly one self-loop.
-    """
-    if entry == last:
-        return row
-    node = np.int64(indices[entry])
-    return node if node != row else np.int64(-1)
-
-
-@njit()
 def node_or_loop(indices, entry, last, row, num_loops):
-    """The same with a self-loop for some rows; for none, all edges as they are."""
-    if num_loops is None:
-        return _node(indices, entry, last, row)
+    """The neighbour of an entry; the row itself at `last`, where it has a self-loop.
+
+    It is -1 for an entry that does not count: a self-loop that another one replaces.
+    """
     if entry == last:
         return row if row < num_loops else np.int64(-1)
     node = np.int64(indices[entry])
     return node if node != row or num_loops == 0 else np.int64(-1)
-
-
-@njit()
-def _has_loop(row, num_loops):
-    if num_loops is None:
-        return True
-    return row < num_loops
 
 
 @njit()
@@ -306,157 +294,153 @@ def dropped_outgoing(weight, dropout, entry, last, row, size, head):
     return keep_scale * weight if keep[position, head] else weight * 0
 
 
+# The loops take one head after the other, whose numbers stay in the cache.
+
+
 @njit(parallel=True)
-def _gat_forward(
-    edges, inputs, out, logsumexp, jacobian, negative_slope, num_loops, dropout
-):
-    indptr = edges[0]
-    # Of each row and head: the sum of all weights, and of those of positive scores.
-    sums = np.empty((len(out), 2, out.shape[1]), out.dtype)
-    for row in numba.prange(len(out)):
-        out[row], jacobian[row], sums[row] = 0, 0, 0
-        if indptr[row] == indptr[row + 1] and not _has_loop(row, num_loops):
-            logsumexp[row] = 0
-            continue
-        _max_source(np.int64(row), edges, inputs[1], logsumexp, num_loops)
-        _gat_forward_row(
-            np.int64(row),
-            edges,
-            inputs,
-            out,
-            logsumexp,
-            jacobian,
-            sums,
-            negative_slope,
-            num_loops,
-            dropout,
-        )
-
-
-@njit()
-def _max_source(row, edges, source, largest, num_loops):
-    """The largest source score of each head among the neighbours of a row."""
-    indptr, indices = edges
-    first = row if _has_loop(row, num_loops) else np.int64(indices[indptr[row]])
-    for head in range(source.shape[1]):
-        largest[row, head] = source[first, head]
-    for entry in range(indptr[row], indptr[row + 1]):
-        node = indices[entry]
-        for head in range(source.shape[1]):
-            largest[row, head] = max(largest[row, head], source[node, head])
-
-
-@njit(fastmath=FASTMATH)
-def _gat_forward_row(
-    row,
+def _gat_weights(
     edges,
-    inputs,
-    out,
+    source,
+    target,
+    weights,
+    positive,
     logsumexp,
-    jacobian,
-    sums,
+    positive_share,
     negative_slope,
     num_loops,
     dropout,
 ):
-    """The output of one row; `logsumexp` holds the largest source scores before."""
-    (indptr, indices), (x, source, target) = edges, inputs
-    last, heads, columns = indptr[row + 1], x.shape[1], x.shape[2]
-    for head in range(heads):
-        # LeakyReLU is monotonic: the largest source has the largest score.
-        largest = logsumexp[row, head] + target[row, head]
-        logsumexp[row, head] = _leaky_relu(largest, negative_slope)
-    for entry in range(indptr[row], last + 1):
-        node = node_or_loop(indices, entry, last, row, num_loops)
-        if node < 0:
-            continue
-        # All heads of a neighbour at once: its features are read in one go.
-        for head in range(heads):
-            score = source[node, head] + target[row, head]
-            activated = _leaky_relu(score, negative_slope)
-            weight = np.exp(activated - logsumexp[row, head])
-            sums[row, 0, head] += weight
-            kept = dropped(weight, dropout, entry, last, row, len(indices), head)
-            # Without a branch, which would be taken at random.
-            is_positive = x.dtype.type(score > 0)
-            sums[row, 1, head] += is_positive * weight
-            positive = is_positive * kept
-            for k in range(columns):
-                out[row, head, k] += kept * x[node, head, k]
-            for k in range(jacobian.shape[2]):
-                jacobian[row, head, k] += positive * x[node, head, k]
-    _divide_by_sums(row, out, logsumexp, jacobian, sums, negative_slope)
+    """The attention weights, and again those of positive scores alone."""
+    for head in range(len(target)):
+        for row in numba.prange(target.shape[1]):
+            logsumexp[head, row], positive_share[head, row] = _softmax_of_row(
+                np.int64(row),
+                edges,
+                source[head],
+                target[head, row],
+                weights[head],
+                negative_slope,
+                num_loops,
+            )
+            _drop_row(
+                np.int64(row),
+                np.int64(head),
+                edges,
+                source[head],
+                target[head, row],
+                weights[head],
+                positive[head],
+                num_loops,
+                dropout,
+            )
 
 
 @njit(fastmath=FASTMATH)
-def _divide_by_sums(row, out, logsumexp, jacobian, sums, negative_slope):
-    """Normalise the sums of a row."""
-    for head in range(out.shape[1]):
-        total, positive = sums[row, 0, head], sums[row, 1, head]
-        for k in range(out.shape[2]):
-            out[row, head, k] /= total
-        factor = (1 - negative_slope) / total
-        for k in range(jacobian.shape[2]):
-            jacobian[row, head, k] = factor * (
-                jacobian[row, head, k] - positive * out[row, head, k]
-            )
-        logsumexp[row, head] += np.log(total)
+def _softmax_of_row(row, edges, source, shift, weights, negative_slope, num_loops):
+    """Write the weights of a row; its logsumexp, and the sum over positive scores."""
+    indptr, indices = edges
+    first, last, size = indptr[row], indptr[row + 1], len(indices)
+    end = last + 1 if row < num_loops else last
+    zero = source.dtype.type(0)
+    # LeakyReLU is monotonic: the largest source has the largest score.
+    largest = source.dtype.type(-np.inf)
+    for entry in range(first, end):
+        node = node_or_loop(indices, entry, last, row, num_loops)
+        if node >= 0:
+            largest = max(largest, source[node])
+    largest = _leaky_relu(largest + shift, negative_slope)
+    total, positive = zero, zero
+    for entry in range(first, end):
+        node = node_or_loop(indices, entry, last, row, num_loops)
+        weight = zero
+        if node >= 0:
+            score = source[node] + shift
+            weight = np.exp(_leaky_relu(score, negative_slope) - largest)
+            total += weight
+            # Without a branch, which would be taken at random.
+            positive += weight * source.dtype.type(score > 0)
+        weights[entry if entry < last else size + row] = weight
+    if total == 0:  # no entries
+        return zero, zero
+    for entry in range(first, end):
+        weights[entry if entry < last else size + row] /= total
+    return largest + np.log(total), positive / total
+
+
+@njit()
+def _drop_row(row, head, edges, source, shift, weights, positive, num_loops, dropout):
+    """Drop weights of a row, and copy those of positive scores."""
+    indptr, indices = edges
+    first, last, size = indptr[row], indptr[row + 1], len(indices)
+    end = last + 1 if row < num_loops else last
+    for entry in range(first, end):
+        position = entry if entry < last else size + row
+        weight = dropped(weights[position], dropout, entry, last, row, size, head)
+        weights[position] = weight
+        if len(positive):
+            node = np.int64(indices[entry]) if entry < last else row
+            is_positive = source[node] + shift > 0
+            positive[position] = weight * source.dtype.type(is_positive)
 
 
 @njit(parallel=True)
 def _gat_backward(
-    edges, inputs, grad_x, grad_source, negative_slope, num_loops, dropout
+    edges, inputs, weights, grad_source, negative_slope, num_loops, dropout
 ):
-    for row in numba.prange(len(grad_source)):
-        grad_x[row], grad_source[row] = 0, 0
-        _gat_backward_row(
-            np.int64(row),
-            edges,
-            inputs,
-            grad_x,
-            grad_source,
-            negative_slope,
-            num_loops,
-            dropout,
-        )
-
-
-@njit()
-def _grad_score(weight, kept, grad_weight, grad_dot_out, dropout):
-    """The gradient of a score; `grad_weight` is that of a weight without dropout."""
-    if dropout is None:
-        return weight * grad_weight
-    return kept * (grad_weight + grad_dot_out) - weight * grad_dot_out
+    """The weights of outgoing edges, and the gradients of the source scores."""
+    x, grad_out, source, target, logsumexp, grad_dot_out = inputs
+    for head in range(len(source)):
+        for row in numba.prange(source.shape[1]):
+            grad_source[head, row] = _gat_backward_row(
+                np.int64(row),
+                np.int64(head),
+                edges,
+                x[head, row],
+                grad_out[head],
+                source[head, row],
+                (target[head], logsumexp[head], grad_dot_out[head]),
+                weights[head],
+                negative_slope,
+                num_loops,
+                dropout,
+            )
 
 
 @njit(fastmath=FASTMATH)
 def _gat_backward_row(
-    row, edges, inputs, grad_x, grad_source, negative_slope, num_loops, dropout
+    row,
+    head,
+    edges,
+    x,
+    grad_out,
+    shift,
+    targets,
+    weights,
+    negative_slope,
+    num_loops,
+    dropout,
 ):
-    (indptr, indices), (x, source, target, logsumexp, grad_out, grad_dot_out) = (
-        edges,
-        inputs,
-    )
-    last = indptr[row + 1]
-    for entry in range(indptr[row], last + 1):
+    """Write the weights of a row; the gradient of its source score."""
+    (indptr, indices), (target, logsumexp, grad_dot_out) = edges, targets
+    first, last, size = indptr[row], indptr[row + 1], len(indices)
+    end = last + 1 if row < num_loops else last
+    total, one = x.dtype.type(0), x.dtype.type(1)
+    for entry in range(first, end):
+        position = entry if entry < last else size + row
         node = node_or_loop(indices, entry, last, row, num_loops)
         if node < 0:
+            weights[position] = 0
             continue
-        for head in range(x.shape[1]):
-            score = source[row, head] + target[node, head]
-            weight = np.exp(_leaky_relu(score, negative_slope) - logsumexp[node, head])
-            grad_weight = -grad_dot_out[node, head]
-            kept = dropped_outgoing(
-                weight, dropout, entry, last, row, len(indices), head
-            )
-            for k in range(x.shape[2]):
-                grad_weight += x[row, head, k] * grad_out[node, head, k]
-                grad_x[row, head, k] += kept * grad_out[node, head, k]
-            grad_score = _grad_score(
-                weight, kept, grad_weight, grad_dot_out[node, head], dropout
-            )
-            factor = 1 if score > 0 else negative_slope
-            grad_source[row, head] += factor * grad_score
+        score = shift + target[node]
+        weight = np.exp(_leaky_relu(score, negative_slope) - logsumexp[node])
+        kept = dropped_outgoing(weight, dropout, entry, last, row, size, head)
+        grad_weight, row_of_grad = x.dtype.type(0), grad_out[node]
+        for k in range(len(x)):
+            grad_weight += x[k] * row_of_grad[k]
+        grad_score = kept * grad_weight - weight * grad_dot_out[node]
+        total += grad_score * (one if score > 0 else negative_slope)
+        weights[position] = kept
+    return total
 
 
 def adamw(

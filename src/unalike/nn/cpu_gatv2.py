@@ -29,9 +29,10 @@ def gatv2_forward(
     `rows` holds the outgoing edges; `left` is [sources, heads, columns], `right` has a
     row for each target, `att` is [heads, columns].
     """
+    exact = torch.promote_types(left.dtype, torch.float32)
     inputs = as_arrays(left, right, att)
     out, logsumexp = np.zeros_like(inputs[1]), np.empty_like(inputs[1][..., 0])
-    arguments = compiled_options(options, out)
+    arguments = compiled_options(options, len(out), exact)
     if out.size:
         _forward(csr_arrays(rows.T), inputs, out, logsumexp, *arguments)
     return torch.from_numpy(out).to(left.dtype), torch.from_numpy(logsumexp)
@@ -51,7 +52,7 @@ def gatv2_backward(
     grad_dot_out = (grad_out.to(logsumexp.dtype) * out).sum(2)
     inputs = as_arrays(left, right, att, logsumexp, grad_out, grad_dot_out)
     grads = [np.zeros_like(inputs[index]) for index in (0, 1, 1)]
-    arguments = compiled_options(options, inputs[0])
+    arguments = compiled_options(options, len(right), logsumexp.dtype)
     if left.numel() and right.numel():
         _backward_by_source(csr_arrays(rows), inputs, grads[0], *arguments)
         _backward_by_target(csr_arrays(rows.T), inputs, *grads[1:], *arguments)

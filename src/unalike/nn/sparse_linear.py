@@ -13,7 +13,7 @@ from unalike.data.graph import Graph
 from unalike.nn.init import Init, linear_parameters
 from unalike.nn.linear import DeferredLinear, Dropout, TensorOrDeferred
 
-Source = Literal["adjacency", "features"]
+Source = Literal["adjacency", "features", "outgoing", "incoming"]
 """The sparse input of a batch, by the name of its attribute."""
 Products: TypeAlias = dict[str, Float[Tensor, "nodes *runs hidden"]]
 """Outputs of `SparseLinear` layers by the name of the layer."""

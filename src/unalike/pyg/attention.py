@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from unalike.errors import InputError
 from unalike.nn.attention import block_diagonal
 from unalike.pyg.attention_operators import ONE_LOOP_PER_NODE, gat_attention
-from unalike.pyg.edges import Edges, as_edges, number_of_edges
+from unalike.pyg.edges import Edges, as_edges
 from unalike.pyg.gatv2_operators import gatv2_attention
 from unalike.pyg.linear import Linear, check_message_passing_options, glorot_, reset
-from unalike.pyg.sage_gin import Features
+from unalike.pyg.operators import check_features
+from unalike.pyg.sage_gin import Features, as_pair
 
 
 class AttentionConv(nn.Module):
@@ -82,12 +83,15 @@ class AttentionConv(nn.Module):
             else:
                 glorot_(parameter)
 
-    def check_call(self, edge_attr: Tensor | None, return_weights: bool | None) -> None:
+    def check_call(
+        self, x: Features, edge_attr: Tensor | None, return_weights: bool | None
+    ) -> None:
         """Refuse what the kernels do not compute."""
         name = type(self).__name__
+        check_features(as_pair(x)[0])
         if edge_attr is not None:
             raise InputError(f"unalike's {name} does not support edge_attr.")
-        if return_weights is not None:
+        if return_weights:
             raise InputError(
                 f"unalike's {name} does not store attention weights; without "
                 "return_attention_weights it returns the output alone."
@@ -110,7 +114,7 @@ class AttentionConv(nn.Module):
         """The attention weights that dropout keeps, and their factor."""
         if not self.training or self.dropout <= 0:
             return None, 1.0
-        count = number_of_edges(edges.layout, edges.tensors) + num_loops
+        count = edges.indices.shape[-1] + num_loops
         return sample_kept(x, count, self.heads, self.dropout)
 
     def extra_repr(self) -> str:
@@ -166,7 +170,7 @@ class GATConv(AttentionConv):
         size: tuple[int, int] | None = None,
         return_attention_weights: bool | None = None,
     ) -> Tensor:
-        self.check_call(edge_attr, return_attention_weights)
+        self.check_call(x, edge_attr, return_attention_weights)
         edges = as_edges(edge_index)
         if isinstance(x, Tensor) and self.lin is not None:
             columns = self.lin(x)
@@ -275,7 +279,7 @@ class GATv2Conv(AttentionConv):
         edge_attr: Tensor | None = None,
         return_attention_weights: bool | None = None,
     ) -> Tensor:
-        self.check_call(edge_attr, return_attention_weights)
+        self.check_call(x, edge_attr, return_attention_weights)
         edges = as_edges(edge_index)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         left = self.lin_l(sources).unflatten(1, (self.heads, -1))

@@ -6,12 +6,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.library import custom_op
 
 from unalike.nn.attention import AttentionOptions, AttentionOutput
 from unalike.nn.sparse import backend, move_runs
-from unalike.pyg.edges import EdgeRows, Edges, message_graph
-from unalike.pyg.operators import refuse_batched, refuse_double_backward
+from unalike.pyg.custom_operator import (
+    Context,
+    no_second_derivative,
+    refuse_batched,
+    register_operator,
+)
+from unalike.pyg.edges import EdgeRows, Edges, Layout, message_graph
+from unalike.pyg.operators import check_device
 
 ONE_LOOP_PER_NODE = -1
 """Number of self-loops that stands for one of each node of a square graph."""
@@ -31,12 +36,14 @@ def gat_attention(
 
     `keep` marks the weights that dropout keeps, those of the self-loops last.
     """
+    check_device(x, edges)
     return gat_op(
         x,
         source,
         target,
         keep,
-        edges.tensors,
+        edges.indices,
+        edges.indptr,
         edges.layout,
         num_self_loops,
         negative_slope,
@@ -45,20 +52,14 @@ def gat_attention(
     )[0]
 
 
-@custom_op(
-    "unalike::gat",
-    mutates_args=(),
-    schema="(Tensor x, Tensor source, Tensor target, Tensor? keep, Tensor[] edges, "
-    "str layout, SymInt num_self_loops, float negative_slope, float keep_scale, "
-    "bool needs_grad) -> (Tensor, Tensor, Tensor)",
-)
-def gat_op(
+def _gat(
     x: Tensor,
     source: Tensor,
     target: Tensor,
     keep: Tensor | None,
-    edges: list[Tensor],
-    layout: str,
+    index: Tensor,
+    indptr: Tensor | None,
+    layout: Layout,
     num_self_loops: int,
     negative_slope: float,
     keep_scale: float,
@@ -66,7 +67,13 @@ def gat_op(
 ) -> AttentionOutput:
     """The attention-weighted sums, their logsumexp and what backward needs."""
     rows, options = attention_arguments(
-        x, target, keep, edges, layout, num_self_loops, negative_slope, keep_scale
+        x,
+        target,
+        keep,
+        (layout, index, indptr),
+        num_self_loops,
+        negative_slope,
+        keep_scale,
     )
     kernels = backend(x.device)
     return kernels.gat_forward(
@@ -78,28 +85,27 @@ def attention_arguments(
     x: Tensor,
     target: Tensor,
     keep: Tensor | None,
-    edges: list[Tensor],
-    layout: str,
+    edges: tuple[Layout, Tensor, Tensor | None],
     num_self_loops: int,
     negative_slope: float,
     keep_scale: float,
 ) -> tuple[EdgeRows, AttentionOptions]:
     """The outgoing edges, and the options of the kernels."""
-    rows = message_graph(layout, edges, x.shape[0], target.shape[0]).outgoing
+    rows = message_graph(*edges, x.shape[0], target.shape[0]).outgoing
     loops = None if num_self_loops == ONE_LOOP_PER_NODE else num_self_loops
     positions = None if keep is None else rows.positions
     options = AttentionOptions(negative_slope, loops, keep, keep_scale, positions)
     return rows, options
 
 
-@gat_op.register_fake
 def _gat_fake(
     x: Tensor,
     source: Tensor,
     target: Tensor,
     keep: Tensor | None,
-    edges: list[Tensor],
-    layout: str,
+    index: Tensor,
+    indptr: Tensor | None,
+    layout: Layout,
     num_self_loops: int,
     negative_slope: float,
     keep_scale: float,
@@ -114,28 +120,21 @@ def _gat_fake(
     )
 
 
-def _gat_context(ctx: Any, inputs: tuple[Any, ...], output: AttentionOutput) -> None:
-    x, source, target, keep, edges, *arguments, _ = inputs
-    ctx.arguments = arguments
+def _gat_context(
+    ctx: Context, inputs: tuple[Any, ...], output: AttentionOutput
+) -> None:
+    *tensors, ctx.layout, num_self_loops, negative_slope, keep_scale, _ = inputs
+    ctx.options = (num_self_loops, negative_slope, keep_scale)
     ctx.mark_non_differentiable(*output[1:])
-    ctx.save_for_backward(x, source, target, keep, *output, *edges)
+    ctx.save_for_backward(*tensors, *output)
 
 
-def _gat_backward(ctx: Any, grad_out: Tensor, *_: Tensor) -> tuple[Any, ...]:
-    x, source, target, keep, out, logsumexp, jacobian, *edges = ctx.saved_tensors
-    grads = gat_backward_op(
-        x,
-        source,
-        target,
-        keep,
-        out,
-        logsumexp,
-        jacobian,
-        grad_out,
-        edges,
-        *ctx.arguments,
-    )
-    return *grads, None, [None] * len(edges), *[None] * 5
+def _gat_gradients(ctx: Context, grad_out: Tensor, *_: Tensor) -> tuple[Any, ...]:
+    *tensors, index, indptr, out, logsumexp, jacobian = ctx.saved_tensors
+    edges = (index, indptr, ctx.layout)
+    saved = (out, logsumexp, jacobian, grad_out)
+    grads = gat_backward_op(*tensors, *saved, *edges, *ctx.options)
+    return *grads, *[None] * 8
 
 
 def as_heads(
@@ -160,19 +159,19 @@ def _gat_vmap(
     return tuple(out.unflatten(1, (info.batch_size, -1)) for out in outputs), (1, 1, 1)
 
 
-gat_op.register_autograd(_gat_backward, setup_context=_gat_context)
-gat_op.register_vmap(_gat_vmap)
-
-
-@custom_op(
-    "unalike::gat_backward",
-    mutates_args=(),
-    schema="(Tensor x, Tensor source, Tensor target, Tensor? keep, Tensor out, "
-    "Tensor logsumexp, Tensor jacobian, Tensor grad_out, Tensor[] edges, str layout, "
-    "SymInt num_self_loops, float negative_slope, float keep_scale) -> "
-    "(Tensor, Tensor, Tensor)",
+gat_op = register_operator(
+    "gat(Tensor x, Tensor source, Tensor target, Tensor? keep, Tensor index, "
+    "Tensor? indptr, str layout, SymInt num_self_loops, float negative_slope, "
+    "float keep_scale, bool needs_grad) -> (Tensor, Tensor, Tensor)",
+    _gat,
+    fake=_gat_fake,
+    setup_context=_gat_context,
+    backward=_gat_gradients,
+    vmap=_gat_vmap,
 )
-def gat_backward_op(
+
+
+def _gat_backward(
     x: Tensor,
     source: Tensor,
     target: Tensor,
@@ -181,21 +180,27 @@ def gat_backward_op(
     logsumexp: Tensor,
     jacobian: Tensor,
     grad_out: Tensor,
-    edges: list[Tensor],
-    layout: str,
+    index: Tensor,
+    indptr: Tensor | None,
+    layout: Layout,
     num_self_loops: int,
     negative_slope: float,
     keep_scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of x, source and target."""
     rows, options = attention_arguments(
-        x, target, keep, edges, layout, num_self_loops, negative_slope, keep_scale
+        x,
+        target,
+        keep,
+        (layout, index, indptr),
+        num_self_loops,
+        negative_slope,
+        keep_scale,
     )
     tensors = (x, source, target, out, logsumexp, jacobian, grad_out)
     return backend(x.device).gat_backward(rows, *tensors, options)
 
 
-@gat_backward_op.register_fake
 def _gat_backward_fake(
     x: Tensor, source: Tensor, target: Tensor, *_: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -216,5 +221,13 @@ def _gat_backward_vmap(
     return tuple(grad.unflatten(1, (info.batch_size, -1)) for grad in grads), (1, 1, 1)
 
 
-gat_backward_op.register_vmap(_gat_backward_vmap)
-refuse_double_backward(gat_backward_op, "GATConv")
+gat_backward_op = register_operator(
+    "gat_backward(Tensor x, Tensor source, Tensor target, Tensor? keep, Tensor out, "
+    "Tensor logsumexp, Tensor jacobian, Tensor grad_out, Tensor index, "
+    "Tensor? indptr, str layout, SymInt num_self_loops, float negative_slope, "
+    "float keep_scale) -> (Tensor, Tensor, Tensor)",
+    _gat_backward,
+    fake=_gat_backward_fake,
+    vmap=_gat_backward_vmap,
+    **no_second_derivative("GATConv"),
+)

@@ -66,7 +66,7 @@ def dataset(
     weight = {} if rows.values is None else {"edge_weight": rows.values.clone()}
     return GraphDataset(
         x=_features(graph.features, sparse=sparse),
-        edge_index=torch.stack([rows.row_indices, rows.indices.long()]),
+        edge_index=rows.edge_index,
         y=graph.labels.clone(),
         num_nodes=graph.num_nodes,
         num_classes=graph.num_classes,

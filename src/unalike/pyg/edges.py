@@ -22,8 +22,7 @@ from unalike.data.csr import INT32_MAX, CSRMatrix, transpose
 from unalike.errors import InputError
 
 Layout = Literal["coo", "csr", "csc"]
-"""`coo`: [edge_index]; `csr`: [indptr, indices] by target; `csc`: the same by source.
-"""
+"""`coo`: an edge_index; `csr`: indices and indptr by target; `csc`: by source."""
 SelfLoops = Literal["remaining", "added", "filled"]
 """What becomes of self-loops that are there when each node gets one.
 
@@ -37,7 +36,9 @@ class Edges(NamedTuple):
     """Tensors of the edges, in a form that custom operators take as arguments."""
 
     layout: Layout
-    tensors: list[Tensor]
+    indices: Tensor
+    """The edge_index, or the indices of a compressed layout."""
+    indptr: Tensor | None
     weight: Tensor | None
     self_loops: SelfLoops = "remaining"
 
@@ -48,19 +49,23 @@ def as_edges(edge_index: Any, edge_weight: Tensor | None = None) -> Edges:
         if hasattr(edge_index, "as_tensor"):  # torch_geometric.EdgeIndex
             edge_index = edge_index.as_tensor()
         _check_edge_index(edge_index)
-        return Edges("coo", [edge_index], edge_weight)
+        if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
+            raise InputError(
+                f"edge_weight has the shape {list(edge_weight.shape)}; it must be "
+                f"[{edge_index.shape[1]}], a weight for each edge."
+            )
+        return Edges("coo", edge_index, None, edge_weight)
     if edge_weight is not None:
         raise InputError(
             "edge_weight is given with a sparse matrix; the matrix holds the weights."
         )
     if isinstance(edge_index, Adjacency):
-        tensors = [edge_index.indptr, edge_index.indices]
-        return Edges("csr", tensors, edge_index.values)
+        return Edges("csr", edge_index.indices, edge_index.indptr, edge_index.values)
     if isinstance(edge_index, Tensor):
         return SPARSE_TENSORS.get(edge_index, (), lambda: _sparse_edges(edge_index))
     if hasattr(edge_index, "csr"):  # torch_sparse.SparseTensor
         indptr, indices, values = edge_index.csr()
-        return Edges("csr", [indptr, indices], values, "filled")
+        return Edges("csr", indices, indptr, values, "filled")
     raise InputError(
         f"Edges are given as {type(edge_index).__name__}; give an edge_index tensor "
         "[2, edges], a torch.sparse tensor, an EdgeIndex, a SparseTensor or an "
@@ -86,32 +91,27 @@ def _sparse_edges(matrix: Tensor) -> Edges:
     # A detached tensor is another object: the cache must not hold its own key.
     matrix = matrix.detach()
     if matrix.layout == torch.sparse_csr:
-        arrays = [matrix.crow_indices(), matrix.col_indices()]
-        return Edges("csr", arrays, matrix.values(), "added")
+        arrays = (matrix.col_indices(), matrix.crow_indices())
+        return Edges("csr", *arrays, matrix.values(), "added")
     if matrix.layout == torch.sparse_csc:
-        arrays = [matrix.ccol_indices(), matrix.row_indices()]
-        return Edges("csc", arrays, matrix.values(), "added")
+        arrays = (matrix.row_indices(), matrix.ccol_indices())
+        return Edges("csc", *arrays, matrix.values(), "added")
     if matrix.layout == torch.sparse_coo:
         matrix = matrix.coalesce()
         edge_index = matrix.indices().flip(0)
-        return Edges("coo", [edge_index], matrix.values(), "added")
+        return Edges("coo", edge_index, None, matrix.values(), "added")
     raise InputError(f"Edges cannot be given in the layout {matrix.layout}.")
 
 
 def edge_ends(edges: Edges) -> tuple[Tensor, Tensor]:
     """The source and the target of each edge."""
-    if edges.layout == "coo":
-        return edges.tensors[0][0], edges.tensors[0][1]
-    indptr, indices = edges.tensors
+    indices, indptr = edges.indices, edges.indptr
+    if indptr is None:
+        return indices[0], indices[1]
     rows = torch.arange(indptr.shape[0] - 1, device=indices.device)
     rows = rows.repeat_interleave(indptr.diff(), output_size=indices.shape[0])
     indices = indices.long()
     return (indices, rows) if edges.layout == "csr" else (rows, indices)
-
-
-def number_of_edges(layout: str, tensors: list[Tensor]) -> int:
-    """The number of edges, those that are given twice counted twice."""
-    return tensors[0].shape[1] if layout == "coo" else tensors[1].shape[0]
 
 
 class TensorCache:
@@ -231,20 +231,24 @@ class MessageGraph:
 
 
 def message_graph(
-    layout: str, tensors: list[Tensor], num_sources: int, num_targets: int
+    layout: Layout,
+    index: Tensor,
+    indptr: Tensor | None,
+    num_sources: int,
+    num_targets: int,
 ) -> MessageGraph:
     """The graph of some tensors, converted on first use."""
     shape = (num_sources, num_targets)
-    if layout == "coo":
-        (edge_index,) = tensors
-        return GRAPHS.get(edge_index, shape, lambda: _from_coo(edge_index, shape))
-    indptr, indices = tensors
+    if indptr is None:
+        return GRAPHS.get(index, shape, lambda: _from_coo(index, shape))
 
     def convert() -> tuple[TensorWeakRef, int, MessageGraph]:
-        graph = FROM_COMPRESSED[layout](indptr, indices, shape)
+        graph = FROM_COMPRESSED[layout](indptr, index, shape)
         return TensorWeakRef(indptr), indptr._version, graph
 
-    owner, version, graph = GRAPHS.get(indices, (layout, shape), convert)
+    if indptr.is_inference():
+        return FROM_COMPRESSED[layout](indptr, index, shape)
+    owner, version, graph = GRAPHS.get(index, (layout, shape), convert)
     if owner() is indptr and version == indptr._version:
         return graph
     return convert()[2]

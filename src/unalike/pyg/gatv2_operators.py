@@ -7,12 +7,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.library import custom_op
 
 from unalike.nn.sparse import move_runs
 from unalike.pyg.attention_operators import as_heads, attention_arguments
-from unalike.pyg.edges import Edges
-from unalike.pyg.operators import refuse_batched, refuse_double_backward
+from unalike.pyg.custom_operator import (
+    Context,
+    no_second_derivative,
+    refuse_batched,
+    register_operator,
+)
+from unalike.pyg.edges import Edges, Layout
+from unalike.pyg.operators import check_device
 
 
 def gatv2_attention(
@@ -29,8 +34,9 @@ def gatv2_attention(
 
     `keep` marks the weights that dropout keeps, those of the self-loops last.
     """
-    options = (num_self_loops, negative_slope, keep_scale)
-    return gatv2_op(left, right, att, keep, edges.tensors, edges.layout, *options)[0]
+    check_device(left, edges)
+    options = (edges.layout, num_self_loops, negative_slope, keep_scale)
+    return gatv2_op(left, right, att, keep, edges.indices, edges.indptr, *options)[0]
 
 
 def _kernels(device: torch.device) -> ModuleType:
@@ -44,32 +50,31 @@ def _kernels(device: torch.device) -> ModuleType:
     return cpu_gatv2
 
 
-@custom_op(
-    "unalike::gatv2",
-    mutates_args=(),
-    schema="(Tensor left, Tensor right, Tensor att, Tensor? keep, Tensor[] edges, "
-    "str layout, SymInt num_self_loops, float negative_slope, float keep_scale) -> "
-    "(Tensor, Tensor)",
-)
-def gatv2_op(
+def _gatv2(
     left: Tensor,
     right: Tensor,
     att: Tensor,
     keep: Tensor | None,
-    edges: list[Tensor],
-    layout: str,
+    index: Tensor,
+    indptr: Tensor | None,
+    layout: Layout,
     num_self_loops: int,
     negative_slope: float,
     keep_scale: float,
 ) -> tuple[Tensor, Tensor]:
     """The attention-weighted sums and their logsumexp."""
     rows, options = attention_arguments(
-        left, right, keep, edges, layout, num_self_loops, negative_slope, keep_scale
+        left,
+        right,
+        keep,
+        (layout, index, indptr),
+        num_self_loops,
+        negative_slope,
+        keep_scale,
     )
     return _kernels(left.device).gatv2_forward(rows, left, right, att, options)
 
 
-@gatv2_op.register_fake
 def _gatv2_fake(left: Tensor, right: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
     exact = torch.promote_types(left.dtype, torch.float32)
     heads = right.shape[:2]
@@ -77,18 +82,19 @@ def _gatv2_fake(left: Tensor, right: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
 
 
 def _gatv2_context(
-    ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
+    ctx: Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 ) -> None:
-    left, right, att, keep, edges, *ctx.arguments = inputs
+    *tensors, ctx.layout, num_self_loops, negative_slope, keep_scale = inputs
+    ctx.options = (num_self_loops, negative_slope, keep_scale)
     ctx.mark_non_differentiable(output[1])
-    ctx.save_for_backward(left, right, att, keep, *output, *edges)
+    ctx.save_for_backward(*tensors, *output)
 
 
-def _gatv2_backward(ctx: Any, grad_out: Tensor, _: Tensor) -> tuple[Any, ...]:
-    left, right, att, keep, out, logsumexp, *edges = ctx.saved_tensors
-    tensors = (left, right, att, keep, out, logsumexp, grad_out)
-    grads = gatv2_backward_op(*tensors, edges, *ctx.arguments)
-    return *grads, None, [None] * len(edges), *[None] * 4
+def _gatv2_gradients(ctx: Context, grad_out: Tensor, _: Tensor) -> tuple[Any, ...]:
+    *tensors, index, indptr, out, logsumexp = ctx.saved_tensors
+    edges, saved = (index, indptr, ctx.layout), (out, logsumexp, grad_out)
+    grads = gatv2_backward_op(*tensors, *saved, *edges, *ctx.options)
+    return *grads, *[None] * 7
 
 
 def _stacked(
@@ -112,19 +118,19 @@ def _gatv2_vmap(
     return tuple(out.unflatten(1, (info.batch_size, -1)) for out in outputs), (1, 1)
 
 
-gatv2_op.register_autograd(_gatv2_backward, setup_context=_gatv2_context)
-gatv2_op.register_vmap(_gatv2_vmap)
-
-
-@custom_op(
-    "unalike::gatv2_backward",
-    mutates_args=(),
-    schema="(Tensor left, Tensor right, Tensor att, Tensor? keep, Tensor out, "
-    "Tensor logsumexp, Tensor grad_out, Tensor[] edges, str layout, "
-    "SymInt num_self_loops, float negative_slope, float keep_scale) -> "
-    "(Tensor, Tensor, Tensor)",
+gatv2_op = register_operator(
+    "gatv2(Tensor left, Tensor right, Tensor att, Tensor? keep, Tensor index, "
+    "Tensor? indptr, str layout, SymInt num_self_loops, float negative_slope, "
+    "float keep_scale) -> (Tensor, Tensor)",
+    _gatv2,
+    fake=_gatv2_fake,
+    setup_context=_gatv2_context,
+    backward=_gatv2_gradients,
+    vmap=_gatv2_vmap,
 )
-def gatv2_backward_op(
+
+
+def _gatv2_backward(
     left: Tensor,
     right: Tensor,
     att: Tensor,
@@ -132,21 +138,27 @@ def gatv2_backward_op(
     out: Tensor,
     logsumexp: Tensor,
     grad_out: Tensor,
-    edges: list[Tensor],
-    layout: str,
+    index: Tensor,
+    indptr: Tensor | None,
+    layout: Layout,
     num_self_loops: int,
     negative_slope: float,
     keep_scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of left, right and att."""
     rows, options = attention_arguments(
-        left, right, keep, edges, layout, num_self_loops, negative_slope, keep_scale
+        left,
+        right,
+        keep,
+        (layout, index, indptr),
+        num_self_loops,
+        negative_slope,
+        keep_scale,
     )
     tensors = (left, right, att, out, logsumexp, grad_out)
     return _kernels(left.device).gatv2_backward(rows, *tensors, options)
 
 
-@gatv2_backward_op.register_fake
 def _gatv2_backward_fake(
     left: Tensor, right: Tensor, att: Tensor, *_: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -169,5 +181,13 @@ def _gatv2_backward_vmap(
     return grads, (1, 1, 0)
 
 
-gatv2_backward_op.register_vmap(_gatv2_backward_vmap)
-refuse_double_backward(gatv2_backward_op, "GATv2Conv")
+gatv2_backward_op = register_operator(
+    "gatv2_backward(Tensor left, Tensor right, Tensor att, Tensor? keep, Tensor out, "
+    "Tensor logsumexp, Tensor grad_out, Tensor index, Tensor? indptr, str layout, "
+    "SymInt num_self_loops, float negative_slope, float keep_scale) -> "
+    "(Tensor, Tensor, Tensor)",
+    _gatv2_backward,
+    fake=_gatv2_backward_fake,
+    vmap=_gatv2_backward_vmap,
+    **no_second_derivative("GATv2Conv"),
+)

@@ -55,18 +55,36 @@ class GCNPropagation(nn.Module):
         self,
         x: Tensor,
         edges: Edges,
+        *,
         scale: float = 1.0,
         residual: Tensor | None = None,
+        restart: float = 0.0,
+        steps: int = 1,
     ) -> Tensor:
-        """scale * Â x + residual."""
-        nodes = x.shape[0]
-        if not self.normalize:
-            return propagate(x, edges, nodes, "sum", scale=scale, residual=residual)
-        if _needs_grad(edges.weight):
-            weighted = self.normalized(x, edges)
-            return propagate_weighted(x, *weighted, scale=scale, residual=residual)
-        self_loops = edges.self_loops if self.add_self_loops else NO_SELF_LOOPS
-        return propagate(x, edges, nodes, "gcn", self_loops, self.fill, scale, residual)
+        """scale * Â x + residual; or steps that add `restart` times the first x."""
+        if not _needs_grad(edges.weight):
+            norm: tuple[Any, ...] = ("sum",)
+            if self.normalize:
+                loops = edges.self_loops if self.add_self_loops else NO_SELF_LOOPS
+                norm = ("gcn", loops, self.fill)
+            return propagate(
+                x,
+                edges,
+                x.shape[0],
+                *norm,
+                scale=scale,
+                residual=residual,
+                restart=restart,
+                steps=steps,
+            )
+        loop_weight = None
+        if self.normalize:
+            edges, loop_weight = self.normalized(x, edges)
+        if restart != 0:
+            residual = restart * x
+        for _ in range(steps):
+            x = propagate_weighted(x, edges, loop_weight, scale, residual)
+        return x
 
     @property
     def fill(self) -> float:
@@ -79,12 +97,7 @@ class GCNPropagation(nn.Module):
 
 
 def _needs_grad(weight: Tensor | None) -> bool:
-    return (
-        weight is not None
-        and weight.requires_grad
-        and torch.is_grad_enabled()
-        and weight.shape[0] > 0
-    )
+    return weight is not None and weight.requires_grad and torch.is_grad_enabled()
 
 
 def normalize_weights(
@@ -257,9 +270,9 @@ class GCN2Conv(GCNPropagation):
         edges = self.edges(edge_index, edge_weight)
         initial = self.alpha * x_0[: x.shape[0]]
         if self.weight2 is None:
-            out = self.propagate(x, edges, 1 - self.alpha, initial)
+            out = self.propagate(x, edges, scale=1 - self.alpha, residual=initial)
             return self.mix(out, self.weight1)
-        out = self.propagate(x, edges, 1 - self.alpha)
+        out = self.propagate(x, edges, scale=1 - self.alpha)
         return self.mix(out, self.weight1) + self.mix(initial, self.weight2)
 
     def mix(self, x: Tensor, weight: Tensor) -> Tensor:
@@ -295,21 +308,16 @@ class APPNP(GCNPropagation):
         self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None
     ) -> Tensor:
         edges = self.edges(edge_index, edge_weight)
-        initial = self.alpha * x
         if self.training and self.dropout > 0:
-            return self._with_dropout(x, initial, edges)
-        if self.normalize and _needs_grad(edges.weight):
-            edges, loops = self.normalized(x, edges)
-            for _ in range(self.K):
-                x = propagate_weighted(x, edges, loops, 1 - self.alpha, initial)
+            return self._with_dropout(x, edges)
+        if self.K == 0:
             return x
-        for _ in range(self.K):
-            x = self.propagate(x, edges, 1 - self.alpha, initial)
-        return x
+        scale, restart = 1 - self.alpha, self.alpha
+        return self.propagate(x, edges, scale=scale, restart=restart, steps=self.K)
 
-    def _with_dropout(self, x: Tensor, initial: Tensor, edges: Edges) -> Tensor:
+    def _with_dropout(self, x: Tensor, edges: Edges) -> Tensor:
         """Drop normalised weights; as in PyG, later steps drop some of the rest."""
-        loops = None
+        loops, initial = None, self.alpha * x
         if self.normalize:
             edges, loops = self.normalized(x, edges)
         if edges.weight is None:
@@ -355,8 +363,7 @@ class SGConv(GCNPropagation):
         if self._cached_x is not None:
             return self.lin(self._cached_x.detach())
         edges = as_edges(edge_index, edge_weight)
-        for _ in range(self.K):
-            x = self.propagate(x, edges)
+        x = self.propagate(x, edges, steps=self.K) if self.K else x
         if self.cached:
             self._cached_x = x
         return self.lin(x)

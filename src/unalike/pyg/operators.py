@@ -11,11 +11,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.library import custom_op
 
-from unalike.errors import UserError
+from unalike.errors import InputError
 from unalike.nn.sparse import NormalizedCSR, backend, runs_to_columns
-from unalike.pyg.edges import Edges, MessageGraph, message_graph, number_of_edges
+from unalike.pyg.custom_operator import (
+    Context,
+    no_second_derivative,
+    refuse_batched,
+    register_operator,
+)
+from unalike.pyg.edges import Edges, Layout, MessageGraph, message_graph
 
 NO_SELF_LOOPS = "none"
 
@@ -27,17 +32,24 @@ def propagate(
     norm: str,
     self_loops: str = NO_SELF_LOOPS,
     fill: float = 1.0,
+    *,
     scale: float = 1.0,
     residual: Tensor | None = None,
+    restart: float = 0.0,
+    steps: int = 1,
 ) -> Tensor:
     """scale * A x + residual, where A holds the incoming edges, normalised by `norm`.
 
-    `norm` is one of `NORMS`.
+    `norm` is one of `NORMS`. With several `steps`, each multiplies what the one before
+    gave and adds `restart` times the first x.
     """
+    check_features(x)
+    check_device(x, edges)
     return propagate_op(
         x,
         residual,
-        edges.tensors,
+        edges.indices,
+        edges.indptr,
         edges.layout,
         edges.weight,
         x.shape[0],
@@ -46,22 +58,37 @@ def propagate(
         self_loops,
         fill,
         scale,
+        restart,
+        steps,
         False,
     )
 
 
-@custom_op(
-    "unalike::propagate",
-    mutates_args=(),
-    schema="(Tensor x, Tensor? residual, Tensor[] edges, str layout, Tensor? weight, "
-    "SymInt num_sources, SymInt num_targets, str norm, str self_loops, float fill, "
-    "float scale, bool transposed) -> Tensor",
-)
-def propagate_op(
+def check_features(x: Tensor) -> None:
+    """Refuse features that are not a row for each node."""
+    if x.dim() != 2:
+        raise InputError(
+            f"x has the shape {list(x.shape)}; give [nodes, columns], and use "
+            "torch.vmap for several x on one graph."
+        )
+
+
+def check_device(x: Tensor, edges: Edges) -> None:
+    """Refuse features and edges on different devices."""
+    for what, tensor in (("edges", edges.indices), ("edge weights", edges.weight)):
+        if tensor is not None and tensor.device != x.device:
+            raise InputError(
+                f"x is on {x.device}, but the {what} are on {tensor.device}; move them "
+                "to one device."
+            )
+
+
+def _propagate(
     x: Tensor,
     residual: Tensor | None,
-    edges: list[Tensor],
-    layout: str,
+    index: Tensor,
+    indptr: Tensor | None,
+    layout: Layout,
     weight: Tensor | None,
     num_sources: int,
     num_targets: int,
@@ -69,26 +96,33 @@ def propagate_op(
     self_loops: str,
     fill: float,
     scale: float,
+    restart: float,
+    steps: int,
     transposed: bool,
 ) -> Tensor:
-    """scale * A x + residual with the incoming edges A, or with their transpose."""
-    graph = message_graph(layout, edges, num_sources, num_targets)
-    if norm not in SUMS:
-        matrix = gcn_matrix(graph, weight, x.dtype, self_loops, fill, transposed)
-        factors = None if scale == 1 else x.new_full((x.shape[1],), scale)
-        return backend(x.device).normalized_spmm(matrix, x, factors, residual)
-    out = SUMS[norm](graph, weight, x, transposed)
-    if scale != 1:
-        out.mul_(scale)
-    return out if residual is None else out.add_(residual)
+    """Steps of scale * A x + residual with the incoming edges A, or the transpose."""
+    graph = message_graph(layout, index, indptr, num_sources, num_targets)
+    if restart != 0:
+        residual = restart * x
+    if norm in SUMS:
+        for _ in range(steps):
+            x = SUMS[norm](graph, weight, x, transposed)
+            x = x if scale == 1 else x.mul_(scale)
+            x = x if residual is None else x.add_(residual)
+        return x
+    matrix = gcn_matrix(graph, weight, x.dtype, self_loops, fill, transposed)
+    factors = None if scale == 1 else x.new_full((x.shape[1],), scale)
+    for _ in range(steps):
+        x = backend(x.device).normalized_spmm(matrix, x, factors, residual)
+    return x
 
 
-@propagate_op.register_fake
 def _propagate_fake(
     x: Tensor,
     residual: Tensor | None,
-    edges: list[Tensor],
-    layout: str,
+    index: Tensor,
+    indptr: Tensor | None,
+    layout: Layout,
     weight: Tensor | None,
     num_sources: int,
     num_targets: int,
@@ -96,50 +130,37 @@ def _propagate_fake(
     self_loops: str,
     fill: float,
     scale: float,
+    restart: float,
+    steps: int,
     transposed: bool,
 ) -> Tensor:
     return x.new_empty(num_sources if transposed else num_targets, x.shape[1])
 
 
-def _propagate_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, residual, edges, layout, weight, *ctx.arguments = inputs
-    ctx.layout, ctx.num_edge_tensors = layout, len(edges)
+def _propagate_context(ctx: Context, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, residual, index, indptr, ctx.layout, weight, *ctx.arguments = inputs
     ctx.residual_dtype = None if residual is None else residual.dtype
-    ctx.has_weight = weight is not None
-    ctx.weight_needs_grad = weight is not None and ctx.needs_input_grad[4]
-    needed = (weight if ctx.has_weight else None, x if ctx.weight_needs_grad else None)
-    ctx.save_for_backward(*edges, *needed)
+    needs_x = weight is not None and ctx.needs_input_grad[5]
+    ctx.save_for_backward(index, indptr, weight, x if needs_x else None)
 
 
-def _propagate_backward(ctx: Any, grad_out: Tensor) -> tuple[Any, ...]:
-    *edges, weight, x = ctx.saved_tensors
-    num_sources, num_targets, norm, self_loops, fill, scale, transposed = ctx.arguments
+def _propagate_backward(ctx: Context, grad_out: Tensor) -> tuple[Any, ...]:
+    index, indptr, weight, x = ctx.saved_tensors
+    *others, transposed = ctx.arguments
     grad_x = grad_residual = grad_weight = None
     if ctx.needs_input_grad[0]:
-        grad_x = propagate_op(
-            grad_out,
-            None,
-            edges,
-            ctx.layout,
-            weight,
-            num_sources,
-            num_targets,
-            norm,
-            self_loops,
-            fill,
-            scale,
-            not transposed,
-        )
+        edges = (index, indptr, ctx.layout, weight)
+        grad_x = propagate_op(grad_out, None, *edges, *others, not transposed)
     if ctx.residual_dtype is not None and ctx.needs_input_grad[1]:
         grad_residual = grad_out.to(ctx.residual_dtype)
-    if ctx.weight_needs_grad:
-        by_target, by_source = (x, grad_out) if transposed else (grad_out, x)
-        dots = edge_dots_op(
-            by_target, by_source, edges, ctx.layout, num_sources, num_targets
-        )
+    if x is not None:
+        num_sources, num_targets, _, _, _, scale, _, steps = others
+        assert steps == 1
+        pair = (x, grad_out) if transposed else (grad_out, x)
+        sizes = (num_sources, num_targets)
+        dots = edge_dots_op(*pair, index, indptr, ctx.layout, *sizes)
         grad_weight = (scale * dots).to(weight.dtype)
-    no_grads = [None] * len(edges)
-    return grad_x, grad_residual, no_grads, None, grad_weight, *[None] * 7
+    return grad_x, grad_residual, None, None, None, grad_weight, *[None] * 9
 
 
 def _propagate_vmap(
@@ -154,63 +175,45 @@ def _propagate_vmap(
     return propagate_op(columns, residual, *rest).unflatten(1, (runs, -1)), 1
 
 
-def refuse_batched(in_dims: tuple[Any, ...]) -> None:
-    """Raise one clear line if `torch.vmap` maps over edges or their weights."""
-    flat = torch.utils._pytree.tree_leaves(in_dims, is_leaf=lambda dim: dim is None)
-    if any(dim is not None for dim in flat):
-        raise UserError(
-            "torch.vmap over edges or edge weights is not supported; map over the "
-            "features or the parameters."
-        )
-
-
-propagate_op.register_autograd(_propagate_backward, setup_context=_propagate_context)
-propagate_op.register_vmap(_propagate_vmap)
-
-
-@custom_op(
-    "unalike::edge_dots",
-    mutates_args=(),
-    schema="(Tensor x, Tensor y, Tensor[] edges, str layout, SymInt num_sources, "
-    "SymInt num_targets) -> Tensor",
+propagate_op = register_operator(
+    "propagate(Tensor x, Tensor? residual, Tensor index, Tensor? indptr, str layout, "
+    "Tensor? weight, SymInt num_sources, SymInt num_targets, str norm, str self_loops, "
+    "float fill, float scale, float restart, int steps, bool transposed) -> Tensor",
+    _propagate,
+    fake=_propagate_fake,
+    setup_context=_propagate_context,
+    backward=_propagate_backward,
+    vmap=_propagate_vmap,
 )
-def edge_dots_op(
+
+
+def _edge_dots(
     x: Tensor,
     y: Tensor,
-    edges: list[Tensor],
-    layout: str,
+    index: Tensor,
+    indptr: Tensor | None,
+    layout: Layout,
     num_sources: int,
     num_targets: int,
 ) -> Tensor:
     """The inner product of x at the target and y at the source of each edge."""
-    graph = message_graph(layout, edges, num_sources, num_targets)
+    graph = message_graph(layout, index, indptr, num_sources, num_targets)
     dots = backend(x.device).sddmm(graph.incoming, x, y)
     return graph.in_edge_order(dots)
 
 
-@edge_dots_op.register_fake
-def _edge_dots_fake(
-    x: Tensor,
-    y: Tensor,
-    edges: list[Tensor],
-    layout: str,
-    num_sources: int,
-    num_targets: int,
-) -> Tensor:
-    count = number_of_edges(layout, edges)
-    return x.new_empty(count, dtype=torch.promote_types(x.dtype, torch.float32))
+def _edge_dots_fake(x: Tensor, y: Tensor, index: Tensor, *_: Any) -> Tensor:
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    return x.new_empty(index.shape[-1], dtype=dtype)
 
 
-def refuse_double_backward(operator: Any, layer: str) -> None:
-    """Let the gradient of an operator's output raise one clear line."""
-
-    def refuse(ctx: Any, *grads: Tensor) -> None:
-        raise UserError(f"{layer} has no second derivative.")
-
-    operator.register_autograd(refuse)
-
-
-refuse_double_backward(edge_dots_op, "A layer with gradients of edge weights")
+edge_dots_op = register_operator(
+    "edge_dots(Tensor x, Tensor y, Tensor index, Tensor? indptr, str layout, "
+    "SymInt num_sources, SymInt num_targets) -> Tensor",
+    _edge_dots,
+    fake=_edge_dots_fake,
+    **no_second_derivative("A layer with gradients of edge weights"),
+)
 
 
 # Plain sums and means.

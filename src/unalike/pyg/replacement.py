@@ -92,9 +92,12 @@ def _convert(
         )
     if any(isinstance(part, UninitializedParameter) for part in layer.parameters()):
         raise InputError("its parameters are not initialised; call the model first.")
-    if _has_hooks(layer):
-        raise InputError("hooks are registered on it.")
     ours = table[kind](layer)
+    kept = set(ours.modules())
+    if any(_has_hooks(part) for part in layer.modules() if part not in kept):
+        raise InputError("hooks are registered on it.")
+    if _tensor_names(ours) != _tensor_names(layer):
+        raise InputError(f"its parameters are not those of a {kind.__name__}.")
     _share(layer, ours)
     return ours.train(layer.training)
 
@@ -108,6 +111,12 @@ def _has_hooks(layer: Any) -> bool:
         for name in hooks
         if not any(word in name for word in ignored)
     )
+
+
+def _tensor_names(layer: nn.Module) -> set[str]:
+    """The names of parameters and buffers."""
+    named = (layer.named_parameters, layer.named_buffers)
+    return {name for each in named for name, _ in each(remove_duplicate=False)}
 
 
 def _share(layer: nn.Module, ours: nn.Module) -> None:
@@ -133,7 +142,29 @@ def _message_passing_options(layer: Any) -> dict[str, Any]:
 
 def _read(layer: Any, *names: str) -> dict[str, Any]:
     """Constructor arguments that a layer stores under their own names."""
-    return {name: getattr(layer, name) for name in names}
+    stored = {name: getattr(layer, name) for name in names}
+    if "in_channels" in stored:
+        stored["in_channels"] = _in_channels(layer)
+    return stored
+
+
+def _in_channels(layer: Any) -> int | tuple[int, int]:
+    """The input columns; a layer that was lazy has them in its linear layers only."""
+    stored = layer.in_channels
+    if isinstance(stored, int):
+        return _input_columns(layer)
+    names = ("lin_src", "lin_dst") if hasattr(layer, "lin_src") else ("lin_l", "lin_r")
+    sources, targets = (getattr(layer, name, None) for name in names)
+    assert sources is not None
+    return sources.in_channels, stored[1] if targets is None else targets.in_channels
+
+
+def _input_columns(module: nn.Module) -> int:
+    """The input columns of the first linear layer."""
+    from torch_geometric.nn import Linear
+
+    linears = (part for part in module.modules() if isinstance(part, Linear))
+    return next(linears).in_channels
 
 
 def _from(kind: type[nn.Module], *names: str, aggr: bool = True) -> Any:
@@ -202,7 +233,8 @@ def _sg(layer: Any) -> SGConv:
 
 def _linkx(layer: Any) -> LINKX:
     return LINKX(
-        **_read(layer, "num_nodes", "in_channels", "out_channels", "num_edge_layers"),
+        **_read(layer, "num_nodes", "out_channels", "num_edge_layers"),
+        in_channels=_input_columns(layer.node_mlp),
         hidden_channels=layer.edge_lin.out_channels,
         num_layers=len(layer.final_mlp.lins),
         num_node_layers=len(layer.node_mlp.lins),

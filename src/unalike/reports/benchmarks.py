@@ -175,8 +175,15 @@ def _plot_ratios(ax: Any, rows: list[dict[str, Any]]) -> None:
     ratios = [row["times_step"] or 0 for row in rows]
     for y, ratio in enumerate(ratios):
         ax.barh(y, ratio, color=CLASSES[0])
-        ax.text(ratio, y, f" {ratio:.3g}" if ratio else " PyG failed", va="center")
-    ax.axvline(1, color=TEXT_COLOR, linewidth=1)
+        ax.annotate(
+            f"{ratio:.2f}" if ratio else "PyG failed",
+            (ratio, y),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        )
+    ax.axvline(1, color=TEXT_COLOR, linewidth=1, zorder=1.5)
     ax.set_yticks(range(len(rows)), [row["layer"] for row in rows], color=TEXT_COLOR)
     ax.set_xlim(right=1.15 * max(*ratios, 1))
     ax.invert_yaxis()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
@@ -153,11 +153,14 @@ def comparison_columns(
     ]
 
 
-def compatibility_columns(matrix: list[list[float]]) -> list[Column]:
+def compatibility_columns(
+    matrix: list[list[float]], class_names: Sequence[Hashable] | None = None
+) -> list[Column]:
     """The compatibility matrix: from the class of the row to that of the column."""
+    names = [*map(str, class_names or range(len(matrix)))]
     texts = [[format_number(value, ".3f") for value in row] for row in matrix]
     columns = [
-        Column(str(index), cells, align_right=True)
-        for index, cells in enumerate(zip(*texts, strict=True))
+        Column(name, cells, align_right=True)
+        for name, cells in zip(names, zip(*texts, strict=True), strict=True)
     ]
     return [Column("from \\ to", [column.heading for column in columns]), *columns]

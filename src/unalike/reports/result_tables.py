@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -50,6 +51,7 @@ def results_table(
     remarks: list[str] = []
     selector = CellSelector(results, query)
     runs: dict[str, list[Row]] = {}
+    has_numbers: dict[str, bool] = defaultdict(bool)
     for recipe in recipes:
         rows[recipe.row] = {}
         for column, cell in recipe.cells.items():
@@ -61,10 +63,9 @@ def results_table(
             remarks += incomplete_grid_note(name, selection)
             if selection.chosen:
                 runs[name] = selection.chosen.runs
-    for dataset in {
-        cell.dataset: None for one in recipes for cell in one.cells.values()
-    }:
-        remarks += selector.version(dataset).note
+            has_numbers[cell.dataset] |= selection.chosen is not None
+    for dataset, has in has_numbers.items():
+        remarks += selector.notes(dataset, has_numbers=has)
     ranked = highlight_best(with_relative_errors(rows, recipes), table.shaded)
     cells_by_row = transposed(ranked) if table.by_dataset else ranked
     daggers = [name for name in next(iter(rows.values())) if name in table.daggers]

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from io import StringIO
 from typing import Any, Protocol, runtime_checkable
 
@@ -71,13 +72,15 @@ class ResultTable(Displayable):
     def texts(self) -> list[list[str]]:
         return self.formatted("◆ {}")
 
-    def formatted(self, mark: str) -> list[list[str]]:
-        """The texts of all rows; the format `mark` is applied to highlighted cells."""
+    def formatted(
+        self, mark: str, escape: Callable[[str], str] = str
+    ) -> list[list[str]]:
+        """The escaped texts of all rows; `mark` is the format of highlighted cells."""
         return [
             [
-                name,
+                escape(name),
                 *(
-                    mark.format(c.text) if c.highlighted else c.text
+                    mark.format(escape(c.text)) if c.highlighted else escape(c.text)
                     for c in cells.values()
                 ),
             ]
@@ -145,7 +148,8 @@ class ResultTable(Displayable):
 def markdown(report: ResultTable) -> str:
     """A Markdown table with its notes as a list below it."""
     rule = [":--", *["--:"] * len(report.columns)]
-    lines = [report.headings, rule, *report.formatted("**{}**")]
+    heads = [markdown_escape(heading) for heading in report.headings]
+    lines = [heads, rule, *report.formatted("**{}**", markdown_escape)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     title = f"{report.title}: {report.legend.replace('*', chr(92) + '*')}."
     notes = "\n".join(f"- {note}." for note in report.notes)
@@ -154,13 +158,13 @@ def markdown(report: ResultTable) -> str:
 
 def latex(report: ResultTable) -> str:
     """A LaTeX table with booktabs; highlighting needs `[table]{xcolor}`."""
-    lines = [[latex_escape(text) for text in line] for line in report.formatted(SHADE)]
+    lines = report.formatted(SHADE, latex_escape)
     body = "\n".join(" & ".join(line) + r" \\" for line in lines)
     heads = " & ".join(map(latex_escape, report.headings)) + r" \\"
     return "\n".join(
         [
             r"\begin{table}",
-            rf"\caption{{{report.title}: {latex_escape(report.legend)}.}}",
+            rf"\caption{{{latex_escape(f'{report.title}: {report.legend}.')}}}",
             rf"\begin{{tabular}}{{l{'r' * len(report.columns)}}}",
             r"\toprule",
             heads,
@@ -194,22 +198,31 @@ def csv_value(value: Any) -> str:
 
 
 SHADE = r"\cellcolor{{gray!25}} {}"
-LATEX_ESCAPES = {
-    "&": r"\&",
-    "%": r"\%",
-    "_": r"\_",
-    "±": r"$\pm$",
-    "–": "--",
-    "σ": r"$\sigma$",
-    DAGGER: r"$\dagger$",
-}
+LATEX_ESCAPES = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%_#${}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        "–": "--",
+        "σ": r"$\sigma$",
+        DAGGER: r"$\dagger$",
+    }
+)
 
 
 def latex_escape(text: str) -> str:
     """Text with the special characters of LaTeX escaped."""
-    for character, escaped in LATEX_ESCAPES.items():
-        text = text.replace(character, escaped)
-    return text
+    return text.translate(LATEX_ESCAPES)
+
+
+MARKDOWN_ESCAPES = str.maketrans({"|": r"\|", "<": "&lt;", "\n": " "})
+
+
+def markdown_escape(text: str) -> str:
+    """Text of a cell of a Markdown table, without HTML."""
+    return text.translate(MARKDOWN_ESCAPES)
 
 
 FORMATS: dict[str, Callable[[ResultTable], str]] = {
@@ -382,9 +395,15 @@ def near_best(column: Sequence[Value]) -> set[int]:
     return {i for i, value in enumerate(column) if value and value[0] >= mean - std}
 
 
+def first_ranks(column: Sequence[Value], count: int) -> set[int]:
+    """Positions of the best values, with all that equal the last of them."""
+    best = {column[i] for i in rank(column)[:count]}
+    return {i for i, value in enumerate(column) if value in best}
+
+
 HIGHLIGHT_RULES: dict[str, Callable[[Sequence[Value]], set[int]]] = {
-    "best": lambda column: set(rank(column)[:1]),
-    "three best": lambda column: set(rank(column)[:3]),
+    "best": partial(first_ranks, count=1),
+    "three best": partial(first_ranks, count=3),
     "best up to one standard deviation": near_best,
     "none": lambda column: set(),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import EllipsisType
@@ -49,9 +50,12 @@ class Checkpoint:
         return replace(self, path=path, key=f"{self.key} from {begin}")
 
     def remove(self) -> None:
-        """Remove all saves, also incomplete ones of killed processes."""
+        """Remove all saves, also incomplete ones, and the folder if it is empty."""
         if World.current().is_main and not self.lasting:
-            shutil.rmtree(self.path, ignore_errors=True)
+            for save in self._saves():
+                shutil.rmtree(save, ignore_errors=True)
+            with suppress(OSError):
+                self.path.rmdir()
 
     def save(self, state: State) -> None:
         """Write the state; earlier saves are removed when this one is complete."""
@@ -72,6 +76,10 @@ class Checkpoint:
 
     def _make_folder(self, folder: Path) -> None:
         """Make the folder of a save in place of an incomplete one."""
+        if folder.exists() and folder not in self._saves() and any(folder.iterdir()):
+            raise UserError(
+                f"{folder} is there and is no checkpoint; use another name."
+            )
         try:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -120,7 +128,12 @@ class Checkpoint:
             ) from None
 
     def _saves(self) -> list[Path]:
-        return [save for save in self.path.glob("*") if save.name.isdigit()]
+        """Folders of this checkpoint, also incomplete ones; other folders are kept."""
+        return [key.parent for key in self.path.glob(f"*/{KEY}") if _is_epoch(key)]
+
+
+def _is_epoch(key: Path) -> bool:
+    return key.parent.name.isdecimal() and key.parent.name.isascii()
 
 
 def is_complete(save: Path) -> bool:

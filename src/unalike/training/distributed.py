@@ -25,7 +25,7 @@ from unalike.data.adjacency import Adjacency
 from unalike.data.csr import balanced_bounds
 from unalike.data.graph import Graph
 from unalike.data.sharding import ShardedAdjacency, column_nnz, take_columns
-from unalike.errors import UserError
+from unalike.errors import UserError, first_line
 from unalike.nn.cpu import spmm_accumulate_
 from unalike.nn.sparse import backend
 from unalike.parallel import use_threads
@@ -100,7 +100,7 @@ def init_process_group(device: torch.device, timeout: timedelta) -> Store:
         )
     except (dist.DistError, ValueError) as error:
         address, port = (os.environ.get(f"MASTER_{x}", "?") for x in ("ADDR", "PORT"))
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise UserError(
             f"The process cannot connect to the others at {address}:{port} ({reason}); "
             "set MASTER_ADDR and MASTER_PORT to a free port of the first host."

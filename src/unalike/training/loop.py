@@ -25,7 +25,7 @@ from unalike.training.distributed import World
 from unalike.training.masks import RowPlan, SplitMasks, merged_labels
 from unalike.training.memory import move_if_fits
 from unalike.training.minibatch import MiniBatchEpochs
-from unalike.training.stack import RowShard, Stack, StackedProducts, reads_only_products
+from unalike.training.stack import RowShard, Stack, StackedProducts
 from unalike.training.state import State, Training
 from unalike.training.step import (
     compute_gradients,
@@ -123,7 +123,6 @@ def init_state(runs: Sequence[FitSpec], graph: Graph, device: torch.device) -> S
         device=device,
         bf16=device.type == "cuda" and runs[0].training.precision == "bf16",
         row_wise=row_wise,
-        only_products=row_wise and reads_only_products(modules[0], graph),
         sparse_optimizer=SPARSE_OPTIMIZERS[runs[0].batching.sparse_optimizer],
         world=World.current(),
         sharded={
@@ -256,13 +255,7 @@ def evaluate(
         name: product[len(product) - plan.eval_rows.num_nodes :]
         for name, product in products.items()
     }
-    labels, weight = plan.eval_rows.labels, plan.eval_weight
-    if plan.per_run is not None:
-        products = {
-            name: plan.per_run.select(product) for name, product in products.items()
-        }
-        labels, weight = plan.per_run.labels, plan.per_run.weight
     logits = stack.forward(
         plan.eval_rows, products, stack.params.weight[0], stack.buffers, training=False
     )
-    state.record_score(metric.score(logits, labels, weight))
+    state.record_score(metric.score(logits, plan.eval_rows.labels, plan.eval_weight))

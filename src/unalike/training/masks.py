@@ -11,44 +11,8 @@ from torch import Tensor, nn
 
 from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
-from unalike.data.metrics import Labels
 from unalike.data.task import Task
 from unalike.training.stack import Stack
-
-MIN_SAVING = 1.5
-"""Evaluate each run on its own rows if all runs together have this many times more."""
-
-
-@dataclass(frozen=True, eq=False)
-class PerRunRows:
-    """The validation rows of each run, as indices into those of all runs."""
-
-    indices: Int[Tensor, "rows runs"]
-    """Indices into the flattened [rows of all runs, runs]."""
-    labels: Int[Tensor, "runs rows"]
-    weight: Float[Tensor, "runs rows"]
-    """0 for the padding of runs with fewer rows than others."""
-
-    @classmethod
-    def from_weight(
-        cls, weight: Float[Tensor, "runs valid"], labels: Labels
-    ) -> PerRunRows:
-        """The rows with a weight in each run."""
-        runs, num_rows = len(weight), int((weight > 0).sum(1).max())
-        rows = weight.argsort(dim=1, descending=True, stable=True)[:, :num_rows]
-        indices = rows * runs + torch.arange(runs)[:, None]
-        return cls(indices.T.contiguous(), labels[rows], weight.gather(1, rows))
-
-    def select(
-        self, product: Float[Tensor, "valid runs hidden"]
-    ) -> Float[Tensor, "rows runs hidden"]:
-        """The products of these rows."""
-        selected = product.flatten(0, 1).index_select(0, self.indices.flatten())
-        return selected.unflatten(0, self.indices.shape)
-
-    def to(self, device: torch.device) -> PerRunRows:
-        """The same rows on another device."""
-        return PerRunRows(*(tensor.to(device) for tensor in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +26,6 @@ class RowPlan:
     eval_rows: Graph
     """The tail of `rows`; both share the rows that are in both."""
     eval_weight: Float[Tensor, "runs valid"]
-    per_run: PerRunRows | None = None
-    """The validation rows of each run, where that saves many."""
 
     @classmethod
     def of(
@@ -97,23 +59,13 @@ class RowPlan:
         rows = graph.select_rows(order)
         train_rows = rows.head(int(in_train.sum()))
         eval_rows = rows.tail(int(in_eval.sum()))
-        plan = cls(
+        return cls(
             rows=rows,
             train_rows=train_rows,
             loss_weight=weights[:, train_rows.ids],
             eval_rows=eval_rows,
             eval_weight=valid[:, eval_rows.ids].float(),
         )
-        per_run = stack.only_products and not every_row
-        return plan.with_per_run_rows() if per_run else plan
-
-    def with_per_run_rows(self) -> RowPlan:
-        """The same plan, with the rows of each run if runs share few of them."""
-        rows = (self.eval_weight > 0).sum(1).max()
-        if MIN_SAVING * rows > self.eval_rows.num_nodes:
-            return self
-        per_run = PerRunRows.from_weight(self.eval_weight, self.eval_rows.labels)
-        return replace(self, per_run=per_run)
 
     def to(self, device: torch.device) -> RowPlan:
         """The same plan on another device; train and validation rows stay views."""
@@ -124,7 +76,6 @@ class RowPlan:
             loss_weight=self.loss_weight.to(device),
             eval_rows=rows.tail(self.eval_rows.num_nodes),
             eval_weight=self.eval_weight.to(device),
-            per_run=None if self.per_run is None else self.per_run.to(device),
         )
 
 

@@ -20,7 +20,6 @@ from unalike.nn.sparse_linear import (
     Products,
     Source,
     as_buffers,
-    forward_with,
     sparse_layers,
 )
 from unalike.system import free_memory
@@ -130,8 +129,6 @@ class Stack:
     """Buffers that training does not change."""
     row_wise: bool
     """Do the logits of a node depend on its own row alone in evaluation?"""
-    only_products: bool
-    """Do they depend on nothing but the products of `SparseLinear` layers?"""
 
     @classmethod
     def build(
@@ -141,7 +138,6 @@ class Stack:
         device: torch.device,
         bf16: bool,
         row_wise: bool = False,
-        only_products: bool = False,
         sparse_optimizer: type[SparseOptimizer] = AdamW,
         world: World | None = None,
         sharded: RowShards | None = None,
@@ -177,7 +173,6 @@ class Stack:
             buffers={n: b for n, b in buffers.items() if n in persistent},
             constants={n: b for n, b in buffers.items() if n not in persistent},
             row_wise=row_wise,
-            only_products=only_products,
         )
 
     @property
@@ -263,31 +258,6 @@ def without_vmap(one: Forward) -> Forward:
         return one(params[0], own_buffers, own_products)[None]
 
     return stacked
-
-
-def reads_only_products(module: nn.Module, graph: Graph) -> bool:
-    """Does a module read nothing of a batch but the products of `SparseLinear` layers?
-
-    If so, the runs of a stack can be evaluated on different nodes at the same time.
-    The test: products of two rows with a batch of three.
-    """
-    layers = sparse_layers(module)
-    if not layers or not graph.num_nodes:
-        return False
-    products = {
-        name: torch.zeros(2, layer.out_features) for name, layer in layers.items()
-    }
-    batch = graph.select_rows(torch.zeros(3, dtype=torch.int64))
-    training = module.training
-    try:
-        with torch.no_grad():
-            logits = forward_with(module.eval(), batch, products)
-    except Exception:
-        # A module that reads more gets tensors of different numbers of rows.
-        return False
-    finally:
-        module.train(training)
-    return len(logits) == 2
 
 
 def sparse_product(

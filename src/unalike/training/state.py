@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from unalike.errors import UserError
+from unalike.errors import UserError, check_at_least_one
 from unalike.nn.optim import AdamWStep, WeightState
 from unalike.options import check_ranges, later_option
 from unalike.training.stack import Stack
@@ -38,8 +38,7 @@ class Training:
     trained on, and raise that of train nodes (Zaz et al. 2026)."""
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise UserError(f"--epochs is {self.epochs}; at least 1 is needed.")
+        check_at_least_one("--epochs", self.epochs)
         if not self.lr > 0:
             raise UserError(f"--lr is {self.lr}; it must be above 0.")
         check_ranges(self)

@@ -12,7 +12,7 @@ from torch import Tensor
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features
 from unalike.views.blocks import CHUNK, Block, empty_columns, store_columns
-from unalike.views.rows import KnownGraph, NodeRows
+from unalike.views.rows import KnownGraph, NodeRows, unit_rows
 from unalike.views.walks import (
     BACK,
     closed_triples,
@@ -141,11 +141,11 @@ def reduced_features(
         known.vectors["features"] = right.contiguous()
     scale, vectors = known.graph.num_nodes**0.5, known.vectors["features"]
     if features.shape[0] < MANY_ROWS:
-        return unit_rows(features) @ vectors * scale
+        return unit_features(features) @ vectors * scale
     result = empty_columns((features.shape[0], vectors.shape[1]))
     vectors = vectors.to(known.device)
     for part in row_slices(features.shape[0]):
-        rows = unit_rows(features[part]).to(known.device)
+        rows = unit_features(features[part]).to(known.device)
         result[part] = (rows @ vectors * scale).to(result.device)
     return result
 
@@ -172,31 +172,21 @@ def feature_vectors(
 ) -> Float[Tensor, "columns rank"]:
     """The leading right singular vectors of unit rows of features."""
     if features.shape[0] < MANY_ROWS or isinstance(features, Adjacency):
-        return truncated_svd(unit_rows(features), RANK)[2]
+        return truncated_svd(unit_features(features), RANK)[2]
     size = features.shape[1]
     gram = torch.zeros(size, size, dtype=torch.float64, device=device)
     for part in row_slices(features.shape[0]):
-        rows = unit_rows(features[part].to(device).float())
+        rows = unit_features(features[part].to(device).float())
         assert isinstance(rows, Tensor)
         gram += (rows.T @ rows).double()
     return torch.linalg.eigh(gram)[1][:, -RANK:].flip(1).float().cpu()
 
 
-def unit_rows(features: Features) -> Features:
+def unit_features(features: Features) -> Features:
     """Features divided by the length of their row."""
-    if not isinstance(features, Adjacency):
-        return features / features.norm(dim=1, keepdim=True).clamp(min=1e-9)
-    values = torch.ones(features.nnz) if features.values is None else features.values
-    squares = torch.zeros(features.num_rows).index_add(
-        0, features.row_indices, values**2
-    )
-    scale = 1 / squares.sqrt().clamp(min=1e-9)
-    return Adjacency(
-        features.indptr,
-        features.indices,
-        features.num_cols,
-        values * scale[features.row_indices],
-    )
+    if isinstance(features, Adjacency):
+        return unit_rows(features)
+    return features / features.norm(dim=1, keepdim=True).clamp(min=1e-9)
 
 
 def spectrum(known: KnownGraph, rows: NodeRows) -> dict[str, Block]:

@@ -20,6 +20,8 @@ MANY_ROWS = 20_000
 """Train rows from which trees take larger steps and one seed is enough."""
 MAX_TREE_ROWS = 200_000
 """Train rows, and rows to stop by, that trees are fitted on at most."""
+BIN_ROWS = 20_000
+"""Train rows by which LightGBM divides columns into bins."""
 NUM_SEEDS = 4
 MAX_TREES = 800
 MAX_QUICK_TREES = 120
@@ -188,6 +190,7 @@ def _lightgbm(examples: Examples, settings: TreeSettings) -> Trees:
     error = "binary_error" if classes == 2 else "multi_error"
     binning = {
         "max_bin": 63,
+        "bin_construct_sample_cnt": BIN_ROWS,
         "enable_bundle": False,
         "min_data_in_leaf": min_rows_of_leaf(len(examples.y)),
         "num_threads": torch.get_num_threads(),
@@ -260,6 +263,6 @@ def _histogram_trees(
             )
             for p in model.staged_predict_proba(examples.x_stop.numpy())
         ]
-        best = int(np.nanargmax(stages)) + 1
-
+        # The metric may be undefined on these rows: all of them of one class.
+        best = best if np.isnan(stages).all() else int(np.nanargmax(stages)) + 1
     return TreeEnsemble.from_scikit_learn(model, best, classes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from typing import no_type_check
 
 import numpy as np
 import scipy.sparse
@@ -15,10 +16,11 @@ from torch.nn import functional as F
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Features, Graph
+from unalike.data.numba_utils import njit
 from unalike.data.task import Task
 from unalike.views.cross_fit import BaseFit, Fit, LogProbabilities, Models
 from unalike.views.folds import Hidden
-from unalike.views.rows import NodeRows
+from unalike.views.rows import NodeRows, unit_rows
 from unalike.views.walks import inverse, without_loops
 
 RIDGE, WEAK_RIDGE, STRONG_RIDGE = 0.1, 0.01, 1.0
@@ -40,7 +42,8 @@ VIEW = "logistic-"
 """The views of this base begin so, followed by the kind of rows."""
 WEIGHT, BIAS = "weight", "bias"
 
-Weights = Float[Tensor, "columns fits classes"]
+Weights = Float[Tensor, "columns classes fits"]
+"""Those of a batch of fits, which are last: sums over all else are fast."""
 
 
 def input_rows(graph: Graph, rows: NodeRows | None = None) -> dict[str, Adjacency]:
@@ -140,16 +143,6 @@ def scale_columns(rows: Adjacency, known: Adjacency) -> Adjacency:
     )
 
 
-def unit_rows(rows: Adjacency) -> Adjacency:
-    """Rows divided by their length."""
-    values = torch.ones(rows.nnz) if rows.values is None else rows.values
-    squares = torch.zeros(rows.num_rows).index_add(0, rows.row_indices, values**2)
-    scale = 1 / squares.sqrt().clamp(min=1e-9)
-    return Adjacency(
-        rows.indptr, rows.indices, rows.num_cols, values * scale[rows.row_indices]
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class LogisticBase:
     """Logistic regressions on edges, features, and both, as a base of views."""
@@ -201,9 +194,12 @@ def fit_rows(
             rows, one_hot_rows(labels, classes), train[start : start + size], ridge
         )
         logits = (rows @ weights.flatten(1)).view(-1, *bias.shape) + bias
-        for number, scores in enumerate(logits.log_softmax(2).unbind(1)):
-            kept = {WEIGHT: weights[:, number].clone(), BIAS: bias[number].clone()}
-            results.append(BaseFit(scores, kept if part[number].keep else None))
+        log_p = logits.log_softmax(1)
+        for number, task in enumerate(part):
+            kept = {WEIGHT: weights[..., number], BIAS: bias[:, number]}
+            kept = {name: tensor.clone() for name, tensor in kept.items()}
+            scores = log_p[..., number].contiguous()
+            results.append(BaseFit(scores, kept if task.keep else None))
     return results
 
 
@@ -219,7 +215,7 @@ def regress(
     one_hot: Float[Tensor, "nodes classes"],
     train: Sequence[Ids],
     ridge: float,
-) -> tuple[Weights, Float[Tensor, "fits classes"]]:
+) -> tuple[Weights, Float[Tensor, "classes fits"]]:
     """Weights and biases of least penalised loss, one per set of train nodes.
 
     All start at 0: a start at another solution would carry labels over that it has
@@ -230,7 +226,7 @@ def regress(
         inside[ids, number] = True
     # All rows, with weight 0 outside: sums are grouped alike whoever is a train node.
     problem = Regression(rows, rows.T, one_hot, inside, ridge)
-    start = torch.zeros(rows.num_cols + 1, len(train), one_hot.shape[1])
+    start = torch.zeros(rows.num_cols + 1, one_hot.shape[1], len(train))
     solution = minimise(problem, start)
     return solution[:-1], solution[-1]
 
@@ -247,21 +243,20 @@ class Regression:
 
     def __call__(self, x: Weights) -> tuple[Float[Tensor, " fits"], Weights]:
         """The loss of each fit and its gradient; the last row of x are biases."""
-        fits, classes = x.shape[1:]
         weights = x[:-1]
-        logits = (self.rows @ weights.flatten(1)).view(-1, fits, classes) + x[-1]
-        log_p = logits.log_softmax(2)
+        logits = (self.rows @ weights.flatten(1)).view(-1, *x.shape[1:]) + x[-1]
+        log_p = logits.log_softmax(1)
         count = self.inside.sum(0).clamp(min=1)
-        target = self.one_hot[:, None, :]
-        share = self.inside / count
-        residual = (log_p.exp() - target) * share[:, :, None]
-        penalty = (self.ridge / count)[:, None]
+        target = self.one_hot[:, :, None]
+        share = (self.inside / count)[:, None, :]
+        residual = (log_p.exp() - target) * share
+        penalty = self.ridge / count
         gradient = torch.empty_like(x)
         product = self.transposed @ residual.flatten(1)
         gradient[:-1] = product.view(weights.shape) + penalty * weights
         gradient[-1] = residual.sum(0)
-        loss = -((log_p * target).sum(2) * share).sum(0)
-        return loss + penalty[:, 0] / 2 * weights.square().sum((0, 2)), gradient
+        loss = -(log_p * target * share).sum((0, 1))
+        return loss + penalty / 2 * dot(weights, weights), gradient
 
 
 @dataclass
@@ -281,18 +276,18 @@ class History:
         q, factors = gradient.clone(), []
         for step, change, curvature in reversed(self.pairs):
             factor = curvature * dot(step, q)
-            q -= factor[:, None] * change
+            q.addcmul_(factor, change, value=-1)
             factors.append(factor)
-        scale = torch.ones(gradient.shape[1])
+        scale = torch.ones(gradient.shape[-1])
         for step, change, curvature in self.pairs:
             length = dot(change, change)
             fresh = dot(step, change) / length.clamp(min=1e-30)
             scale = torch.where(curvature > 0, fresh, scale)
-        q *= scale[:, None]
+        q *= scale
         for (step, change, curvature), factor in zip(
             self.pairs, reversed(factors), strict=True
         ):
-            q += (factor - curvature * dot(change, q))[:, None] * step
+            q.addcmul_(factor - curvature * dot(change, q), step)
         return q
 
 
@@ -300,17 +295,17 @@ def minimise(problem: Regression, x: Weights) -> Weights:
     """L-BFGS with backtracking; each fit has its own length of step."""
     history = History()
     loss, gradient = problem(x)
-    size = torch.ones(x.shape[1])
-    direction = -gradient / dot(gradient, gradient).sqrt().clamp(min=1e-12)[:, None]
+    size = torch.ones(x.shape[-1])
+    direction = -gradient / dot(gradient, gradient).sqrt().clamp(min=1e-12)
     for _ in range(STEPS):
-        step = size[:, None] * direction
+        step = size * direction
         new_loss, new_gradient = problem(x + step)
         enough = new_loss <= loss + ARMIJO * dot(step, gradient)
-        moved = enough[:, None]
-        step = torch.where(moved, step, 0.0)
-        history.add(step, torch.where(moved, new_gradient - gradient, 0.0))
-        x = x + step
-        gradient = torch.where(moved, new_gradient, gradient)
+        moved = enough.float()
+        step *= moved
+        new_gradient = gradient.lerp(new_gradient, moved)
+        history.add(step, new_gradient - gradient)
+        x, gradient = x + step, new_gradient
         loss = torch.where(enough, new_loss, loss)
         direction = -history.direction(gradient)
         size = torch.where(enough, 1.0, size / 4)
@@ -318,5 +313,15 @@ def minimise(problem: Regression, x: Weights) -> Weights:
 
 
 def dot(a: Weights, b: Weights) -> Float[Tensor, " fits"]:
-    """The inner product of each fit."""
-    return (a * b).sum((0, 2))
+    """The inner product of each fit, in float64: its rounding would steer the steps."""
+    sums = np.zeros(a[0].numel())
+    _add_products(sums, a.flatten(1).numpy(), b.flatten(1).numpy())
+    return torch.from_numpy(sums).view(a.shape[1:]).sum(0).float()
+
+
+@no_type_check
+@njit()
+def _add_products(sums, a, b):
+    for row in range(len(a)):
+        for column in range(len(sums)):
+            sums[column] += np.float64(a[row, column]) * np.float64(b[row, column])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf, isnan
 
 import torch
 from jaxtyping import Float
@@ -225,9 +226,13 @@ def score_of(task: Task, ids: Ids, scores: Float[Tensor, "ids classes"]) -> floa
 
 
 def mean_valid(problems: Sequence[Problem], fits: Sequence[HeadFit]) -> float:
-    """The mean validation score over tasks."""
+    """The mean validation score over tasks; -inf if one of them has none.
+
+    A head with scores that are not finite is not chosen.
+    """
     values = [
         score_of(problem.task, problem.task.valid, fit.scores[problem.task.valid])
         for problem, fit in zip(problems, fits, strict=True)
     ]
-    return sum(values) / len(values)
+    mean = sum(values) / len(values)
+    return -inf if isnan(mean) else mean

@@ -142,3 +142,13 @@ def without_columns(rows: Adjacency, ids: Ids) -> Adjacency:
     degrees.index_add_(0, rows.row_indices, kept.long())
     indptr = torch.cat([torch.zeros(1, dtype=torch.int64), degrees.cumsum(0)])
     return Adjacency(indptr, rows.indices[kept], rows.num_cols)
+
+
+def unit_rows(rows: Adjacency) -> Adjacency:
+    """Rows divided by their length."""
+    values = torch.ones(rows.nnz) if rows.values is None else rows.values
+    squares = torch.zeros(rows.num_rows).index_add(0, rows.row_indices, values**2)
+    scale = 1 / squares.sqrt().clamp(min=1e-9)
+    return Adjacency(
+        rows.indptr, rows.indices, rows.num_cols, values * scale[rows.row_indices]
+    )

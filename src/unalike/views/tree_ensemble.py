@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, no_type_check
 
 import numba
@@ -15,6 +16,8 @@ from unalike.data.numba_utils import njit
 
 LEAF = -1
 """The feature of a node without children."""
+ROWS_AT_ONCE = 64
+"""Rows that go through a tree before the next one, so that both stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +25,9 @@ class TreeEnsemble:
     """The sum of trees for each output, and its probabilities.
 
     A row goes to the left child of a node if its feature is at most the threshold.
-    Children stand behind their parent. Tree t belongs to output t % outputs; a single
-    output is the log-odds of the second class. Field names are keys of model files.
+    Children stand behind their parent, and trees one after another. Tree t belongs to
+    output t % outputs; a single output is the log-odds of the second class. Field names
+    are keys of model files.
     """
 
     root: np.ndarray
@@ -45,21 +49,33 @@ class TreeEnsemble:
         """The probability of each class for each row."""
         rows = np.ascontiguousarray(x, np.float32)
         sums = np.tile(self.start, (len(rows), 1))
-        _add_leaves(
-            rows,
-            sums,
-            self.root,
-            self.feature,
-            self.threshold,
-            self.left,
-            self.right,
-            self.value,
-        )
+        _add_leaves(rows, sums, self.root, self.value, *self._steps)
         if sums.shape[1] == 1:
             sums = np.concatenate([np.zeros_like(sums), sums], 1)
         full = np.zeros((len(rows), int(self.num_classes)))
         full[:, self.classes] = torch.from_numpy(sums).softmax(1).numpy()
         return full
+
+    @cached_property
+    def _steps(self) -> tuple[np.ndarray, ...]:
+        """The depth of each tree; feature, float32 threshold and both children of each
+        node. A leaf leads to itself, so that all rows take as many steps."""
+        node, leaf = np.arange(len(self.feature)), self.feature == LEAF
+        children = np.stack([self.left, self.right], 1)
+        children[leaf] = node[leaf, None]
+        depth = np.zeros(len(node), np.int64)
+        for parent in node[~leaf]:  # Parents stand before their children.
+            depth[children[parent]] = depth[parent] + 1
+        # A float32 is at most a float64 if it is at most that rounded down.
+        below = self.threshold.astype(np.float32)
+        high = below > self.threshold
+        below[high] = np.nextafter(below[high], np.float32(-np.inf))
+        return (
+            np.maximum.reduceat(depth, self.root),
+            np.maximum(self.feature, 0).astype(np.uint32),
+            below,
+            children.astype(np.uint32).reshape(-1),
+        )
 
     @classmethod
     def from_lightgbm(cls, booster: Any, size: int, num_classes: int) -> TreeEnsemble:
@@ -136,6 +152,7 @@ class TreeEnsemble:
             or outputs < 1
             or bool(((self.classes < 0) | (self.classes >= num_classes)).any())
             or bool(((self.root < 0) | (self.root >= size)).any())
+            or bool((np.diff(self.root) <= 0).any())
             or len(self.root) % outputs != 0
             or bool(((self.feature < LEAF) | (self.feature >= num_columns)).any())
             or any(
@@ -195,14 +212,18 @@ class _Nodes:
 
 @no_type_check
 @njit(parallel=True)
-def _add_leaves(x, sums, root, feature, threshold, left, right, value):
+def _add_leaves(x, sums, root, value, depth, feature, threshold, children):
     outputs = sums.shape[1]
-    for row in numba.prange(len(x)):
+    for block in numba.prange((len(x) + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE):
+        low = block * ROWS_AT_ONCE
+        rows, own_sums = x[low : low + ROWS_AT_ONCE], sums[low : low + ROWS_AT_ONCE]
+        node = np.empty(ROWS_AT_ONCE, np.uint32)
         for tree in range(len(root)):
-            node = root[tree]
-            while feature[node] >= 0:
-                if x[row, feature[node]] <= threshold[node]:
-                    node = left[node]
-                else:
-                    node = right[node]
-            sums[row, tree % outputs] += value[node]
+            node[:] = root[tree]
+            for _ in range(depth[tree]):
+                for row in range(len(rows)):
+                    at = node[row]
+                    right = np.uint32(rows[row, feature[at]] > threshold[at])
+                    node[row] = children[2 * at + right]
+            for row in range(len(rows)):
+                own_sums[row, tree % outputs] += value[node[row]]

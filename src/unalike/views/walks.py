@@ -19,6 +19,7 @@ from unalike.data.adjacency import Adjacency
 from unalike.data.csr import SMALL_NNZ, indptr_of, row_blocks
 from unalike.data.graph import Features, Graph
 from unalike.data.numba_utils import njit
+from unalike.parallel import num_threads
 from unalike.system import free_memory
 from unalike.views.blocks import CHUNK, empty_columns
 
@@ -319,7 +320,7 @@ def closed_triples(matrix: Adjacency) -> Float[Tensor, " rows"]:
     high degree cost little.
     """
     forward = _toward_higher_degrees(matrix)
-    counts = np.zeros((numba.get_num_threads(), matrix.num_rows), np.int64)
+    counts = np.zeros((num_threads(), matrix.num_rows), np.int64)
     _count_triangles(counts, forward.indptr.numpy(), forward.indices.numpy())
     return torch.from_numpy(2.0 * counts.sum(0)).float()
 

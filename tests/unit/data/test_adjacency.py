@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as arrays
 
 from unalike import Adjacency, UserError
 from unalike.data import csr
+from unalike.parallel import use_threads
 
 WEIGHTS = [0, 0, 0, 1, 2, 0.5, -1.5]
 
@@ -235,6 +236,13 @@ def test_hstack(dense, data):
     assert_rows(sparse(dense).hstack(sparse(other)), torch.cat([dense, other], 1))
 
 
+@given(matrices(), st.data())
+def test_columns_of_a_range(dense, data):
+    ends = st.integers(0, dense.shape[1])
+    first, stop = sorted((data.draw(ends), data.draw(ends)))
+    assert_rows(sparse(dense).select_columns(range(first, stop)), dense[:, first:stop])
+
+
 @given(matrices())
 def test_scipy_and_back(dense):
     rows = sparse(dense)
@@ -274,3 +282,21 @@ def test_no_edges(shape):
 def test_ids_out_of_range_are_refused(source, target, words):
     with pytest.raises(UserError, match=words):
         Adjacency.from_edges(torch.tensor(source), torch.tensor(target), shape=(3, 5))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_transpose_reads_the_entries_once_per_thread(threads, monkeypatch):
+    scatter, passes = csr._scatter_columns, []
+
+    def noted(*arrays):
+        passes.append(arrays[-1])
+        scatter(*arrays)
+
+    monkeypatch.setattr(csr, "_scatter_columns", noted)
+    monkeypatch.setattr(csr, "SMALL_NNZ", 0)
+    source, target = torch.tensor([[0, 0, 2], [1, 3, 1]])
+    with use_threads(threads):
+        found = Adjacency.from_edges(source, target, shape=(3, 4)).T
+    expected = Adjacency.from_edges(target, source, shape=(4, 3))
+    assert torch.equal(found.to_dense(), expected.to_dense())
+    assert passes == [threads]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unalike import Adjacency
-from unalike.data import adjacency, csr
+from unalike.data import adjacency, csr, two_hop
 
 NODES = 9
 pairs = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)))
@@ -29,7 +29,7 @@ def expected(rows):
 def test_blocks_equal_the_full_product(pairs, symmetric, paths):
     rows = rows_of(pairs, symmetric=symmetric)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csr, "PATHS_AT_ONCE", paths)
+        patch.setattr(two_hop, "PATHS_AT_ONCE", paths)
         found = rows.two_hop
     assert torch.equal(found.to_dense().bool(), expected(rows))
     assert found.indices.dtype == torch.int32
@@ -67,7 +67,7 @@ def test_the_two_hop_graph_of_an_undirected_graph_is_not_transposed(pairs, compa
 def test_paths_bound_the_entries(pairs):
     rows = rows_of(pairs)
     once = rows.to_dense()
-    most = csr.two_hop_nnz_bound(rows.to_scipy().astype(bool))
+    most = two_hop.two_hop_nnz_bound(rows.to_scipy().astype(bool))
     assert most == (once @ once).sum(1).clamp(max=NODES).sum()
     assert rows.two_hop.nnz <= most
 
@@ -80,9 +80,9 @@ def test_the_estimate_is_near_and_not_below():
     rows = Adjacency.from_edges(source, target, shape=(2000, 2000)).to_undirected()
     once = rows.to_scipy().astype(bool)
     truth = rows.two_hop.nnz
-    assert truth <= csr.estimate_two_hop_nnz(once) <= 1.5 * truth
-    assert csr.two_hop_nnz_bound(once) > 1.5 * truth
-    assert csr.estimate_two_hop_nnz(rows_of([]).to_scipy().astype(bool)) == 0
+    assert truth <= two_hop.estimate_two_hop_nnz(once) <= 1.5 * truth
+    assert two_hop.two_hop_nnz_bound(once) > 1.5 * truth
+    assert two_hop.estimate_two_hop_nnz(rows_of([]).to_scipy().astype(bool)) == 0
 
 
 def test_an_empty_graph_has_no_two_hops():

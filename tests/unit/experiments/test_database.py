@@ -23,11 +23,10 @@ from unalike.experiments.database import (
     ResultsDatabase,
     compress_curves,
     decompress_curves,
-    hide_password,
     rekey,
     result_from_row,
-    write_transaction,
 )
+from unalike.experiments.database_connection import hide_password, write_transaction
 from unalike.experiments.export import export_runs, import_runs
 from unalike.experiments.plan import DatasetRef
 from unalike.experiments.selection import (

@@ -18,14 +18,13 @@ import unalike
 from unalike import UserError, random_splits, save_graph
 from unalike.data.calibration import BINS, Reliability, merge_reliability
 from unalike.experiments.config import DatasetOptions, DatasetWithOptions
-from unalike.experiments.database import (
+from unalike.experiments.database import ResultsDatabase, result_from_row
+from unalike.experiments.database_connection import (
     ANSWERS,
     CURVES,
     FAILURES,
     LEASES,
     RUNS,
-    ResultsDatabase,
-    result_from_row,
 )
 from unalike.experiments.evaluation import (
     MAX_CLASSES,

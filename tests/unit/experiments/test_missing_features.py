@@ -6,10 +6,11 @@ import pytest
 
 from unalike import GCN, LINK, MLP, CorrectAndSmooth, Training, UserError, find, run
 from unalike.cli.main import main
+from unalike.experiments.correct_and_smooth_search import tune
 from unalike.experiments.plan import SweepRequest, plan_sweep
 from unalike.experiments.recipe import PaperTable, parse
 from unalike.experiments.selection import SelectionOptions
-from unalike.experiments.tuning import tune
+from unalike.experiments.sweep import sweep
 from unalike.reports.result_tables import results_table
 
 NODES = 60
@@ -112,3 +113,18 @@ def test_tables_say_that_the_edges_of_arxiv_year_are_not_here(arxiv_year, result
     )
     (reason,) = report.missing.values()
     assert reason == "the files of arxiv-year are not here"
+
+
+def test_tables_say_that_numbers_of_arxiv_year_are_without_features(
+    arxiv_year, results, url
+):
+    def remarks(method):
+        table = PaperTable("ours", "Our table", "best", [])
+        query = SelectionOptions(data=arxiv_year)
+        return results_table(table, [recipe(method)], results, query).remarks
+
+    assert remarks("linkx") == []
+    plan = plan_sweep(SweepRequest(recipes=[recipe("linkx")], data=arxiv_year))
+    sweep(plan, url)
+    assert "numbers of it are without them" in remarks("linkx")[0]
+    assert remarks("link-concat") == []

@@ -5,7 +5,7 @@ from postgres import serving
 from sweep_fixtures import outcome, small_plan, stored, swept
 
 from unalike import UserError
-from unalike.experiments import database
+from unalike.experiments import database_connection
 from unalike.experiments import worker as workers
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.leases import Leases, WorkerId, count_active
@@ -64,8 +64,8 @@ def test_a_worker_may_acquire_its_own_lease_again(leases):
 def test_a_server_that_stays_unreachable_is_an_error_of_one_line(
     server, leases, monkeypatch
 ):
-    monkeypatch.setattr(database, "RETRY_SECONDS", 0.0)
-    monkeypatch.setattr(database, "RETRY_INTERVAL", 0.0)
+    monkeypatch.setattr(database_connection, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(database_connection, "RETRY_INTERVAL", 0.0)
     server.stop()
     try:
         with pytest.raises(UserError, match="The database is still away") as caught:

@@ -63,7 +63,7 @@ def test_files_dataframes_and_queries_give_the_same_graph(tmp_path, database):
     edges, people = pd.DataFrame(EDGES), pd.DataFrame(PEOPLE)
     edges.to_csv(tmp_path / "edges.csv", index=False)
     people.to_csv(tmp_path / "people.csv", index=False)
-    connection = sqlite3.connect(database, check_same_thread=False)
+    connection = sqlite3.connect(database)
     inputs = [
         (str(tmp_path / "edges.csv"), tmp_path / "people.csv"),
         (edges, people),

@@ -120,3 +120,52 @@ def test_models_of_pyg_are_accelerated():
 def test_a_layer_alone_is_refused_in_one_line():
     with pytest.raises(UserError, match="The model is itself a GCNConv"):
         accelerate(pyg_nn.GCNConv(4, 4))
+
+
+@pytest.mark.parametrize("v2", [False, True])
+def test_lazy_layers_of_a_heterogeneous_model_are_replaced_after_a_call(v2):
+    attention = pyg_nn.GATv2Conv if v2 else pyg_nn.GATConv
+    kinds = {
+        ("a", "to", "b"): pyg_nn.SAGEConv((-1, -1), 4),
+        ("b", "to", "a"): attention((-1, -1), 4, add_self_loops=False),
+        ("a", "to", "a"): pyg_nn.GCNConv(-1, 4),
+    }
+    sizes = {"a": 5, "b": 6}
+    x = {"a": torch.randn(5, 4), "b": torch.randn(6, 3)}
+    edges = {key: random_edges(1, sizes[key[0]], sizes[key[2]], 10) for key in kinds}
+    model = nn.ModuleList([pyg_nn.HeteroConv(kinds)])
+    expected = model[0](x, edges)
+    report = accelerate(model)
+    assert len(report.replaced) == 3 and not report.kept
+    torch.testing.assert_close(model[0](x, edges), expected)
+
+
+def test_models_by_to_hetero_are_accelerated():
+    class TwoLayers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = pyg_nn.SAGEConv((-1, -1), 4)
+            self.second = pyg_nn.SAGEConv((-1, -1), 4)
+
+        def forward(self, x, edge_index):
+            return self.second(self.first(x, edge_index).relu(), edge_index)
+
+    edges = {
+        ("a", "to", "b"): random_edges(1, 5, 6, 10),
+        ("b", "to", "a"): random_edges(2, 6, 5, 10),
+    }
+    x = {"a": torch.randn(5, 4), "b": torch.randn(6, 3)}
+    model = pyg_nn.to_hetero(TwoLayers(), (["a", "b"], list(edges)))
+    expected = model(x, edges)
+    assert len(accelerate(model).replaced) == 4
+    torch.testing.assert_close(model(x, edges), expected)
+
+
+def test_layers_with_parametrizations_or_inner_hooks_stay():
+    normed, hooked = pyg_nn.GCNConv(4, 4), pyg_nn.GCNConv(4, 4)
+    nn.utils.parametrizations.weight_norm(normed.lin)
+    hooked.lin.register_forward_hook(lambda *_: None)
+    assert accelerate(Model(normed, hooked)).kept == {
+        "layers.0": "its parameters are not those of a GCNConv.",
+        "layers.1": "hooks are registered on it.",
+    }

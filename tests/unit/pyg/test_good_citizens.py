@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from copy import deepcopy
 
 import pytest
 import torch
@@ -156,24 +157,91 @@ def test_second_derivatives_of_linear_layers_are_exact(x, edge_index):
     )
 
 
-def test_operators_pass_the_checks_of_torch_library(x, edge_index):
-    from unalike.pyg.attention_operators import gat_op
-    from unalike.pyg.gatv2_operators import gatv2_op
-    from unalike.pyg.operators import propagate_op
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_each_of_several_inputs_under_vmap_are_a_loop(name, x, edge_index):
+    layer = LAYERS[name]().eval()
 
-    weight = torch.rand(edge_index.shape[1], requires_grad=True)
-    leaf = x.clone().requires_grad_()
-    rest = (NODES, NODES, "sum", "none", 1.0, 0.5, False)
-    tests = ("test_schema", "test_autograd_registration", "test_faketensor")
-    arguments = (leaf, x, [edge_index], "coo", weight, *rest)
-    torch.library.opcheck(propagate_op, arguments, test_utils=tests)
-    scores = torch.randn(NODES, 2, requires_grad=True)
-    heads = torch.randn(NODES, 2, 3, requires_grad=True)
-    arguments = (heads, scores, scores, None, [edge_index], "coo", -1, 0.2, 1.0, True)
-    torch.library.opcheck(gat_op, arguments, test_utils=tests)
-    vector = torch.randn(2, 3, requires_grad=True)
-    arguments = (heads, heads, vector, None, [edge_index], "coo", NODES, 0.2, 1.0)
-    torch.library.opcheck(gatv2_op, arguments, test_utils=tests)
+    def loss(x):
+        return layer(x, edge_index).square().sum()
+
+    stack = torch.stack([x, x.sin()])
+    actual = torch.func.vmap(torch.func.grad(loss))(stack)
+    expected = torch.stack([torch.func.grad(loss)(one) for one in stack])
+    torch.testing.assert_close(actual, expected)
+    leaf = x.requires_grad_()
+    torch.testing.assert_close(torch.autograd.grad(loss(leaf), leaf)[0], actual[0])
+
+
+def operator_calls(x, edge_index):
+    """Each operator with arguments that need a gradient where it has one."""
+    from unalike.pyg.attention_operators import gat_backward_op, gat_op
+    from unalike.pyg.gatv2_operators import gatv2_backward_op, gatv2_op
+    from unalike.pyg.operators import edge_dots_op, propagate_op
+
+    leaf, weight = x.clone().requires_grad_(), torch.rand(edge_index.shape[1])
+    edges, sizes = (edge_index, None, "coo"), (NODES, NODES)
+    learned = weight.clone().requires_grad_()
+    plain = ("sum", "none", 1.0, 0.5, 0.0, 1, False)
+    yield propagate_op, (leaf, x, *edges, learned, *sizes, *plain)
+    steps = ("gcn", "remaining", 1.0, 0.9, 0.1, 3, False)
+    yield propagate_op, (leaf, None, *edges, weight, *sizes, *steps)
+    yield edge_dots_op, (x, x, *edges, *sizes)
+    scores, heads = torch.randn(NODES, 2), torch.randn(NODES, 2, 3)
+    vector = torch.randn(2, 3)
+    tensors, options = (heads, scores, scores), (-1, 0.2, 1.0)
+    leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+    yield gat_op, (*leaves, None, *edges, *options, True)
+    saved = (*gat_op(*tensors, None, *edges, *options, True), heads)
+    yield gat_backward_op, (*tensors, None, *saved, *edges, *options)
+    tensors, options = (heads, heads, vector), (NODES, 0.2, 1.0)
+    leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+    yield gatv2_op, (*leaves, None, *edges, *options)
+    saved = (*gatv2_op(*tensors, None, *edges, *options), heads)
+    yield gatv2_backward_op, (*tensors, None, *saved, *edges, *options)
+
+
+def test_operators_pass_the_checks_of_torch_library(x, edge_index):
+    for operator, arguments in operator_calls(x, edge_index):
+        torch.library.opcheck(operator, arguments)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_copies_of_a_layer_give_the_same(name, x, edge_index, tmp_path):
+    layer = LAYERS[name]().eval()
+    expected = layer(x, edge_index)
+    torch.save(layer, tmp_path / "layer.pt")
+    loaded = torch.load(tmp_path / "layer.pt", weights_only=False)
+    for other in (deepcopy(layer), loaded):
+        assert torch.equal(other(x, edge_index), expected)
+
+
+@pytest.mark.parametrize("name", set(LAYERS) - {"LINKX"})
+@pytest.mark.parametrize("nodes", [0, 1, 5])
+def test_graphs_without_edges_give_finite_outputs(name, nodes):
+    x, edge_index = torch.randn(nodes, 4), torch.zeros(2, 0, dtype=torch.long)
+    out, *grads = output_and_gradients(LAYERS[name](), x, edge_index)
+    assert len(out) == nodes
+    assert all(tensor.isfinite().all() for tensor in (out, *grads))
+
+
+@pytest.mark.parametrize("name", ["GCNConv", "GATConv", "GATv2Conv", "SAGEConv"])
+def test_features_that_are_no_rows_of_nodes_are_refused(name, x, edge_index):
+    with pytest.raises(UserError, match=r"x has the shape \[2, 12, "):
+        LAYERS[name]()(torch.stack([x, x]), edge_index)
+    with pytest.raises(UserError, match="x is on cpu, but the edges are on meta"):
+        LAYERS[name]()(x, edge_index.to("meta"))
+
+
+def test_a_weight_for_each_edge_is_asked_for(x, edge_index):
+    count = edge_index.shape[1]
+    with pytest.raises(UserError, match=rf"shape \[{count + 1}\]; it must be"):
+        GCNConv(4, 3)(x, edge_index, torch.rand(count + 1))
+
+
+def test_attention_weights_that_are_not_asked_for_are_no_error(x, edge_index):
+    layer = GATConv(4, 3)
+    out = layer(x, edge_index, return_attention_weights=False)
+    assert torch.equal(out, layer(x, edge_index))
 
 
 COMPILED = """
@@ -220,6 +288,15 @@ first, second = (
     for one in both
 )
 torch.testing.assert_close(first, second)
+
+counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+dynamic = torch.compile(GCNConv(4, 4), fullgraph=True, dynamic=True, backend=counter)
+for nodes in (9, 14, 21, 30):
+    edge_index = torch.randint(nodes, (2, 3 * nodes))
+    x = torch.randn(nodes, 4, requires_grad=True)
+    dynamic(x, edge_index).sum().backward()
+    assert x.grad.isfinite().all()
+assert counter.frame_count <= 2, counter.frame_count
 """
 """A process of its own: the checks of types that tests install cannot be traced."""
 

@@ -53,6 +53,19 @@ def test_cells_mark_differences_beyond_rounding_and_errors(cell, deviates, text)
     assert cell.text == text
 
 
+def test_names_are_escaped_in_markdown_and_latex():
+    name = r"a|b<i>\{x}#$^~_&%"
+    rows = {name: {"edge_homophily": StatisticCell(0.1119, ".12")}}
+    report = ResultTable(name, rows, {})
+    line = next(line for line in markdown(report).splitlines() if "0.11*" in line)
+    assert line.startswith(r"| a\|b&lt;i>")
+    escaped = (
+        r"a|b<i>\textbackslash{}\{x\}\#\$\textasciicircum{}\textasciitilde{}\_\&\%"
+    )
+    assert latex(report).count(escaped) == 2
+    assert rf"{escaped} & 0.11* (0.12) \\" in latex(report)
+
+
 def test_every_format_holds_every_cell():
     rows = {"texas": {"edge_homophily": StatisticCell(0.1119, ".12")}}
     report = ResultTable("A title", rows, {})
@@ -135,9 +148,15 @@ def test_nan_is_null_in_json():
         ("none", set()),
     ],
 )
-def test_ties_go_to_the_smaller_std_and_then_to_the_earlier_row(rule, highlighted):
+def test_ties_go_to_the_smaller_std(rule, highlighted):
     column = [(70.0, 2.0), (70.0, 1.0), None, (60.0, 9.0), (69.5, 1.0), (60.0, 9.0)]
     assert HIGHLIGHT_RULES[rule](column) == highlighted
+
+
+@pytest.mark.parametrize("rule", ["best", "three best"])
+def test_equal_values_are_shaded_alike(rule):
+    column = [(70.0, 2.0), None, (70.0, 2.0), (70.0, 2.0), (70.0, 2.0), (60.0, 9.0)]
+    assert HIGHLIGHT_RULES[rule](column) == {0, 2, 3, 4}
 
 
 def test_the_json_key_of_highlighted_cells_is_shaded():

@@ -10,9 +10,9 @@ from report_fixtures import only_our_table, runs, store_some
 
 from unalike.errors import UserError
 from unalike.experiments.database import ResultsDatabase
-from unalike.reports.site.server import LiveSite, make_server
+from unalike.http_server import is_loopback
+from unalike.reports.site.server import LiveSite, ReportServer
 from unalike.reports.site.site_data import SiteData
-from unalike.system import is_loopback
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def results(tmp_path):
 @pytest.fixture
 def site(results, monkeypatch):
     only_our_table(monkeypatch)
-    with make_server(LiveSite(SiteData(results)), "127.0.0.1", 0) as found:
+    with ReportServer(LiveSite(SiteData(results)), "127.0.0.1", 0) as found:
         thread = threading.Thread(target=found.serve_forever, args=(0.05,))
         thread.start()
         yield found
@@ -79,7 +79,7 @@ def test_a_host_that_cannot_be_parsed_is_refused(site, capsys):
 
 
 def test_a_connection_without_a_request_is_closed(site, monkeypatch):
-    monkeypatch.setattr("unalike.reports.site.server.Handler.timeout", 0.05)
+    monkeypatch.setattr("unalike.http_server.REQUEST_SECONDS", 0.05)
     with socket.create_connection(site.server_address) as line:
         line.sendall(b"GET / HTTP/1.1\r\n")
         assert line.recv(1) == b""
@@ -99,7 +99,7 @@ def test_what_has_not_changed_is_not_sent_again(site):
 
 def test_a_port_that_is_taken_is_a_users_mistake(site, results):
     with pytest.raises(UserError, match=r"Nothing can be served at 127.0.0.1:\d+: "):
-        make_server(LiveSite(SiteData(results)), *site.server_address)
+        ReportServer(LiveSite(SiteData(results)), *site.server_address)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from unalike import UserError, files
 from unalike.files import (
     allocate,
     atomic_write,
+    check_writable,
     file_lock,
     remove_folder,
     sha256_file,
@@ -152,3 +154,33 @@ def test_allocated_files_have_disk_blocks(tmp_path, monkeypatch, system):
     status = (tmp_path / "file").stat()
     assert (tmp_path / "file").read_bytes() == b"head" + bytes(size)
     assert 512 * status.st_blocks >= size
+
+
+def test_a_link_stays_a_link_to_the_new_file(tmp_path):
+    (tmp_path / "disk").mkdir()
+    path, target = tmp_path / "scores.csv", tmp_path / "disk" / "scores.csv"
+    path.symlink_to(target)
+    for text in ("first", "second"):
+        check_writable(path)
+        with atomic_write(path) as partial:
+            partial.write_text(text)
+        assert path.is_symlink()
+        assert target.read_text() == text
+    assert [*target.parent.iterdir()] == [target]
+
+
+@pytest.mark.parametrize("check", [check_writable, lambda path: enter(path)])
+def test_devices_pipes_and_loops_of_links_are_not_replaced(tmp_path, check):
+    pipe, loop = tmp_path / "pipe", tmp_path / "loop"
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    for path in (pipe, Path("/dev/null"), loop):
+        with pytest.raises(UserError, match="Cannot write"):
+            check(path)
+    assert pipe.is_fifo()
+    assert Path("/dev/null").is_char_device()
+
+
+def enter(path):
+    with atomic_write(path) as partial:
+        partial.write_text("new")

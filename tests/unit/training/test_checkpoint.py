@@ -284,3 +284,21 @@ def test_a_checkpoint_of_another_graph_of_the_same_name_is_refused(tmp_path):
     with pytest.raises(UserError, match="belongs to other runs"):
         keep = Checkpoint(path, keys[1])
         train_stacks([METHOD], second.tasks(METHOD), checkpoint=keep)
+
+
+def test_folders_that_are_no_saves_are_kept(tmp_path, monkeypatch):
+    notes = tmp_path / "state.0" / "2021" / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("mine")
+    interrupted(tmp_path / "state", monkeypatch, 3)
+    solve(tmp_path / "state")
+    assert files(tmp_path) == {notes: b"mine"}
+
+
+def test_a_folder_in_the_place_of_a_save_is_refused(tmp_path):
+    notes = tmp_path / "state.0" / "1" / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("mine")
+    with pytest.raises(UserError, match="is there and is no checkpoint"):
+        solve(tmp_path / "state")
+    assert files(tmp_path) == {notes: b"mine"}

@@ -16,9 +16,9 @@ from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.nn.init import linear_parameters
 from unalike.nn.linear import Dropout
-from unalike.training import masks, memory, step
+from unalike.training import memory, step
 from unalike.training.masks import RowPlan, merged_labels
-from unalike.training.stack import Stack, reads_only_products
+from unalike.training.stack import Stack
 from unalike.training.state import Training
 
 
@@ -47,7 +47,6 @@ def stack_of(method, graph):
         device=torch.device("cpu"),
         bf16=False,
         row_wise=True,
-        only_products=reads_only_products(network, graph),
     )
 
 
@@ -81,46 +80,6 @@ def test_weights_choose_the_nodes_of_each_run(layers):
             assert set(weight.tolist()) <= {0.0, 1.0}
             labels = task.graph.labels[rows.ids[weight > 0]]
             assert torch.equal(rows.labels[weight > 0], labels)
-
-
-def test_runs_that_share_few_validation_rows_are_evaluated_on_their_own():
-    tasks = tasks_of(suiting(), 6)
-    plan = plan_of(LINK(), tasks)
-    rows = torch.arange(plan.eval_rows.num_nodes).float()
-    rows_of_run = plan.per_run.select(rows[:, None, None].expand(-1, 6, 1))[
-        :, :, 0
-    ].long()
-    for run, task in enumerate(tasks):
-        own = rows_of_run[:, run][plan.per_run.weight[run] > 0]
-        assert torch.equal(plan.eval_rows.ids[own].sort()[0], task.valid.sort()[0])
-        labels = plan.per_run.labels[run][plan.per_run.weight[run] > 0]
-        assert torch.equal(labels, task.graph.labels[plan.eval_rows.ids[own]])
-
-
-def test_runs_that_share_rows_or_read_the_batch_are_evaluated_together():
-    tasks = tasks_of(suiting(), 6)
-    assert plan_of(LINK(), tasks[:1] * 6).per_run is None
-    assert plan_of(LINKX(), tasks).per_run is None
-    graph = merged_labels(tasks)
-    assert (
-        RowPlan.of(stack_of(LINK(), graph), tasks, graph, every_row=True).per_run
-        is None
-    )
-
-
-@pytest.mark.parametrize("name", ["link", "linkx", "mlp", "link-concat"])
-def test_rows_of_each_run_give_the_scores_of_shared_rows(name, monkeypatch):
-    tasks = tasks_of(suiting(features="sparse"), 6)
-    drops = {} if name == "link" else {"dropout": 0.0}
-    method = METHODS[name](training=Training(epochs=8), **drops)
-    assert plan_of(method, tasks).per_run
-    own = train_stacks([method] * 6, tasks)
-    monkeypatch.setattr(masks, "MIN_SAVING", float("inf"))
-    assert plan_of(method, tasks).per_run is None
-    shared = train_stacks([method] * 6, tasks)
-    for found, wanted in zip(own, shared, strict=True):
-        assert found.curve.valid_scores == pytest.approx(wanted.curve.valid_scores)
-        assert torch.equal(found.scores, wanted.scores)
 
 
 def test_train_and_validation_rows_are_views_of_the_same_rows():

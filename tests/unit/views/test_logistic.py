@@ -46,7 +46,7 @@ def test_each_fit_of_a_batch_equals_scikit_learn() -> None:
         dense = rows.to_dense().numpy()
         oracle = LogisticRegression(C=1 / ridge, tol=1e-8, max_iter=2000)
         oracle.fit(dense[train], graph.labels[train])
-        logits = rows @ weights[:, number].contiguous() + bias[number]
+        logits = rows @ weights[..., number].contiguous() + bias[:, number]
         np.testing.assert_allclose(
             logits.softmax(1).numpy(), oracle.predict_proba(dense), atol=0.01
         )

@@ -130,7 +130,7 @@ def problem_with_guesses(method: Views, task: Task) -> Problem:
 
 
 @pytest.mark.parametrize(("rounds", "folds"), [(2, 3), (3, 4)])
-def test_flipping_a_label_changes_no_bit_of_its_row_in_base_and_guess_views(
+def test_a_label_changes_no_bit_of_its_row_in_base_and_guess_views(
     random_label_task: Task, rounds: int, folds: int
 ) -> None:
     task = random_label_task
@@ -139,13 +139,15 @@ def test_flipping_a_label_changes_no_bit_of_its_row_in_base_and_guess_views(
     flipped = replace(
         task, graph=with_label(task.graph, node, 1 - int(task.graph.labels[node]))
     )
+    without = replace(task, train=task.train[task.train != node])
     rows = []
-    for variant in (task, flipped):
+    for variant in (task, flipped, without):
         problem = problem_with_guesses(method, variant)
         names = problem.table.groups
         rows.append(problem.table.rows(torch.tensor([node])))
     assert "bases" in names and "guesses" in names
     assert torch.equal(rows[0], rows[1])
+    assert torch.equal(rows[0], rows[2])
 
 
 @pytest.mark.long

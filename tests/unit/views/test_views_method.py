@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from unalike import Graph, NodeClassifier
-from unalike.data.metrics import ACCURACY
+from unalike.data.metrics import ACCURACY, ROC_AUC
 from unalike.data.split import Split
 from unalike.data.task import Task
 from unalike.errors import UserError
 from unalike.methods.views import Views, ViewsTrees
+from unalike.views import heads
 
 
 def friendly_graph() -> Graph:
@@ -57,3 +60,26 @@ def test_node_classifier_scores_the_nodes_that_it_was_fitted_on() -> None:
     hidden = np.arange(160) % 4 == 0
     correct = classifier.predict()[hidden] == graph.labels.numpy()[hidden]
     assert correct.mean() > 0.8
+
+
+def test_a_head_that_diverges_is_not_chosen() -> None:
+    graph = friendly_graph()
+    features = torch.randn(160, 3, generator=torch.Generator().manual_seed(0))
+    features[7, 1] = torch.nan
+    graph = replace(graph, features=features)
+    order = torch.randperm(160, generator=torch.Generator().manual_seed(0))
+    task = Task.from_split(
+        graph, Split(order[:80], order[80:120], order[120:]), ROC_AUC
+    )
+    solution = Views(views=("features", "labels"), rounds=1).solve(task)
+    assert solution.scores.isfinite().all()
+
+
+def test_trees_stop_by_rows_of_one_class_at_their_last_tree(monkeypatch) -> None:
+    monkeypatch.setattr(heads, "has_lightgbm", lambda: False)
+    graph = friendly_graph()
+    train, rest = torch.arange(160).split(80)
+    one_class = rest[graph.labels[rest] == 0]
+    task = Task.from_split(graph, Split(train, one_class, rest[:0]), ROC_AUC)
+    scores = ViewsTrees(views=("labels",), rounds=1).solve(task).scores
+    assert (scores.argmax(1)[rest] == graph.labels[rest]).float().mean() > 0.8

@@ -330,6 +330,8 @@ def sample_rows(
     indices: np.ndarray,
 ) -> None:
     """Sample the targets of a block of rows; last_row_of[v] is the last row with v."""
+    # Of the type of the weights in an import, so that the sort is compiled once.
+    no_companion = np.empty(0, np.float32)
     for row in range(first, last):
         last_row_of[row] = row
         state, end, own = stream_seed(seed, row), indptr[row], classes[row]
@@ -354,7 +356,7 @@ def sample_rows(
                 last_row_of[target] = row
                 indices[end] = target
                 end += 1
-        sort_range(indices, indices[:0], indptr[row], end)
+        sort_range(indices, no_companion, indptr[row], end)
 
 
 @njit()

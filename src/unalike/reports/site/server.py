@@ -8,22 +8,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from mimetypes import guess_type
 from threading import Lock
-from typing import Any
-from urllib.parse import urlsplit
 
 from sqlalchemy.exc import DatabaseError
 
-from unalike.errors import UserError
 from unalike.experiments.leases import count_active
 from unalike.files import json_hash
+from unalike.http_server import Handler, Server
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.reports.site.documents import Document, as_script
 from unalike.reports.site.site_data import SiteData, change_tokens
 from unalike.reports.site.writer import chart_assets, static_assets
-from unalike.system import is_allowed_host
 
 # The files of the page from a database that a sweep is filling.
 
@@ -121,52 +117,22 @@ HEADERS = {
 """Other sites can neither read this page nor show it in a frame."""
 
 
-IDLE_SECONDS = 30.0
-"""Seconds after which a connection without a request is closed."""
-
-
-class Server(ThreadingHTTPServer):
+class ReportServer(Server):
     """Serves a page to requests whose Host header is allowed."""
 
-    daemon_threads = True
-
-    def __init__(self, host: str, port: int, live: LiveSite) -> None:
+    def __init__(self, live: LiveSite, host: str, port: int) -> None:
         self.live = live
-        self.allowed_hosts = {"localhost", host.lower(), socket.gethostname().lower()}
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        super().__init__((host, port), Handler)
-
-    @property
-    def address(self) -> str:
-        """The URL of the page."""
-        host, port = self.server_address[:2]
-        is_ipv6 = self.address_family == socket.AF_INET6
-        return f"http://[{host!s}]:{port}/" if is_ipv6 else f"http://{host!s}:{port}/"
-
-    def is_allowed_host(self, host: str) -> bool:
-        """Is a Host header one of this server's names or an IP address?
-
-        Another site can let its own name point at this machine (DNS rebinding), but
-        the Host header then holds that name.
-        """
-        return is_allowed_host(host, self.allowed_hosts)
+        super().__init__(host, port, ReportHandler, [socket.gethostname().lower()])
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
+class ReportHandler(Handler):
+    """Answers one request for a file of the page."""
 
-    server: Server
-    protocol_version = "HTTP/1.1"
-    server_version = "unalike"
-    sys_version = ""
-    timeout = IDLE_SECONDS
+    server: ReportServer
 
     def do_GET(self) -> None:
         """Send a file of the page, or 304 where it has not changed."""
-        if not self.server.is_allowed_host(self.headers.get("Host", "")):
-            self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
-            return
-        path = urlsplit(self.path).path.removeprefix("/") or "index.html"
+        path = self.route.removeprefix("/") or "index.html"
         try:
             response = self.server.live.get(path)
         except DatabaseError:
@@ -188,14 +154,3 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Log nothing: a page polls every second."""
-
-
-def make_server(live: LiveSite, host: str, port: int) -> Server:
-    """A server that is bound to its address."""
-    try:
-        return Server(host, port, live)
-    except (OSError, OverflowError) as error:
-        raise UserError(f"Nothing can be served at {host}:{port}: {error}.") from None

@@ -8,7 +8,8 @@ from functools import cached_property, partial
 
 import sqlalchemy as sql
 
-from unalike.experiments.database import FAILURES, RUNS, ResultsDatabase, Row
+from unalike.experiments.database import ResultsDatabase, Row
+from unalike.experiments.database_connection import FAILURES, RUNS
 from unalike.experiments.recipe import PaperTable, Recipe, RecipeCell, paper_tables
 from unalike.experiments.selection import (
     CellSelection,
