@@ -14,7 +14,7 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
