@@ -81,6 +81,7 @@ def main():
         folder = Path(name)
         connection = to_duckdb(graph, folder, options.memory, threads)
         edges, nodes = connection.table("edges"), connection.table("nodes")
+        unlabelled = connection.sql("SELECT * EXCLUDE label FROM nodes")
         [split] = random_splits(graph.labels, count=1)
         task = Task.from_split(graph, split, ACCURACY, 0)
         method = LINKX(hidden=16, training=Training(epochs=1))
@@ -97,7 +98,7 @@ def main():
             ),
             "scores": (
                 lambda: warehouse.score(
-                    model, edges, nodes, out=folder / "scores.parquet"
+                    model, edges, unlabelled, out=folder / "scores.parquet"
                 ),
                 lambda: model.scores(graph),
             ),

@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+import os
+import sys
 
 import numpy as np
 import pandas as pd
@@ -35,6 +37,8 @@ def polars_frame(table):
 @functools.cache
 def spark_session():
     from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
     builder = SparkSession.builder.master("local[2]")
     builder = builder.config("spark.ui.enabled", "false").config(

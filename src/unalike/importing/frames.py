@@ -86,9 +86,12 @@ def engine_errors(path: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if type(error).__module__.partition(".")[0] not in ENGINES:
+        package = type(error).__module__.partition(".")[0]
+        if package not in ENGINES and not isinstance(error, OSError):
             raise
-        raise UserError(f"{path} cannot be read: {first_line(error)}.") from None
+        # The first line of a Py4JJavaError does not say what failed in Java.
+        reason = first_line(getattr(error, "java_exception", error))
+        raise UserError(f"{path} cannot be read: {reason}.") from None
 
 
 def arrow_batches(frame: Frame, max_rows: int = FRAME_ROWS) -> Iterator[pa.RecordBatch]:

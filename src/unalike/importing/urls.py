@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from pyarrow.parquet import ParquetFile
+import pyarrow.parquet as pq
 
 from unalike.errors import UserError, require
 from unalike.importing.parquet import ParquetTable, parquet_stream
@@ -25,11 +25,11 @@ def open_url(url: str) -> Iterator[Table]:
         yield SqlQuery(file, f"SELECT * FROM {name}").open()
         return
     for path, store in remote_files(url):
-        name, opened = store.unstrip_protocol(path), partial(_open_remote, store, path)
-        yield ParquetTable.of(name, store.size(path), opened)
+        name, size = store.unstrip_protocol(path), store.size(path)
+        yield ParquetTable.of(name, size, partial(_open_remote, store, path))
 
 
-def _open_remote(store: Any, path: str) -> ParquetFile:
+def _open_remote(store: Any, path: str) -> pq.ParquetFile:
     return parquet_stream(store.open(path, "rb"))
 
 

@@ -45,15 +45,20 @@ class Engine:
 
     stack: ExitStack = field(default_factory=ExitStack)
 
-    def keep(self, frame: LazyFrame) -> LazyFrame:
-        """Compute a table once: a temporary one in DuckDB, a persisted one in Spark."""
+    def keep(self, frame: LazyFrame, given: Any = None) -> LazyFrame:
+        """Compute a table once: a temporary one in DuckDB, a persisted one in Spark.
+
+        DuckDB binds a relation's parents again whenever it is used: a result that
+        outlives other kept tables is read through a relation that was `given`.
+        """
         native, kind = frame.to_native(), frame.implementation
         if kind.is_duckdb():
             name = f"unalike_{token_hex(8)}"
             native.query(
                 "unalike_input", f"CREATE TEMP TABLE {name} AS FROM unalike_input"
             )
-            kept = native.query("unalike_input", f"SELECT * FROM {name}")
+            reader = native if given is None else given
+            kept = reader.query("unalike_input", f"SELECT * FROM {name}")
             drop = f"DROP TABLE IF EXISTS {name}"
             self.stack.callback(lambda: native.query("unalike_input", drop))
             return nw.from_native(kept)
@@ -179,8 +184,10 @@ def clean_ids(edges: FrameTable, nodes: FrameTable, columns: Columns) -> IdColum
         clean_id(nodes, find_id_column(nodes, columns.id), "node"),
     )
     are_text = any(is_text for _, is_text in found)
-    ids = [one.cast(nw.String) if are_text else one for one, _ in found]
-    return IdColumns(*ids, are_text)
+    source, target, node = (
+        one.cast(nw.String) if are_text else one for one, _ in found
+    )
+    return IdColumns(source, target, node, are_text)
 
 
 def clean_id(table: FrameTable, name: str, what: str) -> tuple[nw.Expr, bool]:

@@ -381,8 +381,8 @@ def aggregation_homophily(view: FrameView) -> float:
     between = (sums.sum(0) - sums) / num_others.clip(min=1)[:, None]
     present = np.flatnonzero(sums)
     margin = (within - between).reshape(-1)[present]
-    cell = col("class") * view.num_valid + col("other")
-    weight = cell.replace_strict(
+    position = col("class") * view.num_valid + col("other")
+    weight = position.replace_strict(
         present.tolist(),
         margin.tolist(),
         default=lit(0.0),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from secrets import token_hex
+from shutil import copyfile
 from tempfile import mkdtemp
 from typing import Any
 
@@ -213,7 +214,7 @@ def score_on_spark(
     if isinstance(scorer.model, Model):
         model.save(path)
     else:
-        path.symlink_to(Path(scorer.model).absolute())
+        copyfile(scorer.model, path)
     frame.sparkSession.sparkContext.addFile(str(path))
     remote = RowScorer(path.name, scorer.encoder)
     function: Callable[..., Any] = remote.__call__

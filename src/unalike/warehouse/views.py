@@ -67,7 +67,7 @@ def views(
         add_structure(table, graph, steps)
         add_label_histograms(table, graph, steps, hops)
         # The result outlives the tables that are dropped at the end.
-        return to_native(Engine().keep(table.rows.select(*table.names)), nodes)
+        return to_native(Engine().keep(table.rows.select(*table.names), nodes), nodes)
 
 
 @dataclass
