@@ -29,7 +29,7 @@ def test_a_method_has_its_use_cost_options_and_paper(name):
     assert METHODS[name].suits
     for part in ("Try it where", "Kind", "Cost", "Paper"):
         assert f"- **{part}" in section
-    shared = {*options_of(METHODS["link"]()), "base"}
+    shared = {*options_of(METHODS["link"](), omit=False), "base"}
     for option in options_of(METHODS[name](), omit=False).keys() - shared:
         if f"base_{option}" not in section and name != "correct-and-smooth":
             assert f"{option.replace('_', '-')}`" in section
