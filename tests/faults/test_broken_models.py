@@ -23,7 +23,7 @@ SMALL = {
     "gcn": METHODS["gcn"](hidden=4, training=TRAINING),
     "fsgnn": METHODS["fsgnn"](hidden=4, training=TRAINING),
     "glognn": METHODS["glognn"](hidden=4, training=TRAINING),
-    "views": METHODS["views"](folds=3, training=TRAINING),
+    "views": METHODS["views"](folds=3),
     "views-trees": METHODS["views-trees"](folds=3),
 }
 """Methods whose model files have different contents."""
