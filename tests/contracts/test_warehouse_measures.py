@@ -141,7 +141,7 @@ def test_a_result_is_shown_as_a_table():
         ({"kind": ["same"] * 40}, {}, "one class only"),
         ({"kind": [0.5, 1.5] * 20}, {}, "is not an integer"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_faults_of_tables_are_one_line(change, options, message):
     edges, nodes = random_tables(7)
