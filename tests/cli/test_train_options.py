@@ -56,17 +56,6 @@ def test_training_stops_when_no_epoch_is_better(graph, capsys, monkeypatch):
     )
 
 
-def test_graphs_of_the_user_stop_early_by_default(graph, capsys):
-    words = ("train", graph, "link", "--splits", "0", "--json", "--lr", "0.1")
-    views = []
-    for more in ((), ("--patience", "500"), ("--epochs", "100")):
-        assert main([*words, *more]) == 0
-        document = json.loads(capsys.readouterr().out)
-        views.append(document["view"])
-        assert ("--patience" in document["command"]) == bool(document["view"])
-    assert views == [{"patience": 100}, {"patience": 500}, {}]
-
-
 def test_named_datasets_run_all_epochs(capsys):
     words = ("train", "chameleon-twin", "link", "--splits", "0", "--json")
     assert main([*words, "--epochs", "120"]) == 0

@@ -25,6 +25,8 @@ SMALL = {
 }
 """Options that let a benchmark end within seconds."""
 NOT_RUN = {
+    "faults": "runs all slow tests of tests/faults",
+    "warehouse": "needs DuckDB, which is an extra",
     "crawl": "needs PHP and MediaWiki",
     "report": "needs Chromium; tests/browser opens the same page",
 }

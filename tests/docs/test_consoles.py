@@ -13,6 +13,8 @@ pytestmark = pytest.mark.docs
 NOT_RUN = {
     "crawl": "asks Wikipedia, or reads its dumps; tests/cli/test_crawl.py runs it",
     "serve": "never ends; tests/cli/test_serve.py runs the server",
+    "import duckdb": "reads a database; tests/unit/importing/test_frames.py writes one",
+    "import s3": "needs a store of objects",
     "report --serve": "never ends; tests/unit/reports/test_site.py runs the server",
 }
 """Commands of consoles that are only parsed, and why."""

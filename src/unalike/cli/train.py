@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,7 @@ from unalike.cli.main import COMMAND_LINE
 from unalike.data.regression import check_has_classes, predicts_numbers
 from unalike.data.split import PARTS
 from unalike.data.store import StoredGraph
-from unalike.datasets import GraphSource, find
+from unalike.datasets import find
 from unalike.device import choose_device
 from unalike.display import TextTable
 from unalike.errors import UserError, check_at_least_one
@@ -23,7 +22,6 @@ from unalike.experiments.config import NO_OVERRIDES, DatasetOptions
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.run import ExperimentOutput, RunOptions, train_splits
 from unalike.methods import METHODS
-from unalike.methods.base import Method, TrainedMethod
 from unalike.options import one_of
 from unalike.reports.plotting import require_matplotlib
 from unalike.reports.prediction_figures import (
@@ -42,10 +40,6 @@ if TYPE_CHECKING:
     AnyMethod = Method
 else:
     AnyMethod = one_of(METHODS)
-
-
-OWN_PATIENCE = 100
-"""Epochs without a better validation score before training stops on own graphs."""
 
 
 def command(
@@ -100,7 +94,6 @@ def command(
     source = find(dataset, data)
     if figures is not None:
         check_has_classes(source.load(), "--figures")
-    view = with_default_patience(view, source, method)
     with (
         init_distributed(own_device, timeout=patience_seconds) as world,
         progress_bar(silent=not world.is_main) as bar,
@@ -127,20 +120,6 @@ def command(
             print_json(document)
         else:
             print_output(output.results, document)
-
-
-def with_default_patience(
-    view: DatasetOptions, source: GraphSource, method: Method
-) -> DatasetOptions:
-    """The options with early stopping if the graph is the user's own.
-
-    The named datasets run all epochs, as in the paper.
-    """
-    epochs = method.training.epochs if isinstance(method, TrainedMethod) else 0
-    own = isinstance(source, StoredGraph)
-    if not own or view.patience is not None or epochs <= OWN_PATIENCE:
-        return view
-    return replace(view, patience=OWN_PATIENCE)
 
 
 def parse_splits(text: str) -> list[int] | None:

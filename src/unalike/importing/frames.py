@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import narwhals as nw
@@ -33,6 +32,7 @@ class FrameTable:
     path: str
     """What error messages call it."""
     frame: Frame
+    columns: list[str]
     warning: ClassVar[str | None] = None
     header_was_guessed: ClassVar[bool] = False
     one_thread: ClassVar[bool] = False
@@ -44,16 +44,12 @@ class FrameTable:
             value = value.rename(columns=str)
         frame = nw.from_native(value, pass_through=True)
         try:
-            known = isinstance(frame, nw.DataFrame | nw.LazyFrame)
-            return cls(what, frame if known else nw.from_native(pa.table(value)))
+            if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+                frame = nw.from_native(pa.table(value))
+            return cls(what, frame, frame.collect_schema().names())
         except Exception as error:  # of Arrow or of the library of the frame
             reason = first_line(error)
             raise UserError(f"{what} cannot be read as a table: {reason}.") from None
-
-    @cached_property
-    def columns(self) -> list[str]:
-        with engine_errors(self.path):
-            return self.frame.collect_schema().names()
 
     @property
     def is_repeatable(self) -> bool:

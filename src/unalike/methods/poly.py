@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from unalike.data.graph import Graph
 from unalike.methods.base import PropagatedFeaturesMethod
 from unalike.methods.gpr_gnn import ppr_coefficients
+from unalike.nn.init import linear_parameters
 from unalike.nn.mlp import MLP, layer_sizes
 from unalike.nn.normalized_adjacency import GCNNorm, SelfLoops
-from unalike.nn.sparse_linear import DenseLinear
 
 Matrix = Float[Tensor, "nodes features"]
 Basis = Literal["monomial", "bernstein", "chebyshev", "jacobi", "optimal"]
@@ -79,7 +79,11 @@ class PolyModule(nn.Module):
         columns = features if o.basis == "optimal" else 1
         self.theta = nn.Parameter(start(o)[:, None].repeat(1, columns))
         sizes = layer_sizes(features, o.hidden, graph.num_classes, o.layers)
-        self.mlp = MLP(DenseLinear(*sizes[:2]), sizes[1:], o.dropout)
+        # A DenseLinear would warn under vmap.
+        self.weight, bias = linear_parameters(*sizes[:2])
+        assert bias is not None
+        self.bias = bias
+        self.mlp = MLP(nn.Identity(), sizes[1:], o.dropout)
         matrix = chebyshev_interpolation(o.hops)
         self.register_buffer("to_coefficients", matrix, persistent=False)
 
@@ -90,7 +94,7 @@ class PolyModule(nn.Module):
             x = torch.einsum("nkf,k->nf", bases, coefficients[:, 0])
         else:
             x = (bases * coefficients).sum(1)
-        return self.mlp(x)
+        return self.mlp(x @ self.weight + self.bias)
 
     def coefficients(self) -> Float[Tensor, "powers columns"]:
         """θ: not negative for Bernstein, by values at the nodes for Chebyshev."""
