@@ -83,7 +83,8 @@ def engine_errors(path: str) -> Iterator[None]:
         yield
     except Exception as error:
         package = type(error).__module__.partition(".")[0]
-        if package not in ENGINES and not isinstance(error, OSError):
+        others = OSError | UnicodeError | OverflowError
+        if package not in ENGINES and not isinstance(error, others):
             raise
         # The first line of a Py4JJavaError does not say what failed in Java.
         reason = first_line(getattr(error, "java_exception", error))
