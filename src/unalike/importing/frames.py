@@ -42,8 +42,8 @@ class FrameTable:
         """The table of a frame, or of anything else that Arrow can read."""
         if type(value).__module__.partition(".")[0] == "pandas":
             value = value.rename(columns=str)
-        frame = nw.from_native(value, pass_through=True)
         try:
+            frame = nw.from_native(value, pass_through=True)
             if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
                 frame = nw.from_native(pa.table(value))
             return cls(what, frame, frame.collect_schema().names())
