@@ -22,6 +22,7 @@ from unalike.experiments.config import NO_OVERRIDES, DatasetOptions
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.run import ExperimentOutput, RunOptions, train_splits
 from unalike.methods import METHODS
+from unalike.methods.base import Method
 from unalike.options import one_of
 from unalike.reports.plotting import require_matplotlib
 from unalike.reports.prediction_figures import (
