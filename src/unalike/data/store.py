@@ -30,8 +30,8 @@ from unalike.data.store_checks import (
     LABEL_VALUES,
     check_array,
     check_metadata,
-    file_stamp,
-    remember,
+    file_version,
+    record_checked,
     verify_array,
     with_hash,
 )
@@ -504,7 +504,8 @@ class GraphWriter:
                 f"{self.final} exists already: another process wrote it meanwhile."
             ) from None
         files = {name: self.final / f"{name}.npy" for name in self.names}
-        remember(self.final, {name: file_stamp(path) for name, path in files.items()})
+        versions = {name: file_version(path) for name, path in files.items()}
+        record_checked(self.final, versions)
 
     def _checksum(self, name: str) -> dict[str, Any]:
         path = self.folder / f"{name}.npy"

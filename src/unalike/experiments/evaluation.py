@@ -69,7 +69,7 @@ def check_split_gradable(split: Split, graph: Graph, metric: Metric, name: str) 
         labels = graph.labels[getattr(split, part)]
         if not has_score(metric, labels, graph.num_classes):
             raise UserError(
-                f"The {part} nodes of {name} cannot be graded by {metric.name}: "
+                f"The {part} nodes of {name} cannot be scored by {metric.name}: "
                 f"there are {len(labels)}, of {len(labels.unique())} classes."
             )
 

@@ -12,9 +12,8 @@ import pyarrow as pa
 import scipy.sparse
 import torch
 
-from unalike.data.adjacency import Adjacency
+from unalike.data.adjacency import Adjacency, NewRows
 from unalike.data.graph import Features, Graph, as_features
-from unalike.data.new_rows import NewRows
 from unalike.datasets.transforms import normalize_rows
 from unalike.errors import InputError, UserError
 

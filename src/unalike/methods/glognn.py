@@ -22,11 +22,11 @@ Hidden = Float[Tensor, "nodes classes"]
 
 @dataclass(frozen=True, kw_only=True)
 class GloGNN(MessagePassingMethod):
-    """H = (1 − γ) Z H + γ H₀, Z the minimum of |H − (1 − γ) Z H − γ H₀|² + ….
+    """H = (1 − γ) Z H + γ H₀, where every row of Z weights all nodes of the graph.
 
-    … is α |Z|² + β |Z − Σₖ λₖ Pᵏ|², with P = D^-1 (A + I) and H₀ = relu(δ X W +
-    (1 − δ) P V) U. Z is never written out; only matrices of classes x classes are
-    inverted.
+    Z minimises |H − (1 − γ) Z H − γ H₀|² + α |Z|² + β |Z − Σₖ λₖ Pᵏ|², with
+    P = D^-1 (A + I) and H₀ = relu(δ X W + (1 − δ) P V) U. Z is never written out; only
+    matrices of classes x classes are inverted.
     """
 
     paper = "Li et al. 2022, https://arxiv.org/abs/2205.07308"

@@ -62,7 +62,7 @@ class Neighbourhoods:
         return cls(known, rows, repeated, near, repeated, near)
 
     def at(self, rows: NodeRows) -> Neighbourhoods:
-        """Other rows beside the same graph, in the same groups."""
+        """Other rows over the same graph, in the same groups."""
         count = self.known.graph.num_nodes
         known, own = (compared_rows(self.known, r) for r in (self.rows, rows))
         stacked = {name: vstack(known[name], own[name]) for name in known}
