@@ -84,6 +84,11 @@ class Adjacency(CSRMatrix):
         )
 
     @classmethod
+    def from_dense(cls, matrix: Shaped[Tensor, "rows columns"]) -> Adjacency:
+        """The entries of a dense matrix that are not zero."""
+        return cls.from_scipy(scipy.sparse.csr_array(matrix.numpy()))
+
+    @classmethod
     def from_torch_csr(cls, matrix: Float[Tensor, "rows columns"]) -> Adjacency:
         """A matrix from a `torch.sparse` CSR tensor without repeated entries."""
         indices = matrix.col_indices()
@@ -123,6 +128,11 @@ class Adjacency(CSRMatrix):
         """The row of each entry."""
         rows = torch.arange(self.num_rows, device=self.indices.device)
         return rows.repeat_interleave(self.degrees)
+
+    @property
+    def pattern(self) -> Adjacency:
+        """The matrix of ones at the same places, on the same arrays."""
+        return Adjacency(self.indptr, self.indices, self.num_cols)
 
     @property
     def edge_index(self) -> Int[Tensor, "2 nnz"]:

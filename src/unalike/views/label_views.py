@@ -88,8 +88,7 @@ def compared_rows(known: KnownGraph, rows: NodeRows) -> dict[str, Adjacency]:
     if isinstance(rows.features, Adjacency):
         result["x"] = rows.features
     elif known.graph.num_features:
-        dense = rows.features.float().numpy()
-        result["x"] = Adjacency.from_scipy(scipy.sparse.csr_array(dense))
+        result["x"] = Adjacency.from_dense(rows.features.float())
     return result
 
 
