@@ -96,8 +96,8 @@ class RunOptions:
     calibrate: bool = False
     """Save the model with the temperature that is fitted on its valid nodes."""
     refit: bool = True
-    """Train the saved model again on all labelled nodes, as many epochs as validation
-    has chosen; otherwise save the model of the split itself."""
+    """Train the saved model again on all labelled nodes, for as many epochs as
+    validation chose; otherwise save the model of the split itself."""
 
 
 def run(
