@@ -85,7 +85,9 @@ def command(
     """
     check_at_least_one("--processes", processes)
     if not patience_seconds > 0:
-        raise UserError(f"--patience-seconds is {patience_seconds:g}; more is needed.")
+        raise UserError(
+            f"--patience-seconds is {patience_seconds:g}; it must be above 0."
+        )
     if processes > 1 and not is_distributed():
         raise SystemExit(launch(COMMAND_LINE.get(), processes))
     if figures is not None:

@@ -148,9 +148,9 @@ class PredictionSummary:
             )
             consistent = summary.is_consistent()
         except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"answers that are none: {error}") from None
+            raise InputError(f"damaged answers: {error}") from None
         if not consistent:
-            raise InputError("answers whose parts do not fit together")
+            raise InputError("answers whose parts contradict each other")
         return summary
 
     def is_consistent(self) -> bool:

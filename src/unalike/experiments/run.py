@@ -500,7 +500,7 @@ class Experiment:
 def check_inductive_run(options: RunOptions, world: World) -> None:
     """Raise a `UserError` for what an inductive evaluation cannot do."""
     if world.size > 1 or options.checkpoint is not None:
-        raise UserError("--inductive has no --processes and no --checkpoint.")
+        raise UserError("--inductive excludes --processes and --checkpoint.")
     if options.model is not None and not options.refit:
         raise UserError(
             "--inductive saves a model of the whole graph; leave out --no-refit."

@@ -59,9 +59,9 @@ class GloGNN(MessagePassingMethod):
                 f"--gamma is {self.gamma}; at least 0 and below 1 is needed."
             )
         if not 0 <= self.delta <= 1:
-            raise UserError(f"--delta is {self.delta}; it is from 0 to 1.")
+            raise UserError(f"--delta is {self.delta}; it must be from 0 to 1.")
         if not self.norm_weight + self.hops_weight > 0:
-            raise UserError("--norm-weight and --hops-weight are 0; one is above 0.")
+            raise UserError("--norm-weight and --hops-weight are 0; one must be above.")
 
     def prepare(self, graph: Graph) -> Graph:
         """The graph with P instead of its adjacency."""
