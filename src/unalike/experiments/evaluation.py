@@ -61,7 +61,7 @@ def check_split_number(number: int, num_splits: int, dataset: str) -> None:
         )
 
 
-def check_split_gradable(split: Split, graph: Graph, metric: Metric, name: str) -> None:
+def check_metric_defined(split: Split, graph: Graph, metric: Metric, name: str) -> None:
     """Raise a `UserError` if the metric is undefined on valid or test nodes."""
     check_num_classes(metric, graph, name)
     metric = metric_of_task(metric, graph, split.train)

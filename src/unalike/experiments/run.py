@@ -48,7 +48,7 @@ from unalike.experiments.config import (
 from unalike.experiments.evaluation import (
     PredictionSummary,
     SplitCalibration,
-    check_split_gradable,
+    check_metric_defined,
     check_split_number,
     evaluate,
     training_history,
@@ -372,7 +372,7 @@ class Experiment:
         for number in range(len(stored)) if splits is None else splits:
             check_split_number(number, len(stored), name)
             where = f"split {number} of {name}"
-            check_split_gradable(stored[number], graph, dataset.metric, where)
+            check_metric_defined(stored[number], graph, dataset.metric, where)
             selected[number] = stored[number]
         return cls(dataset=dataset, graph=graph, splits=selected, seed=seed)
 
