@@ -187,7 +187,9 @@ class Solution(Displayable):
         return TextTable.from_rows(title, ["answer", *map(str, shown)], rows)
 
 
-def one_hot_labels(task: Task, known: Ids) -> Float[Tensor, "nodes classes"]:
+def one_hot_labels(
+    task: Task, known: Int[Tensor, " known"]
+) -> Float[Tensor, "nodes classes"]:
     """One-hot labels of the known nodes; rows of other nodes are 0."""
     one_hot = torch.zeros(task.graph.num_nodes, task.graph.num_classes)
     labels = task.graph.labels[known]
