@@ -49,7 +49,7 @@ def sample(
     it as in the whole graph. Other options of the import are in `options`.
     """
     if size < 1:
-        raise UserError(f"size is {size}; it must be at least 1.")
+        raise UserError(f"A sample of {size} nodes has none; take at least 1.")
     columns = Columns(source=source, target=target, id=id, label=label)
     with engine_work() as engine:
         graph = open_frames(
