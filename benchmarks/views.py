@@ -24,11 +24,12 @@ import torch
 
 from unalike import Graph, Task, find, twin
 from unalike.data.metrics import ACCURACY
+from unalike.data.task import one_hot_labels
 from unalike.device import choose_device
 from unalike.methods.views import Views
 from unalike.progress import NO_PROGRESS
 from unalike.views.cross_fit import CrossFit, cross_fit
-from unalike.views.folds import Folds, hide_each_fold, one_hot
+from unalike.views.folds import Folds, hide_each_fold
 from unalike.views.graph_views import GRAPH_VIEWS
 from unalike.views.heads import fit_trees
 from unalike.views.label_views import LABEL_VIEWS, Neighbourhoods
@@ -111,7 +112,8 @@ def measure(graph: Graph, options: argparse.Namespace, stages: Stages) -> None:
             name, lambda name=name: GRAPH_VIEWS[name](known, near.rows)
         )
     folds = Folds.draw(graph.num_nodes, options.folds, task.seed)
-    labels = hide_each_fold(one_hot(task, task.train), folds.fine, folds.num_fine)
+    train_labels = one_hot_labels(task, task.train)
+    labels = hide_each_fold(train_labels, folds.fine, folds.num_fine)
     for name in [name for name in LABEL_VIEWS if name in options.views]:
         blocks |= stages.run(name, lambda name=name: LABEL_VIEWS[name](near, labels))
     del labels

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "ARCHITECTURE.md"
 BEGIN, END = "<!-- tree: made by `make tree` -->\n", "<!-- end of tree -->\n"
 OTHERS = {
-    "tests/": "unit, contracts, oracles, architecture, cli, docs, browser, hosts, gpu",
+    "tests/": "tests by kind: unit, contracts, oracles, frozen, faults, cli, docs, gpu",
     "benchmarks/": "programs that measure speed and memory",
     "docs/": "the documentation, one file per page",
     "scripts/": "programs that write this tree and the numbers of the pages",

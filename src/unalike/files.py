@@ -150,6 +150,23 @@ def write_metadata(path: Path, metadata: dict[str, Any]) -> None:
     sync(path)
 
 
+def read_json_object(path: Path) -> dict[str, Any]:
+    """The JSON object of a file; empty without the file, or if it is damaged."""
+    with suppress(OSError, ValueError, RecursionError):
+        document = json.loads(path.read_text("utf-8"))
+        if isinstance(document, dict):
+            return document
+    return {}
+
+
+def write_cache(path: Path, text: str) -> None:
+    """Write a file of the cache; where that is impossible, nothing is stored."""
+    with suppress(OSError, UserError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as partial:
+            partial.write_text(text, "utf-8")
+
+
 def sync(path: Path) -> None:
     """Wait until the content of a file is on disk."""
     with path.open("r+b") as file:
@@ -221,8 +238,5 @@ def write_manifest(folder: Path, names: Iterable[str]) -> None:
 
 def read_manifest(folder: Path) -> set[str]:
     """The names in the manifest of a folder; none without a manifest."""
-    try:
-        names = json.loads((folder / MANIFEST).read_text("utf-8"))["files"]
-        return {MANIFEST, *map(str, names)}
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
+    names = read_json_object(folder / MANIFEST).get("files")
+    return {MANIFEST, *map(str, names)} if isinstance(names, list) else set()

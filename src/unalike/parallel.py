@@ -17,6 +17,9 @@ import torch
 Item = TypeVar("Item")
 Output = TypeVar("Output")
 
+MIN_SLICE = 1 << 14
+"""Items of a slice that is worth a thread."""
+
 
 def num_threads() -> int:
     """Threads that numerical work may use, as torch counts them."""
@@ -61,9 +64,9 @@ def ordered_map(
             yield pending.popleft().result()
 
 
-def even_slices(length: int, *, smallest: int = 1 << 14) -> list[slice]:
-    """`range(length)` in one slice for each thread, none shorter than `smallest`."""
-    count = max(1, min(num_threads(), length // smallest))
+def even_slices(length: int) -> list[slice]:
+    """`range(length)` in one slice for each thread, none shorter than `MIN_SLICE`."""
+    count = max(1, min(num_threads(), length // MIN_SLICE))
     bounds = [length * part // count for part in range(count + 1)]
     return [slice(low, high) for low, high in pairwise(bounds)]
 

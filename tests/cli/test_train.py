@@ -159,7 +159,7 @@ def test_a_checkpoint_is_gone_when_all_is_done(stored, tmp_path, capsys):
         (["{}", "link", "--lr", "-1"], "--lr is -1.0"),
         (
             ["{}", "mlp", "--dropout", "1"],
-            "The dropout is 1.0; it is at least 0 and below 1",
+            "The dropout is 1.0; it must be at least 0 and below 1",
         ),
         (
             ["{}", "linkx", "--inner-dropout", "-0.5"],

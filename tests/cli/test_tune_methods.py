@@ -81,7 +81,7 @@ def test_the_table_and_the_importance_are_shown(graph, capsys, tmp_path):
     ("words", "message"),
     [
         (["--trials", "0", "mlp"], "--trials is 0; at least 1 is needed."),
-        (["--minutes", "0", "mlp"], "--minutes is 0; more is needed."),
+        (["--minutes", "0", "mlp"], "--minutes is 0; it must be above 0."),
         (["--splits", "0", "mlp"], "--splits and --checkpoint are for correct"),
         (["--figure", "x.txt", "mlp"], "A figure ends in"),
     ],

@@ -260,7 +260,7 @@ class Fold:
         return self.score(Solution(counts.float().expand(len(labels), -1)))
 
     @property
-    def is_gradable(self) -> bool:
+    def metric_is_defined(self) -> bool:
         """Whether the metric is defined on the valid and on the scored nodes."""
         task, graph = self.task, self.task.graph
         has_valid = has_score(task.metric, graph.labels[task.valid], graph.num_classes)
@@ -279,7 +279,7 @@ def make_folds(
     labelled = torch.cat([split.train, split.valid])
     if len(labelled) < MIN_LABELS:
         raise UserError(
-            f"There are {len(labelled)} labels to learn and judge by; "
+            f"There are {len(labelled)} labels to train and score by; "
             f"advice needs at least {MIN_LABELS}."
         )
     generator = torch.Generator().manual_seed(seed)
@@ -297,13 +297,13 @@ def make_folds(
             task = Task.from_split(graph, fold, metric, seed)
             folds.append(Fold(task, score_ids, graph.labels[score_ids]))
         seed += 1
-    gradable = [fold for fold in folds[:count] if fold.is_gradable]
-    if not gradable:
+    scored = [fold for fold in folds[:count] if fold.metric_is_defined]
+    if not scored:
         raise UserError(
-            f"The known labels are too few of a class to judge by {metric.name}; "
-            "label more nodes, or judge by another metric."
+            f"Too few labels of a class are known to score by {metric.name}; "
+            "label more nodes, or choose another metric."
         )
-    return gradable
+    return scored
 
 
 def num_folds(graph: Graph, num_valid: float, limits: TrialLimits) -> int:

@@ -56,12 +56,12 @@ def command(
     Args:
         graph: A name of `unalike list datasets`, or the folder of a stored graph.
         split: The split whose test labels are not used.
-        seconds: Time for trials; more time, more methods and longer trials.
+        seconds: Time for trials; more time allows more methods and longer trials.
         seed: Seed of random numbers.
         device: cpu, cuda, or auto: a GPU if there is one; it tries more of a graph.
         metric: Evaluate by this metric instead of the graph's own.
         both_ways: Make the graph undirected, also where direction is usually preserved.
-        every: Show every method that was tried, not the best alone.
+        every: Show every method that was tried, not only the best.
         data: Folder of the raw files and stored graphs.
         json: Print one JSON document instead of text.
     """

@@ -220,11 +220,11 @@ def command(
         repeats: Timed epochs or steps: the median of 10 by default, for scale the
             minimum of 4.
         only: Methods or layers to time; all of them by default.
-        device: Of engine, methods and layers: cpu, cuda, cuda:N, or auto, a GPU where
-            there is one.
-        peers: Of engine and methods.
-        layers_of_pyg: Of layers.
-        scale: Of scale.
+        device: For engine, methods and layers: cpu, cuda, cuda:N, or auto, a GPU
+            where there is one.
+        peers: Options of engine and methods.
+        layers_of_pyg: Options of layers.
+        scale: Options of scale.
         data: Folder of the raw files and stored graphs.
         plot: Write a plot of the result to this file: .png, .svg or .pdf.
         json: Print one JSON document instead of tables.

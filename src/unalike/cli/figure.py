@@ -41,7 +41,7 @@ def command(
         names: Datasets, or paths to stored graphs; the paper's own when none is named.
             For the leaderboard: datasets with results; when none is named, the
             non-homophilous ones on which the most methods were run.
-        out: File to write; its end says how: .png, .svg or .pdf.
+        out: File to write; its suffix is the format: .png, .svg or .pdf.
         results: The database that the leaderboard is drawn from.
         data: Folder of the raw files of datasets.
         json: Print one JSON document that says what was drawn.

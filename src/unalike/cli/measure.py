@@ -60,7 +60,7 @@ def command(
     if not names:
         raise UserError("Name a dataset; `unalike list datasets` shows them all.")
     if bootstrap < 0:
-        raise UserError(f"--bootstrap is {bootstrap}; 0 is the least.")
+        raise UserError(f"--bootstrap is {bootstrap}; it must be at least 0.")
     options: dict[str, Any] = {
         "only": [name.replace("-", "_") for name in only],
         "bootstrap": bootstrap,

@@ -40,7 +40,7 @@ def command(
     """Write a site that shows all results: open its index.html in a browser.
 
     It holds the leaderboards with the runs and commands behind every number, time and
-    memory, what each option does, the homophily of the datasets at hand, and what is
+    memory, what each option does, the homophily of the available datasets, and what is
     missing. It needs no network. With --serve nothing is written: a page on this
     machine follows the database while a sweep fills it.
 
@@ -55,8 +55,8 @@ def command(
             the best of all seeds.
         no_measures: Leave out the datasets; measuring takes a while the first time.
         serve: Show the site on an address of this machine, and keep it up to date.
-        host: Address to serve at; only this machine can reach the usual one.
-        port: Port to serve at; 0 takes any that is free.
+        host: Address to serve at; only this machine can reach the default.
+        port: Port to serve at; 0 takes any free one.
         data: Folder of the raw files of datasets.
         json: Print one JSON document instead of words.
     """

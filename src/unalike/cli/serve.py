@@ -36,7 +36,7 @@ def command(
     Args:
         model: The file of the model, of a method that can score new nodes.
         host: Address to serve at: a loopback address.
-        port: Port to serve at; 0 takes any that is free.
+        port: Port to serve at; 0 takes any free one.
         device: cpu, cuda, or auto: a GPU where there is one.
         json: Print one JSON document with the address instead of words.
     """

@@ -74,8 +74,8 @@ def command(
         processes: Distribute columns of the adjacency, or batches, over processes.
         patience_seconds: How long processes wait for one that does not respond.
         checkpoint: Save the training state in this folder and resume from it.
-        save: Write a model to this file. It is trained again on all labelled nodes, as
-            many epochs as validation has chosen (the median of the splits).
+        save: Write a model to this file. It is trained again on all labelled nodes, for
+            as many epochs as validation chose (the median of the splits).
         no_refit: Save the model of the split with the best validation score instead.
         view: How the method gets the graph, its labels and its splits.
         calibrate: Fit a temperature on the valid nodes; a saved model includes it.
@@ -85,7 +85,9 @@ def command(
     """
     check_at_least_one("--processes", processes)
     if not patience_seconds > 0:
-        raise UserError(f"--patience-seconds is {patience_seconds:g}; more is needed.")
+        raise UserError(
+            f"--patience-seconds is {patience_seconds:g}; it must be above 0."
+        )
     if processes > 1 and not is_distributed():
         raise SystemExit(launch(COMMAND_LINE.get(), processes))
     if figures is not None:

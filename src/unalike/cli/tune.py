@@ -74,7 +74,7 @@ def command(
 
     Options that you set to other values than their defaults stay as they are; the
     others are searched with Optuna on all splits. Trials are stored in the database:
-    the same command goes on with what is there.
+    the same command continues from them.
 
     correct-and-smooth has a search of its own, as in the paper. A base model is trained
     once on each split, and around its scores there are four studies: two kinds of
@@ -87,8 +87,8 @@ def command(
         method: What to tune; `unalike tune DATASET METHOD --help` shows its options.
         trials: Trials in all, stored ones included; of correct-and-smooth, trials of
             each study. By default 50, and 500 as in the paper's program.
-        minutes: Begin no trial after so many minutes.
-        splits: Numbers of splits separated by commas, or all; for correct-and-smooth.
+        minutes: Start no trial after this many minutes.
+        splits: For correct-and-smooth: numbers of splits separated by commas, or all.
         seed: Seed of random numbers, in training and in the search.
         metric: Train for and evaluate by this metric instead of the dataset's own.
         results: The database of the trials, by default sqlite:///results.db; the best

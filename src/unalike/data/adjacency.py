@@ -84,6 +84,11 @@ class Adjacency(CSRMatrix):
         )
 
     @classmethod
+    def from_dense(cls, matrix: Shaped[Tensor, "rows columns"]) -> Adjacency:
+        """The entries of a dense matrix that are not zero."""
+        return cls.from_scipy(scipy.sparse.csr_array(matrix.numpy()))
+
+    @classmethod
     def from_torch_csr(cls, matrix: Float[Tensor, "rows columns"]) -> Adjacency:
         """A matrix from a `torch.sparse` CSR tensor without repeated entries."""
         indices = matrix.col_indices()
@@ -123,6 +128,11 @@ class Adjacency(CSRMatrix):
         """The row of each entry."""
         rows = torch.arange(self.num_rows, device=self.indices.device)
         return rows.repeat_interleave(self.degrees)
+
+    @property
+    def pattern(self) -> Adjacency:
+        """The matrix of ones at the same places, on the same arrays."""
+        return Adjacency(self.indptr, self.indices, self.num_cols)
 
     @property
     def edge_index(self) -> Int[Tensor, "2 nnz"]:
@@ -323,3 +333,33 @@ def _check_range(ids: Ids, size: int, end: str) -> None:
 
 def _numpy(tensor: Shaped[Tensor, "*shape"]) -> np.ndarray:
     return tensor.detach().cpu().numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows(Adjacency):
+    """Rows of new nodes: row u holds the training nodes that u points at.
+
+    New nodes are not columns, so the edges that point at them cannot be read off the
+    transpose. They are stored as a second matrix, which `T` returns, so that methods
+    prepare new rows and square adjacencies by the same code.
+    """
+
+    in_edges: Adjacency = field(kw_only=True)
+    """Row u holds the training nodes that point at u."""
+
+    @classmethod
+    def of(
+        cls, out_edges: Adjacency, in_edges: Adjacency, *, directed: bool
+    ) -> NewRows:
+        """Rows of new nodes; in an undirected graph every edge counts both ways."""
+        if not directed and in_edges is not out_edges:
+            out_edges = in_edges = out_edges.union(in_edges)
+        return cls(*out_edges.arrays, in_edges=in_edges)
+
+    @property
+    def T(self) -> Adjacency:
+        return self.in_edges
+
+    def to_undirected(self) -> Adjacency:
+        same = self.in_edges.indices is self.indices
+        return self.in_edges if same else self.union(self.in_edges)

@@ -55,7 +55,9 @@ def random_splits(
     that its random splits are reproduced.
     """
     if not (train > 0 and valid >= 0 and train + valid <= 1):
-        raise UserError(f"Fractions of train {train} and valid {valid} leave no split.")
+        raise UserError(
+            f"Fractions of train {train} and valid {valid} are not possible."
+        )
     rng = np.random.RandomState(seed)
     labelled = (labels >= 0).nonzero()[:, 0]
     return [

@@ -30,8 +30,8 @@ from unalike.data.store_checks import (
     LABEL_VALUES,
     check_array,
     check_metadata,
-    file_stamp,
-    remember,
+    file_version,
+    record_checked,
     verify_array,
     with_hash,
 )
@@ -242,9 +242,7 @@ class ArrayFile:
         offsets, bounds = self.offset + size * first.numpy(), size * indptr.numpy()
         failed = pread_ranges(self.file, offsets, bounds, out.view(np.uint8))
         if failed:
-            raise UserError(
-                f"{self.path} cannot be read where {failed} rows should be."
-            )
+            raise UserError(f"{self.path}: {failed} rows cannot be read.")
         return torch.from_numpy(out)
 
 
@@ -416,7 +414,7 @@ def _map(folder: Path, name: str, entry: dict[str, Any]) -> np.ndarray:
         # A damaged header can raise nearly any exception.
         raise UserError(f"{folder}: the array '{name}' is damaged ({error}).") from None
     if list(array.shape) != entry["shape"] or str(array.dtype) != entry["dtype"]:
-        raise UserError(f"{folder}: the array '{name}' is not the one described.")
+        raise UserError(f"{folder}: the array '{name}' differs from graph.json.")
     return array
 
 
@@ -504,7 +502,8 @@ class GraphWriter:
                 f"{self.final} exists already: another process wrote it meanwhile."
             ) from None
         files = {name: self.final / f"{name}.npy" for name in self.names}
-        remember(self.final, {name: file_stamp(path) for name, path in files.items()})
+        versions = {name: file_version(path) for name, path in files.items()}
+        record_checked(self.final, versions)
 
     def _checksum(self, name: str) -> dict[str, Any]:
         path = self.folder / f"{name}.npy"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from unalike.data.regression import ALL_METRICS
 from unalike.errors import UserError
-from unalike.files import atomic_write, json_hash, sha256_file
+from unalike.files import json_hash, read_json_object, sha256_file, write_cache
 from unalike.system import cache_dir
 
 ELEMENTS_AT_ONCE = 1 << 22
@@ -23,13 +22,8 @@ HASH_KEY = "sha256"
 
 def with_hash(document: dict[str, Any]) -> dict[str, Any]:
     """The document of graph.json with its hash."""
-    rest = without_hash(document)
+    rest = {key: value for key, value in document.items() if key != HASH_KEY}
     return {**rest, HASH_KEY: json_hash(rest, 64)}
-
-
-def without_hash(document: dict[str, Any]) -> dict[str, Any]:
-    """The document of graph.json without its hash."""
-    return {key: value for key, value in document.items() if key != HASH_KEY}
 
 
 def check_metadata(folder: Path, metadata: dict[str, Any]) -> None:
@@ -166,21 +160,21 @@ def csr_widths(metadata: dict[str, Any]) -> dict[str, int]:
 
 
 # The hash and the values of an array are checked the first time it is opened, and
-# again when its file is another one. The cache folder has a stamp of checked files.
+# again when its file is another one. The cache folder lists the checked files.
 
 
 def check_array(
     folder: Path, name: str, array: np.ndarray, metadata: dict[str, Any]
 ) -> None:
     """Check an array unless its file was checked before."""
-    stamp = file_stamp(folder / f"{name}.npy")
-    if read_stamps(folder).get(name) != stamp:
+    version = file_version(folder / f"{name}.npy")
+    if read_json_object(list_of_checked(folder)).get(name) != version:
         try:
             verify_array(folder, name, array, metadata)
         except UserError as error:
             hint = f"`unalike import --verify {folder}` checks all arrays"
             raise UserError(f"{str(error).rstrip('.')}; {hint}.") from None
-        remember(folder, {name: stamp})
+        record_checked(folder, {name: version})
 
 
 def verify_array(
@@ -250,34 +244,19 @@ def chunks(array: np.ndarray) -> Iterator[np.ndarray]:
         yield flat[begin : begin + ELEMENTS_AT_ONCE]
 
 
-Stamps = dict[str, list[int]]
-
-
-def file_stamp(path: Path) -> list[int]:
+def file_version(path: Path) -> list[int]:
     """Numbers that change if a file is written again or copied."""
     status = path.stat()
     return [status.st_size, status.st_mtime_ns, status.st_ino]
 
 
-def read_stamps(folder: Path) -> Stamps:
-    """The stamps of the arrays of a folder that were checked."""
-    with suppress(OSError, ValueError):
-        stamps = json.loads(stamps_file(folder).read_text("utf-8"))
-        if isinstance(stamps, dict):
-            return stamps
-    return {}
+def record_checked(folder: Path, versions: dict[str, list[int]]) -> None:
+    """Record the file versions of arrays that were checked, by name."""
+    path = list_of_checked(folder)
+    write_cache(path, json.dumps(read_json_object(path) | versions))
 
 
-def remember(folder: Path, stamps: Stamps) -> None:
-    """Store stamps of checked arrays; without a cache folder they are checked again."""
-    path = stamps_file(folder)
-    with suppress(OSError, UserError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as partial:
-            partial.write_text(json.dumps(read_stamps(folder) | stamps), "utf-8")
-
-
-def stamps_file(folder: Path) -> Path:
-    """The file in the cache folder with the stamps of a graph folder."""
+def list_of_checked(folder: Path) -> Path:
+    """The file in the cache folder that lists the checked arrays of a graph folder."""
     key = json_hash({"folder": str(folder.absolute())})
     return cache_dir() / "checked" / f"{key}.json"

@@ -187,9 +187,11 @@ class Solution(Displayable):
         return TextTable.from_rows(title, ["answer", *map(str, shown)], rows)
 
 
-def one_hot_train_labels(task: Task) -> Float[Tensor, "nodes classes"]:
-    """One-hot labels of the train nodes; rows of other nodes are 0."""
+def one_hot_labels(
+    task: Task, known: Int[Tensor, " known"]
+) -> Float[Tensor, "nodes classes"]:
+    """One-hot labels of the known nodes; rows of other nodes are 0."""
     one_hot = torch.zeros(task.graph.num_nodes, task.graph.num_classes)
-    labels = task.graph.labels[task.train]
-    one_hot[task.train] = F.one_hot(labels, task.graph.num_classes).float()
+    labels = task.graph.labels[known]
+    one_hot[known] = F.one_hot(labels, task.graph.num_classes).float()
     return one_hot

@@ -18,7 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from unalike.files import sync
+from unalike.files import read_json_object, sync
 from unalike.progress import Progress
 from unalike.version import __version__
 
@@ -74,11 +74,7 @@ class PartialFile:
 
     def origin(self) -> dict[str, Any]:
         """The URL and version of the bytes so far."""
-        try:
-            metadata = json.loads(self.metadata_path.read_text("utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return metadata if isinstance(metadata, dict) else {}
+        return read_json_object(self.metadata_path)
 
     def start(self, url: str, version: str) -> None:
         """Delete the bytes so far and record where the next ones come from."""

@@ -61,7 +61,7 @@ def check_split_number(number: int, num_splits: int, dataset: str) -> None:
         )
 
 
-def check_split_gradable(split: Split, graph: Graph, metric: Metric, name: str) -> None:
+def check_metric_defined(split: Split, graph: Graph, metric: Metric, name: str) -> None:
     """Raise a `UserError` if the metric is undefined on valid or test nodes."""
     check_num_classes(metric, graph, name)
     metric = metric_of_task(metric, graph, split.train)
@@ -69,7 +69,7 @@ def check_split_gradable(split: Split, graph: Graph, metric: Metric, name: str) 
         labels = graph.labels[getattr(split, part)]
         if not has_score(metric, labels, graph.num_classes):
             raise UserError(
-                f"The {part} nodes of {name} cannot be graded by {metric.name}: "
+                f"The {part} nodes of {name} cannot be scored by {metric.name}: "
                 f"there are {len(labels)}, of {len(labels.unique())} classes."
             )
 
@@ -148,9 +148,9 @@ class PredictionSummary:
             )
             consistent = summary.is_consistent()
         except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"answers that are none: {error}") from None
+            raise InputError(f"damaged answers: {error}") from None
         if not consistent:
-            raise InputError("answers whose parts do not fit together")
+            raise InputError("answers whose parts contradict each other")
         return summary
 
     def is_consistent(self) -> bool:

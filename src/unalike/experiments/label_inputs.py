@@ -12,12 +12,12 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features
-from unalike.data.task import Solution, Task
+from unalike.data.task import Solution, Task, one_hot_labels
 from unalike.errors import UserError
 from unalike.methods import name_of
 from unalike.methods.base import Method, TrainedMethod
 from unalike.views.blocks import histogram_columns
-from unalike.views.folds import Folds, hide_each_fold, one_hot, own_context
+from unalike.views.folds import Folds, hide_each_fold, own_context
 from unalike.views.walks import Walks
 
 FOLDS, HOPS = 5, 2
@@ -40,11 +40,12 @@ def add_label_inputs(task: Task, method: Method) -> Task:
         )
     folds = Folds.draw(task.graph.num_nodes, FOLDS, task.seed)
     if method.row_wise and not method.needs_full_graph:
-        contexts = hide_each_fold(one_hot(task, task.train), folds.fine, folds.num_fine)
+        labels = one_hot_labels(task, task.train)
+        contexts = hide_each_fold(labels, folds.fine, folds.num_fine)
         columns = label_histograms(task, contexts, folds)
         return with_features(task, columns)
     counted = folds.fine[task.train] % 2 == 0
-    labels = one_hot(task, task.train[counted])[:, None]
+    labels = one_hot_labels(task, task.train[counted])[:, None]
     columns = label_histograms(task, labels, folds)
     return with_features(replace(task, train=task.train[~counted]), columns)
 

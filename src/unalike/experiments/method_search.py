@@ -61,7 +61,7 @@ class Budget:
     def __post_init__(self) -> None:
         check_at_least_one("--trials", self.trials)
         if self.minutes is not None and not self.minutes > 0:
-            raise UserError(f"--minutes is {self.minutes:g}; more is needed.")
+            raise UserError(f"--minutes is {self.minutes:g}; it must be above 0.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,9 @@ def search_cells(
     search = SEARCHERS[options.searcher]
     workers = workers or WorkerOptions()
     if workers.jobs > 1:
-        raise UserError("A search asks after each answer: it takes --jobs 1.")
+        raise UserError(
+            "A search chooses each trial by the results before it: use --jobs 1."
+        )
     best = []
     with ResultsDatabase.open(url) as results:
         objectives, missing = cell_objectives(request, options, results, workers)

@@ -48,7 +48,7 @@ from unalike.experiments.config import (
 from unalike.experiments.evaluation import (
     PredictionSummary,
     SplitCalibration,
-    check_split_gradable,
+    check_metric_defined,
     check_split_number,
     evaluate,
     training_history,
@@ -96,8 +96,8 @@ class RunOptions:
     calibrate: bool = False
     """Save the model with the temperature that is fitted on its valid nodes."""
     refit: bool = True
-    """Train the saved model again on all labelled nodes, as many epochs as validation
-    has chosen; otherwise save the model of the split itself."""
+    """Train the saved model again on all labelled nodes, for as many epochs as
+    validation chose; otherwise save the model of the split itself."""
 
 
 def run(
@@ -372,7 +372,7 @@ class Experiment:
         for number in range(len(stored)) if splits is None else splits:
             check_split_number(number, len(stored), name)
             where = f"split {number} of {name}"
-            check_split_gradable(stored[number], graph, dataset.metric, where)
+            check_metric_defined(stored[number], graph, dataset.metric, where)
             selected[number] = stored[number]
         return cls(dataset=dataset, graph=graph, splits=selected, seed=seed)
 
@@ -500,7 +500,7 @@ class Experiment:
 def check_inductive_run(options: RunOptions, world: World) -> None:
     """Raise a `UserError` for what an inductive evaluation cannot do."""
     if world.size > 1 or options.checkpoint is not None:
-        raise UserError("--inductive has no --processes and no --checkpoint.")
+        raise UserError("--inductive excludes --processes and --checkpoint.")
     if options.model is not None and not options.refit:
         raise UserError(
             "--inductive saves a model of the whole graph; leave out --no-refit."

@@ -278,7 +278,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         metric = lookup(METRICS, self.metric, "metric")
         if metric.max_classes is not None and len(classes) > metric.max_classes:
             raise InputError(
-                f"{metric.name} grades {metric.max_classes} classes; "
+                f"{metric.name} is for {metric.max_classes} classes; "
                 f"there are {len(classes)}."
             )
         return Task(

@@ -148,7 +148,9 @@ def train_valid_ids(
     if not isinstance(validation, float | int):
         return _given_holdout(labels, as_ids(validation, len(labels)))
     if not 0 <= validation < 1:
-        raise InputError(f"validation is {validation}; it is at least 0 and below 1.")
+        raise InputError(
+            f"validation is {validation}; it must be at least 0 and below 1."
+        )
     labelled = (labels >= 0).nonzero()[:, 0]
     generator = torch.Generator().manual_seed(seed)
     train, valid = stratified_holdout(labelled, labels, validation, generator)

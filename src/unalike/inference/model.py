@@ -15,9 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from unalike.data.adjacency import Adjacency
+from unalike.data.adjacency import Adjacency, NewRows
 from unalike.data.graph import Graph
-from unalike.data.new_rows import NewRows
 from unalike.data.regression import NumberScale
 from unalike.data.store import StoredGraph
 from unalike.data.task import Solution, Task

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from unalike.data.adjacency import Adjacency
+from unalike.data.adjacency import Adjacency, NewRows
 from unalike.data.graph import Features, Graph
-from unalike.data.new_rows import NewRows
 from unalike.data.store import GraphWriter
 from unalike.errors import UserError
 from unalike.importing.csr import SOURCE_AND_TARGET, EdgeSpill, build_csr

@@ -12,9 +12,8 @@ import pyarrow as pa
 import scipy.sparse
 import torch
 
-from unalike.data.adjacency import Adjacency
+from unalike.data.adjacency import Adjacency, NewRows
 from unalike.data.graph import Features, Graph, as_features
-from unalike.data.new_rows import NewRows
 from unalike.datasets.transforms import normalize_rows
 from unalike.errors import InputError, UserError
 
@@ -211,7 +210,7 @@ def match_features(features: AnyFeatures, training_graph: TrainingGraph) -> Feat
         )
     check_finite(x)
     if training_graph.sparse and not isinstance(x, Adjacency):
-        x = Adjacency.from_scipy(scipy.sparse.csr_array(x.numpy()))
+        x = Adjacency.from_dense(x)
     elif not training_graph.sparse and isinstance(x, Adjacency):
         x = x.to_dense()
     return normalize_rows(x) if training_graph.row_normalised else x

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
-from unalike.data.task import Solution, Task, one_hot_train_labels
+from unalike.data.task import Solution, Task, one_hot_labels
 from unalike.methods.base import Method, TrainedMethod
 from unalike.methods.mlp import MLP
 from unalike.methods.registry import TRAINED_METHODS
@@ -155,7 +155,7 @@ class SmoothingInputs:
     ) -> SmoothingInputs:
         """The inputs from solutions of tasks on one graph."""
         graph = tasks[0].graph.to_undirected() if undirected else tasks[0].graph
-        one_hot = torch.stack([one_hot_train_labels(task) for task in tasks], 1)
+        one_hot = torch.stack([one_hot_labels(task, task.train) for task in tasks], 1)
         return cls(
             adjacency=graph.adjacency,
             probabilities=torch.stack([s.scores.softmax(1) for s in solutions], 1),

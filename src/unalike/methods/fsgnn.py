@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import Function
 from torch.nn import functional as F
 
 from unalike.data.adjacency import Adjacency
@@ -16,7 +17,6 @@ from unalike.datasets.transforms import normalize_rows
 from unalike.methods.base import PropagatedFeaturesMethod
 from unalike.nn.linear import Dropout
 from unalike.nn.normalized_adjacency import SELF_LOOP_WEIGHTS, SelfLoops
-from unalike.nn.scaled_parameter import ScaledParameter
 from unalike.nn.sparse_linear import DenseLinear
 from unalike.options import later_option
 
@@ -33,7 +33,7 @@ OPERATORS: dict[Operators, tuple[SelfLoops, ...]] = {
 class FSGNN(PropagatedFeaturesMethod):
     """relu([…; softmax(a)_m normalize(X_m W_m + b_m); …]) V + c, X_m in X, Sᵏ X, S̃ᵏ X.
 
-    S is D^-1/2 A D^-1/2 and S̃ the same of A + I, where D has the out-degrees on both
+    S is D^-1/2 A D^-1/2 and S̃ the same for A + I, where D has the out-degrees on both
     sides, and 1 where there are none.
     """
 
@@ -132,3 +132,44 @@ class HopLinears(nn.Module):
     ) -> list[Float[Tensor, "nodes width"]]:
         blocks = features.to_dense().unflatten(1, (len(self.linears), -1)).unbind(1)
         return [linear(x) for linear, x in zip(self.linears, blocks, strict=True)]
+
+
+class ScaledParameter(nn.Module):
+    """A parameter that learns `lr` times as fast as others, with an L2 penalty.
+
+    The steps of Adam do not depend on the scale of a gradient, so that `lr` times a
+    parameter that starts at 1 / `lr` of the value moves `lr` times as far.
+    """
+
+    def __init__(
+        self, value: Float[Tensor, "*shape"], *, lr: float = 1.0, decay: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.scaled = nn.Parameter(value / lr)
+        self.lr, self.decay = lr, decay
+
+    def forward(self) -> Float[Tensor, "*shape"]:
+        value: Tensor = self.lr * self.scaled
+        return L2Penalty.apply(value, self.decay) if self.decay else value
+
+
+class L2Penalty(Function):
+    """x, whose gradient has decay · x added."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Float[Tensor, "*shape"], decay: float) -> Float[Tensor, "*shape"]:
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
+        x, ctx.decay = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(
+        ctx: Any, grad_out: Float[Tensor, "*shape"]
+    ) -> tuple[Float[Tensor, "*shape"], None]:
+        (x,) = ctx.saved_tensors
+        return grad_out + ctx.decay * x, None

@@ -15,11 +15,11 @@ from torch.nn import functional as F
 
 from unalike.data.graph import Graph
 from unalike.methods.base import MessagePassingMethod, with_dense_features
+from unalike.nn.activation_checkpointing import Checkpointed
 from unalike.nn.init import glorot_uniform, register_constants
 from unalike.nn.linear import Dropout, apply_dropout
 from unalike.nn.norm import LinearNormActDrop, update_running_stats
 from unalike.nn.normalized_adjacency import GCNNorm
-from unalike.nn.recompute import Checkpointed
 from unalike.nn.sparse_linear import InputLinear
 from unalike.system import free_memory
 

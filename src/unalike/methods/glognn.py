@@ -22,11 +22,11 @@ Hidden = Float[Tensor, "nodes classes"]
 
 @dataclass(frozen=True, kw_only=True)
 class GloGNN(MessagePassingMethod):
-    """H = (1 − γ) Z H + γ H₀, Z the minimum of |H − (1 − γ) Z H − γ H₀|² + ….
+    """H = (1 − γ) Z H + γ H₀, where every row of Z weights all nodes of the graph.
 
-    … is α |Z|² + β |Z − Σₖ λₖ Pᵏ|², with P = D^-1 (A + I) and H₀ = relu(δ X W +
-    (1 − δ) P V) U. Z is never written out; only matrices of classes x classes are
-    inverted.
+    Z minimises |H − (1 − γ) Z H − γ H₀|² + α |Z|² + β |Z − Σₖ λₖ Pᵏ|², with
+    P = D^-1 (A + I) and H₀ = relu(δ X W + (1 − δ) P V) U. Z is never written out; only
+    matrices of classes x classes are inverted.
     """
 
     paper = "Li et al. 2022, https://arxiv.org/abs/2205.07308"
@@ -59,9 +59,9 @@ class GloGNN(MessagePassingMethod):
                 f"--gamma is {self.gamma}; at least 0 and below 1 is needed."
             )
         if not 0 <= self.delta <= 1:
-            raise UserError(f"--delta is {self.delta}; it is from 0 to 1.")
+            raise UserError(f"--delta is {self.delta}; it must be from 0 to 1.")
         if not self.norm_weight + self.hops_weight > 0:
-            raise UserError("--norm-weight and --hops-weight are 0; one is above 0.")
+            raise UserError("--norm-weight and --hops-weight are 0; one must be above.")
 
     def prepare(self, graph: Graph) -> Graph:
         """The graph with P instead of its adjacency."""

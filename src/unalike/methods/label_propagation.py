@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from unalike.data.task import Solution, Task, one_hot_train_labels
+from unalike.data.task import Solution, Task, one_hot_labels
 from unalike.methods.base import Method
 from unalike.nn.normalized_adjacency import GCNNorm
 from unalike.progress import NO_PROGRESS, Progress
@@ -47,7 +47,7 @@ class LabelPropagation(Method):
         progress.stage("propagating labels", len(tasks), "splits")
         solutions = []
         for task in tasks:
-            f = y = one_hot_train_labels(task).to(device)
+            f = y = one_hot_labels(task, task.train).to(device)
             for _ in range(self.steps):
                 f = self.alpha * a_hat.power(self.hops, f) + (1 - self.alpha) * y
             solutions.append(Solution(f.cpu(), is_probability=True))

@@ -66,5 +66,5 @@ class LINKConcatModule(nn.Module):
 def binarise(features: Features) -> Features:
     """1 where a feature is not 0, else 0."""
     if isinstance(features, Adjacency):
-        return Adjacency(features.indptr, features.indices, features.num_cols)
+        return features.pattern
     return (features != 0).to(torch.float32)

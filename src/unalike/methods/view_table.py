@@ -96,6 +96,7 @@ def write_views(
         raise UserError(f"--out is {path}; write a name that ends in .parquet or .csv.")
     rows = batches(table, split, labels)
     first = next(rows)
-    with atomic_write(path) as draft, writers[path.suffix](draft, first.schema) as file:
+    writer = writers[path.suffix]
+    with atomic_write(path) as partial, writer(partial, first.schema) as file:
         for batch in (first, *rows):
             file.write_batch(batch)

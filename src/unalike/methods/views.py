@@ -10,9 +10,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from unalike.data.adjacency import Adjacency, Ids
+from unalike.data.adjacency import Adjacency, Ids, NewRows
 from unalike.data.graph import Graph
-from unalike.data.new_rows import NewRows
 from unalike.data.task import Solution, Task
 from unalike.errors import UserError, lookup
 from unalike.methods.base import Method, RowWiseMethod, with_directions

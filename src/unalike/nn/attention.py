@@ -107,7 +107,7 @@ def head_widths(
 ) -> list[int]:
     """The sizes between the linear layers, all heads together; at least two layers."""
     if heads < 1:
-        raise UserError(f"The layers have {heads} heads; they have at least 1.")
+        raise UserError(f"The layers have {heads} heads; at least 1 is needed.")
     _, *rest = layer_sizes(inputs, hidden, outputs, max(layers, 2))
     return [inputs, *(heads * width for width in rest)]
 

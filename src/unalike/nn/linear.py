@@ -24,7 +24,7 @@ class Dropout(nn.Module):
     def __init__(self, p: float) -> None:
         super().__init__()
         if not 0 <= p < 1:
-            raise UserError(f"The dropout is {p}; it is at least 0 and below 1.")
+            raise UserError(f"The dropout is {p}; it must be at least 0 and below 1.")
         self.register_buffer("p", torch.tensor(p))
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

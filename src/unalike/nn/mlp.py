@@ -61,5 +61,5 @@ class MLP(nn.Module):
 def layer_sizes(inputs: int, hidden: int, outputs: int, layers: int) -> list[int]:
     """The sizes of the input, the hidden layers and the output of an MLP."""
     if layers < 1 or hidden < 1:
-        raise UserError(f"{layers} layers of width {hidden}: both are at least 1.")
+        raise UserError(f"{layers} layers of width {hidden}: both must be at least 1.")
     return [inputs, *[hidden] * (layers - 1), outputs]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -102,6 +101,5 @@ def _features(features: Features, *, sparse: bool) -> Float[Tensor, "nodes featu
     if not sparse:
         return features.to_dense().to(torch.float32, copy=True)
     if not isinstance(features, Adjacency):
-        dense = features.float().numpy()
-        features = Adjacency.from_scipy(scipy.sparse.csr_array(dense))
+        features = Adjacency.from_dense(features.float())
     return features.to_torch_csr().clone()

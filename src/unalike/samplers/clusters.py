@@ -128,8 +128,7 @@ def _metis(adjacency: Adjacency, parts: int) -> np.ndarray:
     nodes = adjacency.num_rows
     if parts == 1 or nodes <= parts:
         return np.arange(nodes, dtype=np.int32) % parts
-    pattern = Adjacency(adjacency.indptr, adjacency.indices, adjacency.num_cols)
-    edges = pattern.to_undirected()
+    edges = adjacency.pattern.to_undirected()
     is_loop = edges.row_indices == edges.indices
     indptr = edges.indptr.clone()
     indptr[1:] -= edges.diagonal.long().cumsum(0)

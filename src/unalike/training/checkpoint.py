@@ -78,7 +78,7 @@ class Checkpoint:
         """Make the folder of a save in place of an incomplete one."""
         if folder.exists() and folder not in self._saves() and any(folder.iterdir()):
             raise UserError(
-                f"{folder} is there and is no checkpoint; use another name."
+                f"{folder} exists and is not a checkpoint; use another name."
             )
         try:
             shutil.rmtree(folder, ignore_errors=True)
@@ -115,7 +115,7 @@ class Checkpoint:
 
     def _latest(self) -> tuple[Path | None, str]:
         if self.path.is_file():
-            raise UserError(f"{self.path} is a file, no folder of checkpoints.")
+            raise UserError(f"{self.path} is a file, not a folder of checkpoints.")
         complete = [save for save in self._saves() if is_complete(save)]
         if not complete:
             return None, ""

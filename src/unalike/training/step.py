@@ -87,7 +87,7 @@ def coupled_step(stack: Stack, gradients: Gradients, step: AdamWStep) -> None:
     for name, matrix in gradients.inputs.items():
         weights, grad_out = stack.sparse_weights[name], gradients.products[name]
         if isinstance(weights, LazyAdamW) or not isinstance(weights, AdamWState):
-            raise UserError("--coupled-decay needs the optimizer adamw of all weights.")
+            raise UserError("--coupled-decay works with --tables adamw only.")
         grad = kernels.spmm(matrix.T, grad_out.flatten(1).float())
         grad = grad.view_as(weights.weight) + decay * weights.weight
         kernels.adamw(weights, grad, without)

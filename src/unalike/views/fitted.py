@@ -15,12 +15,12 @@ from torch import Tensor
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Features, Graph
 from unalike.data.metrics import ACCURACY
-from unalike.data.task import Task
+from unalike.data.task import Task, one_hot_labels
 from unalike.errors import UserError
 from unalike.views import BASES, OPTIONAL_VIEWS, VIEWS, group_of
 from unalike.views.blocks import Block
 from unalike.views.cross_fit import Base, CrossFit, Models, Weights
-from unalike.views.folds import Folds, Hidden, one_hot
+from unalike.views.folds import Folds, Hidden
 from unalike.views.heads import MANY_ROWS, Scorer, Trees
 from unalike.views.label_views import Neighbourhoods, guess_views
 from unalike.views.linear_heads import LinearScores, score_linear_heads
@@ -341,7 +341,7 @@ def soft_labels(
     """Labels where they are known outside hidden folds, else probabilities."""
     soft = scores.softmax(1)
     known = folds.known(task.train, hidden)
-    soft[known] = one_hot(task, known)[known]
+    soft[known] = one_hot_labels(task, known)[known]
     return soft
 
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn import functional as F
 
 from unalike.data.adjacency import Ids
-from unalike.data.task import Task
 
 Hidden = frozenset[int]
 """Coarse folds whose labels are hidden."""
@@ -76,13 +74,6 @@ class Folds:
         read like those of the next."""
         folds = [self.stand_in(fold, hidden) for fold in range(self.count)]
         return 2 * torch.tensor(folds)[self.coarse] + self.fine % 2
-
-
-def one_hot(task: Task, known: Ids) -> Float[Tensor, "nodes classes"]:
-    """One-hot labels of the known nodes; rows of other nodes are 0."""
-    result = torch.zeros(task.graph.num_nodes, task.graph.num_classes)
-    result[known] = F.one_hot(task.graph.labels[known], task.graph.num_classes).float()
-    return result
 
 
 def hide_each_fold(

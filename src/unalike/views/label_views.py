@@ -62,7 +62,7 @@ class Neighbourhoods:
         return cls(known, rows, repeated, near, repeated, near)
 
     def at(self, rows: NodeRows) -> Neighbourhoods:
-        """Other rows beside the same graph, in the same groups."""
+        """Other rows over the same graph, in the same groups."""
         count = self.known.graph.num_nodes
         known, own = (compared_rows(self.known, r) for r in (self.rows, rows))
         stacked = {name: vstack(known[name], own[name]) for name in known}
@@ -88,8 +88,7 @@ def compared_rows(known: KnownGraph, rows: NodeRows) -> dict[str, Adjacency]:
     if isinstance(rows.features, Adjacency):
         result["x"] = rows.features
     elif known.graph.num_features:
-        dense = rows.features.float().numpy()
-        result["x"] = Adjacency.from_scipy(scipy.sparse.csr_array(dense))
+        result["x"] = Adjacency.from_dense(rows.features.float())
     return result
 
 

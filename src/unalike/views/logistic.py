@@ -130,7 +130,7 @@ def as_sparse(features: Features) -> Adjacency:
     """Features as sparse rows."""
     if isinstance(features, Adjacency):
         return features
-    return Adjacency.from_scipy(scipy.sparse.csr_array(features.float().numpy()))
+    return Adjacency.from_dense(features.float())
 
 
 def scale_columns(rows: Adjacency, known: Adjacency) -> Adjacency:

@@ -11,14 +11,13 @@ from torch import Tensor
 
 from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
-from unalike.data.task import Task
+from unalike.data.task import Task, one_hot_labels
 from unalike.views import OPTIONAL_VIEWS, group_of
 from unalike.views.blocks import CHUNK, Block, empty_columns, store_columns
 from unalike.views.folds import (
     Folds,
     Hidden,
     hide_each_fold,
-    one_hot,
     own_context,
 )
 from unalike.views.graph_views import GRAPH_VIEWS
@@ -97,7 +96,7 @@ class ViewTable:
     @classmethod
     def of(cls, shared: SharedViews, task: Task, folds: Folds) -> ViewTable:
         """The views with the labels of all train nodes but those of the own fold."""
-        labels = one_hot(task, task.train)
+        labels = one_hot_labels(task, task.train)
         contexts = hide_each_fold(labels, folds.fine, folds.num_fine)
         blocks = {**shared.blocks, **shared.label_blocks(contexts)}
         return cls(blocks, shared.row_folds(folds))
@@ -111,7 +110,7 @@ class ViewTable:
         Its label views have one context: the own one of each row.
         """
         inner = folds.inner(hidden)
-        labels = one_hot(task, folds.known(task.train, hidden))
+        labels = one_hot_labels(task, folds.known(task.train, hidden))
         contexts = hide_each_fold(labels, inner, folds.num_fine)
         own = shared.row_folds(folds).inner(hidden)
         joined = {

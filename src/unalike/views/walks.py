@@ -10,7 +10,6 @@ from typing import no_type_check
 
 import numba
 import numpy as np
-import scipy.sparse
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -198,7 +197,7 @@ class Walks:
 
 def without_loops(adjacency: Adjacency) -> Adjacency:
     """The matrix of ones at the same places, without the diagonal."""
-    pattern = Adjacency(adjacency.indptr, adjacency.indices, adjacency.num_cols)
+    pattern = adjacency.pattern
     if adjacency.diagonal.any():
         pattern = _without_diagonal(pattern)
     return pattern._mark_symmetric(adjacency._symmetric)
@@ -231,10 +230,8 @@ def shares_features(features: Features) -> bool:
 def indicators(features: Features) -> Adjacency:
     """The matrix of ones where features are not zero."""
     if isinstance(features, Adjacency):
-        return Adjacency(features.indptr, features.indices, features.num_cols)
-    return Adjacency.from_scipy(
-        scipy.sparse.csr_array(features.numpy() != 0), weighted=False
-    )
+        return features.pattern
+    return Adjacency.from_dense(features != 0)
 
 
 def inverse(matrix: Adjacency) -> Float[Tensor, " rows"]:

@@ -66,7 +66,7 @@ def score(
         empty = scorer.schema(loaded, rows)
         if rows.implementation.is_pyspark() or rows.implementation.is_pyspark_connect():
             if out is not None:
-                raise UserError("Spark writes its scores itself; leave out= away.")
+                raise UserError("Spark writes its scores itself; use it without out=.")
             return score_on_spark(scorer, loaded, rows, empty)
     batches = scored_batches(scorer, rows)
     if out is None:

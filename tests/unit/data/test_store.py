@@ -192,7 +192,7 @@ def test_swapped_arrays_are_named(stored):
 def test_an_array_of_another_kind_is_not_taken(stored):
     labels = stored.folder / "labels.npy"
     np.save(labels, np.load(labels).view(np.float64))
-    with pytest.raises(UserError, match="'labels' is not the one described"):
+    with pytest.raises(UserError, match="'labels' differs from graph"):
         stored.array("labels")
 
 

@@ -336,7 +336,7 @@ def test_wrong_names_are_refused():
     graph, labels = graph_and_labels()
     with pytest.raises(UserError, match=r"No method 'linx'\. Did you mean 'link"):
         NodeClassifier("linx").fit(graph, labels)
-    with pytest.raises(UserError, match="roc-auc grades 2 classes"):
+    with pytest.raises(UserError, match="roc-auc is for 2 classes"):
         NodeClassifier("mlp", metric="roc-auc").fit(graph, np.arange(120) % 3)
     with pytest.raises(Exception, match="not fitted"):
         NodeClassifier().predict(torch.ones(2, 2))

@@ -8,12 +8,16 @@ import pytest
 from graphs import suiting
 from report_fixtures import HARM, measures_of, only_our_table, runs, store_some
 from result_rows import row_of
+from sweep_fixtures import stored
 
+from unalike import open_graph
 from unalike.errors import UserError
+from unalike.experiments.config import dataset_hash
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.plan import DatasetRef
 from unalike.experiments.recipe import parse
 from unalike.experiments.selection import SelectionOptions, group_by_config
+from unalike.reports.site.datasets import dataset_documents
 from unalike.reports.site.documents import as_script
 from unalike.reports.site.leaderboard import (
     all_runs_table,
@@ -325,3 +329,15 @@ def test_dataset_documents_hold_compatibility_and_degrees():
     assert sum(degrees["rows"]["nodes"]) + degrees["num_isolated"] == 40
     assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in matrix)
     assert document["command"].endswith("--convention stored")
+
+
+@pytest.mark.parametrize("damaged", ["{", "[1]", ""])
+def test_a_damaged_file_in_the_cache_is_measured_again(tmp_path, monkeypatch, damaged):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    stored(tmp_path, nodes=60, name="g")
+    paths = {("g", dataset_hash(open_graph(tmp_path / "g"))): str(tmp_path / "g")}
+    measured = dataset_documents(tmp_path, paths)
+    assert [one["name"] for one in measured["datasets"]] == ["g"]
+    [cached] = (tmp_path / "cache" / "unalike" / "report").glob("*.json")
+    cached.write_text(damaged)
+    assert dataset_documents(tmp_path, paths) == measured

@@ -299,6 +299,6 @@ def test_a_folder_in_the_place_of_a_save_is_refused(tmp_path):
     notes = tmp_path / "state.0" / "1" / "notes.txt"
     notes.parent.mkdir(parents=True)
     notes.write_text("mine")
-    with pytest.raises(UserError, match="is there and is no checkpoint"):
+    with pytest.raises(UserError, match="exists and is not a checkpoint"):
         solve(tmp_path / "state")
     assert files(tmp_path) == {notes: b"mine"}

@@ -7,9 +7,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from unalike.errors import require
-from unalike.files import atomic_write
+from unalike.files import write_cache
 from unalike.reports.site.documents import Document
-from unalike.system import cache_dir, is_writable
+from unalike.system import cache_dir
 
 if TYPE_CHECKING:
     import altair as alt
@@ -81,10 +81,7 @@ def _bundle() -> str:
     if path.is_file():
         return path.read_text("utf-8")
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", lite)
-    if is_writable(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as partial:
-            partial.write_text(bundle, "utf-8")
+    write_cache(path, bundle)
     return bundle
 
 

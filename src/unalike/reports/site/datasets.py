@@ -17,7 +17,7 @@ from unalike.datasets.base import Dataset, Published
 from unalike.datasets.registry import list_datasets, raw_files_status
 from unalike.errors import UserError
 from unalike.experiments.config import dataset_hash
-from unalike.files import atomic_write, json_hash
+from unalike.files import json_hash, read_json_object, write_cache
 from unalike.measures import CONVENTIONS, measure
 from unalike.measures.edge_statistics import UNDIRECTED, GraphView, degree_histogram
 from unalike.measures.interpretation import headline, interpret, scalar_names
@@ -26,7 +26,7 @@ from unalike.reports.dataset_tables import published_value
 from unalike.reports.paper_figures import log_binned
 from unalike.reports.site.documents import Document, GraphKey, graph_labels
 from unalike.reports.site.leaderboard import NO_PATHS, round_floats
-from unalike.system import cache_dir, is_writable
+from unalike.system import cache_dir
 from unalike.version import __version__
 
 # The degree distribution of a graph as JSON.
@@ -130,8 +130,8 @@ def cached_document(label: str, dataset: Dataset | StoredGraph) -> Document:
         "format": DOCUMENT_FORMAT,
     }
     path = cache_dir() / "report" / f"{json_hash(key)}.json"
-    if path.is_file():
-        return dict(json.loads(path.read_text("utf-8")))
+    if cached := read_json_object(path):
+        return cached
     document = (
         measure_document(
             label, dataset.load(), dataset.published, dataset.splits(), "paper"
@@ -145,10 +145,7 @@ def cached_document(label: str, dataset: Dataset | StoredGraph) -> Document:
             words=str(dataset.folder),
         )
     )
-    if is_writable(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as partial:
-            partial.write_text(json.dumps(document), "utf-8")
+    write_cache(path, json.dumps(document))
     return document
 
 
