@@ -86,12 +86,7 @@ def test_another_graph_under_the_same_name_gets_random_splits(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("name", "file"),
-    [
-        ("penn94", "fb100-Penn94"),
-        ("twitch-de", "twitch-e-DE"),
-        ("arxiv-year", "arxiv-year"),
-        ("deezer-europe", "deezer-europe"),
-    ],
+    [("penn94", "fb100-Penn94"), ("twitch-de", "twitch-e-DE")],
 )
 @pytest.mark.long
 def test_permutations_equal_the_split_files_of_the_authors(
