@@ -3,10 +3,11 @@
 import gzip
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from unalike.datasets.registry import DATASETS
 from unalike.datasets.twins import TWINS
@@ -31,6 +32,9 @@ from advice import GOOD, HELD_OUT, Outcome, outcomes, rows  # noqa: E402
 
 Value = float | tuple[float, float | None]
 """A number, or a mean with its standard deviation."""
+
+Row = dict[str, Any]
+"""A stored run."""
 
 
 @cache
@@ -67,6 +71,7 @@ class Sources:
             "printed": self.printed,
             "deviations": self.deviations,
             "setting": self.setting,
+            "first-splits": self.first_splits,
             "bench": self.bench,
             "layer": self.layer,
             "ratio": self.ratio,
@@ -110,15 +115,29 @@ class Sources:
         self, method: str, dataset: str, *options: str
     ) -> tuple[float, float | None]:
         """Mean and deviation of the best setting with the given options."""
+        return self.best(self.runs(method, dataset, options))
+
+    def first_splits(
+        self, count: str, method: str, dataset: str, *options: str
+    ) -> tuple[float, float | None]:
+        """The same on the first splits alone."""
+        found = self.runs(method, dataset, options)
+        return self.best([row for row in found if row["split"] < int(count)])
+
+    def runs(self, method: str, dataset: str, options: Sequence[str]) -> list[Row]:
+        """The stored runs with the given options."""
         wanted = {
             name: parse_value(text)
             for name, text in parse_assignments(options, "options", "hidden=64")
         }
-        found = [
+        return [
             row
             for row in self.database.runs(dataset=dataset, method=method)
             if wanted.items() <= row["options"].items()
         ]
+
+    def best(self, found: list[Row]) -> tuple[float, float | None]:
+        """Mean and deviation of the setting with the best mean validation score."""
         best = best_by_validation(group_by_config(found))
         return best.test, best.std
 

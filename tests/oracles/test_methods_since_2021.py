@@ -8,7 +8,7 @@ import scipy.special
 import torch
 from graphs import suiting, tasks_of
 from message_passing_models import make_graph, network_of, scatter
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unalike import METHODS, Training
@@ -455,6 +455,14 @@ def test_polynormer_has_the_layers_of_pyg(graph, beta):
     close(network(graph), network.final(g), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("input_dropout", [0.0, 0.5])
+def test_polynormer_drops_features_in_training(graph, input_dropout):
+    options = {"hidden": 3, "heads": 2, "dropout": 0.0, "input_dropout": input_dropout}
+    network = network_of("polynormer", graph, **options).train()
+    is_dropped = input_dropout > 0 and isinstance(graph.features, Tensor)
+    assert torch.equal(network(graph), network(graph)) != is_dropped
+
+
 def test_polynormer_begins_with_its_local_phase():
     (task,) = tasks_of(suiting(nodes=60))
     method = METHODS["polynormer"](local_epochs=3, training=Training(epochs=5))
@@ -506,16 +514,17 @@ def test_sharpening_adds_the_difference_of_entropies(name):
     assert method.solve(task).curve.losses[0] == pytest.approx(loss.item(), rel=1e-4)
 
 
-def test_propagation_dropout_drops_before_propagation():
-    (task,) = tasks_of(suiting())
-    training = Training(epochs=3)
-    runs = [
-        METHODS["gpr-gnn"](dropout=0.0, propagation_dropout=p, training=training)
-        for p in (0.0, 0.6)
-    ]
-    without, with_dropout = (run.solve(task).curve.losses for run in runs)
-    assert without != with_dropout
-    network = runs[1].network(task.graph).eval()
-    torch.manual_seed(0)
-    same = network(task.graph)
-    close(network(task.graph), same)
+def test_propagation_dropout_drops_before_propagation(graph):
+    options = {"hidden": 5, "hops": 4, "dropout": 0.0, "propagation_dropout": 0.6}
+    network = scatter(network_of("gpr-gnn", graph, **options)).train()
+    dropped = []
+    network.dropout.register_forward_hook(lambda *call: dropped.append(call[2]))
+    found = network(graph)
+    (z,) = dropped
+    assert 0.3 < (z == 0).float().mean() < 0.9
+    a = graph.adjacency.to_dense().T.clone()
+    a.diagonal()[a.diagonal() == 0] = 1
+    scale = a.sum(1).rsqrt()
+    spread = scale[:, None] * a * scale
+    powers = enumerate(network.gamma)
+    close(found, sum(c * torch.linalg.matrix_power(spread, k) @ z for k, c in powers))
