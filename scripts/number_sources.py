@@ -3,11 +3,10 @@
 import gzip
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 from unalike.datasets.registry import DATASETS
 from unalike.datasets.twins import TWINS
@@ -33,9 +32,6 @@ from advice import GOOD, HELD_OUT, Outcome, outcomes, rows  # noqa: E402
 Value = float | tuple[float, float | None]
 """A number, or a mean with its standard deviation."""
 
-Row = dict[str, Any]
-"""A stored run."""
-
 
 @cache
 def read_json(name: str):
@@ -59,11 +55,34 @@ def advice_outcomes() -> list[Outcome]:
     return outcomes(HELD_OUT, rows(RESULTS / "advice.jsonl"))
 
 
+def best_setting(
+    database: ResultsDatabase,
+    method: str,
+    dataset: str,
+    options: Sequence[str],
+    splits: Container[int] | None = None,
+) -> tuple[float, float | None]:
+    """Test mean and deviation of the best setting that has the given options."""
+    wanted = {
+        name: parse_value(text)
+        for name, text in parse_assignments(options, "options", "hidden=64")
+    }
+    found = [
+        row
+        for row in database.runs(dataset=dataset, method=method)
+        if wanted.items() <= row["options"].items()
+        and (splits is None or row["split"] in splits)
+    ]
+    best = best_by_validation(group_by_config(found))
+    return best.test, best.std
+
+
 class Sources:
     """Looks up numbers by the words of their source."""
 
-    def __init__(self, database: str, data: Path) -> None:
+    def __init__(self, database: str, data: Path, later: str) -> None:
         self.database = ResultsDatabase.read(database)
+        self.later = ResultsDatabase.read(later)
         options = SelectionOptions(settings="any", data=data)
         self.selector = CellSelector(self.database, options)
         self.lookup: dict[str, Callable[..., Value]] = {
@@ -115,31 +134,14 @@ class Sources:
         self, method: str, dataset: str, *options: str
     ) -> tuple[float, float | None]:
         """Mean and deviation of the best setting with the given options."""
-        return self.best(self.runs(method, dataset, options))
+        return best_setting(self.database, method, dataset, options)
 
     def first_splits(
         self, count: str, method: str, dataset: str, *options: str
     ) -> tuple[float, float | None]:
-        """The same on the first splits alone."""
-        found = self.runs(method, dataset, options)
-        return self.best([row for row in found if row["split"] < int(count)])
-
-    def runs(self, method: str, dataset: str, options: Sequence[str]) -> list[Row]:
-        """The stored runs with the given options."""
-        wanted = {
-            name: parse_value(text)
-            for name, text in parse_assignments(options, "options", "hidden=64")
-        }
-        return [
-            row
-            for row in self.database.runs(dataset=dataset, method=method)
-            if wanted.items() <= row["options"].items()
-        ]
-
-    def best(self, found: list[Row]) -> tuple[float, float | None]:
-        """Mean and deviation of the setting with the best mean validation score."""
-        best = best_by_validation(group_by_config(found))
-        return best.test, best.std
+        """The same in results/since-2021.jsonl.gz, on the first splits alone."""
+        splits = range(int(count))
+        return best_setting(self.later, method, dataset, options, splits)
 
     def bench(
         self, file: str, method: str, hidden: str, field: str, *what: str
