@@ -3,7 +3,7 @@
 import gzip
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import mean
@@ -55,11 +55,34 @@ def advice_outcomes() -> list[Outcome]:
     return outcomes(HELD_OUT, rows(RESULTS / "advice.jsonl"))
 
 
+def best_setting(
+    database: ResultsDatabase,
+    method: str,
+    dataset: str,
+    options: Sequence[str],
+    splits: Container[int] | None = None,
+) -> tuple[float, float | None]:
+    """Test mean and deviation of the best setting that has the given options."""
+    wanted = {
+        name: parse_value(text)
+        for name, text in parse_assignments(options, "options", "hidden=64")
+    }
+    found = [
+        row
+        for row in database.runs(dataset=dataset, method=method)
+        if wanted.items() <= row["options"].items()
+        and (splits is None or row["split"] in splits)
+    ]
+    best = best_by_validation(group_by_config(found))
+    return best.test, best.std
+
+
 class Sources:
     """Looks up numbers by the words of their source."""
 
-    def __init__(self, database: str, data: Path) -> None:
+    def __init__(self, database: str, data: Path, later: str) -> None:
         self.database = ResultsDatabase.read(database)
+        self.later = ResultsDatabase.read(later)
         options = SelectionOptions(settings="any", data=data)
         self.selector = CellSelector(self.database, options)
         self.lookup: dict[str, Callable[..., Value]] = {
@@ -67,6 +90,7 @@ class Sources:
             "printed": self.printed,
             "deviations": self.deviations,
             "setting": self.setting,
+            "first-splits": self.first_splits,
             "bench": self.bench,
             "layer": self.layer,
             "ratio": self.ratio,
@@ -110,17 +134,14 @@ class Sources:
         self, method: str, dataset: str, *options: str
     ) -> tuple[float, float | None]:
         """Mean and deviation of the best setting with the given options."""
-        wanted = {
-            name: parse_value(text)
-            for name, text in parse_assignments(options, "options", "hidden=64")
-        }
-        found = [
-            row
-            for row in self.database.runs(dataset=dataset, method=method)
-            if wanted.items() <= row["options"].items()
-        ]
-        best = best_by_validation(group_by_config(found))
-        return best.test, best.std
+        return best_setting(self.database, method, dataset, options)
+
+    def first_splits(
+        self, count: str, method: str, dataset: str, *options: str
+    ) -> tuple[float, float | None]:
+        """The same in results/since-2021.jsonl.gz, on the first splits alone."""
+        splits = range(int(count))
+        return best_setting(self.later, method, dataset, options, splits)
 
     def bench(
         self, file: str, method: str, hidden: str, field: str, *what: str

@@ -145,15 +145,15 @@ def new_texts(database: str, folder: Path) -> dict[Path, str]:
     for name in ("edge", "node_year"):
         (data / "arxiv-year" / f"{name}.csv.gz").touch()
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-    sources = Sources(database, data)
+    later = f"sqlite:///{folder / 'since-2021.db'}"
+    import_runs("since-2021", later)
+    sources = Sources(database, data, later)
     texts = {
         page: rewrite_inline(rewrite_blocks(page.read_text("utf-8"), sources), sources)
         for page in PAGES
     }
     for name, words in TABLE_FILES.items():
         texts[RESULTS / f"{name}.md"] = table_text(words, database, data)
-    later = f"sqlite:///{folder / 'since-2021.db'}"
-    import_runs("since-2021", later)
     texts[RESULTS / "since-2021.md"] = without_reasons(
         table_text(["since-2021"], later, data)
     )

@@ -8,7 +8,7 @@ import scipy.special
 import torch
 from graphs import suiting, tasks_of
 from message_passing_models import make_graph, network_of, scatter
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unalike import METHODS, Training
@@ -168,17 +168,22 @@ def test_dir_gnn_has_the_layer_of_pyg_on_an_undirected_graph():
 
 def test_complex_weights_are_those_of_fabernet(graph):
     options = {"complex_weights": True, "activation": "abs", "exponent": 0.25}
-    network = scatter(network_of("dir-gnn", graph, layers=2, hidden=4, **options))
+    more = {"layers": 2, "hidden": 4, "normalize": True}
+    network = scatter(network_of("dir-gnn", graph, **options, **more))
     p, q = directed_pair(graph, 0.25)
     x = graph.features.to_dense()
     w, v = weight_of(network.first).chunk(2, 1)
     b = network.biases
-    real, imag = (q @ x @ w + b[0][:4]).abs(), (p @ x @ v + b[0][4:]).abs()
+
+    def stream(z):
+        return F.normalize(z.abs(), dim=1)
+
+    real, imag = stream(q @ x @ w + b[0][:4]), stream(p @ x @ v + b[0][4:])
     w, v = weight_of(network.linears[0]).chunk(2, 1)
     last = torch.cat(
         [
-            (q @ (real @ w - imag @ v) + b[1][:4]).abs(),
-            (p @ real @ v + q @ imag @ w + b[1][4:]).abs(),
+            stream(q @ (real @ w - imag @ v) + b[1][:4]),
+            stream(p @ real @ v + q @ imag @ w + b[1][4:]),
         ],
         1,
     )
@@ -186,14 +191,16 @@ def test_complex_weights_are_those_of_fabernet(graph):
     close(network(graph), network.final(outputs.amax(0)))
 
 
-@pytest.mark.parametrize("hop_norm", [False, True])
-def test_fsgnn_is_its_formula(graph, hop_norm):
-    method = METHODS["fsgnn"](
-        hops=2, hidden=4, hop_norm=hop_norm, normalize_features=False
-    )
+@pytest.mark.parametrize("normalized", [False, True], ids=["raw", "normalized"])
+def test_fsgnn_is_its_formula(graph, normalized):
+    options = {"hop_norm": normalized, "normalize_features": normalized}
+    method = METHODS["fsgnn"](hops=2, hidden=4, **options)
     prepared = method.prepare(graph)
     network = scatter(method.network(prepared).eval())
     x = graph.features.to_dense()
+    if normalized:
+        sums = x.sum(1, keepdim=True)
+        x = x / torch.where(sums == 0, 1.0, sums)
     matrices = [x]
     for loops in (False, True):
         a = graph.adjacency.to_dense()
@@ -207,7 +214,7 @@ def test_fsgnn_is_its_formula(graph, hop_norm):
     parts = []
     for m, linear in enumerate(network.maps.linears):
         u = matrices[m] @ linear.weight + linear.bias
-        parts.append(shares[m] * (F.normalize(u, dim=1) if hop_norm else u))
+        parts.append(shares[m] * (F.normalize(u, dim=1) if normalized else u))
     close(network(prepared), network.final(torch.relu(torch.cat(parts, 1))))
 
 
@@ -339,6 +346,7 @@ def test_poly_weighs_its_bases(graph, basis):
     prepared = method.prepare(graph)
     network = scatter(method.network(prepared).eval())
     theta = network.theta
+    theta.data[1] = -0.7
     if basis == "bernstein":
         theta = torch.relu(theta)
     if basis == "chebyshev":
@@ -386,15 +394,20 @@ def test_acm_gcn_is_its_formula(graph, relu_first, structure):
     close(network(prepared), wanted)
 
 
+@pytest.mark.parametrize("plus_plus", [False, True], ids=["glognn", "glognn++"])
 @pytest.mark.parametrize("delta", [0.0, 0.4, 1.0])
-def test_glognn_is_the_minimum_written_out(graph, delta):
-    """Z of nodes x nodes, by its own inverse, without weights of classes."""
+def test_glognn_is_the_minimum_written_out(graph, delta, plus_plus):
+    """Z of nodes x nodes, by its own inverse; ++ weighs the classes inside of it."""
     options = {"norm_weight": 0.5, "hops_weight": 2.0, "gamma": 0.3, "delta": delta}
-    method = METHODS["glognn"](hidden=4, class_weights_learned=False, **options)
+    method = METHODS["glognn"](hidden=4, class_weights_learned=plus_plus, **options)
     prepared = method.prepare(graph)
     network = method.network(prepared).eval()
+    t = torch.ones(3).double()
     with torch.no_grad():
         network.hops.copy_(torch.tensor([0.6, -0.3]))
+        if plus_plus:
+            t = torch.tensor([0.5, -0.8, 1.3]).double()
+            network.class_weights.copy_(t)
     p = prepared.adjacency.to_dense().double()
     close(p.sum(1), torch.ones(len(p)).double(), rtol=1e-5, atol=1e-5)
     inputs = {"features": graph.features.to_dense(), "adjacency": p.float()}
@@ -405,9 +418,9 @@ def test_glognn_is_the_minimum_written_out(graph, delta):
     h0 = h = network.final(torch.relu(u)).double()
     walks = 0.6 * p - 0.3 * p @ p
     for _ in range(2):
-        left = 0.7 * h @ h.T + 2 * walks - 0.3 * 0.7 * h0 @ h.T
+        left = (0.7 * h - 0.3 * 0.7 * h0) @ (t[:, None] * h.T) + 2 * walks
         z = left @ torch.linalg.inv(0.49 * h @ h.T + 2.5 * torch.eye(len(h)))
-        h = 0.7 * z @ h + 0.3 * h0
+        h = 0.7 * z @ (h * t) + 0.3 * h0
     close(network(prepared).double(), h, rtol=1e-3, atol=1e-4)
 
 
@@ -440,6 +453,14 @@ def test_polynormer_has_the_layers_of_pyg(graph, beta):
         u[:, own] = weights / weights.sum(1, keepdim=True) @ v[:, own]
     g = torch.relu(network.out(layer.norm(u) * (layer.gate(g) + beta_of(layer))))
     close(network(graph), network.final(g), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("input_dropout", [0.0, 0.5])
+def test_polynormer_drops_features_in_training(graph, input_dropout):
+    options = {"hidden": 3, "heads": 2, "dropout": 0.0, "input_dropout": input_dropout}
+    network = network_of("polynormer", graph, **options).train()
+    is_dropped = input_dropout > 0 and isinstance(graph.features, Tensor)
+    assert torch.equal(network(graph), network(graph)) != is_dropped
 
 
 def test_polynormer_begins_with_its_local_phase():
@@ -493,16 +514,17 @@ def test_sharpening_adds_the_difference_of_entropies(name):
     assert method.solve(task).curve.losses[0] == pytest.approx(loss.item(), rel=1e-4)
 
 
-def test_propagation_dropout_drops_before_propagation():
-    (task,) = tasks_of(suiting())
-    training = Training(epochs=3)
-    runs = [
-        METHODS["gpr-gnn"](dropout=0.0, propagation_dropout=p, training=training)
-        for p in (0.0, 0.6)
-    ]
-    without, with_dropout = (run.solve(task).curve.losses for run in runs)
-    assert without != with_dropout
-    network = runs[1].network(task.graph).eval()
-    torch.manual_seed(0)
-    same = network(task.graph)
-    close(network(task.graph), same)
+def test_propagation_dropout_drops_before_propagation(graph):
+    options = {"hidden": 5, "hops": 4, "dropout": 0.0, "propagation_dropout": 0.6}
+    network = scatter(network_of("gpr-gnn", graph, **options)).train()
+    dropped = []
+    network.dropout.register_forward_hook(lambda *call: dropped.append(call[2]))
+    found = network(graph)
+    (z,) = dropped
+    assert 0.3 < (z == 0).float().mean() < 0.9
+    a = graph.adjacency.to_dense().T.clone()
+    a.diagonal()[a.diagonal() == 0] = 1
+    scale = a.sum(1).rsqrt()
+    spread = scale[:, None] * a * scale
+    powers = enumerate(network.gamma)
+    close(found, sum(c * torch.linalg.matrix_power(spread, k) @ z for k, c in powers))

@@ -191,11 +191,12 @@ def run_key(
 def parse_filter(words: Sequence[str]) -> ConfigFilter:
     """Parse a filter from words like method=linkx and hidden=64.
 
-    All names must match; a name with several values matches any of them.
+    All names must match; a name with several values matches any of them. Values may be
+    written as in recipes: false, 5e-4.
     """
     accepted: dict[str, set[str]] = {}
     for name, value in parse_assignments(words, "--only", "method=linkx"):
-        accepted.setdefault(name, set()).add(value)
+        accepted.setdefault(name, set()).add(str(parse_value(value)))
 
     def matches(recipe: Recipe, cell: RecipeCell, config: Config) -> bool:
         options = config.to_dict["options"]

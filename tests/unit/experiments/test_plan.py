@@ -49,6 +49,7 @@ def test_only_selects_configs(tmp_path):
 
     assert count("hidden=4") == 12
     assert count("hidden=4", "hidden=8", "lr=0.01") == 12
+    assert count("hidden=4", "lr=1e-2", "inner_activation=false") == 6
     assert count("method=linkx") == 36
     assert count("method=link") == 0
     with pytest.raises(UserError, match="--only is 'linkx'; write NAME=VALUE"):
