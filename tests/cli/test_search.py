@@ -196,7 +196,7 @@ def test_a_search_tries_failed_runs_again_with_retry(searching, monkeypatch):
 def test_a_search_goes_on_without_a_dataset_that_is_not_here(searching):
     ((output,), err) = searching(trials=1, also='"no-such-graph" = {}\n')
     assert (output["dataset"], output["trials"]) == ("small", 1)
-    assert "note: 1 cells cannot be run: No dataset 'no-such-graph'." in err
+    assert "note: 1 cell cannot be run: No dataset 'no-such-graph'." in err
 
 
 def test_a_search_of_nothing_is_an_error(searching, capsys):

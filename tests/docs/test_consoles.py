@@ -5,21 +5,21 @@ import json
 import re
 import shlex
 
+import dump_files
 import pytest
+from fake_wiki import FakeWiki
 from pages import PAGES, ROOT, blocks, commands, shell
+from wiki_proxy import fronting
 
 pytestmark = pytest.mark.docs
 
 NOT_RUN = {
-    "crawl": "asks Wikipedia, or reads its dumps; tests/cli/test_crawl.py runs it",
     "serve": "never ends; tests/cli/test_serve.py runs the server",
     "import duckdb": "reads a database; tests/unit/importing/test_frames.py writes one",
     "import s3": "needs a store of objects",
     "report --serve": "never ends; tests/unit/reports/test_site.py runs the server",
 }
 """Commands of consoles that are only parsed, and why."""
-AFTER_NOT_RUN = {"wiki", "wiki-dumps"}
-"""Pages whose other commands need what such a command writes."""
 ERRORS = {"troubleshooting"}
 """Pages whose commands fail, which test_troubleshooting.py runs."""
 NEEDS_SHELL_BLOCKS = {"new-nodes", "own-graph"}
@@ -62,8 +62,17 @@ SMALLER = [
     (r"^(bench scale)", r"\1 --hidden 4 --repeats 1 --rows 2000"),
     (r"^(bench scale.*) (--plot)", r"\1 --processes 1 \2"),
     (r"^(table (?:statistics|two-hop).*)", r"\1 --data nothing"),
+    (r"^(crawl --api) \S+", r"\1 $WIKI --rate 0"),
 ]
 """What is written differently, so that a command ends within seconds."""
+
+
+ARTICLES = {
+    "Mathematics": ["Page 1", "Page 2"],
+    "Hilbert space": ["Mathematics"],
+    **{f"Page {n}": [f"Page {(n + k * k) % 30}" for k in range(5)] for n in range(30)},
+}
+"""A wiki instead of Wikipedia."""
 
 
 def smaller(words):
@@ -86,10 +95,13 @@ def not_run(words):
 
 
 def write_files(page, folder):
-    """The files that commands of consoles name: recipes, and a part of the results."""
+    """The files that commands name: recipes, word vectors, dumps, and some results."""
     for recipe in blocks(page, "toml"):
         for name in ("my.toml", "mine.toml"):
             (folder / name).write_text(recipe, "utf-8")
+    for size in (100, 300):
+        (folder / f"glove.6B.{size}d.txt").write_text("page 1 0 0\narticle 0 1 0\n")
+    dump_files.write(ARTICLES, folder / "dumps")
     (folder / "results").mkdir()
     (folder / "build").mkdir()
     with gzip.open(ROOT / "results" / "runs.jsonl.gz", "rt", encoding="utf-8") as file:
@@ -102,7 +114,7 @@ def write_files(page, folder):
 RUN = [
     page
     for page in [*PAGES, ROOT / "README.md"]
-    if shown(page) and page.stem not in AFTER_NOT_RUN | ERRORS
+    if shown(page) and page.stem not in ERRORS
 ]
 
 
@@ -112,7 +124,9 @@ def test_console_blocks_run(page, tmp_path, data):
     before = blocks(page, "sh") if page.stem in NEEDS_SHELL_BLOCKS else []
     lines = [f"unalike {smaller(x)}" for x in shown(page) if not not_run(x)]
     script = "\n".join([*before, *dict.fromkeys(lines)])
-    done = shell(f"set -x\n{script}", tmp_path, UNALIKE_DATA=str(data))
+    with fronting(FakeWiki(ARTICLES)) as wiki:
+        known = {"UNALIKE_DATA": str(data), "WIKI": wiki.address}
+        done = shell(f"set -x\n{script}", tmp_path, **known)
     assert done.returncode == 0, done.stderr
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import scipy.sparse
 import torch
+from graphs import suiting
 from message_passing_models import (
     CLASSES,
     FEATURES,
@@ -200,6 +201,18 @@ def test_gat_jk_is_that_of_pyg(graph, jump, conv_bias):
     network = scatter(network_of("gat-jk", graph, **options))
     joined = joined_by_pyg(network, jump, attend(network, graph, 2))
     close(network(graph), network.final(joined))
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat", "gcn-jk", "gat-jk"])
+def test_conv_bias_adds_one_bias_for_each_feature_of_a_batch_norm(name):
+    plain, biased = (
+        network_of(name, suiting(), hidden=4, layers=3, conv_bias=use)
+        for use in (False, True)
+    )
+    norms = [part for part in plain.modules() if isinstance(part, nn.BatchNorm1d)]
+    assert norms
+    sizes = [sum(p.numel() for p in it.parameters()) for it in (plain, biased)]
+    assert sizes[1] - sizes[0] == sum(norm.num_features for norm in norms)
 
 
 def mlp_logits(network, graph):

@@ -153,7 +153,8 @@ def print_missing(missing: Mapping[str, str]) -> None:
     for reason, count in Counter(missing.values()).items():
         # The error without the advice that follows it.
         first_sentence = reason.partition(". ")[0].removesuffix(".")
-        print_note(f"{count} cells cannot be run: {first_sentence}.")
+        cells = "1 cell" if count == 1 else f"{count} cells"
+        print_note(f"{cells} cannot be run: {first_sentence}.")
 
 
 def winners(

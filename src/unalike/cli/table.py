@@ -45,8 +45,8 @@ def command(
     Args:
         table: statistics-proposed, statistics-geom-gcn, statistics-homophilous,
             two-hop; of results full-batch, minibatch, gcn-minibatch, ablation,
-            arxiv-coarse-fine, prior-datasets, homophilous, state-of-the-art or
-            views-ablation; or the file of a recipe, as in own.toml.
+            arxiv-coarse-fine, prior-datasets, homophilous, since-2021,
+            state-of-the-art or views-ablation; or the file of a recipe, as in own.toml.
         format: Output format: rich, markdown, latex or csv.
         results: The database that a table of results is made from.
         settings: Select among the settings of the grid, or any that has results; by

@@ -181,6 +181,9 @@ def opened_without_work(source: GraphSource | None) -> StoredGraph | None:
 # Selection for a cell of a results table
 
 
+OTHER_SETTINGS = "run only with settings outside the grid, which --settings any shows"
+
+
 @dataclass(frozen=True, kw_only=True)
 class SelectionOptions:
     """Which runs count for a cell: those of a grid, or any that were stored."""
@@ -227,8 +230,9 @@ class CellSelector:
             missing = f"{recipe.method} on batches of {recipe.batching} is not here"
             return CellSelection(None, 0, None, missing if recipe.method else quoted)
         version, method = self.version(cell.dataset), str(recipe.method)
-        rows = self.results.runs(
-            dataset=version.name, dataset_hash=version.hash or "", method=method
+        hash = version.hash or ""
+        rows = list(
+            self.results.runs(dataset=version.name, dataset_hash=hash, method=method)
         )
         filter_runs = lookup(FILTERS, self.options.settings, "choice of settings")
         filtered, grid_size = filter_runs(recipe, cell, self.options, rows)
@@ -238,7 +242,7 @@ class CellSelector:
         chosen = best_by_validation(complete)
         reason = None
         if not chosen:
-            reason = self.why_missing(recipe, cell, splits if filtered else 0)
+            reason = self.why_missing(recipe, cell, rows, splits if filtered else 0)
         return CellSelection(chosen, len(complete), grid_size, reason)
 
     def notes(self, dataset: str, *, has_numbers: bool) -> list[str]:
@@ -250,14 +254,18 @@ class CellSelector:
                 notes.append(f"{no_features(source)}; numbers of it are without them")
         return notes
 
-    def why_missing(self, recipe: Recipe, cell: RecipeCell, splits: int) -> str:
-        """Why a cell has no complete configuration; `splits` is 0 without runs."""
+    def why_missing(
+        self, recipe: Recipe, cell: RecipeCell, rows: Sequence[Row], splits: int
+    ) -> str:
+        """Why a cell has no complete configuration; `splits` is 0 without its runs."""
         if splits:
             return f"no setting has all {splits} splits yet"
         version, method = self.version(cell.dataset), str(recipe.method)
         failures = self.results.failures(dataset=version.name, method=method)
         if failures := failures_in_grid(recipe, cell, self.options, failures):
             return f"failed: {failures[0]['error'].splitlines()[-1]}"
+        if runs_with_fixed_options(recipe, cell, self.options, rows)[0]:
+            return OTHER_SETTINGS
         if version.other_runs and not version.runs:
             return "all runs are on other data than those at hand"
         if cell.quoted:

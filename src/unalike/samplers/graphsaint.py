@@ -79,10 +79,11 @@ class SamplingNorm:
         indptr, indices = rows.indptr.numpy(), rows.indices.numpy()
         node_counts = np.zeros(graph.num_nodes, np.int32)
         edge_counts = np.zeros(rows.nnz, np.int32)
+        inside = np.zeros(graph.num_nodes, np.bool_)
         generator, nodes, samples = torch.Generator().manual_seed(0), 0, 0
         while nodes < MIN_DRAWS_PER_NODE * graph.num_nodes:
             ids = sample(graph, generator).cpu().numpy()
-            _count_sample(indptr, indices, ids, node_counts, edge_counts)
+            _count_sample(indptr, indices, ids, inside, node_counts, edge_counts)
             nodes, samples = nodes + max(1, len(ids)), samples + 1
         node_count = torch.from_numpy(node_counts).clamp(min=1).float()
         edge_count = torch.from_numpy(edge_counts).clamp(min=1).float()
@@ -99,16 +100,17 @@ def _count_sample(
     indptr: np.ndarray,
     indices: np.ndarray,
     ids: np.ndarray,
+    inside: np.ndarray,
     node_counts: np.ndarray,
     edge_counts: np.ndarray,
 ) -> None:
-    """Count the nodes and edges of one subgraph."""
-    inside = np.zeros(len(node_counts), np.bool_)
+    """Count the nodes and edges of one subgraph; `inside` is False before and after."""
     inside[ids] = True
     node_counts[ids] += 1
     for node in ids:
         for entry in range(indptr[node], indptr[node + 1]):
             edge_counts[entry] += inside[indices[entry]]
+    inside[ids] = False
 
 
 # Samplers.

@@ -101,6 +101,15 @@ def test_runs_on_older_data_are_not_shown_for_the_data_at_hand(results, tmp_path
     assert report.remarks == ["people: 3 of 3 runs are on other data"]
 
 
+def test_a_cell_with_runs_outside_the_grid_is_not_said_to_be_not_run(results):
+    store(results, DatasetRef("gone", "gone", "abc", 3), 60.0, 70.0, hidden=16)
+    found = selected(results, recipe("gone"))
+    assert found.missing == (
+        "run only with settings outside the grid, which --settings any shows"
+    )
+    assert selected(results, recipe("gone"), settings="any").chosen.test == 70.0
+
+
 def test_without_data_all_methods_have_the_version_with_the_most_runs(results):
     old, new = (DatasetRef("gone", "gone", hash, 3) for hash in ("old", "new"))
     store(results, old, 60.0, 70.0, hidden=4)
