@@ -63,6 +63,7 @@ from unalike.inference.model import Model, check_trainable, model_from_solution
 from unalike.inference.model_file import check_can_create
 from unalike.methods import (
     METHODS,
+    as_method,
     check_predicts_numbers,
     check_uses_class_weights,
     check_uses_edge_weights,
@@ -102,7 +103,7 @@ class RunOptions:
 
 def run(
     dataset: AnyGraph,
-    method: Method,
+    method: Method | type[Method] | str,
     *,
     splits: Sequence[int] | None = None,
     seed: int = 0,
@@ -112,7 +113,8 @@ def run(
     """Train and evaluate a method on some or all splits of a graph, in one stack.
 
     The graph is a `Graph`, a stored graph or its folder, or the name of a dataset. A
-    `Graph` has five random splits.
+    `Graph` has five random splits. A method is an instance, or a class or name with
+    its default options.
     """
     options = options or deprecated_place(place)
     output = train_splits(dataset, method, splits=splits, seed=seed, options=options)
@@ -128,7 +130,7 @@ def deprecated_place(place: RunOptions | None) -> RunOptions | None:
 
 def train_splits(
     dataset: AnyGraph,
-    method: Method,
+    method: Method | type[Method] | str,
     *,
     splits: Sequence[int] | None = None,
     seed: int = 0,
@@ -136,7 +138,7 @@ def train_splits(
 ) -> ExperimentOutput:
     """Train, evaluate and optionally save a method, and return also its predictions."""
     options = options or RunOptions()
-    method = as_computed_on(options.device, method)
+    method = as_computed_on(options.device, as_method(method))
     if options.calibrate:
         check_has_classes(as_source(dataset).load(), "Calibration")
     if options.model is not None:
