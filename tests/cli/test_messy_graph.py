@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
             KINDS[kind] if node % 10 else "",
             revenue,
             f"20{10 + node % 14}-0{1 + node % 9}-1{node % 9}",
-            f'"{rng.normal():.3f}"'.replace(".", ","),
+            ["n/a", f'"{rng.normal():.3f}"'.replace(".", ",")][node % 7 > 0],
             f"{rng.normal() + kind:.3f}" if node % 20 else "n/a",
             CITIES[node % 3],
             f'"{tags}"',
@@ -115,4 +115,4 @@ def test_float_ids_in_the_node_table_are_named(folder, capsys):
     error = capsys.readouterr().err
     assert "the source '" in error
     assert "(column 'from [x]')" in error
-    assert ".0': store ids as integers, not as floats" in error
+    assert ".0': store ids as integers, not as floats.\n" in error

@@ -109,6 +109,27 @@ def test_explanations_name_neighbours_and_features(server):
     assert kinds == {"neighbour", "feature"}
 
 
+def test_columns_of_lists_take_lists_or_their_text(tmp_path):
+    people = pd.DataFrame(
+        {
+            "id": range(40),
+            "job": ["buyer", "seller"] * 20,
+            "tags": [f"[{number % 3}, {number % 5 + 3}]" for number in range(40)],
+        }
+    )
+    edges = pd.DataFrame({"source": range(40), "target": [*range(1, 40), 0]})
+    options = ImportOptions(label="job")
+    import_graph(edges, people, out=tmp_path / "g", options=options)
+    path = tmp_path / "m.safetensors"
+    words = ["linkx", "--hidden", "4", "--epochs", "2", "--device", "cpu"]
+    assert main(["train", str(tmp_path / "g"), "--save", str(path), *words]) == 0
+    with ScoringService(load_model(path)) as service:
+        nodes = [{"features": {"tags": tags}} for tags in ([1, 4], "[1, 4]", [2])]
+        scores = service.answer(json.dumps({"nodes": nodes}).encode())["scores"]
+    first, same, other = (one["probabilities"] for one in scores)
+    assert first == same != other
+
+
 def test_health_says_what_is_served(server):
     ask(server, body={"nodes": NODES})
     status, answer = ask(server, "GET", "/health")

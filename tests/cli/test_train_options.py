@@ -6,8 +6,17 @@ import shlex
 import pandas as pd
 import pytest
 
-from unalike import ImportOptions, import_graph
+from unalike import (
+    LINK,
+    ImportOptions,
+    RunOptions,
+    Training,
+    import_graph,
+    open_graph,
+    run,
+)
 from unalike.cli.main import main
+from unalike.experiments import config
 
 QUICK = ["linkx", "--hidden", "4", "--epochs", "60", "--lr", "0.05"]
 
@@ -36,12 +45,12 @@ def trained(capsys, graph, *words):
 
 
 def test_training_stops_when_no_epoch_is_better(graph, capsys, monkeypatch):
-    from unalike.experiments import run
+    from unalike.experiments import run as runs
 
     curves = []
-    history = run.training_history
+    history = runs.training_history
     monkeypatch.setattr(
-        run, "training_history", lambda *a: curves.append(a[0]) or history(*a)
+        runs, "training_history", lambda *a: curves.append(a[0]) or history(*a)
     )
     full, short = trained(capsys, graph), trained(capsys, graph, "--patience", "5")
     all_epochs, stopped = (len(curve.losses) for curve in curves)
@@ -56,9 +65,36 @@ def test_training_stops_when_no_epoch_is_better(graph, capsys, monkeypatch):
     )
 
 
+def test_graphs_of_the_user_stop_early_by_default(graph, capsys):
+    words = ("train", graph, "link", "--splits", "0", "--json", "--lr", "0.1")
+    views = []
+    for more in ((), ("--patience", "500"), ("--epochs", "200")):
+        assert main([*words, *more]) == 0
+        document = json.loads(capsys.readouterr().out)
+        views.append(document["view"])
+        assert ("--patience" in document["command"]) == bool(document["view"])
+    assert views == [{"patience": 200}, {"patience": 500}, {}]
+    long = LINK(training=Training(epochs=201))
+    (result,) = run(open_graph(graph).graph, long, splits=[0])
+    assert result.view == {"patience": 200}
+
+
+def test_a_checkpoint_without_patience_is_resumed_with_the_default(
+    graph, tmp_path, monkeypatch
+):
+    long = LINK(training=Training(epochs=210))
+    options = RunOptions(checkpoint=tmp_path / "saved")
+    monkeypatch.setattr(config, "OWN_PATIENCE", 1000)
+    before = run(graph, long, splits=[0], options=options)
+    monkeypatch.undo()
+    after = run(graph, long, splits=[0], options=options)
+    assert (before[0].view, after[0].view) == ({}, {"patience": 200})
+    assert after[0].test == before[0].test
+
+
 def test_named_datasets_run_all_epochs(capsys):
     words = ("train", "chameleon-twin", "link", "--splits", "0", "--json")
-    assert main([*words, "--epochs", "120"]) == 0
+    assert main([*words, "--epochs", "220"]) == 0
     assert json.loads(capsys.readouterr().out)["view"] == {}
 
 

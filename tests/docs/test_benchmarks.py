@@ -16,6 +16,7 @@ SMALL = {
     "import_edges": "--edges 2000",
     "larger_than_memory": "--graph chameleon-twin --size 500 --hidden 8 --epochs 1",
     "measures": "--edges 300000",
+    "patience": "--datasets chameleon-twin --methods link --epochs 3 --json",
     "predict": "--nodes 100 --json",
     "row_loader": "--edges 30000 --rows 50 --features 3 --json",
     "serve": "--seconds 1",

@@ -75,6 +75,20 @@ def as_node_ids(values: Any, what: str) -> Ids:
     return torch.from_numpy(ids.astype(np.int64))
 
 
+def as_edge_weights(weights: Any, num_edges: int) -> Float[Tensor, " edges"]:
+    """Weights of edges from a list, an array, a Series or a tensor of numbers."""
+    numbers = weights.numpy(force=True) if isinstance(weights, Tensor) else weights
+    try:
+        numbers = np.asarray(numbers, np.float64)
+    except (TypeError, ValueError):
+        raise UserError("Edge weights are numbers.") from None
+    if numbers.shape != (num_edges,):
+        raise UserError(f"{num_edges} edges need {num_edges} weights, in one list.")
+    if not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise UserError("Edge weights are finite numbers above 0.")
+    return torch.from_numpy(numbers)
+
+
 def as_labels(
     labels: Any, unlabelled: Any = -1
 ) -> tuple[Int[Tensor, " nodes"], list[Hashable] | None]:
@@ -276,8 +290,9 @@ class Graph(Displayable):
         directed: bool = False,
         unlabelled: Any = -1,
         targets: Any = None,
+        weights: Any = None,
     ) -> Graph:
-        """A graph from pairs of node ids; repeated pairs merge.
+        """A graph from pairs of node ids; repeated pairs merge, their weights add up.
 
         Ids are lists, arrays, Series or tensors of integers. Without `num_nodes`, the
         labels or features, else the largest id, say how many nodes there are.
@@ -292,7 +307,16 @@ class Graph(Displayable):
                 [-1, *(int(ids.max()) for ids in (source, target) if len(ids))]
             )
             num_nodes = sizes[0] if sizes else largest + 1
-        rows = Adjacency.from_edges(source, target, shape=(num_nodes, num_nodes))
+        values = None if weights is None else as_edge_weights(weights, len(source))
+        if not directed:
+            # One order of both ends, so that the weights of (u, v) and (v, u) add up.
+            source, target = (
+                torch.minimum(source, target),
+                torch.maximum(source, target),
+            )
+        rows = Adjacency.from_edges(
+            source, target, shape=(num_nodes, num_nodes), values=values
+        )
         return cls.build(
             rows if directed else rows.to_undirected(),
             features=None if features is None else as_features(features),
@@ -354,11 +378,12 @@ class Graph(Displayable):
         *,
         label: str | None = None,
         features: list[str] | None = None,
+        weight: str | None = None,
     ) -> Graph:
         """A graph from networkx; labels and features are the named node attributes.
 
         Nodes keep their order. Labels of any kind are numbered in sorted order; a node
-        may have none.
+        may have none. Edges without the attribute `weight` have the weight 1.
         """
         nodes = {node: index for index, node in enumerate(graph.nodes)}
         ends = torch.tensor(
@@ -377,6 +402,7 @@ class Graph(Displayable):
             labels=labels,
             num_classes=len(classes),
             directed=graph.is_directed(),
+            weights=weight and [one for *_, one in graph.edges(data=weight, default=1)],
         )
         named = classes != [*range(len(classes))]
         return replace(built, class_names=classes) if named else built

@@ -28,7 +28,7 @@ from unalike.datasets.twins.twin import Twin
 from unalike.errors import UserError, check_at_least_one, lookup
 from unalike.files import json_hash
 from unalike.methods import METHODS, name_of
-from unalike.methods.base import Method
+from unalike.methods.base import Method, TrainedMethod
 from unalike.options import options_of, with_options
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.samplers.rows import paper_range_count
@@ -97,7 +97,7 @@ class DatasetOptions:
     """Train on the graph without the test nodes and their edges."""
     patience: int | None = None
     """Stop when the validation score of no split has improved for so many epochs; by
-    default all are run, and `unalike train` stops after 100 on a graph of your own."""
+    default 200 on a graph of your own, and all epochs on named datasets."""
 
     def __post_init__(self) -> None:
         if self.as_stored and self.both_ways:
@@ -222,6 +222,29 @@ def base_dataset(source: GraphSource) -> GraphSource:
 def options_of_dataset(source: GraphSource) -> DatasetOptions:
     """The dataset options of a source."""
     return source.view if isinstance(source, DatasetWithOptions) else NO_OVERRIDES
+
+
+OWN_PATIENCE = 200
+"""Epochs without a better validation score before training stops on own graphs."""
+
+
+def has_default_patience(source: GraphSource, method: Method) -> bool:
+    """Whether a graph of the user is trained with `OWN_PATIENCE`, by a default.
+
+    Named datasets run all epochs, as in the paper.
+    """
+    own = isinstance(base_dataset(source), StoredGraph | GraphInMemory)
+    epochs = method.training.epochs if isinstance(method, TrainedMethod) else 0
+    patience = options_of_dataset(source).patience
+    return own and patience in (None, OWN_PATIENCE) and epochs > OWN_PATIENCE
+
+
+def with_default_patience(source: GraphSource, method: Method) -> GraphSource:
+    """The source with early stopping, if it is a graph of the user."""
+    if not has_default_patience(source, method):
+        return source
+    options = replace(options_of_dataset(source), patience=OWN_PATIENCE)
+    return options.apply(base_dataset(source))
 
 
 def class_names(source: GraphSource) -> list[str] | None:

@@ -41,9 +41,11 @@ from unalike.experiments.config import (
     base_dataset,
     class_names,
     dataset_hash,
+    has_default_patience,
     load_graph_and_splits,
     no_features_error,
     options_of_dataset,
+    with_default_patience,
 )
 from unalike.experiments.evaluation import (
     PredictionSummary,
@@ -63,6 +65,7 @@ from unalike.inference.model import Model, check_trainable, model_from_solution
 from unalike.inference.model_file import check_can_create
 from unalike.methods import (
     METHODS,
+    as_method,
     check_predicts_numbers,
     check_uses_class_weights,
     check_uses_edge_weights,
@@ -102,7 +105,7 @@ class RunOptions:
 
 def run(
     dataset: AnyGraph,
-    method: Method,
+    method: Method | type[Method] | str,
     *,
     splits: Sequence[int] | None = None,
     seed: int = 0,
@@ -112,7 +115,8 @@ def run(
     """Train and evaluate a method on some or all splits of a graph, in one stack.
 
     The graph is a `Graph`, a stored graph or its folder, or the name of a dataset. A
-    `Graph` has five random splits.
+    `Graph` has five random splits. A method is an instance, or a class or name with
+    its default options.
     """
     options = options or deprecated_place(place)
     output = train_splits(dataset, method, splits=splits, seed=seed, options=options)
@@ -128,7 +132,7 @@ def deprecated_place(place: RunOptions | None) -> RunOptions | None:
 
 def train_splits(
     dataset: AnyGraph,
-    method: Method,
+    method: Method | type[Method] | str,
     *,
     splits: Sequence[int] | None = None,
     seed: int = 0,
@@ -136,9 +140,10 @@ def train_splits(
 ) -> ExperimentOutput:
     """Train, evaluate and optionally save a method, and return also its predictions."""
     options = options or RunOptions()
-    method = as_computed_on(options.device, method)
+    method = as_computed_on(options.device, as_method(method))
+    dataset = with_default_patience(as_source(dataset), method)
     if options.calibrate:
-        check_has_classes(as_source(dataset).load(), "Calibration")
+        check_has_classes(dataset.load(), "Calibration")
     if options.model is not None:
         check_can_create(Path(options.model))
         check_trainable(method)
@@ -154,7 +159,7 @@ def train_splits(
         world.assert_equal_on_all_ranks({**identity, "processor": cpu_capability()})
     checkpoint = None
     if options.checkpoint is not None:
-        key = json.dumps(experiment.identity(metadata), sort_keys=True)
+        key = experiment.checkpoint_key(metadata, method)
         checkpoint = Checkpoint(options.checkpoint, key)
     reset_peak_memory(options.device)
     start = time.perf_counter()
@@ -449,6 +454,17 @@ class Experiment:
             "splits": list(self.splits),
             "data": dataset_hash(base_dataset(self.dataset)),
         }
+
+    def checkpoint_key(self, metadata: dict[str, Any], method: Method) -> str:
+        """The identity as text, without the default patience of own graphs.
+
+        Checkpoints of versions without this default are resumed too.
+        """
+        identity = self.identity(metadata)
+        if has_default_patience(self.dataset, method):
+            identity["view"] = {**identity["view"]}
+            del identity["view"]["patience"]
+        return json.dumps(identity, sort_keys=True)
 
     def raise_if_failed(self, solutions: Sequence[Solution]) -> None:
         """Raise a `UserError` if the training of a split has diverged."""

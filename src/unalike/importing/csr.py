@@ -150,9 +150,11 @@ class EdgeReader:
         raise batch.row_error(
             row,
             f"the {SOURCE_AND_TARGET[side]} '{value}' (column '{column}') is not in "
-            f"the node table{_float_hint(value, index)}; --unknown drop leaves such "
-            "edges out.",
+            f"the node table{_float_hint(value, index) or LEAVE_OUT}.",
         )
+
+
+LEAVE_OUT = "; --unknown drop leaves such edges out"
 
 
 def _float_hint(value: object, index: IdIndex) -> str:

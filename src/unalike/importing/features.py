@@ -154,10 +154,11 @@ class FeatureColumn:
 
     @property
     def has_decimal_commas(self) -> bool:
-        """Whether all categories are numbers such as 3,14."""
-        return bool(self.categories) and all(
-            map(_DECIMAL_COMMA.fullmatch, self.categories)
-        )
+        """Whether all categories are numbers such as 3,14, or missing ones."""
+        numbers = [
+            text for text in self.categories if text.lower() not in MISSING_NUMBERS
+        ]
+        return bool(numbers) and all(map(_DECIMAL_COMMA.fullmatch, numbers))
 
     @property
     def width(self) -> int:

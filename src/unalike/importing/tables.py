@@ -292,7 +292,9 @@ def read_weights(batch: Batch, column: str) -> np.ndarray:
             row for row in range(len(batch)) if _as_numbers(values[row:][:1]) is None
         )
         raise batch.row_error(
-            row, f"the weight '{values[row].as_py()}' (column '{column}') is no number."
+            row,
+            f"the weight '{values[row].as_py()}' (column '{column}') is no number "
+            "such as 3.5.",
         )
     # An overflow is an infinite weight, which is refused.
     with np.errstate(over="ignore"):

@@ -40,6 +40,7 @@ from unalike.inference.model_file import load_model
 from unalike.inference.new_nodes import AnyFeatures, adjacency_hash
 from unalike.methods import (
     METHODS,
+    as_method,
     check_uses_class_weights,
     check_uses_edge_weights,
     name_of,
@@ -134,7 +135,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             class_names=None,
             label_values=None,
         )
-        method, task = self._method(), self._task(graph, classes)
+        method, task = as_method(self.method), self._task(graph, classes)
         check_uses_edge_weights(method, graph)
         if task.class_weights is not None:
             check_uses_class_weights(method)
@@ -190,7 +191,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     def save(self, path: str | Path) -> int:
         """Write the trained model to a new file; returns its size in bytes."""
         check_is_fitted(self)
-        check_trainable(self._method())
+        check_trainable(as_method(self.method))
         assert isinstance(self.model_, Model)
         return self.model_.save(path)
 
@@ -213,7 +214,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         params: dict[str, Any] = super().get_params(deep=False)
         is_method = isinstance(self.method, Method) or self.method in METHODS
         if deep and is_method:
-            options = options_of(self._method(), omit=False)
+            options = options_of(as_method(self.method), omit=False)
             params |= {METHOD_PREFIX + name: value for name, value in options.items()}
         return params
 
@@ -226,7 +227,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         }
         super().set_params(**params)
         if options:
-            method = self._method()
+            method = as_method(self.method)
             try:
                 self.method = with_options(method, options, name_of(method))
             except UserError as error:
@@ -242,11 +243,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _method(self) -> Method:
-        if isinstance(self.method, Method):
-            return self.method
-        return lookup(METHODS, self.method, "method")()
 
     def _targets(
         self, X: Any, y: Any, graph: Graph
@@ -300,9 +296,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         if self.adjacency_ is not None:
             rows, features = self.adjacency_, X
         if self.model_ is None:
+            name = name_of(as_method(self.method))
             raise InputError(
-                f"{name_of(self._method())} answers for the nodes that it was fitted "
-                "on alone: call predict() without rows."
+                f"{name} answers for the nodes that it was fitted on alone: call "
+                "predict() without rows."
             )
         stored = as_stored(rows)
         graph = as_graph(rows if stored is None else stored.graph, features)

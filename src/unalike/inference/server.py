@@ -20,6 +20,7 @@ from unalike.data.adjacency import Adjacency
 from unalike.errors import UserError
 from unalike.formatting import json_safe
 from unalike.http_server import Handler, Server
+from unalike.importing.features import LIST, VECTOR
 from unalike.importing.frames import FrameTable
 from unalike.inference.explain import explain
 from unalike.inference.model import Model, Prediction
@@ -293,8 +294,11 @@ def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures
         if missing:
             raise RequestError(f"'features' of node {number} lacks '{missing[0]}'.")
     columns = {
-        name: pa.array([_text(one[name]) for one in given if one], pa.large_string())
-        for name in encoder.names
+        column.name: pa.array(
+            [_text(one[column.name], column.kind) for one in given if one],
+            pa.large_string(),
+        )
+        for column in encoder.columns
     }
     if not columns:
         return np.zeros((len(nodes), 0), np.float32)
@@ -315,7 +319,10 @@ def _number_rows(rows: list[Any], width: int) -> np.ndarray:
         return values.astype(np.float32)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Any, kind: str) -> str | None:
+    """A value as a cell of a text table, lists as JSON in columns of lists."""
+    if isinstance(value, list) and kind in (LIST, VECTOR):
+        return json.dumps(value)
     if isinstance(value, bool):
         return str(value).lower()
     if value is None or isinstance(value, str | int | float):

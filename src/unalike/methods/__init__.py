@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unalike.data.graph import Graph
 from unalike.data.regression import check_has_classes
-from unalike.errors import UserError
+from unalike.errors import UserError, lookup
 from unalike.methods.base import Method, TrainedMethod
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
 from unalike.methods.label_propagation import LabelPropagation
@@ -20,6 +20,13 @@ METHODS: dict[str, type[Method]] = {
     "views": Views,
     "views-trees": ViewsTrees,
 }
+
+
+def as_method(method: Method | type[Method] | str) -> Method:
+    """A method as it is, or that of a class or name with its default options."""
+    if isinstance(method, str):
+        method = lookup(METHODS, method, "method")
+    return method if isinstance(method, Method) else method()
 
 
 def check_uses_class_weights(method: Method) -> None:

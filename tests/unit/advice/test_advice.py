@@ -230,6 +230,8 @@ def test_graphs_of_every_kind(graph):
     tried = {each.trial.candidate.command_words for each in advice.ranking}
     assert ("mlp" in tried) == ("gcn" in tried) == bool(graph.num_features)
     assert ("linkx --directions both" in tried) == graph.directed
+    deeper = "linkx --lr 0.002 --hidden 128 --feature-layers 2"
+    assert (deeper in tried) == bool(graph.num_features)
     for each in advice.ranking:
         assert 0 <= each.trial.mean_score <= 100
         assert each.cost.seconds > 0

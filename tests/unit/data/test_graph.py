@@ -47,6 +47,31 @@ def test_repeated_and_mirrored_pairs_are_one_edge():
     assert drawn([(0, 1), (1, 0), (0, 1)], 2, directed=True).num_edges == 2
 
 
+def test_weights_of_repeated_and_mirrored_pairs_are_added():
+    ends = [0, 1, 0, 2], [1, 0, 1, 2]
+    graph = Graph.from_edges(*ends, weights=[0.5, 2, 1, 3])
+    assert graph.adjacency.to_dense().tolist() == [[0, 3.5, 0], [3.5, 0, 0], [0, 0, 3]]
+    directed = Graph.from_edges(*ends, weights=np.array([0.5, 2, 1, 3]), directed=True)
+    assert directed.adjacency.to_dense().tolist() == [[0, 1.5, 0], [2, 0, 0], [0, 0, 3]]
+    text = networkx.Graph([(0, 1, {"km": 3.5}), (1, 2)])
+    found = Graph.from_networkx(text, weight="km")
+    assert found.adjacency.to_dense().tolist() == [[0, 3.5, 0], [3.5, 0, 1], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1], "2 edges need 2 weights"),
+        ([1, 0], "numbers above 0"),
+        ([1, float("nan")], "numbers above 0"),
+        ([1, "a"], "Edge weights are numbers"),
+    ],
+)
+def test_weights_that_are_refused(weights, message):
+    with pytest.raises(UserError, match=message):
+        Graph.from_edges([0, 1], [1, 2], weights=weights)
+
+
 def test_what_is_not_given_is_empty_or_unknown():
     graph = Graph.from_edges(torch.tensor([0]), torch.tensor([1]), num_nodes=3)
     assert graph.labels.tolist() == [-1, -1, -1]

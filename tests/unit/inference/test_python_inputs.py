@@ -20,6 +20,7 @@ from unalike import (
     MLP,
     Graph,
     ImportOptions,
+    LabelPropagation,
     NodeClassifier,
     RunOptions,
     SqlQuery,
@@ -181,6 +182,17 @@ def test_a_graph_a_folder_and_a_stored_graph_train_alike(tmp_path):
         for source in sources
     ]
     assert found == [found[0]] * 4
+
+
+def test_a_method_is_given_by_its_name_or_class():
+    graph = suiting(nodes=60)
+    scores = [
+        unalike.run(graph, method, splits=[0])[0].test
+        for method in (LabelPropagation(), LabelPropagation, "label-propagation")
+    ]
+    assert scores == [scores[0]] * 3
+    with pytest.raises(UserError, match=r"No method 'linx'\. Did you mean 'linkx'"):
+        unalike.run(graph, "linx")
 
 
 def test_advice_takes_a_graph(tmp_path):
