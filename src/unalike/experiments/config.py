@@ -96,8 +96,8 @@ class DatasetOptions:
     inductive: bool = False
     """Train on the graph without the test nodes and their edges."""
     patience: int | None = None
-    """Stop when the validation score of no split has improved for so many epochs; by
-    default all are run, and `unalike train` stops after 100 on a graph of your own."""
+    """Stop a split when its validation score has not improved for so many epochs; by
+    default all are run."""
 
     def __post_init__(self) -> None:
         if self.as_stored and self.both_ways:
