@@ -263,18 +263,36 @@ STATE_OF_THE_ART = {
 """Recipes of the columns of the table of VIEWS."""
 
 
-def views_scores(sources: Sources) -> str:
-    """VIEWS on the graphs whose splits are all stored, next to published numbers."""
-    recipe, _ = sources.cell("state-of-the-art/views", "texas")
-    rows = []
-    for dataset in recipe.cells:
-        found = {
-            name: views_cell(sources, f"state-of-the-art/{row}", dataset)
-            for name, row in STATE_OF_THE_ART.items()
-        }
-        if found["VIEWS"] or found["VIEWS-trees"]:
-            rows.append([dataset, *found.values()])
-    return markdown_table(["graph", *STATE_OF_THE_ART], rows, 1)
+ABLATION = {
+    "all groups": "all",
+    "no structure": "without-structure",
+    "no features": "without-features",
+    "no spectrum": "without-spectrum",
+    "no labels": "without-labels",
+    "no duplicates": "without-duplicates",
+    "no bases": "without-bases",
+}
+"""Recipes of the columns of the ablation of views."""
+
+
+def by_graph(
+    folder: str, columns: Mapping[str, str], needed: Sequence[str]
+) -> Callable[[Sources], str]:
+    """The cells of recipes, on the graphs where one of the needed columns is stored."""
+
+    def table(sources: Sources) -> str:
+        recipe, _ = sources.cell(f"{folder}/{columns[needed[0]]}", "texas")
+        rows = []
+        for dataset in recipe.cells:
+            found = {
+                name: views_cell(sources, f"{folder}/{row}", dataset)
+                for name, row in columns.items()
+            }
+            if any(found[name] for name in needed):
+                rows.append([dataset, *found.values()])
+        return markdown_table(["graph", *columns], rows, 1)
+
+    return table
 
 
 def views_cell(sources: Sources, name: str, dataset: str) -> str:
@@ -578,7 +596,8 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "linkx starts": linkx_starts,
     "large graphs": large_graphs,
     "small graphs": small_graphs,
-    "views": views_scores,
+    "views": by_graph("state-of-the-art", STATE_OF_THE_ART, ("VIEWS", "VIEWS-trees")),
+    "views ablation": by_graph("views-ablation", ABLATION, ("all groups",)),
     "linkx epochs": linkx_epochs,
     "linkx stacks": stacks("engine-h200"),
     "linkx grid stacks": stored("stacks-h200"),

@@ -91,6 +91,9 @@ class Task:
     """Return the learned weights with the scores."""
     use_last: bool = False
     """Use the weights of the last epoch, not those of the best one."""
+    every_row: bool = False
+    """Compute the rows of all nodes in each epoch, with weight 0 where they are not
+    needed, so that random numbers and rounding do not depend on the train nodes."""
 
     @classmethod
     def from_split(

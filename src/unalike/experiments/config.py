@@ -96,7 +96,7 @@ class DatasetOptions:
     inductive: bool = False
     """Train on the graph without the test nodes and their edges."""
     patience: int | None = None
-    """Stop when the validation score of no split has improved for so many epochs; by
+    """Stop a split when its validation score has not improved for so many epochs; by
     default 200 on a graph of your own, and all epochs on named datasets."""
 
     def __post_init__(self) -> None:

@@ -97,7 +97,10 @@ def fit(
 
 
 def should_stop_early(state: State, task: Task) -> bool:
-    """Early stopping: no run of the stack has improved for `task.patience` epochs."""
+    """Early stopping: no run of the stack has improved for `task.patience` epochs.
+
+    Runs that would have stopped before keep the weights that they would have had.
+    """
     if task.patience is None or not state.epoch:
         return False
     return state.epoch - int(state.best_epoch.max()) >= task.patience
@@ -131,9 +134,9 @@ def init_state(runs: Sequence[FitSpec], graph: Graph, device: torch.device) -> S
             if layer.source == "adjacency"
         },
     )
-    torch.manual_seed(runs[0].task.seed)
-    trainings = [run.training for run in runs]
-    return State.start(stack, trainings, use_last=runs[0].task.use_last)
+    task, trainings = runs[0].task, [run.training for run in runs]
+    torch.manual_seed(task.seed)
+    return State.start(stack, trainings, use_last=task.use_last, patience=task.patience)
 
 
 def make_epochs(
@@ -143,8 +146,13 @@ def make_epochs(
     task, batching = runs[0].task, runs[0].batching
     tasks, device = [run.task for run in runs], state.best_score.device
     if isinstance(batching, FullBatch):
-        every = state.sharpening > 0
-        plan = RowPlan.of(state.stack, tasks, graph, train_on_all=every).to(device)
+        plan = RowPlan.of(
+            state.stack,
+            tasks,
+            graph,
+            every_row=task.every_row,
+            train_on_all=task.every_row or state.sharpening > 0,
+        ).to(device)
         capture = runs[0].capturable
         return FullBatchEpochs(state, plan, task.metric, graph, capturable=capture)
     resident = move_if_fits(graph, device) if batching.runs_on_gpu else None

@@ -79,6 +79,9 @@ class State:
     """Optimizer steps: as many as epochs, unless an epoch has several batches."""
     use_last: bool = False
     """Every epoch counts as the best so far, so that the last one is used."""
+    patience: int | None = None
+    """Epochs without a better score after which no later weights of a run are used,
+    however long the others of the stack go on."""
     coupled_decay: bool = False
     """Is the decay a part of the gradient, as in Adam with an L2 penalty?"""
     sharpening: float = 0.0
@@ -88,7 +91,12 @@ class State:
 
     @classmethod
     def start(
-        cls, stack: Stack, trainings: Sequence[Training], *, use_last: bool = False
+        cls,
+        stack: Stack,
+        trainings: Sequence[Training],
+        *,
+        use_last: bool = False,
+        patience: int | None = None,
     ) -> State:
         """The state before the first epoch."""
         device, runs = stack.params.weight.device, len(trainings)
@@ -111,6 +119,7 @@ class State:
             epoch_counter=torch.zeros(1, dtype=torch.int64, device=device),
             step_counter=torch.zeros(1, dtype=torch.int64, device=device),
             use_last=use_last,
+            patience=patience,
             coupled_decay=trainings[0].coupled_decay,
             sharpening=trainings[0].sharpening,
         )
@@ -135,6 +144,8 @@ class State:
         torch.gt(score, self.best_score, out=self.improved)
         if self.use_last:
             self.improved.fill_(True)
+        if self.patience is not None:
+            self.improved &= self.epoch_counter - self.best_epoch <= self.patience
         self._update_improved(self.best_score, score)
         epoch = self.epoch_counter.expand_as(self.best_epoch)
         self._update_improved(self.best_epoch, epoch)

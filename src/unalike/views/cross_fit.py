@@ -63,7 +63,8 @@ class MethodBase:
     """A method as a base, trained in stacks.
 
     Early stopping is by train nodes that are held out for it, so that labels of valid
-    nodes change no model.
+    nodes change no model. Every row is computed, so that a model does not depend on the
+    train nodes of other models in its stack.
     """
 
     name: str
@@ -77,7 +78,15 @@ class MethodBase:
         tasks = []
         for each in fits:
             train, stop = each.folds.without(each.task.train, each.hidden)
-            tasks.append(replace(each.task, train=train, valid=stop, patience=PATIENCE))
+            tasks.append(
+                replace(
+                    each.task,
+                    train=train,
+                    valid=stop,
+                    patience=PATIENCE,
+                    every_row=True,
+                )
+            )
         return {
             self.name: [
                 BaseFit(

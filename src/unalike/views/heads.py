@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unalike.data.metrics import Metric
+from unalike.progress import notify
 from unalike.views.tree_ensemble import TreeEnsemble
 
 MANY_ROWS = 20_000
@@ -166,13 +167,25 @@ def fit_trees(examples: Examples, settings: TreeSettings | None = None) -> Trees
     """
     examples = examples.sample(MAX_TREE_ROWS)
     settings = settings or TreeSettings.full(len(examples.y))
-    return (_lightgbm if has_lightgbm() else _scikit_learn)(examples, settings)
+    if has_lightgbm():
+        return _lightgbm(examples, settings)
+    notify_without_lightgbm()
+    return _scikit_learn(examples, settings)
 
 
 @cache
 def has_lightgbm() -> bool:
     """Whether LightGBM is installed."""
     return find_spec("lightgbm") is not None
+
+
+@cache
+def notify_without_lightgbm() -> None:
+    """Say once which trees are used."""
+    notify(
+        "LightGBM is not installed: the trees are those of scikit-learn "
+        "(pip install 'unalike[trees]')."
+    )
 
 
 def min_rows_of_leaf(rows: int) -> int:

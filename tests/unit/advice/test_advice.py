@@ -35,6 +35,7 @@ from unalike.methods.label_propagation import LabelPropagation
 from unalike.methods.link import LINK
 from unalike.methods.linkx import LINKX
 from unalike.methods.mlp import MLP
+from unalike.methods.views import Views
 from unalike.samplers import SAMPLERS
 from unalike.training.state import Training
 
@@ -139,6 +140,17 @@ def test_candidates_similar_to_the_better_baseline_come_first(monkeypatch):
         *MIXED_EGO,
         *SEPARATE_EGO,
     ]
+
+
+@pytest.mark.long
+def test_both_heads_of_views_are_tried_and_named_with_their_options(monkeypatch):
+    heads = [one for one in SEPARATE_EGO if isinstance(one.method, Views)]
+    monkeypatch.setattr(recommend, "SEPARATE_EGO", heads)
+    groups = "--views structure features spectrum labels duplicates"
+    assert {
+        f"views-trees {groups} --rounds 1",
+        f"views {groups} --head mlp --rounds 1",
+    } <= {one.words for one in advise(source(suiting())).ranking}
 
 
 def test_h2gcn_is_left_out_if_there_are_too_many_two_hop_paths(monkeypatch):

@@ -111,6 +111,30 @@ def test_the_first_of_equal_scores_is_the_best():
     assert torch.equal(long.scores, short.scores)
 
 
+def own_best_epoch(valid_scores, patience):
+    """The best epoch of a run that is trained alone."""
+    best = 0
+    for epoch, score in enumerate(valid_scores, 1):
+        if epoch - best > patience:
+            break
+        if best == 0 or score > valid_scores[best - 1]:
+            best = epoch
+    return best
+
+
+def test_each_run_of_a_stack_stops_by_its_own_patience():
+    tasks = [replace(task, patience=3) for task in tasks_of(suiting(), 4)]
+    method = LINKX(hidden=8, training=Training(epochs=60))
+    curves = [solution.curve for solution in method.solve_all(tasks)]
+    assert [curve.best_epoch for curve in curves] == [
+        own_best_epoch(curve.valid_scores, 3) for curve in curves
+    ]
+    assert any(
+        max(curve.valid_scores) > curve.valid_scores[curve.best_epoch - 1]
+        for curve in curves
+    )
+
+
 def nearness(scores, labels, weight):
     """A score that is highest in the middle of training, and never the same twice."""
     return 1 - (cross_entropy(scores, labels, weight).double() - 0.3).abs()

@@ -103,6 +103,7 @@ def test_labels_outside_of_the_train_nodes_change_no_linear_head() -> None:
             assert torch.equal(fit.log_probabilities, other.log_probabilities)
 
 
+@pytest.mark.long
 def test_with_random_labels_linear_heads_are_at_chance_on_unseen_nodes() -> None:
     graph = graph_of(directed=True)
     unseen = torch.arange(80, NODES)

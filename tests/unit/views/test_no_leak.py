@@ -105,20 +105,24 @@ def test_some_row_changes_with_the_label_of_a_neighbour() -> None:
     assert (before != after).any()
 
 
-@pytest.fixture(scope="module")
-def random_label_task() -> Task:
+def random_task(nodes: int, train: int, valid: int) -> Task:
+    """Labels without meaning; a fifth of the nodes have the same neighbours."""
     rng = np.random.default_rng(0)
-    nodes = 600
-    ends = torch.from_numpy(rng.integers(0, nodes, (2, 6000)))
+    ends = rng.integers(0, nodes, (2, 10 * nodes))
+    ends = ends[:, (ends[0] >= nodes // 5)]
+    alike = np.stack(
+        [np.repeat(np.arange(nodes // 5), 4), np.tile(np.arange(4), nodes // 5)]
+    )
     graph = Graph.from_edges(
-        *ends,
+        *torch.from_numpy(np.concatenate([ends, alike], 1)),
         num_nodes=nodes,
         features=torch.from_numpy(rng.integers(0, 2, (nodes, 40))).float(),
         labels=torch.from_numpy(rng.integers(0, 2, nodes)),
         num_classes=2,
         directed=True,
     )
-    return Task(graph, torch.arange(400), torch.arange(400, 500), ACCURACY)
+    order = torch.from_numpy(rng.permutation(nodes))
+    return Task(graph, order[:train], order[train : train + valid], ACCURACY)
 
 
 def problem_with_guesses(method: Views, task: Task) -> Problem:
@@ -129,43 +133,79 @@ def problem_with_guesses(method: Views, task: Task) -> Problem:
     return problem
 
 
-@pytest.mark.parametrize(("rounds", "folds"), [(2, 3), (3, 4)])
-def test_a_label_changes_no_bit_of_its_row_in_base_and_guess_views(
-    random_label_task: Task, rounds: int, folds: int
-) -> None:
-    task = random_label_task
-    method = Views(bases=("link", "logistic"), folds=folds, rounds=rounds, head="trees")
-    node = 7
-    flipped = replace(
-        task, graph=with_label(task.graph, node, 1 - int(task.graph.labels[node]))
-    )
-    without = replace(task, train=task.train[task.train != node])
-    rows = []
-    for variant in (task, flipped, without):
-        problem = problem_with_guesses(method, variant)
-        names = problem.table.groups
-        rows.append(problem.table.rows(torch.tensor([node])))
-    assert "bases" in names and "guesses" in names
-    assert torch.equal(rows[0], rows[1])
-    assert torch.equal(rows[0], rows[2])
+def models_of(problem: Problem) -> dict[tuple[object, ...], torch.Tensor]:
+    """The scores of all base models and guessing trees, by hidden folds and name."""
+    bases = {
+        (hidden, name): scores
+        for name, by_fold in problem.bases.by_view.items()
+        for hidden, scores in by_fold.items()
+    }
+    guesses = {
+        (hidden, f"guess {number}"): guess.scores
+        for (hidden, number), guess in problem.guesses.items()
+    }
+    return bases | guesses
 
 
 @pytest.mark.long
-def test_with_random_labels_no_group_of_views_is_better_than_chance(
-    random_label_task: Task,
+@pytest.mark.parametrize(("rounds", "folds"), [(2, 3), (3, 4)])
+def test_bases_and_guesses_depend_on_no_label_of_hidden_folds_valid_or_test(
+    rounds: int, folds: int
 ) -> None:
-    graph = random_label_task.graph
-    method = Views(bases=("link",), folds=3, rounds=2, head="trees")
+    task = random_task(200, 140, 30)
+    graph = task.graph
+    method = Views(
+        bases=("link", "linkx", "gcn", "logistic"),
+        folds=folds,
+        rounds=rounds,
+        head="trees",
+    )
+    hidden = Folds.draw(200, folds, task.seed).coarse == 0
+    unseen = ~torch.isin(torch.arange(200), task.train)
+
+    def flipped(which: torch.Tensor) -> Task:
+        labels = torch.where(which, 1 - graph.labels, graph.labels)
+        return replace(task, graph=replace(graph, labels=labels))
+
+    before, fold_flipped, fold_left_out, unseen_flipped = (
+        problem_with_guesses(method, variant)
+        for variant in (
+            task,
+            flipped(hidden),
+            replace(task, train=task.train[~hidden[task.train]]),
+            flipped(unseen),
+        )
+    )
+    models, own = models_of(before), hidden.nonzero()[:, 0]
+    groups = ("bases", "guesses")
+    rows = before.table.select(groups).rows(own)
+    assert rows.shape[1] == sum(before.table.select(groups).widths) > 0
+    for after in (fold_flipped, fold_left_out):
+        same = {key: torch.equal(models[key], s) for key, s in models_of(after).items()}
+        assert same == {key: 0 in key[0] for key in models}
+        assert torch.equal(after.table.select(groups).rows(own), rows)
+    for context in range(before.folds.num_fine):
+        expected = before.table.rows(torch.arange(200), context)
+        actual = unseen_flipped.table.rows(torch.arange(200), context)
+        assert torch.equal(actual, expected)
+
+
+@pytest.mark.long
+def test_with_random_labels_no_group_of_views_is_better_than_chance() -> None:
+    groups = (*GROUPS, "bases")
+    method = Views(views=groups, bases=("link",), folds=3, rounds=2, head="trees")
+    meaningless = random_task(600, 400, 100)
+    graph = meaningless.graph
     scores: dict[tuple[str, str], list[float]] = {}
     for draw in range(20):
         generator = torch.Generator().manual_seed(draw)
         labels = torch.randint(2, (graph.num_nodes,), generator=generator)
-        task = replace(
-            random_label_task, graph=replace(graph, labels=labels), seed=draw
-        )
+        task = replace(meaningless, graph=replace(graph, labels=labels), seed=draw)
         problem = problem_with_guesses(method, task)
         first, second = task.train[::2], task.train[1::2]
-        test = torch.arange(500, graph.num_nodes)
+        known = torch.cat([task.train, task.valid])
+        everyone = torch.arange(graph.num_nodes)
+        test = everyone[~torch.isin(everyone, known)]
         for group in problem.table.groups:
             table = problem.table.select([group])
             examples = examples_of(table, task, first, task.valid)
@@ -175,6 +215,7 @@ def test_with_random_labels_no_group_of_views_is_better_than_chance(
                 scores.setdefault((group, part), []).append(
                     float(correct.float().mean())
                 )
+    assert {group for group, _ in scores} == {*groups, "guesses"}
     for key, values in scores.items():
         standard_error = np.std(values, ddof=1) / len(values) ** 0.5
         assert abs(np.mean(values) - 0.5) < 3 * standard_error, (key, values)

@@ -14,6 +14,7 @@ from unalike.data.split import Split
 from unalike.data.task import Task
 from unalike.errors import UserError
 from unalike.methods.views import Views, ViewsTrees
+from unalike.progress import listening
 from unalike.views import heads
 
 
@@ -83,3 +84,16 @@ def test_trees_stop_by_rows_of_one_class_at_their_last_tree(monkeypatch) -> None
     task = Task.from_split(graph, Split(train, one_class, rest[:0]), ROC_AUC)
     scores = ViewsTrees(views=("labels",), rounds=1).solve(task).scores
     assert (scores.argmax(1)[rest] == graph.labels[rest]).float().mean() > 0.8
+
+
+def test_one_notice_says_that_lightgbm_is_missing(monkeypatch) -> None:
+    monkeypatch.setattr(heads, "has_lightgbm", lambda: False)
+    heads.notify_without_lightgbm.cache_clear()
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(40, 2, generator=generator), torch.arange(40) % 2
+    rows = heads.Examples(x, y, x[:0], y[:0], [2], 2, ACCURACY, 0)
+    notices: list[str] = []
+    with listening(notices.append):
+        for _ in range(2):
+            heads.fit_trees(rows, heads.TreeSettings.quick())
+    assert len(notices) == 1 and "pip install 'unalike[trees]'" in notices[0]
