@@ -3,6 +3,7 @@
 python benchmarks/warehouse.py --json                 pokec-twin, DuckDB within 6 GB
 python benchmarks/warehouse.py --nodes 20000 --json   the twin with fewer nodes
 python benchmarks/warehouse.py --jobs measures        only some of the work
+python benchmarks/warehouse.py --folder F --jobs      only make the tables, in a folder
 """
 
 import argparse
@@ -44,20 +45,26 @@ JOBS = ("measures", "views", "scores")
 
 
 class Warehouse:
-    """A graph as tables of a DuckDB file, and stored by an import of them."""
+    """A graph as tables of a DuckDB file, and stored by an import of them.
 
-    def __init__(self, graph: Graph, folder: Path, memory: str, stages: Stages) -> None:
+    What is in the folder already is used again.
+    """
+
+    def __init__(
+        self, num_nodes: int | None, folder: Path, memory: str, stages: Stages
+    ) -> None:
         self.folder, self.stages = folder, stages
-        self.connection = connect(graph, folder, memory)
+        self.connection = connect(num_nodes, folder, memory)
         self.edges = self.connection.table("edges")
         self.nodes = self.connection.table("nodes")
         options = ImportOptions(label="label", scale="none")
-        stages.run(
-            "import",
-            lambda: import_graph(
-                self.edges, self.nodes, out=folder / "graph", options=options
-            ),
-        )
+        if not (folder / "graph").exists():
+            stages.run(
+                "import",
+                lambda: import_graph(
+                    self.edges, self.nodes, out=folder / "graph", options=options
+                ),
+            )
         self.stored: StoredGraph = open_graph(folder / "graph")
         self.graph = self.stored.load()
 
@@ -70,8 +77,10 @@ class Warehouse:
             for name in ONE_PASS:
                 assert np.allclose(found[name], expected[name], rtol=1e-9, atol=1e-9)
         engine, own = self.stages.rows[-2:]
-        ratio = engine["seconds"] / own["seconds"]
-        return {"job": job, "duckdb": engine, "files": own, "ratio": ratio}
+        ratios = {
+            f"times_{key}": engine[key] / own[key] for key in ("seconds", "cpu_seconds")
+        }
+        return {"job": job, "duckdb": engine, "files": own, **ratios}
 
     def measures(self) -> tuple[Callable[[], object], Callable[[], object]]:
         """The measures of one pass over the edges."""
@@ -98,32 +107,47 @@ class Warehouse:
             "nodes": f"SELECT id {shift} id, * EXCLUDE (id, label) FROM nodes",
         }
         new = [self.connection.sql(query) for query in tables.values()]
-        words = ["predict", str(model), "--out", str(self.folder / "files.parquet")]
+        out = Path(tempfile.mkdtemp(dir=self.folder))
+        words = ["predict", str(model), "--out", str(out / "files.parquet")]
         for name, query in tables.items():
             path = self.folder / f"new-{name}.parquet"
-            self.connection.execute(f"COPY ({query}) TO '{path}'")
+            if not path.exists():
+                self.connection.execute(f"COPY ({query}) TO '{path}'")
             words += [f"--{name}", str(path)]
         return (
-            lambda: warehouse.score(model, *new, out=self.folder / "engine.parquet"),
+            lambda: warehouse.score(model, *new, out=out / "engine.parquet"),
             lambda: quiet(words),
         )
 
     def trained_model(self) -> Path:
         """A LINKX after one epoch: it scores as slowly as a trained one."""
+        path = self.folder / "model.safetensors"
+        if path.exists():
+            return path
         [split, *_] = self.stored.splits()
         task = Task.from_split(self.graph, split, ACCURACY, 0)
         method = LINKX(hidden=16, training=Training(epochs=1))
         model, _ = fit_model(method, task, stored=self.stored)
-        model.save(self.folder / "model.safetensors")
-        return self.folder / "model.safetensors"
+        model.save(path)
+        return path
 
 
-def connect(graph: Graph, folder: Path, memory: str) -> duckdb.DuckDBPyConnection:
-    """The edges and nodes of a graph as tables of a DuckDB file."""
+def connect(
+    num_nodes: int | None, folder: Path, memory: str
+) -> duckdb.DuckDBPyConnection:
+    """The edges and nodes of pokec-twin as tables of a DuckDB file."""
+    is_new = not (folder / "graph.db").exists()
     connection = duckdb.connect(folder / "graph.db")
     connection.execute(f"SET memory_limit = '{memory}'")
     connection.execute(f"SET threads = {torch.get_num_threads()}")
     connection.execute(f"SET temp_directory = '{folder / 'spill'}'")
+    if is_new:
+        write_tables(connection, twin("pokec", num_nodes=num_nodes).load())
+    return connection
+
+
+def write_tables(connection: duckdb.DuckDBPyConnection, graph: Graph) -> None:
+    """Write the tables `edges` and `nodes` of a graph."""
     rows, labels = graph.adjacency, graph.labels.numpy()
     ends = {"source": rows.row_indices.numpy(), "target": rows.indices.numpy()}
     nodes = {
@@ -135,7 +159,6 @@ def connect(graph: Graph, folder: Path, memory: str) -> duckdb.DuckDBPyConnectio
         connection.register("given", pa.table(columns))
         connection.execute(f"CREATE TABLE {name} AS FROM given")
         connection.unregister("given")
-    return connection
 
 
 def local_views(graph: Graph) -> ViewTable:
@@ -152,44 +175,42 @@ def quiet(words: list[str]) -> None:
         assert unalike(words) == 0
 
 
-def run_jobs(
-    num_nodes: int | None, jobs: list[str], memory: str, stages: Stages
-) -> tuple[Graph, list[dict[str, object]]]:
-    """Do the jobs on pokec-twin of some size."""
-    with tempfile.TemporaryDirectory() as folder:
-        graph = twin("pokec", num_nodes=num_nodes).load()
-        tables = Warehouse(graph, Path(folder), memory, stages)
-        return tables.graph, [tables.run(job) for job in jobs]
-
-
 def main() -> None:
     """Print the seconds and the memory of each, and their ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int)
     parser.add_argument("--memory", default="6GB", help="memory limit of DuckDB")
-    parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS))
+    parser.add_argument("--jobs", nargs="*", choices=JOBS, default=list(JOBS))
+    parser.add_argument("--folder", type=Path, help="where the tables are and remain")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     device = torch.device("cpu")
-    # All loops are compiled before anything is timed.
-    run_jobs(WARM_UP_NODES // 10, options.jobs, options.memory, Stages(device))
-    stages = Stages(device)
-    graph, rows = run_jobs(options.nodes, options.jobs, options.memory, stages)
-    result = {
-        "nodes": graph.num_nodes,
-        "entries": graph.adjacency.nnz,
-        "features": graph.num_features,
-        "threads": torch.get_num_threads(),
-        "memory_limit": options.memory,
-        "import": stages.rows[0],
-        "rows": rows,
-    }
+    with tempfile.TemporaryDirectory() as name:
+        # All loops are compiled before anything is timed.
+        folder = Path(name, "warm-up")
+        folder.mkdir()
+        small = Warehouse(WARM_UP_NODES // 10, folder, options.memory, Stages(device))
+        for job in options.jobs:
+            small.run(job)
+        folder = options.folder or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        stages = Stages(device)
+        tables = Warehouse(options.nodes, folder, options.memory, stages)
+        result = {
+            "nodes": tables.graph.num_nodes,
+            "entries": tables.graph.adjacency.nnz,
+            "features": tables.graph.num_features,
+            "threads": torch.get_num_threads(),
+            "memory_limit": options.memory,
+            "rows": [tables.run(job) for job in options.jobs],
+            "stages": stages.rows,
+        }
     if options.json:
         print(json.dumps(result))
         return
-    print(f"{graph.num_nodes:,} nodes, {graph.adjacency.nnz:,} entries")
-    for row in rows:
-        print(f"{row['job']}: {row['ratio']:.1f} times as long in DuckDB")
+    print(f"{result['nodes']:,} nodes, {result['entries']:,} entries")
+    for row in result["rows"]:
+        print(f"{row['job']}: {row['times_seconds']:.1f} times as long in DuckDB")
 
 
 if __name__ == "__main__":
