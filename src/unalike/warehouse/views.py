@@ -220,8 +220,8 @@ def add_label_histograms(
             pairs = steps.pairs[first].join(folds, on="source")
             ends = histogram.without_fold(pairs).join(degree, on="target")
             means = {f"{name}_mean": col(name) / col("degree") for name in classes}
-            sums = ends.with_columns(**means).group_by("source")
-            sums = steps.engine.keep(sums.agg(col(*classes, *means).sum()))
+            grouped = ends.with_columns(**means).group_by("source")
+            sums = steps.engine.keep(grouped.agg(col(*classes, *means).sum()))
             add_histogram(table, sums.drop(*means), first + second, graph)
             shares = sums.select("source", **dict(zip(classes, means, strict=True)))
             add_histogram(table, shares, f"{first}{second}/mean", graph)
