@@ -619,6 +619,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "views size on a GPU": views_size("views-size-h200"),
     "warehouse": warehouse("warehouse-cpu"),
     "warehouse samples": stored("warehouse-sample"),
+    "start": stored("start-cpu"),
     "scoring": stored("scoring-cornell5"),
     "two processes": stored("two-processes-cornell5"),
     "scale epochs": scale_epochs,
