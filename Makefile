@@ -46,7 +46,7 @@ wiki-test: env       ## Run the tests against a real MediaWiki; needs Debian's m
 
 warehouse-test: env  ## Run the tests of Spark; needs Java 17, and installs PySpark.
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark]'
-	@$(BIN)/python -m pytest -m spark tests/contracts
+	@$(BIN)/python -m pytest -m spark tests/contracts tests/unit/importing
 
 hosts-test: env      ## Run the tests on several hosts, each a network namespace; needs root.
 	@$(BIN)/python -m pytest -m hosts -rs tests/hosts

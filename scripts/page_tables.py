@@ -539,6 +539,27 @@ def views_size(file: str) -> Callable[[Sources], str]:
     return table
 
 
+def warehouse(file: str) -> Callable[[Sources], str]:
+    """Work on a graph in DuckDB beside the same on files."""
+
+    def table(_: Sources) -> str:
+        columns: Columns = {"work": lambda row: row["job"]}
+        for head, key in (("DuckDB", "duckdb"), ("files", "files")):
+            columns |= {
+                f"{head}, s": lambda row, key=key: three_digits(row[key]["seconds"]),
+                f"{head}, CPU s": lambda row, key=key: three_digits(
+                    row[key]["cpu_seconds"]
+                ),
+                f"{head}, GB": lambda row, key=key: f"{row[key]['resident_gb']:.1f}",
+            }
+        columns["times the CPU time"] = lambda row: three_digits(
+            row["times_cpu_seconds"]
+        )
+        return bench_table(file, read_json(f"bench/{file}")["rows"], columns, 1)
+
+    return table
+
+
 def advice(_: Sources) -> str:
     """First recommendation and best method of the graphs that were held out."""
     rows = []
@@ -615,6 +636,9 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "batch cost": batch_cost,
     "views size": views_size("views-size-cpu"),
     "views size on a GPU": views_size("views-size-h200"),
+    "warehouse": warehouse("warehouse-cpu"),
+    "warehouse samples": stored("warehouse-sample"),
+    "start": stored("start-cpu"),
     "scoring": stored("scoring-cornell5"),
     "two processes": stored("two-processes-cornell5"),
     "scale epochs": scale_epochs,

@@ -26,8 +26,8 @@ from unalike.data.metrics import ACCURACY
 from unalike.inference.model import fit_model
 
 
-def trained(tables, folder, method, *, directed):
-    options = ImportOptions(label="kind", split="part", directed=directed)
+def trained(tables, folder, method, *, directed, **columns):
+    options = ImportOptions(label="kind", split="part", directed=directed, **columns)
     import_graph(*tables, out=folder / "graph", options=options)
     stored = open_graph(folder / "graph")
     [split] = stored.splits()
@@ -125,6 +125,13 @@ def test_mistakes_of_scoring_are_one_line(tmp_path):
         warehouse.score(model, edges, nodes.drop_columns(["y"]))
     with pytest.raises(UserError, match="'5000' is a duplicate"):
         warehouse.score(model, edges, pa.concat_tables([nodes, nodes[:1]]))
+    weighted = tables[0].append_column("w", pa.array([2.0] * len(tables[0])))
+    (tmp_path / "w").mkdir()
+    path = trained(
+        (weighted, tables[1]), tmp_path / "w", quick(LINKX), directed=False, weight="w"
+    )
+    with pytest.raises(UserError, match="weighted edges"):
+        warehouse.score(path, edges, nodes)
     (tmp_path / "gcn").mkdir()
     gcn = trained(tables, tmp_path / "gcn", quick(GCN), directed=False)
     with pytest.raises(UserError, match="gcn cannot score new nodes"):

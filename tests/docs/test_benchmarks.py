@@ -20,14 +20,16 @@ SMALL = {
     "predict": "--nodes 100 --json",
     "row_loader": "--edges 30000 --rows 50 --features 3 --json",
     "serve": "--seconds 1",
+    "start": "--only help --repeats 1 --json",
     "stacks": "--datasets chameleon-twin --hidden 8 --epochs 1 --device cpu",
     "twins": "chameleon-twin --json",
     "views": "--nodes 2000 --head mlp --json",
+    "warehouse": "--nodes 2000 --jobs measures scores --json",
+    "warehouse_sample": "--only chameleon-twin --size 100 --epochs 2 --json",
 }
 """Options that let a benchmark end within seconds."""
 NOT_RUN = {
     "faults": "runs all slow tests of tests/faults",
-    "warehouse": "needs DuckDB, which is an extra",
     "crawl": "needs PHP and MediaWiki",
     "report": "needs Chromium; tests/browser opens the same page",
 }

@@ -111,13 +111,19 @@ def arrow_batches(frame: Frame, max_rows: int = FRAME_ROWS) -> Iterator[pa.Recor
 
 def _spark_batches(frame: Any) -> Iterator[pa.RecordBatch]:
     """Arrow batches of a Spark DataFrame, one partition on the driver at a time."""
-
-    def to_bytes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, batch.schema) as stream:
-                stream.write_batch(batch)
-            yield pa.record_batch({"batch": [sink.getvalue().to_pybytes()]})
-
-    for row in frame.mapInArrow(to_bytes, "batch binary").toLocalIterator():
-        yield from pa.ipc.open_stream(row.batch)
+    # Spark sends a lambda by value, so that workers need PyArrow alone.
+    sent = frame.mapInArrow(
+        lambda batches: (
+            pa.record_batch(
+                {
+                    "schema": [batch.schema.serialize().to_pybytes()],
+                    "batch": [batch.serialize().to_pybytes()],
+                }
+            )
+            for batch in batches
+        ),
+        "schema binary, batch binary",
+    )
+    for row in sent.toLocalIterator():
+        schema = pa.ipc.read_schema(pa.py_buffer(row["schema"]))
+        yield pa.ipc.read_record_batch(pa.py_buffer(row["batch"]), schema)

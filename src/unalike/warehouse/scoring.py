@@ -59,6 +59,11 @@ def score(
     """
     loaded = model if isinstance(model, Model) else load_model(model)
     loaded.check_row_wise()
+    if loaded.reads_edges and loaded.graph_info.weighted:
+        raise UserError(
+            "The model was trained on weighted edges; an engine reads no weights. "
+            "Score new nodes by unalike predict --weight."
+        )
     columns = Columns(source=source, target=target, id=id)
     with engine_errors("The graph"):
         rows, encoder = neighbour_rows(loaded, edges, nodes, columns)

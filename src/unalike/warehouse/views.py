@@ -137,23 +137,28 @@ def add_structure(table: NodeTable, graph: FrameGraph, steps: Steps) -> None:
     means = {step: steps.engine.keep(near_degrees(steps, step)) for step in steps.pairs}
     for step, near in means.items():
         table.add(near, dict(near_columns(steps, step)))
-        for name, ends in (
-            ("two_steps", steps.pairs[step]),
-            ("there_and_back", steps.pairs[BACK[step]]),
-        ):
-            columns = [f"mean_{other}" for other in steps.pairs]
-            known = steps.degrees.select(target="node").join(
-                near.rename({"source": "target"}), on="target", how="left"
-            )
-            known = known.with_columns(*filled(columns)).select("target", *columns)
-            behind = ends.join(known, on="target").group_by("source")
-            table.add(
-                behind.agg(col(*columns).mean()),
-                {
-                    f"structure:{name}:{step}:{other}": col(f"mean_{other}")
-                    for other in steps.pairs
-                },
-            )
+        walks = {"two_steps": step, "there_and_back": BACK[step]}
+        behind = {
+            first: steps.engine.keep(degrees_behind(steps, first, near))
+            for first in dict.fromkeys(walks.values())
+        }
+        for name, first in walks.items():
+            columns = {
+                f"structure:{name}:{step}:{other}": col(f"mean_{other}")
+                for other in steps.pairs
+            }
+            table.add(behind[first], columns)
+
+
+def degrees_behind(steps: Steps, first: str, near: LazyFrame) -> LazyFrame:
+    """The mean over the ends of a first step of what is near to them."""
+    columns = [f"mean_{other}" for other in steps.pairs]
+    known = steps.degrees.select(target="node").join(
+        near.rename({"source": "target"}), on="target", how="left"
+    )
+    known = known.with_columns(*filled(columns)).select("target", *columns)
+    behind = steps.pairs[first].join(known, on="target").group_by("source")
+    return behind.agg(col(*columns).mean())
 
 
 def reciprocity(steps: Steps) -> tuple[LazyFrame, dict[str, nw.Expr]]:
@@ -214,11 +219,12 @@ def add_label_histograms(
             degree = steps.degrees.select(degree=f"degree_{second}", target="node")
             pairs = steps.pairs[first].join(folds, on="source")
             ends = histogram.without_fold(pairs).join(degree, on="target")
-            for name in (first + second, f"{first}{second}/mean"):
-                weight = 1.0 / col("degree") if name.endswith("mean") else lit(1.0)
-                weighted = ends.with_columns(*(col(c) * weight for c in classes))
-                sums = weighted.group_by("source").agg(col(*classes).sum())
-                add_histogram(table, sums, name, graph)
+            means = {f"{name}_mean": col(name) / col("degree") for name in classes}
+            grouped = ends.with_columns(**means).group_by("source")
+            sums = steps.engine.keep(grouped.agg(col(*classes, *means).sum()))
+            add_histogram(table, sums.drop(*means), first + second, graph)
+            shares = sums.select("source", **dict(zip(classes, means, strict=True)))
+            add_histogram(table, shares, f"{first}{second}/mean", graph)
 
 
 def known_labels(graph: FrameGraph) -> LazyFrame:
