@@ -49,6 +49,8 @@ def as_edges(edge_index: Any, edge_weight: Tensor | None = None) -> Edges:
         if hasattr(edge_index, "as_tensor"):  # torch_geometric.EdgeIndex
             edge_index = edge_index.as_tensor()
         _check_edge_index(edge_index)
+        if edge_weight is not None and edge_weight.shape == (edge_index.shape[1], 1):
+            edge_weight = edge_weight[:, 0]
         if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
             raise InputError(
                 f"edge_weight has the shape {list(edge_weight.shape)}; it must be "

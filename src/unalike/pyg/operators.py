@@ -44,6 +44,11 @@ def propagate(
     gave and adds `restart` times the first x.
     """
     check_features(x)
+    if x.layout != torch.strided:
+        raise InputError(
+            "x is a torch.sparse tensor, which this layer does not propagate; give a "
+            "dense tensor."
+        )
     check_device(x, edges)
     return propagate_op(
         x,

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_torch_coo_tensor, to_torch_csr_tensor
 
 from unalike import Adjacency, UserError
-from unalike.pyg import GATConv, GCNConv, SAGEConv, ToAdjacency
+from unalike.pyg import GATConv, GATv2Conv, GCNConv, SAGEConv, SGConv, ToAdjacency
 from unalike.pyg.edges import GRAPHS, SPARSE_TENSORS
 
 NODES = 9
@@ -199,6 +199,14 @@ def test_the_transform_works_in_a_composition_of_pyg():
         ours(data.x, converted.adj_t), theirs(data.x, undirected)
     )
     assert pyg_nn.GCNConv is type(theirs)
+
+
+def test_features_that_cannot_be_propagated_are_refused_in_one_line():
+    edge_index, x = simple_edges(), torch.randn(NODES, 4)
+    with pytest.raises(UserError, match="x is a torch.sparse tensor"):
+        SGConv(4, 3)(x.to_sparse_csr(), edge_index)
+    with pytest.raises(UserError, match="GATv2Conv needs features of the targets"):
+        GATv2Conv(4, 3)((x, None), edge_index)
 
 
 REFUSED = [
