@@ -141,8 +141,8 @@ def test_sparse_features_give_what_dense_ones_give(name):
     ours = getattr(unalike.pyg, name)(5, 8)
     edge_index, x = random_edges(3, 9, 9, 30), torch.randn(9, 5).relu()
     expected, actual = (
-        output_and_gradients(ours, lambda layer, _, __: layer(given, edge_index), [])
-        for given in (x, x.to_sparse_csr())
+        output_and_gradients(ours, lambda layer, _, __, x=x: layer(x, edge_index), [])
+        for x in (x, x.to_sparse_csr())
     )
     for one, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(one, other, **BOUND)

@@ -203,7 +203,7 @@ def test_the_transform_works_in_a_composition_of_pyg():
 
 def test_features_that_cannot_be_propagated_are_refused_in_one_line():
     edge_index, x = simple_edges(), torch.randn(NODES, 4)
-    with pytest.raises(UserError, match="x is a torch.sparse tensor"):
+    with pytest.raises(UserError, match=r"x is a torch\.sparse tensor"):
         SGConv(4, 3)(x.to_sparse_csr(), edge_index)
     with pytest.raises(UserError, match="GATv2Conv needs features of the targets"):
         GATv2Conv(4, 3)((x, None), edge_index)
