@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unalike.errors import InputError
+from unalike.errors import InputError, UserError
 from unalike.nn.sparse import NormalizedCSR, backend, runs_to_columns
 from unalike.pyg.custom_operator import (
     Context,
@@ -147,9 +147,13 @@ def _propagate_context(ctx: Context, inputs: tuple[Any, ...], output: Tensor) ->
     ctx.residual_dtype = None if residual is None else residual.dtype
     needs_x = weight is not None and ctx.needs_input_grad[5]
     ctx.save_for_backward(index, indptr, weight, x if needs_x else None)
+    ctx.save_for_forward(index, indptr, weight)
+    ctx.set_materialize_grads(False)  # a tangent that is not given is None
 
 
-def _propagate_backward(ctx: Context, grad_out: Tensor) -> tuple[Any, ...]:
+def _propagate_backward(ctx: Context, grad_out: Tensor | None) -> tuple[Any, ...]:
+    if grad_out is None:
+        return (None,) * 15
     index, indptr, weight, x = ctx.saved_tensors
     *others, transposed = ctx.arguments
     grad_x = grad_residual = grad_weight = None
@@ -166,6 +170,24 @@ def _propagate_backward(ctx: Context, grad_out: Tensor) -> tuple[Any, ...]:
         dots = edge_dots_op(*pair, index, indptr, ctx.layout, *sizes)
         grad_weight = (scale * dots).to(weight.dtype)
     return grad_x, grad_residual, None, None, None, grad_weight, *[None] * 9
+
+
+def _propagate_jvp(
+    ctx: Context, x: Tensor | None, residual: Tensor | None, *others: Tensor | None
+) -> Tensor:
+    """The operator is linear in x and residual."""
+    index, indptr, weight, *_ = ctx.saved_tensors
+    if any(tangent is not None for tangent in others):
+        raise UserError(
+            "Edge weights have no forward-mode derivative; use reverse mode, such as "
+            "torch.func.vjp and torch.func.jacrev."
+        )
+    if x is None:
+        assert residual is not None
+        return residual.clone()
+    edges = (index, indptr, ctx.layout, weight)
+    tangent: Tensor = propagate_op(x, residual, *edges, *ctx.arguments)
+    return tangent
 
 
 def _propagate_vmap(
@@ -189,6 +211,7 @@ propagate_op = register_operator(
     setup_context=_propagate_context,
     backward=_propagate_backward,
     vmap=_propagate_vmap,
+    jvp=_propagate_jvp,
 )
 
 
