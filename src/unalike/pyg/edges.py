@@ -134,16 +134,27 @@ class TensorCache:
 
     def get(self, tensor: Tensor, key: Any, compute: Callable[[], Value]) -> Value:
         """The value for a tensor and a key, computed on first use."""
-        if tensor.is_inference():  # has no version, so changes go unnoticed
+        if tensor.is_inference() and tensor.layout != torch.strided:
             return compute()
         with self.lock:
             version, values = self.entries.get(tensor, (None, {}))
-            if version != tensor._version:
+            if not _is_version(version, tensor):
                 values = {}
-                self.entries[tensor] = (tensor._version, values)
+                self.entries[tensor] = (_version(tensor), values)
             if key not in values:
                 values[key] = compute()
             return values[key]
+
+
+def _version(tensor: Tensor) -> int | Tensor:
+    """What shows that a tensor has changed: torch counts no versions in inference."""
+    return tensor.clone() if tensor.is_inference() else tensor._version
+
+
+def _is_version(version: int | Tensor | None, tensor: Tensor) -> bool:
+    if isinstance(version, Tensor):
+        return torch.equal(version, tensor)
+    return version == tensor._version
 
 
 SPARSE_TENSORS = TensorCache()

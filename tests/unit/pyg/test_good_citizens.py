@@ -339,6 +339,9 @@ first, second = (
 )
 torch.testing.assert_close(first, second)
 
+exported = torch.export.export(layer, (x, edge_index)).module()
+torch.testing.assert_close(exported(x, edge_index), layer(x, edge_index))
+
 counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
 dynamic = torch.compile(GCNConv(4, 4), fullgraph=True, dynamic=True, backend=counter)
 for nodes in (9, 14, 21, 30):

@@ -152,6 +152,19 @@ def test_edges_made_in_inference_mode_work():
     torch.testing.assert_close(first, layer(x, simple_edges()).detach())
 
 
+def test_edges_made_in_inference_mode_are_converted_once_until_they_change():
+    layer, x = GCNConv(4, 3), torch.randn(NODES, 4)
+    with torch.inference_mode():
+        edge_index = simple_edges()
+        layer(x, edge_index)
+        (graph,) = GRAPHS.entries[edge_index][1].values()
+        layer(x, edge_index)
+        assert [*GRAPHS.entries[edge_index][1].values()] == [graph]
+        edge_index[0] = edge_index[0].flip(0)
+        expected = layer(x, edge_index.clone())
+        torch.testing.assert_close(layer(x, edge_index), expected)
+
+
 WRONG = {
     r"An edge has the target 9; there are 9 nodes": torch.tensor([[0], [9]]),
     r"An edge has the source -1; there are 9 nodes": torch.tensor([[-1], [0]]),
