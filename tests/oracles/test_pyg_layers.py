@@ -135,6 +135,26 @@ def test_bipartite_graphs_without_target_features_agree(name):
     assert_same(theirs, ours, call, [torch.randn(7, 5)])
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor:UserWarning")
+@pytest.mark.parametrize("name", ["GCNConv", "SAGEConv", "GATConv", "GATv2Conv"])
+def test_sparse_features_give_what_dense_ones_give(name):
+    ours = getattr(unalike.pyg, name)(5, 8)
+    edge_index, x = random_edges(3, 9, 9, 30), torch.randn(9, 5).relu()
+    expected, actual = (
+        output_and_gradients(ours, lambda layer, _, __, x=x: layer(x, edge_index), [])
+        for x in (x, x.to_sparse_csr())
+    )
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one, other, **BOUND)
+
+
+def test_edge_weights_may_be_a_column():
+    theirs, ours = pair("GCNConv", 5, 3)
+    edge_index, x = random_edges(3, 9, 9, 30), torch.randn(9, 5)
+    weight = torch.rand(edge_index.shape[1], 1)
+    assert_same(theirs, ours, call_square(edge_index), [x], weight)
+
+
 ALL = [*WEIGHTED, *UNWEIGHTED, *BIPARTITE]
 
 

@@ -274,14 +274,16 @@ class GATv2Conv(AttentionConv):
 
     def forward(
         self,
-        x: Tensor | tuple[Tensor, Tensor],
+        x: Features,
         edge_index: Any,
         edge_attr: Tensor | None = None,
         return_attention_weights: bool | None = None,
     ) -> Tensor:
         self.check_call(x, edge_attr, return_attention_weights)
         edges = as_edges(edge_index)
-        sources, targets = (x, x) if isinstance(x, Tensor) else x
+        sources, targets = as_pair(x)
+        if targets is None:
+            raise InputError("GATv2Conv needs features of the targets.")
         left = self.lin_l(sources).unflatten(1, (self.heads, -1))
         shared = isinstance(x, Tensor) and self.share_weights
         right = left

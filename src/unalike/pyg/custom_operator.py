@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 from torch.library import Library, register_fake, register_vmap
 
@@ -33,11 +34,13 @@ def register_operator(
     setup_context: Callable[[Context, tuple[Any, ...], Any], None],
     backward: Callable[..., tuple[Any, ...]],
     vmap: Callable[..., Any] | None = None,
+    jvp: Callable[..., Any] | None = None,
 ) -> Any:
     """The operator `unalike::name` of a schema, with its gradient.
 
     The arguments are those of `torch.library.custom_op` and its `register_fake`,
-    `register_autograd` and `register_vmap`.
+    `register_autograd` and `register_vmap`; `jvp` is that of
+    `torch.autograd.Function`. Without it, forward-mode derivatives raise one line.
     """
     name = schema.partition("(")[0]
     LIBRARY.define(schema, tags=torch.Tag.pt2_compliant_tag)
@@ -47,7 +50,9 @@ def register_operator(
     register_fake(operator, fake)
     if vmap is not None:
         register_vmap(operator, vmap)
-    kernel_with_gradient = _with_gradient(operator, setup_context, backward)
+    kernel_with_gradient = _with_gradient(
+        operator, setup_context, backward, jvp or _refuse_jvp
+    )
     LIBRARY.impl(name, kernel_with_gradient, "Autograd", with_keyset=True)
     return operator
 
@@ -56,6 +61,7 @@ def _with_gradient(
     operator: Any,
     setup_context: Callable[[Context, tuple[Any, ...], Any], None],
     backward: Callable[..., tuple[Any, ...]],
+    jvp: Callable[..., Any],
 ) -> Callable[..., Any]:
     """What the dispatcher calls first: it records the gradient where one is needed."""
 
@@ -72,19 +78,39 @@ def _with_gradient(
             return output
 
         @staticmethod
-        def backward(ctx: Context, *grads: Tensor) -> tuple[Any, ...]:
+        def backward(ctx: Context, *grads: Tensor | None) -> tuple[Any, ...]:
             return *backward(ctx, *grads), None
+
+        @staticmethod
+        def jvp(ctx: Context, *tangents_and_keys: Any) -> Any:
+            return jvp(ctx, *tangents_and_keys[:-1])
 
     record: Any = Gradient
 
     def call(keys: torch.DispatchKeySet, *inputs: Any) -> Any:
-        if not (torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs)):
+        needs_grad = torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs)
+        if not needs_grad and not _has_tangent(inputs):
             return call_kernel(keys, *inputs)
         # The dispatcher gives each transform of torch.func, such as grad, its turn.
         with enable_single_level_autograd_function():
             return record.apply(*inputs, keys)
 
     return call
+
+
+def _has_tangent(inputs: tuple[Any, ...]) -> bool:
+    """Is a forward-mode derivative asked for, as by `torch.func.jvp`?"""
+    if forward_ad._current_level < 0:
+        return False
+    tensors = (given for given in inputs if isinstance(given, Tensor))
+    return any(forward_ad.unpack_dual(one).tangent is not None for one in tensors)
+
+
+def _refuse_jvp(ctx: Context, *tangents: Any) -> Any:
+    raise UserError(
+        "This layer has no forward-mode derivative; use reverse mode, such as "
+        "torch.func.vjp and torch.func.jacrev."
+    )
 
 
 def no_second_derivative(layer: str) -> dict[str, Callable[..., Any]]:

@@ -49,12 +49,8 @@ def as_edges(edge_index: Any, edge_weight: Tensor | None = None) -> Edges:
         if hasattr(edge_index, "as_tensor"):  # torch_geometric.EdgeIndex
             edge_index = edge_index.as_tensor()
         _check_edge_index(edge_index)
-        if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
-            raise InputError(
-                f"edge_weight has the shape {list(edge_weight.shape)}; it must be "
-                f"[{edge_index.shape[1]}], a weight for each edge."
-            )
-        return Edges("coo", edge_index, None, edge_weight)
+        weight = _weight_per_edge(edge_weight, edge_index.shape[1])
+        return Edges("coo", edge_index, None, weight)
     if edge_weight is not None:
         raise InputError(
             "edge_weight is given with a sparse matrix; the matrix holds the weights."
@@ -79,6 +75,18 @@ def _check_edge_index(edge_index: Tensor) -> None:
         raise InputError(f"edge_index has the shape {shape}; it must be [2, edges].")
     if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
         raise InputError(f"edge_index is {edge_index.dtype}; it must hold integers.")
+
+
+def _weight_per_edge(weight: Tensor | None, num_edges: int) -> Tensor | None:
+    """The weights [edges]; those of a column [edges, 1] are taken too."""
+    if weight is not None and weight.shape == (num_edges, 1):
+        return weight[:, 0]
+    if weight is not None and weight.shape != (num_edges,):
+        raise InputError(
+            f"edge_weight has the shape {list(weight.shape)}; it must be "
+            f"[{num_edges}], a weight for each edge."
+        )
+    return weight
 
 
 def _sparse_edges(matrix: Tensor) -> Edges:
@@ -126,16 +134,27 @@ class TensorCache:
 
     def get(self, tensor: Tensor, key: Any, compute: Callable[[], Value]) -> Value:
         """The value for a tensor and a key, computed on first use."""
-        if tensor.is_inference():  # has no version, so changes go unnoticed
+        if tensor.is_inference() and tensor.layout != torch.strided:
             return compute()
         with self.lock:
             version, values = self.entries.get(tensor, (None, {}))
-            if version != tensor._version:
+            if not _is_version(version, tensor):
                 values = {}
-                self.entries[tensor] = (tensor._version, values)
+                self.entries[tensor] = (_version(tensor), values)
             if key not in values:
                 values[key] = compute()
             return values[key]
+
+
+def _version(tensor: Tensor) -> int | Tensor:
+    """What shows that a tensor has changed: torch counts no versions in inference."""
+    return tensor.clone() if tensor.is_inference() else tensor._version
+
+
+def _is_version(version: int | Tensor | None, tensor: Tensor) -> bool:
+    if isinstance(version, Tensor):
+        return torch.equal(version, tensor)
+    return version == tensor._version
 
 
 SPARSE_TENSORS = TensorCache()
@@ -203,6 +222,17 @@ class MessageGraph:
         degrees = self.incoming.degrees
         rows = torch.arange(len(degrees), device=degrees.device)
         return rows.repeat_interleave(degrees, output_size=len(self.incoming.indices))
+
+    def cached(
+        self, weight: Tensor | None, key: Any, compute: Callable[[], Value]
+    ) -> Value:
+        """What is computed from the edges and their weights, on first use."""
+        if weight is not None:
+            return self.weights.get(weight, key, compute)
+        if key not in self.cache:
+            self.cache[key] = compute()
+        value: Value = self.cache[key]
+        return value
 
     def rows(self, weight: Tensor | None, *, transposed: bool) -> EdgeRows:
         """The matrix of the edges with their weights, or its transpose."""

@@ -206,7 +206,7 @@ class GCNConv(GCNPropagation):
     ) -> Tensor:
         _refuse_pair(self, x)
         edges = self.edges(edge_index, edge_weight)
-        if self.in_channels <= self.out_channels:
+        if self.in_channels <= self.out_channels and x.layout == torch.strided:
             # Fewer columns to propagate, and no sparse product in the backward pass of
             # a first layer.
             out = F.linear(self.propagate(x, edges), self.lin.weight, self.bias)

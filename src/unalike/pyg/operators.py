@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unalike.errors import InputError
+from unalike.errors import InputError, UserError
 from unalike.nn.sparse import NormalizedCSR, backend, runs_to_columns
 from unalike.pyg.custom_operator import (
     Context,
@@ -20,7 +20,7 @@ from unalike.pyg.custom_operator import (
     refuse_batched,
     register_operator,
 )
-from unalike.pyg.edges import Edges, Layout, MessageGraph, message_graph
+from unalike.pyg.edges import EdgeRows, Edges, Layout, MessageGraph, message_graph
 
 NO_SELF_LOOPS = "none"
 
@@ -44,6 +44,11 @@ def propagate(
     gave and adds `restart` times the first x.
     """
     check_features(x)
+    if x.layout != torch.strided:
+        raise InputError(
+            "x is a torch.sparse tensor, which this layer does not propagate; give a "
+            "dense tensor."
+        )
     check_device(x, edges)
     return propagate_op(
         x,
@@ -104,16 +109,16 @@ def _propagate(
     graph = message_graph(layout, index, indptr, num_sources, num_targets)
     if restart != 0:
         residual = restart * x
-    if norm in SUMS:
+    if norm == "gcn" and x.is_cuda:
+        matrix = gcn_matrix(graph, weight, x.dtype, self_loops, fill, transposed)
+        factors = None if scale == 1 else x.new_full((x.shape[1],), scale)
         for _ in range(steps):
-            x = SUMS[norm](graph, weight, x, transposed)
-            x = x if scale == 1 else x.mul_(scale)
-            x = x if residual is None else x.add_(residual)
+            x = backend(x.device).normalized_spmm(matrix, x, factors, residual)
         return x
-    matrix = gcn_matrix(graph, weight, x.dtype, self_loops, fill, transposed)
-    factors = None if scale == 1 else x.new_full((x.shape[1],), scale)
     for _ in range(steps):
-        x = backend(x.device).normalized_spmm(matrix, x, factors, residual)
+        x = SUMS[norm](graph, weight, x, transposed, self_loops, fill)
+        x = x if scale == 1 else x.mul_(scale)
+        x = x if residual is None else x.add_(residual)
     return x
 
 
@@ -142,9 +147,13 @@ def _propagate_context(ctx: Context, inputs: tuple[Any, ...], output: Tensor) ->
     ctx.residual_dtype = None if residual is None else residual.dtype
     needs_x = weight is not None and ctx.needs_input_grad[5]
     ctx.save_for_backward(index, indptr, weight, x if needs_x else None)
+    ctx.save_for_forward(index, indptr, weight)
+    ctx.set_materialize_grads(False)  # a tangent that is not given is None
 
 
-def _propagate_backward(ctx: Context, grad_out: Tensor) -> tuple[Any, ...]:
+def _propagate_backward(ctx: Context, grad_out: Tensor | None) -> tuple[Any, ...]:
+    if grad_out is None:
+        return (None,) * 15
     index, indptr, weight, x = ctx.saved_tensors
     *others, transposed = ctx.arguments
     grad_x = grad_residual = grad_weight = None
@@ -161,6 +170,24 @@ def _propagate_backward(ctx: Context, grad_out: Tensor) -> tuple[Any, ...]:
         dots = edge_dots_op(*pair, index, indptr, ctx.layout, *sizes)
         grad_weight = (scale * dots).to(weight.dtype)
     return grad_x, grad_residual, None, None, None, grad_weight, *[None] * 9
+
+
+def _propagate_jvp(
+    ctx: Context, x: Tensor | None, residual: Tensor | None, *others: Tensor | None
+) -> Tensor:
+    """The operator is linear in x and residual."""
+    index, indptr, weight, *_ = ctx.saved_tensors
+    if any(tangent is not None for tangent in others):
+        raise UserError(
+            "Edge weights have no forward-mode derivative; use reverse mode, such as "
+            "torch.func.vjp and torch.func.jacrev."
+        )
+    if x is None:
+        assert residual is not None
+        return residual.clone()
+    edges = (index, indptr, ctx.layout, weight)
+    tangent: Tensor = propagate_op(x, residual, *edges, *ctx.arguments)
+    return tangent
 
 
 def _propagate_vmap(
@@ -184,6 +211,7 @@ propagate_op = register_operator(
     setup_context=_propagate_context,
     backward=_propagate_backward,
     vmap=_propagate_vmap,
+    jvp=_propagate_jvp,
 )
 
 
@@ -216,18 +244,26 @@ edge_dots_op = register_operator(
 )
 
 
-# Plain sums and means.
+# Products with the matrix of the edges. On a GPU, one kernel normalises while it adds.
 
 
 def _sum(
-    graph: MessageGraph, weight: Tensor | None, x: Tensor, transposed: bool
+    graph: MessageGraph,
+    weight: Tensor | None,
+    x: Tensor,
+    transposed: bool,
+    *_: Any,
 ) -> Tensor:
     rows = graph.rows(weight, transposed=transposed)
     return backend(x.device).spmm(rows, x)
 
 
 def _mean(
-    graph: MessageGraph, weight: Tensor | None, x: Tensor, transposed: bool
+    graph: MessageGraph,
+    weight: Tensor | None,
+    x: Tensor,
+    transposed: bool,
+    *_: Any,
 ) -> Tensor:
     key = ("mean", x.dtype)
     if key not in graph.cache:
@@ -239,15 +275,68 @@ def _mean(
     return _sum(graph, weight, x, transposed).mul_(scale)
 
 
-SUMS: dict[str, Callable[[MessageGraph, Tensor | None, Tensor, bool], Tensor]] = {
-    "sum": _sum,
-    "mean": _mean,
-}
-NORMS = (*SUMS, "gcn")
+def _gcn(
+    graph: MessageGraph,
+    weight: Tensor | None,
+    x: Tensor,
+    transposed: bool,
+    self_loops: str,
+    fill: float,
+) -> Tensor:
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    rows = gcn_rows(graph, weight, dtype, self_loops, fill, transposed)
+    return backend(x.device).spmm(rows, x)
+
+
+SUMS: dict[str, Callable[..., Tensor]] = {"sum": _sum, "mean": _mean, "gcn": _gcn}
+NORMS = tuple(SUMS)
 """A x; A x divided by the number of edges; D^-1/2 (A + L) D^-1/2 x."""
 
 
 # Symmetric normalisation.
+
+
+def gcn_rows(
+    graph: MessageGraph,
+    weight: Tensor | None,
+    dtype: torch.dtype,
+    self_loops: str,
+    fill: float,
+    transposed: bool,
+) -> EdgeRows:
+    """The normalised matrix with a value for each entry, or its transpose.
+
+    The sums of the CPU take weights in the same time, which saves the passes over all
+    columns before and after.
+    """
+    key = ("gcn rows", dtype, self_loops, fill, transposed)
+
+    def compute() -> EdgeRows:
+        scale, added = gcn_scale(graph, weight, dtype, self_loops, fill)
+        rows = graph.rows(weight, transposed=transposed)
+        row_ids = torch.arange(len(scale)).repeat_interleave(rows.degrees)
+        values = scale[row_ids] * scale[rows.indices.long()]
+        if rows.values is not None:
+            values *= rows.values
+        rows = rows.with_values(values)
+        if self_loops == NO_SELF_LOOPS:
+            return rows
+        return append_self_loops(rows, row_ids, scale * added * scale)
+
+    return graph.cached(weight, key, compute)
+
+
+def append_self_loops(rows: EdgeRows, row_ids: Tensor, weight: Tensor) -> EdgeRows:
+    """A matrix with one more entry at the end of each row, which is its self-loop."""
+    assert rows.values is not None
+    nodes = torch.arange(len(weight) + 1)
+    indptr = rows.indptr + nodes
+    entries, loops = torch.arange(len(row_ids)) + row_ids, indptr[1:] - 1
+    indices = rows.indices.new_empty(len(entries) + len(loops))
+    values = weight.new_empty(len(indices))
+    indices[entries], values[entries] = rows.indices, rows.values
+    indices[loops], values[loops] = nodes[:-1].to(indices.dtype), weight
+    return EdgeRows(indptr, indices, rows.num_cols, values)
 
 
 def gcn_matrix(
@@ -267,11 +356,7 @@ def gcn_matrix(
         rows = graph.rows(weight, transposed=transposed)
         return NormalizedCSR(rows, scale, added)
 
-    if weight is not None:
-        return graph.weights.get(weight, key, compute)
-    if key not in graph.cache:
-        graph.cache[key] = compute()
-    return graph.cache[key]
+    return graph.cached(weight, key, compute)
 
 
 def gcn_scale(

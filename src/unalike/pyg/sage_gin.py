@@ -85,7 +85,8 @@ class SAGEConv(nn.Module):
             sources = self.lin(sources).relu()
         count = number_of_targets(sources, targets, size)
         edges, norm = as_edges(edge_index), AGGREGATIONS[self.aggr]
-        if self.lin_l.in_features <= self.lin_l.out_features:
+        narrow = self.lin_l.in_features <= self.lin_l.out_features
+        if narrow and sources.layout == torch.strided:
             out = self.lin_l(propagate(sources, edges, count, norm))
         else:
             columns = F.linear(sources, self.lin_l.weight)

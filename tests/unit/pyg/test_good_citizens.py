@@ -157,6 +157,56 @@ def test_second_derivatives_of_linear_layers_are_exact(x, edge_index):
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+@pytest.mark.parametrize("name", ["GCNConv", "SAGEConv", "GINConv", "APPNP", "SGConv"])
+def test_forward_mode_derivatives_are_those_of_reverse_mode(name, x, edge_index):
+    layer = LAYERS[name]()
+
+    def forward(x):
+        return layer(x, edge_index).tanh()
+
+    expected = torch.func.jacrev(forward)(x)
+    torch.testing.assert_close(torch.func.jacfwd(forward)(x), expected)
+    _, tangent = torch.func.jvp(forward, (x,), (x.sin(),))
+    torch.testing.assert_close(tangent, torch.tensordot(expected, x.sin(), dims=2))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_forward_mode_derivatives_of_parameters_are_those_of_reverse_mode(
+    x, edge_index
+):
+    layer = GINConv(nn.Linear(4, 3), train_eps=True)
+
+    def forward(parameters):
+        return torch.func.functional_call(layer, parameters, (x, edge_index))
+
+    parameters = {name: part.detach() for name, part in layer.named_parameters()}
+    expected = torch.func.jacrev(forward)(parameters)
+    torch.testing.assert_close(torch.func.jacfwd(forward)(parameters), expected)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+@pytest.mark.parametrize("kind", [GATConv, GATv2Conv])
+def test_forward_mode_derivatives_of_attention_are_refused_in_one_line(
+    kind, x, edge_index
+):
+    layer = kind(4, 3)
+    with pytest.raises(UserError, match="has no forward-mode derivative"):
+        torch.func.jvp(lambda x: layer(x, edge_index), (x,), (x,))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_forward_mode_derivatives_of_edge_weights_are_refused_in_one_line(
+    x, edge_index
+):
+    layer, weight = GCNConv(4, 3), torch.rand(edge_index.shape[1])
+    expected = torch.func.jacrev(lambda x: layer(x, edge_index, weight))(x)
+    actual = torch.func.jacfwd(lambda x: layer(x, edge_index, weight))(x)
+    torch.testing.assert_close(actual, expected)
+    with pytest.raises(UserError, match="Edge weights have no forward-mode"):
+        torch.func.jvp(lambda w: layer(x, edge_index, w), (weight,), (weight,))
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_gradients_of_each_of_several_inputs_under_vmap_are_a_loop(name, x, edge_index):
     layer = LAYERS[name]().eval()
@@ -288,6 +338,9 @@ first, second = (
     for one in both
 )
 torch.testing.assert_close(first, second)
+
+exported = torch.export.export(layer, (x, edge_index)).module()
+torch.testing.assert_close(exported(x, edge_index), layer(x, edge_index))
 
 counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
 dynamic = torch.compile(GCNConv(4, 4), fullgraph=True, dynamic=True, backend=counter)

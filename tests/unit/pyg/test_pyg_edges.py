@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_torch_coo_tensor, to_torch_csr_tensor
 
 from unalike import Adjacency, UserError
-from unalike.pyg import GATConv, GCNConv, SAGEConv, ToAdjacency
+from unalike.pyg import GATConv, GATv2Conv, GCNConv, SAGEConv, SGConv, ToAdjacency
 from unalike.pyg.edges import GRAPHS, SPARSE_TENSORS
 
 NODES = 9
@@ -152,6 +152,19 @@ def test_edges_made_in_inference_mode_work():
     torch.testing.assert_close(first, layer(x, simple_edges()).detach())
 
 
+def test_edges_made_in_inference_mode_are_converted_once_until_they_change():
+    layer, x = GCNConv(4, 3), torch.randn(NODES, 4)
+    with torch.inference_mode():
+        edge_index = simple_edges()
+        layer(x, edge_index)
+        (graph,) = GRAPHS.entries[edge_index][1].values()
+        layer(x, edge_index)
+        assert [*GRAPHS.entries[edge_index][1].values()] == [graph]
+        edge_index[0] = edge_index[0].flip(0)
+        expected = layer(x, edge_index.clone())
+        torch.testing.assert_close(layer(x, edge_index), expected)
+
+
 WRONG = {
     r"An edge has the target 9; there are 9 nodes": torch.tensor([[0], [9]]),
     r"An edge has the source -1; there are 9 nodes": torch.tensor([[-1], [0]]),
@@ -199,6 +212,14 @@ def test_the_transform_works_in_a_composition_of_pyg():
         ours(data.x, converted.adj_t), theirs(data.x, undirected)
     )
     assert pyg_nn.GCNConv is type(theirs)
+
+
+def test_features_that_cannot_be_propagated_are_refused_in_one_line():
+    edge_index, x = simple_edges(), torch.randn(NODES, 4)
+    with pytest.raises(UserError, match=r"x is a torch\.sparse tensor"):
+        SGConv(4, 3)(x.to_sparse_csr(), edge_index)
+    with pytest.raises(UserError, match="GATv2Conv needs features of the targets"):
+        GATv2Conv(4, 3)((x, None), edge_index)
 
 
 REFUSED = [
