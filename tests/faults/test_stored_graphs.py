@@ -3,24 +3,45 @@
 import contextlib
 import json
 import os
+from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from damage import damage
 from graphs import suiting
 
 import unalike
-from unalike import UserError, open_graph, random_splits, save_graph
+from unalike import Adjacency, UserError, open_graph, random_splits, save_graph
 from unalike.data.store import atomic_graph_writer
+
+
+def graph_of_kind(kind):
+    """A small graph with sparse features, with weights, or with numbers as labels."""
+    sparse = "sparse" if kind == "sparse" else "dense"
+    graph = suiting(nodes=20, classes=3, features=sparse)
+    if kind == "numbers":
+        return replace(
+            graph, label_values=torch.tensor([-1.5, 0.25, 7e5]), num_classes=1
+        )
+    if kind == "weights":
+        rows = graph.adjacency.to_scipy().astype(np.float32)
+        rows.data = 1 / (
+            1 + rows.indices + np.repeat(np.arange(20), np.diff(rows.indptr))
+        )
+        return replace(graph, adjacency=Adjacency.from_scipy(rows))
+    return graph
 
 
 def contents(folder):
     """Everything that a stored graph gives."""
     stored = open_graph(folder)
     graph = stored.graph
+    numbers = (graph.adjacency.values, graph.adjacency.T.values, graph.label_values)
     return (
+        [None if one is None else one.tolist() for one in numbers],
         graph.adjacency.indptr.tolist(),
         graph.adjacency.T.indices.tolist(),
         graph.features.to_dense().tolist(),
@@ -31,15 +52,15 @@ def contents(folder):
     )
 
 
-@pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_a_damaged_graph_is_refused_or_the_same(tmp_path, features, cases):
+@pytest.mark.parametrize("kind", ["dense", "sparse", "weights", "numbers"])
+def test_a_damaged_graph_is_refused_or_the_same(tmp_path, kind, cases):
     folder = tmp_path / "graph"
-    graph = suiting(nodes=20, classes=3, features=features)
+    graph = graph_of_kind(kind)
     splits = random_splits(graph.labels, count=2)
     names = pa.array([f"n{i}" for i in range(20)])
     save_graph(folder, graph, splits=splits, names=names)
     expected, files = contents(folder), sorted(folder.iterdir())
-    for rng in cases:
+    for rng in cases[: len(cases) // 2]:
         file = rng.choice(files)
         content = file.read_bytes()
         file.write_bytes(damage(content, rng))
@@ -95,10 +116,11 @@ CONVERSIONS = {
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["weights", "numbers"])
 @pytest.mark.parametrize("name", CONVERSIONS)
-def test_arrays_of_other_types_are_read_alike_or_refused(tmp_path, name):
+def test_arrays_of_other_types_are_read_alike_or_refused(tmp_path, name, kind):
     folder = tmp_path / "graph"
-    graph = suiting(nodes=20, classes=3)
+    graph = graph_of_kind(kind)
     save_graph(folder, graph, splits=random_splits(graph.labels, count=2))
     expected, about = contents(folder), (folder / "graph.json").read_text()
     for file in folder.glob("*.npy"):

@@ -198,6 +198,11 @@ def build_csr(
         for block in blocks:
             arrays = _scatter_block(spill, new_index, indptr, block, progress)
             for rows, values, loops in _sort_block(*arrays, indptr, block, degrees):
+                if not np.isfinite(values).all():
+                    raise UserError(
+                        "The weights of a repeated edge add up to more than the "
+                        "largest 32-bit float; scale them down."
+                    )
                 append(rows)
                 append_values(values)
                 num_loops += loops
