@@ -3,36 +3,17 @@
 import contextlib
 import json
 import os
-from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from damage import damage
-from graphs import suiting
+from graphs import graph_of_kind, suiting
 
 import unalike
-from unalike import Adjacency, UserError, open_graph, random_splits, save_graph
+from unalike import UserError, open_graph, random_splits, save_graph
 from unalike.data.store import atomic_graph_writer
-
-
-def graph_of_kind(kind):
-    """A small graph with sparse features, with weights, or with numbers as labels."""
-    sparse = "sparse" if kind == "sparse" else "dense"
-    graph = suiting(nodes=20, classes=3, features=sparse)
-    if kind == "numbers":
-        return replace(
-            graph, label_values=torch.tensor([-1.5, 0.25, 7e5]), num_classes=1
-        )
-    if kind == "weights":
-        rows = graph.adjacency.to_scipy().astype(np.float32)
-        rows.data = 1 / (
-            1 + rows.indices + np.repeat(np.arange(20), np.diff(rows.indptr))
-        )
-        return replace(graph, adjacency=Adjacency.from_scipy(rows))
-    return graph
 
 
 def contents(folder):
