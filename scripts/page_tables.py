@@ -460,6 +460,21 @@ def twins(_: Sources) -> str:
     return bench_table("twins-cpu", read_json("bench/twins-cpu")["twins"], columns, 1)
 
 
+def fault_tests(_: Sources) -> str:
+    """Cases of each family of fault tests that were tried, and tests that failed."""
+    found = read_json("bench/faults")
+    rows = [{"name": name, **counts} for name, counts in found["families"].items()]
+    columns: Columns = {
+        "family": lambda row: row["name"],
+        "tests": lambda row: f"{row['tests']}",
+        "cases": lambda row: f"{row['cases']:,}",
+        "failed tests": lambda row: f"{row['failed']}",
+        "minutes": lambda row: f"{row['minutes']:.1f}",
+    }
+    total = {"name": "all", **{name: found[name] for name in rows[0] if name != "name"}}
+    return bench_table("faults", [*rows, total], columns, 1)
+
+
 def published(row: Row) -> Any:
     """Published statistics of the dataset of a twin."""
     return DATASETS[row["name"].removesuffix("-twin")].published
@@ -652,6 +667,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "scale prediction": scale_prediction,
     "twins": twins,
     "twin scores": twin_scores,
+    "fault tests": fault_tests,
     "dump memory": stored("dumps-memory"),
     "dump time": dump_time,
     "advice": advice,

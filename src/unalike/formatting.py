@@ -10,8 +10,8 @@ from typing import Any
 
 MINUTE, HOUR = 60, 3600  # seconds
 GIGABYTE = 1024  # megabytes
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters but for tabs and line feeds."""
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters but for tabs and line feeds, and bytes that are no UTF-8."""
 
 
 def format_mean_std(numbers: Sequence[float]) -> str:
@@ -42,7 +42,9 @@ def format_memory(megabytes: int | float) -> str:
 
 def printable(text: str) -> str:
     r"""Text with control characters, which terminals obey, as escapes such as \x1b."""
-    return CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return CONTROLS.sub(
+        lambda found: found[0].encode("unicode_escape").decode("ascii"), text
+    )
 
 
 def json_safe(value: Any) -> Any:

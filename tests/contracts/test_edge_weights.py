@@ -128,6 +128,13 @@ def test_a_weight_that_is_no_positive_number_is_an_error(value, message):
         import_graph("edges.csv", out="g", options=ImportOptions(weight="w"))
 
 
+def test_weights_of_a_repeated_edge_may_not_add_up_to_infinity():
+    Path("edges.csv").write_text("u,v,w\n0,1,3e38\n1,0,3e38\n1,2,1\n")
+    with pytest.raises(UserError, match="repeated edge add up to more"):
+        import_graph("edges.csv", out="g", options=ImportOptions(weight="w"))
+    assert not Path("g").exists()
+
+
 def saved(graph):
     save_graph("g", graph, splits=[])
     NodeClassifier(METHODS["linkx"](training=SHORT)).fit(open_graph("g")).save(

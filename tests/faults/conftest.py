@@ -2,41 +2,36 @@
 
 import json
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pytest
 
+from unalike.device import commit
+
 FEW, MANY = 200, 4_000
 AMOUNTS = [FEW, pytest.param(MANY, marks=pytest.mark.slow)]
 TRIED = pytest.StashKey[Counter]()
-"""Cases that were tried, by family."""
+"""Cases that were tried, by test."""
 
 
 class Cases(Sequence):
     """Generators of random numbers, one for each case; counts those that are used."""
 
-    def __init__(self, seeds: range, used: Counter, family: str) -> None:
-        self.seeds, self.used, self.family = seeds, used, family
+    def __init__(self, seeds: range, used: Counter, test: str) -> None:
+        self.seeds, self.used, self.test = seeds, used, test
 
     def __len__(self) -> int:
         return len(self.seeds)
 
     def __getitem__(self, index):
         assert isinstance(index, slice)
-        return Cases(self.seeds[index], self.used, self.family)
+        return Cases(self.seeds[index], self.used, self.test)
 
     def __iter__(self) -> Iterator[random.Random]:
         for seed in self.seeds:
-            self.used[self.family] += 1
+            self.used[self.test] += 1
             yield random.Random(seed)
-
-
-def family_of(nodeid: str) -> str:
-    """The name of a test file, such as stored-graphs."""
-    name = nodeid.partition("::")[0].rpartition("/")[2]
-    return name.removeprefix("test_").removesuffix(".py").replace("_", "-")
 
 
 @pytest.fixture(params=AMOUNTS, ids=["few", "many"])
@@ -44,9 +39,7 @@ def cases(request):
     """Generators of random numbers, one for each case."""
     first = request.config.getoption("seed")
     used = request.config.stash[TRIED]
-    return Cases(
-        range(first, first + request.param), used, family_of(request.node.nodeid)
-    )
+    return Cases(range(first, first + request.param), used, request.node.nodeid)
 
 
 @pytest.fixture
@@ -71,33 +64,34 @@ def own_cache(tmp_path_factory, monkeypatch):
 
 def pytest_configure(config):
     config.stash[TRIED] = Counter()
-    config.pluginmanager.register(Outcomes(config))
+    if path := config.getoption("outcomes"):
+        config.pluginmanager.register(Outcomes(path, config))
 
 
 class Outcomes:
-    """Writes how many cases of each family were tried and how many tests failed."""
+    """Writes how many cases each test tried and whether it failed, test by test.
 
-    def __init__(self, config):
-        self.config, self.started = config, time.monotonic()
-        self.tests, self.failed = Counter(), Counter()
+    Tests that are in the file already do not run again, so that a run which was
+    stopped goes on.
+    """
+
+    def __init__(self, path, config):
+        self.path, self.config = path, config
+        self.tests = json.loads(path.read_text()) if path.exists() else {}
+
+    def pytest_collection_modifyitems(self, config, items):
+        done = [item for item in items if item.nodeid in self.tests]
+        items[:] = [item for item in items if item.nodeid not in self.tests]
+        config.hook.pytest_deselected(items=done)
 
     def pytest_runtest_logreport(self, report):
-        family = family_of(report.nodeid)
-        self.tests[family] += report.when == "call" and not report.skipped
-        self.failed[family] += report.failed
-
-    def pytest_sessionfinish(self):
-        if path := self.config.getoption("outcomes"):
-            tried = self.config.stash[TRIED]
-            families = {
-                name: {"tests": n, "cases": tried[name], "failed": self.failed[name]}
-                for name, n in sorted(self.tests.items())
-            }
-            document = {
-                "families": families,
-                "cases": tried.total(),
-                "failed": self.failed.total(),
-                "minutes": (time.monotonic() - self.started) / 60,
-                "seed": self.config.getoption("seed"),
-            }
-            path.write_text(json.dumps(document))
+        if report.skipped or not (report.failed or report.when == "call"):
+            return
+        self.tests[report.nodeid] = {
+            "cases": self.config.stash[TRIED][report.nodeid],
+            "failed": report.failed,
+            "minutes": report.duration / 60,
+            "seed": self.config.getoption("seed"),
+            "commit": commit(),
+        }
+        self.path.write_text(json.dumps(self.tests))

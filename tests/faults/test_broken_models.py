@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 from damage import damage
-from graphs import suiting
+from graphs import graph_of_kind
 from safetensors.torch import load_file, save_file
 
 import unalike
@@ -29,9 +29,9 @@ SMALL = {
 """Methods whose model files have different contents."""
 
 
-def save_model(folder, method, **graph):
+def save_model(folder, method, kind="dense"):
     """The file of a model that is trained on a small graph."""
-    graph = suiting(nodes=20, **graph)
+    graph = graph_of_kind(kind)
     splits = random_splits(graph.labels, count=1)
     stored = save_graph(folder / "graph", graph, splits=splits)
     path = folder / "model.safetensors"
@@ -61,8 +61,9 @@ def test_a_damaged_model_is_refused_or_the_same(tmp_path, name, some):
             assert contents(saved) == expected
 
 
-def test_a_damaged_model_of_sparse_features_is_refused_or_the_same(tmp_path, some):
-    saved = save_model(tmp_path, SMALL["linkx"], features="sparse")
+@pytest.mark.parametrize("kind", ["sparse", "weights", "numbers"])
+def test_a_damaged_model_of_another_graph_is_refused_or_the_same(tmp_path, kind, some):
+    saved = save_model(tmp_path, SMALL["linkx"], kind)
     whole, expected = saved.read_bytes(), contents(saved)
     for rng in some:
         saved.write_bytes(damage(whole, rng))
@@ -103,6 +104,18 @@ HUGE = {
     "temperature": setting("temperature", value="warm"),
 }
 LOAD = "import sys, unalike; unalike.load_model(sys.argv[1])"
+
+
+BROKEN_SCALES = [7, {}, {"mean": 0.0, "std": 0.0}, {"mean": "x", "std": 1.0}]
+BROKEN_SCALES += [{"mean": 0.0, "std": -1.0}, {"mean": 0.0, "std": 1e999}]
+
+
+@pytest.mark.parametrize("scale", BROKEN_SCALES, ids=str)
+def test_a_crafted_scale_of_numbers_is_refused(tmp_path, scale):
+    path = save_model(tmp_path, SMALL["linkx"], "numbers")
+    rewritten(path, setting("number_scale", value=scale))
+    with pytest.raises(UserError):
+        unalike.load_model(path)
 
 
 @pytest.mark.parametrize("name", HUGE)

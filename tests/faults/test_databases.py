@@ -63,6 +63,16 @@ def test_a_value_of_a_wrong_type_is_an_error_of_one_line(results, some, capsys):
         run_command(rng.choice([*COMMANDS[:1] * 8, *COMMANDS[1:3]]), capsys)
 
 
+@pytest.mark.parametrize("column", ["dataset", "method"])
+def test_a_report_of_names_that_are_no_text_is_an_error_of_one_line(
+    results, column, capsys
+):
+    with sqlite3.connect(results) as connection:
+        connection.execute(f"UPDATE runs SET {column} = x'00ff' WHERE split = 1")
+    connection.close()
+    assert run_command(COMMANDS[2], capsys)[0] == 1
+
+
 def test_a_database_that_stays_locked_is_an_error_of_one_line(results, monkeypatch):
     monkeypatch.setattr(database_connection, "WRITE_PRAGMAS", ("busy_timeout = 50",))
     connection = sqlite3.connect(results, isolation_level=None)

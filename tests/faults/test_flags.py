@@ -1,7 +1,10 @@
 """Odd flags of every command end in a result or in an error of one line."""
 
 import re
+import shlex
 import shutil
+import subprocess
+import sys
 from contextlib import redirect_stdout
 from functools import cache
 from io import StringIO
@@ -104,6 +107,15 @@ def test_odd_flags_end_in_a_result_or_an_error_of_one_line(folder, some, capsys)
             for path in folder.glob("out*"):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
             assert {path: path.read_bytes() for path in kept} == kept
+
+
+@pytest.mark.long
+def test_layers_larger_than_the_memory_are_an_error_of_one_line(folder):
+    words = [sys.executable, "-m", "unalike", *TRAIN, "mlp", "--hidden", "65536"]
+    limited = f"ulimit -v 12000000; exec {shlex.join([*words, '--layers', '3'])}"
+    ran = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr.count("error: out of memory")) == (1, 1)
+    assert "Traceback" not in ran.stderr
 
 
 def test_a_graph_may_have_a_name_like_markup(tmp_path, monkeypatch, capsys):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from damage import damage
-from graphs import suiting
+from graphs import graph_of_kind, suiting
 
 import unalike
 from unalike import UserError, open_graph, random_splits, save_graph
@@ -20,7 +20,9 @@ def contents(folder):
     """Everything that a stored graph gives."""
     stored = open_graph(folder)
     graph = stored.graph
+    numbers = (graph.adjacency.values, graph.adjacency.T.values, graph.label_values)
     return (
+        [None if one is None else one.tolist() for one in numbers],
         graph.adjacency.indptr.tolist(),
         graph.adjacency.T.indices.tolist(),
         graph.features.to_dense().tolist(),
@@ -31,15 +33,15 @@ def contents(folder):
     )
 
 
-@pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_a_damaged_graph_is_refused_or_the_same(tmp_path, features, cases):
+@pytest.mark.parametrize("kind", ["dense", "sparse", "weights", "numbers"])
+def test_a_damaged_graph_is_refused_or_the_same(tmp_path, kind, cases):
     folder = tmp_path / "graph"
-    graph = suiting(nodes=20, classes=3, features=features)
+    graph = graph_of_kind(kind)
     splits = random_splits(graph.labels, count=2)
     names = pa.array([f"n{i}" for i in range(20)])
     save_graph(folder, graph, splits=splits, names=names)
     expected, files = contents(folder), sorted(folder.iterdir())
-    for rng in cases:
+    for rng in cases[: len(cases) // 2]:
         file = rng.choice(files)
         content = file.read_bytes()
         file.write_bytes(damage(content, rng))
@@ -95,10 +97,11 @@ CONVERSIONS = {
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["weights", "numbers"])
 @pytest.mark.parametrize("name", CONVERSIONS)
-def test_arrays_of_other_types_are_read_alike_or_refused(tmp_path, name):
+def test_arrays_of_other_types_are_read_alike_or_refused(tmp_path, name, kind):
     folder = tmp_path / "graph"
-    graph = suiting(nodes=20, classes=3)
+    graph = graph_of_kind(kind)
     save_graph(folder, graph, splits=random_splits(graph.labels, count=2))
     expected, about = contents(folder), (folder / "graph.json").read_text()
     for file in folder.glob("*.npy"):

@@ -1,5 +1,8 @@
 """Graphs drawn by hand, small enough to know every answer, and random ones."""
 
+from dataclasses import replace
+
+import numpy as np
 import torch
 
 from unalike import Adjacency, Graph, Task, random_splits
@@ -112,3 +115,20 @@ LATER_METHODS = {
     "polynormer",
 }
 """Methods that are newer than the stored model files and the candidates of advise."""
+
+
+def graph_of_kind(kind):
+    """A small graph with sparse features, with weights, or with numbers as labels."""
+    sparse = "sparse" if kind == "sparse" else "dense"
+    graph = suiting(nodes=20, classes=3, features=sparse)
+    if kind == "numbers":
+        return replace(
+            graph, label_values=torch.tensor([-1.5, 0.25, 7e5]), num_classes=1
+        )
+    if kind == "weights":
+        rows = graph.adjacency.to_scipy().astype(np.float32)
+        rows.data = 1 / (
+            1 + rows.indices + np.repeat(np.arange(20), np.diff(rows.indptr))
+        )
+        return replace(graph, adjacency=Adjacency.from_scipy(rows))
+    return graph

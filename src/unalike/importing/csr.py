@@ -80,6 +80,16 @@ class EdgeSpill:
                 yield flat.reshape(-1, width)
 
 
+def check_dropped(num_dropped: int, num_edges: int, columns: EdgeColumns) -> None:
+    """Raise if so many edges have unknown ends that the columns must be wrong."""
+    if num_dropped > MAX_DROPPED * num_edges:
+        raise UserError(
+            f"{num_dropped:,} of {num_edges:,} edges have an end that is not in the "
+            f"node table, by the columns '{columns.source}' and '{columns.target}'; "
+            "--source and --target name others, --id the column of node ids."
+        )
+
+
 @dataclass(frozen=True)
 class EdgeReader:
     """Reads edge tables and converts their ids to node indices."""
@@ -120,13 +130,7 @@ class EdgeReader:
                 spill.rows.append(spill.num_pairs + spill.num_dropped - before)
         if not any(spill.rows):
             raise UserError(f"{tables[0].path} has no rows.")
-        if spill.num_dropped > MAX_DROPPED * sum(spill.rows):
-            raise UserError(
-                f"{spill.num_dropped:,} of {sum(spill.rows):,} edges have an end that "
-                f"is not in the node table, by the columns '{columns.source}' and "
-                f"'{columns.target}'; --source and --target name others, --id the "
-                "column of node ids."
-            )
+        check_dropped(spill.num_dropped, sum(spill.rows), columns)
         return notes
 
     def _pairs(self, batch: Batch, columns: EdgeColumns, index: IdIndex) -> np.ndarray:
@@ -196,6 +200,11 @@ def build_csr(
         for block in blocks:
             arrays = _scatter_block(spill, new_index, indptr, block, progress)
             for rows, values, loops in _sort_block(*arrays, indptr, block, degrees):
+                if not np.isfinite(values).all():
+                    raise UserError(
+                        "The weights of a repeated edge add up to more than the "
+                        "largest 32-bit float; scale them down."
+                    )
                 append(rows)
                 append_values(values)
                 num_loops += loops

@@ -51,7 +51,11 @@ def parse_vectors(values: pa.Array) -> pa.LargeListArray | None:
         return None
     if items and all(type(item) is int for item in items):
         return None
-    return pa.array(lists, NUMBERS)
+    try:
+        floats = [None if one is None else [*map(float, one)] for one in lists]
+    except OverflowError:
+        return None
+    return pa.array(floats, NUMBERS)
 
 
 def _as_lists(values: pa.Array) -> pa.Array | list[list[Any] | None] | None:
@@ -78,9 +82,15 @@ def _parse_text(text: str) -> list[Any] | None:
             items = parse(text)
         except failures:
             continue
-        flat = all(isinstance(item, str | int | float) for item in items)
-        return items if flat else None
+        return items if all(map(_is_item, items)) else None
     return None
+
+
+def _is_item(item: Any) -> bool:
+    """Whether this is a number or text that can be stored, without half characters."""
+    if isinstance(item, str):
+        return not any("\ud800" <= character <= "\udfff" for character in item)
+    return isinstance(item, int | float)
 
 
 def _as_text(item: str | float | int) -> str:

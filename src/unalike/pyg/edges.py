@@ -100,9 +100,11 @@ def _sparse_edges(matrix: Tensor) -> Edges:
     matrix = matrix.detach()
     if matrix.layout == torch.sparse_csr:
         arrays = (matrix.col_indices(), matrix.crow_indices())
+        _check_indptr(arrays[1], arrays[0])
         return Edges("csr", *arrays, matrix.values(), "added")
     if matrix.layout == torch.sparse_csc:
         arrays = (matrix.row_indices(), matrix.ccol_indices())
+        _check_indptr(arrays[1], arrays[0])
         return Edges("csc", *arrays, matrix.values(), "added")
     if matrix.layout == torch.sparse_coo:
         matrix = matrix.coalesce()
@@ -322,10 +324,20 @@ def _compressed(indptr: Tensor, indices: Tensor, shape: tuple[int, int]) -> Edge
             f"The sparse matrix has {len(indptr) - 1} rows, but there are {num_rows} "
             "nodes."
         )
+    _check_indptr(indptr, indices)
     _check_range(indices, num_cols, "column")
     dtype = torch.int32 if max(shape) <= INT32_MAX else torch.int64
     # Other objects than those that are the keys of the cache.
     return EdgeRows(indptr.detach().long(), indices.detach().to(dtype), num_cols)
+
+
+def _check_indptr(indptr: Tensor, indices: Tensor) -> None:
+    """Refuse pointers that torch has not checked and that native code would follow."""
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr.diff() < 0).any():
+        raise InputError(
+            "The pointers of the sparse matrix do not rise from 0 to its number of "
+            "entries."
+        )
 
 
 def _check_range(ids: Tensor, size: int, end: str) -> None:

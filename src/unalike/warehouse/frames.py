@@ -12,13 +12,24 @@ import narwhals as nw
 from narwhals import col, lit, when
 
 from unalike.errors import UserError
+from unalike.importing.csr import check_dropped
 from unalike.importing.frames import Frame, FrameTable, engine_errors
 from unalike.importing.nodes import SPLIT_NAMES, LabelReader
 from unalike.importing.readers import with_distinct_columns
-from unalike.importing.tables import edge_columns, find_id_column, require_column
+from unalike.importing.tables import (
+    EdgeColumns,
+    edge_columns,
+    find_id_column,
+    require_column,
+)
 
 LazyFrame: TypeAlias = nw.LazyFrame[Any]
 
+WHITESPACE = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005"
+    "\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+"""What `str.strip` and an import remove; engines differ in what they remove alone."""
 MAX_CLASSES = 10_000
 """Distinct labels that are read from the engine at most."""
 PRIMES = (2**31 - 69, 2**31 - 99)
@@ -81,6 +92,12 @@ def collect(frame: LazyFrame) -> list[dict[str, Any]]:
     return frame.collect("pyarrow").to_native().to_pylist()
 
 
+def count_rows(frame: LazyFrame) -> int:
+    """The number of rows."""
+    [row] = collect(frame.select(nw.len().alias("rows")))
+    return int(row["rows"])
+
+
 @dataclass(frozen=True, eq=False)
 class FrameGraph:
     """A graph in an engine: what `import_graph` would store, as two lazy frames.
@@ -130,15 +147,14 @@ def open_frames(
     if columns.split is not None:
         chosen["part"] = split_part(node_table, columns.split)
     if columns.fold is not None:
-        fold = col(require_column(node_table, columns.fold))
-        chosen["fold"] = fold.cast(nw.Int64)
+        chosen["fold"] = fold_numbers(node_table, columns.fold)
     frame = lazy(node_table).select(**chosen)
     check_ids(node_table, frame)
     known = engine.keep(with_numbers(frame, is_text=ids.are_text))
     pairs = lazy(edge_table).select(source=ids.source, target=ids.target)
     check_ends(edge_table, pairs)
     pairs = pairs.unique(["source", "target"])
-    pairs = known_pairs(engine, edge_table, pairs, known, unknown)
+    pairs = known_pairs(engine, edge_table, ids.ends, pairs, known, unknown)
     graph = FrameGraph(engine, known, pairs, class_names, directed=True)
     return graph if directed else graph.to_undirected()
 
@@ -169,6 +185,7 @@ def reverse(pairs: LazyFrame) -> LazyFrame:
 class IdColumns:
     """Cleaned ids of edges and nodes, as expressions of one type."""
 
+    ends: EdgeColumns
     source: nw.Expr
     target: nw.Expr
     node: nw.Expr
@@ -187,7 +204,7 @@ def clean_ids(edges: FrameTable, nodes: FrameTable, columns: Columns) -> IdColum
     source, target, node = (
         one.cast(nw.String) if are_text else one for one, _ in found
     )
-    return IdColumns(source, target, node, are_text)
+    return IdColumns(ends, source, target, node, are_text)
 
 
 def clean_id(table: FrameTable, name: str, what: str) -> tuple[nw.Expr, bool]:
@@ -196,10 +213,9 @@ def clean_id(table: FrameTable, name: str, what: str) -> tuple[nw.Expr, bool]:
     if kind.is_integer():
         return col(name).cast(nw.Int64), False
     if kind.is_float():
-        check_whole(table, name, what)
-        return col(name).cast(nw.Int64), False
+        return whole_numbers(table, name, what), False
     if isinstance(kind, nw.String | nw.Categorical | nw.Enum):
-        text = col(name).cast(nw.String).str.strip_chars()
+        text = col(name).cast(nw.String).str.strip_chars(WHITESPACE)
         return when(text != lit("")).then(text), True
     raise UserError(
         f"{table.path}: the {what} '{name}' is of the type {kind}; ids are numbers or "
@@ -207,15 +223,21 @@ def clean_id(table: FrameTable, name: str, what: str) -> tuple[nw.Expr, bool]:
     )
 
 
-def check_whole(table: FrameTable, name: str, what: str) -> None:
-    """Raise if a float is not an integer."""
+def whole_numbers(table: FrameTable, name: str, what: str) -> nw.Expr:
+    """Floats as integers; raises for one that is missing, broken or rounded."""
     value = col(name)
-    present = lazy(table).filter(~value.is_null(), ~value.is_nan())
-    wrong = collect(present.filter(value != value.round(0)).select(name).head(1))
-    if wrong:
-        raise UserError(
-            f"{table.path}: the {what} {wrong[0][name]:g} is not an integer."
-        )
+    if collect(lazy(table).filter(value.is_null() | value.is_nan()).head(1)):
+        raise UserError(f"{table.path}: a value of '{name}' is missing.")
+    kind = table.frame.collect_schema()[name]
+    limit = 2.0 ** (24 if kind == nw.Float32 else 53)
+    whole = (value == value.round(0)) & (value < limit) & (value > -limit)
+    if wrong := collect(lazy(table).filter(~whole).select(name).head(1)):
+        number = wrong[0][name]
+        fault = "is not an integer"
+        if float(number).is_integer():
+            fault = f"is too large for a {kind}, which rounds it"
+        raise UserError(f"{table.path}: the {what} {number:g} {fault}.")
+    return value.cast(nw.Int64)
 
 
 def check_ids(table: FrameTable, nodes: LazyFrame) -> None:
@@ -240,14 +262,15 @@ def check_ends(table: FrameTable, pairs: LazyFrame) -> None:
 def known_pairs(
     engine: Engine,
     table: FrameTable,
+    columns: EdgeColumns,
     pairs: LazyFrame,
     nodes: LazyFrame,
     unknown: Literal["refuse", "drop"],
 ) -> LazyFrame:
     """The pairs of known nodes; raises for others unless they are dropped."""
     ids = nodes.select("node")
+    pairs = engine.keep(pairs)
     if unknown == "refuse":
-        pairs = engine.keep(pairs)
         for end in ("source", "target"):
             other = pairs.join(ids, left_on=end, right_on="node", how="anti").head(1)
             if rows := collect(other):
@@ -256,9 +279,13 @@ def known_pairs(
                     "table; unknown='drop' leaves such edges out."
                 )
         return pairs
+    known = pairs
     for end in ("source", "target"):
-        pairs = pairs.join(ids, left_on=end, right_on="node", how="semi")
-    return engine.keep(pairs)
+        known = known.join(ids, left_on=end, right_on="node", how="semi")
+    known = engine.keep(known)
+    total = count_rows(pairs)
+    check_dropped(total - count_rows(known), total, columns)
+    return known
 
 
 def read_classes(
@@ -299,7 +326,7 @@ def read_classes(
 def split_part(table: FrameTable, split: str) -> nw.Expr:
     """The part of each node: train, valid or test, else null."""
     require_column(table, split)
-    value = col(split).cast(nw.String).str.strip_chars().str.to_lowercase()
+    value = col(split).cast(nw.String).str.strip_chars(WHITESPACE).str.to_lowercase()
     rows = collect(lazy(table).select(part=value).unique("part").head(MAX_CLASSES))
     for part in (row["part"] for row in rows):
         if part and part not in SPLIT_NAMES:
@@ -311,6 +338,21 @@ def split_part(table: FrameTable, split: str) -> nw.Expr:
     return value.replace_strict(
         names, parts, default=lit("none"), return_dtype=nw.String
     )
+
+
+def fold_numbers(table: FrameTable, fold: str) -> nw.Expr:
+    """The fold of each node; raises for one that is missing or not an integer."""
+    kind = table.frame.collect_schema()[require_column(table, fold)]
+    if kind.is_float():
+        return whole_numbers(table, fold, "fold")
+    if not (kind.is_integer() or kind == nw.Boolean):
+        raise UserError(
+            f"{table.path}: the fold '{fold}' is of the type {kind}; folds are "
+            "integers."
+        )
+    if collect(lazy(table).filter(col(fold).is_null()).head(1)):
+        raise UserError(f"{table.path}: a value of '{fold}' is missing.")
+    return col(fold).cast(nw.Int64)
 
 
 def with_numbers(nodes: LazyFrame, *, is_text: bool) -> LazyFrame:

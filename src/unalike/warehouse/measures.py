@@ -25,6 +25,7 @@ from unalike.warehouse.frames import (
     FrameGraph,
     LazyFrame,
     collect,
+    count_rows,
     engine_work,
     filled,
     hashed,
@@ -95,12 +96,6 @@ def counts(graph: FrameGraph, statistics: EdgeStatistics) -> dict[str, Any]:
         "num_unlabelled": count_rows(unlabelled),
         "directed": graph.directed,
     }
-
-
-def count_rows(frame: LazyFrame) -> int:
-    """The number of rows."""
-    [row] = collect(frame.select(nw.len().alias("rows")))
-    return int(row["rows"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from narwhals import col, lit, when
 
 from unalike.errors import UserError
 from unalike.importing.api import import_graph
+from unalike.importing.ids import MAX_NODES
 from unalike.importing.options import ImportOptions, ImportSummary
 from unalike.warehouse.frames import (
     Columns,
@@ -48,8 +49,8 @@ def sample(
     label are train nodes too, so that a node of the sample knows as many labels around
     it as in the whole graph. Other options of the import are in `options`.
     """
-    if size < 1:
-        raise UserError(f"A sample of {size} nodes has none; take at least 1.")
+    if not 1 <= size <= MAX_NODES:
+        raise UserError(f"size is {size}; it must be from 1 to {MAX_NODES:,}.")
     columns = Columns(source=source, target=target, id=id, label=label)
     with engine_work() as engine:
         graph = open_frames(

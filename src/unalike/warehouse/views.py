@@ -24,7 +24,7 @@ from unalike.warehouse.frames import (
     to_native,
 )
 
-MAX_HOPS = 2
+MAX_FOLDS, MAX_HOPS = 1_000, 2
 
 
 def views(
@@ -52,6 +52,8 @@ def views(
     """
     if not 1 <= hops <= MAX_HOPS:
         raise UserError(f"hops is {hops}; an engine walks 1 or {MAX_HOPS} steps.")
+    if not 1 <= folds <= MAX_FOLDS:
+        raise UserError(f"folds is {folds}; it must be from 1 to {MAX_FOLDS:,}.")
     columns = Columns(
         source=source, target=target, id=id, label=label, split=split, fold=fold
     )

@@ -63,6 +63,16 @@ def test_vectors_of_one_length_are_numbers(tmp_path, form):
     assert stored.graph.features.to_dense().tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("odd", "categories"),
+    [('["\\ud800"]', 4), (f"[{'9' * 400}]", 6)],
+    ids=["half", "huge"],
+)
+def test_lists_of_what_no_array_holds_are_categories(tmp_path, odd, categories):
+    stored, _ = imported(tmp_path, ["[0.5, 1]", odd, "[2, 3.5]", "[1.5, 2]"])
+    assert stored.graph.num_features == categories
+
+
 def test_text_that_is_no_list_stays_a_category(tmp_path):
     stored, _ = imported(tmp_path, ["[1, 2]", "[draft]", "[1, 2]", "[[1]]"])
     assert stored.graph.num_features == 3

@@ -68,6 +68,23 @@ def test_every_format_gives_what_an_edge_index_gives(name, layer):
     torch.testing.assert_close(actual, convolution(x, edge_index))
 
 
+@pytest.mark.parametrize(
+    "pointers",
+    [[0, 1, 2, 9_999_999], [0, 3, 1, 3], [0, -9, 2, 3], [2, 2, 2, 3]],
+    ids=str,
+)
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+@pytest.mark.parametrize("layer", [SAGEConv, GCNConv], ids=lambda kind: kind.__name__)
+def test_pointers_that_torch_does_not_check_are_refused(layer, layout, pointers):
+    make = getattr(torch, f"sparse_{layout}_tensor")
+    indices, weights = torch.tensor([0, 1, 2]), torch.ones(3)
+    matrix = make(
+        torch.tensor(pointers), indices, weights, (3, 3), check_invariants=False
+    )
+    with pytest.raises(UserError, match="pointers of the sparse matrix"):
+        layer(4, 3)(torch.randn(3, 4), matrix)
+
+
 @pytest.mark.parametrize("add_self_loops", [True, False])
 @pytest.mark.parametrize("convert", [to_torch_csr_tensor, to_torch_coo_tensor])
 def test_weights_and_loops_of_sparse_tensors_are_those_of_pyg(convert, add_self_loops):

@@ -11,6 +11,7 @@ from unalike.formatting import (
     format_mean_std,
     format_memory,
     json_safe,
+    printable,
 )
 
 
@@ -48,6 +49,10 @@ def test_durations_have_the_unit_that_fits(seconds, text):
 )
 def test_memory_has_the_unit_that_fits(megabytes, text):
     assert format_memory(megabytes) == text
+
+
+def test_controls_and_bytes_that_are_no_utf8_are_printed_as_escapes():
+    assert printable("a\x1b[2J\udcff\tb\n") == "a\\x1b[2J\\udcff\tb\n"
 
 
 def test_nan_and_infinity_become_null():

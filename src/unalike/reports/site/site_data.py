@@ -8,6 +8,7 @@ from functools import cached_property, partial
 
 import sqlalchemy as sql
 
+from unalike.errors import UserError
 from unalike.experiments.database import ResultsDatabase, Row
 from unalike.experiments.database_connection import FAILURES, RUNS
 from unalike.experiments.recipe import PaperTable, Recipe, RecipeCell, paper_tables
@@ -54,6 +55,9 @@ def change_tokens(results: ResultsDatabase) -> dict[DatasetMethod, str]:
         with results.engine.connect() as connection:
             groups = connection.execute(query.group_by(*pair).order_by(*pair))
             for dataset, method, count, last in groups:
+                for name in (dataset, method):
+                    if not isinstance(name, str):
+                        raise UserError(f"The database has a name {name!r}, no text.")
                 before = tokens.get((dataset, method), "")
                 token = f"{before} {table.name} {count} {last}"
                 tokens[dataset, method] = token.lstrip()
