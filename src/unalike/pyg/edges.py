@@ -154,6 +154,8 @@ def _version(tensor: Tensor) -> int | Tensor:
 
 
 def _is_version(version: int | Tensor | None, tensor: Tensor) -> bool:
+    if version is None:
+        return False
     if isinstance(version, Tensor):
         return torch.equal(version, tensor)
     return version == tensor._version
