@@ -1,6 +1,7 @@
 """Damaged bytes and files, and checks of what commands say about them."""
 
 import random
+import sys
 
 from unalike.cli.main import main
 
@@ -25,6 +26,8 @@ def damage(content: bytes, rng: random.Random) -> bytes:
 
 def run_command(words: list[str], capsys) -> tuple[int, str]:
     """Status and output of a command, which must end in at most one line of error."""
+    # As the standard error of Python, which writes what is no UTF-8 as escapes.
+    sys.stderr.reconfigure(errors="backslashreplace")
     status = main(words)
     out, err = capsys.readouterr()
     lines = [line for line in err.splitlines() if "compiling once" not in line]
