@@ -39,7 +39,7 @@ def test_text_tells_what_to_run(stored, capsys, monkeypatch):
     assert "test labels were not read" in out
     assert "Always giving the most frequent answer scores" in out
     assert "against features alone" in out
-    assert "and 1 more; `--every` shows them" in out
+    assert "and 2 more; `--every` shows them" in out
     last = out.strip().splitlines()[-1]
     assert last.startswith(f"Run unalike train '{stored}' ")
 

@@ -150,7 +150,8 @@ def wait_until(condition, seconds: float = 90.0) -> bool:
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     graph, folder = suiting(nodes=20), tmp_path / "graph"
     save_graph(folder, graph, splits=random_splits(graph.labels, count=1))
-    words = ["train", str(folder), "link", "--processes", "2", "--epochs", "9999999"]
+    words = ["train", str(folder), "link", "--processes", "2"]
+    words += ["--epochs", "9999999", "--patience", "9999999"]
     command = [sys.executable, "-m", "unalike", *words]
     parent = subprocess.Popen(command, stdout=-3, stderr=-3)
     try:

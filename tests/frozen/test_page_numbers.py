@@ -25,7 +25,7 @@ def test_numbers_of_pages_are_those_of_the_stored_runs(stored_runs):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_source_of_a_number_follows_a_number(page):
     text = page.read_text("utf-8")
-    numbers = re.findall(r"[\da-z]<!-- = [a-z]+ [^>]+ -->", text)
+    numbers = re.findall(r"[\da-z]<!-- = [a-z-]+ [^>]+ -->", text)
     assert len(numbers) == text.count("<!-- = ")
     assert text.count("<!-- numbers: ") == text.count("<!-- end of numbers -->")
 

@@ -109,7 +109,7 @@ def _propagate(
     graph = message_graph(layout, index, indptr, num_sources, num_targets)
     if restart != 0:
         residual = restart * x
-    if norm == "gcn" and x.is_cuda:
+    if x.is_cuda and norm in FUSED_ON_CUDA:
         matrix = gcn_matrix(graph, weight, x.dtype, self_loops, fill, transposed)
         factors = None if scale == 1 else x.new_full((x.shape[1],), scale)
         for _ in range(steps):
@@ -291,6 +291,8 @@ def _gcn(
 SUMS: dict[str, Callable[..., Tensor]] = {"sum": _sum, "mean": _mean, "gcn": _gcn}
 NORMS = tuple(SUMS)
 """A x; A x divided by the number of edges; D^-1/2 (A + L) D^-1/2 x."""
+FUSED_ON_CUDA = ("gcn",)
+"""Norms whose kernel on a GPU scales, and adds the residual, in the same pass."""
 
 
 # Symmetric normalisation.

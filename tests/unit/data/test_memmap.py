@@ -71,7 +71,7 @@ def test_a_file_that_was_cut_off_is_named(tmp_path):
     path = tmp_path / "graph" / "columns.npy"
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 8)
-    with pytest.raises(UserError, match=r"columns\.npy cannot be read where 1 rows"):
+    with pytest.raises(UserError, match=r"columns\.npy: 1 rows cannot be read"):
         rows.select_rows(torch.arange(40))
 
 
