@@ -1,7 +1,7 @@
 # Two commands set everything up: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 ALL := not slow and not gpu and not wiki and not spark
 READY := .venv/ready
 # Many commands start in the tests: what they import is compiled once.

@@ -65,6 +65,7 @@ def test_training_stops_when_no_epoch_is_better(graph, capsys, monkeypatch):
     )
 
 
+@pytest.mark.long
 def test_graphs_of_the_user_stop_early_by_default(graph, capsys):
     words = ("train", graph, "link", "--splits", "0", "--json", "--lr", "0.1")
     views = []

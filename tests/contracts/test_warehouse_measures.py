@@ -67,6 +67,7 @@ def test_an_engine_measures_what_the_stored_graph_has(engine, directed, tmp_path
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.long
 def test_measures_of_random_graphs_are_the_same_in_duckdb(seed, tmp_path):
     from engines import ENGINES
 

@@ -48,6 +48,7 @@ def test_a_damaged_database_ends_in_a_result_or_an_error_of_one_line(
         run_command(COMMANDS[0 if number % 10 else number // 10 % 4], capsys)
 
 
+@pytest.mark.long
 def test_a_value_of_a_wrong_type_is_an_error_of_one_line(results, some, capsys):
     columns = list(database.COLUMN_TYPES)
     whole = results.read_bytes()

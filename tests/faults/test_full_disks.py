@@ -135,6 +135,7 @@ def test_a_full_disk_is_an_error_of_one_line(graph, name, capsys):
     assert files_of(graph) == before
 
 
+@pytest.mark.long
 def test_a_full_disk_for_the_cache_of_numba_is_no_error_of_its_own(graph):
     words = [sys.executable, "-m", "unalike", *words_of("views", ".")]
     numba_cache = {"NUMBA_CACHE_DIR": str(graph / "cache" / "numba")}

@@ -124,6 +124,7 @@ def test_with_random_labels_linear_heads_are_at_chance_on_unseen_nodes() -> None
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.long
 def test_a_mean_with_linear_heads_is_saved_explained_and_scores_new_nodes(
     directed: bool, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def test_a_saved_model_scores_known_nodes_as_training_did(
     ],
 )
 @pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.long
 def test_bases_heads_and_rounds_are_saved(
     rounds: int, head: str, bases: tuple[str, ...], directed: bool, tmp_path: Path
 ) -> None:
