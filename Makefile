@@ -36,7 +36,7 @@ slow-test: env       ## Run the tests that take minutes.
 	@$(BIN)/python -m pytest -m slow
 
 fault-test: env      ## Run thousands of broken inputs of every kind; takes minutes.
-	@$(BIN)/python -m pytest -m slow tests/faults
+	@$(PYTEST) -m slow tests/faults
 
 gpu-test: env        ## Run the tests of the CUDA kernels; needs a GPU.
 	@$(BIN)/python -m pytest -m gpu tests/gpu

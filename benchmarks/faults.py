@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 def run_tests(path: Path, words: list[str], output: int | None) -> dict[str, dict]:
     """Run the tests whose outcome is not in a file; the outcomes of all tests."""
-    words = ["tests/faults", "--outcomes", str(path), *words]
+    words = ["-n", "2", "tests/faults", "--outcomes", str(path), *words]
     subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, stdout=output)
     return json.loads(path.read_text("utf-8"))
 

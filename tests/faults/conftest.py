@@ -12,25 +12,25 @@ from unalike.device import commit
 FEW, MANY = 200, 4_000
 AMOUNTS = [FEW, pytest.param(MANY, marks=pytest.mark.slow)]
 TRIED = pytest.StashKey[Counter]()
-"""Cases that were tried, by test."""
+"""The number of cases that a test has tried, which its reports have too."""
 
 
 class Cases(Sequence):
     """Generators of random numbers, one for each case; counts those that are used."""
 
-    def __init__(self, seeds: range, used: Counter, test: str) -> None:
-        self.seeds, self.used, self.test = seeds, used, test
+    def __init__(self, seeds: range, used: Counter) -> None:
+        self.seeds, self.used = seeds, used
 
     def __len__(self) -> int:
         return len(self.seeds)
 
     def __getitem__(self, index):
         assert isinstance(index, slice)
-        return Cases(self.seeds[index], self.used, self.test)
+        return Cases(self.seeds[index], self.used)
 
     def __iter__(self) -> Iterator[random.Random]:
         for seed in self.seeds:
-            self.used[self.test] += 1
+            self.used["cases"] += 1
             yield random.Random(seed)
 
 
@@ -38,8 +38,8 @@ class Cases(Sequence):
 def cases(request):
     """Generators of random numbers, one for each case."""
     first = request.config.getoption("seed")
-    used = request.config.stash[TRIED]
-    return Cases(range(first, first + request.param), used, request.node.nodeid)
+    used = request.node.stash.setdefault(TRIED, Counter())
+    return Cases(range(first, first + request.param), used)
 
 
 @pytest.fixture
@@ -62,8 +62,15 @@ def own_cache(tmp_path_factory, monkeypatch):
 # What was tried, and what happened, as a file.
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Tell the process that writes the outcomes how many cases were tried."""
+    report = yield
+    report.user_properties += item.stash.get(TRIED, {}).items()
+    return report
+
+
 def pytest_configure(config):
-    config.stash[TRIED] = Counter()
     if path := config.getoption("outcomes"):
         config.pluginmanager.register(Outcomes(path, config))
 
@@ -87,8 +94,10 @@ class Outcomes:
     def pytest_runtest_logreport(self, report):
         if report.skipped or not (report.failed or report.when == "call"):
             return
+        if hasattr(self.config, "workerinput"):  # the main process gets it too
+            return
         self.tests[report.nodeid] = {
-            "cases": self.config.stash[TRIED][report.nodeid],
+            "cases": dict(report.user_properties).get("cases", 0),
             "failed": report.failed,
             "minutes": report.duration / 60,
             "seed": self.config.getoption("seed"),
