@@ -118,6 +118,10 @@ def test_layers_larger_than_the_memory_are_an_error_of_one_line(folder):
     assert "Traceback" not in ran.stderr
 
 
+def test_a_name_that_is_not_unicode_is_an_error_of_one_line(folder, capsys):
+    assert run_command([*WORDS["table"], "--on", "\udcff"], capsys)[0] == 1
+
+
 def test_a_graph_may_have_a_name_like_markup(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     graph = suiting(nodes=20)

@@ -97,6 +97,8 @@ def explained(error: Exception) -> str | None:
     """What to say about an error that users can solve; None for other errors."""
     if isinstance(error, UserError):
         return str(error)
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object[:100]!r} is not Unicode text."
     if isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error):
         return "out of memory; use smaller sizes or batches."
     if isinstance(error, OSError):
