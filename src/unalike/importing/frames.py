@@ -95,7 +95,11 @@ def arrow_batches(frame: Frame, max_rows: int = FRAME_ROWS) -> Iterator[pa.Recor
     """The rows of a frame as Arrow batches; a lazy frame is never collected whole."""
     native, engine = frame.to_native(), frame.implementation
     if isinstance(frame, nw.DataFrame):
-        yield from frame.to_arrow().combine_chunks().to_batches(max_rows)
+        try:
+            table = frame.to_arrow()
+        except TypeError as error:  # PyArrow has no sparse columns of pandas.
+            raise pa.ArrowTypeError(str(error)) from None
+        yield from table.combine_chunks().to_batches(max_rows)
     elif engine.is_duckdb():
         # An open reader would keep other queries off the connection.
         with native.to_arrow_reader(max_rows) as reader:

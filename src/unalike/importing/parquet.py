@@ -77,7 +77,7 @@ def parquet_errors(path: Path | str, num_bytes: int) -> Iterator[None]:
     """Turn an error of a Parquet file into a `UserError` of one line."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         if num_bytes == 0:
             raise UserError(f"{path} is empty.") from None
         reason = first_line(error)

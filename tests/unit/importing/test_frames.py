@@ -3,6 +3,7 @@
 import json
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -129,3 +130,12 @@ def test_nodes_of_a_query_without_an_order_keep_their_features(tmp_path):
     values = stored.load().features[:, 0].tolist()
     assert values == [float(name) for name in stored.names.to_pylist()]
     assert json.loads(json.dumps(summary.to_dict()))["nodes"] == 500
+
+
+def test_a_sparse_column_of_pandas_is_an_error_of_one_line(tmp_path):
+    edges = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
+    column = pd.arrays.SparseArray([0.0, 0.0, 1.0])
+    nodes = pd.DataFrame({"id": [0, 1, 2], "x": column})
+    with pytest.raises(UserError, match=r"cannot be read: Sparse pandas data .*\.$"):
+        import_graph(edges, nodes, out=tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
