@@ -118,7 +118,9 @@ def test_better_than_guessing(name):
     assert_better_than_guessing(name, ACCURACY)
 
 
-@pytest.mark.parametrize("name", ["linkx", "gcn", "label-propagation", "views"])
+@pytest.mark.parametrize(
+    "name", ["linkx", "gcn", "label-propagation", "correct-and-smooth", "views"]
+)
 @pytest.mark.parametrize("metric", [name for name in METRICS if name != "accuracy"])
 @pytest.mark.long
 def test_each_kind_of_method_learns_by_every_metric(name, metric):
