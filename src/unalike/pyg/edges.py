@@ -100,11 +100,9 @@ def _sparse_edges(matrix: Tensor) -> Edges:
     matrix = matrix.detach()
     if matrix.layout == torch.sparse_csr:
         arrays = (matrix.col_indices(), matrix.crow_indices())
-        _check_indptr(arrays[1], arrays[0])
         return Edges("csr", *arrays, matrix.values(), "added")
     if matrix.layout == torch.sparse_csc:
         arrays = (matrix.row_indices(), matrix.ccol_indices())
-        _check_indptr(arrays[1], arrays[0])
         return Edges("csc", *arrays, matrix.values(), "added")
     if matrix.layout == torch.sparse_coo:
         matrix = matrix.coalesce()
