@@ -15,11 +15,11 @@ from torch import Tensor
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.datasets.base import Counts, Dataset, Published
+from unalike.datasets.matlab import read_mat
 from unalike.datasets.readers import (
     label_tensor,
     one_hot_features,
     read_errors,
-    read_mat,
 )
 from unalike.datasets.remote import RemoteFile, github_url, linkx_url
 from unalike.datasets.splits import paper_or_random

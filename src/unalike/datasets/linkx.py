@@ -16,6 +16,7 @@ from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph, as_features, quantile_labels
 from unalike.data.metrics import ROC_AUC
 from unalike.datasets.base import Counts, Dataset, Published
+from unalike.datasets.matlab import read_mat
 from unalike.datasets.readers import (
     dense_features,
     label_tensor,
@@ -23,7 +24,6 @@ from unalike.datasets.readers import (
     read_edge_list,
     read_errors,
     read_json,
-    read_mat,
     read_table,
     read_tensor,
     sparse_or_dense_features,

@@ -1,4 +1,4 @@
-"""Read .mat, .npz, .pt, CSV and JSON files into label and feature tensors."""
+"""Read .npz, .pt, CSV and JSON files into label and feature tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-import scipy.io
 import scipy.sparse
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -40,7 +39,6 @@ READ_ERRORS = (
     ValueError,
     pa.ArrowException,
     pickle.PickleError,
-    scipy.io.matlab.MatReadError,
     struct.error,
     zipfile.BadZipFile,
     zlib.error,
@@ -65,37 +63,6 @@ def check_size(num_values: int, path: Path) -> None:
     """Refuse a header that promises more values than the file can hold."""
     if num_values > MAX_COMPRESSION * path.stat().st_size:
         raise ValueError(f"its header promises {num_values:,} values, too many for it")
-
-
-def read_mat(path: Path, *names: str) -> list[Any]:
-    """The named numeric variables of a MATLAB file, sparse ones as `csr_array`."""
-    with read_errors(path), path.open("rb") as file:
-        for name, shape, kind in scipy.io.whosmat(file):
-            if name in names:
-                _check_mat_header(name, shape, kind, path)
-        variables = scipy.io.loadmat(file, variable_names=names)
-        if missing := [name for name in names if name not in variables]:
-            raise UserError(f"{path} has no variable '{missing[0]}'.")
-        return [_csr_if_sparse(variables[name]) for name in names]
-
-
-def _check_mat_header(name: str, shape: tuple[int, ...], kind: str, path: Path) -> None:
-    if kind in ("cell", "struct", "object", "char", "function", "opaque", "unknown"):
-        raise ValueError(f"its variable '{name}' is a {kind} in place of numbers")
-    # Only a sparse matrix allocates by its shape: one pointer for each row and column.
-    check_size(sum(map(int, shape)), path)
-
-
-def _csr_if_sparse(variable: Any) -> Any:
-    """A sparse matrix as `csr_array` without explicit zeros; other arrays unchanged."""
-    if not scipy.sparse.issparse(variable):
-        return variable
-    # SciPy checks the coordinates of other formats when it builds them.
-    if variable.format == "csc":
-        check_compressed(variable)
-    matrix = scipy.sparse.csr_array(variable)
-    matrix.eliminate_zeros()
-    return matrix
 
 
 def check_compressed(matrix: Any) -> None:
