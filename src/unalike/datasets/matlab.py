@@ -181,7 +181,7 @@ class MatFile:
         kind, size, data = self._tag(source)
         if kind not in ELEMENT_TYPES:
             raise ValueError(f"an element has type {kind} in place of numbers")
-        dtype = np.dtype(ELEMENT_TYPES[kind]).newbyteorder(self.order)
+        dtype = np.dtype(self.order + ELEMENT_TYPES[kind])
         if size % dtype.itemsize:
             raise ValueError("an element ends inside a number")
         if data is None:
