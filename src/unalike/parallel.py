@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,6 +62,22 @@ def ordered_map(
             pending.append(pool.submit(function, item))
         while pending:
             yield pending.popleft().result()
+
+
+def one_thread_each(
+    function: Callable[[Item], Output], items: Sequence[Item]
+) -> Iterator[Output]:
+    """Outputs in order; as many items at once as there are threads, each on one thread.
+
+    A single item has all threads. torch may give other rounding on several threads, so
+    the outputs of several items are the same on every machine.
+    """
+    threads = num_threads()
+    if len(items) < 2:
+        yield from map(function, items)
+        return
+    with use_threads(1):
+        yield from ordered_map(function, items, min(threads, len(items)))
 
 
 def even_slices(length: int) -> list[slice]:

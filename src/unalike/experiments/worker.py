@@ -131,7 +131,8 @@ class Worker:
     def max_stack_size(self, group: RunGroup) -> tuple[int, Graph | None]:
         """How many runs fit in a stack, and the prepared graph.
 
-        The runs of one configuration, and None, if the size of a run is unknown.
+        If the size of a run is unknown, the runs of one configuration, or one run if
+        these share nothing, and None.
         """
         try:
             if on_meta := network_on_meta(group, self.plan.data):
@@ -143,6 +144,8 @@ class Worker:
         except Exception:
             # The error is stored when the runs themselves fail.
             pass
+        if group.first.method.splits_are_independent:
+            return 1, None
         return sum(run.config == group.first for run in group.runs), None
 
     def run_and_store(

@@ -90,6 +90,11 @@ class Method(ABC):
         return False
 
     @property
+    def splits_are_independent(self) -> bool:
+        """Is nothing shared by the splits of a sweep, so that workers divide them?"""
+        return False
+
+    @property
     def needs_features(self) -> bool:
         """Does it learn nothing from a graph without features?"""
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from typing import ClassVar, Literal
 
 import torch
@@ -16,10 +17,12 @@ from unalike.data.task import Solution, Task
 from unalike.errors import UserError, lookup
 from unalike.methods.base import Method, RowWiseMethod, with_directions
 from unalike.options import options_of, with_options
+from unalike.parallel import one_thread_each
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.checkpoint import Checkpoint
 from unalike.views import BASES, OPTIONAL_VIEWS, VIEWS
 from unalike.views.cross_fit import (
+    PATIENCE,
     Base,
     CrossFit,
     LogProbabilities,
@@ -33,7 +36,7 @@ from unalike.views.heads import fit_trees
 from unalike.views.linear_heads import fit_linear_heads
 from unalike.views.logistic import LogisticBase
 from unalike.views.mlp_head import fit_mlp
-from unalike.views.problem import FitHead, HeadFit, Problem, mean_valid
+from unalike.views.problem import HeadFit, Problem, mean_valid
 from unalike.views.rows import NodeRows
 from unalike.views.table import SharedViews, ViewTable
 
@@ -44,6 +47,16 @@ MAX_LOGISTIC_NODES = 50_000
 """Nodes up to which the logistic regressions are a base, else LINK, which is faster."""
 BASE_LR = {"LINK": 0.1}
 """Learning rates of bases."""
+DEEP_GCN, DEEP_PATIENCE = "deep-gcn", 200
+"""A base for labels that depend on nodes many steps away, and its early stopping."""
+DEEP_OPTIONS: dict[str, object] = {
+    "layers": 12,
+    "hidden": 64,
+    "dropout": 0.2,
+    "residual": True,
+    "weight_decay": 0.0,
+    "epochs": 2000,
+}
 MAX_ROUNDS = 3
 MANY_SEARCH_ROWS, SEARCHED_TASKS = 2_000, 3
 """Train rows above which groups of views are chosen by a few tasks, and how many."""
@@ -125,8 +138,8 @@ class Views(Method):
     unknown; 0: rounds are added while validation improves."""
     bases: tuple[str, ...] = AUTO
     """Methods whose cross-fitted log probabilities are views, or logistic: logistic
-    regressions on edges, features and both; auto: logistic, on large graphs link, and
-    with features linkx."""
+    regressions on edges, features and both, or deep-gcn: gcn with 12 residual layers;
+    auto: logistic, on large graphs link, and with features linkx."""
     hops: int = 2
     """Steps of walks, up to 3."""
     folds: int = 5
@@ -149,6 +162,11 @@ class Views(Method):
     @property
     def uses_edge_weights(self) -> bool:
         return False
+
+    @property
+    def splits_are_independent(self) -> bool:
+        chosen_over_splits = "auto" in self.views or self.head in ("auto", "linear")
+        return self.rounds > 0 and not chosen_over_splits
 
     def solve_all(
         self,
@@ -238,12 +256,15 @@ class Views(Method):
             if name == LOGISTIC:
                 bases.append(LogisticBase(graph))
                 continue
-            method = lookup(METHODS, name, "method")()
-            method = with_options(method, base_options(method, graph), name)
+            deep = name == DEEP_GCN
+            method = lookup(METHODS, "gcn" if deep else name, "method")()
+            wanted = base_options(method, graph) | (DEEP_OPTIONS if deep else {})
+            method = with_options(method, wanted, name)
             solve = partial(method.solve_all, device=device, progress=progress)
             score = partial(score_by_method, method, graph)
             row_wise = isinstance(method, RowWiseMethod)
-            bases.append(MethodBase(name, solve, score, row_wise))
+            patience = DEEP_PATIENCE if deep else PATIENCE
+            bases.append(MethodBase(name, solve, score, row_wise, patience))
         return bases
 
     def choose_groups(
@@ -261,9 +282,10 @@ class Views(Method):
         for chosen in sets:
             progress.stage(f"trying {', '.join(chosen)}", len(searched), "splits")
             values = []
-            for problem in searched:
-                values.append(problem.quick_score(chosen))
-                progress.advance(1, f"score {100 * values[-1]:.2f}")
+            score = methodcaller("quick_score", chosen)
+            for value in one_thread_each(score, searched):
+                values.append(value)
+                progress.advance(1, f"score {100 * value:.2f}")
             scores[chosen] = sum(values) / len(values)
         return max(scores, key=lambda chosen: scores[chosen])
 
@@ -312,8 +334,7 @@ class Views(Method):
         if number < self.rounds:
             return
         progress.stage(f"round {number}: guesses", len(problems), "splits")
-        for problem in problems:
-            problem.add_guesses(number)
+        for _ in one_thread_each(methodcaller("add_guesses", number), problems):
             progress.advance(1)
 
     def fit_heads(
@@ -323,14 +344,13 @@ class Views(Method):
         device: torch.device | str,
     ) -> dict[str, list[HeadFit]]:
         """The fits of each head for all tasks, and of the best means of several."""
-        heads: dict[str, FitHead] = {
-            "mlp": partial(fit_mlp, device=device),
-            "trees": fit_trees,
-        }
-        wanted = [name for name in heads if self.head in (name, "mean", "auto")]
-        fits = {
-            name: [problem.fit(heads[name]) for problem in problems] for name in wanted
-        }
+        fits: dict[str, list[HeadFit]] = {}
+        if self.head in ("mlp", "mean", "auto"):
+            fit_on_device = partial(fit_mlp, device=device)
+            fits["mlp"] = [problem.fit(fit_on_device) for problem in problems]
+        if self.head in ("trees", "mean", "auto"):
+            fit = methodcaller("fit", fit_trees)
+            fits["trees"] = list(one_thread_each(fit, problems))
         if self.head == "mean":
             return {mean_name(fits): means_of(list(fits.values()))}
         fits |= linear
@@ -400,7 +420,7 @@ def mean_name(members: Collection[str]) -> str:
     return "mean of " + ", ".join(members)
 
 
-def base_options(method: Method, graph: Graph) -> Mapping[str, object]:
+def base_options(method: Method, graph: Graph) -> dict[str, object]:
     """Settings of a base: large steps, few units, both directions of edges."""
     has = options_of(method, omit=False)
     wanted: dict[str, object] = {

@@ -73,6 +73,7 @@ class MethodBase:
     """The log probabilities of rows by learned weights."""
     row_wise: bool
     """Whether it scores a node by its own row, so that weights are worth keeping."""
+    patience: int = PATIENCE
 
     def __call__(self, fits: Sequence[Fit]) -> dict[str, list[BaseFit]]:
         tasks = []
@@ -83,7 +84,7 @@ class MethodBase:
                     each.task,
                     train=train,
                     valid=stop,
-                    patience=PATIENCE,
+                    patience=self.patience,
                     every_row=True,
                 )
             )

@@ -25,7 +25,7 @@ from unalike.experiments import sweep as sweeps
 from unalike.experiments import worker as workers
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.leases import Leases, WorkerId, count_active
-from unalike.experiments.plan import plan_sweep
+from unalike.experiments.plan import SweepRequest, plan_sweep
 from unalike.experiments.recipe import parse
 from unalike.experiments.run import RunOptions
 from unalike.experiments.sweep import WorkerOptions, estimate, sweep
@@ -112,6 +112,34 @@ def test_an_interruption_loses_only_the_running_stack(plan, url, monkeypatch):
         sweep(plan, url)
     assert len(outcome(url)) == 12
     assert sweep(plan, url)["done"] == 36
+
+
+@pytest.mark.parametrize(("rounds", "stacks"), [(1, 3), (0, 1)])
+def test_splits_that_share_no_choice_are_run_one_by_one(
+    tmp_path, url, monkeypatch, rounds, stacks
+):
+    text = f"""
+method = "views-trees"
+splits = 3
+
+[grid]
+views = [["structure"]]
+folds = 3
+rounds = {rounds}
+
+[cells]
+"{stored(tmp_path)}" = {{}}
+"""
+    plan = plan_sweep(SweepRequest(recipes=[parse(text, "views")]))
+    run_stack, calls = workers.run_stack, []
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return run_stack(*arguments, **options)
+
+    monkeypatch.setattr(workers, "run_stack", counted)
+    assert sweep(plan, url) == {"runs": 3, "done": 3, "failed": 0}
+    assert len(calls) == stacks
 
 
 def test_an_interruption_that_became_another_error_still_stops_the_sweep(

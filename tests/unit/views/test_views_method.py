@@ -97,3 +97,35 @@ def test_one_notice_says_that_lightgbm_is_missing(monkeypatch) -> None:
         for _ in range(2):
             heads.fit_trees(rows, heads.TreeSettings.quick())
     assert len(notices) == 1 and "pip install 'unalike[trees]'" in notices[0]
+
+
+@pytest.mark.slow
+def test_a_deep_base_reads_labels_of_nodes_many_steps_away() -> None:
+    """The class of all nodes of a path is a feature of its first node."""
+    rng = np.random.default_rng(0)
+    paths, length = 40, 8
+    nodes = np.arange(paths * length).reshape(paths, length)
+    labels = rng.integers(0, 2, paths)
+    features = torch.zeros(paths * length, 2)
+    features[nodes[:, 0], labels] = 1.0
+    graph = Graph.from_edges(
+        torch.from_numpy(nodes[:, :-1].ravel()),
+        torch.from_numpy(nodes[:, 1:].ravel()),
+        num_nodes=paths * length,
+        labels=torch.from_numpy(labels.repeat(length)),
+        features=features,
+        num_classes=2,
+        directed=False,
+    ).to_undirected()
+    order = torch.randperm(
+        len(graph.labels), generator=torch.Generator().manual_seed(0)
+    )
+    split = Split(order[:200], order[200:240], order[240:])
+    task = Task.from_split(graph, split, ACCURACY)
+    scores = {}
+    for base in ("gcn", "deep-gcn"):
+        method = ViewsTrees(views=("bases",), bases=(base,), folds=3, rounds=1)
+        (solution,) = method.solve_all([task])
+        answers = solution.scores.argmax(1)[split.test]
+        scores[base] = float((answers == graph.labels[split.test]).float().mean())
+    assert scores["deep-gcn"] > scores["gcn"] + 0.1
