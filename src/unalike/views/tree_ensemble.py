@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, no_type_check
@@ -63,28 +63,42 @@ class TreeEnsemble:
         node, leaf = np.arange(len(self.feature)), self.feature == LEAF
         children = np.stack([self.left, self.right], 1)
         children[leaf] = node[leaf, None]
-        depth = np.zeros(len(node), np.int64)
-        for parent in node[~leaf]:  # Parents stand before their children.
-            depth[children[parent]] = depth[parent] + 1
+        depth, level = np.zeros(len(node), np.int64), self.root[~leaf[self.root]]
+        while len(level):
+            below = children[level]
+            depth[below] = depth[level, None] + 1
+            level = below[~leaf[below]]
         # A float32 is at most a float64 if it is at most that rounded down.
-        below = self.threshold.astype(np.float32)
-        high = below > self.threshold
-        below[high] = np.nextafter(below[high], np.float32(-np.inf))
+        threshold = self.threshold.astype(np.float32)
+        high = threshold > self.threshold
+        threshold[high] = np.nextafter(threshold[high], np.float32(-np.inf))
         return (
             np.maximum.reduceat(depth, self.root),
             np.maximum(self.feature, 0).astype(np.uint32),
-            below,
+            threshold,
             children.astype(np.uint32).reshape(-1),
         )
 
     @classmethod
     def from_lightgbm(cls, booster: Any, size: int, num_classes: int) -> TreeEnsemble:
         """The first `size` rounds of a LightGBM booster for rows without NaN."""
-        outputs = 1 if num_classes == 2 else num_classes
-        nodes = _Nodes()
-        for tree in booster.dump_model(num_iteration=size)["tree_info"]:
-            nodes.add_tree(tree["tree_structure"])
-        return nodes.ensemble(np.zeros(outputs), range(num_classes), num_classes)
+        text = booster.model_to_string(num_iteration=size)
+        trees = [_read_tree(block) for block in text.split("\nTree=")[1:]]
+        sizes = np.array([len(tree["feature"]) for tree in trees], np.int64)
+        root = np.concatenate([[0], sizes.cumsum()[:-1]]).astype(np.int64)
+        nodes = {
+            name: np.concatenate([tree[name] for tree in trees]) for name in trees[0]
+        }
+        base = np.where(nodes["feature"] == LEAF, 0, np.repeat(root, sizes))
+        for side in ("left", "right"):
+            nodes[side] += base
+        return cls(
+            root=root,
+            start=np.zeros(1 if num_classes == 2 else num_classes),
+            classes=np.arange(num_classes),
+            num_classes=np.array(num_classes),
+            **nodes,
+        )
 
     @classmethod
     def from_scikit_learn(cls, model: Any, size: int, num_classes: int) -> TreeEnsemble:
@@ -164,50 +178,34 @@ class TreeEnsemble:
             raise ValueError("the trees have wrong sizes or indices")
 
 
-class _Nodes:
-    """Nodes of trees that are added one by one."""
+def _read_tree(text: str) -> dict[str, np.ndarray]:
+    """The nodes of a tree in LightGBM's text: inner nodes, then leaves.
 
-    def __init__(self) -> None:
-        self.root: list[int] = []
-        self.rows: list[list[float]] = []
+    LightGBM numbers inner nodes behind their parents, and leaf i is child ~i.
+    """
+    lines = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    inner = int(lines["num_leaves"]) - 1
 
-    def add_tree(self, tree: Mapping[str, Any]) -> None:
-        self.root.append(len(self.rows))
-        self._add(tree)
+    def read(name: str, dtype: type, size: int) -> np.ndarray:
+        values = np.array(lines[name].split() if size else [], dtype)
+        if len(values) != size:
+            raise ValueError(f"LightGBM gave {len(values)} of {size} values of {name}")
+        return values
 
-    def _add(self, node: Mapping[str, Any]) -> int:
-        index = len(self.rows)
-        self.rows.append([LEAF, 0.0, 0, 0, 0.0])
-        if "leaf_value" in node:
-            self.rows[index][4] = node["leaf_value"]
-        else:
-            left, right = (
-                self._add(node[f"{side}_child"]) for side in ("left", "right")
-            )
-            self.rows[index][:4] = (
-                node["split_feature"],
-                node["threshold"],
-                left,
-                right,
-            )
-        return index
+    def pad(values: np.ndarray, value: int = 0) -> np.ndarray:
+        return np.concatenate([values, np.full(inner + 1, value, values.dtype)])
 
-    def ensemble(
-        self, start: np.ndarray, classes: Iterable[int], num_classes: int
-    ) -> TreeEnsemble:
-        columns = np.array(self.rows, np.float64).reshape(-1, 5).T
-        feature, threshold, left, right, value = map(np.ascontiguousarray, columns)
-        return TreeEnsemble(
-            root=np.array(self.root, np.int64),
-            feature=feature.astype(np.int32),
-            threshold=threshold,
-            left=left.astype(np.int64),
-            right=right.astype(np.int64),
-            value=value,
-            start=start,
-            classes=np.array(list(classes), np.int64),
-            num_classes=np.array(num_classes),
-        )
+    children = [read(f"{side}_child", np.int64, inner) for side in ("left", "right")]
+    left, right = (np.where(child < 0, inner + ~child, child) for child in children)
+    return {
+        "feature": pad(read("split_feature", np.int32, inner), LEAF),
+        "threshold": pad(read("threshold", np.float64, inner)),
+        "left": pad(left),
+        "right": pad(right),
+        "value": np.concatenate(
+            [np.zeros(inner), read("leaf_value", np.float64, inner + 1)]
+        ),
+    }
 
 
 @no_type_check
