@@ -40,7 +40,10 @@ def test_curve_is_that_of_the_cpu(name):
     graph = small_graph()
     has_dropout = "dropout" in {field.name for field in fields(METHODS[name])}
     options = {"dropout": 0.0} if has_dropout else {}
-    method = METHODS[name](training=Training(epochs=30), **options)
+    # On a CPU, Polynormer's loss differs by 1e-3 after 12 epochs already if the
+    # features differ by 1e-7: its layers multiply hidden states with each other.
+    epochs = 5 if name == "polynormer" else 30
+    method = METHODS[name](training=Training(epochs=epochs), **options)
     stack, tasks = [method] * 3, tasks_of(graph, 3)
     gpu = train_stacks(stack, tasks, device="cuda")
     cpu = train_stacks(stack, tasks, device="cpu")
