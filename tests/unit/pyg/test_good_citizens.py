@@ -224,30 +224,28 @@ def test_gradients_of_each_of_several_inputs_under_vmap_are_a_loop(name, x, edge
 
 def operator_calls(x, edge_index):
     """Each operator with arguments that need a gradient where it has one."""
-    from unalike.pyg.attention_operators import gat_backward_op, gat_op
-    from unalike.pyg.gatv2_operators import gatv2_backward_op, gatv2_op
-    from unalike.pyg.operators import edge_dots_op, propagate_op
+    operators = torch.ops.unalike
 
     leaf, weight = x.clone().requires_grad_(), torch.rand(edge_index.shape[1])
     edges, sizes = (edge_index, None, "coo"), (NODES, NODES)
     learned = weight.clone().requires_grad_()
     plain = ("sum", "none", 1.0, 0.5, 0.0, 1, False)
-    yield propagate_op, (leaf, x, *edges, learned, *sizes, *plain)
+    yield operators.propagate.default, (leaf, x, *edges, learned, *sizes, *plain)
     steps = ("gcn", "remaining", 1.0, 0.9, 0.1, 3, False)
-    yield propagate_op, (leaf, None, *edges, weight, *sizes, *steps)
-    yield edge_dots_op, (x, x, *edges, *sizes)
+    yield operators.propagate.default, (leaf, None, *edges, weight, *sizes, *steps)
+    yield operators.edge_dots.default, (x, x, *edges, *sizes)
     scores, heads = torch.randn(NODES, 2), torch.randn(NODES, 2, 3)
     vector = torch.randn(2, 3)
     tensors, options = (heads, scores, scores), (-1, 0.2, 1.0)
     leaves = [tensor.clone().requires_grad_() for tensor in tensors]
-    yield gat_op, (*leaves, None, *edges, *options, True)
-    saved = (*gat_op(*tensors, None, *edges, *options, True), heads)
-    yield gat_backward_op, (*tensors, None, *saved, *edges, *options)
+    yield operators.gat.default, (*leaves, None, *edges, *options, True)
+    saved = (*operators.gat(*tensors, None, *edges, *options, True), heads)
+    yield operators.gat_backward.default, (*tensors, None, *saved, *edges, *options)
     tensors, options = (heads, heads, vector), (NODES, 0.2, 1.0)
     leaves = [tensor.clone().requires_grad_() for tensor in tensors]
-    yield gatv2_op, (*leaves, None, *edges, *options)
-    saved = (*gatv2_op(*tensors, None, *edges, *options), heads)
-    yield gatv2_backward_op, (*tensors, None, *saved, *edges, *options)
+    yield operators.gatv2.default, (*leaves, None, *edges, *options)
+    saved = (*operators.gatv2(*tensors, None, *edges, *options), heads)
+    yield operators.gatv2_backward.default, (*tensors, None, *saved, *edges, *options)
 
 
 def test_operators_pass_the_checks_of_torch_library(x, edge_index):
