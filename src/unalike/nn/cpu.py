@@ -154,20 +154,20 @@ def gat_forward(
     The weights of all edges are in memory, a number for each head, but no messages.
     """
     incoming, dtype = rows.T, torch.promote_types(x.dtype, torch.float32)
-    arguments = compiled_options(options, len(target), dtype)
+    settings = compiled_options(options, len(target), dtype)
     heads, scores, shifts = heads_first(dtype, x, source, target)
-    count = len(incoming.indices) + arguments[1]
+    count = len(incoming.indices) + settings[1]
     weights = heads.new_empty(len(heads), count)
     positive = torch.empty_like(weights if needs_grad else weights[:, :0])
     logsumexp, positive_share = (torch.empty_like(shifts) for _ in range(2))
     arrays = (scores, shifts, weights, positive, logsumexp, positive_share)
     numbers = (array.numpy() for array in arrays)
-    _gat_weights(csr_arrays(incoming), *numbers, *arguments)
+    _gat_weights(csr_arrays(incoming), settings, *numbers)
     out = _sums_of_heads(incoming, weights, heads)
     jacobian = out[..., :0]
     if needs_grad:
         jacobian = _sums_of_heads(incoming, positive, heads)
-        jacobian.sub_(positive_share[..., None] * out).mul_(1 - arguments[0])
+        jacobian.sub_(positive_share[..., None] * out).mul_(1 - settings[0])
     nodes_first = (part.transpose(0, 1).contiguous() for part in (out, jacobian))
     result, jacobian = (part.to(x.dtype) for part in nodes_first)
     return result, logsumexp.t().contiguous(), jacobian
@@ -216,14 +216,13 @@ def gat_backward(
     """The gradients of x, source and target."""
     exact, dtype = grad_out.to(logsumexp.dtype), logsumexp.dtype
     grad_dot_out, grad_target = (exact * out).sum(2), (exact * target_jacobian).sum(2)
-    arguments = compiled_options(options, len(target), dtype)
+    settings = compiled_options(options, len(target), dtype)
     inputs = heads_first(dtype, x, exact, source, target, logsumexp, grad_dot_out)
-    weights = exact.new_empty(x.shape[1], len(rows.indices) + arguments[1])
+    weights = exact.new_empty(x.shape[1], len(rows.indices) + settings[1])
     grad_source = torch.empty_like(inputs[2])
     arrays = tuple(array.numpy() for array in inputs)
-    _gat_backward(
-        csr_arrays(rows), arrays, weights.numpy(), grad_source.numpy(), *arguments
-    )
+    out_arrays = weights.numpy(), grad_source.numpy()
+    _gat_backward(csr_arrays(rows), arrays, *out_arrays, settings)
     grad_x = _sums_of_heads(rows, weights, inputs[1]).transpose(0, 1)
     return (
         grad_x.to(x.dtype).contiguous(),
@@ -235,15 +234,17 @@ def gat_backward(
 def compiled_options(
     options: AttentionOptions, num_targets: int, dtype: torch.dtype
 ) -> tuple[Any, ...]:
-    """The options as the loops take them: LeakyReLU, number of self-loops, dropout."""
-    _, num_loops, keep, _, positions = options
+    """The options as the loops take them."""
     factors = torch.tensor([options.negative_slope, options.keep_scale], dtype=dtype)
     negative_slope, keep_scale = factors.numpy()
-    dropout = None
-    if keep is not None:
-        index = np.empty(0, np.int32) if positions is None else positions.numpy()
-        dropout = keep.contiguous().numpy(), index, keep_scale
-    return negative_slope, num_targets if num_loops is None else num_loops, dropout
+    loops, keep, positions = options.num_self_loops, options.keep, options.positions
+    return (
+        negative_slope,
+        num_targets if loops is None else loops,
+        None if keep is None else keep.contiguous().numpy(),
+        np.empty(0, np.int32) if positions is None else positions.numpy(),
+        keep_scale,
+    )
 
 
 def as_arrays(*tensors: Tensor) -> tuple[np.ndarray, ...]:
@@ -275,23 +276,20 @@ def node_or_loop(indices, entry, last, row, num_loops):
 
 
 @njit()
-def dropped(weight, dropout, entry, last, row, size, head):
-    """The weight of an incoming entry after dropout."""
-    if dropout is None:
+def dropped(weight, keep, keep_scale, position, head):
+    """The weight of an incoming entry after dropout; self-loops come last."""
+    if keep is None:
         return weight
-    keep, _, keep_scale = dropout
-    position = entry if entry < last else size + row
     return keep_scale * weight if keep[position, head] else weight * 0
 
 
 @njit()
-def dropped_outgoing(weight, dropout, entry, last, row, size, head):
+def dropped_outgoing(weight, keep, keep_scale, positions, position, head):
     """The weight of an outgoing entry after dropout."""
-    if dropout is None:
+    if keep is None:
         return weight
-    keep, positions, keep_scale = dropout
-    position = np.int64(positions[entry]) if entry < last else size + row
-    return keep_scale * weight if keep[position, head] else weight * 0
+    incoming = np.int64(positions[position]) if position < len(positions) else position
+    return dropped(weight, keep, keep_scale, incoming, head)
 
 
 # The loops take one head after the other, whose numbers stay in the cache.
@@ -299,46 +297,24 @@ def dropped_outgoing(weight, dropout, entry, last, row, size, head):
 
 @njit(parallel=True)
 def _gat_weights(
-    edges,
-    source,
-    target,
-    weights,
-    positive,
-    logsumexp,
-    positive_share,
-    negative_slope,
-    num_loops,
-    dropout,
+    edges, settings, source, target, weights, positive, logsumexp, positive_share
 ):
     """The attention weights, and again those of positive scores alone."""
     for head in range(len(target)):
         for row in numba.prange(target.shape[1]):
+            own = (np.int64(row), np.int64(head), source[head], target[head, row])
             logsumexp[head, row], positive_share[head, row] = _softmax_of_row(
-                np.int64(row),
-                edges,
-                source[head],
-                target[head, row],
-                weights[head],
-                negative_slope,
-                num_loops,
+                own, edges, weights[head], settings
             )
-            _drop_row(
-                np.int64(row),
-                np.int64(head),
-                edges,
-                source[head],
-                target[head, row],
-                weights[head],
-                positive[head],
-                num_loops,
-                dropout,
-            )
+            _drop_row(own, edges, weights[head], positive[head], settings)
 
 
 @njit(fastmath=FASTMATH)
-def _softmax_of_row(row, edges, source, shift, weights, negative_slope, num_loops):
+def _softmax_of_row(own, edges, weights, settings):
     """Write the weights of a row; its logsumexp, and the sum over positive scores."""
+    row, _, source, shift = own
     indptr, indices = edges
+    negative_slope, num_loops = settings[:2]
     first, last, size = indptr[row], indptr[row + 1], len(indices)
     end = last + 1 if row < num_loops else last
     zero = source.dtype.type(0)
@@ -368,14 +344,16 @@ def _softmax_of_row(row, edges, source, shift, weights, negative_slope, num_loop
 
 
 @njit()
-def _drop_row(row, head, edges, source, shift, weights, positive, num_loops, dropout):
+def _drop_row(own, edges, weights, positive, settings):
     """Drop weights of a row, and copy those of positive scores."""
+    row, head, source, shift = own
     indptr, indices = edges
+    _, num_loops, keep, _, keep_scale = settings
     first, last, size = indptr[row], indptr[row + 1], len(indices)
     end = last + 1 if row < num_loops else last
     for entry in range(first, end):
         position = entry if entry < last else size + row
-        weight = dropped(weights[position], dropout, entry, last, row, size, head)
+        weight = dropped(weights[position], keep, keep_scale, position, head)
         weights[position] = weight
         if len(positive):
             node = np.int64(indices[entry]) if entry < last else row
@@ -384,44 +362,23 @@ def _drop_row(row, head, edges, source, shift, weights, positive, num_loops, dro
 
 
 @njit(parallel=True)
-def _gat_backward(
-    edges, inputs, weights, grad_source, negative_slope, num_loops, dropout
-):
+def _gat_backward(edges, inputs, weights, grad_source, settings):
     """The weights of outgoing edges, and the gradients of the source scores."""
-    x, grad_out, source, target, logsumexp, grad_dot_out = inputs
-    for head in range(len(source)):
-        for row in numba.prange(source.shape[1]):
+    for head in range(len(grad_source)):
+        for row in numba.prange(grad_source.shape[1]):
             grad_source[head, row] = _gat_backward_row(
-                np.int64(row),
-                np.int64(head),
-                edges,
-                x[head, row],
-                grad_out[head],
-                source[head, row],
-                (target[head], logsumexp[head], grad_dot_out[head]),
-                weights[head],
-                negative_slope,
-                num_loops,
-                dropout,
+                np.int64(row), np.int64(head), edges, inputs, weights[head], settings
             )
 
 
 @njit(fastmath=FASTMATH)
-def _gat_backward_row(
-    row,
-    head,
-    edges,
-    x,
-    grad_out,
-    shift,
-    targets,
-    weights,
-    negative_slope,
-    num_loops,
-    dropout,
-):
+def _gat_backward_row(row, head, edges, inputs, weights, settings):
     """Write the weights of a row; the gradient of its source score."""
-    (indptr, indices), (target, logsumexp, grad_dot_out) = edges, targets
+    indptr, indices = edges
+    negative_slope, num_loops, keep, positions, keep_scale = settings
+    x, grad_out = inputs[0][head, row], inputs[1][head]
+    shift, target = inputs[2][head, row], inputs[3][head]
+    logsumexp, grad_dot_out = inputs[4][head], inputs[5][head]
     first, last, size = indptr[row], indptr[row + 1], len(indices)
     end = last + 1 if row < num_loops else last
     total, one = x.dtype.type(0), x.dtype.type(1)
@@ -433,7 +390,7 @@ def _gat_backward_row(
             continue
         score = shift + target[node]
         weight = np.exp(_leaky_relu(score, negative_slope) - logsumexp[node])
-        kept = dropped_outgoing(weight, dropout, entry, last, row, size, head)
+        kept = dropped_outgoing(weight, keep, keep_scale, positions, position, head)
         grad_weight, row_of_grad = x.dtype.type(0), grad_out[node]
         for k in range(len(x)):
             grad_weight += x[k] * row_of_grad[k]
@@ -449,29 +406,19 @@ def adamw(
     """Save the best weights, then take an AdamW step, in one pass over memory."""
     rows, runs, width = state.weight.shape
     tensors = (state.weight, state.exp_avg, state.exp_avg_sq, state.best_weight, grad)
-    settings = (step.lr, step.weight_decay, step.improved)
+    options = (step.lr, step.weight_decay, step.improved, step.bias_corrections)
     _adamw(
-        *(tensor.reshape(rows * runs, width).numpy() for tensor in tensors),
-        *(setting.numpy() for setting in settings),
-        *step.bias_corrections.numpy(),
+        tuple(tensor.reshape(rows * runs, width).numpy() for tensor in tensors),
+        tuple(option.numpy() for option in options),
     )
     if state.weight_bf16 is not None:
         state.weight_bf16.copy_(state.weight)
 
 
 @njit(parallel=True, fastmath=True)
-def _adamw(
-    weight,
-    exp_avg,
-    exp_avg_sq,
-    best_weight,
-    gradient,
-    lr,
-    weight_decay,
-    improved,
-    correction1,
-    correction2,
-):
+def _adamw(tensors, options):
+    weight, exp_avg, exp_avg_sq, best_weight, gradient = tensors
+    lr, weight_decay, improved, corrections = options
     runs = len(lr)
     beta1, beta2 = np.float32(BETA1), np.float32(BETA2)
     rest1, rest2 = np.float32(1 - BETA1), np.float32(1 - BETA2)
@@ -479,7 +426,7 @@ def _adamw(
     for row in numba.prange(len(weight)):
         run = row % runs
         decay_factor = one - lr[run] * weight_decay[run]
-        step_size = lr[run] * correction1
+        step_size = lr[run] * corrections[0]
         if improved[run]:
             for k in range(weight.shape[1]):
                 best_weight[row, k] = weight[row, k]
@@ -489,7 +436,7 @@ def _adamw(
             avg_sq = beta2 * exp_avg_sq[row, k] + rest2 * grad * grad
             exp_avg[row, k] = avg
             exp_avg_sq[row, k] = avg_sq
-            denominator = np.sqrt(avg_sq * correction2) + eps
+            denominator = np.sqrt(avg_sq * corrections[1]) + eps
             weight[row, k] = (
                 decay_factor * weight[row, k] - step_size * avg / denominator
             )

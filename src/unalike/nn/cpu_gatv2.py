@@ -32,9 +32,9 @@ def gatv2_forward(
     exact = torch.promote_types(left.dtype, torch.float32)
     inputs = as_arrays(left, right, att)
     out, logsumexp = np.zeros_like(inputs[1]), np.empty_like(inputs[1][..., 0])
-    arguments = compiled_options(options, len(out), exact)
+    settings = compiled_options(options, len(out), exact)
     if out.size:
-        _forward(csr_arrays(rows.T), inputs, out, logsumexp, *arguments)
+        _forward(csr_arrays(rows.T), inputs, out, logsumexp, settings)
     return torch.from_numpy(out).to(left.dtype), torch.from_numpy(logsumexp)
 
 
@@ -51,16 +51,15 @@ def gatv2_backward(
     """The gradients of left, right and att."""
     grad_dot_out = (grad_out.to(logsumexp.dtype) * out).sum(2)
     inputs = as_arrays(left, right, att, logsumexp, grad_out, grad_dot_out)
-    grads = [np.zeros_like(inputs[index]) for index in (0, 1, 1)]
-    arguments = compiled_options(options, len(right), logsumexp.dtype)
+    left_grad, right_grad, att_grad = (np.zeros_like(inputs[i]) for i in (0, 1, 1))
+    settings = compiled_options(options, len(right), logsumexp.dtype)
     if left.numel() and right.numel():
-        _backward_by_source(csr_arrays(rows), inputs, grads[0], *arguments)
-        _backward_by_target(csr_arrays(rows.T), inputs, *grads[1:], *arguments)
-    grad_left, grad_right, grad_att = map(torch.from_numpy, grads)
+        _backward_by_source(csr_arrays(rows), inputs, left_grad, settings)
+        _backward_by_target(csr_arrays(rows.T), inputs, right_grad, att_grad, settings)
     return (
-        grad_left.to(left.dtype),
-        grad_right.to(right.dtype),
-        grad_att.sum(0).to(att.dtype),
+        torch.from_numpy(left_grad).to(left.dtype),
+        torch.from_numpy(right_grad).to(right.dtype),
+        torch.from_numpy(att_grad).sum(0).to(att.dtype),
     )
 
 
@@ -74,29 +73,18 @@ def _score(left, right, att, source, target, head, negative_slope):
 
 
 @njit(parallel=True)
-def _forward(edges, inputs, out, logsumexp, negative_slope, num_loops, dropout):
+def _forward(edges, inputs, out, logsumexp, settings):
     totals = np.zeros_like(logsumexp)
     for row in numba.prange(len(out)):
         logsumexp[row] = -np.inf
-        _forward_row(
-            np.int64(row),
-            edges,
-            inputs,
-            out,
-            logsumexp,
-            totals,
-            negative_slope,
-            num_loops,
-            dropout,
-        )
+        _forward_row(np.int64(row), edges, inputs, out, logsumexp, totals, settings)
 
 
 @njit(fastmath=FASTMATH)
-def _forward_row(
-    row, edges, inputs, out, largest, totals, negative_slope, num_loops, dropout
-):
+def _forward_row(row, edges, inputs, out, largest, totals, settings):
     """The output of one row; `largest` becomes the logsumexp."""
     (indptr, indices), (left, right, att) = edges, inputs
+    negative_slope, num_loops, keep, _, keep_scale = settings
     last, columns = indptr[row + 1], out.shape[2]
     for entry in range(indptr[row], last + 1):
         node = node_or_loop(indices, entry, last, row, num_loops)
@@ -112,7 +100,8 @@ def _forward_row(
                     out[row, head, k] *= rescale
             weight = np.exp(score - largest[row, head])
             totals[row, head] += weight
-            kept = dropped(weight, dropout, entry, last, row, len(indices), head)
+            position = entry if entry < last else len(indices) + row
+            kept = dropped(weight, keep, keep_scale, position, head)
             for k in range(columns):
                 out[row, head, k] += kept * left[node, head, k]
     _divide_by_totals(row, out, largest, totals)
@@ -132,18 +121,15 @@ def _divide_by_totals(row, out, largest, totals):
 
 
 @njit(parallel=True)
-def _backward_by_source(edges, inputs, grad_left, negative_slope, num_loops, dropout):
+def _backward_by_source(edges, inputs, grad_left, settings):
     for row in numba.prange(len(grad_left)):
-        _backward_source_row(
-            np.int64(row), edges, inputs, grad_left, negative_slope, num_loops, dropout
-        )
+        _backward_source_row(np.int64(row), edges, inputs, grad_left, settings)
 
 
 @njit(fastmath=FASTMATH)
-def _backward_source_row(
-    row, edges, inputs, grad_left, negative_slope, num_loops, dropout
-):
+def _backward_source_row(row, edges, inputs, grad_left, settings):
     indptr, indices = edges
+    negative_slope, num_loops, keep, positions, keep_scale = settings
     left, right, att, logsumexp, grad_out, grad_dot_out = inputs
     last, columns = indptr[row + 1], left.shape[2]
     for entry in range(indptr[row], last + 1):
@@ -153,8 +139,8 @@ def _backward_source_row(
         for head in range(left.shape[1]):
             score = _score(left, right, att, row, node, head, negative_slope)
             weight = np.exp(score - logsumexp[node, head])
-            size = len(indices)
-            kept = dropped_outgoing(weight, dropout, entry, last, row, size, head)
+            position = entry if entry < last else len(indices) + row
+            kept = dropped_outgoing(weight, keep, keep_scale, positions, position, head)
             grad_weight = left.dtype.type(0)
             for k in range(columns):
                 grad_weight += grad_out[node, head, k] * left[row, head, k]
@@ -168,27 +154,17 @@ def _backward_source_row(
 
 
 @njit(parallel=True)
-def _backward_by_target(
-    edges, inputs, grad_right, grad_att, negative_slope, num_loops, dropout
-):
+def _backward_by_target(edges, inputs, grad_right, grad_att, settings):
     for row in numba.prange(len(grad_right)):
         _backward_target_row(
-            np.int64(row),
-            edges,
-            inputs,
-            grad_right,
-            grad_att,
-            negative_slope,
-            num_loops,
-            dropout,
+            np.int64(row), edges, inputs, grad_right, grad_att, settings
         )
 
 
 @njit(fastmath=FASTMATH)
-def _backward_target_row(
-    row, edges, inputs, grad_right, grad_att, negative_slope, num_loops, dropout
-):
+def _backward_target_row(row, edges, inputs, grad_right, grad_att, settings):
     indptr, indices = edges
+    negative_slope, num_loops, keep, _, keep_scale = settings
     left, right, att, logsumexp, grad_out, grad_dot_out = inputs
     last, columns = indptr[row + 1], left.shape[2]
     for entry in range(indptr[row], last + 1):
@@ -198,7 +174,8 @@ def _backward_target_row(
         for head in range(left.shape[1]):
             score = _score(left, right, att, node, row, head, negative_slope)
             weight = np.exp(score - logsumexp[row, head])
-            kept = dropped(weight, dropout, entry, last, row, len(indices), head)
+            position = entry if entry < last else len(indices) + row
+            kept = dropped(weight, keep, keep_scale, position, head)
             grad_weight = left.dtype.type(0)
             for k in range(columns):
                 grad_weight += grad_out[row, head, k] * left[node, head, k]
