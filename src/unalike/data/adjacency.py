@@ -176,10 +176,15 @@ class Adjacency(CSRMatrix):
         return same and torch.equal(self.values, other.values)
 
     @cached_property
+    def row_sums(self) -> Float[Tensor, " rows"]:
+        """The sum of each row: the weighted out-degree of a node."""
+        ones = torch.ones(self.num_cols, 1, device=self.indices.device)
+        return (self @ ones)[:, 0]
+
+    @cached_property
     def column_sums(self) -> Float[Tensor, " columns"]:
         """The sum of each column: the weighted in-degree of a node."""
-        ones = torch.ones(self.num_rows, 1, device=self.indices.device)
-        return (self.T @ ones)[:, 0]
+        return self.T.row_sums
 
     @cached_property
     def diagonal(self) -> Float[Tensor, " rows"]:

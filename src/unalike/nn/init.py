@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, TypedDict
 
 import torch
 from torch import nn
@@ -15,6 +15,14 @@ Init = Literal["linear", "glorot"]
 
 CHUNK_NUMEL = 2**20
 """Random numbers that are sampled at a time where they are discarded."""
+
+
+class LinearOptions(TypedDict, total=False):
+    """Options of the layers whose parameters are those of `linear_parameters`."""
+
+    bias: bool
+    init: Init
+    fan_in: int | None
 
 
 def linear_parameters(

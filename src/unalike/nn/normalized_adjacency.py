@@ -143,17 +143,9 @@ class DirectedNorm:
     @classmethod
     def of(cls, adjacency: Adjacency, exponent: float = 0.5) -> DirectedNorm:
         """The normalised form of an adjacency."""
-        key = ("row_sums",)
-        if key not in adjacency.cache:
-            ones = torch.ones(adjacency.num_cols, 1, device=adjacency.indices.device)
-            adjacency.cache[key] = adjacency @ ones
-        out_degrees, in_degrees = (
-            adjacency.cache[key],
-            adjacency.column_sums[:, None],
-        )
         scales = (
-            torch.where(degrees > 0, degrees**-exponent, 0.0)
-            for degrees in (out_degrees, in_degrees)
+            torch.where(degrees > 0, degrees**-exponent, 0.0)[:, None]
+            for degrees in (adjacency.row_sums, adjacency.column_sums)
         )
         return cls(adjacency, *scales)
 

@@ -7,9 +7,9 @@ all the same, by what is left of their moments; the others skip them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Self
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -20,8 +20,6 @@ from unalike.data.csr import nonempty_columns
 from unalike.nn.sparse import backend
 from unalike.nn.weights_on_disk import empty_like
 
-AdamWStateT = TypeVar("AdamWStateT", bound="AdamWState")
-SparseOptimizerT = TypeVar("SparseOptimizerT", bound="SparseOptimizer")
 GradOut = Float[Tensor, "nodes runs width"]
 """The gradient of the loss by the output of a sparse linear layer."""
 
@@ -38,6 +36,31 @@ class WeightState:
     weight_bf16: Float[Tensor, "rows runs width"] | None = None
     """A bfloat16 copy for sparse products, where it is asked for."""
 
+    @classmethod
+    def create(cls, weight: Float[Tensor, "rows runs width"], *, bf16: bool) -> Self:
+        """The weights before the first step."""
+        return cls(
+            weight=weight,
+            best_weight=empty_like(weight).copy_(weight),
+            weight_bf16=weight.to(torch.bfloat16) if bf16 else None,
+            **cls.initial_state(weight),
+        )
+
+    @staticmethod
+    @abstractmethod
+    def initial_state(weight: Float[Tensor, "rows runs width"]) -> dict[str, Tensor]:
+        """What the optimizer stores for these weights, before the first step."""
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return {name: t for name, t in vars(self).items() if t is not None}
+
+    def cpu(self) -> Self:
+        """A copy in main memory, without that in bfloat16."""
+        tensors = {name: tensor.cpu() for name, tensor in self.tensors.items()}
+        return replace(replace(self, **tensors), weight_bf16=None)
+
     @property
     def read_weight(self) -> Float[Tensor, "rows runs width"]:
         """The copy that a sparse product reads."""
@@ -53,18 +76,10 @@ class AdamWState(WeightState):
     exp_avg_sq: Float[Tensor, "rows runs width"]
     """Moving average of its square."""
 
-    @classmethod
-    def create(
-        cls: type[AdamWStateT], weight: Float[Tensor, "rows runs width"], *, bf16: bool
-    ) -> AdamWStateT:
-        """The state before the first step."""
-        return cls(
-            weight=weight,
-            best_weight=empty_like(weight).copy_(weight),
-            weight_bf16=weight.to(torch.bfloat16) if bf16 else None,
-            exp_avg=empty_like(weight).zero_(),
-            exp_avg_sq=empty_like(weight).zero_(),
-        )
+    @staticmethod
+    def initial_state(weight: Float[Tensor, "rows runs width"]) -> dict[str, Tensor]:
+        names = ("exp_avg", "exp_avg_sq")
+        return {name: empty_like(weight).zero_() for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +106,6 @@ class AdamWStep:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SparseOptimizer(WeightState):
     """The weight of a sparse input for a stack of runs, with its optimizer."""
-
-    @classmethod
-    @abstractmethod
-    def create(
-        cls: type[SparseOptimizerT],
-        weight: Float[Tensor, "rows runs width"],
-        *,
-        bf16: bool,
-    ) -> SparseOptimizerT:
-        """The weight and the state before the first step."""
 
     @abstractmethod
     def step(self, matrix: Adjacency, grad_out: GradOut, step: AdamWStep) -> None:
@@ -130,12 +135,10 @@ class LazyAdamW(AdamWState, SparseOptimizer):
     last_step: Int[Tensor, " rows"]
     """The last step that was applied to each row."""
 
-    @classmethod
-    def create(
-        cls, weight: Float[Tensor, "rows runs width"], *, bf16: bool
-    ) -> LazyAdamW:
+    @staticmethod
+    def initial_state(weight: Float[Tensor, "rows runs width"]) -> dict[str, Tensor]:
         last_step = torch.zeros(len(weight), dtype=torch.int64, device=weight.device)
-        return cls(**vars(AdamWState.create(weight, bf16=bf16)), last_step=last_step)
+        return {**AdamWState.initial_state(weight), "last_step": last_step}
 
     def step(self, matrix: Adjacency, grad_out: GradOut, step: AdamWStep) -> None:
         ids, grad = touched_rows_gradient(matrix, grad_out)
@@ -184,16 +187,9 @@ class RowwiseAdagrad(SparseOptimizer):
     squares: Float[Tensor, "rows runs 1"]
     """The sum over steps of the mean square of a row's gradient."""
 
-    @classmethod
-    def create(
-        cls, weight: Float[Tensor, "rows runs width"], *, bf16: bool
-    ) -> RowwiseAdagrad:
-        return cls(
-            weight=weight,
-            best_weight=empty_like(weight).copy_(weight),
-            weight_bf16=weight.to(torch.bfloat16) if bf16 else None,
-            squares=torch.zeros_like(weight[:, :, :1]),
-        )
+    @staticmethod
+    def initial_state(weight: Float[Tensor, "rows runs width"]) -> dict[str, Tensor]:
+        return {"squares": torch.zeros_like(weight[:, :, :1])}
 
     def step(self, matrix: Adjacency, grad_out: GradOut, step: AdamWStep) -> None:
         ids, grad = touched_rows_gradient(matrix, grad_out)

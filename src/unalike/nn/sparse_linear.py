@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
-from unalike.nn.init import Init, linear_parameters
+from unalike.nn.init import LinearOptions, linear_parameters
 from unalike.nn.linear import DeferredLinear, Dropout, TensorOrDeferred
 
 Source = Literal["adjacency", "features", "outgoing", "incoming"]
@@ -37,23 +37,16 @@ class SparseLinear(nn.Module):
         in_features: int,
         out_features: int,
         *,
-        bias: bool = True,
-        init: Init = "linear",
-        fan_in: int | None = None,
         local_rows: range | None = None,
+        **options: Unpack[LinearOptions],
     ) -> None:
         super().__init__()
         self.source: Source = source
         self.in_features, self.out_features = in_features, out_features
-        self.weight, initial_bias = linear_parameters(
-            in_features,
-            out_features,
-            bias=bias,
-            init=init,
-            fan_in=fan_in,
-            local_rows=local_rows,
+        self.weight, bias = linear_parameters(
+            in_features, out_features, local_rows=local_rows, **options
         )
-        self.register_parameter("bias", initial_bias)
+        self.register_parameter("bias", bias)
         self.register_buffer("product", None, persistent=False)
 
     def forward(self, x: Adjacency) -> Any:
@@ -107,17 +100,13 @@ class DenseLinear(nn.Module):
         in_features: int,
         out_features: int,
         *,
-        bias: bool = True,
-        init: Init = "linear",
-        fan_in: int | None = None,
         dropout: float | None = None,
         defer: bool = False,
+        **options: Unpack[LinearOptions],
     ) -> None:
         super().__init__()
-        self.weight, initial_bias = linear_parameters(
-            in_features, out_features, bias=bias, init=init, fan_in=fan_in
-        )
-        self.register_parameter("bias", initial_bias)
+        self.weight, bias = linear_parameters(in_features, out_features, **options)
+        self.register_parameter("bias", bias)
         self.dropout = None if dropout is None else Dropout(dropout)
         self.deferred = defer
 
@@ -145,11 +134,9 @@ def InputLinear(
     graph: Graph,
     out_features: int,
     *,
-    bias: bool = True,
-    init: Init = "linear",
-    fan_in: int | None = None,
     dropout: float | None = None,
     defer: bool = False,
+    **options: Unpack[LinearOptions],
 ) -> SparseLinear | DenseLinear:
     """The first linear layer: `SparseLinear` for sparse input, `DenseLinear` for dense.
 
@@ -159,24 +146,11 @@ def InputLinear(
     x = getattr(graph, source)
     if not isinstance(x, Adjacency):
         return DenseLinear(
-            x.shape[1],
-            out_features,
-            bias=bias,
-            init=init,
-            fan_in=fan_in,
-            dropout=dropout,
-            defer=defer,
+            x.shape[1], out_features, dropout=dropout, defer=defer, **options
         )
     kind = DeferredSparseLinear if defer else SparseLinear
-    return kind(
-        source,
-        x.num_cols_global,
-        out_features,
-        bias=bias,
-        init=init,
-        fan_in=fan_in,
-        local_rows=x.local_cols if source == "adjacency" else None,
-    )
+    rows = x.local_cols if source == "adjacency" else None
+    return kind(source, x.num_cols_global, out_features, local_rows=rows, **options)
 
 
 def in_draw_order(graph: Graph) -> tuple[Source, Source]:

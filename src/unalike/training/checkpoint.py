@@ -202,8 +202,7 @@ def shard_specs(state: State) -> RowShards:
     return {
         f"{name}/{field}": shard
         for name, shard in stack.sharded.items()
-        for field, tensor in vars(stack.sparse_weights[name]).items()
-        if tensor is not None
+        for field in stack.sparse_weights[name].tensors
     }
 
 

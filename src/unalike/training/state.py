@@ -200,8 +200,7 @@ class State:
         weights = {
             f"{name}/{field}": tensor
             for name, state in self._all_weights().items()
-            for field, tensor in vars(state).items()
-            if tensor is not None
+            for field, tensor in state.tensors.items()
         }
         buffers = {f"{BUFFER}/{name}": b for name, b in self.stack.buffers.items()}
         best = {f"{BEST_BUFFER}/{name}": b for name, b in self.best_buffers.items()}

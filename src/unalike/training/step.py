@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -14,7 +13,7 @@ from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
 from unalike.data.metrics import MIN_WEIGHT, Metric, weighted_mean
 from unalike.errors import UserError
-from unalike.nn.optim import AdamWState, AdamWStep, LazyAdamW, WeightState
+from unalike.nn.optim import AdamWState, AdamWStep, LazyAdamW
 from unalike.nn.sparse import backend
 from unalike.training.stack import Stack, StackedProducts
 from unalike.training.state import State
@@ -119,8 +118,6 @@ def sum_over_nodes(
 # Inference.
 
 
-WeightStateT = TypeVar("WeightStateT", bound=WeightState)
-
 MAX_NUMEL = {"cpu": 2**26, "cuda": 2**28}
 """Elements of the product of one sparse layer in a batch of inference.
 
@@ -161,22 +158,14 @@ def copy_to_cpu(state: State) -> State:
     stack = state.stack
     on_cpu = replace(
         stack,
-        sparse_weights={
-            name: _weights_to_cpu(weights)
-            for name, weights in stack.sparse_weights.items()
-        },
-        params=_weights_to_cpu(stack.params),
+        sparse_weights={name: w.cpu() for name, w in stack.sparse_weights.items()},
+        params=stack.params.cpu(),
         buffers={name: buffer.cpu() for name, buffer in stack.buffers.items()},
         constants={name: buffer.cpu() for name, buffer in stack.constants.items()},
         bf16=False,
     )
     best = {name: buffer.cpu() for name, buffer in state.best_buffers.items()}
     return replace(state, stack=on_cpu, best_buffers=best)
-
-
-def _weights_to_cpu(weights: WeightStateT) -> WeightStateT:
-    tensors = {name: t.cpu() for name, t in vars(weights).items() if t is not None}
-    return replace(weights, **{**tensors, "weight_bf16": None})
 
 
 def inference_rows(state: State, graph: Graph, ids: Ids) -> Iterator[Graph]:
