@@ -20,7 +20,7 @@ from unalike.cli.console import (
 )
 from unalike.device import choose_device
 from unalike.display import Column, TextTable
-from unalike.errors import UserError
+from unalike.errors import UserError, lookup
 from unalike.experiments.config import config_from_dict
 from unalike.experiments.database import ResultsDatabase, result_from_row
 from unalike.experiments.database_connection import hide_password
@@ -33,7 +33,7 @@ from unalike.experiments.plan import (
     plan_sweep,
 )
 from unalike.experiments.recipe import Recipe, find_recipes
-from unalike.experiments.recipe_search import SearchOptions, plan_search, search_cells
+from unalike.experiments.recipe_search import SEARCHERS, plan_search, search_cells
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.selection import CellSelector, SelectionOptions
 from unalike.experiments.sweep import WorkerOptions, estimate, failed_before, sweep
@@ -106,15 +106,16 @@ def command(
         threads=threads,
     )
     if search is not None:
-        searched = SearchOptions(search, trials, retry)
+        lookup(dict.fromkeys(SEARCHERS), search, "searcher")
         if dry_run:
-            cells = plan_search(request, searched, results, on_missing=print_missing)
+            cells = plan_search(request, trials, results, on_missing=print_missing)
         else:
             with progress_bar() as bar:
                 cells = search_cells(
                     request,
-                    searched,
+                    trials,
                     results,
+                    retry=retry,
                     workers=workers,
                     progress=bar,
                     on_missing=print_missing,

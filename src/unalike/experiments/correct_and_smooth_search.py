@@ -99,8 +99,7 @@ def tune(
         template = replace(start, flow_hops=hops, scaling=scaling)
         method = smoothing_study(template, objective, trials, seed, options.progress)
         solutions = method.postprocess(tasks, trained, device=options.device)
-        metadata = experiment.metadata(method, options.device)
-        runs = experiment.results(solutions, metadata, 0.0, options.device)
+        runs = experiment.results(solutions, method, 0.0, options.device)
         studies.append(StudyResult(method=method, results=runs))
         store(studies[-1])
     if options.checkpoint is not None:
@@ -196,8 +195,7 @@ def base_checkpoint(
     """The checkpoint of the base model, which lasts until the search is done."""
     if options.checkpoint is None:
         return None
-    identity = experiment.identity(experiment.metadata(base, options.device))
-    key = json.dumps(identity, sort_keys=True)
+    key = json.dumps(experiment.identity(base, options.device), sort_keys=True)
     return Checkpoint(options.checkpoint / BASE, key, lasting=True)
 
 

@@ -102,11 +102,11 @@ class ResultsDatabase:
 
     def done(self, keys: Iterable[str]) -> set[str]:
         """The keys of finished runs among the given ones."""
-        return set(self._by_keys(RUNS, keys))
+        return set(self._by_keys(RUNS.c.key, keys))
 
     def failed(self, keys: Iterable[str]) -> dict[str, str]:
         """The keys of failed runs among the given ones, with their errors."""
-        return {key: row["error"] for key, row in self._by_keys(FAILURES, keys).items()}
+        return self._by_keys(FAILURES.c.error, keys)
 
     def finished_or_failed(self, keys: Iterable[str]) -> set[str]:
         """The keys of finished and failed runs among the given ones."""
@@ -114,15 +114,17 @@ class ResultsDatabase:
         return self.done(keys) | set(self.failed(keys))
 
     @retry_while_unreachable
-    def _by_keys(self, table: sql.Table, keys: Iterable[str]) -> dict[str, Row]:
-        columns = [table.c.key, *(c for c in table.c if c.name == "error")]
-        by_key: dict[str, Row] = {}
+    def _by_keys(self, column: sql.Column[str], keys: Iterable[str]) -> dict[str, str]:
+        """The values of a column in the rows with some keys."""
+        key = column.table.c.key
         with self.engine.connect() as connection:
-            for chunk in _chunks(keys):
-                query = sql.select(*columns).where(table.c.key.in_(chunk))
-                rows = connection.execute(query).mappings()
-                by_key.update({row["key"]: dict(row) for row in rows})
-        return by_key
+            return {
+                row[0]: row[-1]
+                for chunk in _chunks(keys)
+                for row in connection.execute(
+                    sql.select(key, column).where(key.in_(chunk))
+                )
+            }
 
     def runs(
         self, *, curves: bool = False, answers: bool = False, **filters: str | int

@@ -122,9 +122,9 @@ class PredictionSummary:
         matrix = bins = None
         few_classes = scores.shape[1] <= MAX_CLASSES
         if few_classes:
-            matrix = confusion_matrix(scores, labels).long().tolist()
+            matrix = confusion(scores, labels, torch.ones(len(labels))).long().tolist()
         if are_logits and bool(scores.isfinite().all()):
-            full = reliability(scores, labels)
+            full = Reliability.of(scores.softmax(1), labels)
             bins = Reliability(
                 full.counts,
                 [round(value, DIGITS) for value in full.confidence],
@@ -171,10 +171,9 @@ def merge_summaries(summaries: Sequence[PredictionSummary]) -> PredictionSummary
     matrices = [one.confusion for one in summaries if one.confusion is not None]
     bins = [one.reliability for one in summaries if one.reliability is not None]
     every = len(summaries)
+    all_have_matrices = len(matrices) == every
     return PredictionSummary(
-        confusion=(
-            torch.tensor(matrices).sum(0).tolist() if len(matrices) == every else None
-        ),
+        confusion=torch.tensor(matrices).sum(0).tolist() if all_have_matrices else None,
         reliability=merge_reliability(bins) if len(bins) == every else None,
         classes=summaries[0].classes,
     )
@@ -200,27 +199,15 @@ class SplitCalibration:
     @cached_property
     def raw(self) -> Reliability:
         """The reliability of the uncalibrated predictions."""
-        return reliability(self.logits, self.labels)
+        return Reliability.of(self.logits.softmax(1), self.labels)
 
     @cached_property
     def calibrated(self) -> Reliability:
         """The reliability after division of the logits by the temperature."""
-        return reliability(self.logits, self.labels, temperature=self.temperature)
+        scaled = self.logits.double() / self.temperature
+        return Reliability.of(scaled.softmax(1), self.labels)
 
-
-def confusion_matrix(
-    scores: Float[Tensor, "test classes"], labels: Int[Tensor, " test"]
-) -> Float[Tensor, "classes classes"]:
-    """Count nodes by true class (row) and predicted class (column)."""
-    return confusion(scores, labels, torch.ones(len(labels)))
-
-
-def reliability(
-    logits: Float[Tensor, "test classes"],
-    labels: Int[Tensor, " test"],
-    *,
-    temperature: float | None = None,
-) -> Reliability:
-    """Confidence and accuracy in bins, of logits divided by a temperature."""
-    scaled = logits if temperature is None else logits.double() / temperature
-    return Reliability.of(scaled.softmax(1), labels)
+    @property
+    def confusion(self) -> Float[Tensor, "classes classes"]:
+        """The number of nodes by true class (row) and predicted class (column)."""
+        return confusion(self.logits, self.labels, torch.ones(len(self.labels)))

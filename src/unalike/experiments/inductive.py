@@ -21,7 +21,8 @@ from unalike.progress import NO_PROGRESS, Progress
 
 
 def solve_inductively(
-    members: Sequence[tuple[Method, Task, Split]],
+    pairs: Sequence[tuple[Method, Task]],
+    splits: Sequence[Split],
     *,
     device: str = "cpu",
     progress: Progress = NO_PROGRESS,
@@ -32,7 +33,7 @@ def solve_inductively(
     only, as it does of new nodes. Message passing scores the whole graph at the end.
     """
     solutions = []
-    for method, task, split in members:
+    for (method, task), split in zip(pairs, splits, strict=True):
         check_inductive(method)
         known = torch.ones(task.graph.num_nodes, dtype=torch.bool)
         known[split.test] = False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -12,7 +10,7 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features
-from unalike.data.task import Solution, Task, one_hot_labels
+from unalike.data.task import Task, one_hot_labels
 from unalike.errors import UserError
 from unalike.methods import name_of
 from unalike.methods.base import Method, TrainedMethod
@@ -83,19 +81,3 @@ def append_columns(
     shape = (len(columns), columns.shape[1])
     dense = Adjacency.from_edges(rows, cols, shape=shape, values=columns[rows, cols])
     return features.hstack(dense)
-
-
-def solve_by_features(
-    tasks: Sequence[Task], solve: Callable[[list[int]], list[Solution]]
-) -> list[Solution]:
-    """Solve tasks that share features and metric together: a stack has one of each.
-
-    `solve` is given the positions of such tasks.
-    """
-    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for index, task in enumerate(tasks):
-        groups[id(task.graph.features), id(task.metric)].append(index)
-    solutions: dict[int, Solution] = {}
-    for group in groups.values():
-        solutions.update(zip(group, solve(group), strict=True))
-    return [solutions[index] for index in range(len(tasks))]

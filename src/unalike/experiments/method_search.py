@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,10 @@ from unalike.datasets import find
 from unalike.errors import UserError, check_at_least_one
 from unalike.experiments.config import DatasetOptions, no_features_error
 from unalike.experiments.database import ResultsDatabase, result_from_row
-from unalike.experiments.optuna_study import distribution, load_optuna
+from unalike.experiments.optuna_study import distribution, load_optuna, study_of
 from unalike.experiments.plan import SweepRequest
 from unalike.experiments.recipe import Recipe, RecipeCell
-from unalike.experiments.recipe_search import (
-    CellObjective,
-    SearchOptions,
-    cell_objectives,
-    optuna_search,
-)
+from unalike.experiments.recipe_search import CellObjective, cell_objectives
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.selection import ConfigRuns
 from unalike.experiments.sweep import WorkerOptions
@@ -122,15 +116,13 @@ def search_method(
     if method.needs_features and not source.load().num_features:
         raise no_features_error(method, source)
     request = SweepRequest(recipes=[recipe], seed=seed, data=data)
-    options = SearchOptions("optuna", budget.trials)
     with ResultsDatabase.open(url) as results:
-        objectives, missing = cell_objectives(request, options, results, workers)
+        objectives, missing = cell_objectives(request, results, workers)
         for reason in missing.values():
             raise UserError(reason)
         (objective,) = objectives
         deadline = budget.minutes and time.monotonic() + 60 * budget.minutes
-        progress.stage(objective.name, budget.trials, "trials")
-        optuna_search(objective, budget.trials, progress, deadline)
+        objective.search(budget.trials, progress, deadline)
         return to_result(objective, graph)
 
 
@@ -158,7 +150,7 @@ def to_result(objective: CellObjective, graph: str) -> SearchResult:
     if not stored:
         raise UserError("No trial has finished; the failures are in the database.")
     stored.sort(key=lambda trial: (-trial[0].valid, trial[0].setting))
-    trials = [(params, runs_of(one)) for one, params in stored]
+    trials = [(params, Runs(map(result_from_row, one.runs))) for one, params in stored]
     first = trials[0][1][0]
     splits = ",".join(str(result.split) for result in trials[0][1])
     return SearchResult(
@@ -172,11 +164,6 @@ def to_result(objective: CellObjective, graph: str) -> SearchResult:
     )
 
 
-def runs_of(config: ConfigRuns) -> Runs:
-    """The results of a configuration."""
-    return Runs(map(result_from_row, config.runs))
-
-
 def importance(
     objective: CellObjective, trials: list[tuple[ConfigRuns, dict[str, Any]]]
 ) -> dict[str, float]:
@@ -188,18 +175,9 @@ def importance(
     if len(trials) < MIN_TRIALS_OF_IMPORTANCE or len(scores) < 2:
         return {}
     optuna = load_optuna()
-    space: Mapping[str, Any] = {
-        name: distribution(values) for name, values in objective.space.searched.items()
-    }
-    study = optuna.create_study(direction="maximize")
-    study.add_trials(
-        [
-            optuna.trial.create_trial(
-                params=params, distributions=dict(space), value=one.valid
-            )
-            for one, params in trials
-        ]
-    )
+    searched = objective.space.searched.items()
+    space = {name: distribution(values) for name, values in searched}
+    study = study_of(space, [(params, one.valid) for one, params in trials])
     evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
     found = optuna.importance.get_param_importances(study, evaluator=evaluator)
     return {name: float(value) for name, value in found.items()}

@@ -31,14 +31,8 @@ def run_study(
     No trial begins after the deadline, a time of `time.monotonic`.
     """
     optuna = load_optuna()
-    sampler = optuna.samplers.TPESampler(seed=seed)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    for params, known in previous:
-        study.add_trial(
-            optuna.trial.create_trial(
-                params=dict(params), distributions=dict(space), value=known
-            )
-        )
+    study = study_of(space, previous, optuna.samplers.TPESampler(seed=seed))
+    for _, known in previous:
         on_trial(study, known)
     for _ in range(len(previous), trials):
         if deadline is not None and time.monotonic() > deadline:
@@ -48,6 +42,23 @@ def run_study(
         failed = optuna.trial.TrialState.FAIL if value is None else None
         study.tell(trial, value, state=failed)
         on_trial(study, value)
+    return study
+
+
+def study_of(
+    space: Mapping[str, Any],
+    trials: Sequence[tuple[Params, float]],
+    sampler: optuna.samplers.BaseSampler | None = None,
+) -> optuna.Study:
+    """A study with some finished trials."""
+    optuna = load_optuna()
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    for params, value in trials:
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=dict(params), distributions=dict(space), value=value
+            )
+        )
     return study
 
 

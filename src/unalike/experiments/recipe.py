@@ -98,16 +98,12 @@ class Recipe:
 
     def with_overrides(self, options: Grid) -> Recipe:
         """The same row with some options set in all of its grids."""
-        return replace(
-            self,
-            variants={
-                name: {**grid, **options} for name, grid in self.variants.items()
-            },
-            cells={
-                key: replace(cell, grid={**cell.grid, **options})
-                for key, cell in self.cells.items()
-            },
-        )
+        cells = {
+            key: replace(cell, grid={**cell.grid, **options})
+            for key, cell in self.cells.items()
+        }
+        variants = {name: {**grid, **options} for name, grid in self.variants.items()}
+        return replace(self, variants=variants, cells=cells)
 
     def on_datasets(self, datasets: Sequence[str]) -> Recipe:
         """The same row with the grid of its first cell on other datasets."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from unalike.errors import UserError, lookup
+from unalike.errors import UserError
 from unalike.experiments.base_model_cache import BaseModelCache
 from unalike.experiments.config import Config, config_from_dict
 from unalike.experiments.database import ResultsDatabase
@@ -44,33 +44,24 @@ if TYPE_CHECKING:
     import optuna
 
 
-@dataclass(frozen=True)
-class SearchOptions:
-    """The name of the searcher, and the number of trials of a cell."""
-
-    searcher: str
-    trials: int
-    retry: bool = False
-    """Run configurations again that failed before."""
-
-    def __post_init__(self) -> None:
-        lookup(SEARCHERS, self.searcher, "searcher")
+SEARCHERS = ("optuna",)
 
 
 def search_cells(
     request: SweepRequest,
-    options: SearchOptions,
+    trials: int,
     url: str,
     *,
+    retry: bool = False,
     workers: WorkerOptions | None = None,
     progress: Progress = NO_PROGRESS,
     on_missing: Callable[[dict[str, str]], None] = lambda missing: None,
 ) -> list[dict[str, Any]]:
     """Search every cell of a request; return the best configuration of each.
 
-    `on_missing` gets the cells that cannot be run, with the reasons.
+    With `retry`, configurations that failed before run again. `on_missing` gets the
+    cells that cannot be run, with the reasons.
     """
-    search = SEARCHERS[options.searcher]
     workers = workers or WorkerOptions()
     if workers.jobs > 1:
         raise UserError(
@@ -78,35 +69,34 @@ def search_cells(
         )
     best = []
     with ResultsDatabase.open(url) as results:
-        objectives, missing = cell_objectives(request, options, results, workers)
+        objectives, missing = cell_objectives(request, results, workers, retry=retry)
         on_missing(missing)
         for objective in objectives:
-            progress.stage(objective.name, options.trials, "trials")
-            search(objective, options.trials, progress)
+            objective.search(trials, progress)
             best += objective.best()
     return best
 
 
 def plan_search(
     request: SweepRequest,
-    options: SearchOptions,
+    trials: int,
     url: str,
     *,
     on_missing: Callable[[dict[str, str]], None] = lambda missing: None,
 ) -> list[dict[str, Any]]:
     """The numbers of stored trials and of trials left to run, for each cell."""
     with ResultsDatabase.read(url) as results:
-        workers = WorkerOptions()
-        objectives, missing = cell_objectives(request, options, results, workers)
+        objectives, missing = cell_objectives(request, results, WorkerOptions())
         on_missing(missing)
-        return [objective.plan(options.trials) for objective in objectives]
+        return [objective.plan(trials) for objective in objectives]
 
 
 def cell_objectives(
     request: SweepRequest,
-    options: SearchOptions,
     results: ResultsDatabase,
     workers: WorkerOptions,
+    *,
+    retry: bool = False,
 ) -> tuple[list[CellObjective], dict[str, str]]:
     """The objectives of all cells that the filter accepts, and cells without data."""
     objectives, missing, bases = [], {}, BaseModelCache()
@@ -122,7 +112,7 @@ def cell_objectives(
             continue
         objectives.append(
             CellObjective(
-                request, recipe, cell, dataset, results, workers, bases, options.retry
+                request, recipe, cell, dataset, results, workers, bases, retry
             )
         )
     if not objectives and not missing:
@@ -207,6 +197,28 @@ class CellObjective:
         scores = [row["valid"] for row in rows if row["split"] in splits]
         return mean(scores) if len(scores) == len(runs) else None
 
+    def search(
+        self, trials: int, progress: Progress, deadline: float | None = None
+    ) -> None:
+        """Search with Optuna, which learns from all trials in the database."""
+        load_optuna()
+        progress.stage(self.name, trials, "trials")
+        searched = self.space.searched.items()
+        previous = [(params, one.valid) for one, params in self.previous_trials()]
+
+        def on_trial(study: optuna.Study, value: Value) -> None:
+            progress.advance(1, f"valid {value:.2f}" if value else "failed")
+
+        run_study(
+            self.evaluate,
+            {name: distribution(values) for name, values in searched},
+            trials=trials,
+            seed=self.request.seed + len(previous),
+            previous=previous,
+            on_trial=on_trial,
+            deadline=deadline,
+        )
+
     def plan(self, trials: int) -> dict[str, Any]:
         """The number of stored trials, of those left to run, and of their runs."""
         stored = len(self.previous_trials())
@@ -236,33 +248,3 @@ class CellObjective:
                 "options": config_from_dict(best.runs[0]).describe(),
             }
         ]
-
-
-def optuna_search(
-    objective: CellObjective,
-    trials: int,
-    progress: Progress,
-    deadline: float | None = None,
-) -> None:
-    """Search a cell with Optuna, which learns from all trials in the database."""
-    load_optuna()
-    space = objective.space.searched.items()
-    previous = [(params, one.valid) for one, params in objective.previous_trials()]
-
-    def on_trial(study: optuna.Study, value: Value) -> None:
-        progress.advance(1, f"valid {value:.2f}" if value else "failed")
-
-    run_study(
-        objective.evaluate,
-        {name: distribution(values) for name, values in space},
-        trials=trials,
-        seed=objective.request.seed + len(previous),
-        previous=previous,
-        on_trial=on_trial,
-        deadline=deadline,
-    )
-
-
-SEARCHERS: dict[str, Callable[[CellObjective, int, Progress], None]] = {
-    "optuna": optuna_search
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -56,10 +56,7 @@ from unalike.experiments.evaluation import (
     training_history,
 )
 from unalike.experiments.inductive import solve_inductively
-from unalike.experiments.label_inputs import (
-    add_label_inputs,
-    solve_by_features,
-)
+from unalike.experiments.label_inputs import add_label_inputs
 from unalike.experiments.result import Result, Runs
 from unalike.inference.model import Model, check_trainable, model_from_solution
 from unalike.inference.model_file import check_can_create
@@ -153,60 +150,29 @@ def train_splits(
     with main_process_first(world):
         experiment = Experiment.load(dataset, splits, seed, options.progress)
     experiment.check_has_features(method)
-    metadata = experiment.metadata(method, options.device)
     if world.size > 1:
-        identity = experiment.identity(metadata)
+        identity = experiment.identity(method, options.device)
         world.assert_equal_on_all_ranks({**identity, "processor": cpu_capability()})
     checkpoint = None
     if options.checkpoint is not None:
-        key = experiment.checkpoint_key(metadata, method)
+        key = experiment.checkpoint_key(method, options.device)
         checkpoint = Checkpoint(options.checkpoint, key)
-    reset_peak_memory(options.device)
-    start = time.perf_counter()
-    tasks = experiment.tasks(method, keep=options.model is not None)
-    if options_of_dataset(experiment.dataset).inductive:
+    if options_of_dataset(dataset).inductive:
         check_inductive_run(options, world)
-        solutions = solve_inductively(
-            [
-                (method, task, split)
-                for task, split in zip(tasks, experiment.splits.values(), strict=True)
-            ],
-            device=options.device,
-            progress=options.progress,
-        )
-    else:
-        solutions = solve_in_stacks(method, tasks, options, checkpoint)
-    seconds = time.perf_counter() - start
+    solutions, seconds = experiment.solve(
+        [(method, split) for split in experiment.splits],
+        options,
+        checkpoint=checkpoint,
+        keep=options.model is not None,
+    )
     experiment.raise_if_failed(solutions)
-    results = experiment.results(solutions, metadata, seconds, options.device)
+    results = experiment.results(solutions, method, seconds, options.device)
     output = ExperimentOutput(experiment, method, solutions, results)
     if options.model is not None:
         model = output.saved_model(options)
         if world.is_main:
             model.save(options.model)
     return output
-
-
-def solve_in_stacks(
-    method: Method,
-    tasks: Sequence[Task],
-    options: RunOptions,
-    checkpoint: Checkpoint | None,
-) -> list[Solution]:
-    """Solve the tasks of a method, in one stack where they share their features."""
-
-    def solve(group: list[int]) -> list[Solution]:
-        own = checkpoint
-        if checkpoint is not None and len(group) < len(tasks):
-            own = checkpoint.for_stack(group[0])
-        return method.solve_all(
-            [tasks[index] for index in group],
-            device=options.device,
-            progress=options.progress,
-            checkpoint=own,
-        )
-
-    return solve_by_features(tasks, solve)
 
 
 def run_stack(
@@ -225,40 +191,15 @@ def run_stack(
     """
     options, bases = options or RunOptions(), bases or BaseModelCache()
     experiment = Experiment.load(dataset, sorted({split for _, split in members}), seed)
-    metadata = {}
     for method in dict.fromkeys(method for method, _ in members):
         experiment.check_has_features(method)
-        metadata[method] = experiment.metadata(method, options.device)
-    tasks = dict(zip(experiment.splits, experiment.tasks(members[0][0]), strict=True))
-    pairs = [(method, tasks[split]) for method, split in members]
-    if options_of_dataset(dataset).label_inputs:
-        prepared = None
-    reset_peak_memory(options.device)
-    start = time.perf_counter()
-    if options_of_dataset(dataset).inductive:
-        solutions = solve_inductively(
-            [(m, tasks[split], experiment.splits[split]) for m, split in members],
-            device=options.device,
-            progress=options.progress,
-        )
-    else:
-        solutions = solve_by_features(
-            [task for _, task in pairs],
-            lambda group: solve_mixed(
-                [pairs[index] for index in group],
-                device=options.device,
-                progress=options.progress,
-                solve=bases.for_dataset(dataset).solve,
-                prepared=prepared,
-            ),
-        )
-    seconds = (time.perf_counter() - start) / len(members)
+    solutions, seconds = experiment.solve(
+        members, options, solve=bases.for_dataset(dataset).solve, prepared=prepared
+    )
     return [
         UserError(solution.error)
         if solution.error
-        else experiment.result(
-            split, solution, metadata[method], seconds, options.device
-        )
+        else experiment.result(split, solution, method, seconds, options.device)
         for (method, split), solution in zip(members, solutions, strict=True)
     ]
 
@@ -406,6 +347,40 @@ class Experiment:
             tasks = [add_label_inputs(task, method) for task in tasks]
         return [replace(options.apply_to_task(task), keep=keep) for task in tasks]
 
+    def solve(
+        self,
+        members: Sequence[tuple[Method, int]],
+        options: RunOptions,
+        *,
+        keep: bool = False,
+        checkpoint: Checkpoint | None = None,
+        solve: Callable[..., list[Solution]] | None = None,
+        prepared: Graph | None = None,
+    ) -> tuple[list[Solution], float]:
+        """The solution of each method on its split, and the seconds that each took."""
+        tasks = dict(
+            zip(self.splits, self.tasks(members[0][0], keep=keep), strict=True)
+        )
+        pairs = [(method, tasks[split]) for method, split in members]
+        dataset_options = options_of_dataset(self.dataset)
+        reset_peak_memory(options.device)
+        start = time.perf_counter()
+        if dataset_options.inductive:
+            splits = [self.splits[split] for _, split in members]
+            solutions = solve_inductively(
+                pairs, splits, device=options.device, progress=options.progress
+            )
+        else:
+            solutions = solve_mixed(
+                pairs,
+                device=options.device,
+                progress=options.progress,
+                checkpoint=checkpoint,
+                solve=solve,
+                prepared=None if dataset_options.label_inputs else prepared,
+            )
+        return solutions, (time.perf_counter() - start) / len(members)
+
     def refit_task(self, number: int) -> Task:
         """A task with all labelled nodes in train, with the seed of a split.
 
@@ -443,26 +418,25 @@ class Experiment:
             "versions": versions(),
         }
 
-    def identity(self, metadata: dict[str, Any]) -> dict[str, Any]:
+    def identity(self, method: Method, device: str) -> dict[str, Any]:
         """What a checkpoint and other processes must have in common with these runs.
 
         The number of threads is not part of it: any number of processes may resume.
         """
         return {
-            **metadata,
-            "device": without_threads(metadata["device"]),
+            **self.metadata(method, device),
+            "device": without_threads(device_name(device)),
             "splits": list(self.splits),
             "data": dataset_hash(base_dataset(self.dataset)),
         }
 
-    def checkpoint_key(self, metadata: dict[str, Any], method: Method) -> str:
+    def checkpoint_key(self, method: Method, device: str) -> str:
         """The identity as text, without the default patience of own graphs.
 
         Checkpoints of versions without this default are resumed too.
         """
-        identity = self.identity(metadata)
+        identity = self.identity(method, device)
         if has_default_patience(self.dataset, method):
-            identity["view"] = {**identity["view"]}
             del identity["view"]["patience"]
         return json.dumps(identity, sort_keys=True)
 
@@ -475,14 +449,13 @@ class Experiment:
     def results(
         self,
         solutions: Sequence[Solution],
-        metadata: dict[str, Any],
+        method: Method,
         seconds: float,
         device: str,
     ) -> Runs:
-        """Evaluate one solution per split; `seconds` is their time in total."""
-        each = seconds / len(self.splits)
+        """Evaluate one solution per split; each took so many seconds."""
         return Runs(
-            self.result(number, solution, metadata, each, device)
+            self.result(number, solution, method, seconds, device)
             for number, solution in zip(self.splits, solutions, strict=True)
         )
 
@@ -490,14 +463,14 @@ class Experiment:
         self,
         number: int,
         solution: Solution,
-        metadata: dict[str, Any],
+        method: Method,
         seconds: float,
         device: str,
     ) -> Result:
         """Evaluate a solution on the split of this number."""
         split = self.splits[number]
         return Result(
-            **metadata,
+            **self.metadata(method, device),
             split=number,
             **evaluate(solution, self.graph, split, self.dataset.metric),
             **training_history(solution.curve, seconds),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,14 +134,6 @@ class DatasetVersion:
     other_runs: int
     """Number of runs on other versions of the dataset."""
 
-    @property
-    def note(self) -> list[str]:
-        """A note if there are runs on other versions."""
-        total = self.runs + self.other_runs
-        if not self.other_runs:
-            return []
-        return [f"{self.name}: {self.other_runs} of {total} runs are on other data"]
-
 
 def dataset_version(
     dataset: str, results: ResultsDatabase, data: Path | None
@@ -156,10 +148,11 @@ def dataset_version(
         source = find(dataset, data)
     name = source.name if source else dataset
     versions = results.dataset_versions(name)
-    stored = opened_without_work(source)
+    # A source that must be converted or generated first is not opened.
+    stored = source.cached() if isinstance(source, Dataset | Twin) else source
     hash: str | None = None
     splits: int | None = None
-    if source and stored:
+    if source and isinstance(stored, StoredGraph):
         hash, splits = dataset_hash(source), len(stored.array("splits"))
         matches = [row for row in versions if row["dataset_hash"] == hash]
     else:
@@ -169,13 +162,6 @@ def dataset_version(
     runs = sum(row["runs"] for row in matches)
     others = sum(row["runs"] for row in versions) - runs
     return DatasetVersion(name, hash, splits, runs, others)
-
-
-def opened_without_work(source: GraphSource | None) -> StoredGraph | None:
-    """The stored graph of a source; None if it must be converted or generated first."""
-    if isinstance(source, Dataset | Twin):
-        return source.cached()
-    return source if isinstance(source, StoredGraph) else None
 
 
 # Selection for a cell of a results table
@@ -193,6 +179,9 @@ class SelectionOptions:
     seed: str = MOST_COMPLETE
     """A number; `most`: the seed with the most complete configurations; or `any`."""
     data: Path | None = None
+
+    def __post_init__(self) -> None:
+        lookup(dict.fromkeys(("grid", "any")), self.settings, "choice of settings")
 
 
 @dataclass(frozen=True)
@@ -234,20 +223,50 @@ class CellSelector:
         rows = list(
             self.results.runs(dataset=version.name, dataset_hash=hash, method=method)
         )
-        filter_runs = lookup(FILTERS, self.options.settings, "choice of settings")
-        filtered, grid_size = filter_runs(recipe, cell, self.options, rows)
+        grid = self.grid_hashes(recipe, cell)
+        if grid is None:
+            filtered = self.with_fixed_options(recipe, cell, rows)
+        else:
+            filtered = [row for row in rows if row["setting"] in grid]
         splits = num_splits(cell, version, filtered)
         configs = on_splits(group_by_config(filtered), range(splits))
         complete = of_seed(configs, self.options.seed)
         chosen = best_by_validation(complete)
         reason = None
-        if not chosen:
-            reason = self.why_missing(recipe, cell, rows, splits if filtered else 0)
+        if not chosen and filtered and splits:
+            reason = f"no setting has all {splits} splits yet"
+        elif not chosen:
+            reason = self.why_missing(recipe, cell, rows, grid)
+        grid_size = None if grid is None else len(grid)
         return CellSelection(chosen, len(complete), grid_size, reason)
+
+    def grid_hashes(self, recipe: Recipe, cell: RecipeCell) -> set[str] | None:
+        """The hashes of the grid; None if other settings count, or it has ranges."""
+        variant = self.options.variant
+        ranges = SearchSpace.of(recipe, cell, variant).has_range
+        if self.options.settings == "any" or ranges:
+            return None
+        return {config.hash for config in recipe.configs(cell, variant)}
+
+    def with_fixed_options(
+        self, recipe: Recipe, cell: RecipeCell, rows: Iterable[Row]
+    ) -> list[Row]:
+        """The runs with the options that the recipe fixes."""
+        fixed = SearchSpace.of(recipe, cell, self.options.variant).fixed
+        data = (cell.view.overrides, recipe.batching)
+        return [
+            row
+            for row in rows
+            if (row["view"], row["batching"]) == data
+            and all(row["options"].get(name) == one for name, one in fixed.items())
+        ]
 
     def notes(self, dataset: str, *, has_numbers: bool) -> list[str]:
         """What readers of a table should know about the data of its numbers."""
-        notes = self.version(dataset).note
+        version, notes = self.version(dataset), []
+        if others := version.other_runs:
+            total = version.runs + others
+            notes.append(f"{version.name}: {others} of {total} runs are on other data")
         with suppress(UserError):
             source = find(dataset, self.options.data)
             if has_numbers and lacks_features(source):
@@ -255,16 +274,19 @@ class CellSelector:
         return notes
 
     def why_missing(
-        self, recipe: Recipe, cell: RecipeCell, rows: Sequence[Row], splits: int
+        self,
+        recipe: Recipe,
+        cell: RecipeCell,
+        rows: Sequence[Row],
+        grid: set[str] | None,
     ) -> str:
-        """Why a cell has no complete configuration; `splits` is 0 without its runs."""
-        if splits:
-            return f"no setting has all {splits} splits yet"
+        """Why a cell has none of the runs that count."""
         version, method = self.version(cell.dataset), str(recipe.method)
         failures = self.results.failures(dataset=version.name, method=method)
-        if failures := failures_in_grid(recipe, cell, self.options, failures):
-            return f"failed: {failures[0]['error'].splitlines()[-1]}"
-        if runs_with_fixed_options(recipe, cell, self.options, rows)[0]:
+        for row in failures:
+            if grid is None or row["setting"] in grid:
+                return f"failed: {row['error'].splitlines()[-1]}"
+        if self.with_fixed_options(recipe, cell, rows):
             return OTHER_SETTINGS
         if version.other_runs and not version.runs:
             return "all runs are on other data than those at hand"
@@ -322,45 +344,3 @@ def best_with_most_splits(
     configs = of_seed(group_by_config(rows), seed)
     complete = on_splits(configs, most_splits(configs))
     return CellSelection(best_by_validation(complete), len(complete), None)
-
-
-def runs_in_grid(
-    recipe: Recipe, cell: RecipeCell, options: SelectionOptions, rows: Iterable[Row]
-) -> tuple[list[Row], int | None]:
-    """The runs of the grid and its size; a grid with ranges has no size."""
-    if SearchSpace.of(recipe, cell, options.variant).has_range:
-        return runs_with_fixed_options(recipe, cell, options, rows)
-    hashes = {config.hash for config in recipe.configs(cell, options.variant)}
-    return [row for row in rows if row["setting"] in hashes], len(hashes)
-
-
-def failures_in_grid(
-    recipe: Recipe, cell: RecipeCell, options: SelectionOptions, failures: list[Row]
-) -> list[Row]:
-    """The failures of the grid; all of them where other settings count as well."""
-    ranges = SearchSpace.of(recipe, cell, options.variant).has_range
-    if options.settings == "any" or ranges or not failures:
-        return failures
-    hashes = {config.hash for config in recipe.configs(cell, options.variant)}
-    return [row for row in failures if row["setting"] in hashes]
-
-
-def runs_with_fixed_options(
-    recipe: Recipe, cell: RecipeCell, options: SelectionOptions, rows: Iterable[Row]
-) -> tuple[list[Row], int | None]:
-    """The runs with the options that the recipe fixes."""
-    fixed = SearchSpace.of(recipe, cell, options.variant).fixed
-    view_and_batching = (cell.view.overrides, recipe.batching)
-
-    def matches(row: Row) -> bool:
-        values = row["options"]
-        same = all(values.get(name) == value for name, value in fixed.items())
-        return same and (row["view"], row["batching"]) == view_and_batching
-
-    return [row for row in rows if matches(row)], None
-
-
-FILTERS: dict[str, Callable[..., tuple[list[Row], int | None]]] = {
-    "grid": runs_in_grid,
-    "any": runs_with_fixed_options,
-}

@@ -311,29 +311,37 @@ def solve_mixed(
     *,
     device: torch.device | str = "cpu",
     progress: Progress = NO_PROGRESS,
+    checkpoint: Checkpoint | None = None,
     solve: Callable[..., list[Solution]] | None = None,
     prepared: Graph | None = None,
 ) -> list[Solution]:
-    """Solve tasks on one graph, each by its own method, in stacks if all are trained.
+    """Solve tasks on one graph, each by its own method, in stacks if they are trained.
 
+    Tasks that share features and metric are solved together: a stack has one of each.
     Other methods are solved by `solve(method, tasks)`, or by their own `solve_all`.
     """
-    trained = [
-        (method, task) for method, task in pairs if isinstance(method, TrainedMethod)
-    ]
-    if len(trained) == len(pairs):
-        methods, tasks = zip(*trained, strict=True)
-        return train_stacks(
-            methods, tasks, device=device, progress=progress, prepared=prepared
-        )
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for index, (method, task) in enumerate(pairs):
+        kind = TrainedMethod if isinstance(method, TrainedMethod) else method
+        groups[kind, id(task.graph.features), id(task.metric)].append(index)
     solutions: dict[int, Solution] = {}
-    for method in dict.fromkeys(method for method, _ in pairs):
-        own = [index for index, (other, _) in enumerate(pairs) if other == method]
-        solve_all = method.solve_all if solve is None else partial(solve, method)
-        solved = solve_all(
-            [pairs[index][1] for index in own], device=device, progress=progress
-        )
-        solutions.update(zip(own, solved, strict=True))
+    for group in groups.values():
+        own = checkpoint
+        if checkpoint is not None and len(groups) > 1:
+            own = checkpoint.for_stack(group[0])
+        method, tasks = pairs[group[0]][0], [pairs[index][1] for index in group]
+        if isinstance(method, TrainedMethod):
+            members = [pairs[index][0] for index in group]
+            methods = [one for one in members if isinstance(one, TrainedMethod)]
+            solve_all = partial(
+                train_stacks, methods, checkpoint=own, prepared=prepared
+            )
+        elif solve is not None:
+            solve_all = partial(solve, method)
+        else:
+            solve_all = partial(method.solve_all, checkpoint=own)
+        solved = solve_all(tasks, device=device, progress=progress)
+        solutions.update(zip(group, solved, strict=True))
     return [solutions[index] for index in range(len(pairs))]
 
 

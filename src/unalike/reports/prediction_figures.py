@@ -12,7 +12,6 @@ import numpy as np
 from unalike.data.calibration import Reliability, merge_reliability
 from unalike.errors import UserError
 from unalike.experiments.config import class_names
-from unalike.experiments.evaluation import confusion_matrix
 from unalike.experiments.run import ExperimentOutput
 from unalike.files import check_writable, write_errors
 from unalike.methods import name_of
@@ -93,7 +92,7 @@ def save_prediction_figures(
     if calibrate:
         calibrated = merge_reliability([one.calibrated for one in splits])
         reliability["calibrated"] = calibrated
-    matrices = [confusion_matrix(one.logits, one.labels).numpy() for one in splits]
+    matrices = [one.confusion.numpy() for one in splits]
     matrix = np.sum(matrices, axis=0)
     title = f"{dataset.name}, {name_of(output.method)}"
     names = class_names(dataset) or [*map(str, range(len(matrix)))]

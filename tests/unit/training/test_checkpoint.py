@@ -226,7 +226,7 @@ def test_the_key_of_a_checkpoint_has_no_number_of_threads(tmp_path):
     graph = suiting(nodes=80)
     save_graph(tmp_path / "g", graph, splits=random_splits(graph.labels, count=1))
     experiment = Experiment.load(open_graph(tmp_path / "g"), None, 0)
-    identity = experiment.identity(experiment.metadata(METHOD, "cpu"))
+    identity = experiment.identity(METHOD, "cpu")
     assert "threads" not in identity["device"]
     assert identity["data"]
 
@@ -274,7 +274,7 @@ def test_a_checkpoint_of_another_graph_of_the_same_name_is_refused(tmp_path):
         stored.append(save_graph(tmp_path / folder / "g", graph, splits=splits))
     first, second = (Experiment.load(one, None, 0) for one in stored)
     keys = [
-        json.dumps(each.identity(each.metadata(METHOD, "cpu")), sort_keys=True)
+        json.dumps(each.identity(METHOD, "cpu"), sort_keys=True)
         for each in (first, second)
     ]
     path = tmp_path / "state"
