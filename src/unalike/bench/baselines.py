@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -53,13 +53,6 @@ LINKX_BASELINES: dict[str, Callable[..., ModelAndEdges]] = {
     "PyG on edge_index": pyg_linkx_edges,
     "PyG on CSR": pyg_linkx_csr,
 }
-
-
-def baseline_epoch(
-    make: ModelFactory, graph: Graph, split: Split, device: torch.device
-) -> tuple[Epoch, None]:
-    """An epoch of a baseline."""
-    return reference_epoch(make, graph.to(device), split), None
 
 
 def reference_epoch(make: ModelFactory, graph: Graph, split: Split) -> Epoch:
@@ -169,51 +162,66 @@ DIRECTED_FORMATS: dict[str, EdgeFormat] = {
 }
 
 
-class PyGGCN(nn.Module):
-    """GCN with batch norm, ReLU and dropout between layers."""
+class PyGLayers(nn.Module):
+    """Layers with batch norm, an activation and dropout, and a last layer."""
 
-    def __init__(self, method: Any, graph: Graph) -> None:
-        from torch_geometric.nn import GCNConv
-
+    def __init__(
+        self,
+        layers: Iterable[nn.Module],
+        sizes: Sequence[int],
+        last: nn.Module,
+        dropout: float,
+        activation: Callable[[Tensor], Tensor] = F.relu,
+    ) -> None:
         super().__init__()
-        sizes = layer_sizes(
-            graph.num_features, method.hidden, graph.num_classes, method.layers
-        )
-        # A bias before batch norm has no effect.
-        *hidden, last = pairwise(sizes)
-        self.layers = nn.ModuleList(
-            GCNConv(*ends, normalize=False, bias=False) for ends in hidden
-        )
-        self.layers.append(GCNConv(*last, normalize=False))
-        self.norms = nn.ModuleList(nn.BatchNorm1d(size) for size in sizes[1:-1])
-        self.dropout = nn.Dropout(method.dropout)
+        self.layers, self.last = nn.ModuleList(layers), last
+        self.norms = nn.ModuleList(map(nn.BatchNorm1d, sizes))
+        self.dropout, self.activation = nn.Dropout(dropout), activation
 
     def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
-        for layer, norm in zip(self.layers, self.norms, strict=False):
-            x = self.dropout(F.relu(norm(layer(x, *edges))))
-        return self.layers[-1](x, *edges)
-
-
-class PyGGAT(nn.Module):
-    """GAT with batch norm, ELU and dropout between layers."""
-
-    def __init__(self, method: Any, graph: Graph) -> None:
-        from torch_geometric.nn import GATConv
-
-        super().__init__()
-        heads, wide = method.heads, method.heads * method.hidden
-        inputs = [graph.num_features, *[wide] * (max(method.layers, 2) - 1)]
-        self.layers = nn.ModuleList(
-            GATConv(before, method.hidden, heads, bias=False) for before in inputs[:-1]
-        )
-        self.norms = nn.ModuleList(nn.BatchNorm1d(wide) for _ in inputs[:-1])
-        self.final = GATConv(inputs[-1], graph.num_classes, heads, concat=False)
-        self.dropout = nn.Dropout(method.dropout)
-
-    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
         for layer, norm in zip(self.layers, self.norms, strict=True):
-            x = self.dropout(F.elu(norm(layer(x, edges))))
-        return self.final(x, edges)
+            x = self.dropout(self.activation(norm(layer(x, *edges))))
+        return (
+            self.last(x) if isinstance(self.last, nn.Linear) else self.last(x, *edges)
+        )
+
+
+# A bias before batch norm has no effect, and these layers have none.
+
+
+def pyg_gcn(method: Any, graph: Graph) -> nn.Module:
+    """GCN."""
+    from torch_geometric.nn import GCNConv
+
+    sizes = layer_sizes(
+        graph.num_features, method.hidden, graph.num_classes, method.layers
+    )
+    *hidden, last = pairwise(sizes)
+    layers = (GCNConv(*ends, normalize=False, bias=False) for ends in hidden)
+    final = GCNConv(*last, normalize=False)
+    return PyGLayers(layers, sizes[1:-1], final, method.dropout)
+
+
+def pyg_gat(method: Any, graph: Graph) -> nn.Module:
+    """GAT."""
+    from torch_geometric.nn import GATConv
+
+    heads, wide = method.heads, method.heads * method.hidden
+    sizes = [wide] * (max(method.layers, 2) - 1)
+    *inputs, last = graph.num_features, *sizes
+    layers = (GATConv(size, method.hidden, heads, bias=False) for size in inputs)
+    final = GATConv(last, graph.num_classes, heads, concat=False)
+    return PyGLayers(layers, sizes, final, method.dropout, F.elu)
+
+
+def pyg_sage(method: Any, graph: Graph) -> nn.Module:
+    """GraphSAGE, then a linear layer."""
+    from torch_geometric.nn import SAGEConv
+
+    sizes = [graph.num_features, *[method.hidden] * method.layers]
+    layers = (SAGEConv(*ends, bias=False) for ends in pairwise(sizes))
+    final = nn.Linear(method.hidden, graph.num_classes)
+    return PyGLayers(layers, sizes[1:], final, method.dropout)
 
 
 class PyGMixHop(nn.Module):
@@ -324,29 +332,6 @@ class PyGGCNII(nn.Module):
         return self.final(self.dropout(x))
 
 
-class PyGSAGE(nn.Module):
-    """GraphSAGE with batch norm, ReLU and dropout, then a linear layer."""
-
-    def __init__(self, method: Any, graph: Graph) -> None:
-        from torch_geometric.nn import SAGEConv
-
-        super().__init__()
-        hidden = method.hidden
-        inputs = [graph.num_features, *[hidden] * (method.layers - 1)]
-        # A bias before batch norm has no effect.
-        self.layers = nn.ModuleList(
-            SAGEConv(before, hidden, bias=False) for before in inputs
-        )
-        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) for _ in inputs)
-        self.dropout = nn.Dropout(method.dropout)
-        self.final = nn.Linear(hidden, graph.num_classes)
-
-    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
-        for layer, norm in zip(self.layers, self.norms, strict=True):
-            x = self.dropout(F.relu(norm(layer(x, edges))))
-        return self.final(x)
-
-
 class PyGDirGNN(nn.Module):
     """Dir-GNN of two graph convolutions in each layer; `DirGNNConv` has no weights."""
 
@@ -387,16 +372,14 @@ class PyGBaseline:
     layers: int = 2
     heads: int | None = None
     """Attention heads, for GAT."""
-    edge_formats: dict[str, EdgeFormat] = field(
-        default_factory=lambda: dict(EDGE_FORMATS)
-    )
+    edge_formats: Mapping[str, EdgeFormat] = field(default_factory=lambda: EDGE_FORMATS)
 
     def options(self, hidden: int) -> dict[str, Any]:
         """Options of the method of unalike for a hidden width."""
-        if self.heads is None:
-            return {"hidden": hidden, "layers": self.layers}
-        head_width = max(1, hidden // HEAD_DIVISOR)
-        return {"hidden": head_width, "layers": self.layers, "heads": self.heads}
+        options = {"hidden": hidden, "layers": self.layers}
+        if self.heads is not None:
+            options |= {"hidden": max(1, hidden // HEAD_DIVISOR), "heads": self.heads}
+        return options
 
     def make(self, edge_format: EdgeFormat, method: Any, graph: Graph) -> ModelAndEdges:
         """The network with the options of a method, and its edges."""
@@ -404,14 +387,14 @@ class PyGBaseline:
 
 
 METHOD_BASELINES = {
-    "gcn": PyGBaseline(PyGGCN),
+    "gcn": PyGBaseline(pyg_gcn),
     "gat": PyGBaseline(
-        PyGGAT, heads=4, edge_formats={"PyG on edge_index": bare_edge_index}
+        pyg_gat, heads=4, edge_formats={"PyG on edge_index": bare_edge_index}
     ),
     "mixhop": PyGBaseline(PyGMixHop),
     "appnp": PyGBaseline(PyGAPPNP),
     "gpr-gnn": PyGBaseline(PyGGPRGNN),
     "gcnii": PyGBaseline(PyGGCNII, layers=8),
-    "sage": PyGBaseline(PyGSAGE, edge_formats={"PyG on edge_index": bare_edge_index}),
+    "sage": PyGBaseline(pyg_sage, edge_formats={"PyG on edge_index": bare_edge_index}),
     "dir-gnn": PyGBaseline(PyGDirGNN, edge_formats=DIRECTED_FORMATS),
 }

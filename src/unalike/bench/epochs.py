@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -17,11 +16,12 @@ from unalike.bench.baselines import (
     Epoch,
     ModelFactory,
     PyGBaseline,
-    baseline_epoch,
+    reference_epoch,
 )
 from unalike.bench.timing import (
     allocated_bytes,
     bandwidth,
+    measured_peers,
     median_seconds,
     peak_gib,
 )
@@ -40,6 +40,8 @@ from unalike.training.loop import FitSpec, FullBatchEpochs, init_state, matmul_p
 from unalike.training.masks import RowPlan, merged_labels
 from unalike.training.state import Precision, State, Training
 
+Baselines = Mapping[str, ModelFactory]
+"""Networks of other libraries by name."""
 MAX_EPOCHS = 10_000
 """More epochs than any measurement takes."""
 
@@ -50,6 +52,7 @@ class EngineEpoch:
 
     state: State
     plan: RowPlan
+    training: Training
 
     @classmethod
     def begin(
@@ -74,12 +77,17 @@ class EngineEpoch:
         ]
         state = init_state(runs, labels, device)
         plan = RowPlan.of(state.stack, tasks, labels, every_row=every_row)
-        return cls(state, plan.to(device))
+        return cls(state, plan.to(device), method.training)
 
     def epoch(self) -> Epoch:
         """A step and the validation score, as in `fit`."""
         epochs = FullBatchEpochs(self.state, self.plan, ACCURACY, self.plan.rows)
-        return epochs.run_epoch
+
+        def epoch_in_precision() -> None:
+            with matmul_precision(self.training):
+                epochs.run_epoch()
+
+        return epoch_in_precision
 
     def sparse_step(self) -> Epoch:
         """The sparse product, and its backward product fused with AdamW."""
@@ -115,36 +123,9 @@ class EngineEpoch:
         return gathered + written + state
 
 
-def ours_epoch(
-    graph: Graph,
-    split: Split,
-    method: TrainedMethod,
-    *,
-    device: torch.device,
-    every_row: bool,
-    sparse_step: bool,
-) -> tuple[Epoch, EngineEpoch | None]:
-    """An epoch of one run in the precision of its method.
-
-    With its engine if the sparse step is timed separately.
-    """
-    engine = EngineEpoch.begin(
-        graph, [split], method, device=device, every_row=every_row
-    )
-    epoch = engine.epoch()
-
-    def epoch_in_precision() -> None:
-        with matmul_precision(method.training):
-            epoch()
-
-    return epoch_in_precision, engine if sparse_step else None
-
-
 # Benchmark of epochs.
 
 
-EpochFactory = Callable[[], tuple[Epoch, EngineEpoch | None]]
-"""Makes an epoch, and its engine if the sparse step is timed separately."""
 PRECISIONS: dict[str, tuple[Precision, ...]] = {
     "cpu": ("float32",),
     "cuda": ("float32", "tf32", "bf16"),
@@ -159,12 +140,12 @@ class BenchmarkCase:
     method: str
     hidden: int
     what: str
-    make: EpochFactory
+    make: Callable[[], Epoch | EngineEpoch]
     ours: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpochBenchmark(ABC):
+class EpochBenchmark:
     """Times epochs of several implementations on one device."""
 
     default_hidden: ClassVar[int]
@@ -186,9 +167,9 @@ class EpochBenchmark(ABC):
     device: torch.device
     progress: Progress = NO_PROGRESS
 
-    @abstractmethod
-    def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
-        """The implementations to time at a width."""
+    def methods(self, hidden: int) -> Iterator[tuple[str, TrainedMethod, Baselines]]:
+        """The names of the methods to time at a width, with their baselines."""
+        raise NotImplementedError
 
     def time_stacks(
         self, graph: Graph, splits: Sequence[Split]
@@ -196,38 +177,31 @@ class EpochBenchmark(ABC):
         """Model-epochs per second for every size of a stack; none unless stackable."""
         return []
 
-    def method_cases(
-        self,
-        name: str,
-        hidden: int,
-        models: Mapping[str, ModelFactory],
-        method: TrainedMethod,
-        graph: Graph,
-        split: Split,
-    ) -> list[BenchmarkCase]:
-        """The baselines of a method, then unalike in every precision.
+    def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
+        """The baselines of the methods, then unalike in every precision.
 
         Where stacks are timed, the sparse step and an epoch that scores all rows too.
         """
         cases = []
-        make: EpochFactory
-        for what, model in models.items():
-            make = partial(baseline_epoch, model, graph, split, self.device)
-            cases.append(BenchmarkCase(name, hidden, what, make, ours=False))
-        for precision in PRECISIONS[self.device.type]:
-            training = Training(precision=precision, epochs=MAX_EPOCHS)
-            for every_row in (False, True)[: 1 + self.stackable]:
-                make = partial(
-                    ours_epoch,
-                    graph,
-                    split,
-                    replace(method, training=training),
-                    device=self.device,
-                    every_row=every_row,
-                    sparse_step=self.stackable,
-                )
-                what = f"unalike {precision}{', every row scored' * every_row}"
-                cases.append(BenchmarkCase(name, hidden, what, make, ours=True))
+        make: Callable[[], Epoch | EngineEpoch]
+        for name, method, baselines in self.methods(hidden):
+            for what, model in baselines.items():
+                make = partial(_reference, model, graph, split, self.device)
+                cases.append(BenchmarkCase(name, hidden, what, make, ours=False))
+            for precision in PRECISIONS[self.device.type]:
+                training = Training(precision=precision, epochs=MAX_EPOCHS)
+                timed = replace(method, training=training)
+                for every_row in (False, True)[: 1 + self.stackable]:
+                    make = partial(
+                        EngineEpoch.begin,
+                        graph,
+                        [split],
+                        timed,
+                        device=self.device,
+                        every_row=every_row,
+                    )
+                    what = f"unalike {precision}{', every row scored' * every_row}"
+                    cases.append(BenchmarkCase(name, hidden, what, make, ours=True))
         return cases
 
     def epochs(self, graph: Graph, split: Split) -> dict[str, Any]:
@@ -258,18 +232,21 @@ class EpochBenchmark(ABC):
             "epochs": [{**row, **relative_to_fastest(row, rows)} for row in rows],
         }
 
-    def _measure(self, make: EpochFactory, copy_rate: float) -> dict[str, Any]:
+    def _measure(
+        self, make: Callable[[], Epoch | EngineEpoch], copy_rate: float
+    ) -> dict[str, Any]:
         before = allocated_bytes(self.device)
-        epoch, engine = make()
+        made = make()
+        epoch = made.epoch() if isinstance(made, EngineEpoch) else made
         # Temporary memory of the preparation does not count, what it leaves does.
         epoch()
         reset_peak_memory(str(self.device))
         seconds = median_seconds(epoch, self.device, self.repeats)
         row = {"ms": 1e3 * seconds, "gib": peak_gib(self.device, before)}
-        if engine is None:
+        if not (self.stackable and isinstance(made, EngineEpoch)):
             return row
-        sparse = median_seconds(engine.sparse_step(), self.device, self.repeats)
-        bound = engine.sparse_bytes() / copy_rate
+        sparse = median_seconds(made.sparse_step(), self.device, self.repeats)
+        bound = made.sparse_bytes() / copy_rate
         return {**row, "sparse_ms": 1e3 * sparse, "sparse_floor_ms": 1e3 * bound}
 
 
@@ -277,16 +254,10 @@ def relative_to_fastest(
     row: dict[str, Any], rows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """Speed-up over the fastest baseline, and memory as a fraction of its memory."""
-    baselines = [
-        other
-        for other in rows
-        if not other["ours"]
-        and (other["method"], other["hidden"]) == (row["method"], row["hidden"])
-        and other["ms"] is not None
-    ]
-    if not baselines or row["ms"] is None:
+    peers = measured_peers(row, rows, "ms", ("method", "hidden"))
+    if not peers:
         return {"times_fastest_peer": None, "share_of_its_memory": None}
-    fastest = min(baselines, key=lambda baseline: baseline["ms"])
+    fastest = min(peers, key=lambda peer: peer["ms"])
     has_memory = row["gib"] is not None and fastest["gib"]
     return {
         "times_fastest_peer": fastest["ms"] / row["ms"],
@@ -298,6 +269,12 @@ def free_memory(device: torch.device) -> None:
     """Free the memory of the previous case."""
     gc.collect()
     reset_peak_memory(str(device))
+
+
+def _reference(
+    model: ModelFactory, graph: Graph, split: Split, device: torch.device
+) -> Epoch:
+    return reference_epoch(model, graph.to(device), split)
 
 
 # LINKX.
@@ -317,13 +294,11 @@ class LinkxBenchmark(EpochBenchmark):
     stack_hidden: int = 64
     """Hidden width of LINKX in stacks."""
 
-    def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
-        models = {
+    def methods(self, hidden: int) -> Iterator[tuple[str, TrainedMethod, Baselines]]:
+        baselines = {
             what: partial(make, hidden=hidden) for what, make in LINKX_BASELINES.items()
         }
-        return self.method_cases(
-            "linkx", hidden, models, LINKX(hidden=hidden), graph, split
-        )
+        yield "linkx", LINKX(hidden=hidden), baselines
 
     def time_stacks(
         self, graph: Graph, splits: Sequence[Split]
@@ -375,22 +350,18 @@ class MethodsBenchmark(EpochBenchmark):
     default_hidden = 64
     default_graph = "arxiv-year-twin"
 
-    def cases(self, graph: Graph, split: Split, hidden: int) -> list[BenchmarkCase]:
-        available = {
-            name: baseline
-            for name, baseline in METHOD_BASELINES.items()
-            if name in METHODS
-        }
-        cases = []
-        for name in self.only or available:
-            baseline = lookup(available, name, "timed method")
+    def methods(self, hidden: int) -> Iterator[tuple[str, TrainedMethod, Baselines]]:
+        for name in self.only or METHOD_BASELINES:
+            baseline = lookup(METHOD_BASELINES, name, "timed method")
             method = self.method(name, baseline, hidden)
-            models = {
-                what: partial(baseline.make, edge_format, method)
-                for what, edge_format in baseline.edge_formats.items()
-            }
-            cases += self.method_cases(name, hidden, models, method, graph, split)
-        return cases
+            yield (
+                name,
+                method,
+                {
+                    what: partial(baseline.make, edge_format, method)
+                    for what, edge_format in baseline.edge_formats.items()
+                },
+            )
 
     def method(self, name: str, baseline: PyGBaseline, hidden: int) -> TrainedMethod:
         """A method with the options of the benchmark."""

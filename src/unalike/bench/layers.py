@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -20,6 +20,7 @@ from unalike.bench.timing import (
     allocated_bytes,
     allocation_peak,
     interleaved_medians,
+    measured_peers,
     peak_gib,
 )
 from unalike.data.graph import Graph
@@ -185,8 +186,8 @@ class Network(NamedTuple):
     """A network in one implementation, ready to be timed."""
 
     row: dict[str, Any]
-    forward: Callable[[], object]
-    step: Callable[[], object]
+    forward: Callable[[], object] = lambda: None
+    step: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,8 +237,15 @@ class LayerBenchmark:
         torch.manual_seed(0)
         x = torch.randn(graph.num_nodes, about["hidden"], device=self.device)
         networks = [
-            self._prepare({**about, **names}, partial(make, library), edges, graph, x)
-            for names, library, edges in self._implementations()
+            self._prepare(
+                {**about, "what": what, "compiled": compiled, "ours": ours},
+                partial(make, import_module(library)),
+                edges,
+                graph,
+                x,
+            )
+            for compiled in (False, True)[: 1 + self.compiled]
+            for what, (library, edges, ours) in IMPLEMENTATIONS.items()
         ]
         ready = [network for network in networks if "failed" not in network.row]
         for key in ("forward", "step"):
@@ -249,14 +257,6 @@ class LayerBenchmark:
         del networks, ready, functions
         free_memory(self.device)
         return [{**row, **relative_to_fastest(row, rows)} for row in rows]
-
-    def _implementations(
-        self,
-    ) -> Iterator[tuple[dict[str, Any], Any, Callable[[Graph], Tensor]]]:
-        for compiled in (False, True)[: 1 + self.compiled]:
-            for what, (library, edges, ours) in IMPLEMENTATIONS.items():
-                names = {"what": what, "compiled": compiled, "ours": ours}
-                yield names, import_module(library), edges
 
     def _prepare(
         self,
@@ -275,14 +275,15 @@ class LayerBenchmark:
                 network.compile()
             forward, step = calls(network, x, edges(graph))
             row["gib"] = self._warm_up(forward, step, before)
-        except torch.OutOfMemoryError:
-            return Network({**row, "failed": "out of memory"}, _nothing, _nothing)
         except Exception as error:
-            if row["ours"]:
+            out_of_memory = isinstance(error, torch.OutOfMemoryError)
+            if row["ours"] and not out_of_memory:
                 raise
             # A layer of PyTorch Geometric need not take every form, nor compile.
             reason = first_line(f"{type(error).__name__}: {error}")
-            return Network({**row, "failed": reason}, _nothing, _nothing)
+            return Network(
+                {**row, "failed": "out of memory" if out_of_memory else reason}
+            )
         return Network(row, forward, step)
 
     def _warm_up(
@@ -302,10 +303,6 @@ class LayerBenchmark:
         reset_peak_memory(str(self.device))
         step()
         return peak_gib(self.device, before)
-
-
-def _nothing() -> None:
-    pass
 
 
 def calls(
@@ -335,14 +332,8 @@ def relative_to_fastest(
 
     Compiled networks are compared with compiled ones.
     """
-    peers = [
-        other
-        for other in rows
-        if not other["ours"]
-        and other["compiled"] == row["compiled"]
-        and other["step_ms"] is not None
-    ]
-    if not peers or row["step_ms"] is None:
+    peers = measured_peers(row, rows, "step_ms", ("compiled",))
+    if not peers:
         return dict.fromkeys(("times_forward", "times_step", "share_of_memory"))
     fastest = min(peers, key=lambda peer: peer["step_ms"])
     forward = min(peer["forward_ms"] for peer in peers)

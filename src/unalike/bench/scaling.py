@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -57,7 +57,7 @@ class ScalingBenchmark:
                 splits = random_splits(graph.labels, count=1)
                 stored = save_graph(folder / "random", graph, splits=splits)
             base = workload_of(stored)
-            measured = []
+            measured: list[Measurement] = []
             for processes in self.processes:
                 response = self._measure(stored, processes, folder / str(processes))
                 measured += measurements(base, self.shapes, processes, response)
@@ -80,12 +80,13 @@ class ScalingBenchmark:
 
     def _report(self, measured: list[Measurement]) -> dict[str, Any]:
         loads = [each.load for each in measured]
-        seconds = TimeModel.fit(loads, [each.seconds for each in measured])
+        times = [each.most["seconds"] for each in measured]
+        seconds = TimeModel.fit(loads, times)
         widest = max(measured, key=lambda each: each.load.hidden)
         memory = MemoryModel.fit(
             loads,
-            [each.peak_bytes for each in measured],
-            widest.node_bytes / widest.load.nodes,
+            [each.most["peak_bytes"] for each in measured],
+            widest.most["node_bytes"] / widest.load.nodes,
         )
         first = {each.shape: each for each in reversed(measured)}
         return {
@@ -103,8 +104,8 @@ class ScalingBenchmark:
                 "seconds_per": dict(seconds.rates),
                 **vars(memory),
                 "median_error": statistics.median(
-                    abs(seconds.seconds(each.load) / each.seconds - 1)
-                    for each in measured
+                    abs(seconds.seconds(load) / time - 1)
+                    for load, time in zip(loads, times, strict=True)
                 ),
             },
             "predicted": self.cluster.predict(seconds, memory, loads[-1]),
@@ -113,18 +114,12 @@ class ScalingBenchmark:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Time, traffic and memory of an epoch."""
+    """Time, traffic and memory of an epoch, over the processes."""
 
     load: Workload
-    seconds: float
-    step_bytes: float
-    """Bytes that a process receives in a step, the mean over processes."""
-    most_step_bytes: int
-    epoch_bytes: float
-    peak_bytes: int
+    most: dict[str, Any]
     """The maximum over processes."""
-    table_bytes: int
-    node_bytes: int
+    mean: dict[str, float]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -132,44 +127,36 @@ class Measurement:
 
     def to_dict(self, first: Measurement) -> dict[str, Any]:
         """The values by name, relative to the first number of processes."""
+        most, most_of_first = self.most, first.most
         return {
             "processes": self.load.processes,
             "hidden": self.load.hidden,
             "rows": self.load.rows,
-            "seconds": self.seconds,
-            "times_first": self.seconds / first.seconds,
-            "step_bytes": self.step_bytes,
-            "most_step_bytes": self.most_step_bytes,
+            "seconds": most["seconds"],
+            "times_first": most["seconds"] / most_of_first["seconds"],
+            "step_bytes": self.mean["step_bytes"],
+            "most_step_bytes": most["step_bytes"],
             "step_bytes_formula": self.load.step_bytes,
-            "epoch_bytes": self.epoch_bytes,
-            "peak_bytes": self.peak_bytes,
-            "table_bytes": self.table_bytes,
-            "share_of_table": self.table_bytes / first.table_bytes,
+            "epoch_bytes": self.mean["epoch_bytes"],
+            "peak_bytes": most["peak_bytes"],
+            "table_bytes": most["table_bytes"],
+            "share_of_table": most["table_bytes"] / most_of_first["table_bytes"],
         }
 
 
 def measurements(
     base: Workload, shapes: Sequence[tuple[int, int]], processes: int, response: Any
-) -> list[Measurement]:
+) -> Iterator[Measurement]:
     """The response of all processes, reduced to one measurement for each shape."""
-    load = replace(
-        base,
-        processes=processes,
-        oversubscription=max(1.0, processes / num_cores()),
-    )
-    return [
-        Measurement(
-            load=replace(load, hidden=hidden, rows=rows),
-            seconds=max(worker["seconds"] for worker in workers),
-            step_bytes=statistics.fmean(worker["step_bytes"] for worker in workers),
-            most_step_bytes=max(worker["step_bytes"] for worker in workers),
-            epoch_bytes=statistics.fmean(worker["epoch_bytes"] for worker in workers),
-            peak_bytes=max(worker["peak_bytes"] for worker in workers),
-            table_bytes=max(worker["table_bytes"] for worker in workers),
-            node_bytes=max(worker["node_bytes"] for worker in workers),
+    oversubscription = max(1.0, processes / num_cores())
+    load = replace(base, processes=processes, oversubscription=oversubscription)
+    for (hidden, rows), *workers in zip(shapes, *response, strict=True):
+        values = {name: [worker[name] for worker in workers] for name in workers[0]}
+        yield Measurement(
+            replace(load, hidden=hidden, rows=rows),
+            most={name: max(several) for name, several in values.items()},
+            mean={name: statistics.fmean(several) for name, several in values.items()},
         )
-        for (hidden, rows), *workers in zip(shapes, *response, strict=True)
-    ]
 
 
 def workload_of(source: GraphSource) -> Workload:

@@ -103,7 +103,6 @@ def measure(
     return {
         "seconds": seconds,
         "epoch_bytes": traffic.received // epochs,
-        "epoch_messages": traffic.messages // epochs,
         "step_bytes": worker.step_traffic(rows),
         "table_bytes": worker.table_bytes(),
         "node_bytes": worker.node_bytes(),

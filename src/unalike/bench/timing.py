@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -78,3 +79,17 @@ def bandwidth(device: torch.device) -> float:
     source = torch.empty(size, device=device).uniform_()
     target = torch.empty_like(source)
     return 8 * size / median_seconds(lambda: target.copy_(source), device, 10)
+
+
+def measured_peers(
+    row: dict[str, Any], rows: Sequence[dict[str, Any]], key: str, same: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Measured rows of other libraries for the case of a row that is measured too."""
+    return [
+        other
+        for other in rows
+        if row[key] is not None
+        and other[key] is not None
+        and not other["ours"]
+        and all(other[name] == row[name] for name in same)
+    ]

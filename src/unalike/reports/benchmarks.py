@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from unalike.bench.cost_model import MAPPED, RESIDENT, TERMS
-from unalike.display import Column, TextTable
+from unalike.display import TextTable
 from unalike.formatting import format_duration
 from unalike.reports.plotting import CLASSES, TEXT_COLOR, panels, with_style
 
@@ -27,48 +27,38 @@ EPOCH_COLUMNS = {
 def epoch_table(result: dict[str, Any]) -> TextTable:
     """Time and memory of an epoch, compared with the fastest baseline."""
     rows = result["epochs"]
-    measured = [
-        key for key in EPOCH_COLUMNS if any(row.get(key) is not None for row in rows)
+    keys = [k for k in EPOCH_COLUMNS if any(row.get(k) is not None for row in rows)]
+    cells = [
+        [row["method"], str(row["hidden"]), row["what"]]
+        + [measurement(row, key) for key in keys]
+        for row in rows
     ]
-    return TextTable(
-        [
-            Column("method", [row["method"] for row in rows]),
-            number_column("hidden", [str(row["hidden"]) for row in rows]),
-            Column("an epoch of", [row["what"] for row in rows]),
-            *(
-                number_column(
-                    EPOCH_COLUMNS[key], [epoch_cell(row, key) for row in rows]
-                )
-                for key in measured
-            ),
-        ]
-    )
-
-
-def epoch_cell(row: dict[str, Any], key: str) -> str:
-    """A measurement of an epoch as text."""
-    if key == "ms" and row.get("out_of_memory"):
-        return "out of memory"
-    return format_measurement(row.get(key))
+    numbers = [EPOCH_COLUMNS[key] for key in keys]
+    headings = ("method", "hidden", "an epoch of", *numbers)
+    return TextTable.from_rows("", headings, cells, right=("hidden", *numbers))
 
 
 def stack_table(result: dict[str, Any]) -> TextTable:
     """Model-epochs per second for stacks of several sizes."""
-    rows = result["stacks"]
-    rates = [f"{row['model_epochs_per_second']:,.0f}" for row in rows]
-    return TextTable(
+    rows = [
         [
-            number_column("hidden", [str(row["hidden"]) for row in rows]),
-            number_column("runs at once", [str(row["runs"]) for row in rows]),
-            number_column("ms", [format_measurement(row["ms"]) for row in rows]),
-            number_column("model-epochs a second", rates),
+            str(row["hidden"]),
+            str(row["runs"]),
+            format_measurement(row["ms"]),
+            f"{row['model_epochs_per_second']:,.0f}",
         ]
-    )
+        for row in result["stacks"]
+    ]
+    headings = ("hidden", "runs at once", "ms", "model-epochs a second")
+    return TextTable.from_rows("", headings, rows, right=headings)
 
 
-def number_column(heading: str, cells: Sequence[str]) -> Column:
-    """A column that is aligned right."""
-    return Column(heading, cells, align_right=True)
+def measurement(row: dict[str, Any], key: str) -> str:
+    """A measurement as text; instead of the time, that it failed."""
+    out_of_memory = row.get("out_of_memory") or row.get("failed") == "out of memory"
+    if key in ("ms", "step_ms") and (out_of_memory or "failed" in row):
+        return "out of memory" if out_of_memory else "failed"
+    return format_measurement(row.get(key))
 
 
 def format_measurement(value: float | None) -> str:
@@ -81,9 +71,7 @@ def format_measurement(value: float | None) -> str:
 @with_style
 def plot_epoch_times(result: dict[str, Any]) -> Any:
     """A bar chart of epoch times, a panel for each method and width."""
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in result["epochs"]:
-        groups.setdefault((row["method"], row["hidden"]), []).append(row)
+    groups = grouped(result["epochs"], "method")
     figure, axes = panels(len(groups), columns=1, size=(6.4, 2.6))
     for ax, ((method, hidden), rows) in zip(axes, groups.items(), strict=True):
         for y, row in enumerate(rows):
@@ -96,6 +84,16 @@ def plot_epoch_times(result: dict[str, Any]) -> Any:
         ax.invert_yaxis()
         ax.set_title(f"an epoch of {method}, hidden {hidden}, {result['device']}")
     return figure
+
+
+def grouped(
+    rows: Iterable[dict[str, Any]], name: str
+) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """Rows by the value of a name and the hidden width."""
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row[name], row["hidden"]), []).append(row)
+    return groups
 
 
 # Layers, compared with those of PyTorch Geometric.
@@ -114,30 +112,19 @@ LAYER_COLUMNS = {
 
 def layer_table(result: dict[str, Any]) -> TextTable:
     """Forward pass, training step and memory of layers, next to the fastest of PyG."""
-    rows = result["layers"]
-    columns = [
-        Column("layer", [row["layer"] for row in rows]),
-        Column("graph", [row["graph"] for row in rows]),
-        number_column("hidden", [str(row["hidden"]) for row in rows]),
-        Column("implementation", [implementation(row) for row in rows]),
+    rows = [
+        [row["layer"], row["graph"], str(row["hidden"]), implementation(row)]
+        + [measurement(row, key) for key in LAYER_COLUMNS]
+        for row in result["layers"]
     ]
-    columns += [
-        number_column(heading, [layer_cell(row, key) for row in rows])
-        for key, heading in LAYER_COLUMNS.items()
-    ]
-    return TextTable(columns)
+    numbers = LAYER_COLUMNS.values()
+    headings = ("layer", "graph", "hidden", "implementation", *numbers)
+    return TextTable.from_rows("", headings, rows, right=("hidden", *numbers))
 
 
 def implementation(row: dict[str, Any]) -> str:
     """A library and the form of its edges, and whether the network was compiled."""
     return f"{row['what']}, compiled" if row["compiled"] else row["what"]
-
-
-def layer_cell(row: dict[str, Any], key: str) -> str:
-    """A measurement of a layer as text."""
-    if key == "step_ms" and "failed" in row:
-        return "out of memory" if row["failed"] == "out of memory" else "failed"
-    return format_measurement(row[key])
 
 
 def layer_notes(result: dict[str, Any]) -> Iterator[str]:
@@ -158,10 +145,8 @@ def plot_layer_times(result: dict[str, Any]) -> Any:
 
     A panel for each graph and width, a bar for each layer.
     """
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in result["layers"]:
-        if row["ours"] and not row["compiled"]:
-            groups.setdefault((row["graph"], row["hidden"]), []).append(row)
+    ours = (row for row in result["layers"] if row["ours"] and not row["compiled"])
+    groups = grouped(ours, "graph")
     figure, axes = panels(len(groups), columns=1, size=(6.4, 2.8))
     for ax, ((graph, hidden), rows) in zip(axes, groups.items(), strict=True):
         _plot_ratios(ax, rows)
@@ -195,44 +180,45 @@ def _plot_ratios(ax: Any, rows: list[dict[str, Any]]) -> None:
 def time_table(result: dict[str, Any]) -> TextTable:
     """Seconds and bytes of an epoch for each number of processes and shape."""
     headings = ("s/epoch", "× first", "model", "bytes sent/step", "mean", "most")
-    cells = [
-        [
+    return scaling_table(
+        result,
+        headings,
+        lambda row: [
             f"{row['seconds']:.3f}",
             f"{row['times_first']:.2f}",
             f"{row['model_seconds']:.3f}",
             f"{row['step_bytes']:,.0f}",
             f"{row['step_bytes'] / row['step_bytes_formula']:.2f}",
             f"{row['most_step_bytes'] / row['step_bytes_formula']:.2f}",
-        ]
-        for row in result["measured"]
-    ]
-    return scaling_table(result, headings, cells)
+        ],
+    )
 
 
 def memory_table(result: dict[str, Any]) -> TextTable:
     """Peak memory of a process for each number of processes and shape."""
-    headings = ("peak MiB", "model", "table MiB", "of first", "1/N")
     first_processes = result["measured"][0]["processes"]
-    cells = [
-        [
+    return scaling_table(
+        result,
+        ("peak MiB", "model", "table MiB", "of first", "1/N"),
+        lambda row: [
             f"{row['peak_bytes'] / MIB:,.0f}",
             f"{row['model_peak_bytes'] / MIB:,.0f}",
             f"{row['table_bytes'] / MIB:,.1f}",
             f"{row['share_of_table']:.3f}",
             f"{first_processes / row['processes']:.3f}",
-        ]
-        for row in result["measured"]
-    ]
-    return scaling_table(result, headings, cells)
+        ],
+    )
 
 
 def scaling_table(
-    result: dict[str, Any], headings: Sequence[str], cells: Sequence[Sequence[str]]
+    result: dict[str, Any],
+    headings: Sequence[str],
+    cells: Callable[[dict[str, Any]], list[str]],
 ) -> TextTable:
     """A table whose rows begin with the number of processes and the shape."""
     rows = [
-        [str(row["processes"]), str(row["hidden"]), f"{row['rows']:,}", *further]
-        for row, further in zip(result["measured"], cells, strict=True)
+        [str(row["processes"]), str(row["hidden"]), f"{row['rows']:,}", *cells(row)]
+        for row in result["measured"]
     ]
     headings = ("processes", "hidden", "batch", *headings)
     return TextTable.from_rows("", headings, rows, right=headings)
@@ -365,8 +351,7 @@ def plot_parts(
 
 def format_count(count: int) -> str:
     """A count in billions, millions or thousands."""
-    units = {"billion": 1e9, "million": 1e6, "thousand": 1e3}
-    for name, size in units.items():
+    for name, size in {"billion": 1e9, "million": 1e6, "thousand": 1e3}.items():
         if count >= size:
             return f"{count / size:g} {name}"
     return str(count)

@@ -52,15 +52,15 @@ def load_leaderboard(
     rows_of_table = [one for one in table.recipes() if one.is_implemented]
     recipes = [recipe.on_datasets(datasets) for recipe in rows_of_table]
     report = results_table(table, recipes, results, query)
-    rows: dict[str, dict[str, ScoreCell]] = {}
-    for name, cells in report.rows.items():
-        scored = {
+    scored = {
+        name: {
             dataset: score
             for dataset, score in cells.items()
             if isinstance(score, ScoreCell) and score.mean is not None
         }
-        if scored:
-            rows[name] = scored
+        for name, cells in report.rows.items()
+    }
+    rows = {name: cells for name, cells in scored.items() if cells}
     shown = [d for d in datasets if any(d in row for row in rows.values())]
     if not shown:
         asked = f" on {', '.join(datasets)}" if datasets else ""
@@ -85,12 +85,8 @@ def widest_datasets(results: ResultsDatabase) -> list[str]:
     for row in results.runs(batching=FULL_BATCH):
         if row["dataset"] not in excluded:
             methods.setdefault(row["dataset"], set()).add(row["method"])
-    most = max(map(len, methods.values()), default=0)
-    return [
-        dataset
-        for dataset, names in methods.items()
-        if len(names) >= MIN_SHARE_OF_METHODS * most
-    ]
+    least = MIN_SHARE_OF_METHODS * max(map(len, methods.values()), default=0)
+    return [dataset for dataset, names in methods.items() if len(names) >= least]
 
 
 def mean_gap(name: str, rows: Mapping[str, Mapping[str, ScoreCell]]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import chain, combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -294,21 +294,14 @@ BOXES: dict[str, tuple[Point, str, str]] = {
 }
 """Center, text and colour of each box."""
 
-ARROWS = (
-    ("A", "MLP_A", ""),
-    ("X", "MLP_X", ""),
-    ("MLP_A", "concat", r"$h_A$"),
-    ("MLP_X", "concat", r"$h_X$"),
-    ("concat", "W", ""),
-    ("W", "sum", ""),
-    ("sum", "relu", ""),
-    ("relu", "MLP_f", ""),
-    ("MLP_f", "Y", ""),
+PATHS = (
+    ("A", "MLP_A", "concat"),
+    ("X", "MLP_X", "concat"),
+    ("concat", "W", "sum", "relu", "MLP_f", "Y"),
 )
-"""Box from, box to, and the text next to the arrow."""
-
-SKIPS = (("MLP_A", "sum", r"$+\,h_A$"), ("MLP_X", "sum", r"$+\,h_X$"))
-"""Arrows of the outputs of the two MLPs past W: right, then down or up."""
+"""Boxes that arrows join one after the other."""
+OUTPUTS = {"MLP_A": "$h_A$", "MLP_X": "$h_X$"}
+"""Texts next to the arrows from boxes."""
 
 
 @with_style
@@ -326,10 +319,11 @@ def plot_linkx(_: Mapping[str, Graph]) -> Any:
         )
         for name, (center, text, colour) in BOXES.items()
     }
-    for start, end, text in ARROWS:
-        arrow(ax, drawn, start, end, text, "arc3")
-    for start, end, text in SKIPS:
-        arrow(ax, drawn, start, end, text, "angle,angleA=0,angleB=90,rad=8")
+    for start, end in chain.from_iterable(map(pairwise, PATHS)):
+        arrow(ax, drawn, start, end, OUTPUTS.get(start, ""), "arc3")
+    for start, output in OUTPUTS.items():  # past W: right, then down or up
+        skip = "angle,angleA=0,angleB=90,rad=8"
+        arrow(ax, drawn, start, "sum", rf"$+\,{output[1:]}", skip)
     ax.set_xlim(-0.7, 10.2)
     ax.set_ylim(-1.6, 1.6)
     ax.set_axis_off()

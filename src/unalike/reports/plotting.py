@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from statistics import mean
-from typing import Any, TypeVar
+from typing import Any, ParamSpec
 
 from unalike.errors import UserError, require
 from unalike.files import atomic_write, check_writable
 
-Data = TypeVar("Data")
+Data = ParamSpec("Data")
 
 TEXT_COLOR = "#222222"
 WITHIN_CLASS, BETWEEN_CLASS = "#e7298a", "#7570b3"
@@ -50,16 +50,16 @@ SUFFIXES = {
 """Formats by suffix, with the metadata to omit so that files are reproducible."""
 
 
-def with_style(plot: Callable[[Data], Any]) -> Callable[[Data], Any]:
+def with_style(plot: Callable[Data, Any]) -> Callable[Data, Any]:
     """Decorate a function that returns a figure, so that it uses the common style."""
 
     @wraps(plot)
-    def plot_with_style(data: Data) -> Any:
+    def plot_with_style(*data: Data.args, **named: Data.kwargs) -> Any:
         require_matplotlib()
         from matplotlib import rc_context
 
         with rc_context(STYLE):
-            return plot(data)
+            return plot(*data, **named)
 
     return plot_with_style
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +18,23 @@ from unalike.reports.paper_figures import MAX_ANNOTATED_CLASSES, heat_map
 from unalike.reports.plotting import CLASSES, panels, save_figure, with_style
 
 
-@dataclass(frozen=True, eq=False)
-class ConfusionData:
-    """Counts of nodes by class (row) and predicted class (column)."""
-
-    title: str
-    counts: np.ndarray
-    names: list[str]
-
-
 @with_style
-def plot_confusion_matrix(data: ConfusionData) -> Any:
-    """A heat map of the confusion matrix, normalised over each class."""
-    sizes = data.counts.sum(1, keepdims=True)
-    matrix = np.where(sizes > 0, data.counts / np.maximum(sizes, 1), np.nan)
+def plot_confusion_matrix(title: str, counts: np.ndarray, names: list[str]) -> Any:
+    """A heat map of the nodes by class and predicted class, normalised by class."""
+    sizes = counts.sum(1, keepdims=True)
+    matrix = np.where(sizes > 0, counts / np.maximum(sizes, 1), np.nan)
     side = 2.0 + 0.32 * min(len(matrix), MAX_ANNOTATED_CLASSES)
     figure, (ax,) = panels(1, columns=1, size=(side + 0.8, side))
     image = heat_map(ax, matrix, empty="no nodes")
     if len(matrix) <= MAX_ANNOTATED_CLASSES:
-        long = max(map(len, data.names)) > 3
-        ax.set_xticks(range(len(matrix)), data.names, rotation=45 if long else 0)
+        long = max(map(len, names)) > 3
+        ax.set_xticks(range(len(matrix)), names, rotation=45 if long else 0)
         labels = [
             f"{name} ({int(size):,})"
-            for name, size in zip(data.names, sizes[:, 0], strict=True)
+            for name, size in zip(names, sizes[:, 0], strict=True)
         ]
         ax.set_yticks(range(len(matrix)), labels)
-    ax.set_title(data.title)
+    ax.set_title(title)
     ax.set_xlabel("predicted class")
     ax.set_ylabel("class (test nodes)")
     bar = figure.colorbar(image, ax=ax, shrink=0.8, pad=0.03)
@@ -97,9 +87,7 @@ def save_prediction_figures(
     title = f"{dataset.name}, {name_of(output.method)}"
     names = class_names(dataset) or [*map(str, range(len(matrix)))]
     figures = {
-        folder / "confusion.png": plot_confusion_matrix(
-            ConfusionData(title, matrix, names)
-        ),
+        folder / "confusion.png": plot_confusion_matrix(title, matrix, names),
         folder / "reliability.png": plot_reliability_diagram(reliability),
     }
     with write_errors(folder):

@@ -37,7 +37,7 @@ DEFAULT_PRECISION = Training().precision
 
 DAGGER_LEGEND = "; †: the paper evaluates GraphSAINT on ten random parts"
 
-Rows = Mapping[str, Mapping[str, ScoreCell]]
+Rows = Mapping[Any, Mapping[Any, ScoreCell]]
 
 
 def results_table(
@@ -157,11 +157,11 @@ def incomplete_grid_note(where: str, selection: CellSelection) -> list[str]:
     return [f"{where}: chosen among {complete} of {grid_size} settings"]
 
 
-def highlight_best(rows: Rows, rule: str) -> dict[str, dict[str, ScoreCell]]:
+def highlight_best(rows: Rows, rule: str) -> dict[Any, dict[Any, ScoreCell]]:
     """The rows with the best cells of each column highlighted."""
     best = lookup(HIGHLIGHT_RULES, rule, "shading")
     result = {name: dict(cells) for name, cells in rows.items()}
-    for column in next(iter(rows.values())):
+    for column in {column for cells in rows.values() for column in cells}:
         names = [name for name, cells in rows.items() if column in cells]
         for index in best([rows[name][column].value for name in names]):
             cell = rows[names[index]][column]

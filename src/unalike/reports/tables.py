@@ -9,30 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from io import StringIO
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, TypeAlias
 
 from unalike.display import Displayable, TextTable
 from unalike.formatting import format_score
 
 LEGEND = "ours (printed); * differs from the printed number"
 DAGGER = "†"
-
-
-@runtime_checkable
-class TableCell(Protocol):
-    """A cell of a `ResultTable`."""
-
-    @property
-    def text(self) -> str:
-        """The text of the cell."""
-
-    @property
-    def highlighted(self) -> bool:
-        """Is it one of the best?"""
-
-    @property
-    def to_dict(self) -> dict[str, Any]:
-        """The values of the cell by name, for JSON and CSV."""
 
 
 MAX_NAMED_CELLS = 40
@@ -186,15 +169,10 @@ def csv_text(report: ResultTable) -> str:
     writer.writerow([*report.axes, *first.to_dict])
     for name, cells in report.rows.items():
         for column, cell in cells.items():
-            writer.writerow([name, column, *map(csv_value, cell.to_dict.values())])
+            values = cell.to_dict.values()
+            texts = (str(v).lower() if isinstance(v, bool) else v for v in values)
+            writer.writerow([name, column, *texts])
     return text.getvalue().rstrip("\n")
-
-
-def csv_value(value: Any) -> str:
-    """A value as text of a CSV file."""
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 SHADE = r"\cellcolor{{gray!25}} {}"
@@ -276,8 +254,7 @@ class StatisticCell:
 
     @property
     def highlighted(self) -> bool:
-        """Statistics are not ranked."""
-        return False
+        return False  # statistics are not ranked
 
     @property
     def to_dict(self) -> dict[str, Any]:
@@ -366,6 +343,9 @@ class PublishedCell(ScoreCell):
             return "–"
         score = format_score(self.printed_mean, self.printed_std)
         return f"{score} {self.quoted}"
+
+
+TableCell: TypeAlias = TextCell | StatisticCell | ScoreCell
 
 
 def format_loss(relative_error: float | None) -> str:

@@ -39,9 +39,9 @@ def degree_document(graph: Graph) -> Document:
     """
     degrees, counts = degree_histogram(GraphView.of(graph, UNDIRECTED))
     linked = degrees > 0
-    means: list[np.ndarray] = [np.empty(0), np.empty(0)]
+    means = (np.empty(0), np.empty(0))
     if linked.any():
-        means = list(log_binned(degrees[linked], counts[linked]))
+        means = log_binned(degrees[linked], counts[linked])
     mean_degree, mean_nodes = (np.round(values, 4).tolist() for values in means)
     return {
         "rows": {"degree": degrees[linked].tolist(), "nodes": counts[linked].tolist()},
@@ -132,18 +132,13 @@ def cached_document(label: str, dataset: Dataset | StoredGraph) -> Document:
     path = cache_dir() / "report" / f"{json_hash(key)}.json"
     if cached := read_json_object(path):
         return cached
-    document = (
-        measure_document(
-            label, dataset.load(), dataset.published, dataset.splits(), "paper"
-        )
-        if isinstance(dataset, Dataset)
-        else measure_document(
-            label,
-            dataset.load(),
-            Published(),
-            dataset.splits(),
-            words=str(dataset.folder),
-        )
+    options: dict[str, Any] = (
+        {"words": str(dataset.folder)}
+        if isinstance(dataset, StoredGraph)
+        else {"published": dataset.published, "convention": "paper"}
+    )
+    document = measure_document(
+        label, dataset.load(), splits=dataset.splits(), **options
     )
     write_cache(path, json.dumps(document))
     return document
@@ -152,10 +147,9 @@ def cached_document(label: str, dataset: Dataset | StoredGraph) -> Document:
 def measure_document(
     name: str,
     graph: Graph,
-    published: Published,
+    published: Published | None = None,
     splits: Sequence[Split] = (),
     convention: str = "stored",
-    *,
     words: str | None = None,
 ) -> Document:
     """The measures of a graph by a convention, and the command that prints them.

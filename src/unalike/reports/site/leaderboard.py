@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -24,6 +23,7 @@ from unalike.experiments.selection import (
 )
 from unalike.methods import METHODS
 from unalike.reports.result_tables import (
+    Rows,
     highlight_best,
     score_cell,
     with_relative_errors,
@@ -41,7 +41,7 @@ from unalike.reports.tables import ScoreCell, rank
 # Cells of a leaderboard, with the ids of the runs behind each number.
 
 
-def cell(score: ScoreCell, selection: CellSelection) -> Document:
+def cell(score: ScoreCell, selection: CellSelection, further: Document) -> Document:
     """A cell as JSON, with the cost and the ids of its runs, without empty keys."""
     document = score.to_dict
     if chosen := selection.chosen:
@@ -55,11 +55,12 @@ def cell(score: ScoreCell, selection: CellSelection) -> Document:
             "configs": selection.num_complete,
             "grid_size": selection.grid_size,
         }
-    return {
+    filled = {
         name: round_floats(value)
         for name, value in document.items()
         if value is not None and value is not False
     }
+    return filled | further
 
 
 def mean_cost(config: ConfigRuns) -> Document:
@@ -77,11 +78,38 @@ def round_floats(value: Any) -> Any:
     return round(value, DIGITS) if isinstance(value, float) else value
 
 
-# Ranking: the rows of a table from the best to the worst, column by column.
+Selections = Mapping[Any, Mapping[Any, tuple[CellSelection, Document]]]
+"""Selected configurations by row and column, and further keys of their cells."""
+
+
+def table_document(
+    about: Document,
+    rows: Mapping[Any, Document],
+    columns: Mapping[Any, Document],
+    scores: Rows,
+    selections: Selections,
+) -> Document:
+    """A table as JSON, with the best cells of its columns shaded."""
+    shaded = highlight_best(scores, about["shaded"]) if scores else {}
+    return {
+        **about,
+        "rows": list(rows.values()),
+        "columns": list(columns.values()),
+        "cells": [
+            [
+                cell(shaded[row][column], *selections[row][column])
+                if column in shaded[row]
+                else None
+                for column in columns
+            ]
+            for row in rows
+        ],
+        "rankings": rankings([shaded[row] for row in rows], columns),
+    }
 
 
 def rankings(
-    rows: Sequence[Mapping[str, ScoreCell]], columns: Sequence[str]
+    rows: Sequence[Mapping[Any, ScoreCell]], columns: Iterable[Any]
 ) -> list[list[int]]:
     """The places of the rows that have a number, for each column, the best first.
 
@@ -112,27 +140,27 @@ def leaderboard(
 ) -> Document:
     """A results table as JSON."""
     selections = {
-        recipe.row: {name: lookup(recipe, one) for name, one in recipe.cells.items()}
+        recipe.row: {
+            name: (lookup(recipe, one), {"sweep": sweep_command(recipe, one)})
+            for name, one in recipe.cells.items()
+        }
         for recipe in recipes
     }
     scores = {
         recipe.row: {
-            name: score_cell(recipe.cells[name], selection)
-            for name, selection in selections[recipe.row].items()
+            name: score_cell(one, selections[recipe.row][name][0])
+            for name, one in recipe.cells.items()
         }
         for recipe in recipes
     }
-    rows = highlight_best(with_relative_errors(scores, recipes), table.shaded)
-    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
-    return {
-        "name": table.name,
-        "title": table.title,
-        "shaded": table.shaded,
-        "rows": [row_header(one.row, one.method, one.batching) for one in recipes],
-        "columns": [column(name, selections) for name in columns],
-        "cells": [row_cells(recipe, rows, selections, columns) for recipe in recipes],
-        "rankings": rankings([rows[recipe.row] for recipe in recipes], columns),
-    }
+    names = dict.fromkeys(name for row in scores.values() for name in row)
+    return table_document(
+        {"name": table.name, "title": table.title, "shaded": table.shaded},
+        {one.row: row_header(one.row, one.method, one.batching) for one in recipes},
+        {name: column(name, selections) for name in names},
+        with_relative_errors(scores, recipes),
+        selections,
+    )
 
 
 def row_header(label: str, method: str | None, batching: str) -> Document:
@@ -142,31 +170,11 @@ def row_header(label: str, method: str | None, batching: str) -> Document:
     return {"label": label, "method": method, "family": family, "batching": batching}
 
 
-def column(
-    name: str, selections: Mapping[str, Mapping[str, CellSelection]]
-) -> Document:
+def column(name: str, selections: Selections) -> Document:
     """A dataset, with the metric of the runs on it where there are any."""
-    selected = [row[name].chosen for row in selections.values() if name in row]
+    selected = [row[name][0].chosen for row in selections.values() if name in row]
     metrics = {one.runs[0]["metric"] for one in selected if one}
     return {"label": name, "metric": ", ".join(sorted(metrics))}
-
-
-def row_cells(
-    recipe: Recipe,
-    rows: Mapping[str, Mapping[str, ScoreCell]],
-    selections: Mapping[str, Mapping[str, CellSelection]],
-    columns: Sequence[str],
-) -> list[Document | None]:
-    """The cells of a row, one for each column."""
-    cells: list[Document | None] = []
-    for name in columns:
-        if name not in recipe.cells:
-            cells.append(None)
-            continue
-        selection = selections[recipe.row][name]
-        document = cell(rows[recipe.row][name], selection)
-        cells.append({**document, "sweep": sweep_command(recipe, recipe.cells[name])})
-    return cells
 
 
 def sweep_command(recipe: Recipe, one: RecipeCell) -> str | None:
@@ -223,103 +231,63 @@ def is_non_homophilous(recipes: Iterable[Recipe], data: Path | None) -> bool:
 # The table of all runs, whatever their configuration.
 
 
-SHADED = "best"
 NO_PATHS: Mapping[GraphKey, str] = {}
+GroupKey = tuple[tuple[str, str], tuple[str, str, str, str]]
+"""The row (method, batching) and the column (dataset, view, metric, hash) of a run."""
 
 
-@dataclass(frozen=True, order=True)
-class RunGroupKey:
-    """The row and the column of a run."""
-
-    dataset: str
-    view: str
-    metric: str
-    dataset_hash: str
-    method: str
-    batching: str
-
-    @classmethod
-    def of(cls, row: Row) -> RunGroupKey:
-        """The group of a run."""
-        view = ", ".join(f"{name} {value}" for name, value in row["view"].items())
-        names = ("metric", "dataset_hash", "method", "batching")
-        return cls(row["dataset"], view, *(row[name] for name in names))
-
-    @property
-    def row(self) -> tuple[str, str]:
-        return self.method, self.batching
-
-    @property
-    def column(self) -> tuple[str, str, str, str]:
-        return self.dataset, self.view, self.metric, self.dataset_hash
+def group_key(row: Row) -> GroupKey:
+    """The group of a run."""
+    view = ", ".join(f"{name} {value}" for name, value in row["view"].items())
+    column = (row["dataset"], view, row["metric"], row["dataset_hash"])
+    return (row["method"], row["batching"]), column
 
 
 def best_by_group(
     rows: Iterable[Row], seed: str = MOST_COMPLETE
-) -> dict[RunGroupKey, CellSelection]:
+) -> dict[GroupKey, CellSelection]:
     """The best configuration by validation of each group, of one seed or of any."""
-    groups: dict[RunGroupKey, list[Row]] = {}
+    groups: dict[GroupKey, list[Row]] = {}
     for row in rows:
-        groups.setdefault(RunGroupKey.of(row), []).append(row)
+        groups.setdefault(group_key(row), []).append(row)
     best = {key: best_with_most_splits(group, seed) for key, group in groups.items()}
     return {key: one for key, one in best.items() if one.chosen is not None}
 
 
 def all_runs_table(
-    groups: Mapping[RunGroupKey, CellSelection],
+    groups: Mapping[GroupKey, CellSelection],
     paths: Mapping[GraphKey, str] = NO_PATHS,
 ) -> Document:
     """The table of all groups; `paths` are the folders of stored graphs."""
-    rows = sorted({key.row for key in groups})
-    columns = sorted({key.column for key in groups})
-    labels = graph_labels([(key.dataset, key.dataset_hash) for key in groups], paths)
-    best = {(key.row, key.column): one for key, one in groups.items()}
-    scores = {
-        str(row): {str(column): score(best.get((row, column))) for column in columns}
-        for row in rows
-    }
-    marked = highlight_best(scores, SHADED) if scores else {}
-    return {
-        "name": "all-runs",
-        "title": "All runs",
-        "shaded": SHADED,
-        "rows": [
-            row_header(
+    rows = sorted({row for row, _ in groups})
+    columns = sorted({column for _, column in groups})
+    labels = graph_labels([(dataset, hash) for dataset, *_, hash in columns], paths)
+    selections: dict[Any, dict[Any, tuple[CellSelection, Document]]] = {}
+    scores: dict[Any, dict[Any, ScoreCell]] = {row: {} for row in rows}
+    for (row, column), best in groups.items():
+        assert best.chosen is not None
+        scores[row][column] = ScoreCell(mean=best.chosen.test, std=best.chosen.std)
+        selections.setdefault(row, {})[column] = (best, {})
+    return table_document(
+        {"name": "all-runs", "title": "All runs", "shaded": "best"},
+        {
+            (method, batching): row_header(
                 method if batching == FULL_BATCH else f"{method}, {batching}",
                 method,
                 batching,
             )
             for method, batching in rows
-        ],
-        "columns": [
-            {
-                "label": " ".join(
-                    [labels[dataset, hash], *([f"({view})"] if view else [])]
-                ),
+        },
+        {
+            (dataset, view, metric, hash): {
+                "label": labels[dataset, hash] + (f" ({view})" if view else ""),
                 "metric": metric,
             }
             for dataset, view, metric, hash in columns
-        ],
-        "cells": [
-            [
-                cell(marked[str(row)][str(column)], best[row, column])
-                if (row, column) in best
-                else None
-                for column in columns
-            ]
-            for row in rows
-        ],
-        "rankings": rankings(
-            [marked[str(row)] for row in rows], [str(one) for one in columns]
-        ),
-    }
-
-
-def score(best: CellSelection | None) -> ScoreCell:
-    """The score of a group; an empty one without runs."""
-    if best is None or best.chosen is None:
-        return ScoreCell()
-    return ScoreCell(mean=best.chosen.test, std=best.chosen.std)
+        },
+        scores,
+        selections,
+    )
 
 
 # Table cells without a number of ours, and runs that failed.

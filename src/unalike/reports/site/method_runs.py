@@ -51,27 +51,27 @@ def value_sort_key(value: Any) -> tuple[bool, float, str]:
 
 def sensitivity(configs: Sequence[ConfigRuns]) -> dict[str, list[Document]]:
     """The best configuration with each value of each varying option."""
-    return {
-        name: [best_with_value(name, value, configs) for value in values]
-        for name, values in varying_options(configs).items()
-    }
+    result: dict[str, list[Document]] = {}
+    for name, values in varying_options(configs).items():
+        by_value: dict[str, list[ConfigRuns]] = {}
+        for one in configs:
+            if name in (options := all_options(one)):
+                by_value.setdefault(json.dumps(options[name]), []).append(one)
+        result[name] = [
+            best_with_value(value, by_value[json.dumps(value)]) for value in values
+        ]
+    return result
 
 
-def best_with_value(name: str, value: Any, configs: Sequence[ConfigRuns]) -> Document:
+def best_with_value(value: Any, configs: Sequence[ConfigRuns]) -> Document:
     """The configuration with the best validation score among those with a value."""
-    text = json.dumps(value)
-    matches = [
-        one
-        for one in configs
-        if name in all_options(one) and json.dumps(all_options(one)[name]) == text
-    ]
-    best = best_by_validation(matches)
+    best = best_by_validation(configs)
     assert best is not None
     return {
         "value": value,
         "valid": round_floats(best.valid),
         "test": round_floats(best.test),
-        "configs": len(matches),
+        "configs": len(configs),
     }
 
 
@@ -94,22 +94,17 @@ def method_runs(rows: Sequence[Row], path: str | None = None) -> Document:
         "method": first["method"],
         **options(configs),
         "configs": to_columns(
-            [
-                {**summary(one, path), "comparable": one in same_metric}
-                for one in configs
-            ]
+            {**summary(one, path), "comparable": one in same_metric} for one in configs
         ),
         "runs": to_columns(
-            [
-                {
-                    "config": index,
-                    **{name: row[name] for name in ("split", "device", "commit")},
-                    **{name: round_floats(row[name]) for name in SCORES},
-                    "finished": round(row["finished"]),
-                }
-                for index, one in enumerate(configs)
-                for row in one.runs
-            ]
+            {
+                "config": index,
+                **{name: row[name] for name in ("split", "device", "commit")},
+                **{name: round_floats(row[name]) for name in SCORES},
+                "finished": round(row["finished"]),
+            }
+            for index, one in enumerate(configs)
+            for row in one.runs
         ),
         "sensitivity": sensitivity(same_metric),
     }
@@ -164,14 +159,15 @@ def command_prefix(row: Row, path: str | None) -> str | None:
     return line.rpartition(" --splits ")[0]
 
 
-def to_columns(documents: Sequence[Document]) -> dict[str, Any]:
+def to_columns(documents: Iterable[Document]) -> dict[str, Any]:
     """Documents of the same keys as lists; a value that all share is stored once."""
-    columns: dict[str, Any] = {}
+    documents = list(documents)
+    columns: dict[str, Any] = {"length": len(documents)}
     for name in documents[0] if documents else ():
         values = [document[name] for document in documents]
         is_constant = all(value == values[0] for value in values)
         columns[name] = {"constant": values[0]} if is_constant else values
-    return {"length": len(documents), **columns}
+    return columns
 
 
 # Learning curves of a configuration, one for each split.

@@ -28,15 +28,6 @@ STATE = "data/state.json"
 """What the page polls."""
 
 
-@dataclass(frozen=True)
-class Response:
-    """A file of the page with its content type and its ETag."""
-
-    content_type: str
-    body: bytes
-    etag: str
-
-
 @dataclass(eq=False)
 class LiveSite:
     """Answers the requests of a page from the present content of the database."""
@@ -48,19 +39,19 @@ class LiveSite:
     _site: Document = field(default_factory=dict, init=False)
 
     @cached_property
-    def static_files(self) -> dict[str, Response]:
+    def static_files(self) -> dict[str, bytes]:
         """The page, its style, its scripts, and the measures of datasets."""
-        responses = {path: to_response(path, b) for path, b in static_assets().items()}
+        files = static_assets()
         if self.datasets is not None:
-            responses["data/datasets.js"] = script_response("datasets", self.datasets)
-        return responses
+            files["data/datasets.js"] = as_script("datasets", self.datasets).encode()
+        return files
 
     @cached_property
-    def chart_files(self) -> dict[str, Response]:
+    def chart_files(self) -> dict[str, bytes]:
         """The chart library and the specifications."""
-        return {path: to_response(path, body) for path, body in chart_assets().items()}
+        return chart_assets()
 
-    def get(self, path: str) -> Response | None:
+    def get(self, path: str) -> bytes | None:
         """The file of a path, if the page has one."""
         if path in self.static_files:
             return self.static_files[path]
@@ -69,14 +60,15 @@ class LiveSite:
                 return self.chart_files[path]
             self.refresh()
             if path == STATE:
-                return to_response(path, json.dumps(self.state()).encode())
+                return json.dumps(self.state()).encode()
             name = path.removeprefix("data/").removesuffix(".js")
             if name == "site":
-                return script_response("site", self._site)
+                return as_script("site", self._site).encode()
             pair = self.site_data.method_run_ids().get(name)
             if pair is None:
                 return None
-            return script_response(name, self.site_data.method_runs_document(pair))
+            document = self.site_data.method_runs_document(pair)
+            return as_script(name, document).encode()
 
     def state(self) -> Document:
         """The token that changes with the results, and the number of active runs."""
@@ -91,17 +83,6 @@ class LiveSite:
             live = {"has_datasets": self.datasets is not None, "live_token": now}
             self._site = {**self.site_data.site_document(progress), **live}
             self._version = now
-
-
-def script_response(name: str, document: Document) -> Response:
-    """A document as a script."""
-    return to_response(f"{name}.js", as_script(name, document).encode())
-
-
-def to_response(path: str, body: bytes) -> Response:
-    """Bytes with the content type of their path."""
-    kind = guess_type(path)[0] or "text/plain"
-    return Response(f"{kind}; charset=utf-8", body, f'"{sha256(body).hexdigest()}"')
 
 
 # HTTP server of the report page, which shows new results while a sweep runs.
@@ -134,19 +115,22 @@ class ReportHandler(Handler):
         """Send a file of the page, or 304 where it has not changed."""
         path = self.route.removeprefix("/") or "index.html"
         try:
-            response = self.server.live.get(path)
+            body = self.server.live.get(path)
         except DatabaseError:
             self.send_error(HTTPStatus.SERVICE_UNAVAILABLE)
             return
-        if response is None:
+        if body is None:
             self.send_error(HTTPStatus.NOT_FOUND)
             return
-        unchanged = self.headers.get("If-None-Match") == response.etag
-        self.send_response(HTTPStatus.NOT_MODIFIED if unchanged else HTTPStatus.OK)
-        body = b"" if unchanged else response.body
+        etag = f'"{sha256(body).hexdigest()}"'
+        if self.headers.get("If-None-Match") == etag:
+            self.send_response(HTTPStatus.NOT_MODIFIED)
+            body = b""
+        else:
+            self.send_response(HTTPStatus.OK)
         headers = {
-            "Content-Type": response.content_type,
-            "ETag": response.etag,
+            "Content-Type": f"{guess_type(path)[0] or 'text/plain'}; charset=utf-8",
+            "ETag": etag,
             **HEADERS,
             "Content-Length": str(len(body)),
         }

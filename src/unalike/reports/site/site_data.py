@@ -27,7 +27,7 @@ from unalike.reports.site.documents import (
     method_runs_id,
 )
 from unalike.reports.site.leaderboard import (
-    RunGroupKey,
+    GroupKey,
     all_runs_table,
     best_by_group,
     failed_runs,
@@ -68,6 +68,7 @@ MethodOnGraph = tuple[str, str, str]
 """The name and the hash of a dataset, and the name of a method."""
 KEY_COLUMNS = ("dataset", "dataset_hash", "method")
 
+Groups = dict[GroupKey, CellSelection]
 ChangeToken = tuple[str | None, str | None]
 """The hash of the dataset, and the token of the dataset and the method."""
 
@@ -81,13 +82,8 @@ class SiteData:
     results: ResultsDatabase
     query: SelectionOptions = field(default_factory=SelectionOptions)
     _versions: dict[DatasetMethod, str] = field(default_factory=dict, init=False)
-    _best: dict[MethodOnGraph, dict[RunGroupKey, CellSelection]] = field(
-        default_factory=dict, init=False
-    )
-    _sizes: dict[MethodOnGraph, dict[str, int]] = field(
-        default_factory=dict, init=False
-    )
-
+    _best: dict[MethodOnGraph, Groups] = field(default_factory=dict, init=False)
+    _sizes: dict[MethodOnGraph, Document] = field(default_factory=dict, init=False)
     _selections: dict[tuple[str, str], tuple[ChangeToken, CellSelection]] = field(
         default_factory=dict, init=False
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -35,11 +35,12 @@ def write_site(
     site = {**site_data.site_document(progress), "has_datasets": datasets is not None}
     path = folder.resolve()
     with partial_folder(path) as partial:
-        write_assets(partial, assets)
-        for name, document in {"site": site, "datasets": datasets}.items():
-            if document is not None:
-                write_document(partial, name, document)
-        write_method_runs(partial, site_data, progress)
+        for name, content in assets.items():
+            (partial / name).parent.mkdir(parents=True, exist_ok=True)
+            (partial / name).write_bytes(content)
+        for name, document in documents(site, datasets, site_data, progress):
+            file = partial / "data" / f"{name}.js"
+            file.write_text(as_script(name, document), "utf-8")
         write_manifest(partial, files_in(partial))
         check_output_dir(path)
         remove_folder(path)
@@ -47,20 +48,17 @@ def write_site(
     return counts(site, datasets)
 
 
-def write_assets(folder: Path, assets: Mapping[str, bytes]) -> None:
-    """Write the files that are the same for every report."""
-    for name, content in assets.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-
-
-def write_method_runs(folder: Path, site_data: SiteData, progress: Progress) -> None:
-    """Write the runs, a file for each method on each dataset."""
+def documents(
+    site: Document, datasets: Document | None, site_data: SiteData, progress: Progress
+) -> Iterator[tuple[str, Document]]:
+    """The documents of the page, last the runs of each method on each dataset."""
+    yield "site", site
+    if datasets is not None:
+        yield "datasets", datasets
     pairs = site_data.method_run_ids()
     progress.stage("writing runs", len(pairs), "methods on datasets")
     for document_id, pair in pairs.items():
-        write_document(folder, document_id, site_data.method_runs_document(pair))
+        yield document_id, site_data.method_runs_document(pair)
         progress.advance(1)
 
 
@@ -101,12 +99,6 @@ def is_of_older_report(name: str) -> bool:
     if first == "data":
         return rest.endswith(".js") and "/" not in rest
     return name in {*static_assets(), "assets/vega.js"}
-
-
-def write_document(folder: Path, name: str, document: Document) -> None:
-    """Write one document."""
-    path = folder / "data" / f"{name}.js"
-    path.write_text(as_script(name, document), "utf-8")
 
 
 def static_assets() -> dict[str, bytes]:
