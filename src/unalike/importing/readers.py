@@ -296,12 +296,7 @@ TableInput: TypeAlias = Any
 """A path, a folder, a glob, a DataFrame or a query, or a sequence of such."""
 
 FORMATS: dict[str, Callable[[Path, Header], Table]] = {
-    ".csv": open_text,
-    ".csv.gz": open_text,
-    ".tsv": open_text,
-    ".tsv.gz": open_text,
-    ".txt": open_text,
-    ".txt.gz": open_text,
+    **{text + gz: open_text for text in DELIMITERS for gz in ("", ".gz")},
     ".parquet": open_parquet,
     ".pq": open_parquet,
 }
@@ -316,10 +311,7 @@ class InputTables:
 
     @classmethod
     def open(
-        cls,
-        edges: TableInput,
-        nodes: TableInput,
-        header: Header = "guess",
+        cls, edges: TableInput, nodes: TableInput, header: Header = "guess"
     ) -> InputTables:
         return cls(
             open_tables(edges, header, "the table of edges"),
