@@ -16,19 +16,8 @@ import torch
 from unalike.data.split import PARTS, Split, random_splits, stack_codes
 from unalike.data.store import GraphWriter, add_names, atomic_graph_writer
 from unalike.data.store_checks import LABEL_VALUES
-from unalike.importing.csr import (
-    CsrCounts,
-    EdgeReader,
-    EdgeSpill,
-    build_csr,
-    value_appender,
-)
-from unalike.importing.features import (
-    CATEGORY,
-    LIST,
-    FeatureColumn,
-    FeatureEncoder,
-)
+from unalike.importing.csr import EdgeSpill, build_csr, read_edges, value_appender
+from unalike.importing.features import CATEGORY, LIST, FeatureColumn, FeatureEncoder
 from unalike.importing.ids import IdIndex
 from unalike.importing.nodes import NodeData, NodeReader
 from unalike.importing.options import (
@@ -61,8 +50,8 @@ def import_graph(
     with atomic_graph_writer(Path(out)) as writer:
         imported = _write(writer, tables, options, progress)
         name = options.name or Path(out).absolute().name
-        writer.commit({"name": name, **imported.to_dict(tables, options)})
-    return imported.summary(Path(out), tables, time.perf_counter() - start)
+        writer.commit({"name": name, **imported.to_dict()})
+    return imported.summary(Path(out), time.perf_counter() - start)
 
 
 def _write(
@@ -77,12 +66,14 @@ def _write(
         undirected=not options.directed,
         weighted=options.weight is not None,
     )
-    edges = EdgeReader(options, only_known_ids=nodes is not None)
-    notes = edges.read_into(tables.edges, index, spill, progress)
+    only_known_ids = nodes is not None
+    notes = read_edges(
+        tables.edges, options, index, spill, progress, only_known_ids=only_known_ids
+    )
     new_index = np.arange(len(index), dtype=np.int32)
     if nodes is None:
         nodes, new_index = _nodes_from_edges(index)
-    csr = build_csr(spill, new_index, writer, progress)
+    nnz, num_loops = build_csr(spill, new_index, writer, progress)
     sparse = write_features(writer, nodes, reader)
     splits = _splits(nodes, options)
     writer.add("labels", nodes.labels)
@@ -90,8 +81,9 @@ def _write(
         writer.add(LABEL_VALUES, nodes.label_values)
     writer.add("splits", stack_codes(splits, len(index)))
     add_names(writer, nodes.names)
+    num_edges = nnz if options.directed else (nnz + num_loops) // 2
     return ImportedGraph(
-        nodes, spill, csr, splits, notes, sparse=sparse, directed=options.directed
+        nodes, options, tables, spill, num_edges, num_loops, splits, notes, sparse
     )
 
 
@@ -101,17 +93,7 @@ def _nodes_from_edges(index: IdIndex) -> tuple[NodeData, np.ndarray]:
     order = pc.array_sort_indices(names)
     new_index = np.empty(len(names), np.int32)
     new_index[order.to_numpy()] = np.arange(len(names), dtype=np.int32)
-    nodes = NodeData(
-        names=names.take(order),
-        labels=np.full(len(names), -1),
-        class_names=[],
-        label_values=None,
-        encoder=FeatureEncoder(()),
-        num_nonzero=0,
-        num_missing={},
-        split_codes=None,
-    )
-    return nodes, new_index
+    return NodeData(names.take(order), np.full(len(names), -1)), new_index
 
 
 def _splits(nodes: NodeData, options: ImportOptions) -> list[Split]:
@@ -169,68 +151,58 @@ class ImportedGraph:
     """A graph whose arrays are written; makes its graph.json and its summary."""
 
     nodes: NodeData
+    options: ImportOptions
+    tables: InputTables
     spill: EdgeSpill
-    csr: CsrCounts
+    num_edges: int
+    """Number of edges; an undirected edge counts once."""
+    num_loops: int
     splits: list[Split]
     edge_notes: list[str]
     sparse: bool
-    directed: bool
 
-    @property
-    def num_edges(self) -> int:
-        """Number of edges; an undirected edge counts once."""
-        if self.directed:
-            return self.csr.nnz
-        return (self.csr.nnz + self.csr.num_loops) // 2
-
-    @property
-    def num_outputs(self) -> int:
-        """Number of classes; 1 where a number is predicted."""
-        return len(self.nodes.class_names) if self.nodes.label_values is None else 1
-
-    def to_dict(self, tables: InputTables, options: ImportOptions) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the document of graph.json."""
-        encoder = self.nodes.encoder
+        encoder, regression = self.nodes.encoder, self.nodes.label_values is not None
         return {
             "num_nodes": len(self.nodes.names),
             "num_edges": self.num_edges,
-            "num_loops": self.csr.num_loops,
+            "num_loops": self.num_loops,
             "num_features": encoder.width,
-            "num_classes": self.num_outputs,
-            "directed": self.directed,
-            "metric": options.metric,
+            "num_classes": 1 if regression else len(self.nodes.class_names),
+            "directed": self.options.directed,
+            "metric": self.options.metric,
             "class_names": self.nodes.class_names,
             "feature_columns": [column.to_dict() for column in encoder.columns],
             "provenance": {
-                **tables.to_dict(self.spill.rows, self.nodes.rows),
-                "options": asdict(options),
+                **self.tables.to_dict(self.spill.rows, self.nodes.rows),
+                "options": asdict(self.options),
             },
         }
 
-    def summary(
-        self, folder: Path, tables: InputTables, seconds: float
-    ) -> ImportSummary:
+    def summary(self, folder: Path, seconds: float) -> ImportSummary:
         """Return the counts that are printed at the end."""
         encoder, labels = self.nodes.encoder, self.nodes.labels
-        classes = self.nodes.class_names
+        classes, numbers = self.nodes.class_names, self.nodes.label_values
         counts = np.bincount(labels[labels >= 0], minlength=len(classes))
-        counts = counts[: len(classes)]
         one_hot = (column for column in encoder.columns if column.has_categories)
         return ImportSummary(
             folder=str(folder),
             nodes=len(labels),
             edges=self.num_edges,
-            directed=self.directed,
+            directed=self.options.directed,
             repeats=self.spill.num_pairs - self.num_edges,
-            loops=self.csr.num_loops,
+            loops=self.num_loops,
             isolated=int((self.spill.has_edge[: len(labels)] == 0).sum()),
             dropped=self.spill.num_dropped,
             features=encoder.width,
             one_hot_columns=sum(column.width for column in one_hot),
             scaled_columns=sum(column.scale is not None for column in encoder.columns),
             sparse=self.sparse,
-            classes=list(zip(classes, counts.tolist(), strict=True)),
-            label_range=self._label_range(),
+            classes=list(zip(classes, counts.tolist(), strict=False)),
+            label_range=(
+                None if numbers is None else (float(numbers[0]), float(numbers[-1]))
+            ),
             unlabelled=int((labels < 0).sum()),
             splits=[
                 {part: len(getattr(split, part)) for part in PARTS}
@@ -238,12 +210,8 @@ class ImportedGraph:
             ],
             bytes=sum(file.stat().st_size for file in folder.iterdir()),
             seconds=seconds,
-            notes=[*tables.notes, *self.edge_notes, *self._notes()],
+            notes=[*self.tables.notes, *self.edge_notes, *self._notes()],
         )
-
-    def _label_range(self) -> tuple[float, float] | None:
-        values = self.nodes.label_values
-        return None if values is None else (float(values[0]), float(values[-1]))
 
     def _notes(self) -> Iterator[str]:
         yield from self._label_notes()

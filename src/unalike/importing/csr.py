@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -90,72 +90,76 @@ def check_dropped(num_dropped: int, num_edges: int, columns: EdgeColumns) -> Non
         )
 
 
-@dataclass(frozen=True)
-class EdgeReader:
-    """Reads edge tables and converts their ids to node indices."""
+def read_edges(
+    tables: Sequence[Table],
+    options: ImportOptions,
+    index: IdIndex,
+    spill: EdgeSpill,
+    progress: Progress,
+    *,
+    only_known_ids: bool,
+) -> list[str]:
+    """Write the node indices of all edges to the spill file; returns notes to print."""
+    progress.stage("Reading edges", total_megabytes(tables), "MB")
+    known, notes = index if only_known_ids else None, list[str]()
+    with spill.path.open("wb") as file:
+        for table in tables:
+            columns = edge_columns(
+                table, options.source, options.target, known, weight=options.weight
+            )
+            notes += columns.notes(table)
+            before = spill.num_pairs + spill.num_dropped
+            for batch in read_ahead(table, list(dict.fromkeys(columns.used))):
+                pairs = _pairs(batch, columns, index, add=not only_known_ids)
+                if only_known_ids:
+                    pairs = _known_pairs(pairs, batch, columns, index, options)
+                file.write(pairs.data)
+                spill.count(pairs, len(index))
+                spill.num_dropped += len(batch) - len(pairs)
+                note = f"{spill.num_pairs:,} edges"
+                progress.advance(batch.bytes_read / 1e6, note)
+            check_header(table, columns.names, index)
+            spill.rows.append(spill.num_pairs + spill.num_dropped - before)
+    if not any(spill.rows):
+        raise UserError(f"{tables[0].path} has no rows.")
+    check_dropped(spill.num_dropped, sum(spill.rows), columns)
+    return notes
 
-    options: ImportOptions
-    only_known_ids: bool
 
-    def read_into(
-        self,
-        tables: Sequence[Table],
-        index: IdIndex,
-        spill: EdgeSpill,
-        progress: Progress,
-    ) -> list[str]:
-        """Write the pairs of all tables to the spill file; returns notes to print."""
-        progress.stage("Reading edges", total_megabytes(tables), "MB")
-        known, notes = index if self.only_known_ids else None, list[str]()
-        with spill.path.open("wb") as file:
-            for table in tables:
-                columns = edge_columns(
-                    table,
-                    self.options.source,
-                    self.options.target,
-                    known,
-                    weight=self.options.weight,
-                )
-                notes += columns.notes(table)
-                before = spill.num_pairs + spill.num_dropped
-                names = list(dict.fromkeys(columns.used))
-                for batch in read_ahead(table, names):
-                    pairs = self._pairs(batch, columns, index)
-                    file.write(pairs.data)
-                    spill.count(pairs, len(index))
-                    spill.num_dropped += len(batch) - len(pairs)
-                    note = f"{spill.num_pairs:,} edges"
-                    progress.advance(batch.bytes_read / 1e6, note)
-                check_header(table, columns.names, index)
-                spill.rows.append(spill.num_pairs + spill.num_dropped - before)
-        if not any(spill.rows):
-            raise UserError(f"{tables[0].path} has no rows.")
-        check_dropped(spill.num_dropped, sum(spill.rows), columns)
-        return notes
+def _pairs(
+    batch: Batch, columns: EdgeColumns, index: IdIndex, *, add: bool
+) -> np.ndarray:
+    pairs = np.empty((len(batch), len(columns.used)), np.int32)
+    for side, column in enumerate(columns.names):
+        ids = read_ids(batch, column, SOURCE_AND_TARGET[side])
+        pairs[:, side] = index.add(ids) if add else index.find(ids)
+    if columns.weight is not None:
+        pairs[:, 2] = read_weights(batch, columns.weight).view(np.int32)
+    return pairs
 
-    def _pairs(self, batch: Batch, columns: EdgeColumns, index: IdIndex) -> np.ndarray:
-        pairs = np.empty((len(batch), 2 if columns.weight is None else 3), np.int32)
-        for side, column in enumerate(columns.names):
-            ids = read_ids(batch, column, SOURCE_AND_TARGET[side])
-            pairs[:, side] = index.find(ids) if self.only_known_ids else index.add(ids)
-        if columns.weight is not None:
-            pairs[:, 2] = read_weights(batch, columns.weight).view(np.int32)
-        if not self.only_known_ids:
-            return pairs
-        unknown = (pairs[:, :2] < 0).any(1)
-        if not unknown.any():
-            return pairs
-        if self.options.unknown == "drop":
-            return pairs[~unknown]
-        row = int(unknown.argmax())
-        side = int(pairs[row, 0] >= 0)
-        column = columns.names[side]
-        value = batch.column(column)[row].as_py()
-        raise batch.row_error(
-            row,
-            f"the {SOURCE_AND_TARGET[side]} '{value}' (column '{column}') is not in "
-            f"the node table{_float_hint(value, index) or LEAVE_OUT}.",
-        )
+
+def _known_pairs(
+    pairs: np.ndarray,
+    batch: Batch,
+    columns: EdgeColumns,
+    index: IdIndex,
+    options: ImportOptions,
+) -> np.ndarray:
+    """The pairs without unknown ids, which are dropped or refused."""
+    unknown = (pairs[:, :2] < 0).any(1)
+    if not unknown.any():
+        return pairs
+    if options.unknown == "drop":
+        return pairs[~unknown]
+    row = int(unknown.argmax())
+    side = int(pairs[row, 0] >= 0)
+    column = columns.names[side]
+    value = batch.column(column)[row].as_py()
+    raise batch.row_error(
+        row,
+        f"the {SOURCE_AND_TARGET[side]} '{value}' (column '{column}') is not in "
+        f"the node table{_float_hint(value, index) or LEAVE_OUT}.",
+    )
 
 
 LEAVE_OUT = "; --unknown drop leaves such edges out"
@@ -170,20 +174,13 @@ def _float_hint(value: object, index: IdIndex) -> str:
     return f", which has '{other}': store ids as integers, not as floats"
 
 
-@dataclass(frozen=True)
-class CsrCounts:
-    """Stored elements and self-loops of a CSR matrix."""
-
-    nnz: int
-    num_loops: int
-
-
 def build_csr(
     spill: EdgeSpill, new_index: np.ndarray, writer: GraphWriter, progress: Progress
-) -> CsrCounts:
-    """Write the CSR arrays of a spill file; node i becomes row new_index[i].
+) -> tuple[int, int]:
+    """Write the CSR arrays of a spill file; returns stored elements and self-loops.
 
-    Rows are sorted and duplicate edges merged, one block of rows after the other.
+    Node i becomes row new_index[i]. Rows are sorted and duplicate edges merged, one
+    block of rows after the other.
     """
     num_nodes = len(new_index)
     indptr = np.zeros(num_nodes + 1, np.int64)
@@ -210,7 +207,7 @@ def build_csr(
                 num_loops += loops
     np.cumsum(degrees, out=indptr[1:])
     writer.add("starts", indptr)
-    return CsrCounts(int(indptr[-1]), num_loops)
+    return int(indptr[-1]), num_loops
 
 
 def _scatter_block(
@@ -227,25 +224,12 @@ def _scatter_block(
     cursor = indptr[low:high] - indptr[low]
     ranges = balanced_row_blocks(indptr, block)
     for pairs in prefetch(spill.chunks()):
-        parallel_map(partial(_relabel_slice, pairs, new_index), even_slices(len(pairs)))
-        weights = pairs[:, 2:].view(np.float32)
-        scatter = partial(
-            scatter_pairs,
-            pairs,
-            weights,
-            spill.undirected,
-            low,
-            cursor,
-            indices,
-            values,
-        )
+        parallel_map(partial(relabel, pairs, new_index), even_slices(len(pairs)))
+        edges = (pairs, pairs[:, 2:].view(np.float32), spill.undirected)
+        scatter = partial(scatter_pairs, *edges, low, cursor, indices, values)
         parallel_map(scatter, ranges)
         progress.advance(len(pairs))
     return indices, values
-
-
-def _relabel_slice(pairs: np.ndarray, new_index: np.ndarray, part: slice) -> None:
-    relabel(pairs[part], new_index)
 
 
 def _sort_block(
@@ -284,16 +268,13 @@ def _sort_row(columns: np.ndarray, weights: np.ndarray, row: slice) -> None:
     columns[row], weights[row] = columns[row][order], weights[row][order]
 
 
-@contextmanager
 def value_appender(
     writer: GraphWriter, name: str, *, weighted: bool
-) -> Iterator[Callable[[Any], None]]:
+) -> AbstractContextManager[Callable[[Any], None]]:
     """Append to an array of numbers, or to nothing where all of them would be 1."""
-    if not weighted:
-        yield lambda values: None
-        return
-    with writer.append_array(name, np.float32) as append:
-        yield append
+    if weighted:
+        return writer.append_array(name, np.float32)
+    return nullcontext(lambda values: None)
 
 
 @njit()
@@ -311,9 +292,9 @@ def count_row_nnz(
 
 
 @njit()
-def relabel(pairs: np.ndarray, new_index: np.ndarray) -> None:
-    """Replace every node index by its new index."""
-    for i in range(len(pairs)):
+def relabel(pairs: np.ndarray, new_index: np.ndarray, part: slice) -> None:
+    """Replace every node index of a slice of pairs by its new index."""
+    for i in range(part.start, part.stop):
         pairs[i, 0] = new_index[pairs[i, 0]]
         pairs[i, 1] = new_index[pairs[i, 1]]
 
@@ -335,17 +316,13 @@ def scatter_pairs(
     """
     low, high = rows
     for i in range(len(pairs)):
-        source, target = pairs[i, 0], pairs[i, 1]
-        if low <= source < high:
-            indices[cursor[source - base]] = target
-            if len(values):
-                values[cursor[source - base]] = weights[i, 0]
-            cursor[source - base] += 1
-        if undirected and source != target and low <= target < high:
-            indices[cursor[target - base]] = source
-            if len(values):
-                values[cursor[target - base]] = weights[i, 0]
-            cursor[target - base] += 1
+        for side in range(1 + undirected):
+            row, other = pairs[i, side], pairs[i, 1 - side]
+            if low <= row < high and not (side and row == other):
+                indices[cursor[row - base]] = other
+                if len(values):
+                    values[cursor[row - base]] = weights[i, 0]
+                cursor[row - base] += 1
 
 
 @njit()

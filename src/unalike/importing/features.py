@@ -164,9 +164,7 @@ class FeatureColumn:
     def width(self) -> int:
         if self.has_categories:
             return len(self.categories)
-        if self.kind == VECTOR:
-            return self.length
-        return 1 if self.fill is None else 2
+        return self.length if self.kind == VECTOR else 1 + (self.fill is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column as graph.json stores it."""
@@ -195,16 +193,11 @@ class FeatureColumn:
 
     def encode(self, batch: Batch) -> Iterator[Coordinates]:
         """Yield the coordinates of values, with feature indices below `width`."""
-        if self.kind == CATEGORY:
-            known = pa.array(self.categories, pa.large_string())
-            text = text_or_null(batch.column(self.name))
-            found = pc.index_in(text, value_set=known).fill_null(-1)
-            indices = found.to_numpy(zero_copy_only=False)
-            (rows,) = (indices >= 0).nonzero()
-            yield rows, indices[rows], np.ones(len(rows), np.float32)
+        if self.has_categories:
+            yield self._encode_categories(batch)
             return
-        if self.kind in (LIST, VECTOR):
-            yield from self._encode_lists(batch)
+        if self.kind == VECTOR:
+            yield self._encode_vectors(batch)
             return
         values = parse_column(self.kind, column_values(batch, self.name))
         if values is None:
@@ -216,33 +209,41 @@ class FeatureColumn:
         numbers = self._finite(batch, values)
         yield np.arange(len(batch)), np.zeros(len(batch), np.int64), numbers
 
-    def _encode_lists(self, batch: Batch) -> Iterator[Coordinates]:
-        """Yield the coordinates of lists; a row without a list has zeros."""
-        parse = parse_words if self.kind == LIST else parse_vectors
+    def _encode_categories(self, batch: Batch) -> Coordinates:
+        if self.kind == LIST:
+            rows, items = self._items(batch, parse_words)
+        else:
+            rows, items = np.arange(len(batch)), text_or_null(batch.column(self.name))
+        known = pa.array(self.categories, pa.large_string())
+        found = pc.index_in(items, value_set=known).fill_null(-1)
+        indices = found.to_numpy(zero_copy_only=False)
+        pairs = np.stack([rows, indices], 1)[indices >= 0]
+        if self.kind == LIST:
+            pairs = np.unique(pairs, axis=0)  # twice in a list counts once
+        return pairs[:, 0], pairs[:, 1], np.ones(len(pairs), np.float32)
+
+    def _encode_vectors(self, batch: Batch) -> Coordinates:
+        rows, items = self._items(batch, parse_vectors)
+        values = items.to_numpy(zero_copy_only=False).astype(np.float32)
+        if not np.isfinite(values).all():
+            row = int(rows[~np.isfinite(values)][0])
+            what = f"the feature '{self.name}' has a number that is not finite."
+            raise batch.row_error(row, what)
+        return rows, np.arange(len(items)) % self.length, values
+
+    def _items(
+        self, batch: Batch, parse: Callable[[pa.Array], pa.LargeListArray | None]
+    ) -> tuple[np.ndarray, pa.Array]:
+        """The items of all lists, and the row of each; some rows have no list."""
         lists = parse(column_values(batch, self.name))
-        if lists is None or (self.kind == VECTOR and not self._fits(lists)):
+        fits = self.kind == LIST or (
+            lists is not None and vector_length(lists) in (0, self.length)
+        )
+        if lists is None or not fits:
             what = f"not a {self.kind}" if lists is None else "of another length"
             raise batch.row_error(0, f"a value of the feature '{self.name}' is {what}.")
         lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
-        rows, items = np.repeat(np.arange(len(batch)), lengths), lists.flatten()
-        if self.kind == VECTOR:
-            places = np.tile(np.arange(self.length), int((lengths > 0).sum()))
-            values = items.to_numpy(zero_copy_only=False).astype(np.float32)
-            if not np.isfinite(values).all():
-                row = int(rows[~np.isfinite(values)][0])
-                raise batch.row_error(
-                    row, f"the feature '{self.name}' has a number that is not finite."
-                )
-            yield rows, places, values
-            return
-        known = pa.array(self.categories, pa.large_string())
-        indices = pc.index_in(items, value_set=known).fill_null(-1).to_numpy()
-        # A value that is twice in a list counts once.
-        pairs = np.unique(np.stack([rows, indices], 1)[indices >= 0], axis=0)
-        yield pairs[:, 0], pairs[:, 1], np.ones(len(pairs), np.float32)
-
-    def _fits(self, vectors: pa.LargeListArray) -> bool:
-        return vector_length(vectors) in (0, self.length)
+        return np.repeat(np.arange(len(batch)), lengths), lists.flatten()
 
     def _finite(self, batch: Batch, values: np.ndarray) -> np.ndarray:
         """Scaled values; raises an error if one is missing or infinite."""
@@ -265,7 +266,7 @@ class FeatureColumn:
 class FeatureEncoder:
     """Encodes rows of a table as features, column by column."""
 
-    columns: tuple[FeatureColumn, ...]
+    columns: tuple[FeatureColumn, ...] = ()
 
     @classmethod
     def from_dict(cls, columns: Iterable[dict[str, Any]]) -> FeatureEncoder:
@@ -376,32 +377,30 @@ class ColumnTypeInference:
         return self.num_values + 2 * self.num_missing
 
     def _accepts(self, values: pa.Array, train: np.ndarray | slice) -> bool:
-        if self.kinds[0] == CATEGORY:
-            text = values.cast(pa.large_string())
-            self.categories.update(pc.unique(text.drop_null()).to_pylist())
-            self.num_nonzero += len(text) - text.null_count
+        kind = self.kinds[0]
+        if kind in PARSERS:
+            numbers = parse_column(kind, values)
+            if numbers is None:
+                return False
+            self.num_nonzero += int(np.count_nonzero(numbers))
+            self.num_missing += int(np.isnan(numbers).sum())
+            self.sample.add(numbers[train])
             return True
-        if self.kinds[0] in (LIST, VECTOR):
-            return self._accepts_lists(values)
-        numbers = parse_column(self.kinds[0], values)
-        if numbers is None:
-            return False
-        self.num_nonzero += int(np.count_nonzero(numbers))
-        self.num_missing += int(np.isnan(numbers).sum())
-        self.sample.add(numbers[train])
+        if kind == CATEGORY:
+            items = values.cast(pa.large_string()).drop_null()
+        else:
+            lists = parse_words(values) if kind == LIST else parse_vectors(values)
+            if lists is None or (kind == VECTOR and not self._accepts_length(lists)):
+                return False
+            items = lists.flatten()
+        if kind != VECTOR:
+            self.categories.update(pc.unique(items.drop_null()).to_pylist())
+        self.num_nonzero += len(items)
         return True
 
-    def _accepts_lists(self, values: pa.Array) -> bool:
-        if self.kinds[0] == LIST:
-            lists = parse_words(values)
-            if lists is None:
-                return False
-            self.categories.update(pc.unique(lists.flatten().drop_null()).to_pylist())
-        else:
-            lists = parse_vectors(values)
-            length = None if lists is None else vector_length(lists)
-            if lists is None or length is None or self.length not in (0, length):
-                return False
-            self.length = max(self.length, length)
-        self.num_nonzero += len(lists.flatten())
+    def _accepts_length(self, vectors: pa.LargeListArray) -> bool:
+        length = vector_length(vectors)
+        if length is None or self.length not in (0, length):
+            return False
+        self.length = max(self.length, length)
         return True

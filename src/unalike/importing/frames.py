@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import pyarrow as pa
 
 from unalike.errors import UserError, first_line
-from unalike.importing.tables import Batch
+from unalike.importing.tables import Batch, Table
 
 FRAME_ROWS = 1 << 17
 """Rows of a frame in a batch."""
@@ -23,19 +24,13 @@ Frame: TypeAlias = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class FrameTable:
+class FrameTable(Table):
     """A frame of pandas, polars, PyArrow, DuckDB or Spark, read in batches.
 
     What is lazy stays lazy: the engine runs when batches are read, and streams them.
     """
 
-    path: str
-    """What error messages call it."""
     frame: Frame
-    columns: list[str]
-    warning: ClassVar[str | None] = None
-    header_was_guessed: ClassVar[bool] = False
-    one_thread: ClassVar[bool] = False
 
     @classmethod
     def of(cls, value: Any, what: str) -> FrameTable:
@@ -46,15 +41,12 @@ class FrameTable:
             frame = nw.from_native(value, pass_through=True)
             if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
                 frame = nw.from_native(pa.table(value))
-            return cls(what, frame, frame.collect_schema().names())
+            columns = frame.collect_schema().names()
+            in_memory = isinstance(frame, nw.DataFrame)
+            return cls(what, columns, frame, is_repeatable=in_memory)
         except Exception as error:  # of Arrow or of the library of the frame
             reason = first_line(error)
             raise UserError(f"{what} cannot be read as a table: {reason}.") from None
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether every pass over the batches gives the same rows in the same order."""
-        return isinstance(self.frame, nw.DataFrame)
 
     @property
     def num_bytes(self) -> int:
@@ -72,12 +64,9 @@ class FrameTable:
                 yield Batch(self, row, rows, size * rows.num_rows)
                 row += rows.num_rows
 
-    def location(self, row: int) -> str:
-        return f"{self.path}, row {row + 1}"
-
 
 @contextmanager
-def engine_errors(path: str) -> Iterator[None]:
+def engine_errors(path: Path | str) -> Iterator[None]:
     """Turn an error of the engine that reads a table into a `UserError` of one line."""
     try:
         yield

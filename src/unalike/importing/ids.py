@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sized
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -50,8 +52,7 @@ class IdIndex:
 
     def __contains__(self, name: str) -> bool:
         """Whether a name is an id; text is none while all ids are integers."""
-        keys: Any = self.index.parse(pa.array([name], pa.large_string()))
-        return keys is not None and bool(self.index.find_keys(keys)[0] >= 0)
+        return self.known_fraction(pa.array([name], pa.large_string())) > 0
 
     def known_fraction(self, ids: pa.Array) -> float:
         """The fraction of some values that are ids."""
@@ -136,11 +137,12 @@ class IntegerIndex(HashIndex[np.ndarray]):
         else:
             text = StringKeys.of(ids)
             keys = np.empty(len(ids), np.int64)
-            flags = _union(
+            flags = reduce(
+                or_,
                 parallel_map(
                     lambda part: parse_integers(*text.part(part), keys[part]),
                     even_slices(len(ids)),
-                )
+                ),
             )
         flags |= self.flags
         if flags & NOT_INTEGER or flags == HAS_NEGATIVE | HAS_UINT64:
@@ -254,10 +256,6 @@ def _as_int64(ids: pa.Array) -> tuple[np.ndarray, int]:
     flags = HAS_NEGATIVE * (lowest < 0) | HAS_UINT64 * (highest >= 2**63)
     wide = pa.uint64() if pa.types.is_uint64(ids.type) else pa.int64()
     return ids.cast(wide).to_numpy().view(np.int64), flags
-
-
-def _union(flags: list[int]) -> int:
-    return int(np.bitwise_or.reduce(np.array(flags, np.int64)))
 
 
 def _reserve_slots(slots: np.ndarray, count: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from unalike.data.split import PARTS, temporal_split
 from unalike.errors import UserError
 from unalike.importing.features import (
     CATEGORY,
+    TEXT_KINDS,
     ColumnTypeInference,
     FeatureEncoder,
     allowed_kinds,
@@ -188,15 +189,15 @@ class NodeData:
 
     names: pa.Array
     labels: np.ndarray
-    class_names: list[Hashable]
-    label_values: np.ndarray | None
+    class_names: list[Hashable] = field(default_factory=list)
+    label_values: np.ndarray | None = None
     """The number that each label stands for, where labels are numbers."""
-    encoder: FeatureEncoder
-    num_nonzero: int
+    encoder: FeatureEncoder = field(default_factory=FeatureEncoder)
+    num_nonzero: int = 0
     """Nonzero features of all nodes."""
-    num_missing: dict[str, int]
+    num_missing: dict[str, int] = field(default_factory=dict)
     """Missing numbers of each feature column that has any."""
-    split_codes: np.ndarray | None
+    split_codes: np.ndarray | None = None
     """0 train, 1 valid, 2 test, -1 none, for each node."""
     rows: list[int] = field(default_factory=list)
     """Rows read from each table."""
@@ -222,7 +223,11 @@ class NodeReader:
         label = self.options.label
         kind = NumberReader if self.options.predicts_numbers else LabelReader
         labels = None if label is None else kind(label)
-        columns = [self._type_inference(name) for name in self.feature_names()]
+        names, categories = self.feature_names(), self.options.categories
+        columns = [
+            ColumnTypeInference(name, (CATEGORY,) if name in categories else TEXT_KINDS)
+            for name in names
+        ]
         self.progress.stage("Reading nodes", total_megabytes(self.tables), "MB")
         if self.options.split_time is not None:
             self.times = TimeReader(self.options.split_time)
@@ -270,39 +275,26 @@ class NodeReader:
     def feature_names(self) -> list[str]:
         """Return the feature columns of the options, or all with no other use."""
         options, table = self.options, self.tables[0]
-        for name in (
-            options.label,
-            options.split,
-            options.split_time,
-            *options.ignore,
-            *options.categories,
-        ):
+        used = [options.label, options.split, options.split_time, *options.ignore]
+        for name in (*used, *options.categories):
             if name is not None:
                 require_column(table, name)
         if options.features is not None:
             return [require_column(table, name) for name in options.features]
-        used = {find_id_column(table, options.id), options.label}
-        used |= {options.split, options.split_time}
-        used.update(options.ignore)
+        used.append(find_id_column(table, options.id))
         return [name for name in table.columns if name not in used]
-
-    def _type_inference(self, name: str) -> ColumnTypeInference:
-        if name in self.options.categories:
-            return ColumnTypeInference(name, (CATEGORY,))
-        return ColumnTypeInference(name)
 
     def _first_pass(
         self,
         labels: LabelReader | NumberReader | None,
         columns: Sequence[ColumnTypeInference],
     ) -> None:
+        options = self.options
         for table in self.tables:
-            id_column = find_id_column(table, self.options.id)
-            names = [id_column, self.options.label, self.options.split]
-            names.append(self.options.split_time)
+            id_column, before = find_id_column(table, options.id), len(self.index)
+            names = [id_column, options.label, options.split, options.split_time]
             names += [column.name for column in columns]
             wanted = dict.fromkeys(name for name in names if name is not None)
-            before = len(self.index)
             selected = [require_column(table, name) for name in wanted]
             for batch in read_ahead(table, selected):
                 self._add_ids(batch, id_column)
@@ -310,15 +302,14 @@ class NodeReader:
                     labels.add(batch)
                 if self.times is not None:
                     self.times.add(batch)
-                if self.options.split is not None:
-                    self.split_codes.append(split_codes(batch, self.options.split))
+                if options.split is not None:
+                    self.split_codes.append(split_codes(batch, options.split))
                 codes = self.split_codes[-1] if self.split_codes else None
                 train = _train_rows(codes, slice(None))
                 for column in columns:
                     column.update(batch, train)
-                self.progress.advance(
-                    batch.bytes_read / 1e6, f"{len(self.index):,} nodes"
-                )
+                note = f"{len(self.index):,} nodes"
+                self.progress.advance(batch.bytes_read / 1e6, note)
             self.rows.append(len(self.index) - before)
         if not len(self.index):
             raise UserError(f"{self.tables[0].path} has no rows.")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, ClassVar
+from typing import Any
 from weakref import finalize
 
 import pyarrow as pa
@@ -26,37 +26,35 @@ MIN_ROWS = 1 << 12
 BUFFER_BYTES = 1 << 22
 
 
-@dataclass(frozen=True)
-class ParquetTable:
-    """A Parquet file and the names of its columns."""
+@dataclass(frozen=True, eq=False)
+class ParquetTable(Table):
+    """A Parquet file, which may be remote."""
 
-    path: Path | str
-    columns: list[str]
     open: Callable[[], pq.ParquetFile]
-    num_bytes: int
-    warning: ClassVar[str | None] = None
-    header_was_guessed: ClassVar[bool] = False
-    one_thread: ClassVar[bool] = False
+    size: int
 
     @classmethod
     def of(
-        cls, path: Path | str, num_bytes: int, open: Callable[[], pq.ParquetFile]
+        cls, path: Path | str, size: int, open: Callable[[], pq.ParquetFile]
     ) -> ParquetTable:
         """Read the column names of a Parquet file."""
-        with parquet_errors(path, num_bytes), open() as file:
-            return cls(path, file.schema_arrow.names, open, num_bytes)
+        if size == 0:
+            raise UserError(f"{path} is empty.")
+        with parquet_errors(path), open() as file:
+            return cls(path, file.schema_arrow.names, open, size)
+
+    @property
+    def num_bytes(self) -> int:
+        return self.size
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         row = 0
-        with parquet_errors(self.path, self.num_bytes), self.open() as file:
-            size = self.num_bytes / max(1, file.metadata.num_rows)
+        with parquet_errors(self.path), self.open() as file:
+            size = self.size / max(1, file.metadata.num_rows)
             length = max(MIN_ROWS, BATCH_VALUES // len(columns))
             for rows in file.iter_batches(length, columns=list(columns)):
                 yield Batch(self, row, rows, size * rows.num_rows)
                 row += rows.num_rows
-
-    def location(self, row: int) -> str:
-        return f"{self.path}, row {row + 1}"
 
 
 def open_parquet(path: Path, _header: Header = "guess") -> ParquetTable:
@@ -73,67 +71,43 @@ def parquet_stream(source: Any) -> pq.ParquetFile:
 
 
 @contextmanager
-def parquet_errors(path: Path | str, num_bytes: int) -> Iterator[None]:
+def parquet_errors(path: Path | str) -> Iterator[None]:
     """Turn an error of a Parquet file into a `UserError` of one line."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeError) as error:
-        if num_bytes == 0:
-            raise UserError(f"{path} is empty.") from None
         reason = first_line(error)
         raise UserError(f"{path} is damaged or no Parquet file: {reason}.") from None
 
 
-@dataclass(frozen=True, eq=False)
-class SpooledTable:
-    """A table that is read once and then from a temporary Parquet file.
-
-    An engine may give the rows of a second pass in another order.
-    """
-
-    table: Table
-    warning: ClassVar[str | None] = None
-    header_was_guessed: ClassVar[bool] = False
-
-    @property
-    def one_thread(self) -> bool:
-        return self.table.one_thread
-
-    @property
-    def path(self) -> Path | str:
-        return self.table.path
-
-    @property
-    def columns(self) -> list[str]:
-        return self.table.columns
-
-    @property
-    def num_bytes(self) -> int:
-        return self.table.num_bytes
-
-    @cached_property
-    def _parquet(self) -> ParquetTable:
-        folder = mkdtemp(prefix="unalike.")
-        finalize(self, rmtree, folder, ignore_errors=True)
-        file, writer = Path(folder, "table.parquet"), None
-        with ExitStack() as stack, write_errors(file):
-            for batch in self.table.batches(self.columns):
-                if writer is None:
-                    writer = pq.ParquetWriter(file, batch.rows.schema)
-                    stack.callback(writer.close)
-                writer.write_batch(batch.rows)
-        if writer is None:
-            raise UserError(f"{self.path} has no rows.")
-        return open_parquet(file)
-
-    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        for batch in self._parquet.batches(columns):
-            yield replace(batch, table=self)
-
-    def location(self, row: int) -> str:
-        return self.table.location(row)
-
-
 def repeatable(table: Table) -> Table:
-    """A table whose every pass has the same rows in the same order."""
-    return table if getattr(table, "is_repeatable", True) else SpooledTable(table)
+    """A table whose every pass has the same rows in the same order.
+
+    An engine may give the rows of a second pass in another order, so that they are
+    read once, and then from a temporary Parquet file.
+    """
+    if table.is_repeatable:
+        return table
+    file = Path(mkdtemp(prefix="unalike."), "table.parquet")
+
+    def spooled() -> pq.ParquetFile:
+        if not file.exists():
+            _spool(table, file)
+        return parquet_stream(file)
+
+    copy = ParquetTable(
+        table.path, table.columns, spooled, 0, one_thread=table.one_thread
+    )
+    finalize(copy, rmtree, file.parent, ignore_errors=True)
+    return copy
+
+
+def _spool(table: Table, file: Path) -> None:
+    with ExitStack() as stack, write_errors(file):
+        writer = None
+        for batch in table.batches(table.columns):
+            if writer is None:
+                writer = stack.enter_context(pq.ParquetWriter(file, batch.rows.schema))
+            writer.write_batch(batch.rows)
+    if writer is None:
+        raise UserError(f"{table.path} has no rows.")

@@ -14,7 +14,7 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
@@ -37,18 +37,14 @@ LINE_ENDS = "\r\n"
 COMMENTS = {".txt": (b"#", b"%")}
 
 
-@dataclass(frozen=True)
-class CsvTable:
+@dataclass(frozen=True, eq=False)
+class CsvTable(Table):
     """A delimited text file; every value is read as text."""
 
     path: Path
-    columns: list[str]
     delimiter: str
     skip_rows: int
     """Lines before the first row: comments, blank lines, the header."""
-    warning: str | None
-    header_was_guessed: bool
-    one_thread: ClassVar[bool] = False
 
     @property
     def num_bytes(self) -> int:
@@ -221,17 +217,13 @@ def open_text(path: Path, header: Header) -> CsvTable:
     fields = _header_fields(path, line, delimiter, skipped + 1)
     numbers = [str(number) for number in range(1, len(fields) + 1)]
     if header == "no":
-        return CsvTable(
-            path, numbers, delimiter, skipped, None, header_was_guessed=False
-        )
+        return CsvTable(path, numbers, delimiter, skipped)
     guess = header == "guess"
     if guess and all(map(_is_number, line.rstrip(f"{delimiter} ").split(delimiter))):
         note = f"{path} has no header; its columns are called {', '.join(numbers)}."
-        return CsvTable(
-            path, numbers, delimiter, skipped, note, header_was_guessed=False
-        )
+        return CsvTable(path, numbers, delimiter, skipped, warning=note)
     names = [field or number for field, number in zip(fields, numbers, strict=True)]
-    return CsvTable(path, names, delimiter, skipped + 1, None, header_was_guessed=guess)
+    return CsvTable(path, names, delimiter, skipped + 1, header_was_guessed=guess)
 
 
 def open_maybe_gzip(path: Path) -> gzip.GzipFile | BufferedReader:
@@ -304,12 +296,7 @@ TableInput: TypeAlias = Any
 """A path, a folder, a glob, a DataFrame or a query, or a sequence of such."""
 
 FORMATS: dict[str, Callable[[Path, Header], Table]] = {
-    ".csv": open_text,
-    ".csv.gz": open_text,
-    ".tsv": open_text,
-    ".tsv.gz": open_text,
-    ".txt": open_text,
-    ".txt.gz": open_text,
+    **{text + gz: open_text for text in DELIMITERS for gz in ("", ".gz")},
     ".parquet": open_parquet,
     ".pq": open_parquet,
 }
@@ -324,10 +311,7 @@ class InputTables:
 
     @classmethod
     def open(
-        cls,
-        edges: TableInput,
-        nodes: TableInput,
-        header: Header = "guess",
+        cls, edges: TableInput, nodes: TableInput, header: Header = "guess"
     ) -> InputTables:
         return cls(
             open_tables(edges, header, "the table of edges"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -37,7 +37,10 @@ class SqlQuery:
         if isinstance(self.database, str) and self.database.startswith(DUCKDB):
             return open_duckdb(self)
         with self.cursor() as cursor:
-            return QueryTable(self, [column[0] for column in cursor.description])
+            columns = [column[0] for column in cursor.description]
+        return QueryTable(
+            self.title, columns, self, one_thread=True, is_repeatable=False
+        )
 
     @property
     def title(self) -> str:
@@ -61,54 +64,33 @@ class SqlQuery:
     @contextmanager
     def cursor(self) -> Iterator[Any]:
         """Run the query; a connection that is opened here is closed afterwards."""
-        connection, own = self.database, isinstance(self.database, str)
-        if own:
-            connection = open_sqlite(self.database)
-        try:
+        with ExitStack() as stack:
+            connection = self.database
+            if isinstance(connection, str):
+                connection = stack.enter_context(closing(open_sqlite(connection)))
             cursor = connection.cursor()
             with self.errors():
                 cursor.execute(self.query)
             if cursor.description is None:
                 raise UserError(f"{self.title} returns no rows; write a SELECT.")
             yield cursor
-        finally:
-            if own:
-                connection.close()
 
 
 @dataclass(frozen=True, eq=False)
-class QueryTable:
+class QueryTable(Table):
     """The rows of a query, read in batches."""
 
     query: SqlQuery
-    columns: list[str]
-    warning: ClassVar[str | None] = None
-    header_was_guessed: ClassVar[bool] = False
-    one_thread: ClassVar[bool] = True
-    num_bytes: ClassVar[int] = 0
-    """The size of a result is not known before it is read."""
-    is_repeatable: ClassVar[bool] = False
-
-    @property
-    def path(self) -> str:
-        return self.query.title
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         row, indices = 0, [self.columns.index(name) for name in columns]
         with self.query.cursor() as cursor:
             while rows := self.query.fetch(cursor):
-                arrays = [
-                    pa.array(
-                        [_text(values[index]) for values in rows], pa.large_string()
-                    )
-                    for index in indices
-                ]
+                texts = ([_text(values[index]) for values in rows] for index in indices)
+                arrays = [pa.array(column, pa.large_string()) for column in texts]
                 batch = pa.RecordBatch.from_arrays(arrays, list(columns))
                 yield Batch(self, row, batch, 0.0)
                 row += len(rows)
-
-    def location(self, row: int) -> str:
-        return f"{self.path}, row {row + 1}"
 
 
 def open_duckdb(query: SqlQuery) -> Table:
@@ -117,10 +99,8 @@ def open_duckdb(query: SqlQuery) -> Table:
 
     duckdb = require("duckdb", "warehouse", "A DuckDB file is read by duckdb")
     path = existing_file(query.database.removeprefix(DUCKDB))
-    try:
+    with query.errors():
         relation = duckdb.connect(path, read_only=True).sql(query.query)
-    except duckdb.Error as error:
-        raise UserError(f"{query.title} fails: {first_line(error)}.") from None
     if relation is None:
         raise UserError(f"{query.title} returns no rows; write a SELECT.")
     return FrameTable.of(relation, query.title)

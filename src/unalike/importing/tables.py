@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,38 +20,34 @@ Header = Literal["guess", "yes", "no"]
 """Whether the first line of a text file names its columns."""
 
 
-@runtime_checkable
-class Table(Protocol):
-    """A file, a DataFrame or a query whose column names are known."""
+@dataclass(frozen=True, eq=False)
+class Table(ABC):
+    """A file, a frame or a query whose column names are known."""
 
-    @property
-    def path(self) -> Path | str:
-        """The file, or what messages call a table that is none."""
-
-    @property
-    def columns(self) -> list[str]: ...
+    path: Path | str
+    """The file, or what messages call a table that is none."""
+    columns: list[str]
+    warning: str | None = field(default=None, kw_only=True)
+    """A guess about the file that the user should see."""
+    header_was_guessed: bool = field(default=False, kw_only=True)
+    """Whether the first line was taken as column names by a guess."""
+    one_thread: bool = field(default=False, kw_only=True)
+    """Whether the thread that opened the table must read it, as of databases."""
+    is_repeatable: bool = field(default=True, kw_only=True)
+    """Whether every pass gives the same rows in the same order."""
 
     @property
     def num_bytes(self) -> int:
         """Its size; 0 if that is not known."""
+        return 0
 
-    @property
-    def warning(self) -> str | None:
-        """A guess about the file that the user should see."""
-
-    @property
-    def header_was_guessed(self) -> bool:
-        """Whether the first line was taken as column names by a guess."""
-
-    @property
-    def one_thread(self) -> bool:
-        """Whether the thread that opened the table must read it, as of databases."""
-
+    @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Read the named columns, a batch at a time."""
 
     def location(self, row: int) -> str:
         """Return file, row and line of the row with this index, for error messages."""
+        return f"{self.path}, row {row + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +131,7 @@ class EdgeColumns:
     @property
     def used(self) -> list[str]:
         """The columns to read."""
-        return [*self.names, *([] if self.weight is None else [self.weight])]
+        return [name for name in (*self.names, self.weight) if name is not None]
 
     def notes(self, table: Table) -> Iterator[str]:
         """What was guessed, and which columns are not used."""
@@ -163,31 +160,22 @@ def edge_columns(
     """
     if weight is not None:
         require_column(table, weight)
-    ends = _find_ends(table, source, target, known, weight)
-    return replace(ends, weight=weight)
-
-
-def _find_ends(
-    table: Table,
-    source: str | None,
-    target: str | None,
-    known: IdIndex | None,
-    weight: str | None,
-) -> EdgeColumns:
     if len(table.columns) < 2:
         raise UserError(
             f"{table.path} has one column only, '{table.columns[0]}'; "
             "an edge needs two."
         )
-    if source is None and target is None:
+    given = [name for name in (source, target) if name is not None]
+    for name in given:
+        require_column(table, name)
+    if not given:
         return _guess_edge_columns(table, known, weight)
-    if source is None or target is None:
-        given = require_column(table, source or target or "")
-        other = _other_column(table, given)
-        pair = (given, other) if target is None else (other, given)
-        return EdgeColumns(*pair, guessed=True)
+    other = _other_column(table, given[0])
     return EdgeColumns(
-        require_column(table, source), require_column(table, target), guessed=False
+        other if source is None else source,
+        other if target is None else target,
+        guessed=len(given) < 2,
+        weight=weight,
     )
 
 
@@ -215,7 +203,8 @@ def _guess_edge_columns(
     lower = {name.lower(): name for name in reversed(table.columns)}
     for source, target in SOURCE_TARGET_NAMES.items():
         if source in lower and target in lower:
-            return EdgeColumns(lower[source], lower[target], guessed=False)
+            ends = lower[source], lower[target]
+            return EdgeColumns(*ends, guessed=False, weight=weight)
     columns = [name for name in table.columns if name != weight]
     if len(columns) < 2:
         raise UserError(f"{table.path} has one column besides the weight '{weight}'.")
@@ -229,7 +218,7 @@ def _guess_edge_columns(
         best = sorted(columns, key=lambda name: -fractions[name])[:2]
         if fractions[best[1]] > 0:
             columns = [name for name in columns if name in best]
-    return EdgeColumns(columns[0], columns[1], guessed=True)
+    return EdgeColumns(columns[0], columns[1], guessed=True, weight=weight)
 
 
 def _known_fraction(batch: Batch, column: str, known: IdIndex) -> float:
@@ -259,11 +248,7 @@ MANTISSA_BITS = {16: 11, 32: 24, 64: 53}
 
 def is_text(arrow_type: pa.DataType) -> bool:
     """Return whether an Arrow type is text."""
-    return (
-        pa.types.is_string(arrow_type)
-        or pa.types.is_large_string(arrow_type)
-        or pa.types.is_string_view(arrow_type)
-    )
+    return arrow_type in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def read_ids(batch: Batch, column: str, what: str) -> pa.Array:
