@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -20,6 +20,7 @@ from unalike.data.csr import nonempty_columns
 from unalike.nn.sparse import backend
 from unalike.nn.weights_on_disk import empty_like
 
+WeightStateT = TypeVar("WeightStateT", bound="WeightState")
 GradOut = Float[Tensor, "nodes runs width"]
 """The gradient of the loss by the output of a sparse linear layer."""
 
@@ -37,7 +38,9 @@ class WeightState:
     """A bfloat16 copy for sparse products, where it is asked for."""
 
     @classmethod
-    def create(cls, weight: Float[Tensor, "rows runs width"], *, bf16: bool) -> Self:
+    def create(
+        cls: type[WeightStateT], weight: Float[Tensor, "rows runs width"], *, bf16: bool
+    ) -> WeightStateT:
         """The weights before the first step."""
         return cls(
             weight=weight,
@@ -56,7 +59,7 @@ class WeightState:
         """The tensors by name."""
         return {name: t for name, t in vars(self).items() if t is not None}
 
-    def cpu(self) -> Self:
+    def cpu(self: WeightStateT) -> WeightStateT:
         """A copy in main memory, without that in bfloat16."""
         tensors = {name: tensor.cpu() for name, tensor in self.tensors.items()}
         return replace(replace(self, **tensors), weight_bf16=None)
