@@ -132,6 +132,6 @@ class GINConv(nn.Module):
     ) -> Tensor:
         sources, targets = as_pair(x)
         count = number_of_targets(sources, targets, size)
-        own = None if targets is None else (1 + self.eps) * targets
+        own = None if targets is None else torch.addcmul(targets, targets, self.eps)
         edges = as_edges(edge_index)
         return self.nn(propagate(sources, edges, count, "sum", residual=own))
