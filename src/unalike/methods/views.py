@@ -344,13 +344,9 @@ class Views(Method):
         device: torch.device | str,
     ) -> dict[str, list[HeadFit]]:
         """The fits of each head for all tasks, and of the best means of several."""
-        fits: dict[str, list[HeadFit]] = {}
-        if self.head in ("mlp", "mean", "auto"):
-            fit_on_device = partial(fit_mlp, device=device)
-            fits["mlp"] = [problem.fit(fit_on_device) for problem in problems]
-        if self.head in ("trees", "mean", "auto"):
-            fit = methodcaller("fit", fit_trees)
-            fits["trees"] = list(one_thread_each(fit, problems))
+        fits = {
+            name: FIT_HEADS[name](problems, device) for name in NONLINEAR[self.head]
+        }
         if self.head == "mean":
             return {mean_name(fits): means_of(list(fits.values()))}
         fits |= linear
@@ -385,6 +381,25 @@ class ViewsTrees(Views):
     suits: ClassVar[str] = "views suit, and trees are preferred to an MLP"
 
     head: Head = "trees"
+
+
+def _fit_mlps(problems: Sequence[Problem], device: torch.device | str) -> list[HeadFit]:
+    return [problem.fit(partial(fit_mlp, device=device)) for problem in problems]
+
+
+def _fit_trees(problems: Sequence[Problem], _: torch.device | str) -> list[HeadFit]:
+    return list(one_thread_each(methodcaller("fit", fit_trees), problems))
+
+
+FIT_HEADS = {"mlp": _fit_mlps, "trees": _fit_trees}
+NONLINEAR: dict[Head, tuple[str, ...]] = {
+    "auto": ("mlp", "trees"),
+    "mean": ("mlp", "trees"),
+    "mlp": ("mlp",),
+    "trees": ("trees",),
+    "linear": (),
+}
+"""The heads other than the linear ones that are fitted for a choice of the head."""
 
 
 def best_means(

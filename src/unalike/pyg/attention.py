@@ -9,9 +9,12 @@ from torch import Tensor, nn
 
 from unalike.errors import InputError
 from unalike.nn.attention import block_diagonal
-from unalike.pyg.attention_operators import ONE_LOOP_PER_NODE, gat_attention
+from unalike.pyg.attention_operators import (
+    ONE_LOOP_PER_NODE,
+    gat_attention,
+    gatv2_attention,
+)
 from unalike.pyg.edges import Edges, as_edges
-from unalike.pyg.gatv2_operators import gatv2_attention
 from unalike.pyg.linear import Linear, check_message_passing_options, glorot_, reset
 from unalike.pyg.operators import check_features
 from unalike.pyg.sage_gin import Features, as_pair
@@ -213,9 +216,7 @@ class GATConv(AttentionConv):
         one_loop_each = self.add_self_loops and square
         keep, keep_scale = self.sample_dropout(x, edges, num_loops)
         return gat_attention(
-            x,
-            source,
-            target,
+            (x, source, target),
             keep,
             edges,
             ONE_LOOP_PER_NODE if one_loop_each else num_loops,
@@ -296,13 +297,5 @@ class GATv2Conv(AttentionConv):
         num_loops = self.number_of_loops(left.shape[0], right.shape[0])
         keep, keep_scale = self.sample_dropout(left, edges, num_loops)
         vector = self.att.squeeze(0).to(left.dtype)
-        return gatv2_attention(
-            left,
-            right,
-            vector,
-            keep,
-            edges,
-            num_loops,
-            self.negative_slope,
-            keep_scale,
-        )
+        options = (num_loops, self.negative_slope, keep_scale)
+        return gatv2_attention((left, right, vector), keep, edges, *options)

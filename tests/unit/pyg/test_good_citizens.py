@@ -243,8 +243,8 @@ def operator_calls(x, edge_index):
     yield operators.gat_backward.default, (*tensors, None, *saved, *edges, *options)
     tensors, options = (heads, heads, vector), (NODES, 0.2, 1.0)
     leaves = [tensor.clone().requires_grad_() for tensor in tensors]
-    yield operators.gatv2.default, (*leaves, None, *edges, *options)
-    saved = (*operators.gatv2(*tensors, None, *edges, *options), heads)
+    yield operators.gatv2.default, (*leaves, None, *edges, *options, True)
+    saved = (*operators.gatv2(*tensors, None, *edges, *options, True), heads)
     yield operators.gatv2_backward.default, (*tensors, None, *saved, *edges, *options)
 
 
