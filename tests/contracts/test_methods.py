@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import get_type_hints
 
 import pytest
+import reference_kernels as reference
 import torch
 from graphs import FEATURES, drawn, suiting, tasks_of
 
@@ -20,7 +21,7 @@ from unalike.experiments.config import Config, options_of_dataset
 from unalike.experiments.result import Result
 from unalike.methods import METHODS
 from unalike.methods.base import TrainedMethod, train_stacks
-from unalike.nn import optim, reference
+from unalike.nn import optim
 from unalike.nn.linear import Dropout
 from unalike.options import choices, options_of
 from unalike.training import step

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import reference_kernels as reference
 import scipy.special
 import torch
 from graphs import suiting, tasks_of
@@ -14,7 +15,7 @@ from torch.nn import functional as F
 from unalike import METHODS, Training
 from unalike.data.graph import Graph
 from unalike.methods.poly import chebyshev_interpolation
-from unalike.nn import optim, reference
+from unalike.nn import optim
 from unalike.training import step
 
 with warnings.catch_warnings():

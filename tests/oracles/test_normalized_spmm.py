@@ -1,13 +1,14 @@
 """The normalised sparse product against dense algebra: values, gradients, vmap."""
 
 import pytest
+import reference_kernels as reference
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.func import vmap
 
 from unalike import Adjacency
-from unalike.nn import cpu, reference
+from unalike.nn import cpu
 from unalike.nn.normalized_adjacency import NormalizedSpMM
 from unalike.nn.sparse import NormalizedCSR
 

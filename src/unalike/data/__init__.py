@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unalike.lazy_exports import lazy_exports
@@ -27,25 +28,4 @@ if TYPE_CHECKING:
     from unalike.data.task import Solution as Solution
     from unalike.data.task import Task as Task
 
-EXPORTS = {
-    "Adjacency": "adjacency",
-    "Curve": "task",
-    "Graph": "graph",
-    "METRICS": "metrics",
-    "Metric": "metrics",
-    "Reliability": "calibration",
-    "Solution": "task",
-    "Split": "split",
-    "StoredGraph": "store",
-    "Task": "task",
-    "expected_calibration_error": "calibration",
-    "open_graph": "store",
-    "random_splits": "split",
-    "save_graph": "store",
-    "shard_graph": "sharding",
-    "temperature": "calibration",
-    "verify_graph": "store",
-}
-"""Public names and their modules, which are imported on first use."""
-
-__getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+__getattr__, __dir__, EXPORTS = lazy_exports(__name__, Path(__file__))

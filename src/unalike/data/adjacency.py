@@ -17,6 +17,7 @@ from torch import Tensor
 from unalike.data.csr import (
     CSRMatrix,
     diagonal,
+    index_type,
     select_rows,
     subgraph,
     transpose,
@@ -26,8 +27,6 @@ from unalike.data.two_hop import two_hop
 from unalike.errors import UserError
 
 Ids = Int[Tensor, " _"]
-
-_INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +50,8 @@ class Adjacency(CSRMatrix):
         values: Float[Tensor, " ids"] | None = None,
     ) -> Adjacency:
         """A matrix from pairs in any order; the values of repeated pairs add up."""
-        for ids, size, end in (
-            (source, shape[0], "source"),
-            (target, shape[1], "target"),
-        ):
-            _check_range(ids, size, end)
+        _check_range(source, shape[0], "source")
+        _check_range(target, shape[1], "target")
         ends = (_numpy(source), _numpy(target))
         data = np.ones(len(source), np.int8) if values is None else _numpy(values)
         rows = scipy.sparse.coo_array((data, ends), shape=shape).tocsr()
@@ -91,14 +87,9 @@ class Adjacency(CSRMatrix):
     @classmethod
     def from_torch_csr(cls, matrix: Float[Tensor, "rows columns"]) -> Adjacency:
         """A matrix from a `torch.sparse` CSR tensor without repeated entries."""
-        indices = matrix.col_indices()
-        small = torch.int32 if matrix.shape[1] <= _INT32_MAX else torch.int64
-        return cls(
-            matrix.crow_indices().long(),
-            indices.to(small),
-            matrix.shape[1],
-            matrix.values(),
-        )
+        columns = matrix.shape[1]
+        indices = matrix.col_indices().to(index_type(columns))
+        return cls(matrix.crow_indices().long(), indices, columns, matrix.values())
 
     @property
     def num_rows(self) -> int:
@@ -114,8 +105,7 @@ class Adjacency(CSRMatrix):
 
     def __repr__(self) -> str:
         weights = "" if self.values is None else ", weighted"
-        size = f"{self.num_rows}, {self.num_cols}"
-        return f"{type(self).__name__}([{size}], nnz={self.nnz}{weights})"
+        return f"{type(self).__name__}({[*self.shape]}, nnz={self.nnz}{weights})"
 
     @property
     def nbytes(self) -> int:
@@ -247,22 +237,17 @@ class Adjacency(CSRMatrix):
 
     def union(self, other: Adjacency) -> Adjacency:
         """The entries of either matrix; where both have one, the larger value."""
-        weighted = self.values is not None or other.values is not None
-        matrix = union(self.to_scipy(), other.to_scipy())
-        return Adjacency.from_scipy(matrix, weighted=weighted)
+        return Adjacency.from_scipy(union(self.to_scipy(), other.to_scipy()))
 
     def to_undirected(self) -> Adjacency:
         """The union with the transpose: every edge in both directions."""
         rows = self.to_scipy()
-        weighted = self.values is not None
-        matrix = union(rows, rows.T)
-        return Adjacency.from_scipy(matrix, weighted=weighted)._mark_symmetric()
+        return Adjacency.from_scipy(union(rows, rows.T))._mark_symmetric()
 
     def hstack(self, other: Adjacency) -> Adjacency:
         """This matrix with the columns of `other` to its right."""
         matrix = scipy.sparse.hstack([self.to_scipy(), other.to_scipy()], format="csr")
-        weighted = self.values is not None or other.values is not None
-        return Adjacency.from_scipy(matrix, weighted=weighted)
+        return Adjacency.from_scipy(matrix)
 
     def to(
         self, device: torch.device | str, *, non_blocking: bool = False
@@ -327,7 +312,7 @@ class Adjacency(CSRMatrix):
 
 def index_dtype(size: int) -> type[np.int32] | type[np.int64]:
     """The smallest integer type that holds ids below `size`."""
-    return np.int32 if size <= _INT32_MAX else np.int64
+    return np.int32 if index_type(size) == torch.int32 else np.int64
 
 
 def _check_range(ids: Ids, size: int, end: str) -> None:

@@ -28,6 +28,11 @@ SMALL_NNZ = 2**18
 INT32_MAX = 2**31 - 1
 
 
+def index_type(size: int) -> torch.dtype:
+    """The smallest integer type that holds ids below `size`."""
+    return torch.int32 if size <= INT32_MAX else torch.int64
+
+
 class CSRArrays(NamedTuple):
     """The arrays of a CSR matrix."""
 
@@ -187,16 +192,12 @@ def _copy_ranges(out, indptr, source, first):
 
 def slice_columns(rows: CSRMatrix, columns: range) -> CSRArrays:
     """The entries in a range of columns, which are renumbered from 0."""
-    first, indptr = (
-        torch.from_numpy(array)
-        for array in _count_in_range(
-            rows.indptr.numpy(), rows.indices.numpy(), columns.start, columns.stop
-        )
-    )
+    arrays = (rows.indptr.numpy(), rows.indices.numpy())
+    counts = _count_in_range(*arrays, columns.start, columns.stop)
+    first, indptr = map(torch.from_numpy, counts)
     indices = _copy_rows(rows.indices, first, indptr).sub_(columns.start)
-    values = (
-        None if rows.values is None else _copy_rows(rows.values.float(), first, indptr)
-    )
+    values = None if rows.values is None else rows.values.float()
+    values = None if values is None else _copy_rows(values, first, indptr)
     return CSRArrays(indptr, indices, len(columns), values)
 
 
@@ -316,19 +317,12 @@ def _sort_rows(indptr, indices, data):
 
 def diagonal(rows: CSRMatrix) -> Float[Tensor, " rows"]:
     """The value of each row on the diagonal; 0 without an entry there."""
-    small = len(rows.indices) <= SMALL_NNZ
-    return (_diagonal_torch if rows.indices.is_cuda or small else _diagonal_cpu)(rows)
-
-
-def _diagonal_cpu(rows: CSRMatrix) -> Float[Tensor, " rows"]:
-    values = torch.empty(0) if rows.values is None else rows.values
+    if rows.indices.is_cuda or len(rows.indices) <= SMALL_NNZ:
+        return _diagonal_torch(rows)
+    values = torch.empty(0) if rows.values is None else rows.values.float()
     result = torch.zeros(len(rows.indptr) - 1)
-    _diagonal_loop(
-        rows.indptr.numpy(),
-        rows.indices.numpy(),
-        values.float().numpy(),
-        result.numpy(),
-    )
+    arrays = (rows.indptr, rows.indices, values, result)
+    _diagonal_loop(*(array.numpy() for array in arrays))
     return result
 
 
@@ -356,41 +350,32 @@ def _diagonal_torch(rows: CSRMatrix) -> Float[Tensor, " rows"]:
 def transpose(rows: CSRMatrix) -> CSRArrays:
     """The transpose; entries of a column stay in the order of their rows."""
     num_rows = len(rows.indptr) - 1
-    dtype = torch.int32 if num_rows <= INT32_MAX else torch.int64
     if rows.indices.is_cuda:
-        return _transpose_cuda(rows, num_rows, dtype)
+        _, indices, values = _sort_by_column(rows, num_rows)
+        indptr = indptr_of(rows.indices.bincount(minlength=rows.num_cols))
+        return CSRArrays(indptr, indices, num_rows, values)
     small = len(rows.indices) <= SMALL_NNZ
-    return (_transpose_scipy if small else _transpose_cpu)(rows, num_rows, dtype)
+    return (_transpose_scipy if small else _transpose_cpu)(rows, num_rows)
 
 
-def _transpose_scipy(rows: CSRMatrix, num_rows: int, dtype: torch.dtype) -> CSRArrays:
+def _transpose_scipy(rows: CSRMatrix, num_rows: int) -> CSRArrays:
     values = torch.empty_like(rows.indices) if rows.values is None else rows.values
     arrays = (values.numpy(), rows.indices.numpy(), rows.indptr.numpy())
     matrix = scipy.sparse.csr_array(arrays, shape=(num_rows, rows.num_cols)).tocsc()
-    indptr, indices = (
-        torch.from_numpy(array).to(dtype)
-        for array, dtype in ((matrix.indptr, torch.int64), (matrix.indices, dtype))
-    )
+    indptr = torch.from_numpy(matrix.indptr).long()
+    indices = torch.from_numpy(matrix.indices).to(index_type(num_rows))
     data = None if rows.values is None else torch.from_numpy(matrix.data)
     return CSRArrays(indptr, indices, num_rows, data)
 
 
-def _transpose_cpu(rows: CSRMatrix, num_rows: int, dtype: torch.dtype) -> CSRArrays:
+def _transpose_cpu(rows: CSRMatrix, num_rows: int) -> CSRArrays:
     values = torch.empty(0) if rows.values is None else rows.values
     indptr = torch.zeros(rows.num_cols + 1, dtype=torch.int64)
-    indices = torch.empty(len(rows.indices), dtype=dtype)
+    indices = torch.empty(len(rows.indices), dtype=index_type(num_rows))
     data = torch.empty_like(values)
-    threads = num_threads()
-    _count_columns(rows.indices.numpy(), indptr.numpy(), threads)
-    _scatter_columns(
-        rows.indptr.numpy(),
-        rows.indices.numpy(),
-        values.numpy(),
-        indptr.numpy(),
-        indices.numpy(),
-        data.numpy(),
-        threads,
-    )
+    _count_columns(rows.indices.numpy(), indptr.numpy(), num_threads())
+    arrays = (rows.indptr, rows.indices, values, indptr, indices, data)
+    _scatter_columns(num_threads(), *(array.numpy() for array in arrays))
     return CSRArrays(indptr, indices, num_rows, None if rows.values is None else data)
 
 
@@ -408,7 +393,7 @@ def _count_columns(columns, ends, threads):
 
 
 @njit(parallel=True)
-def _scatter_columns(indptr, indices, values, out_indptr, out_indices, data, threads):
+def _scatter_columns(threads, indptr, indices, values, out_indptr, out_indices, data):
     """Every thread scatters the entries of its own range of columns."""
     num_cols, num_rows = len(out_indptr) - 1, len(indptr) - 1
     for thread in numba.prange(threads):
@@ -425,18 +410,12 @@ def _scatter_columns(indptr, indices, values, out_indptr, out_indices, data, thr
                         data[position] = values[entry]
 
 
-def _transpose_cuda(rows: CSRMatrix, num_rows: int, dtype: torch.dtype) -> CSRArrays:
-    _, indices, values = _sort_by_column(rows, num_rows, dtype)
-    indptr = indptr_of(rows.indices.bincount(minlength=rows.num_cols))
-    return CSRArrays(indptr, indices, num_rows, values)
-
-
 def _sort_by_column(
-    rows: CSRMatrix, num_rows: int, dtype: torch.dtype
+    rows: CSRMatrix, num_rows: int
 ) -> tuple[Int[Tensor, " nnz"], Int[Tensor, " nnz"], Float[Tensor, " nnz"] | None]:
     """Column, row and value of each entry in the order of the transpose."""
     columns, order = rows.indices.sort(stable=True)
-    row_ids = torch.arange(num_rows, dtype=dtype, device=order.device)
+    row_ids = torch.arange(num_rows, dtype=index_type(num_rows), device=order.device)
     row = row_ids.repeat_interleave(rows.degrees, output_size=len(order))
     values = None if rows.values is None else rows.values[order]
     return columns, row[order], values
@@ -449,8 +428,7 @@ def nonempty_columns(rows: CSRMatrix) -> tuple[Int[Tensor, " nonempty"], CSRArra
     """
     num_rows = len(rows.indptr) - 1
     if rows.indices.is_cuda or len(rows.indices) < rows.num_cols:
-        dtype = torch.int32 if num_rows <= INT32_MAX else torch.int64
-        columns, indices, values = _sort_by_column(rows, num_rows, dtype)
+        columns, indices, values = _sort_by_column(rows, num_rows)
         ids, counts = columns.unique_consecutive(return_counts=True)
     else:
         indptr, indices, _, values = transpose(rows)

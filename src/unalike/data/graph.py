@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -536,10 +536,17 @@ class Graph(Displayable):
 
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device."""
+        return self._copy(lambda array: array.to(device))
+
+    def pin_memory(self) -> Graph:
+        """The same graph in pinned memory, for asynchronous copies to a GPU."""
+        return self._copy(lambda array: array.pin_memory())
+
+    def _copy(self, copy: Callable[[Any], Any]) -> Graph:
         return replace(
             self,
-            adjacency=self.adjacency.to(device),
-            features=self.features.to(device),
-            labels=self.labels.to(device),
-            node_ids=None if self.node_ids is None else self.ids.to(device),
+            adjacency=copy(self.adjacency),
+            features=copy(self.features),
+            labels=copy(self.labels),
+            node_ids=None if self.node_ids is None else copy(self.node_ids),
         )

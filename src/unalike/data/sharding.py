@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids, index_dtype
@@ -73,6 +73,17 @@ class ColumnShard(RowAccessOnly):
     full_num_cols: int = field(kw_only=True)
     full_degrees: Int[Tensor, " rows"] = field(kw_only=True)
 
+    @classmethod
+    def of(cls, local: Adjacency, first_col: int, full: Adjacency) -> ColumnShard:
+        """A range of columns of a matrix, from their entries."""
+        return cls(
+            *local.arrays,
+            local=local,
+            first_col=first_col,
+            full_num_cols=full.num_cols,
+            full_degrees=full.degrees,
+        )
+
     @property
     def num_cols_global(self) -> int:
         return self.full_num_cols
@@ -92,13 +103,9 @@ class ColumnShard(RowAccessOnly):
         self, device: torch.device | str, *, non_blocking: bool = False
     ) -> ColumnShard:
         local = self.local.to(device, non_blocking=non_blocking)
-        return ColumnShard(
-            *local.arrays,
-            local=local,
-            first_col=self.first_col,
-            full_num_cols=self.full_num_cols,
-            full_degrees=self.full_degrees.to(device),
-        )
+        arrays = local.arrays._asdict()
+        degrees = self.full_degrees.to(device)
+        return replace(self, **arrays, local=local, full_degrees=degrees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,14 +126,7 @@ class ShardedAdjacency(RowAccessOnly):
 
     def shard(self, index: int) -> ColumnShard:
         """One shard; the others are not opened."""
-        local = self.open(index)
-        return ColumnShard(
-            *local.arrays,
-            local=local,
-            first_col=self.bounds[index],
-            full_num_cols=self.num_cols,
-            full_degrees=self.degrees,
-        )
+        return ColumnShard.of(self.open(index), self.bounds[index], self)
 
     def select_rows(self, ids: Ids) -> Adjacency:
         """Some rows with the columns of all shards."""
@@ -149,13 +149,7 @@ class ShardedAdjacency(RowAccessOnly):
 def take_columns(rows: Adjacency, columns: range) -> ColumnShard:
     """The shard of a matrix that has a range of its columns."""
     local = Adjacency(*slice_columns(rows, columns))
-    return ColumnShard(
-        *local.arrays,
-        local=local,
-        first_col=columns.start,
-        full_num_cols=rows.num_cols,
-        full_degrees=rows.degrees,
-    )
+    return ColumnShard.of(local, columns.start, rows)
 
 
 def column_nnz(rows: Adjacency) -> Int[Tensor, " columns"]:
@@ -172,8 +166,6 @@ def iterate_rows(rows: Adjacency) -> Iterator[Adjacency]:
     for low, high in row_blocks(rows.indptr.numpy(), ENTRIES_AT_ONCE):
         yield rows.select_rows(torch.arange(low, high))
 
-
-Append = Callable[[Shaped[np.ndarray, " _"]], None]
 
 PER_FOLDER_KEYS = ("format", "unalike", "arrays", "bounds", "sha256")
 """Keys of graph.json that describe one folder and not the graph."""
@@ -207,44 +199,31 @@ def metadata_of(source: GraphSource, graph: Graph) -> dict[str, Any]:
     return {**shared, "name": source.name, "metric": source.metric.name}
 
 
-@dataclass
-class ShardWriter:
-    """The arrays of one shard, to which rows are appended."""
+@contextmanager
+def shard_writer(
+    writer: GraphWriter, prefix: str, columns: range, weighted: bool
+) -> Iterator[Callable[[Adjacency], None]]:
+    """Give a function that appends the entries of more rows to a shard."""
+    nnz = 0
 
-    columns: range
-    append_indptr: Append
-    append_indices: Append
-    append_values: Append | None
-    nnz: int = 0
+    def append_rows(rows: Adjacency) -> None:
+        nonlocal nnz
+        arrays = slice_columns(rows, columns)
+        append_indptr(nnz + arrays.indptr[1:].numpy())
+        append_indices(arrays.indices.numpy())
+        if append_values is not None and arrays.values is not None:
+            append_values(arrays.values.numpy())
+        nnz += len(arrays.indices)
 
-    @classmethod
-    def open(
-        cls,
-        writer: GraphWriter,
-        files: ExitStack,
-        prefix: str,
-        columns: range,
-        weighted: bool,
-    ) -> ShardWriter:
-        """Open the array files of a shard."""
-
-        def append(name: str, dtype: type) -> Append:
-            return files.enter_context(writer.append_array(f"{prefix}{name}", dtype))
-
-        append_indptr = append("starts", np.int64)
+    indices_type = index_dtype(len(columns))
+    values = writer.append_array(f"{prefix}values", np.float32)
+    with (
+        writer.append_array(f"{prefix}starts", np.int64) as append_indptr,
+        writer.append_array(f"{prefix}columns", indices_type) as append_indices,
+        values if weighted else nullcontext() as append_values,
+    ):
         append_indptr(np.zeros(1, np.int64))
-        append_indices = append("columns", index_dtype(len(columns)))
-        append_values = append("values", np.float32) if weighted else None
-        return cls(columns, append_indptr, append_indices, append_values)
-
-    def add(self, rows: Adjacency) -> None:
-        """Append the entries of more rows."""
-        arrays = slice_columns(rows, self.columns)
-        self.append_indptr(self.nnz + arrays.indptr[1:].numpy())
-        self.append_indices(arrays.indices.numpy())
-        if self.append_values is not None and arrays.values is not None:
-            self.append_values(arrays.values.numpy())
-        self.nnz += int(arrays.indptr[-1])
+        yield append_rows
 
 
 def write_shards(
@@ -256,12 +235,12 @@ def write_shards(
     weighted = rows.select_rows(rows.indptr[:0]).values is not None
     with ExitStack() as files:
         shards = [
-            ShardWriter.open(
-                writer, files, f"shard{index}_", range(begin, end), weighted
+            files.enter_context(
+                shard_writer(writer, f"shard{index}_", range(*ends), weighted)
             )
-            for index, (begin, end) in enumerate(pairwise(bounds))
+            for index, ends in enumerate(pairwise(bounds))
         ]
         for block in iterate_rows(rows):
-            for shard in shards:
-                shard.add(block)
+            for append_rows in shards:
+                append_rows(block)
             progress.advance(block.num_rows)

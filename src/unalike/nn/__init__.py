@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unalike.lazy_exports import lazy_exports
@@ -25,23 +26,4 @@ if TYPE_CHECKING:
     from unalike.nn.sparse_linear import InputLinear as InputLinear
     from unalike.nn.sparse_linear import SparseLinear as SparseLinear
 
-EXPORTS = {
-    "ConcatJump": "jumping_knowledge",
-    "ConcatResidual": "linear",
-    "DenseLinear": "sparse_linear",
-    "Dropout": "linear",
-    "GATLayers": "attention",
-    "GCNNorm": "normalized_adjacency",
-    "InputLinear": "sparse_linear",
-    "LSTMJump": "jumping_knowledge",
-    "MLP": "mlp",
-    "MaxJump": "jumping_knowledge",
-    "NormActDrop": "norm",
-    "NormActDropLinear": "norm",
-    "NormalizedAdjacency": "normalized_adjacency",
-    "SparseLinear": "sparse_linear",
-    "layer_sizes": "mlp",
-}
-"""Public names and their modules, which are imported on first use."""
-
-__getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+__getattr__, __dir__, EXPORTS = lazy_exports(__name__, Path(__file__))

@@ -5,7 +5,6 @@ No kernel uses atomics: a sum is taken in a fixed order and gives the same bits 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unalike.data.csr import CSRMatrix
-from unalike.nn import reference, triton_attention, triton_norm, triton_spmm
+from unalike.nn import triton_attention, triton_norm, triton_spmm
 from unalike.nn.attention import (
     DEFAULT_ATTENTION,
     AttentionOptions,
@@ -54,6 +53,8 @@ SPMM_TILE = 2048
 """Values that an SpMM program holds while it sums: neighbours x columns."""
 LOAD_BYTES = 512
 """Bytes of a row that an SpMM program reads at a time: 16 for each of 32 threads."""
+SDDMM_NNZ = 2**20
+"""Entries whose rows are held at a time by the product of rows."""
 WIDE = 1024
 """Width from which an SpMM program without AdamW takes twice as much."""
 
@@ -339,9 +340,7 @@ def normalized_spmm(
     """column_scale * S (A + L) S dense + residual in one pass."""
     (count, width), rows = dense.shape, adjacency.csr
     if (matrix := dense_if_faster(rows, dense, MIN_COLUMNS_PROPAGATION)) is not None:
-        return reference.normalized_spmm(
-            adjacency, dense, column_scale, residual, _dense_product(matrix)
-        )
+        return _normalized_dense(adjacency, matrix, dense, column_scale, residual)
     out = torch.empty(dense.shape, device=dense.device, dtype=dense.dtype)
     if not out.numel():
         return out
@@ -378,15 +377,24 @@ def normalized_spmm(
     return out
 
 
-def _dense_product(
+def _normalized_dense(
+    adjacency: NormalizedCSR,
     matrix: Float[Tensor, "nodes nodes"],
-) -> Callable[[CSRMatrix, Tensor], Tensor]:
-    """The product with a sparse matrix that is stored as a dense one."""
-
-    def product(_: CSRMatrix, dense: Tensor) -> Tensor:
-        return torch.mm(matrix, dense.to(matrix.dtype), out_dtype=torch.float32)
-
-    return product
+    dense: Dense,
+    column_scale: Vector | None,
+    residual: Dense | None,
+) -> Dense:
+    """The same product with the adjacency as a dense matrix, on tensor cores."""
+    scale, loop_weight = (
+        vector[:, None].float()
+        for vector in (adjacency.scale, adjacency.self_loop_weight)
+    )
+    scaled = scale * dense
+    product = torch.mm(matrix, scaled.to(matrix.dtype), out_dtype=torch.float32)
+    out = scale * (product + loop_weight * scaled)
+    out = out if column_scale is None else column_scale.float() * out
+    out = out if residual is None else out + residual
+    return out.to(dense.dtype)
 
 
 def spmm(
@@ -423,7 +431,15 @@ def sddmm(
     y: Float[Tensor, "columns width"],
 ) -> Float[Tensor, " nnz"]:
     """The inner product of a row of x and a row of y for each entry."""
-    return reference.sddmm(rows, x, y)
+    row = torch.arange(len(x), device=x.device)
+    row = row.repeat_interleave(rows.degrees, output_size=len(rows.indices))
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    out = torch.empty(len(row), dtype=dtype, device=x.device)
+    for low in range(0, len(row), SDDMM_NNZ):
+        part = slice(low, low + SDDMM_NNZ)
+        products = x[row[part]].to(dtype) * y[rows.indices[part].long()]
+        torch.sum(products, 1, out=out[part])
+    return out
 
 
 def adamw(

@@ -32,10 +32,7 @@ MAX_MEMORY_SHARE = 0.2
 
 
 def backend(device: torch.device) -> ModuleType:
-    """The kernels of a device: `nn.cpu`, or `nn.cuda`, which needs Triton.
-
-    Both and `nn.reference` have the same functions.
-    """
+    """The kernels of a device: `nn.cpu`, or `nn.cuda`, which needs Triton."""
     if device.type == "cuda":
         from unalike.nn import cuda
 

@@ -44,13 +44,12 @@ def dropped(
     head,
     heads,
     mask,
-    keep_scale,
     has_dropout: tl.constexpr,
     outgoing: tl.constexpr,
 ):
     """The weights of some entries after dropout; `keep` has the self-loops last."""
     if has_dropout:
-        keep, positions, nnz = dropout
+        keep, positions, nnz, keep_scale = dropout
         index = position.to(tl.int64)
         if outgoing:
             index = tl.load(positions + position, mask=position < end, other=0)
@@ -208,6 +207,7 @@ def gat_forward(
     column = tl.arange(0, padded_width)
     begin = tl.load(indptr + row)
     end = tl.load(indptr + row + 1)
+    dropout = (keep, positions, nnz, keep_scale)
     own = load_row(target, row, head, heads, acc_dtype)
     lse = load_row(logsumexp, row, head, heads, acc_dtype)
     total = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
@@ -222,17 +222,7 @@ def gat_forward(
         weight = tl.exp(_leaky_relu(score, score, negative_slope) - lse[None, :])
         weight = tl.where(mask, weight, 0)
         kept = dropped(
-            weight,
-            (keep, positions, nnz),
-            position,
-            end,
-            row,
-            head,
-            heads,
-            mask,
-            keep_scale,
-            has_dropout,
-            False,
+            weight, dropout, position, end, row, head, heads, mask, has_dropout, False
         )
         features = load_neighbour_features(
             x, node, mask, head, heads, column, width, acc_dtype
@@ -310,6 +300,7 @@ def gat_backward_source(
     column = tl.arange(0, padded_width)
     begin = tl.load(indptr + row)
     end = tl.load(indptr + row + 1)
+    dropout = (keep, positions, nnz, keep_scale)
     own = load_row(source, row, head, heads, acc_dtype)
     dot_total = tl.zeros([neighbours, heads_per_program], acc_dtype)
     total = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
@@ -327,17 +318,7 @@ def gat_backward_source(
         dot = load_neighbours(grad_dot_out, node, head, heads, mask, acc_dtype)
         dot_total += _leaky_relu(score, weight, negative_slope) * dot
         kept = dropped(
-            weight,
-            (keep, positions, nnz),
-            position,
-            end,
-            row,
-            head,
-            heads,
-            mask,
-            keep_scale,
-            has_dropout,
-            True,
+            weight, dropout, position, end, row, head, heads, mask, has_dropout, True
         )
         grad = load_neighbour_features(
             grad_out, node, mask, head, heads, column, width, acc_dtype

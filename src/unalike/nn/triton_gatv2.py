@@ -55,6 +55,7 @@ def gatv2_forward(
     column = tl.arange(0, padded_width)
     begin = tl.load(indptr + row)
     end = tl.load(indptr + row + 1)
+    dropout = (keep, positions, nnz, keep_scale)
     own = load_row_features(right, row, head, heads, column, width, acc_dtype)
     vector = load_row_features(att, 0, head, heads, column, width, acc_dtype)
     running_max = tl.full([neighbours, heads_per_program], LOWEST, acc_dtype)
@@ -75,17 +76,7 @@ def gatv2_forward(
         weight = tl.exp(score - new_max)
         total = total * rescale + weight
         kept = dropped(
-            weight,
-            (keep, positions, nnz),
-            position,
-            end,
-            row,
-            head,
-            heads,
-            mask,
-            keep_scale,
-            has_dropout,
-            False,
+            weight, dropout, position, end, row, head, heads, mask, has_dropout, False
         )
         sums = sums * rescale[:, :, None] + kept[:, :, None] * features
         running_max = new_max
@@ -133,6 +124,7 @@ def gatv2_backward_source(
     column = tl.arange(0, padded_width)
     begin = tl.load(indptr + row)
     end = tl.load(indptr + row + 1)
+    dropout = (keep, positions, nnz, keep_scale)
     own = load_row_features(left, row, head, heads, column, width, acc_dtype)
     vector = load_row_features(att, 0, head, heads, column, width, acc_dtype)
     total = tl.zeros([neighbours, heads_per_program, padded_width], acc_dtype)
@@ -149,17 +141,7 @@ def gatv2_backward_source(
         weight = tl.exp(_score(x, vector, negative_slope) - lse)
         weight = tl.where(mask, weight, 0)
         kept = dropped(
-            weight,
-            (keep, positions, nnz),
-            position,
-            end,
-            row,
-            head,
-            heads,
-            mask,
-            keep_scale,
-            has_dropout,
-            True,
+            weight, dropout, position, end, row, head, heads, mask, has_dropout, True
         )
         grad = load_neighbour_features(
             grad_out, node, mask, head, heads, column, width, acc_dtype
@@ -208,6 +190,7 @@ def gatv2_backward_target(
     column = tl.arange(0, padded_width)
     begin = tl.load(indptr + row)
     end = tl.load(indptr + row + 1)
+    dropout = (keep, positions, nnz, keep_scale)
     own = load_row_features(right, row, head, heads, column, width, acc_dtype)
     vector = load_row_features(att, 0, head, heads, column, width, acc_dtype)
     grad = load_row_features(grad_out, row, head, heads, column, width, acc_dtype)
@@ -227,17 +210,7 @@ def gatv2_backward_target(
         weight = tl.exp(_score(x, vector, negative_slope) - lse[None, :])
         weight = tl.where(mask, weight, 0)
         kept = dropped(
-            weight,
-            (keep, positions, nnz),
-            position,
-            end,
-            row,
-            head,
-            heads,
-            mask,
-            keep_scale,
-            has_dropout,
-            False,
+            weight, dropout, position, end, row, head, heads, mask, has_dropout, False
         )
         grad_weight = tl.sum(features * grad[None, :, :], 2)
         grad_score = kept * grad_weight - weight * dot[None, :]

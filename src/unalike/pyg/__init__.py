@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unalike.lazy_exports import lazy_exports
@@ -22,22 +23,4 @@ if TYPE_CHECKING:
     from unalike.pyg.sage_gin import SAGEConv as SAGEConv
     from unalike.pyg.to_adjacency import ToAdjacency as ToAdjacency
 
-EXPORTS = {
-    "APPNP": "gcn",
-    "GATConv": "attention",
-    "GATv2Conv": "attention",
-    "GCN2Conv": "gcn",
-    "GCNConv": "gcn",
-    "GINConv": "sage_gin",
-    "LINKX": "linkx",
-    "MixHopConv": "gcn",
-    "RowLoader": "loader",
-    "SAGEConv": "sage_gin",
-    "SGConv": "gcn",
-    "ToAdjacency": "to_adjacency",
-    "accelerate": "replacement",
-    "dataset": "datasets",
-}
-"""Public names and their modules, which are imported on first use."""
-
-__getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+__getattr__, __dir__, EXPORTS = lazy_exports(__name__, Path(__file__))

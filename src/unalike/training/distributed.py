@@ -93,11 +93,8 @@ def init_process_group(device: torch.device, timeout: timedelta) -> Store:
     """Join the process group and return the store that all of its processes share."""
     try:
         store, rank, size = next(rendezvous("env://", timeout=timeout))
-        name = (
-            announce(store, size)
-            if rank == 0
-            else wait_for_leader(store, rank, timeout)
-        )
+        leads = rank == 0
+        name = announce(store, size) if leads else wait_for_leader(store, rank, timeout)
     except (dist.DistError, ValueError) as error:
         address, port = (os.environ.get(f"MASTER_{x}", "?") for x in ("ADDR", "PORT"))
         reason = first_line(error)
@@ -163,6 +160,17 @@ class CommunicationStats:
         self.messages += 1
 
 
+@contextmanager
+def as_user_error() -> Iterator[None]:
+    """Raise a `UserError` of one line if communication with a process fails."""
+    try:
+        yield
+    except (dist.DistError, RuntimeError) as error:
+        # Torch writes "[file:line] message".
+        reason = str(error).splitlines()[0].rpartition("] ")[2]
+        raise UserError(f"Another process was lost or is late ({reason}).") from None
+
+
 @dataclass(frozen=True)
 class World:
     """Processes that train together: column parallel or data parallel.
@@ -188,70 +196,68 @@ class World:
         """Is this rank 0?"""
         return self.rank == 0
 
+    @as_user_error()
     def all_reduce(self, tensor: Float[Tensor, "*shape"]) -> None:
         """Replace a tensor by its sum over all processes, in any order.
 
         Counted as the least number of bytes that any all-reduce needs.
         """
         if self.size > 1:
-            with as_user_error():
-                dist.all_reduce(tensor)
+            dist.all_reduce(tensor)
             self.traffic.count(2 * tensor.nbytes * (self.size - 1) // self.size)
 
+    @as_user_error()
     def recv_from_previous(self, tensor: Float[Tensor, "*shape"]) -> None:
         """Replace a tensor by that of the previous rank."""
         if self.rank > 0:
-            with as_user_error():
-                dist.recv(tensor, self.rank - 1)
+            dist.recv(tensor, self.rank - 1)
             self.traffic.count(tensor.nbytes)
 
+    @as_user_error()
     def isend_to_next(self, tensor: Float[Tensor, "*shape"]) -> dist.Work | None:
         """Start to send a tensor to the next rank."""
         if self.rank + 1 == self.size:
             return None
-        with as_user_error():
-            return dist.isend(tensor, self.rank + 1)
+        return dist.isend(tensor, self.rank + 1)
 
+    @as_user_error()
     def wait(self, sends: Sequence[dist.Work | None]) -> None:
         """Wait until the next rank has received everything."""
         for work in sends:
             if work is not None:
-                with as_user_error():
-                    work.wait()
+                work.wait()
 
+    @as_user_error()
     def broadcast_from_last(self, tensor: Float[Tensor, "*shape"]) -> None:
         """Replace a tensor by that of the last rank."""
         if self.size > 1:
-            with as_user_error():
-                dist.broadcast(tensor, self.size - 1)
+            dist.broadcast(tensor, self.size - 1)
             if self.rank + 1 < self.size:
                 self.traffic.count(tensor.nbytes)
 
+    @as_user_error()
     def broadcast(self, tensor: Shaped[Tensor, "*shape"]) -> None:
         """Replace a tensor by that of rank 0."""
         if self.size > 1:
-            with as_user_error():
-                dist.broadcast(tensor, 0)
+            dist.broadcast(tensor, 0)
 
     def all_min(self, number: int) -> int:
         """The minimum over all processes."""
         return min(self.all_gather_object(number))
 
+    @as_user_error()
     def broadcast_object(self, value: Any) -> Any:
         """The object of rank 0."""
-        if self.size == 1:
-            return value
         values = [value]
-        with as_user_error():
+        if self.size > 1:
             dist.broadcast_object_list(values)
         return values[0]
 
+    @as_user_error()
     def all_gather_object(self, value: Any) -> list[Any]:
         """The objects of all processes by rank."""
-        if self.size == 1:
-            return [value]
-        values: list[Any] = [None] * self.size
-        with as_user_error():
+        values = [value] * self.size
+        if self.size > 1:
             dist.all_gather_object(values, value)
         return values
 
@@ -265,17 +271,6 @@ class World:
                         f"Processes differ in {name}: 0 has {first.get(name)}, "
                         f"{rank} has {value}."
                     )
-
-
-@contextmanager
-def as_user_error() -> Iterator[None]:
-    """Raise a `UserError` of one line if communication with a process fails."""
-    try:
-        yield
-    except (dist.DistError, RuntimeError) as error:
-        # Torch writes "[file:line] message".
-        reason = str(error).splitlines()[0].rpartition("] ")[2]
-        raise UserError(f"Another process was lost or is late ({reason}).") from None
 
 
 def is_distributed() -> bool:

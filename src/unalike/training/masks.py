@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -20,12 +21,18 @@ class RowPlan:
     """The rows that an epoch needs: train rows first, validation rows last."""
 
     rows: Graph
-    train_rows: Graph
-    """The head of `rows`."""
     loss_weight: Float[Tensor, "runs train"]
-    eval_rows: Graph
-    """The tail of `rows`; both share the rows that are in both."""
     eval_weight: Float[Tensor, "runs valid"]
+
+    @cached_property
+    def train_rows(self) -> Graph:
+        """The head of `rows`."""
+        return self.rows.head(self.loss_weight.shape[1])
+
+    @cached_property
+    def eval_rows(self) -> Graph:
+        """The tail of `rows`; both share the rows that are in both."""
+        return self.rows.tail(self.eval_weight.shape[1])
 
     @classmethod
     def of(
@@ -45,38 +52,20 @@ class RowPlan:
         train, valid = split_masks(tasks, "train"), split_masks(tasks, "valid")
         weights = loss_weights(tasks, graph, train)
         if not stack.row_wise:
-            return cls(graph, graph, weights, graph, valid.float())
+            return cls(graph, weights, valid.float())
         all_train = train_on_all or uses_batch_statistics(stack.module)
         in_train = torch.ones_like(train[0]) if all_train else train.any(0)
         in_eval = torch.ones_like(valid[0]) if every_row else valid.any(0)
-        order = torch.cat(
-            [
-                (in_train & ~in_eval).nonzero()[:, 0],
-                (in_train & in_eval).nonzero()[:, 0],
-                (~in_train & in_eval).nonzero()[:, 0],
-            ]
-        )
-        rows = graph.select_rows(order)
-        train_rows = rows.head(int(in_train.sum()))
-        eval_rows = rows.tail(int(in_eval.sum()))
-        return cls(
-            rows=rows,
-            train_rows=train_rows,
-            loss_weight=weights[:, train_rows.ids],
-            eval_rows=eval_rows,
-            eval_weight=valid[:, eval_rows.ids].float(),
-        )
+        parts = (in_train & ~in_eval, in_train & in_eval, ~in_train & in_eval)
+        order = torch.cat([part.nonzero()[:, 0] for part in parts])
+        loss_weight = weights[:, order[: in_train.sum()]]
+        eval_weight = valid[:, order[len(order) - in_eval.sum() :]].float()
+        return cls(graph.select_rows(order), loss_weight, eval_weight)
 
     def to(self, device: torch.device) -> RowPlan:
-        """The same plan on another device; train and validation rows stay views."""
-        rows = self.rows.to(device)
-        return RowPlan(
-            rows=rows,
-            train_rows=rows.head(self.train_rows.num_nodes),
-            loss_weight=self.loss_weight.to(device),
-            eval_rows=rows.tail(self.eval_rows.num_nodes),
-            eval_weight=self.eval_weight.to(device),
-        )
+        """The same plan on another device."""
+        weights = (self.loss_weight.to(device), self.eval_weight.to(device))
+        return RowPlan(self.rows.to(device), *weights)
 
 
 def uses_batch_statistics(module: nn.Module) -> bool:

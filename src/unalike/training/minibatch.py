@@ -45,37 +45,19 @@ def to_device_async(batches: Iterator[Batch], device: torch.device) -> Iterator[
     main, side = torch.cuda.current_stream(device), torch.cuda.Stream(device)
     for batch in batches:
         with torch.cuda.stream(side):
-            graph = _pinned_copy(batch.graph, device)
-            moved = replace(
-                batch, graph=graph, loss_weight=batch.loss_weight.to(device)
-            )
+            on_gpu = batch.graph.labels.is_cuda
+            graph = batch.graph if on_gpu else batch.graph.pin_memory().to(device)
+            weight = batch.loss_weight.to(device)
             side.synchronize()
-        for tensor in (*_tensors(graph), moved.loss_weight):
+        for tensor in (*_tensors(graph), weight):
             tensor.record_stream(main)
-        yield moved
+        yield replace(batch, graph=graph, loss_weight=weight)
 
 
 def _tensors(graph: Graph) -> Iterator[Tensor]:
     for part in (graph.adjacency, graph.features, graph.labels, graph.ids):
-        if isinstance(part, Tensor):
-            yield part
-        else:
-            yield from (part.indptr, part.indices)
-            if part.values is not None:
-                yield part.values
-
-
-def _pinned_copy(graph: Graph, device: torch.device) -> Graph:
-    if graph.labels.is_cuda:
-        return graph
-    pinned = replace(
-        graph,
-        adjacency=graph.adjacency.pin_memory(),
-        features=graph.features.pin_memory(),
-        labels=graph.labels.pin_memory(),
-        node_ids=graph.ids.pin_memory(),
-    )
-    return pinned.to(device)
+        arrays = [part] if isinstance(part, Tensor) else part.arrays
+        yield from (array for array in arrays if isinstance(array, Tensor))
 
 
 MAX_GRAPH_SHARE = 0.1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,7 +50,8 @@ def max_stacked_runs(
     if not row_wise:
         matrices.append(graph.adjacency)
     nnz = sum(matrix.nnz for matrix in matrices)
-    work = sparse_numel(module) + nnz * activation_width(module, row_wise=row_wise)
+    numel = sum(layer.weight.numel() for layer in sparse_layers(module).values())
+    work = numel + nnz * activation_width(module, row_wise=row_wise)
     return max(1, min(fitting, MAX_CPU_WORK // max(1, work)))
 
 
@@ -60,11 +61,6 @@ def memory_per_run(module: nn.Module, graph: Graph, *, row_wise: bool) -> int:
     activations = graph.num_nodes * width * ACTIVATION_COPIES
     weights = sum(weight.numel() for weight in module.parameters())
     return 4 * (weights * WEIGHT_COPIES + activations)
-
-
-def sparse_numel(module: nn.Module) -> int:
-    """Elements of the weights of `SparseLinear` layers."""
-    return sum(layer.weight.numel() for layer in sparse_layers(module).values())
 
 
 def activation_width(module: nn.Module, *, row_wise: bool) -> int:
@@ -231,9 +227,13 @@ class Stack:
             return logits
 
         many = vmap(one, (0, 0, dict.fromkeys(products, 1)), randomness="different")
-        stacked = without_vmap(one) if self.num_runs == 1 else many
+        buffers = {**buffers, **self.constants}
         with torch.autocast(params.device.type, torch.bfloat16, enabled=self.bf16):
-            return stacked(params, {**buffers, **self.constants}, products).float()
+            if self.num_runs > 1:
+                return many(params, buffers, products).float()
+            own_buffers = {name: buffer[0] for name, buffer in buffers.items()}
+            own_products = {name: product[:, 0] for name, product in products.items()}
+            return one(params[0], own_buffers, own_products)[None].float()
 
     def parameters(self, row: Float[Tensor, " parameters"]) -> dict[str, Tensor]:
         """The parameters of a run by name, as views."""
@@ -241,23 +241,6 @@ class Stack:
         sizes = [size for n in numels for size in (n, padding_to_multiple(n))]
         views = zip(self.param_shapes.items(), row.split(sizes)[::2], strict=True)
         return {name: view.view(shape) for (name, shape), view in views}
-
-
-Forward = Callable[[Tensor, dict[str, Tensor], Products], Tensor]
-"""Logits from parameters, buffers and products, of one run or of many."""
-
-
-def without_vmap(one: Forward) -> Forward:
-    """The forward pass of a stack of one run, without vmap."""
-
-    def stacked(
-        params: Tensor, buffers: dict[str, Tensor], products: Products
-    ) -> Tensor:
-        own_buffers = {name: buffer[0] for name, buffer in buffers.items()}
-        own_products = {name: product[:, 0] for name, product in products.items()}
-        return one(params[0], own_buffers, own_products)[None]
-
-    return stacked
 
 
 def sparse_product(

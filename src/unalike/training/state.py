@@ -99,30 +99,27 @@ class State:
         patience: int | None = None,
     ) -> State:
         """The state before the first epoch."""
-        device, runs = stack.params.weight.device, len(trainings)
-        options = torch.tensor([[t.lr, t.weight_decay] for t in trainings])
-        lr, weight_decay = options.float().T.contiguous().to(device)
-        curves = torch.zeros(2, trainings[0].epochs, runs, dtype=torch.float64)
-        losses, valid_scores = curves.to(device)
-        return cls(
-            stack=stack,
-            lr=lr,
-            weight_decay=weight_decay,
-            best_buffers={name: b.clone() for name, b in stack.buffers.items()},
-            losses=losses,
-            valid_scores=valid_scores,
-            best_score=torch.full(
-                (runs,), -torch.inf, dtype=torch.float64, device=device
-            ),
-            best_epoch=torch.zeros(runs, dtype=torch.int64, device=device),
-            improved=torch.zeros(runs, dtype=torch.bool, device=device),
-            epoch_counter=torch.zeros(1, dtype=torch.int64, device=device),
-            step_counter=torch.zeros(1, dtype=torch.int64, device=device),
-            use_last=use_last,
-            patience=patience,
-            coupled_decay=trainings[0].coupled_decay,
-            sharpening=trainings[0].sharpening,
-        )
+        runs, epochs, exact = len(trainings), trainings[0].epochs, torch.float64
+        numbers = torch.tensor([[t.lr, t.weight_decay] for t in trainings]).float()
+        lr, weight_decay = numbers.T.contiguous().to(stack.params.weight.device)
+        with stack.params.weight.device:
+            return cls(
+                stack=stack,
+                lr=lr,
+                weight_decay=weight_decay,
+                best_buffers={name: b.clone() for name, b in stack.buffers.items()},
+                losses=torch.zeros(epochs, runs, dtype=exact),
+                valid_scores=torch.zeros(epochs, runs, dtype=exact),
+                best_score=torch.full((runs,), -torch.inf, dtype=exact),
+                best_epoch=torch.zeros(runs, dtype=torch.int64),
+                improved=torch.zeros(runs, dtype=torch.bool),
+                epoch_counter=torch.zeros(1, dtype=torch.int64),
+                step_counter=torch.zeros(1, dtype=torch.int64),
+                use_last=use_last,
+                patience=patience,
+                coupled_decay=trainings[0].coupled_decay,
+                sharpening=trainings[0].sharpening,
+            )
 
     def next_step(self) -> AdamWStep:
         """Count one more step of AdamW."""
@@ -162,11 +159,9 @@ class State:
     def best_state_dict(self, run: int) -> dict[str, Tensor]:
         """The best weights of a run, named as in the state dict of its module."""
         stack = self.stack
+        sparse = stack.sparse_weights
         tensors = {
-            **{
-                f"{name}.weight": stack.gather_weight(name, run)
-                for name in stack.sparse_weights
-            },
+            **{f"{name}.weight": stack.gather_weight(name, run) for name in sparse},
             **stack.parameters(stack.params.best_weight[0, run]),
             **{name: buffer[run] for name, buffer in self.best_buffers.items()},
         }

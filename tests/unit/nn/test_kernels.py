@@ -4,12 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+import reference_kernels as reference
 import torch
 
 from unalike import Adjacency
 from unalike.data import csr
 from unalike.data.csr import diagonal
-from unalike.nn import cpu, reference
+from unalike.nn import cpu
 from unalike.nn.optim import AdamWState, AdamWStep
 
 FIELDS = ("weight", "exp_avg", "exp_avg_sq", "best_weight")

@@ -1,8 +1,6 @@
-"""Reference kernels in plain torch, which the tests compare CPU and CUDA with."""
+"""Reference kernels in plain torch, which define what the CPU and CUDA kernels do."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,9 +11,6 @@ from unalike.data.csr import CSRMatrix
 from unalike.nn.attention import NEGATIVE_SLOPE, Heads, Scores
 from unalike.nn.optim import ADAM_EPS, BETA1, BETA2, AdamWState, AdamWStep
 from unalike.nn.sparse import Dense, NormalizedCSR, Vector
-
-SDDMM_NNZ = 2**20
-"""Entries whose rows are held at a time."""
 
 
 def spmm(
@@ -39,37 +34,18 @@ def spmm(
     return result if out is None else out.copy_(result)
 
 
-def sddmm(
-    rows: CSRMatrix,
-    x: Float[Tensor, "rows width"],
-    y: Float[Tensor, "columns width"],
-    max_nnz: int = SDDMM_NNZ,
-) -> Float[Tensor, " nnz"]:
-    """The inner product of a row of x and a row of y for each entry."""
-    dtype = torch.promote_types(x.dtype, torch.float32)
-    row = torch.arange(len(x), device=x.device)
-    row = row.repeat_interleave(rows.degrees, output_size=len(rows.indices))
-    out = torch.empty(len(row), dtype=dtype, device=x.device)
-    for low in range(0, len(row), max_nnz):
-        part = slice(low, low + max_nnz)
-        products = x[row[part]].to(dtype) * y[rows.indices[part].long()]
-        torch.sum(products, 1, out=out[part])
-    return out
-
-
 def normalized_spmm(
     adjacency: NormalizedCSR,
     dense: Dense,
     column_scale: Vector | None = None,
     residual: Dense | None = None,
-    multiply: Callable[[CSRMatrix, Tensor], Tensor] = spmm,
 ) -> Dense:
     """column_scale * S (A + L) S dense + residual."""
     dtype = torch.promote_types(dense.dtype, torch.float32)
     scale = adjacency.scale[:, None].to(dtype)
     self_loop_weight = adjacency.self_loop_weight[:, None].to(dtype)
     scaled = scale * dense
-    out = scale * (multiply(adjacency.csr, scaled) + self_loop_weight * scaled)
+    out = scale * (spmm(adjacency.csr, scaled) + self_loop_weight * scaled)
     out = out if column_scale is None else column_scale.to(dtype) * out
     out = out if residual is None else out + residual
     return out.to(dense.dtype)
