@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import methodcaller
 from typing import ClassVar, Literal
@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from unalike.data.adjacency import Adjacency, Ids, NewRows
+from unalike.data.adjacency import Adjacency, NewRows
 from unalike.data.graph import Graph
 from unalike.data.task import Solution, Task
 from unalike.errors import UserError, lookup
@@ -30,7 +30,7 @@ from unalike.views.cross_fit import (
     Weights,
     cross_fit,
 )
-from unalike.views.fitted import FittedViews, Scores
+from unalike.views.fitted import FittedViews
 from unalike.views.folds import Folds
 from unalike.views.heads import fit_trees
 from unalike.views.linear_heads import fit_linear_heads
@@ -86,27 +86,6 @@ class BestRound:
     number: int
     fits: list[HeadFit]
     tables: list[ViewTable]
-
-
-@dataclass(frozen=True, eq=False)
-class RowScorer:
-    """A fitted model with the bases that score rows."""
-
-    fitted: FittedViews
-    bases: Sequence[Base]
-
-    def rows(self, batch: Graph, ids: Ids | None = None) -> NodeRows:
-        """Prepared rows; with `ids` those of known nodes."""
-        return self.fitted.rows(batch.adjacency, batch.features, ids)
-
-    def table(self, rows: NodeRows) -> ViewTable:
-        """The views of rows."""
-        return self.fitted.table(rows, self.bases)
-
-    def score(self, batch: Graph) -> Scores:
-        """The scores of prepared rows of new nodes."""
-        rows = self.rows(batch)
-        return self.fitted.score(self.table(rows), rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,13 +183,13 @@ class Views(Method):
         """The graph with rows of both directions if it is directed."""
         return with_directions(graph, "both") if graph.directed else graph
 
-    def fitted(self, weights: Mapping[str, Tensor]) -> RowScorer:
+    def fitted(self, weights: Mapping[str, Tensor]) -> FittedViews:
         """The model in the weights of a solution."""
         fitted = FittedViews.from_tensors(weights, self.hops)
-        bases: list[Base] = []
-        if BASES in fitted.groups:
-            bases = self.bases_of(fitted.task.graph, "cpu", NO_PROGRESS)
-        return RowScorer(fitted, bases)
+        if BASES not in fitted.groups:
+            return fitted
+        bases = self.bases_of(fitted.task.graph, "cpu", NO_PROGRESS)
+        return replace(fitted, bases=bases)
 
     def problems(
         self,

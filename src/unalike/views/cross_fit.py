@@ -122,13 +122,9 @@ class CrossFit:
     def blocks(self, hidden: Hidden = frozenset()) -> dict[str, Block]:
         """The views where some folds are hidden: context k by models without fold k.
 
-        A train row reads its own context, thus a model that lacks its fold. Rows of a
-        hidden fold read the context of the next one.
+        A train row reads its own context, thus a model that lacks its fold.
         """
-        contexts = [
-            hidden | {self.folds.stand_in(fold, hidden)}
-            for fold in range(self.folds.count)
-        ]
+        contexts = self.folds.contexts(hidden)
         return {
             f"bases:{name}": Block(
                 torch.stack([models[context] for context in contexts], 1),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Features, Graph, select_features
-from unalike.views.walks import Columns, Walk, Walks, indicators
+from unalike.views.walks import Columns, Walk, Walks, indicators, kept_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,13 @@ class KnownGraph:
     ) -> dict[str, Adjacency]:
         """The edges of rows by step; of a directed graph the rows are [out, in]."""
         nodes = self.graph.num_nodes
+        if ids is not None:
+            own = ids
+            rows = kept_entries(rows, lambda row, column: own[row] != column % nodes)
         matrix, result = rows.to_scipy(), {}
         for number, step in enumerate(self.directions):
             part = matrix[:, number * nodes : (number + 1) * nodes]
-            edges = Adjacency.from_scipy(part, weighted=False)
-            result[step] = edges if ids is None else without_columns(edges, ids)
+            result[step] = Adjacency.from_scipy(part, weighted=False)
         return result
 
 
@@ -133,15 +135,6 @@ class NodeRows:
             self.loops[ids],
             None if self.ids is None else self.ids[ids],
         )
-
-
-def without_columns(rows: Adjacency, ids: Ids) -> Adjacency:
-    """The rows without an entry in the column of their own id."""
-    kept = rows.indices.long() != ids[rows.row_indices]
-    degrees = torch.zeros(rows.num_rows, dtype=torch.int64)
-    degrees.index_add_(0, rows.row_indices, kept.long())
-    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), degrees.cumsum(0)])
-    return Adjacency(indptr, rows.indices[kept], rows.num_cols)
 
 
 def unit_rows(rows: Adjacency) -> Adjacency:
