@@ -74,13 +74,8 @@ class FittedViews:
     """The bases that score rows, if there are views of them."""
 
     def rows(self, batch: Graph, ids: Ids | None = None) -> NodeRows:
-        """Prepared rows; with `ids` those of known nodes.
-
-        Their edges are [out, in] if the graph is directed.
-        """
-        known = self.near.known
-        edges = known.split_directions(batch.adjacency, ids)
-        return known.new_rows(edges, batch.features, ids)
+        """Prepared rows; with `ids` those of known nodes."""
+        return self.near.known.new_rows(batch.adjacency, batch.features, ids)
 
     def table(self, rows: NodeRows) -> ViewTable:
         """The views of rows."""

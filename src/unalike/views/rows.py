@@ -53,34 +53,27 @@ class KnownGraph:
         )
 
     def new_rows(
-        self, edges: Mapping[str, Adjacency], features: Features, ids: Ids | None
+        self, edges: Adjacency, features: Features, ids: Ids | None
     ) -> NodeRows:
         """Rows by their edges to nodes of the graph; `ids` where they are among them.
 
-        A new node has a self-loop if all nodes of the graph have one.
+        Of a directed graph edges are [out, in]. A new node has a self-loop if all nodes
+        of the graph have one.
         """
-        count, diagonal = features.shape[0], self.graph.adjacency.diagonal
-        loops = torch.full((count,), float(len(diagonal) > 0 and bool(diagonal.all())))
-        matrices = dict(edges)
-        if "x" in self.walks.matrices:
-            matrices["x"] = indicators(features)
-        return NodeRows(
-            matrices, features, loops if ids is None else diagonal[ids], ids
-        )
-
-    def split_directions(
-        self, rows: Adjacency, ids: Ids | None
-    ) -> dict[str, Adjacency]:
-        """The edges of rows by step; of a directed graph the rows are [out, in]."""
-        nodes = self.graph.num_nodes
-        if ids is not None:
-            own = ids
-            rows = kept_entries(rows, lambda row, column: own[row] != column % nodes)
-        matrix, result = rows.to_scipy(), {}
+        nodes, diagonal = self.graph.num_nodes, self.graph.adjacency.diagonal
+        if ids is None:
+            loop = float(len(diagonal) > 0 and bool(diagonal.all()))
+            loops = torch.full((features.shape[0],), loop)
+        else:
+            own, loops = ids, diagonal[ids]
+            edges = kept_entries(edges, lambda row, column: own[row] != column % nodes)
+        matrix, matrices = edges.to_scipy(), {}
         for number, step in enumerate(self.directions):
             part = matrix[:, number * nodes : (number + 1) * nodes]
-            result[step] = Adjacency.from_scipy(part, weighted=False)
-        return result
+            matrices[step] = Adjacency.from_scipy(part, weighted=False)
+        if "x" in self.walks.matrices:
+            matrices["x"] = indicators(features)
+        return NodeRows(matrices, features, loops, ids)
 
 
 @dataclass(frozen=True, eq=False)
