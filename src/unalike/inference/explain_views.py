@@ -28,9 +28,9 @@ def explain_views(
     to the log-odds. Neighbours act through the groups: they have no share of their own,
     and the change is that of the log-odds without the edge.
     """
-    rows = model.scorer.rows(prepared, known)
-    table = model.scorer.table(rows)
-    fitted = model.scorer.fitted
+    fitted = model.scorer
+    rows = fitted.rows(prepared, known)
+    table = fitted.table(rows)
     masks = fitted.column_groups(table)
 
     def scores(replaced: Bool[Tensor, " columns"]) -> Float[Tensor, "nodes classes"]:
@@ -114,7 +114,7 @@ def log_odds(
 ) -> Float[Tensor, " rows"]:
     """The log-odds of the first class against the second."""
     rows = model.scorer.rows(batch, known)
-    scores = model.scorer.fitted.score(model.scorer.table(rows), rows).double()
+    scores = model.scorer.score(model.scorer.table(rows), rows).double()
     return (scores[:, classes[0]] - scores[:, classes[1]]) / model.temperature
 
 

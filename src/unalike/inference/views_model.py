@@ -11,7 +11,8 @@ from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Features, Graph
 from unalike.errors import UserError
 from unalike.inference.model import Model, Scores
-from unalike.methods.views import RowScorer, Views
+from unalike.methods.views import Views
+from unalike.views.fitted import FittedViews
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -19,7 +20,7 @@ class ViewsModel(Model):
     """A trained model of views. It is always on the CPU."""
 
     @cached_property
-    def scorer(self) -> RowScorer:
+    def scorer(self) -> FittedViews:
         """The heads and bases, with the graph that views of new nodes are made of."""
         assert isinstance(self.method, Views)
         return self.method.fitted(self.weights)
@@ -42,16 +43,17 @@ class ViewsModel(Model):
     def scores(self, graph: Graph) -> Scores:
         """The scores of all nodes of the training graph, as training gave them."""
         self.graph_info.check(graph)
-        if not same_features(graph.features, self.scorer.fitted.task.graph.features):
+        if not same_features(graph.features, self.scorer.task.graph.features):
             raise UserError("The model was trained on this graph with other features.")
-        return self.scorer.fitted.scores
+        return self.scorer.scores
 
     def score_rows(self, prepared: Graph) -> Scores:
         """The scores of new nodes by their prepared rows."""
-        return self.scorer.score(prepared)
+        rows = self.scorer.rows(prepared)
+        return self.scorer.score(self.scorer.table(rows), rows)
 
     def check_weights(self) -> None:
-        fitted, info = self.scorer.fitted, self.graph_info
+        fitted, info = self.scorer, self.graph_info
         graph = fitted.task.graph
         sizes = (graph.num_nodes, graph.num_features, graph.num_classes, graph.directed)
         if sizes != (

@@ -58,12 +58,11 @@ PAPER_DEFAULT: Mapping[str, Convention] = {
 }
 
 PAPER_OVERRIDES: Mapping[str, Mapping[str, Convention]] = {
+    **{
+        name: {"edge_homophily": H2GCN_PAIRS}
+        for name in ("cornell", "actor", "squirrel", "texas", "wisconsin")
+    },
     "chameleon": {"edge_homophily": H2GCN_PAIRS, "num_edges": Convention(loops=1)},
-    "cornell": {"edge_homophily": H2GCN_PAIRS},
-    "actor": {"edge_homophily": H2GCN_PAIRS},
-    "squirrel": {"edge_homophily": H2GCN_PAIRS},
-    "texas": {"edge_homophily": H2GCN_PAIRS},
-    "wisconsin": {"edge_homophily": H2GCN_PAIRS},
     "penn94": {"edge_homophily": Convention(unlabelled=True)},
 }
 
@@ -243,24 +242,20 @@ def count_edges(
     max_groups = max(MIN_GROUPS, MAX_GROUP_CELLS // num_ids**2)
     num_groups = max(1, min(num_groups, view.num_nodes, max_groups))
 
-    def zeros() -> tuple[np.ndarray, np.ndarray]:
-        matrices = np.zeros((num_groups, 3, num_ids, num_ids))
-        return matrices, np.zeros((num_groups, 4, num_ids))
+    shapes = ((num_groups, 3, num_ids, num_ids), (num_groups, 4, num_ids))
+    csr = (view.indptr, view.indices, view.class_ids)
+    settings = (view.num_valid_classes, view.convention.loops, seed)
 
-    def count(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        sums = zeros()
-        csr = (view.indptr, view.indices, view.class_ids)
-        settings = (view.num_valid_classes, view.convention.loops, seed)
+    def count(first: int, last: int) -> list[np.ndarray]:
+        sums = [np.zeros(shape) for shape in shapes]
         _count(*csr, first, last, *settings, *sums)
         return sums
 
-    matrices, vectors = zeros()
+    matrices, vectors = (np.zeros(shape) for shape in shapes)
     progress.stage("counting edges", float(view.indptr[-1]), "edges")
-    for block_matrices, block_vectors in map_row_blocks(
-        view.indptr, count, progress=progress
-    ):
-        matrices += block_matrices
-        vectors += block_vectors
+    for sums in map_row_blocks(view.indptr, count, progress=progress):
+        matrices += sums[0]
+        vectors += sums[1]
     return GroupedEdgeStatistics(
         matrices, vectors, view.num_valid_classes, view.graph.directed
     )

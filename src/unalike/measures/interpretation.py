@@ -111,18 +111,21 @@ def by_threshold(
 
 
 def compared_with_neighbours(
-    name: str, more: str, equal: str, less: str
+    name: str,
+    who: str,
+    more: str = "more than neighbours",
+    equal: str = "as much as neighbours",
+    less: str = "less than neighbours",
 ) -> Callable[[Measures], str]:
-    """A text that compares other neighbours with the direct neighbours."""
+    """A text that compares other nodes with the direct neighbours."""
 
     def interpretation(measures: Measures) -> str:
         difference = measures[name] - measures.get("node_homophily", math.nan)
-        texts = {
-            difference > TOLERANCE: more,
-            abs(difference) <= TOLERANCE: equal,
-            difference < -TOLERANCE: less,
-        }
-        return texts.get(True, f"{measures[name]:.0%} of them share a node's label")
+        if math.isnan(difference):
+            return f"{measures[name]:.0%} of them share a node's label"
+        if abs(difference) <= TOLERANCE:
+            return f"{who} agree {equal}"
+        return f"{who} agree {more if difference > 0 else less}"
 
     return interpretation
 
@@ -194,9 +197,8 @@ INTERPRETATIONS: dict[str, str | Callable[[Measures], str]] = {
     ),
     "two_hop_node_homophily": compared_with_neighbours(
         "two_hop_node_homophily",
-        "two-hop neighbours agree more than neighbours: try LINKX",
-        "two-hop neighbours agree as much as neighbours",
-        "two-hop neighbours agree less than neighbours",
+        "two-hop neighbours",
+        more="more than neighbours: try LINKX",
     ),
     "aggregation_homophily": (
         "after averaging, {:.0%} of nodes are nearest their class"
@@ -209,21 +211,16 @@ INTERPRETATIONS: dict[str, str | Callable[[Measures], str]] = {
     ),
     "in_node_homophily": compared_with_neighbours(
         "in_node_homophily",
-        "in-neighbours agree more: keep the direction of edges",
-        "in-neighbours agree as much as out-neighbours",
-        "in-neighbours agree less: keep the direction of edges",
+        "in-neighbours",
+        more="more: keep the direction of edges",
+        equal="as much as out-neighbours",
+        less="less: keep the direction of edges",
     ),
     "shared_target_homophily": compared_with_neighbours(
-        "shared_target_homophily",
-        "nodes with the same targets agree more than neighbours",
-        "nodes with the same targets agree as much as neighbours",
-        "nodes with the same targets agree less than neighbours",
+        "shared_target_homophily", "nodes with the same targets"
     ),
     "shared_source_homophily": compared_with_neighbours(
-        "shared_source_homophily",
-        "nodes with the same sources agree more than neighbours",
-        "nodes with the same sources agree as much as neighbours",
-        "nodes with the same sources agree less than neighbours",
+        "shared_source_homophily", "nodes with the same sources"
     ),
     "duplicate_nodes": "{:.0%} of nodes have an equal neighbour set",
     "duplicate_label_agreement": (

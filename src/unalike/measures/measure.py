@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any, TypeVar
+
+import numpy as np
 
 from unalike.data.graph import Graph
 from unalike.data.regression import check_has_classes
@@ -17,6 +19,7 @@ from unalike.measures.edge_statistics import (
     EdgeStatistics,
     GraphView,
     GroupedEdgeStatistics,
+    Matrix,
     bootstrap_interval,
     count_edges,
 )
@@ -55,23 +58,38 @@ def measure(
     for name in only:
         lookup(MEASURES, name, "measure")
     num_groups = BOOTSTRAP_GROUPS if bootstrap else 1
-    cache = StatisticsCache(graph, conventions, splits, num_groups, seed, progress)
+    convention = partial(convention_of, conventions)
+    view = cache(partial(GraphView.of, graph, splits=splits))
+
+    @cache
+    def statistics(convention: Convention) -> GroupedEdgeStatistics:
+        return count_edges(
+            view(convention), num_groups=num_groups, seed=seed, progress=progress
+        )
+
     one_pass = select(ONE_PASS_MEASURES, only)
-    result = counts(graph, cache.statistics("class_homophily"))
-    for name, scalar_measure in one_pass.items():
-        result[name] = scalar_measure(cache.statistics(name))
-    for name, matrix_measure in select(MATRIX_MEASURES, only).items():
-        result[name] = matrix_measure(cache.statistics(name)).tolist()
+    result = counts(graph, statistics(convention("class_homophily")).total())
+    for name, function in (one_pass | select(MATRIX_MEASURES, only)).items():
+        result |= as_items(name, function(statistics(convention(name)).total()))
     for name, view_measure in select(OWN_PASS_MEASURES, only).items():
-        result |= as_items(name, view_measure(cache.view(name)))
+        result |= as_items(name, view_measure(view(convention(name))))
     if bootstrap:
         result["intervals"] = {
             name: bootstrap_interval(
-                cache.grouped_statistics(name), function, bootstrap, seed
+                statistics(convention(name)), scalar_measure, bootstrap, seed
             )
-            for name, function in one_pass.items()
+            for name, scalar_measure in one_pass.items()
         }
     return MeasureResult(result)
+
+
+def convention_of(
+    conventions: Convention | Mapping[str, Convention], name: str
+) -> Convention:
+    """The convention of a measure."""
+    if isinstance(conventions, Convention):
+        return conventions
+    return conventions.get(name, STORED)
 
 
 def select(
@@ -95,8 +113,10 @@ def counts(graph: Graph, statistics: EdgeStatistics) -> dict[str, Any]:
     }
 
 
-def as_items(name: str, value: float | Estimate) -> dict[str, float]:
+def as_items(name: str, value: float | Matrix | Estimate) -> dict[str, Any]:
     """The value of a measure by name; an estimate adds its deviation and error."""
+    if isinstance(value, np.ndarray):
+        return {name: value.tolist()}
     if not isinstance(value, Estimate):
         return {name: value}
     return {
@@ -104,46 +124,3 @@ def as_items(name: str, value: float | Estimate) -> dict[str, float]:
         f"{name}_deviation": value.std,
         f"{name}_standard_error": value.standard_error,
     }
-
-
-@dataclass(frozen=True, eq=False)
-class StatisticsCache:
-    """Views and edge statistics of a graph, computed once for each convention."""
-
-    graph: Graph
-    conventions: Convention | Mapping[str, Convention]
-    splits: Sequence[Split]
-    num_groups: int
-    seed: int
-    progress: Progress
-    _views: dict[Convention, GraphView] = field(default_factory=dict)
-    _grouped: dict[Convention, GroupedEdgeStatistics] = field(default_factory=dict)
-
-    def convention(self, name: str) -> Convention:
-        """The convention of a measure."""
-        if isinstance(self.conventions, Convention):
-            return self.conventions
-        return self.conventions.get(name, STORED)
-
-    def view(self, name: str) -> GraphView:
-        """The graph under the convention of a measure."""
-        convention = self.convention(name)
-        if convention not in self._views:
-            self._views[convention] = GraphView.of(self.graph, convention, self.splits)
-        return self._views[convention]
-
-    def grouped_statistics(self, name: str) -> GroupedEdgeStatistics:
-        """Edge statistics of groups of nodes under the convention of a measure."""
-        convention = self.convention(name)
-        if convention not in self._grouped:
-            self._grouped[convention] = count_edges(
-                self.view(name),
-                num_groups=self.num_groups,
-                seed=self.seed,
-                progress=self.progress,
-            )
-        return self._grouped[convention]
-
-    def statistics(self, name: str) -> EdgeStatistics:
-        """Edge statistics of all nodes under the convention of a measure."""
-        return self.grouped_statistics(name).total()

@@ -17,7 +17,7 @@ from unalike.errors import UserError
 from unalike.files import atomic_write
 from unalike.methods.views import Views
 from unalike.progress import NO_PROGRESS, Progress
-from unalike.views.fitted import CHUNK
+from unalike.views.blocks import CHUNK
 from unalike.views.table import ViewTable
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import methodcaller
 from typing import ClassVar, Literal
@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from unalike.data.adjacency import Adjacency, Ids, NewRows
+from unalike.data.adjacency import Adjacency, NewRows
 from unalike.data.graph import Graph
 from unalike.data.task import Solution, Task
 from unalike.errors import UserError, lookup
@@ -22,16 +22,16 @@ from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.checkpoint import Checkpoint
 from unalike.views import BASES, OPTIONAL_VIEWS, VIEWS
 from unalike.views.cross_fit import (
-    PATIENCE,
     Base,
+    BaseFit,
     CrossFit,
+    Fit,
     LogProbabilities,
-    MethodBase,
-    Weights,
+    Models,
     cross_fit,
 )
-from unalike.views.fitted import FittedViews, Scores
-from unalike.views.folds import Folds
+from unalike.views.fitted import FittedViews
+from unalike.views.folds import Folds, Hidden
 from unalike.views.heads import fit_trees
 from unalike.views.linear_heads import fit_linear_heads
 from unalike.views.logistic import LogisticBase
@@ -45,8 +45,10 @@ LOGISTIC = "logistic"
 """The base of logistic regressions on edges, features and both."""
 MAX_LOGISTIC_NODES = 50_000
 """Nodes up to which the logistic regressions are a base, else LINK, which is faster."""
-BASE_LR = {"LINK": 0.1}
+BASE_LR = {"link": 0.1}
 """Learning rates of bases."""
+PATIENCE = 10
+"""Epochs without a better score of the held-out train nodes before a base stops."""
 DEEP_GCN, DEEP_PATIENCE = "deep-gcn", 200
 """A base for labels that depend on nodes many steps away, and its early stopping."""
 DEEP_OPTIONS: dict[str, object] = {
@@ -86,27 +88,6 @@ class BestRound:
     number: int
     fits: list[HeadFit]
     tables: list[ViewTable]
-
-
-@dataclass(frozen=True, eq=False)
-class RowScorer:
-    """A fitted model with the bases that score rows."""
-
-    fitted: FittedViews
-    bases: Sequence[Base]
-
-    def rows(self, batch: Graph, ids: Ids | None = None) -> NodeRows:
-        """Prepared rows; with `ids` those of known nodes."""
-        return self.fitted.rows(batch.adjacency, batch.features, ids)
-
-    def table(self, rows: NodeRows) -> ViewTable:
-        """The views of rows."""
-        return self.fitted.table(rows, self.bases)
-
-    def score(self, batch: Graph) -> Scores:
-        """The scores of prepared rows of new nodes."""
-        rows = self.rows(batch)
-        return self.fitted.score(self.table(rows), rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,13 +185,13 @@ class Views(Method):
         """The graph with rows of both directions if it is directed."""
         return with_directions(graph, "both") if graph.directed else graph
 
-    def fitted(self, weights: Mapping[str, Tensor]) -> RowScorer:
+    def fitted(self, weights: Mapping[str, Tensor]) -> FittedViews:
         """The model in the weights of a solution."""
         fitted = FittedViews.from_tensors(weights, self.hops)
-        bases: list[Base] = []
-        if BASES in fitted.groups:
-            bases = self.bases_of(fitted.task.graph, "cpu", NO_PROGRESS)
-        return RowScorer(fitted, bases)
+        if BASES not in fitted.groups:
+            return fitted
+        bases = self.bases_of(fitted.task.graph, "cpu", NO_PROGRESS)
+        return replace(fitted, bases=bases)
 
     def problems(
         self,
@@ -242,8 +223,6 @@ class Views(Method):
         self, graph: Graph, device: torch.device | str, progress: Progress
     ) -> list[Base]:
         """The base methods, with both directions of directed edges."""
-        from unalike.methods import METHODS
-
         if "auto" not in self.views and BASES not in self.views:
             return []
         names = self.bases
@@ -251,21 +230,12 @@ class Views(Method):
             large = graph.num_nodes > MAX_LOGISTIC_NODES
             names = ("link",) if large else (LOGISTIC,)
             names += ("linkx",) * bool(graph.num_features)
-        bases: list[Base] = []
-        for name in names:
-            if name == LOGISTIC:
-                bases.append(LogisticBase(graph))
-                continue
-            deep = name == DEEP_GCN
-            method = lookup(METHODS, "gcn" if deep else name, "method")()
-            wanted = base_options(method, graph) | (DEEP_OPTIONS if deep else {})
-            method = with_options(method, wanted, name)
-            solve = partial(method.solve_all, device=device, progress=progress)
-            score = partial(score_by_method, method, graph)
-            row_wise = isinstance(method, RowWiseMethod)
-            patience = DEEP_PATIENCE if deep else PATIENCE
-            bases.append(MethodBase(name, solve, score, row_wise, patience))
-        return bases
+        return [
+            LogisticBase(graph)
+            if name == LOGISTIC
+            else MethodBase.of(name, graph, device, progress)
+            for name in names
+        ]
 
     def choose_groups(
         self, problems: Sequence[Problem], progress: Progress
@@ -435,41 +405,87 @@ def mean_name(members: Collection[str]) -> str:
     return "mean of " + ", ".join(members)
 
 
-def base_options(method: Method, graph: Graph) -> dict[str, object]:
-    """Settings of a base: large steps, few units, both directions of edges."""
-    has = options_of(method, omit=False)
-    wanted: dict[str, object] = {
-        "lr": BASE_LR.get(type(method).__name__, 0.01),
-        "hidden": 16,
-    }
-    wanted |= {"directions": "both"} if graph.directed else {}
-    return {name: value for name, value in wanted.items() if name in has}
+@dataclass(frozen=True, eq=False)
+class MethodBase:
+    """A method as a base, trained in stacks.
 
+    Early stopping is by train nodes that are held out for it, so that labels of valid
+    nodes change no model. Every row is computed, so that a model does not depend on the
+    train nodes of other models in its stack.
+    """
 
-def score_by_method(
-    method: Method, graph: Graph, rows: NodeRows, weights: Weights
-) -> LogProbabilities:
-    """The log probabilities of rows by a row-wise method with learned weights."""
-    assert isinstance(method, RowWiseMethod)
-    out, *incoming = (
-        with_self_loops(rows.matrices[step], rows)
-        for step in "oia"
-        if step in rows.matrices
-    )
-    edges = NewRows.of(out, *(incoming or [out]), directed=graph.directed)
-    batch = method.prepare(
-        Graph.build(
-            edges,
-            features=rows.features,
-            num_classes=graph.num_classes,
-            directed=graph.directed,
+    name: str
+    method: Method
+    graph: Graph
+    device: torch.device | str
+    progress: Progress
+
+    @classmethod
+    def of(
+        cls, name: str, graph: Graph, device: torch.device | str, progress: Progress
+    ) -> MethodBase:
+        """A method with large steps, few units and both directions of edges."""
+        from unalike.methods import METHODS
+
+        kind = lookup(METHODS, "gcn" if name == DEEP_GCN else name, "method")
+        wanted: dict[str, object] = {"lr": BASE_LR.get(name, 0.01), "hidden": 16}
+        if graph.directed:
+            wanted["directions"] = "both"
+        has = options_of(kind(), omit=False)
+        options = {key: value for key, value in wanted.items() if key in has}
+        if name == DEEP_GCN:
+            options |= DEEP_OPTIONS
+        method = with_options(kind(), options, name)
+        return cls(name, method, graph, device, progress)
+
+    def __call__(self, fits: Sequence[Fit]) -> dict[str, list[BaseFit]]:
+        patience = DEEP_PATIENCE if self.name == DEEP_GCN else PATIENCE
+        tasks = []
+        for each in fits:
+            train, stop = each.folds.without(each.task.train, each.hidden)
+            task = replace(each.task, train=train, valid=stop)
+            tasks.append(replace(task, patience=patience, every_row=True))
+        # Only the weights of a method that scores a node by its own row are of use.
+        row_wise = isinstance(self.method, RowWiseMethod)
+        solutions = self.method.solve_all(
+            tasks, device=self.device, progress=self.progress
         )
-    )
-    network = method.network_on_meta(batch)
-    network.load_state_dict(dict(weights), assign=True)
-    with torch.no_grad():
-        logits: Tensor = network.eval()(batch)
-    return logits.float().log_softmax(1)
+        return {
+            self.name: [
+                BaseFit(one.logits.log_softmax(1), one.weights if row_wise else None)
+                for one in solutions
+            ]
+        }
+
+    def score_rows(
+        self, rows: NodeRows, models: Models
+    ) -> dict[str, dict[Hidden, LogProbabilities]]:
+        if self.name not in models:
+            raise UserError(
+                f"This model of views cannot score new nodes: its base {self.name} "
+                "does not score a node by its own row alone."
+            )
+        assert isinstance(self.method, RowWiseMethod)
+        out, *incoming = (
+            with_self_loops(rows.matrices[step], rows)
+            for step in "oia"
+            if step in rows.matrices
+        )
+        edges = NewRows.of(out, *(incoming or [out]), directed=self.graph.directed)
+        batch = self.method.prepare(
+            Graph.build(
+                edges,
+                features=rows.features,
+                num_classes=self.graph.num_classes,
+                directed=self.graph.directed,
+            )
+        )
+        network, scores = self.method.network_on_meta(batch), {}
+        for hidden, weights in models[self.name].items():
+            network.load_state_dict(dict(weights), assign=True)
+            with torch.no_grad():
+                scores[hidden] = network.eval()(batch).float().log_softmax(1)
+        return {self.name: scores}
 
 
 def with_self_loops(edges: Adjacency, rows: NodeRows) -> Adjacency:

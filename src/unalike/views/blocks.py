@@ -50,15 +50,13 @@ class Block:
         width = self.values.shape[-1]
         return 2 * width + 1 if self.histogram else width
 
-    def column_names(self, class_names: list[str] | None = None) -> list[str]:
+    def column_names(self) -> list[str]:
         """A name for each column, without the name of the view."""
-        width = self.values.shape[-1]
-        names = class_names if class_names and len(class_names) == width else None
-        classes = names or [str(column) for column in range(width)]
+        numbers = range(self.values.shape[-1])
         if not self.histogram:
-            return classes
-        counts = [f"log_count_{name}" for name in classes]
-        return [*counts, *(f"share_{name}" for name in classes), "log_total"]
+            return [str(number) for number in numbers]
+        counts = [f"log_count_{number}" for number in numbers]
+        return [*counts, *(f"share_{number}" for number in numbers), "log_total"]
 
 
 def histogram_columns(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Protocol, runtime_checkable
 
@@ -11,14 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unalike.data.task import Solution, Task
-from unalike.errors import UserError
+from unalike.data.task import Task
 from unalike.views.blocks import COARSE, Block
 from unalike.views.folds import Folds, Hidden
 from unalike.views.rows import NodeRows
-
-PATIENCE = 10
-"""Epochs without a better score of the held-out train nodes before a base stops."""
 
 LogProbabilities = Float[Tensor, "nodes classes"]
 
@@ -58,58 +54,6 @@ class Base(Protocol):
         """The log probabilities of rows by the models of this base among `models`."""
 
 
-@dataclass(frozen=True, eq=False)
-class MethodBase:
-    """A method as a base, trained in stacks.
-
-    Early stopping is by train nodes that are held out for it, so that labels of valid
-    nodes change no model. Every row is computed, so that a model does not depend on the
-    train nodes of other models in its stack.
-    """
-
-    name: str
-    solve: Callable[[list[Task]], list[Solution]]
-    score: Callable[[NodeRows, Weights], LogProbabilities]
-    """The log probabilities of rows by learned weights."""
-    row_wise: bool
-    """Whether it scores a node by its own row, so that weights are worth keeping."""
-    patience: int = PATIENCE
-
-    def __call__(self, fits: Sequence[Fit]) -> dict[str, list[BaseFit]]:
-        tasks = []
-        for each in fits:
-            train, stop = each.folds.without(each.task.train, each.hidden)
-            tasks.append(
-                replace(
-                    each.task,
-                    train=train,
-                    valid=stop,
-                    patience=self.patience,
-                    every_row=True,
-                )
-            )
-        return {
-            self.name: [
-                BaseFit(
-                    solution.logits.log_softmax(1),
-                    solution.weights if self.row_wise else None,
-                )
-                for solution in self.solve(tasks)
-            ]
-        }
-
-    def score_rows(
-        self, rows: NodeRows, models: Models
-    ) -> dict[str, dict[Hidden, LogProbabilities]]:
-        if self.name not in models:
-            raise UserError(
-                f"This model of views cannot score new nodes: its base {self.name} "
-                "does not score a node by its own row alone."
-            )
-        own = models[self.name]
-        return {self.name: {hidden: self.score(rows, own[hidden]) for hidden in own}}
-
-
 @dataclass(eq=False)
 class CrossFit:
     """The log probabilities of each base, by the folds that its model has not seen."""
@@ -122,13 +66,9 @@ class CrossFit:
     def blocks(self, hidden: Hidden = frozenset()) -> dict[str, Block]:
         """The views where some folds are hidden: context k by models without fold k.
 
-        A train row reads its own context, thus a model that lacks its fold. Rows of a
-        hidden fold read the context of the next one.
+        A train row reads its own context, thus a model that lacks its fold.
         """
-        contexts = [
-            hidden | {self.folds.stand_in(fold, hidden)}
-            for fold in range(self.folds.count)
-        ]
+        contexts = self.folds.contexts(hidden)
         return {
             f"bases:{name}": Block(
                 torch.stack([models[context] for context in contexts], 1),

@@ -17,19 +17,17 @@ from unalike.data.graph import Features, Graph
 from unalike.data.metrics import ACCURACY
 from unalike.data.task import Task, one_hot_labels
 from unalike.errors import UserError
-from unalike.views import BASES, OPTIONAL_VIEWS, VIEWS, group_of
-from unalike.views.blocks import Block
+from unalike.views import OPTIONAL_VIEWS, VIEWS, group_of
+from unalike.views.blocks import CHUNK, Block
 from unalike.views.cross_fit import Base, CrossFit, Models, Weights
 from unalike.views.folds import Folds, Hidden
-from unalike.views.heads import MANY_ROWS, Scorer, Trees
+from unalike.views.heads import MANY_ROWS, Scorer, Scores, Trees, prefixed, within
 from unalike.views.label_views import Neighbourhoods, guess_views
 from unalike.views.linear_heads import LinearScores, score_linear_heads
 from unalike.views.mlp_head import MLPHead
 from unalike.views.rows import KnownGraph, NodeRows
 from unalike.views.table import SharedViews, ViewTable
 
-CHUNK = 65_536
-"""Rows that are made and scored at once."""
 MANY_CONTEXTS = 3
 """Contexts in which unseen rows are scored where there are many."""
 HEADS: dict[str, type[Trees] | type[MLPHead]] = {"trees": Trees, "mlp": MLPHead}
@@ -39,8 +37,6 @@ LINEAR = "linear"
 last views of a row."""
 ABOUT = "about"
 """The tensor with the JSON text of what is not a tensor."""
-
-Scores = Float[Tensor, "rows classes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +70,16 @@ class FittedViews:
     """Weights of base models."""
     guesses: Mapping[Hidden, Guess] = field(default_factory=dict)
     """Scores of other rounds, by the folds that the trees have not seen."""
+    bases: Sequence[Base] = ()
+    """The bases that score rows, if there are views of them."""
 
-    def rows(self, edges: Adjacency, features: Features, ids: Ids | None) -> NodeRows:
-        """Rows of nodes by their edges: [out, in] if the graph is directed."""
-        known = self.near.known
-        return known.new_rows(known.split_directions(edges, ids), features, ids)
+    def rows(self, batch: Graph, ids: Ids | None = None) -> NodeRows:
+        """Prepared rows; with `ids` those of known nodes."""
+        return self.near.known.new_rows(batch.adjacency, batch.features, ids)
 
-    def table(self, rows: NodeRows, bases: Sequence[Base]) -> ViewTable:
+    def table(self, rows: NodeRows) -> ViewTable:
         """The views of rows."""
-        made = RowViews.of(self, rows, bases)
+        made = RowViews.of(self, rows)
         table = ViewTable.of(made.shared, self.task, self.folds)
         table = table.with_blocks(made.bases.blocks())
         if self.rounds > 1:
@@ -174,17 +171,17 @@ class FittedViews:
             "folds": self.folds.fine,
             "mean": self.mean,
             "scores": self.scores,
-            **_prefixed("adjacency/", _matrix_to_tensors(graph.adjacency)),
-            **_prefixed("features/", _matrix_to_tensors(graph.features)),
-            **_prefixed("vectors/", self.near.known.vectors),
+            **prefixed("adjacency/", _matrix_to_tensors(graph.adjacency)),
+            **prefixed("features/", _matrix_to_tensors(graph.features)),
+            **prefixed("vectors/", self.near.known.vectors),
         }
         for number, head in enumerate(self.heads):
-            tensors |= _prefixed(f"heads/{number}/", head.to_tensors())
+            tensors |= prefixed(f"heads/{number}/", head.to_tensors())
         for view, models in self.models.items():
             for hidden, weights in models.items():
-                tensors |= _prefixed(f"bases/{view}/{_join(hidden)}/", weights)
+                tensors |= prefixed(f"bases/{view}/{_join(hidden)}/", weights)
         for hidden, guess in self.guesses.items():
-            tensors |= _prefixed(f"guesses/{_join(hidden)}/", guess.trees.to_tensors())
+            tensors |= prefixed(f"guesses/{_join(hidden)}/", guess.trees.to_tensors())
             tensors[f"guess_scores/{_join(hidden)}"] = guess.scores
         return {name: tensor.detach().cpu() for name, tensor in tensors.items()}
 
@@ -198,8 +195,8 @@ class FittedViews:
         _check(about["folds"] > about["rounds"] >= 1, "rounds")
         train, labels, fine = (tensors[n] for n in ("train", "labels", "folds"))
         nodes = len(labels)
-        adjacency = _matrix_from_tensors(_within(tensors, "adjacency/"), nodes, nodes)
-        features = _matrix_from_tensors(_within(tensors, "features/"), nodes, None)
+        adjacency = _matrix_from_tensors(within(tensors, "adjacency/"), nodes, nodes)
+        features = _matrix_from_tensors(within(tensors, "features/"), nodes, None)
         _check_ids(train, nodes, "train nodes")
         _check(labels.dtype == torch.int64 and labels.ndim == 1, "labels")
         _check(bool(((labels >= -1) & (labels < classes)).all()), "labels")
@@ -217,22 +214,22 @@ class FittedViews:
             directed=bool(about["directed"]),
         )
         known = KnownGraph.of(graph, hops)
-        for name, vectors in _within(tensors, "vectors/").items():
+        for name, vectors in within(tensors, "vectors/").items():
             wide = graph.num_features if name == "features" else nodes
             _check(vectors.ndim == 2 and len(vectors) == wide, "singular vectors")
             known.vectors[name] = vectors
         heads = _heads_from_tensors(tensors, about)
         guesses = {}
-        for name, scores in _within(tensors, "guess_scores/").items():
+        for name, scores in within(tensors, "guess_scores/").items():
             hidden = _split(name)
             _check(scores.shape == (nodes, classes), "scores")
             own = [int(w) for w in about["guess_widths"][str(len(hidden))]]
-            trees = _within(tensors, f"guesses/{name}/")
+            trees = within(tensors, f"guesses/{name}/")
             guesses[hidden] = Guess(
                 Trees.from_tensors(trees, own, classes), scores, own
             )
         models: dict[str, dict[Hidden, dict[str, Tensor]]] = {}
-        for name, weight in _within(tensors, "bases/").items():
+        for name, weight in within(tensors, "bases/").items():
             view, hidden_text, part = name.split("/", 2)
             of_view = models.setdefault(view, {})
             of_view.setdefault(_split(hidden_text), {})[part] = weight
@@ -261,37 +258,26 @@ class RowViews:
     bases: CrossFit
 
     @classmethod
-    def of(cls, fitted: FittedViews, rows: NodeRows, bases: Sequence[Base]) -> RowViews:
+    def of(cls, fitted: FittedViews, rows: NodeRows) -> RowViews:
         by_view: dict[str, dict[Hidden, Scores]] = {}
-        if BASES in fitted.groups:
-            for base in bases:
-                by_view |= base.score_rows(rows, fitted.models)
+        for base in fitted.bases:
+            by_view |= base.score_rows(rows, fitted.models)
         shared = SharedViews.at(fitted.near.at(rows), fitted.groups)
         return cls(fitted, shared, CrossFit(fitted.folds, by_view))
 
     def guesses(self, hidden: Hidden) -> dict[str, Block]:
-        """The views of guesses where some folds are hidden, one context per fold."""
-        fitted, folds, near = self.fitted, self.fitted.folds, self.shared.near
-        contexts = guess_contexts(folds, hidden)
-        own = {
-            context: self._scores(fitted.guesses[context], context)
-            for context in dict.fromkeys(contexts)
-        }
-        soft = {
-            context: soft_labels(
-                fitted.task, folds, context, fitted.guesses[context].scores
-            )
-            for context in own
-        }
-        return guess_views(
-            near.known.walks,
-            near.rows,
-            torch.stack([soft[context] for context in contexts], 1),
-            torch.stack([own[context] for context in contexts], 1),
+        """The views of guesses where some folds are hidden."""
+        fitted, guesses = self.fitted, self.fitted.guesses
+        return guess_blocks(
+            self.shared.near,
+            fitted.task,
+            fitted.folds,
+            hidden,
+            lambda unseen: (guesses[unseen].scores, self._scores(unseen)),
         )
 
-    def _scores(self, guess: Guess, hidden: Hidden) -> Scores:
-        fitted = self.fitted
+    def _scores(self, hidden: Hidden) -> Scores:
+        fitted, guess = self.fitted, self.fitted.guesses[hidden]
         table = ViewTable.without_folds(
             self.shared, fitted.task, fitted.folds, hidden
         ).with_blocks(self.bases.blocks(hidden))
@@ -330,19 +316,31 @@ def contexts_of_unseen_rows(num_train: int, folds: Folds) -> list[int]:
     return [2 * fold for fold in range(count)]
 
 
-def guess_contexts(folds: Folds, hidden: Hidden) -> list[Hidden]:
-    """The folds that the guesses of each context have not seen."""
-    return [hidden | {folds.stand_in(k, hidden)} for k in range(folds.count)]
+def guess_blocks(
+    near: Neighbourhoods,
+    task: Task,
+    folds: Folds,
+    hidden: Hidden,
+    scores: Callable[[Hidden], tuple[Scores, Scores]],
+) -> dict[str, Block]:
+    """The views of guesses where some folds are hidden, one context per fold.
 
-
-def soft_labels(
-    task: Task, folds: Folds, hidden: Hidden, scores: Scores
-) -> Float[Tensor, "nodes classes"]:
-    """Labels where they are known outside hidden folds, else probabilities."""
-    soft = scores.softmax(1)
-    known = folds.known(task.train, hidden)
-    soft[known] = one_hot_labels(task, known)[known]
-    return soft
+    `scores` gives the scores of the known nodes and of the rows by trees that have not
+    seen some folds. Where the label of a known node is hidden, it has probabilities.
+    """
+    contexts = folds.contexts(hidden)
+    soft, own = {}, {}
+    for context in dict.fromkeys(contexts):
+        of_known, own[context] = scores(context)
+        soft[context] = of_known.softmax(1)
+        known = folds.known(task.train, context)
+        soft[context][known] = one_hot_labels(task, known)[known]
+    return guess_views(
+        near.known.walks,
+        near.rows,
+        torch.stack([soft[context] for context in contexts], 1),
+        torch.stack([own[context] for context in contexts], 1),
+    )
 
 
 def linear_blocks(scores: Mapping[str, Scores]) -> dict[str, Block]:
@@ -367,24 +365,12 @@ def _heads_from_tensors(
     _check(own >= 0 and widths[own:] == [classes] * len(names), "heads")
     heads: list[Scorer] = []
     for number, kind in enumerate(kinds):
-        part = _within(tensors, f"heads/{number}/")
+        part = within(tensors, f"heads/{number}/")
         if kind == LINEAR:
             heads.append(LinearScores.from_tensors(part, names.pop(0), classes))
         else:
             heads.append(HEADS[kind].from_tensors(part, widths[:own], classes))
     return heads
-
-
-def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {prefix + name: tensor for name, tensor in tensors.items()}
-
-
-def _within(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
 
 
 def _join(hidden: Hidden) -> str:

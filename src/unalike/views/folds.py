@@ -45,14 +45,6 @@ class Folds:
         """The coarse fold of every node."""
         return self.fine // 2
 
-    def early_stopping_fold(self, hidden: Hidden) -> int:
-        """A fine fold of train nodes by which a model without some folds is stopped."""
-        return 2 * self.visible(hidden)[0]
-
-    def visible(self, hidden: Hidden) -> list[int]:
-        """The coarse folds that are not hidden."""
-        return [fold for fold in range(self.count) if fold not in hidden]
-
     def known(self, ids: Ids, hidden: Hidden) -> Ids:
         """The nodes outside the hidden coarse folds."""
         return ids[~torch.isin(self.coarse[ids], torch.tensor(sorted(hidden)))]
@@ -60,7 +52,7 @@ class Folds:
     def without(self, ids: Ids, hidden: Hidden) -> tuple[Ids, Ids]:
         """Train nodes outside the hidden coarse folds: to fit, and to stop early by."""
         known = self.known(ids, hidden)
-        stop = self.fine[known] == self.early_stopping_fold(hidden)
+        stop = self.fine[known] == 2 * self.stand_in(0, hidden)
         return known[~stop], known[stop]
 
     def stand_in(self, fold: int, hidden: Hidden) -> int:
@@ -68,6 +60,12 @@ class Folds:
         while fold in hidden:
             fold = (fold + 1) % self.count
         return fold
+
+    def contexts(self, hidden: Hidden) -> list[Hidden]:
+        """For each coarse fold, the folds that its rows hide; rows of a hidden fold
+        are read like those of the next one."""
+        folds = range(self.count)
+        return [hidden | {self.stand_in(fold, hidden)} for fold in folds]
 
     def inner(self, hidden: Hidden) -> Int[Tensor, " nodes"]:
         """The fine folds inside the visible coarse folds: nodes of a hidden one are

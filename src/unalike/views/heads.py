@@ -77,6 +77,20 @@ class Scorer(Protocol):
         """What a file of the model has of it."""
 
 
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with a prefix in front of their names."""
+    return {prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def within(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names have a prefix, without it."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class Trees:
     """The mean probability of fitted trees of several seeds."""
@@ -90,11 +104,10 @@ class Trees:
 
     def to_tensors(self) -> dict[str, Tensor]:
         """The arrays of all models."""
-        return {
-            f"{number}/{name}": tensor
-            for number, model in enumerate(self.models)
-            for name, tensor in model.to_tensors().items()
-        }
+        tensors: dict[str, Tensor] = {}
+        for number, model in enumerate(self.models):
+            tensors |= prefixed(f"{number}/", model.to_tensors())
+        return tensors
 
     @classmethod
     def from_tensors(
@@ -103,12 +116,7 @@ class Trees:
         """The trees of a file, after checking sizes and indices."""
         models: list[TreeEnsemble] = []
         while f"{len(models)}/root" in tensors:
-            prefix = f"{len(models)}/"
-            own = {
-                name.removeprefix(prefix): tensor
-                for name, tensor in tensors.items()
-                if name.startswith(prefix)
-            }
+            own = within(tensors, f"{len(models)}/")
             models.append(TreeEnsemble.from_tensors(own, sum(widths), num_classes))
         if not models:
             raise ValueError("there are no trees")
@@ -120,36 +128,24 @@ class TreeSettings:
     """Sizes of gradient-boosted trees."""
 
     lr: float
-    seeds: int
-    max_trees: int
     patience: int
     """Trees without a better score of the rows to stop by."""
-    column_share: float = 0.3
+    seeds: int = 1
+    max_trees: int = MAX_TREES
+    column_share: float = 0.15
     """Share of the columns that each tree may split by."""
 
     @classmethod
     def full(cls, rows: int) -> TreeSettings:
         """Settings of a final fit."""
         if rows > MANY_ROWS:
-            return cls(lr=0.1, seeds=1, max_trees=MAX_TREES, patience=30)
-        return cls(
-            lr=0.07,
-            seeds=NUM_SEEDS,
-            max_trees=MAX_TREES,
-            patience=40,
-            column_share=0.15,
-        )
+            return cls(lr=0.1, patience=30, column_share=0.3)
+        return cls(lr=0.07, patience=40, seeds=NUM_SEEDS)
 
     @classmethod
     def quick(cls) -> TreeSettings:
         """Settings to compare views."""
-        return cls(
-            lr=0.2,
-            seeds=1,
-            max_trees=MAX_QUICK_TREES,
-            patience=15,
-            column_share=0.15,
-        )
+        return cls(lr=0.2, patience=15, max_trees=MAX_QUICK_TREES)
 
     @classmethod
     def guess(cls, rows: int) -> TreeSettings:
@@ -170,7 +166,8 @@ def fit_trees(examples: Examples, settings: TreeSettings | None = None) -> Trees
     if has_lightgbm():
         return _lightgbm(examples, settings)
     notify_without_lightgbm()
-    return _scikit_learn(examples, settings)
+    seeds = range(examples.seed, examples.seed + settings.seeds)
+    return Trees([_scikit_learn(examples, settings, seed) for seed in seeds])
 
 
 @cache
@@ -236,12 +233,7 @@ def _lightgbm(examples: Examples, settings: TreeSettings) -> Trees:
     return Trees(models)
 
 
-def _scikit_learn(examples: Examples, settings: TreeSettings) -> Trees:
-    seeds = range(examples.seed, examples.seed + settings.seeds)
-    return Trees([_histogram_trees(examples, settings, seed) for seed in seeds])
-
-
-def _histogram_trees(
+def _scikit_learn(
     examples: Examples, settings: TreeSettings, seed: int
 ) -> TreeEnsemble:
     from sklearn.ensemble import HistGradientBoostingClassifier
@@ -269,12 +261,8 @@ def _histogram_trees(
     if len(examples.y_stop):
         weight = torch.ones(len(examples.y_stop))
         stages = [
-            float(
-                examples.metric.score(
-                    torch.from_numpy(spread(p)), examples.y_stop, weight
-                )
-            )
-            for p in model.staged_predict_proba(examples.x_stop.numpy())
+            float(examples.metric.score(torch.from_numpy(p), examples.y_stop, weight))
+            for p in map(spread, model.staged_predict_proba(examples.x_stop.numpy()))
         ]
         # The metric may be undefined on these rows: all of them of one class.
         best = best if np.isnan(stages).all() else int(np.nanargmax(stages)) + 1

@@ -28,8 +28,8 @@ MIN_PROBABILITY = 1e-3
 Contexts = Float[Tensor, "nodes contexts classes"]
 
 
-Groups = Mapping[str, Int[Tensor, " nodes"]]
-RowGroups = Mapping[str, Int[Tensor, " rows"]]
+Groups = tuple[Int[Tensor, " nodes"], Int[Tensor, " rows"]]
+"""The group of each node of the known graph, and of each row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +38,9 @@ class Neighbourhoods:
 
     known: KnownGraph
     rows: NodeRows
-    known_equal: Groups
-    """The group of each node of the known graph, by what is compared."""
-    known_similar: Groups
-    equal: RowGroups
-    """The group of each row."""
-    similar: RowGroups
+    equal: Mapping[str, Groups]
+    """Groups of equal rows, by what is compared."""
+    similar: Mapping[str, Groups]
 
     @classmethod
     def of(cls, known: KnownGraph, *, similar: bool = False) -> Neighbourhoods:
@@ -53,32 +50,30 @@ class Neighbourhoods:
         groups = {step: equal_rows(rows.matrices[step]) for step in known.directions}
         if known.graph.num_features:
             groups["x"] = equal_features(rows.features)
-        repeated = {
-            name: group
-            for name, group in groups.items()
-            if duplicate_share(group) > MIN_DUPLICATES
-        }
         near = similar_groups(known.walks.matrices) if similar else {}
-        return cls(known, rows, repeated, near, repeated, near)
+        return cls(
+            known,
+            rows,
+            {
+                name: (group, group)
+                for name, group in groups.items()
+                if duplicate_share(group) > MIN_DUPLICATES
+            },
+            {name: (group, group) for name, group in near.items()},
+        )
 
     def at(self, rows: NodeRows) -> Neighbourhoods:
         """Other rows over the same graph, in the same groups."""
         count = self.known.graph.num_nodes
         known, own = (compared_rows(self.known, r) for r in (self.rows, rows))
         stacked = {name: vstack(known[name], own[name]) for name in known}
-        equal = {name: equal_rows(stacked[name]) for name in self.known_equal}
-        near = similar_groups(stacked) if self.known_similar else {}
+        equal = {name: equal_rows(stacked[name]) for name in self.equal}
+        near = similar_groups(stacked) if self.similar else {}
         return Neighbourhoods(
             self.known,
             rows,
-            *(
-                {name: group[:count] for name, group in g.items()}
-                for g in (equal, near)
-            ),
-            *(
-                {name: group[count:] for name, group in g.items()}
-                for g in (equal, near)
-            ),
+            {name: (group[:count], group[count:]) for name, group in equal.items()},
+            {name: (group[:count], group[count:]) for name, group in near.items()},
         )
 
 
@@ -152,16 +147,16 @@ def label_histograms(near: Neighbourhoods, labels: Contexts) -> dict[str, Block]
 def duplicates(near: Neighbourhoods, labels: Contexts) -> dict[str, Block]:
     """Known labels of the nodes with the same neighbours or the same features."""
     return {
-        f"duplicates:{name}": _group_sums(group, near.equal[name], labels)
-        for name, group in near.known_equal.items()
+        f"duplicates:{name}": _group_sums(*groups, labels)
+        for name, groups in near.equal.items()
     }
 
 
 def near_duplicates(near: Neighbourhoods, labels: Contexts) -> dict[str, Block]:
     """Known labels of the nodes with similar neighbours, by MinHash."""
     return {
-        f"near-duplicates:{name}": _group_sums(group, near.similar[name], labels)
-        for name, group in near.known_similar.items()
+        f"near-duplicates:{name}": _group_sums(*groups, labels)
+        for name, groups in near.similar.items()
     }
 
 

@@ -46,6 +46,30 @@ Weights = Float[Tensor, "columns classes fits"]
 """Those of a batch of fits, which are last: sums over all else are fast."""
 
 
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Edges without self-loops by direction, and features, as sparse rows."""
+
+    edges: Mapping[str, Adjacency]
+    features: Adjacency
+
+    @classmethod
+    def of(cls, graph: Graph, rows: NodeRows | None = None) -> Inputs:
+        """Those of all nodes of a graph, or of other rows over it."""
+        steps = {"out": "o", "in": "i"} if graph.directed else {"edges": "a"}
+        if rows is not None:
+            edges = {name: rows.matrices[step] for name, step in steps.items()}
+            return cls(edges, as_sparse(rows.features))
+        out = without_loops(graph.adjacency)
+        edges = {"out": out, "in": out.T} if graph.directed else {"edges": out}
+        return cls(edges, as_sparse(graph.features))
+
+    @cached_property
+    def near(self) -> Adjacency:
+        """The edges in either direction."""
+        return reduce(Adjacency.union, self.edges.values())
+
+
 def input_rows(graph: Graph, rows: NodeRows | None = None) -> dict[str, Adjacency]:
     """Rows to regress on: edges by direction, features, all of them side by side, and
     features beside their means over neighbours.
@@ -53,32 +77,22 @@ def input_rows(graph: Graph, rows: NodeRows | None = None) -> dict[str, Adjacenc
     They are those of all nodes of the graph, or other `rows` over it, whose columns are
     scaled alike.
     """
-    edges = without_loops(graph.adjacency)
-    steps = {"out": "o", "in": "i"} if graph.directed else {"edges": "a"}
-    known = {"out": edges, "in": edges.T} if graph.directed else {"edges": edges}
-    if graph.num_features:
-        known[FEATURES] = as_sparse(graph.features)
-    own = known
-    if rows is not None:
-        own = {name: rows.matrices[step] for name, step in steps.items()}
-        if graph.num_features:
-            own[FEATURES] = as_sparse(rows.features)
+    known, own = Inputs.of(graph), Inputs.of(graph, rows)
     scaled = {
-        name: unit_rows(scale_columns(own[name], each)) for name, each in known.items()
+        name: unit_rows(scale_columns(own.edges[name], each))
+        for name, each in known.edges.items()
     }
+    if graph.num_features:
+        scaled[FEATURES] = unit_rows(scale_columns(own.features, known.features))
     if len(scaled) > 1:
         scaled["all"] = reduce(Adjacency.hstack, scaled.values())
-    if graph.num_features:
-        near = edges.to_undirected()
-        if means_size(near, known[FEATURES]) <= MAX_PROPAGATED:
-            means = neighbour_means(near, known[FEATURES])
-            own_means = means
-            if rows is not None:
-                own_near = reduce(Adjacency.union, [own[name] for name in steps])
-                own_means = neighbour_means(own_near, known[FEATURES])
-            scaled[PROPAGATED] = scaled[FEATURES].hstack(
-                unit_rows(scale_columns(own_means, means))
-            )
+    if graph.num_features and has_few_means(known.near, known.features):
+        means = neighbour_means(known.near, known.features)
+        own_means = means
+        if rows is not None:
+            own_means = neighbour_means(own.near, known.features)
+        propagated = unit_rows(scale_columns(own_means, means))
+        scaled[PROPAGATED] = scaled[FEATURES].hstack(propagated)
     far = head_rows(graph, rows)
     return scaled | {name: far[name] for name in far if name == TWO_STEPS}
 
@@ -91,32 +105,30 @@ def head_rows(graph: Graph, rows: NodeRows | None = None) -> dict[str, Adjacency
     """
     if not graph.num_features:
         return {}
-    known = as_sparse(graph.features)
-    edges = without_loops(graph.adjacency)
-    near = edges.to_undirected()
-    own, own_near, steps = known, near, [edges, edges.T]
-    if rows is not None:
-        own = as_sparse(rows.features)
-        steps = [rows.matrices[step] for step in "oia" if step in rows.matrices]
-        own_near = reduce(Adjacency.union, steps)
-    kinds = {"own": unit_rows(own)}
-    if means_size(near, known) > MAX_PROPAGATED:
+    known, own = Inputs.of(graph), Inputs.of(graph, rows)
+    kinds = {"own": unit_rows(own.features)}
+    if not has_few_means(known.near, known.features):
         return kinds
-    means = neighbour_means(near, known)
-    own_means = neighbour_means(own_near, known)
+    own_means = neighbour_means(own.near, known.features)
     kinds["one-step"] = kinds["own"].hstack(unit_rows(own_means))
     if graph.directed:
-        sides = [unit_rows(neighbour_means(step, known)) for step in steps]
-        kinds["directions"] = reduce(Adjacency.hstack, [kinds["own"], *sides])
-    if means_size(near, means) <= MAX_PROPAGATED:
-        far = unit_rows(neighbour_means(own_near, means))
+        sides = [neighbour_means(step, known.features) for step in own.edges.values()]
+        kinds["directions"] = reduce(
+            Adjacency.hstack, [kinds["own"], *map(unit_rows, sides)]
+        )
+    means = own_means
+    if rows is not None:
+        means = neighbour_means(known.near, known.features)
+    if has_few_means(known.near, means):
+        far = unit_rows(neighbour_means(own.near, means))
         kinds[TWO_STEPS] = kinds["one-step"].hstack(far)
     return kinds
 
 
-def means_size(edges: Adjacency, features: Adjacency) -> float:
-    """An upper limit of the entries of the means of features over neighbours."""
-    return float((edges @ features.degrees.float()[:, None]).sum())
+def has_few_means(edges: Adjacency, features: Adjacency) -> bool:
+    """Whether the means of features over neighbours have few enough entries."""
+    limit = float((edges @ features.degrees.float()[:, None]).sum())
+    return limit <= MAX_PROPAGATED
 
 
 def neighbour_means(edges: Adjacency, features: Adjacency) -> Adjacency:

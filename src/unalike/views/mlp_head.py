@@ -17,8 +17,8 @@ from unalike.nn.linear import Dropout
 from unalike.samplers.rows import RowSampler
 from unalike.training.loop import FitSpec, fit
 from unalike.training.state import Training
-from unalike.views.blocks import empty_columns
-from unalike.views.heads import MANY_ROWS, Examples, Matrix, Scores
+from unalike.views.blocks import CHUNK, empty_columns
+from unalike.views.heads import MANY_ROWS, Examples, Matrix, Scores, prefixed, within
 
 MAX_DEVIATIONS = 8.0
 """Standardised columns are clipped to this many standard deviations."""
@@ -28,8 +28,6 @@ DROPOUT = 0.3
 VIEW_DROPOUT = 0.2
 EPOCHS = 60
 PATIENCE = 8
-CHUNK = 65_536
-"""Rows that are scored at once."""
 
 
 class ViewMLP(nn.Module):
@@ -104,9 +102,8 @@ class MLPHead:
         """The weights of all modules, with the constants of the columns."""
         tensors = {"mean": self.mean, "std": self.std}
         for number, module in enumerate(self.modules):
-            for name, weight in module.state_dict().items():
-                tensors[f"{number}/{name}"] = weight.cpu()
-        return tensors
+            tensors |= prefixed(f"{number}/", module.state_dict())
+        return {name: tensor.cpu() for name, tensor in tensors.items()}
 
     @classmethod
     def from_tensors(
@@ -117,18 +114,10 @@ class MLPHead:
         if not mean.shape == std.shape == (sum(widths),):
             raise ValueError("the MLP has a wrong number of columns")
         modules: list[ViewMLP] = []
-        while any(name.startswith(f"{len(modules)}/") for name in tensors):
-            prefix = f"{len(modules)}/"
+        while own := within(tensors, f"{len(modules)}/"):
             with torch.device("meta"):
                 module = ViewMLP(widths, num_classes)
-            module.load_state_dict(
-                {
-                    name.removeprefix(prefix): tensor
-                    for name, tensor in tensors.items()
-                    if name.startswith(prefix)
-                },
-                assign=True,
-            )
+            module.load_state_dict(own, assign=True)
             modules.append(module.eval().requires_grad_(False))
         if not modules:
             raise ValueError("the MLP has no weights")

@@ -13,26 +13,17 @@ from torch import Tensor
 from unalike.data.adjacency import Ids
 from unalike.data.task import Task
 from unalike.views import BASES, GUESSES
-from unalike.views.blocks import Block
+from unalike.views.blocks import CHUNK, Block
 from unalike.views.cross_fit import BaseFit, CrossFit
 from unalike.views.fitted import (
-    CHUNK,
     FittedViews,
     Guess,
-    Scores,
-    guess_contexts,
+    guess_blocks,
     linear_blocks,
     score_table,
-    soft_labels,
 )
 from unalike.views.folds import Folds, Hidden
-from unalike.views.heads import (
-    Examples,
-    Scorer,
-    TreeSettings,
-    fit_trees,
-)
-from unalike.views.label_views import guess_views
+from unalike.views.heads import Examples, Scorer, Scores, TreeSettings, fit_trees
 from unalike.views.linear_heads import LinearScores
 from unalike.views.table import SharedViews, ViewTable
 
@@ -165,20 +156,13 @@ class Problem:
         self.table = table.with_blocks(self._guess_views(frozenset(), number))
 
     def _guess_views(self, hidden: Hidden, number: int) -> dict[str, Block]:
-        """The views of guesses where some folds are hidden, one context per fold."""
-        task, folds = self.task, self.folds
-        contexts = guess_contexts(folds, hidden)
-        guesses, soft = {}, {}
-        for context in dict.fromkeys(contexts):
-            guesses[context] = self._guess(context, number - 1)
-            soft[context] = soft_labels(task, folds, context, guesses[context])
-        near = self.shared.near
-        return guess_views(
-            near.known.walks,
-            near.rows,
-            torch.stack([soft[context] for context in contexts], 1),
-            torch.stack([guesses[context] for context in contexts], 1),
-        )
+        """The views of guesses of a round where some folds are hidden."""
+
+        def scores(unseen: Hidden) -> tuple[Scores, Scores]:
+            guess = self._guess(unseen, number - 1)
+            return guess, guess
+
+        return guess_blocks(self.shared.near, self.task, self.folds, hidden, scores)
 
     def _guess(self, hidden: Hidden, number: int) -> Scores:
         """The scores of round `number` by trees without the labels of some folds.

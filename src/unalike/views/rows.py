@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Features, Graph, select_features
-from unalike.views.walks import Columns, Walk, Walks, indicators
+from unalike.views.walks import Columns, Walk, Walks, indicators, kept_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,32 +53,27 @@ class KnownGraph:
         )
 
     def new_rows(
-        self, edges: Mapping[str, Adjacency], features: Features, ids: Ids | None
+        self, edges: Adjacency, features: Features, ids: Ids | None
     ) -> NodeRows:
         """Rows by their edges to nodes of the graph; `ids` where they are among them.
 
-        A new node has a self-loop if all nodes of the graph have one.
+        Of a directed graph edges are [out, in]. A new node has a self-loop if all nodes
+        of the graph have one.
         """
-        count, diagonal = features.shape[0], self.graph.adjacency.diagonal
-        loops = torch.full((count,), float(len(diagonal) > 0 and bool(diagonal.all())))
-        matrices = dict(edges)
-        if "x" in self.walks.matrices:
-            matrices["x"] = indicators(features)
-        return NodeRows(
-            matrices, features, loops if ids is None else diagonal[ids], ids
-        )
-
-    def split_directions(
-        self, rows: Adjacency, ids: Ids | None
-    ) -> dict[str, Adjacency]:
-        """The edges of rows by step; of a directed graph the rows are [out, in]."""
-        nodes = self.graph.num_nodes
-        matrix, result = rows.to_scipy(), {}
+        nodes, diagonal = self.graph.num_nodes, self.graph.adjacency.diagonal
+        if ids is None:
+            loop = float(len(diagonal) > 0 and bool(diagonal.all()))
+            loops = torch.full((features.shape[0],), loop)
+        else:
+            own, loops = ids, diagonal[ids]
+            edges = kept_entries(edges, lambda row, column: own[row] != column % nodes)
+        matrix, matrices = edges.to_scipy(), {}
         for number, step in enumerate(self.directions):
             part = matrix[:, number * nodes : (number + 1) * nodes]
-            edges = Adjacency.from_scipy(part, weighted=False)
-            result[step] = edges if ids is None else without_columns(edges, ids)
-        return result
+            matrices[step] = Adjacency.from_scipy(part, weighted=False)
+        if "x" in self.walks.matrices:
+            matrices["x"] = indicators(features)
+        return NodeRows(matrices, features, loops, ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,15 +128,6 @@ class NodeRows:
             self.loops[ids],
             None if self.ids is None else self.ids[ids],
         )
-
-
-def without_columns(rows: Adjacency, ids: Ids) -> Adjacency:
-    """The rows without an entry in the column of their own id."""
-    kept = rows.indices.long() != ids[rows.row_indices]
-    degrees = torch.zeros(rows.num_rows, dtype=torch.int64)
-    degrees.index_add_(0, rows.row_indices, kept.long())
-    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), degrees.cumsum(0)])
-    return Adjacency(indptr, rows.indices[kept], rows.num_cols)
 
 
 def unit_rows(rows: Adjacency) -> Adjacency:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -11,11 +11,11 @@ from typing import no_type_check
 import numba
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from unalike.data.adjacency import Adjacency
-from unalike.data.csr import SMALL_NNZ, indptr_of, row_blocks
+from unalike.data.adjacency import Adjacency, Ids
+from unalike.data.csr import SMALL_NNZ, row_blocks
 from unalike.data.graph import Features, Graph
 from unalike.data.numba_utils import njit
 from unalike.parallel import num_threads
@@ -144,12 +144,10 @@ class Walks:
                 ends = ends * self.inverse_degrees[walk.steps[1]][:, None]
             return matrix @ ends
 
+        rests = {walk.rest for walk in self.walks if walk.steps[1:]}
         for walk in self.walks if walks is None else walks:
-            if walk in shared:
-                yield walk, shared[walk]
-                continue
-            value = total(walk)
-            if any(other.rest == walk for other in self.walks if other.steps[1:]):
+            value = shared[walk] if walk in shared else total(walk)
+            if walk in rests:
                 shared[walk] = value
             yield walk, value
 
@@ -199,21 +197,23 @@ def without_loops(adjacency: Adjacency) -> Adjacency:
     """The matrix of ones at the same places, without the diagonal."""
     pattern = adjacency.pattern
     if adjacency.diagonal.any():
-        pattern = _without_diagonal(pattern)
+        pattern = kept_entries(pattern, torch.ne)
     return pattern._mark_symmetric(adjacency._symmetric)
 
 
-def _without_diagonal(pattern: Adjacency) -> Adjacency:
-    """The entries outside the diagonal, copied in blocks of rows."""
-    indptr = indptr_of(pattern.degrees - pattern.diagonal.long())
-    indices = empty_columns((int(indptr[-1]),)).view(torch.int32)
-    if pattern.indices.dtype != torch.int32:
-        indices = torch.empty(int(indptr[-1]), dtype=pattern.indices.dtype)
-    for low, high in row_blocks(pattern.indptr.numpy(), MAX_NNZ_AT_ONCE):
-        part = pattern[low:high]
-        kept = part.indices != part.row_indices + low
-        indices[int(indptr[low]) : int(indptr[high])] = part.indices[kept]
-    return Adjacency(indptr, indices, pattern.num_cols)
+def kept_entries(
+    matrix: Adjacency, keep: Callable[[Ids, Ids], Bool[Tensor, " entries"]]
+) -> Adjacency:
+    """Ones where `keep` is true for row and column of an entry, by blocks of rows."""
+    indptr = torch.zeros(matrix.num_rows + 1, dtype=torch.int64)
+    indices = empty_columns((matrix.nnz,)).view(torch.int32)
+    for low, high in row_blocks(matrix.indptr.numpy(), MAX_NNZ_AT_ONCE):
+        part, end = matrix[low:high], int(indptr[low])
+        kept = keep(part.row_indices + low, part.indices)
+        counts = torch.cat([torch.zeros(1, dtype=torch.int64), kept.cumsum(0)])
+        indptr[low : high + 1] = end + counts[part.indptr]
+        indices[end : int(indptr[high])] = part.indices[kept]
+    return Adjacency(indptr, indices[: int(indptr[-1])], matrix.num_cols)
 
 
 def shares_features(features: Features) -> bool:
@@ -316,67 +316,43 @@ def closed_triples(matrix: Adjacency) -> Float[Tensor, " rows"]:
     Every triangle is found once, from its node of the lowest degree, so that nodes of
     high degree cost little.
     """
-    forward = _toward_higher_degrees(matrix)
+    indptr, indices = matrix.indptr.numpy(), matrix.indices.numpy()
+    forward, ends = np.empty_like(indices), np.empty(matrix.num_rows, np.int64)
+    _select_forward(forward, ends, indptr, indices)
     counts = np.zeros((num_threads(), matrix.num_rows), np.int64)
-    _count_triangles(counts, forward.indptr.numpy(), forward.indices.numpy())
+    _count_triangles(counts, indptr, ends, forward)
     return torch.from_numpy(2.0 * counts.sum(0)).float()
 
 
-def _toward_higher_degrees(matrix: Adjacency) -> Adjacency:
-    """The entries from a node to those of higher degree, or as high and higher id."""
-    indptr, indices = matrix.indptr.numpy(), matrix.indices.numpy()
-    lengths = np.zeros(matrix.num_rows, np.int64)
-    _count_forward(lengths, indptr, indices)
-    bounds = indptr_of(torch.from_numpy(lengths))
-    kept = np.empty(int(bounds[-1]), indices.dtype)
-    _copy_forward(kept, bounds.numpy(), indptr, indices)
-    return Adjacency(bounds, torch.from_numpy(kept), matrix.num_cols)
-
-
-@no_type_check
-@njit()
-def _is_forward(indptr, row, other):
-    own = indptr[row + 1] - indptr[row]
-    degree = indptr[other + 1] - indptr[other]
-    return degree > own or (degree == own and other > row)
-
-
 @no_type_check
 @njit(parallel=True)
-def _count_forward(lengths, indptr, indices):
-    for row in numba.prange(len(lengths)):
-        count = 0
+def _select_forward(forward, ends, indptr, indices):
+    """Neighbours of higher degree, or as high and higher id, to the front of a row."""
+    for row in numba.prange(len(ends)):
+        end, own = indptr[row], indptr[row + 1] - indptr[row]
         for entry in range(indptr[row], indptr[row + 1]):
-            if _is_forward(indptr, np.int64(row), np.int64(indices[entry])):
-                count += 1
-        lengths[row] = count
-
-
-@no_type_check
-@njit(parallel=True)
-def _copy_forward(kept, bounds, indptr, indices):
-    for row in numba.prange(len(bounds) - 1):
-        end = bounds[row]
-        for entry in range(indptr[row], indptr[row + 1]):
-            if _is_forward(indptr, np.int64(row), np.int64(indices[entry])):
-                kept[end] = indices[entry]
+            other = indices[entry]
+            degree = indptr[other + 1] - indptr[other]
+            if degree > own or (degree == own and other > row):
+                forward[end] = other
                 end += 1
+        ends[row] = end
 
 
 @no_type_check
 @njit(parallel=True)
-def _count_triangles(counts, indptr, indices):
+def _count_triangles(counts, indptr, ends, forward):
     """Add the triangles of each node; each thread has counts of its own."""
     threads, num_rows = counts.shape
     for thread in numba.prange(threads):
         mark = np.full(num_rows, -1, np.int32)
         for row in range(thread, num_rows, threads):
-            for entry in range(indptr[row], indptr[row + 1]):
-                mark[indices[entry]] = row
-            for entry in range(indptr[row], indptr[row + 1]):
-                j = indices[entry]
-                for other in range(indptr[j], indptr[j + 1]):
-                    k = indices[other]
+            for entry in range(indptr[row], ends[row]):
+                mark[forward[entry]] = row
+            for entry in range(indptr[row], ends[row]):
+                j = forward[entry]
+                for other in range(indptr[j], ends[j]):
+                    k = forward[other]
                     if mark[k] == row:
                         counts[thread, row] += 1
                         counts[thread, j] += 1

@@ -146,13 +146,13 @@ def test_a_mean_with_linear_heads_is_saved_explained_and_scores_new_nodes(
     loaded = load_model(tmp_path / "model.safetensors")
     assert isinstance(loaded, ViewsModel)
     kinds = ["own", "one-step", *["directions"] * directed, "two-steps"]
-    assert list(loaded.scorer.fitted.linear) == kinds
-    assert len(loaded.scorer.fitted.heads) == 2 + len(kinds)
+    assert list(loaded.scorer.linear) == kinds
+    assert len(loaded.scorer.heads) == 2 + len(kinds)
     assert torch.equal(loaded.scores(graph), solution.scores)
     ids = torch.arange(NODES)
     prepared = method.prepare(graph)
     rows = loaded.scorer.rows(prepared, ids)
-    scores = loaded.scorer.fitted.score(loaded.scorer.table(rows), rows)
+    scores = loaded.scorer.score(loaded.scorer.table(rows), rows)
     torch.testing.assert_close(scores, solution.scores, atol=2e-3, rtol=1e-3)
     new = loaded.predict(graph.adjacency.to_scipy()[:5], graph.features[:5])
     assert new.probabilities.shape == (5, 3)

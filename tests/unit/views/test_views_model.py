@@ -74,7 +74,7 @@ def assert_known_rows_score_as_in_training(
 ) -> None:
     ids = torch.arange(NODES)
     rows = model.scorer.rows(model.method.prepare(graph), ids)
-    scores = model.scorer.fitted.score(model.scorer.table(rows), rows)
+    scores = model.scorer.score(model.scorer.table(rows), rows)
     torch.testing.assert_close(scores, solution.scores, atol=2e-3, rtol=1e-3)
 
 
@@ -144,7 +144,7 @@ def test_new_nodes_have_the_views_of_the_same_nodes_inside_of_the_graph(
     labels = torch.full((NODES,), -1)
     labels[task.train] = whole.labels[task.train]
     fine = torch.zeros(NODES, dtype=torch.int64)
-    fine[:140] = loaded.scorer.fitted.folds.fine
+    fine[:140] = loaded.scorer.folds.fine
     expected = ViewTable.of(
         inside,
         Task(replace(graph, labels=labels), task.train, torch.arange(0), ACCURACY),
