@@ -119,7 +119,7 @@ class Model:
         index.add(self.known_names)
         return index
 
-    @property
+    @cached_property
     def known_names(self) -> pa.Array:
         """The user's id of each training node."""
         if self.names is not None:
