@@ -131,68 +131,45 @@ class Listing:
     """The rows of a list, and the columns of its table."""
 
     rows: Callable[[Path | None], Rows]
-    columns: dict[str, str]
-    """Headings of the table by key; --json prints all keys."""
+    columns: str
+    """Keys of the columns of the table; --json prints all keys."""
     spare: tuple[str, ...] = ()
     """Headings that a narrow table drops first."""
 
 
-SIZES = {"num_nodes": "nodes", "num_edges": "edges", "num_classes": "classes"}
-WHAT = {"name": "name", "what": "what"}
+HEADINGS = {
+    "num_nodes": "nodes",
+    "num_edges": "edges",
+    "num_classes": "classes",
+    "edge_homophily": "edge h",
+    "class_homophily": "class h",
+    "raw": "files",
+}
+"""Headings of columns that differ from their keys."""
 
+SIZES = "name num_nodes num_edges num_classes edge_homophily"
 LISTINGS = {
     "datasets": Listing(
         datasets,
-        {
-            "name": "name",
-            **SIZES,
-            "edge_homophily": "edge h",
-            "class_homophily": "class h",
-            "metric": "metric",
-            "licence": "licence",
-            "raw": "files",
-            "stored": "stored",
-        },
+        f"{SIZES} class_homophily metric licence raw stored",
         spare=("licence", "metric", "stored", "class h"),
     ),
     "twins": Listing(
-        twins,
-        {
-            "name": "name",
-            **SIZES,
-            "edge_homophily": "edge h",
-            "monophily": "monophily",
-            "metric": "metric",
-            "stored": "stored",
-        },
-        spare=("stored", "metric"),
+        twins, f"{SIZES} monophily metric stored", spare=("stored", "metric")
     ),
     "methods": Listing(
         methods,
-        {
-            "name": "name",
-            "family": "family",
-            "hyperparameters": "hyperparameters",
-            "batching": "batching",
-            "paper": "paper",
-        },
+        "name family hyperparameters batching paper",
         spare=("paper", "batching"),
     ),
-    "batchings": Listing(batchings, {**WHAT, "settings": "settings"}),
+    "batchings": Listing(batchings, "name what settings"),
     "recipes": Listing(
         recipes,
-        {
-            "name": "name",
-            "method": "method",
-            "batching": "batching",
-            "settings": "settings",
-            "variants": "variants",
-            "datasets": "datasets",
-        },
+        "name method batching settings variants datasets",
         spare=("variants", "batching"),
     ),
-    "measures": Listing(measures, WHAT),
-    "metrics": Listing(metrics, WHAT),
+    "measures": Listing(measures, "name what"),
+    "metrics": Listing(metrics, "name what"),
 }
 
 WRAPPED = ("what", "licence", "settings", "hyperparameters", "paper", "datasets")
@@ -223,7 +200,7 @@ def command(
             {"name": name, "what": first_line(listing.rows)}
             for name, listing in LISTINGS.items()
         ]
-        print_rows(rows, WHAT, json=json)
+        print_rows(rows, "name what", json=json)
         return
     listing = lookup(LISTINGS, kind, "kind of thing to list")
     all_rows = listing.rows(data)
@@ -235,37 +212,35 @@ def command(
 
 
 def print_rows(
-    rows: Rows, columns: dict[str, str], *, spare: tuple[str, ...] = (), json: bool
+    rows: Rows, columns: str, *, spare: tuple[str, ...] = (), json: bool
 ) -> None:
     """Print rows as a table, or with all keys as a JSON document."""
     if json:
         print_json(rows)
         return
     table = []
-    for key, heading in columns.items():
+    for key in columns.split():
         values = [row[key] for row in rows]
         right = not any(isinstance(value, str | dict) for value in values)
-        cells = [format_cell(value) for value in values]
-        table.append(Column(heading, cells, align_right=right, wrap=key in WRAPPED))
+        cells, heading = map(format_cell, values), HEADINGS.get(key, key)
+        table.append(Column(heading, [*cells], align_right=right, wrap=key in WRAPPED))
     print_columns(table, spare=spare)
 
 
 def format_cell(value: Any) -> str:
     """A value as text of a table."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={inner}" for key, inner in value.items())
-    formats = FORMATS.items()
-    return next(text(value) for kind, text in formats if isinstance(value, kind))
-
-
-FORMATS: dict[type, Callable[[Any], str]] = {
-    type(None): lambda _: "",
-    bool: lambda value: "yes" if value else "no",
-    float: "{:.3f}".format,
-    int: "{:,}".format,
-    str: str,
-}
-"""Formats by type; bool comes before int, its base class."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.3f}"
+        case int():
+            return f"{value:,}"
+        case dict():
+            return ", ".join(f"{key}={inner}" for key, inner in value.items())
+    return str(value)
 
 
 def first_line(documented: object) -> str:

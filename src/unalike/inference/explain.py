@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
 from unalike.errors import UserError
-from unalike.importing.features import FeatureEncoder
 from unalike.inference.model import Model
 from unalike.inference.views_model import ViewsModel
 from unalike.nn.sparse_linear import (
@@ -106,35 +105,26 @@ def explain(
         )
 
 
-def feature_names(encoder: FeatureEncoder | None, count: int) -> list[str]:
-    """Names of features: their columns, with the category of one-hot columns."""
-    if encoder is None:
-        return [f"{FEATURE} {index}" for index in range(count)]
-    return [name for column in encoder.columns for name in column.feature_names]
+def neighbour(model: Model, column: int) -> tuple[str, Hashable]:
+    """The kind and the name of the training node of a column of prepared rows."""
+    direction, node = divmod(column, model.graph_info.num_known)
+    kinds = NEIGHBOUR_KINDS[model.num_columns // model.graph_info.num_known]
+    return kinds[direction], model.known_names[node].as_py()
 
 
 def _attributions(model: Model, part: InputAttributions) -> Iterator[Attribution]:
+    columns, encoder = part.columns.tolist(), model.encoder
+    if part.of_edges:
+        inputs = [neighbour(model, column) for column in columns]
+    elif encoder is None:
+        inputs = [(FEATURE, f"{FEATURE} {column}") for column in columns]
+    else:
+        names = [name for each in encoder.columns for name in each.feature_names]
+        inputs = [(FEATURE, names[column]) for column in columns]
     arrays = (part.values, part.gradient_times_input, part.leave_one_out)
-    inputs = _neighbours(model, part) if part.of_edges else _features(model, part)
-    columns = (array.tolist() for array in arrays)
-    for (kind, name), *numbers in zip(inputs, *columns, strict=True):
-        yield Attribution(kind, name, *numbers)
-
-
-def _neighbours(
-    model: Model, part: InputAttributions
-) -> Iterator[tuple[str, Hashable]]:
-    num_nodes = model.graph_info.num_known
-    kinds = NEIGHBOUR_KINDS[model.num_columns // num_nodes]
-    names = model.known_names
-    for column in part.columns.tolist():
-        yield kinds[column // num_nodes], names[column % num_nodes].as_py()
-
-
-def _features(model: Model, part: InputAttributions) -> Iterator[tuple[str, Hashable]]:
-    names = feature_names(model.encoder, model.graph_info.num_features)
-    for column in part.columns.tolist():
-        yield FEATURE, names[column]
+    numbers = (array.tolist() for array in arrays)
+    for (kind, name), *effects in zip(inputs, *numbers, strict=True):
+        yield Attribution(kind, name, *effects)
 
 
 # Gradient x input and leave-one-out.
@@ -186,20 +176,16 @@ class NodeAttribution:
     def parts(self) -> Iterator[InputAttributions]:
         """The inputs of each `SparseLinear` layer, and the dense features."""
         leaves = {name: x.detach().requires_grad_() for name, x in self.first.items()}
-        dense = self.row.features
-        if isinstance(dense, Adjacency):
-            odds = self.log_odds_of(self.row, leaves)
-        else:
-            dense = dense.detach().requires_grad_()
-            odds = self.log_odds_of(replace(self.row, features=dense), leaves)
-        inputs_of_grad = [*leaves.values()]
-        if not isinstance(dense, Adjacency):
-            inputs_of_grad.append(dense)
-        grads = torch.autograd.grad(odds.sum(), inputs_of_grad, materialize_grads=True)
+        inputs, row, x = [*leaves.values()], self.row, self.row.features
+        if not isinstance(x, Adjacency):
+            inputs.append(x.detach().requires_grad_())
+            row = replace(row, features=inputs[-1])
+        odds = self.log_odds_of(row, leaves).sum()
+        grads = torch.autograd.grad(odds, inputs, materialize_grads=True)
         for name, grad in zip(leaves, grads, strict=False):
             yield self._of_sparse(name, grad[0])
-        if not isinstance(dense, Adjacency):
-            yield self._of_dense(dense.detach()[0], grads[-1][0])
+        if not isinstance(x, Adjacency):
+            yield self._of_dense(x[0], grads[-1][0])
 
     def _of_sparse(self, name: str, grad: Float[Tensor, " width"]) -> InputAttributions:
         layer = sparse_layers(self.network)[name]

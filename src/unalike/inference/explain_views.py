@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
-from unalike.inference.explain import NEIGHBOUR_KINDS, Attribution, Explanation
+from unalike.inference.explain import Attribution, Explanation, neighbour
 from unalike.inference.views_model import ViewsModel
 
 GROUP = "views"
@@ -50,9 +50,9 @@ def explain_views(
         best, second, *_ = own.argsort(descending=True, stable=True).tolist()
 
         def odds(
-            x: Tensor, node: int = node, pair: tuple[int, int] = (best, second)
+            x: Tensor, node: int = node, best: int = best, second: int = second
         ) -> float:
-            return float(x[node, pair[0]] - x[node, pair[1]])
+            return float(x[node, best] - x[node, second])
 
         groups = [
             Attribution(
@@ -96,8 +96,6 @@ def edge_attributions(
     """The change of the log-odds by each edge of a node: with it, minus without it."""
     row = prepared.select_rows(torch.tensor([node]))
     ends = row.adjacency.indices.long()
-    num_nodes = model.graph_info.num_known
-    kinds = NEIGHBOUR_KINDS[model.num_columns // num_nodes]
     own = None if known is None else known[node : node + 1]
     full = log_odds(model, row, own, classes)
     for chunk in torch.arange(len(ends)).split(CHUNK_SIZE):
@@ -105,8 +103,7 @@ def edge_attributions(
         ids = None if own is None else own.expand(len(chunk))
         changes = full - log_odds(model, copies, ids, classes)
         for end, change in zip(ends[chunk].tolist(), changes.tolist(), strict=True):
-            name = model.known_names[end % num_nodes].as_py()
-            yield Attribution(kinds[end // num_nodes], name, 1.0, 0.0, change)
+            yield Attribution(*neighbour(model, end), 1.0, 0.0, change)
 
 
 def log_odds(

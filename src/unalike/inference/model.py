@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -119,7 +119,7 @@ class Model:
         index.add(self.known_names)
         return index
 
-    @property
+    @cached_property
     def known_names(self) -> pa.Array:
         """The user's id of each training node."""
         if self.names is not None:
@@ -188,19 +188,18 @@ class Model:
     ) -> tuple[Graph, int]:
         """New nodes as prepared rows, and how many of their neighbours are unknown."""
         self.check_row_wise()
-        x = None if features is None else match_features(features, self.graph_info)
+        info = self.graph_info
+        x = None if features is None else match_features(features, info)
         rows, unknown = build_rows(
             edges,
             entering,
             lambda ids: self.index.find(ids),
-            self.graph_info,
+            info,
             None if x is None else x.shape[0],
         )
         if x is None:
-            x = match_features(
-                np.zeros((rows.num_rows, 0), np.float32), self.graph_info
-            )
-        return self.method.prepare(self.graph_info.rows_graph(rows, x)), unknown
+            x = match_features(np.zeros((rows.num_rows, 0), np.float32), info)
+        return self.method.prepare(info.rows_graph(rows, x)), unknown
 
     def scores(self, graph: Graph) -> Scores:
         """Logits of all nodes of a graph, in general the training graph."""
@@ -232,9 +231,7 @@ class Model:
 
     def check(self) -> None:
         """Raise if weights, names and columns have different sizes."""
-        sizes = {
-            "classes": (len(self.classes), self.graph_info.num_classes),
-        }
+        sizes = {"classes": (len(self.classes), self.graph_info.num_classes)}
         if self.names is not None:
             # Other ids are counted, not stored; a wrong count must not fill memory.
             sizes["names of nodes"] = (len(self.names), self.graph_info.num_known)
@@ -261,16 +258,15 @@ class Model:
         """Raise if the logits of a node depend on more than its own row."""
         if self.method.row_wise and not self.method.needs_full_graph:
             return
-        row_wise = [
-            name
-            for name, kind in METHODS.items()
-            if issubclass(kind, RowWiseMethod | Views)
-        ]
+        row_wise = _names_of(RowWiseMethod | Views)
         raise UserError(
             f"{name_of(self.method)} cannot {purpose}: its scores of a node "
-            "depend on the edges of its neighbours too. "
-            f"Those that can are {', '.join(row_wise)}."
+            f"depend on the edges of its neighbours too. Those that can are {row_wise}."
         )
+
+
+def _names_of(kinds: Any) -> str:
+    return ", ".join(name for name, kind in METHODS.items() if issubclass(kind, kinds))
 
 
 def to_probabilities(
@@ -293,10 +289,9 @@ def check_trainable(method: Method) -> SavedMethod:
     """Raise if a method trains no weights that could be saved."""
     if isinstance(method, SavedMethod):
         return method
-    trained = [name for name, kind in METHODS.items() if issubclass(kind, SavedMethod)]
     raise UserError(
         f"{name_of(method)} leaves no model to save: its scores come from the labels "
-        f"around each node. Those that do are {', '.join(trained)}."
+        f"around each node. Those that do are {_names_of(SavedMethod)}."
     )
 
 
@@ -327,8 +322,9 @@ def fit_model(
     )
     solution.raise_if_failed()
     name = "" if stored is None else stored.name
-    model = model_from_solution(trained, task.graph, solution, stored=stored, name=name)
-    return model, solution
+    return model_from_solution(
+        trained, task.graph, solution, stored=stored, name=name
+    ), solution
 
 
 def model_from_solution(
@@ -343,14 +339,12 @@ def model_from_solution(
     """The model of a solution that has its weights."""
     assert solution.weights is not None
     metadata = {} if stored is None else stored.metadata
-    classes: list[Hashable] = list(graph.class_names or range(graph.num_classes))
     columns = metadata.get("feature_columns")
-    names: pa.Array | None = None if stored is None else custom_ids(stored.names)
     return model_class(method)(
         method=check_trainable(method),
         weights=solution.weights,
         graph_info=TrainingGraph.of(graph, name, row_normalised=row_normalised),
-        classes=classes,
+        classes=list(graph.class_names or range(graph.num_classes)),
         encoder=None if columns is None else FeatureEncoder.from_dict(columns),
-        names=names,
+        names=None if stored is None else custom_ids(stored.names),
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,8 +69,8 @@ class NewNodeTables:
     names: pa.Array
     """The user's ids of the new nodes."""
     edges: NewEdgeReader
-    rows: tuple[MappedRows, MappedRows]
-    """What each new node points at, and what points at it."""
+    rows: tuple[Adjacency, Adjacency]
+    """What each new node points at, and what points at it, in memory-mapped files."""
 
     @classmethod
     def read(
@@ -101,7 +102,7 @@ class NewNodeTables:
             columns.weight if model.reads_edges else None,
         )
         edge_tables = tables.edges if model.reads_edges else []
-        edges.read(edge_tables, (columns.source, columns.target), progress)
+        edges.read(edge_tables, columns, progress)
         check_some_edges(model, edges, edge_tables)
         rows = edges.rows(progress)
         return cls(model, tables.nodes, columns, index.names()[num_known:], edges, rows)
@@ -109,24 +110,24 @@ class NewNodeTables:
     @property
     def num_isolated(self) -> int:
         """New nodes without a known neighbour."""
-        out_degree, in_degree = (np.diff(rows.indptr) for rows in self.rows)
-        return int((out_degree + in_degree == 0).sum())
+        out, into = self.rows
+        return int((out.degrees + into.degrees == 0).sum())
 
     def batches(
         self, progress: Progress = NO_PROGRESS
     ) -> Iterator[tuple[pa.Array, Graph]]:
         """Ids of new nodes with their prepared rows, batch by batch."""
         progress.stage("Scoring", len(self.names), "nodes")
-        start = 0
+        info, start = self.model.graph_info, 0
         for features in self._features():
-            stop = start + features.shape[0]
-            out, into = (rows.rows(start, stop) for rows in self.rows)
-            directed = self.model.graph_info.directed
-            rows = NewRows.of(out, into if directed else out, directed=directed)
-            graph = self.model.graph_info.rows_graph(rows, features)
-            yield self.names[start:stop], self.model.method.prepare(graph)
-            progress.advance(stop - start)
-            start = stop
+            batch = slice(start, start + features.shape[0])
+            out = self.rows[0][batch]
+            into = self.rows[1][batch] if info.directed else out
+            rows = NewRows.of(out, into, directed=info.directed)
+            graph = info.rows_graph(rows, features)
+            yield self.names[batch], self.model.method.prepare(graph)
+            progress.advance(batch.stop - start)
+            start = batch.stop
 
     def _features(self) -> Iterator[Features]:
         info = self.model.graph_info
@@ -139,28 +140,6 @@ class NewNodeTables:
             for start in range(0, len(self.names), BATCH_SIZE):
                 size = min(BATCH_SIZE, len(self.names) - start)
                 yield match_features(np.zeros((size, 0), np.float32), info)
-
-
-@dataclass(frozen=True, eq=False)
-class MappedRows:
-    """CSR rows in memory-mapped files."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
-    num_cols: int
-    values: np.ndarray | None = None
-
-    def rows(self, start: int, stop: int) -> Adjacency:
-        """A range of rows, copied to memory."""
-        indptr = self.indptr[start : stop + 1]
-        entries = slice(indptr[0], indptr[-1])
-        values = None if self.values is None else np.array(self.values[entries])
-        return Adjacency(
-            torch.from_numpy(indptr - indptr[0]),
-            torch.from_numpy(np.array(self.indices[entries])),
-            self.num_cols,
-            None if values is None else torch.from_numpy(values),
-        )
 
 
 @dataclass
@@ -185,26 +164,21 @@ class NewEdgeReader:
     """Neighbours of new nodes that are not known, other new nodes among them."""
     num_edges_ignored: int = 0
     """Edges without a new node."""
-    spills: dict[str, EdgeSpill] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def spills(self) -> dict[str, EdgeSpill]:
+        """A file of the edges of new nodes for each direction."""
+        weighted = self.weight is not None
         names = (OUT_EDGES, IN_EDGES) if self.directed else (OUT_EDGES,)
-        self.spills = {
+        return {
             name: EdgeSpill(
-                self.folder / f"{name}.pairs",
-                undirected=False,
-                weighted=self.weight is not None,
+                self.folder / f"{name}.pairs", undirected=False, weighted=weighted
             )
             for name in names
         }
-        for spill in self.spills.values():
-            spill.path.touch()
 
     def read(
-        self,
-        tables: Sequence[Table],
-        end_columns: tuple[str | None, str | None],
-        progress: Progress,
+        self, tables: Sequence[Table], columns: TableColumns, progress: Progress
     ) -> None:
         """Read all tables, write pairs to files and count edges."""
         progress.stage("Reading edges", total_megabytes(tables), "MB")
@@ -214,18 +188,22 @@ class NewEdgeReader:
                 for name, spill in self.spills.items()
             }
             for table in tables:
-                columns = edge_columns(
-                    table, *end_columns, known=self.index, weight=self.weight
+                ends = edge_columns(
+                    table,
+                    columns.source,
+                    columns.target,
+                    known=self.index,
+                    weight=self.weight,
                 )
-                for batch in prefetch(table.batches(list(dict.fromkeys(columns.used)))):
-                    self._read_batch(batch, columns.names, files)
+                for batch in prefetch(table.batches(list(dict.fromkeys(ends.used)))):
+                    self._read_batch(batch, ends.names, files)
                     note = f"{self.num_edges_kept:,} edges"
                     progress.advance(batch.bytes_read / 1e6, note)
-                check_header(table, columns.names, self.index)
+                check_header(table, ends.names, self.index)
         if tables and not self.num_edges:
             raise UserError(f"{tables[0].path} has no rows.")
 
-    def rows(self, progress: Progress) -> tuple[MappedRows, MappedRows]:
+    def rows(self, progress: Progress) -> tuple[Adjacency, Adjacency]:
         """The out-edges and the in-edges of the new nodes as CSR rows."""
         out, *into = [self._sorted_rows(name, progress) for name in self.spills]
         return out, into[0] if into else out
@@ -233,12 +211,8 @@ class NewEdgeReader:
     def _read_batch(
         self, batch: Batch, columns: tuple[str, str], files: Mapping[str, IO[bytes]]
     ) -> None:
-        codes = self._codes(
-            [
-                read_ids(batch, name, what)
-                for name, what in zip(columns, SOURCE_AND_TARGET, strict=True)
-            ]
-        )
+        ends = zip(columns, SOURCE_AND_TARGET, strict=True)
+        codes = self._codes([read_ids(batch, name, what) for name, what in ends])
         is_new = codes >= self.num_known
         is_known = (codes >= 0) & ~is_new
         weights = np.zeros((len(batch), 0), np.int32)
@@ -271,7 +245,7 @@ class NewEdgeReader:
             self.index.add(end.filter(pa.array(mask)))
         return np.stack([self.index.find(end) for end in ends], 1)
 
-    def _sorted_rows(self, name: str, progress: Progress) -> MappedRows:
+    def _sorted_rows(self, name: str, progress: Progress) -> Adjacency:
         size, spill = len(self.index), self.spills[name]
         spill.count(np.zeros((0, 2), np.int32), size)
         folder = self.folder / name
@@ -279,14 +253,15 @@ class NewEdgeReader:
         rank = np.arange(size, dtype=np.int32)
         build_csr(spill, rank, GraphWriter(folder, folder), progress)
         spill.path.unlink()
-        indptr = np.load(folder / "starts.npy")[self.num_known :]
-        # An empty array cannot be mapped.
-        empty = indptr[-1] == indptr[0]
-        indices = np.load(folder / "columns.npy", mmap_mode=None if empty else "r")
-        values = None
-        if spill.weighted:
-            values = np.load(folder / "values.npy", mmap_mode=None if empty else "r")
-        return MappedRows(indptr, indices, self.num_known, values)
+
+        def load(array: str) -> torch.Tensor:
+            # An empty array cannot be mapped; torch takes arrays that can be written.
+            mode: Any = "c" if spill.num_pairs else None
+            return torch.from_numpy(np.load(folder / f"{array}.npy", mmap_mode=mode))
+
+        values = load("values") if spill.weighted else None
+        indptr = load("starts")[self.num_known :]
+        return Adjacency(indptr, load("columns"), self.num_known, values)
 
 
 def check_inputs(model: Model, tables: InputTables) -> None:
@@ -348,10 +323,8 @@ def encoder_of(
             f"{table.path} has {len(names)} columns besides '{id_column}'; "
             f"the model was trained on {num_features} features."
         )
-    numeric = (
-        FeatureColumn(name, NUMERIC, optional=False) for name in names[:num_features]
-    )
-    return FeatureEncoder(tuple(numeric)), id_column
+    numeric = (FeatureColumn(name, NUMERIC, optional=False) for name in names)
+    return FeatureEncoder(tuple(numeric) if num_features else ()), id_column
 
 
 def index_new_nodes(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -119,18 +120,17 @@ def build_rows(
     num_rows: int | None,
 ) -> tuple[NewRows, int]:
     """The rows of new nodes, and how many of their neighbours are unknown."""
-    num_cols = training_graph.num_known
-    weighted = training_graph.weighted
-    out, num_unknown = _rows_of(out_edges, lookup_ids, num_cols, num_rows, weighted)
-    if in_edges is None:
-        none = torch.zeros(0, dtype=torch.int64)
-        empty = Adjacency.from_edges(none, none, shape=out.shape)
-        into = empty if training_graph.directed else out
-    else:
-        into, num_unknown_in = _rows_of(
-            in_edges, lookup_ids, num_cols, num_rows, weighted
-        )
+    rows_of = partial(
+        _rows_of, lookup_ids=lookup_ids, graph=training_graph, num_rows=num_rows
+    )
+    out, num_unknown = rows_of(out_edges)
+    into = out
+    if in_edges is not None:
+        into, num_unknown_in = rows_of(in_edges)
         num_unknown += num_unknown_in
+    elif training_graph.directed:
+        none = torch.zeros(0, dtype=torch.int64)
+        into = Adjacency.from_edges(none, none, shape=out.shape)
     if out.num_rows != into.num_rows:
         raise UserError(
             f"Edges leave {out.num_rows} new nodes and enter {into.num_rows}; "
@@ -140,38 +140,30 @@ def build_rows(
 
 
 def _rows_of(
-    edges: EdgesLike,
-    lookup_ids: IdLookup,
-    num_cols: int,
-    num_rows: int | None,
-    weighted: bool,
+    edges: EdgesLike, lookup_ids: IdLookup, graph: TrainingGraph, num_rows: int | None
 ) -> tuple[Adjacency, int]:
     if scipy.sparse.issparse(edges):
         edges = Adjacency.from_scipy(edges)
     if not isinstance(edges, Adjacency):
-        return _rows_from_pairs(edges, lookup_ids, num_cols, num_rows, weighted)
-    if edges.num_cols != num_cols or num_rows not in (None, edges.num_rows):
+        return _rows_from_pairs(edges, lookup_ids, graph, num_rows)
+    if edges.num_cols != graph.num_known or num_rows not in (None, edges.num_rows):
         expected = edges.num_rows if num_rows is None else num_rows
         raise UserError(
             f"The rows of new nodes are {edges.num_rows} x {edges.num_cols}; they "
-            f"should be {expected} x {num_cols}, a column for each known node."
+            f"should be {expected} x {graph.num_known}, a column for each known node."
         )
     return edges, 0
 
 
 def _rows_from_pairs(
-    pairs: Pairs,
-    lookup_ids: IdLookup,
-    num_cols: int,
-    num_rows: int | None,
-    weighted: bool,
+    pairs: Pairs, lookup_ids: IdLookup, graph: TrainingGraph, num_rows: int | None
 ) -> tuple[Adjacency, int]:
     edges: list[tuple[Any, ...]] = [tuple(pair) for pair in pairs]
-    if any(len(edge) != 2 + weighted for edge in edges):
-        parts = "the number of a new node, a known id"
+    if any(len(edge) != 2 + graph.weighted for edge in edges):
         raise UserError(
-            f"An edge is {parts} and its weight; the model has learned from weights."
-            if weighted
+            "An edge is the number of a new node, a known id and its weight; the model "
+            "has learned from weights."
+            if graph.weighted
             else "An edge is a pair: the number of a new node and a known id."
         )
     has_text = any(isinstance(edge[1], str) for edge in edges)
@@ -179,7 +171,7 @@ def _rows_from_pairs(
     try:
         source = np.array([edge[0] for edge in edges], np.int64)
         target = lookup_ids(pa.array([edge[1] for edge in edges], id_type))
-        weights = torch.tensor([float(edge[2]) for edge in edges if weighted])
+        weights = torch.tensor([float(edge[2]) for edge in edges if graph.weighted])
     except (ValueError, TypeError, pa.ArrowException):
         raise UserError(
             "The edges of new nodes are pairs of a number from 0 on and a known id, "
@@ -191,8 +183,8 @@ def _rows_from_pairs(
     rows = Adjacency.from_edges(
         torch.from_numpy(source[known]),
         torch.from_numpy(target[known].astype(np.int64)),
-        shape=(num_rows, num_cols),
-        values=weights[torch.from_numpy(known)] if weighted else None,
+        shape=(num_rows, graph.num_known),
+        values=weights[torch.from_numpy(known)] if graph.weighted else None,
     )
     return rows, int((~known).sum())
 

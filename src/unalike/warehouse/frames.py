@@ -34,6 +34,8 @@ MAX_CLASSES = 10_000
 """Distinct labels that are read from the engine at most."""
 PRIMES = (2**31 - 69, 2**31 - 99)
 """Primes p with 3 not a divisor of p - 1, so that cubes mod p are a permutation."""
+NODE = "unalike_node"
+"""Column of cleaned ids next to the columns of a node table."""
 ROUNDS = (198_491_317, 6_542_989, 1_500_450_271)
 """What is added before each cube of a hash."""
 
@@ -80,13 +82,6 @@ class Engine:
         return frame.collect().lazy()
 
 
-@contextmanager
-def engine_work() -> Iterator[Engine]:
-    """An engine whose kept tables are dropped at the end, with errors of one line."""
-    with engine_errors("The graph"), ExitStack() as stack:
-        yield Engine(stack)
-
-
 def collect(frame: LazyFrame) -> list[dict[str, Any]]:
     """The rows of a small table."""
     return frame.collect("pyarrow").to_native().to_pylist()
@@ -110,6 +105,8 @@ class FrameGraph:
     engine: Engine
     nodes: LazyFrame
     pairs: LazyFrame
+    node_rows: LazyFrame
+    """The given node table with a column `NODE` of cleaned ids."""
     class_names: list[Hashable]
     directed: bool
 
@@ -129,34 +126,37 @@ class FrameGraph:
         return replace(self, pairs=pairs, directed=False)
 
 
+@contextmanager
 def open_frames(
-    engine: Engine,
     edges: Any,
     nodes: Any,
     columns: Columns,
     *,
     directed: bool,
     unknown: Literal["refuse", "drop"] = "refuse",
-) -> FrameGraph:
-    """Check and clean the tables of a graph."""
-    edge_table = open_table(edges, "the table of edges")
-    node_table = open_table(nodes, "the table of nodes")
-    ids = clean_ids(edge_table, node_table, columns)
-    classes, class_names = read_classes(node_table, columns.label)
-    chosen = {"node": ids.node, "class": classes}
-    if columns.split is not None:
-        chosen["part"] = split_part(node_table, columns.split)
-    if columns.fold is not None:
-        chosen["fold"] = fold_numbers(node_table, columns.fold)
-    frame = lazy(node_table).select(**chosen)
-    check_ids(node_table, frame)
-    known = engine.keep(with_numbers(frame, is_text=ids.are_text))
-    pairs = lazy(edge_table).select(source=ids.source, target=ids.target)
-    check_ends(edge_table, pairs)
-    pairs = pairs.unique(["source", "target"])
-    pairs = known_pairs(engine, edge_table, ids.ends, pairs, known, unknown)
-    graph = FrameGraph(engine, known, pairs, class_names, directed=True)
-    return graph if directed else graph.to_undirected()
+) -> Iterator[FrameGraph]:
+    """Check and clean the tables of a graph; kept tables are dropped at the end."""
+    with engine_errors("The graph"), ExitStack() as stack:
+        engine = Engine(stack)
+        edge_table = open_table(edges, "the table of edges")
+        node_table = open_table(nodes, "the table of nodes")
+        ids = clean_ids(edge_table, node_table, columns)
+        classes, class_names = read_classes(node_table, columns.label)
+        chosen = {"node": ids.node, "class": classes}
+        if columns.split is not None:
+            chosen["part"] = split_part(node_table, columns.split)
+        if columns.fold is not None:
+            chosen["fold"] = fold_numbers(node_table, columns.fold)
+        frame = lazy(node_table).select(**chosen)
+        check_ids(node_table, frame)
+        known = engine.keep(with_numbers(frame, is_text=ids.are_text))
+        pairs = lazy(edge_table).select(source=ids.source, target=ids.target)
+        check_ends(edge_table, pairs)
+        pairs = pairs.unique(["source", "target"])
+        pairs = known_pairs(engine, edge_table, ids.ends, pairs, known, unknown)
+        rows = lazy(node_table).with_columns(**{NODE: ids.node})
+        graph = FrameGraph(engine, known, pairs, rows, class_names, directed=True)
+        yield graph if directed else graph.to_undirected()
 
 
 def open_table(frame: Any, what: str) -> FrameTable:
@@ -279,13 +279,17 @@ def known_pairs(
                     "table; unknown='drop' leaves such edges out."
                 )
         return pairs
-    known = pairs
-    for end in ("source", "target"):
-        known = known.join(ids, left_on=end, right_on="node", how="semi")
-    known = engine.keep(known)
+    known = engine.keep(between(pairs, ids))
     total = count_rows(pairs)
     check_dropped(total - count_rows(known), total, columns)
     return known
+
+
+def between(pairs: LazyFrame, nodes: LazyFrame) -> LazyFrame:
+    """The pairs whose ends are both among some nodes."""
+    for end in ("source", "target"):
+        pairs = pairs.join(nodes, left_on=end, right_on="node", how="semi")
+    return pairs
 
 
 def read_classes(
@@ -299,21 +303,17 @@ def read_classes(
         return lit(0).cast(nw.Int64), []
     require_column(table, label)
     distinct = lazy(table).select(label).unique(label).head(MAX_CLASSES + 1)
-    values = FrameTable.of(distinct.collect("pyarrow").to_native(), table.path)
-    if len(values.frame.lazy().collect()) > MAX_CLASSES:
+    values = distinct.collect("pyarrow").to_native()
+    if len(values) > MAX_CLASSES:
         raise UserError(
             f"{table.path}: the label '{label}' has more than {MAX_CLASSES:,} values."
         )
-    reader, raw = LabelReader(label), list[Any]()
-    for batch in values.batches([label]):
+    reader = LabelReader(label)
+    for batch in FrameTable.of(values, table.path).batches([label]):
         reader.add(batch)
-        raw += batch.column(label).to_pylist()
     codes, class_names = reader.finish()
-    known = {
-        value: int(code)
-        for value, code in zip(raw, codes.tolist(), strict=True)
-        if code >= 0
-    }
+    names = zip(values[label].to_pylist(), codes.tolist(), strict=True)
+    known = {name: int(code) for name, code in names if code >= 0}
     encoded = col(label).replace_strict(
         list(known),
         list(known.values()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import narwhals as nw
@@ -26,11 +26,9 @@ from unalike.warehouse.frames import (
     LazyFrame,
     collect,
     count_rows,
-    engine_work,
     filled,
     hashed,
     open_frames,
-    reverse,
 )
 
 TOLERANCE = 1e-9
@@ -60,19 +58,19 @@ def measure(
     for name in only:
         lookup(FRAME_MEASURES, name, "measure in an engine")
     columns = Columns(source=source, target=target, id=id, label=label, split=split)
-    with engine_work() as engine:
-        graph = open_frames(
-            engine, edges, nodes, columns, directed=directed, unknown=unknown
-        )
-        views: dict[Convention, FrameView] = {}
+    with open_frames(
+        edges, nodes, columns, directed=directed, unknown=unknown
+    ) as graph:
+
+        @cache
+        def view_by(convention: Convention) -> FrameView:
+            both_ways = convention.both_ways
+            return FrameView(graph.to_undirected() if both_ways else graph, convention)
 
         def view(name: str) -> FrameView:
-            own = conventions
-            if not isinstance(own, Convention):
-                own = own.get(name, STORED)
-            if own not in views:
-                views[own] = FrameView.of(graph, own)
-            return views[own]
+            if isinstance(conventions, Convention):
+                return view_by(conventions)
+            return view_by(conventions.get(name, STORED))
 
         result = counts(graph, view("class_homophily").statistics)
         for name, scalar_measure in select(ONE_PASS_MEASURES, only).items():
@@ -105,13 +103,6 @@ class FrameView:
     graph: FrameGraph
     convention: Convention
 
-    @classmethod
-    def of(cls, graph: FrameGraph, convention: Convention) -> FrameView:
-        """The view of a graph under a convention."""
-        if convention.both_ways:
-            graph = graph.to_undirected()
-        return cls(graph, convention)
-
     @property
     def num_valid(self) -> int:
         """Nodes with a class below this one are valid."""
@@ -127,6 +118,11 @@ class FrameView:
             weight=weight.cast(nw.Int64), loop=is_loop.cast(nw.Int64)
         )
 
+    @property
+    def reversed_pairs(self) -> LazyFrame:
+        """The same with source and target swapped."""
+        return self.pairs.select("weight", "loop", source="target", target="source")
+
     @cached_property
     def out(self) -> Neighbours:
         """Where edges lead to."""
@@ -135,8 +131,7 @@ class FrameView:
     @cached_property
     def into(self) -> Neighbours:
         """Where edges come from."""
-        swapped = self.pairs.select("weight", "loop", source="target", target="source")
-        return Neighbours.of(self, swapped)
+        return Neighbours.of(self, self.reversed_pairs)
 
     @cached_property
     def statistics(self) -> EdgeStatistics:
@@ -156,12 +151,8 @@ class FrameView:
             pairs = pairs.filter(col("source") != col("target"))
         sets = pairs.join(numbers, on="target").group_by("source")
         hashes = sets.agg(
-            col("first").sum(), col("second").sum(), nw.len().alias("size")
-        ).with_columns(
-            col("first").cast(nw.Int64),
-            col("second").cast(nw.Int64),
-            col("size").cast(nw.Int64),
-        )
+            col("first", "second").sum(), nw.len().alias("size")
+        ).with_columns(col(*SET).cast(nw.Int64))
         nodes = self.graph.nodes.join(hashes, left_on="node", right_on="source")
         return self.graph.engine.keep(nodes)
 
@@ -188,10 +179,7 @@ class Neighbours:
         )
         counts = keep(
             by_class.select(
-                "other",
-                col("count").cast(nw.Int64),
-                col("loops").cast(nw.Int64),
-                node="source",
+                "other", col("count", "loops").cast(nw.Int64), node="source"
             )
         )
         valid = counts.filter(col("other") < view.num_valid)
@@ -222,25 +210,19 @@ class Neighbours:
             .agg(nw.len().alias("nodes"), col("square").sum(), col("has_edge").sum())
         )
 
-        def matrix(name: str) -> np.ndarray:
-            result = np.zeros((view.graph.num_classes + 1,) * 2)
-            for row in table:
-                result[row["class"], row["other"]] = float(row[name])
-            return result[:valid, :valid]
-
-        def vector(name: str) -> np.ndarray:
-            result = np.zeros(view.graph.num_classes + 1)
-            for row in vectors:
-                result[row["class"]] = float(row[name])
-            return result[:valid]
+        def sums(rows: list[dict[str, Any]], name: str, *keys: str) -> np.ndarray:
+            result = np.zeros((view.graph.num_classes + 1,) * len(keys))
+            for row in rows:
+                result[tuple(row[key] for key in keys)] = float(row[name])
+            return result[(slice(valid),) * len(keys)]
 
         return EdgeStatistics(
-            edges=matrix("count"),
-            neighbour_shares=matrix("share"),
-            squares=matrix("square"),
-            nodes=vector("nodes"),
-            nodes_with_edges=vector("has_edge"),
-            degree_squares=vector("square"),
+            edges=sums(table, "count", "class", "other"),
+            neighbour_shares=sums(table, "share", "class", "other"),
+            squares=sums(table, "square", "class", "other"),
+            nodes=sums(vectors, "nodes", "class"),
+            nodes_with_edges=sums(vectors, "has_edge", "class"),
+            degree_squares=sums(vectors, "square", "class"),
             num_loops=sum(int(row["loops"]) for row in table),
             directed=view.graph.directed,
         )
@@ -263,15 +245,7 @@ def shared_target_homophily(view: FrameView) -> float:
 
 def shared_source_homophily(view: FrameView) -> float:
     """Node homophily among nodes with common in-neighbours, along A^T A."""
-    loops = reverse(view.graph.pairs)
-    swapped = FrameView(_with_pairs(view.graph, loops), view.convention)
-    return _common_ends(swapped, swapped.pairs, lambda: view.out)
-
-
-def _with_pairs(graph: FrameGraph, pairs: LazyFrame) -> FrameGraph:
-    return FrameGraph(
-        graph.engine, graph.nodes, pairs, graph.class_names, graph.directed
-    )
+    return _common_ends(view, view.reversed_pairs, lambda: view.out)
 
 
 def _common_ends(
@@ -302,12 +276,8 @@ def _common_ends(
             fraction=col("same").cast(nw.Float64) / col("total").cast(nw.Float64)
         )
     )
-    return _mean_of(sums, "fraction")
-
-
-def _mean_of(frame: LazyFrame, name: str) -> float:
-    [row] = collect(frame.select(col(name).mean()))
-    return math.nan if row[name] is None else float(row[name])
+    [row] = collect(sums.select(col("fraction").mean()))
+    return math.nan if row["fraction"] is None else float(row["fraction"])
 
 
 def two_hop_node_homophily(view: FrameView) -> Estimate:

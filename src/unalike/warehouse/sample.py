@@ -14,13 +14,12 @@ from unalike.importing.api import import_graph
 from unalike.importing.ids import MAX_NODES
 from unalike.importing.options import ImportOptions, ImportSummary
 from unalike.warehouse.frames import (
+    NODE,
     Columns,
-    clean_ids,
-    engine_work,
+    between,
     hashed,
-    lazy,
     open_frames,
-    open_table,
+    reverse,
 )
 
 PART = "unalike_part"
@@ -52,35 +51,24 @@ def sample(
     if not 1 <= size <= MAX_NODES:
         raise UserError(f"size is {size}; it must be from 1 to {MAX_NODES:,}.")
     columns = Columns(source=source, target=target, id=id, label=label)
-    with engine_work() as engine:
-        graph = open_frames(
-            engine, edges, nodes, columns, directed=directed, unknown=unknown
-        )
+    with open_frames(
+        edges, nodes, columns, directed=directed, unknown=unknown
+    ) as graph:
+        keep = graph.engine.keep
         draw = hashed(col("number"), seed=seed)
         drawn = graph.nodes.with_columns(draw=draw)
         labelled = drawn.filter(col("class") < graph.num_classes)
-        core = engine.keep(labelled.sort("draw").head(size).select("node", "draw"))
-        ends = [
-            graph.pairs.join(core, left_on=own, right_on="node", how="semi")
-            for own in ("source", "target")
+        core = keep(labelled.sort("draw").head(size).select("node", "draw"))
+        reached = [
+            pairs.join(core, left_on="source", right_on="node", how="semi").select(
+                node="target"
+            )
+            for pairs in (graph.pairs, reverse(graph.pairs))
         ]
-        reached = nw.concat(
-            [
-                ends[0].select(node="target"),
-                ends[1].select(node="source"),
-                core.select("node"),
-            ]
-        )
-        chosen = reached.unique("node").join(drawn, on="node")
-        parts = engine.keep(with_parts(chosen, core, graph.num_classes))
-        pairs = graph.pairs
-        for end in ("source", "target"):
-            pairs = pairs.join(parts, left_on=end, right_on="node", how="semi")
-        edge_table = open_table(edges, "the table of edges")
-        node_table = open_table(nodes, "the table of nodes")
-        ids = clean_ids(edge_table, node_table, columns)
-        rows = lazy(node_table).with_columns(unalike_node=ids.node)
-        rows = rows.join(parts.rename({"node": "unalike_node"}), on="unalike_node")
+        reached_or_core = nw.concat([*reached, core.select("node")])
+        chosen = reached_or_core.unique("node").join(drawn, on="node")
+        parts = keep(with_parts(chosen, core, graph.num_classes))
+        rows = graph.node_rows.join(parts.rename({"node": NODE}), on=NODE)
         chosen_options = replace(
             options or ImportOptions(),
             source="source",
@@ -91,8 +79,8 @@ def sample(
             split=PART,
         )
         return import_graph(
-            pairs.to_native(),
-            rows.drop("unalike_node").to_native(),
+            between(graph.pairs, parts).to_native(),
+            rows.drop(NODE).to_native(),
             out=out,
             options=chosen_options,
         )

@@ -27,6 +27,7 @@ from unalike.inference.model_file import load_model
 from unalike.inference.new_node_tables import BATCH_SIZE, TableColumns, encoder_of
 from unalike.inference.predict import open_score_file, to_record_batch
 from unalike.warehouse.frames import (
+    NODE,
     Columns,
     LazyFrame,
     check_ends,
@@ -37,8 +38,8 @@ from unalike.warehouse.frames import (
     reverse,
 )
 
-NODE, OUT, INTO = "unalike_node", "unalike_out", "unalike_into"
-"""Columns of a row that is scored: its id, and lists of its neighbours."""
+OUT, INTO = "unalike_out", "unalike_into"
+"""Columns of a row that is scored: lists of its neighbours."""
 
 
 def score(

@@ -16,7 +16,6 @@ from unalike.warehouse.frames import (
     Engine,
     FrameGraph,
     LazyFrame,
-    engine_work,
     filled,
     hashed,
     open_frames,
@@ -57,10 +56,9 @@ def views(
     columns = Columns(
         source=source, target=target, id=id, label=label, split=split, fold=fold
     )
-    with engine_work() as engine:
-        graph = open_frames(
-            engine, edges, nodes, columns, directed=directed, unknown=unknown
-        )
+    with open_frames(
+        edges, nodes, columns, directed=directed, unknown=unknown
+    ) as graph:
         if fold is None:
             drawn = hashed(col("number"), seed=seed) % (2 * folds)
             graph = graph.with_nodes(graph.nodes.with_columns(fold=drawn))
