@@ -84,7 +84,6 @@ class PartialFile:
         self.path.touch()
 
     def discard(self) -> None:
-        """Delete the bytes and their metadata."""
         self.path.unlink(missing_ok=True)
         self.metadata_path.unlink(missing_ok=True)
 

@@ -207,7 +207,6 @@ class Mirrors:
 def _extract_member(
     archive: Path, member: str, target: Path, expected: Checksum | None
 ) -> None:
-    """Extract one file of a zip archive."""
     part = PartialFile(target)
     part.start(str(archive), "")
     try:

@@ -122,7 +122,6 @@ class Twin(StoredSource):
     def prepare(
         self, stored: StoredGraph, *, progress: Progress = NO_PROGRESS
     ) -> Graph:
-        """Make the opened stored graph undirected if the twin is configured so."""
         if not self.symmetrised:
             return stored.graph
         return undirected_graph(stored, self._folder_name, self.data, progress=progress)
@@ -133,16 +132,13 @@ class Twin(StoredSource):
 
     @property
     def _folder_name(self) -> str:
-        """The folder name, which depends on the configuration."""
         return f"{self.name}-{self.digest}"
 
     def cached(self) -> StoredGraph | None:
-        """The stored graph, if it was generated before."""
         folders = stored_folders(data_root(self.data), self._folder_name)
         return next((open_graph(path) for path in folders if path.exists()), None)
 
     def open_stored(self, *, progress: Progress = NO_PROGRESS) -> StoredGraph:
-        """The stored graph, generated if needed."""
         save = partial(self.save, progress=progress)
         return store_once(self._folder_name, self.data, self.cached, save)
 
@@ -210,7 +206,6 @@ class Twin(StoredSource):
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the hash of the settings."""
         return json_hash(self.settings, 8)
 
     def _metadata(self) -> dict[str, Any]:

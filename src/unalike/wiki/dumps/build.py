@@ -171,7 +171,6 @@ class DumpData:
         self.is_linked[first] = True
 
     def write(self, writer: CollectionWriter, progress: Progress) -> None:
-        """Write all tables of the collection."""
         writer.write("pages", self._pages())
         writer.write("links", self._links(progress))
         (linked,) = self.is_linked.nonzero()
