@@ -76,25 +76,20 @@ class Twin(StoredSource):
     """Methods get the undirected graph."""
 
     def __post_init__(self) -> None:
-        table = np.array(self.edges, float)
-        problems = {
-            f"its {len(self.sizes)} classes need a square table of edges": (
-                table.shape != 2 * (len(self.sizes),)
-            ),
-            "an undirected twin needs a symmetric table of edges": (
-                not self.directed and not np.array_equal(table, table.T)
-            ),
-            f"its monophily {self.monophily} is not from 0 up to 1": (
-                not 0 <= self.monophily < 1
-            ),
-            f"its seed {self.seed} is negative": self.seed < 0,
-            f"{self.num_nodes} nodes are too few for a node of each class": (
-                apportion(np.array(self.sizes), self.num_nodes).min(initial=1) < 1
-            ),
-        }
-        for problem, is_present in problems.items():
-            if is_present:
-                raise UserError(f"The twin '{self.name}' is not possible: {problem}.")
+        table, sizes = np.array(self.edges, float), np.array(self.sizes)
+        problem = ""
+        if table.shape != 2 * sizes.shape:
+            problem = f"its {len(sizes)} classes need a square table of edges"
+        elif not self.directed and not np.array_equal(table, table.T):
+            problem = "an undirected twin needs a symmetric table of edges"
+        elif not 0 <= self.monophily < 1:
+            problem = f"its monophily {self.monophily} is not from 0 up to 1"
+        elif self.seed < 0:
+            problem = f"its seed {self.seed} is negative"
+        elif apportion(sizes, self.num_nodes).min(initial=1) < 1:
+            problem = f"{self.num_nodes} nodes are too few for a node of each class"
+        if problem:
+            raise UserError(f"The twin '{self.name}' is not possible: {problem}.")
 
     @property
     def directed(self) -> bool:
