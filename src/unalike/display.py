@@ -90,7 +90,6 @@ class TextTable:
 
     @property
     def width(self) -> int:
-        """Terminal cells that the columns need."""
         widths = (column.width + COLUMN_GAP for column in self.columns)
         return sum(widths) - COLUMN_GAP
 

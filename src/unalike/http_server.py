@@ -47,13 +47,11 @@ class Server(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """The URL of the server."""
         host, port = self.server_address[:2]
         is_ipv6 = self.address_family == socket.AF_INET6
         return f"http://[{host!s}]:{port}/" if is_ipv6 else f"http://{host!s}:{port}/"
 
     def serve_until_interrupted(self) -> None:
-        """Answer requests until Ctrl-C is pressed."""
         with suppress(KeyboardInterrupt):
             self.serve_forever(poll_interval=0.2)
 
@@ -65,7 +63,6 @@ class Server(ThreadingHTTPServer):
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer the requests of one connection."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -120,7 +117,6 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile = io.BufferedReader(self.reader)
 
     def handle_one_request(self) -> None:
-        """Read and answer a request, or end the connection."""
         self.reader.deadline = time.monotonic() + REQUEST_SECONDS
         super().handle_one_request()
 

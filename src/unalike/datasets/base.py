@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +11,21 @@ import numpy as np
 
 from unalike.data.graph import Graph
 from unalike.data.metrics import ACCURACY, Metric
-from unalike.data.split import Split
 from unalike.data.store import (
     StoredGraph,
     add_csr,
     add_nodes,
     atomic_graph_writer,
     graph_counts,
-    open_graph,
 )
 from unalike.datasets.remote import RemoteFile
 from unalike.datasets.splits import SplitLoader, default_random_splits
+from unalike.datasets.stored import StoredSource, find_stored, store_once
 from unalike.datasets.transforms import SYMMETRISED, Preparation
 from unalike.datasets.undirected import undirected_graph
-from unalike.errors import UserError
-from unalike.files import file_lock, remove_folder
+from unalike.files import remove_folder
 from unalike.progress import NO_PROGRESS, Progress
-from unalike.system import data_root, stored_folders, writable_stored_folder
+from unalike.system import data_root
 
 READER_VERSION = 2
 """Increased when a reader changes, so that older stored graphs are converted again."""
@@ -44,6 +42,10 @@ class Counts:
     num_edges: int
     num_features: int
     num_classes: int
+
+    def published(self, *homophily: float) -> Published:
+        """These counts, and edge, class, one-hop and two-hop homophily, published."""
+        return Published(*astuple(self), *homophily)
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,9 @@ class Published:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dataset:
+class Dataset(StoredSource):
     """A named graph in raw files that is converted to a stored graph on first use."""
 
-    name: str
     read: Callable[[Path], Graph]
     """Reads the graph from a data root."""
     files: tuple[RemoteFile, ...] = ()
@@ -82,8 +83,6 @@ class Dataset:
     """The file without which the reader gives a graph without features."""
     split: SplitLoader = default_random_splits
     metric: Metric = ACCURACY
-    data: Path | None = None
-    """The data root; None is the default one."""
     about: str
     label_meaning: str
     directed: bool
@@ -103,33 +102,17 @@ class Dataset:
     def root(self) -> Path:
         return data_root(self.data)
 
-    def load(self) -> Graph:
-        """The graph over memory-mapped arrays."""
-        return self.open_stored().graph
-
-    def splits(self) -> list[Split]:
-        """The train, valid and test splits of the dataset."""
-        return self.open_stored().splits()
-
-    def remarks(self) -> list[str]:
-        """Notes for users about this copy of the graph, such as missing features."""
-        return self.open_stored().remarks()
-
     def present_files(self) -> dict[str, Path]:
         """The raw files that exist, by their path under the root."""
-        paths = {
-            file.path: file.find(self.root)
-            for file in self.files + self.alternative_files
-        }
-        return {name: path for name, path in paths.items() if path}
+        files = self.files + self.alternative_files
+        return {file.path: path for file in files if (path := file.find(self.root))}
 
     def missing_files(self) -> list[str]:
         """Paths of the raw files without which the reader fails."""
         replaced = any(file.find(self.root) for file in self.alternative_files)
-        needed = self.files[replaced:]
         return [
             file.path
-            for file in needed
+            for file in self.files[replaced:]
             if file != self.features_file and not file.find(self.root)
         ]
 
@@ -138,12 +121,17 @@ class Dataset:
         return self.features_file is None or bool(self.features_file.find(self.root))
 
     def cached(self, *, half: bool | None = None) -> StoredGraph | None:
-        """The stored graph, if there is one that matches the raw files."""
+        """The stored graph, if this reader made it from the same files."""
         fingerprint = self._fingerprint()
-        for folder in stored_folders(self.root, self.name):
-            if stored := _open_if_current(folder, fingerprint, half):
-                return stored
-        return None
+
+        def is_current(provenance: dict[str, Any]) -> bool:
+            return (
+                provenance.get("reader") == READER_VERSION
+                and fingerprint.items() <= provenance.get("files", {}).items()
+                and half in (None, provenance.get("half"))
+            )
+
+        return find_stored(self.name, self.data, is_current)
 
     def open_stored(
         self, *, half: bool | None = None, progress: Progress = NO_PROGRESS
@@ -152,15 +140,12 @@ class Dataset:
 
         With `half` features are stored with 16 bits.
         """
-        if stored := self.cached(half=half):
-            return stored
-        folder = writable_stored_folder(self.name, self.data)
-        with file_lock(folder):
-            if stored := self.cached(half=half):
-                return stored
+
+        def convert(folder: Path) -> None:
             progress.stage(f"converting {self.name}", None, "")
             self._convert(folder, half=bool(half))
-        return open_graph(folder)
+
+        return store_once(self.name, self.data, lambda: self.cached(half=half), convert)
 
     def _convert(self, folder: Path, *, half: bool) -> None:
         fingerprint = self._fingerprint()
@@ -177,30 +162,19 @@ class Dataset:
         with atomic_graph_writer(folder) as writer:
             add_csr(writer, "", graph.adjacency)
             add_nodes(writer, graph, splits, np.float16 if half else np.float32)
-            metadata = {
-                "name": self.name,
-                **graph_counts(graph),
-                "metric": self.metric.name,
-            }
-            writer.commit({**metadata, "provenance": provenance})
+            metadata = {"name": self.name, **graph_counts(graph)}
+            metadata |= {"metric": self.metric.name, "provenance": provenance}
+            writer.commit(metadata)
 
     def _fingerprint(self) -> dict[str, list[int]]:
         """Size and modification time of each raw file that exists."""
         stats = {name: path.stat() for name, path in self.present_files().items()}
         return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()}
 
-    def with_root(self, data: Path | None) -> Dataset:
-        """The same dataset in another data root."""
-        return replace(self, data=data)
-
-    def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
-        """The graph as the paper's code passes it to a method."""
-        return self.prepare(self.open_stored(progress=progress), progress=progress)
-
     def prepare(
         self, stored: StoredGraph, *, progress: Progress = NO_PROGRESS
     ) -> Graph:
-        """Apply the preparation of the dataset to its opened stored graph."""
+        """The opened stored graph as the paper's code passes it to a method."""
         if self.preparation == SYMMETRISED:
             return undirected_graph(stored, self.name, self.data, progress=progress)
         return self.preparation.apply(stored.graph)
@@ -229,21 +203,3 @@ class Dataset:
             f"{self.name} is without its {expected} features; "
             f"`unalike fetch {self.name}` gets them."
         ]
-
-
-def _open_if_current(
-    folder: Path, fingerprint: dict[str, list[int]], half: bool | None
-) -> StoredGraph | None:
-    """The stored graph in a folder, if this reader made it from the same files."""
-    try:
-        stored = open_graph(folder)
-    except UserError:
-        return None
-    provenance: dict[str, Any] = stored.metadata.get("provenance", {})
-    files = provenance.get("files", {})
-    is_current = (
-        provenance.get("reader") == READER_VERSION
-        and all(files.get(name) == stat for name, stat in fingerprint.items())
-        and half in (None, provenance.get("half"))
-    )
-    return stored if is_current else None

@@ -84,7 +84,6 @@ class PartialFile:
         self.path.touch()
 
     def discard(self) -> None:
-        """Delete the bytes and their metadata."""
         self.path.unlink(missing_ok=True)
         self.metadata_path.unlink(missing_ok=True)
 
@@ -100,20 +99,20 @@ def download(
     part: PartialFile,
     *,
     size: int | None,
-    checked: bool,
     progress: Progress,
-    backoff: Sequence[float] = BACKOFF_SECONDS,
+    backoff: Sequence[float],
 ) -> None:
     """Download a URL into a partial file, and resume after broken connections.
 
     Bytes of an earlier attempt are used if they come from the same version of the same
-    URL; if the server gives no version, only if the result is `checked` afterwards.
+    URL; if the server gives no version, only with a size, for then the checksum is
+    known too.
     """
     attempts = 0
     while True:
         before = part.size
         try:
-            _attempt(url, part, size=size, checked=checked, progress=progress)
+            _attempt(url, part, size, progress)
             return
         except (IncompleteDownloadError, HTTPException, OSError) as error:
             reason, retry_after = _reason(error), getattr(error, "retry_after", 0.0)
@@ -129,12 +128,10 @@ def download(
         time.sleep(max(retry_after, backoff[max(0, attempts - 1)] if backoff else 0))
 
 
-def _attempt(
-    url: str, part: PartialFile, *, size: int | None, checked: bool, progress: Progress
-) -> None:
+def _attempt(url: str, part: PartialFile, size: int | None, progress: Progress) -> None:
     origin = part.origin()
     version = origin.get("version", "")
-    resumable = origin.get("address") == url and (version or checked)
+    resumable = origin.get("address") == url and (version or size is not None)
     offset = part.size if resumable else 0
     try:
         response, first_bytes = _request_file(url, offset, version)

@@ -8,8 +8,9 @@ import shutil
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from unalike.datasets.download import (
 )
 from unalike.datasets.remote import Checksum, RemoteFile
 from unalike.errors import UserError
-from unalike.files import atomic_write, file_lock, write_errors
+from unalike.files import atomic_write, file_lock
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.system import is_writable
 
@@ -85,7 +86,8 @@ def fetch_file(
         if path := file.find(root):
             return _verify_existing(file, root, path)
         expected = file.checksum or recorded_checksums(root).get(file.path)
-        Mirrors(file, root, expected, progress, backoff).download()
+        get = partial(_download_to, progress=progress, backoff=backoff)
+        _try_mirrors(file, root, expected, get)
         checksum = expected or Checksum.of(target)
     return Fetched(file.path, target, checksum, downloaded=True, known=bool(expected))
 
@@ -142,91 +144,87 @@ def _verify_existing(file: RemoteFile, root: Path, path: Path) -> Fetched:
     return Fetched(name, path, checksum, downloaded=False, known=bool(expected))
 
 
-def _is_plain_http(url: str) -> bool:
-    return not url.startswith("https://")
-
-
 def _archive_path(url: str, root: Path) -> Path:
     return root / ARCHIVES_FOLDER / urlsplit(url).path.rpartition("/")[2]
 
 
-@dataclass(frozen=True)
-class Mirrors:
-    """Downloads a file from the first of its mirrors that gives the right one."""
+def _try_mirrors(
+    file: RemoteFile,
+    root: Path,
+    expected: Checksum | None,
+    get: Callable[[str, Path, Checksum | None], None],
+) -> None:
+    """Download from the first mirror that gives the right file, those over https first.
 
-    file: RemoteFile
-    root: Path
-    expected: Checksum | None
-    progress: Progress
-    backoff: Sequence[float]
-
-    def download(self) -> None:
-        """Try the mirrors in order, those over https first."""
-        reasons, target = [], self.root / self.file.path
-        for mirror in sorted(self.file.mirrors, key=_is_plain_http):
-            url, _, member = mirror.partition("#")
-            try:
-                if member:
-                    archive = _archive_path(url, self.root)
-                    with file_lock(archive):
-                        if not archive.exists():
-                            self._download_to(url, archive, None)
-                        _extract_member(archive, member, target, self.expected)
-                else:
-                    self._download_to(url, target, self.expected)
-                return
-            except DownloadError as error:
-                reasons.append(f"{urlsplit(url).hostname}: {error}")
-        details = f" ({'; '.join(reasons)})" if reasons else ""
-        hint = self.file.manual_download_hint(self.root)
-        raise UserError(f"Cannot fetch {self.file.path}{details}. {hint}")
-
-    def _download_to(self, url: str, target: Path, expected: Checksum | None) -> None:
-        """Download one file, and rename it to its target if its checksum is right."""
-        part = PartialFile(target)
-        resumed = part.size > 0
+    `get` downloads a URL.
+    """
+    reasons, target = [], root / file.path
+    for mirror in sorted(file.mirrors, key=lambda url: not url.startswith("https://")):
+        url, _, member = mirror.partition("#")
         try:
-            download(
-                url,
-                part,
-                size=expected.size if expected else None,
-                checked=expected is not None,
-                progress=self.progress,
-                backoff=self.backoff,
-            )
-        except OSError as error:
-            raise UserError(f"Cannot write {target}: {error.strerror}.") from None
-        if _verify_and_move(part, expected):
+            if member:
+                archive = _archive_path(url, root)
+                with file_lock(archive):
+                    if not archive.exists():
+                        get(url, archive, None)
+                    _extract_member(archive, member, target, expected)
+            else:
+                get(url, target, expected)
             return
-        if not resumed:
-            raise DownloadError("it gives another file (sha256 differs)")
-        # The bytes of an earlier attempt may be wrong: download all of them again.
-        self._download_to(url, target, expected)
+        except DownloadError as error:
+            reasons.append(f"{urlsplit(url).hostname}: {error}")
+    details = f" ({'; '.join(reasons)})" if reasons else ""
+    hint = file.manual_download_hint(root)
+    raise UserError(f"Cannot fetch {file.path}{details}. {hint}")
+
+
+def _download_to(
+    url: str,
+    target: Path,
+    expected: Checksum | None,
+    *,
+    progress: Progress,
+    backoff: Sequence[float],
+) -> None:
+    """Download one file, and rename it to its target if its checksum is right."""
+    part, size = PartialFile(target), expected.size if expected else None
+    resumed = part.size > 0
+    try:
+        download(url, part, size=size, progress=progress, backoff=backoff)
+    except OSError as error:
+        raise UserError(f"Cannot write {target}: {error.strerror}.") from None
+    if expected in (None, Checksum.of(part.path)):
+        part.commit()
+        return
+    part.discard()
+    if not resumed:
+        raise DownloadError("it gives another file (sha256 differs)")
+    # The bytes of an earlier attempt may be wrong: download all of them again.
+    _download_to(url, target, expected, progress=progress, backoff=backoff)
 
 
 def _extract_member(
     archive: Path, member: str, target: Path, expected: Checksum | None
 ) -> None:
-    """Extract one file of a zip archive."""
-    part = PartialFile(target)
-    part.start(str(archive), "")
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with (
-            write_errors(target),
+            atomic_write(target, fsync=True) as extracted,
             zipfile.ZipFile(archive) as zipped,
             zipped.open(member) as source,
-            part.path.open("wb") as copy,
         ):
             _check_size(zipped.getinfo(member), expected)
-            shutil.copyfileobj(source, copy)
+            with extracted.open("wb") as copy:
+                shutil.copyfileobj(source, copy)
+            if expected not in (None, Checksum.of(extracted)):
+                raise DownloadError(
+                    f"its archive has another {member} (sha256 differs)"
+                )
     except ARCHIVE_ERRORS as error:
-        part.discard()
         archive.unlink()
         raise DownloadError(
             f"its archive is damaged or lacks {member} ({error})"
         ) from None
-    if not _verify_and_move(part, expected):
-        raise DownloadError(f"its archive has another {member} (sha256 differs)")
 
 
 def _check_size(member: zipfile.ZipInfo, expected: Checksum | None) -> None:
@@ -238,12 +236,3 @@ def _check_size(member: zipfile.ZipInfo, expected: Checksum | None) -> None:
         raise zipfile.BadZipFile(
             f"{member.file_size} bytes out of {member.compress_size}"
         )
-
-
-def _verify_and_move(part: PartialFile, expected: Checksum | None) -> bool:
-    """Commit a partial file if its checksum is right, else discard it."""
-    if expected and Checksum.of(part.path) != expected:
-        part.discard()
-        return False
-    part.commit()
-    return True

@@ -32,30 +32,30 @@ from unalike.datasets.transforms import Preparation
 REPOSITORY = "graphdml-uiuc-jlu/geom-gcn"
 
 Nodes = tuple[Features, Int[Tensor, " nodes"]]
+NodeReader = Callable[[Path], Nodes]
 
 
 def raw_file(name: str, file: str) -> RemoteFile:
     """One of the raw files of geom-gcn."""
-    return RemoteFile(
-        f"geom-gcn/{name}/{file}", (github_url(REPOSITORY, f"new_data/{name}/{file}"),)
-    )
+    return _remote_file(f"{name}/{file}", f"new_data/{name}/{file}")
 
 
 def split_files(name: str) -> tuple[RemoteFile, ...]:
     """The ten split files of a graph."""
-    files = [f"{name}_split_0.6_0.2_{run}.npz" for run in range(10)]
-    return tuple(
-        RemoteFile(
-            f"geom-gcn/{name}/{file}", (github_url(REPOSITORY, f"splits/{file}"),)
-        )
-        for file in files
-    )
+    files = (f"{name}_split_0.6_0.2_{run}.npz" for run in range(10))
+    return tuple(_remote_file(f"{name}/{file}", f"splits/{file}") for file in files)
 
 
-def read(root: Path, edges: RemoteFile, nodes: Callable[[Path], Nodes]) -> Graph:
+def _remote_file(path: str, url_path: str) -> RemoteFile:
+    return RemoteFile(f"geom-gcn/{path}", (github_url(REPOSITORY, url_path),))
+
+
+def read(
+    root: Path, edges: RemoteFile, nodes: RemoteFile, read_nodes: NodeReader
+) -> Graph:
     """Read the edges of one file and the nodes of another."""
     path = edges.require(root)
-    features, labels = nodes(root)
+    features, labels = read_nodes(nodes.require(root))
     pairs = torch.from_numpy(read_matrix(path, delimiter="\t", skip=1))
     with read_errors(path):
         source, target = pairs.T
@@ -70,39 +70,24 @@ def read(root: Path, edges: RemoteFile, nodes: Callable[[Path], Nodes]) -> Graph
     )
 
 
-def read_node_lines(path: Path) -> dict[int, tuple[list[int], int]]:
-    """Read the numbers and the label of each node."""
-    rows = (line.split("\t") for line in path.read_text("utf-8").splitlines()[1:])
-    return {
-        int(node): ([int(number) for number in numbers.split(",")], int(label))
-        for node, numbers, label in rows
-    }
-
-
-def nodes_from_vectors(root: Path, file: RemoteFile) -> Nodes:
-    """Read nodes whose features are 0/1 vectors."""
-    path = file.require(root)
+def read_text_nodes(path: Path, num_features: int | None = None) -> Nodes:
+    """Read nodes whose features are 0/1 vectors, or lists of the columns that are 1."""
     with read_errors(path):
-        nodes = read_node_lines(path)
-        rows = [nodes[node][0] for node in range(len(nodes))]
-        labels = label_tensor([nodes[node][1] for node in range(len(nodes))])
-        return sparse_or_dense_features(rows), labels
+        lines = path.read_text("utf-8").splitlines()[1:]
+        nodes = {int(node): rest for node, *rest in (one.split("\t") for one in lines)}
+        rows, labels = zip(*(nodes[node] for node in range(len(nodes))), strict=True)
+        numbers = [list(map(int, row.split(","))) for row in rows]
+        classes = label_tensor([int(label) for label in labels])
+        if num_features is None:
+            return sparse_or_dense_features(numbers), classes
+        return multi_hot(
+            dict(enumerate(numbers)), num_nodes=len(nodes), num_features=num_features
+        ), classes
 
 
-def nodes_from_lists(root: Path, file: RemoteFile, num_features: int) -> Nodes:
-    """Read nodes whose features are lists of the columns that are 1."""
-    path = file.require(root)
-    with read_errors(path):
-        nodes = read_node_lines(path)
-        active = {str(node): columns for node, (columns, _) in nodes.items()}
-        labels = label_tensor([nodes[node][1] for node in range(len(nodes))])
-        features = multi_hot(active, num_nodes=len(nodes), num_features=num_features)
-        return features, labels
-
-
-def nodes_from_npz(root: Path, file: RemoteFile) -> Nodes:
+def read_npz_nodes(path: Path) -> Nodes:
     """Read nodes from the .npz file of Platonov et al., which has the same order."""
-    features, labels = read_npz(file.require(root), "node_features", "node_labels")
+    features, labels = read_npz(path, "node_features", "node_labels")
     return sparse_or_dense_features(features), label_tensor(labels)
 
 
@@ -113,22 +98,21 @@ def geom_gcn_dataset(
     *,
     counts: Counts,
     published: Published,
-    nodes: Callable[[Path], Nodes] | None = None,
-    node_file: RemoteFile | None = None,
+    nodes: RemoteFile | None = None,
+    read_nodes: NodeReader = read_text_nodes,
     folder: str = "",
 ) -> Dataset:
     """A dataset in geom-gcn format; `folder` is its name there if that differs."""
     folder = folder or name
     edges = raw_file(folder, "out1_graph_edges.txt")
-    node_file = node_file or raw_file(folder, "out1_node_feature_label.txt")
-    nodes = nodes or partial(nodes_from_vectors, file=node_file)
+    nodes = nodes or raw_file(folder, "out1_node_feature_label.txt")
     splits = split_files(folder)
     return Dataset(
         name=name,
         about=about,
         label_meaning=label_meaning,
-        files=(edges, node_file, *splits),
-        read=partial(read, edges=edges, nodes=nodes),
+        files=(edges, nodes, *splits),
+        read=partial(read, edges=edges, nodes=nodes, read_nodes=read_nodes),
         split=splits_from_masks(splits),
         directed=True,
         licence="none known",
@@ -143,10 +127,6 @@ WEB = "Links between the web pages of a computer science department."
 WIKIPEDIA = "Links between Wikipedia pages on a topic."
 PAGE_KIND = "kind of page: student, project, course, staff, faculty"
 TRAFFIC = "monthly traffic, in five quantiles"
-
-FILM = raw_file("film", "out1_node_feature_label.txt")
-CHAMELEON_NODES = platonov_file("chameleon_directed")
-SQUIRREL_NODES = platonov_file("squirrel_directed")
 
 TEXAS = geom_gcn_dataset(
     "texas",
@@ -177,8 +157,7 @@ ACTOR = geom_gcn_dataset(
     published=Published(
         7_600, 29_926, 931, 5, edge_homophily=0.22, class_homophily=0.011
     ),
-    node_file=FILM,
-    nodes=partial(nodes_from_lists, file=FILM, num_features=932),
+    read_nodes=partial(read_text_nodes, num_features=932),
     folder="film",
 )
 SQUIRREL = geom_gcn_dataset(
@@ -189,8 +168,8 @@ SQUIRREL = geom_gcn_dataset(
     published=Published(
         5_201, 216_933, 2_089, 5, edge_homophily=0.22, class_homophily=0.025
     ),
-    node_file=SQUIRREL_NODES,
-    nodes=partial(nodes_from_npz, file=SQUIRREL_NODES),
+    nodes=platonov_file("squirrel_directed"),
+    read_nodes=read_npz_nodes,
 )
 CHAMELEON = geom_gcn_dataset(
     "chameleon",
@@ -200,8 +179,8 @@ CHAMELEON = geom_gcn_dataset(
     published=Published(
         2_277, 36_101, 2_325, 5, edge_homophily=0.23, class_homophily=0.062
     ),
-    node_file=CHAMELEON_NODES,
-    nodes=partial(nodes_from_npz, file=CHAMELEON_NODES),
+    nodes=platonov_file("chameleon_directed"),
+    read_nodes=read_npz_nodes,
 )
 
 GEOM_GCN = (TEXAS, WISCONSIN, CORNELL, ACTOR, SQUIRREL, CHAMELEON)

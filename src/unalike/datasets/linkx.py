@@ -66,6 +66,7 @@ POKEC_FILE = RemoteFile(
 )
 
 
+POKEC_COUNTS = Counts(1_632_803, 30_622_564, 65, 2)
 POKEC = Dataset(
     name="pokec",
     about="Who follows whom in the Slovak social network Pokec.",
@@ -76,17 +77,8 @@ POKEC = Dataset(
     directed=True,
     licence="none",
     citation="Takac and Zabovsky 2012, https://snap.stanford.edu/data/soc-Pokec.html",
-    counts=Counts(1_632_803, 30_622_564, 65, 2),
-    published=Published(
-        num_nodes=1_632_803,
-        num_edges=30_622_564,
-        num_features=65,
-        num_classes=2,
-        edge_homophily=0.445,
-        class_homophily=0.000,
-        one_hop=0.428,
-        two_hop=0.611,
-    ),
+    counts=POKEC_COUNTS,
+    published=POKEC_COUNTS.published(0.445, 0.000, 0.428, 0.611),
 )
 
 GENIUS_FILE = RemoteFile(
@@ -97,6 +89,7 @@ GENIUS_SPLITS = RemoteFile(
 )
 
 
+GENIUS_COUNTS = Counts(421_961, 984_979, 12, 2)
 GENIUS = Dataset(
     name="genius",
     about="Who follows whom on genius.com, a site that annotates song lyrics.",
@@ -108,17 +101,8 @@ GENIUS = Dataset(
     directed=True,
     licence="none",
     citation="Lim and Benson 2021, https://arxiv.org/abs/2006.08108",
-    counts=Counts(421_961, 984_979, 12, 2),
-    published=Published(
-        num_nodes=421_961,
-        num_edges=984_979,
-        num_features=12,
-        num_classes=2,
-        edge_homophily=0.618,
-        class_homophily=0.080,
-        one_hop=0.508,
-        two_hop=0.749,
-    ),
+    counts=GENIUS_COUNTS,
+    published=GENIUS_COUNTS.published(0.618, 0.080, 0.508, 0.749),
 )
 
 SNAP_PATENTS_FILE = RemoteFile(
@@ -141,6 +125,7 @@ def read_snap_patents(root: Path) -> Graph:
     )
 
 
+SNAP_PATENTS_COUNTS = Counts(2_923_922, 13_975_788, 269, 5)
 SNAP_PATENTS = Dataset(
     name="snap-patents",
     about="Citations between United States patents.",
@@ -152,17 +137,8 @@ SNAP_PATENTS = Dataset(
     licence="none known",
     citation="Leskovec, Kleinberg and Faloutsos 2005, "
     "https://snap.stanford.edu/data/cit-Patents.html",
-    counts=Counts(2_923_922, 13_975_788, 269, 5),
-    published=Published(
-        num_nodes=2_923_922,
-        num_edges=13_975_788,
-        num_features=269,
-        num_classes=5,
-        edge_homophily=0.073,
-        class_homophily=0.100,
-        one_hop=0.221,
-        two_hop=0.330,
-    ),
+    counts=SNAP_PATENTS_COUNTS,
+    published=SNAP_PATENTS_COUNTS.published(0.073, 0.100, 0.221, 0.330),
     preparation=Preparation(symmetrised=False),
 )
 
@@ -200,6 +176,7 @@ def read_wiki(root: Path) -> Graph:
     )
 
 
+WIKI_COUNTS = Counts(1_925_342, 303_434_860, 600, 5)
 WIKI = Dataset(
     name="wiki",
     about="Links between articles of the English Wikipedia in spring 2021.",
@@ -209,10 +186,8 @@ WIKI = Dataset(
     directed=True,
     licence="CC BY-SA 3.0 and GFDL",
     citation="Lim et al. 2021, https://arxiv.org/abs/2110.14446",
-    counts=Counts(1_925_342, 303_434_860, 600, 5),
-    published=Published(
-        1_925_342, 303_434_860, 600, 5, edge_homophily=0.389, class_homophily=0.107
-    ),
+    counts=WIKI_COUNTS,
+    published=WIKI_COUNTS.published(0.389, 0.107),
 )
 
 

@@ -113,7 +113,6 @@ class Inflater(Source):
         self.stream = zlib.decompressobj()
 
     def read(self, size: int) -> bytearray:
-        """Exactly `size` inflated bytes."""
         result = bytearray()
         while len(result) < size:
             chunk = self._deflated()

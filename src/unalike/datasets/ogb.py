@@ -133,6 +133,7 @@ def read_features(path: Path | None) -> Features | None:
 
 CITATION = "Hu et al. 2020, https://arxiv.org/abs/2005.00687"
 
+ARXIV_YEAR_COUNTS = Counts(169_343, 1_166_243, 128, 5)
 ARXIV_YEAR = Dataset(
     name="arxiv-year",
     about="Citations between computer science papers on arXiv.",
@@ -145,17 +146,8 @@ ARXIV_YEAR = Dataset(
     directed=True,
     licence="ODC-BY",
     citation=CITATION,
-    counts=Counts(169_343, 1_166_243, 128, 5),
-    published=Published(
-        num_nodes=169_343,
-        num_edges=1_166_243,
-        num_features=128,
-        num_classes=5,
-        edge_homophily=0.222,
-        class_homophily=0.272,
-        one_hop=0.289,
-        two_hop=0.341,
-    ),
+    counts=ARXIV_YEAR_COUNTS,
+    published=ARXIV_YEAR_COUNTS.published(0.222, 0.272, 0.289, 0.341),
     preparation=Preparation(symmetrised=False),
 )
 

@@ -8,7 +8,7 @@ import pickle
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedIOBase, BytesIO
 from pathlib import Path
@@ -224,7 +224,7 @@ def sparse_or_dense_features(matrix: Any) -> Features:
 
 
 def multi_hot(
-    active: dict[str, list[int]], *, num_nodes: int, num_features: int
+    active: Mapping[Any, list[int]], *, num_nodes: int, num_features: int
 ) -> Adjacency:
     """0/1 features from lists of those that are 1; ids beyond the nodes are skipped."""
     lists = {

@@ -158,17 +158,13 @@ def list_datasets(data: Path | None = None) -> Iterator[Dataset]:
 
 def describe_dataset(dataset: Dataset) -> dict[str, Any]:
     """Metadata of a dataset; counts are of its files rather than published ones."""
-    stored = dataset.cached()
-    published = asdict(dataset.published)
+    stored, published = dataset.cached(), asdict(dataset.published)
     exact = asdict(dataset.counts) if dataset.counts else {}
-    measured = {key: stored.metadata[key] for key in COUNT_KEYS} if stored else {}
-    counts = {
-        key: measured.get(key, exact.get(key, published[key])) for key in COUNT_KEYS
-    }
+    known = published | exact | (stored.metadata if stored else {})
     raw = raw_files_status(dataset)
     return {
         "name": dataset.name,
-        **counts,
+        **{key: known[key] for key in COUNT_KEYS},
         "edge_homophily": published["edge_homophily"],
         "class_homophily": published["class_homophily"],
         "metric": dataset.metric.name,

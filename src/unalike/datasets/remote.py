@@ -29,7 +29,6 @@ class RemoteFile:
         return shipped_checksums().get(self.path)
 
     def find(self, root: Path) -> Path | None:
-        """The path of the file, if it exists."""
         paths = (root / path for path in (self.path, *self.other_paths))
         return next((path for path in paths if path.is_file()), None)
 
@@ -43,7 +42,6 @@ class RemoteFile:
         )
 
     def manual_download_hint(self, root: Path) -> str:
-        """How to get the file by hand."""
         if not self.mirrors:
             return "It has no public URL: ask its authors and put it there."
         url, _, member = self.mirrors[0].partition("#")
@@ -60,7 +58,6 @@ class Checksum:
 
     @classmethod
     def of(cls, path: Path) -> Checksum:
-        """The checksum of a file on disk."""
         return cls(path.stat().st_size, sha256_file(path))
 
 

@@ -72,9 +72,8 @@ def paper_splits(name: str) -> SplitLoader:
 
 def paper_or_random(name: str) -> SplitLoader:
     """The splits of the LINKX paper if it has some for this name, else random ones."""
-    return (
-        paper_splits(name) if name in PAPER_LABELLED_COUNTS else default_random_splits
-    )
+    known = name in PAPER_LABELLED_COUNTS
+    return paper_splits(name) if known else default_random_splits
 
 
 def splits_from_npy(file: RemoteFile) -> SplitLoader:

@@ -106,6 +106,7 @@ FEATURES = {
 }
 """The feature columns in order, and the conversion of each to floats."""
 
+TWITCH_GAMERS_COUNTS = Counts(168_114, 6_797_557, 7, 2)
 TWITCH_GAMERS = Dataset(
     name="twitch-gamers",
     about="Mutual follows among the streamers of Twitch.",
@@ -116,17 +117,8 @@ TWITCH_GAMERS = Dataset(
     directed=True,
     licence="MIT",
     citation="Rozemberczki and Sarkar 2021, https://arxiv.org/abs/2101.03091",
-    counts=Counts(168_114, 6_797_557, 7, 2),
-    published=Published(
-        num_nodes=168_114,
-        num_edges=6_797_557,
-        num_features=7,
-        num_classes=2,
-        edge_homophily=0.545,
-        class_homophily=0.090,
-        one_hop=0.556,
-        two_hop=0.513,
-    ),
+    counts=TWITCH_GAMERS_COUNTS,
+    published=TWITCH_GAMERS_COUNTS.published(0.545, 0.090, 0.556, 0.513),
 )
 
 NUM_FEATURES = 3_170

@@ -11,12 +11,11 @@ from unalike.data.adjacency import Adjacency
 from unalike.data.csr import row_blocks
 from unalike.data.graph import Graph
 from unalike.data.numba_utils import njit
-from unalike.data.store import GraphWriter, StoredGraph, atomic_graph_writer, open_graph
-from unalike.errors import UserError
-from unalike.files import file_lock, remove_folder
+from unalike.data.store import GraphWriter, StoredGraph, atomic_graph_writer
+from unalike.datasets.stored import find_stored, store_once
+from unalike.files import remove_folder
 from unalike.parallel import num_threads, ordered_map, parallel_map
 from unalike.progress import NO_PROGRESS, Progress
-from unalike.system import data_root, stored_folders, writable_stored_folder
 
 MAX_IN_MEMORY_EDGES = 20_000_000
 """Graphs with at most this many edges are made undirected in memory, each time."""
@@ -57,40 +56,22 @@ def cached_undirected(
 
     Its features and labels are links to those of the directed graph.
     """
-    name, source = f"{name}-both-ways", _source_hashes(stored)
-    if cached := _find_cached(name, data, source):
-        return cached
-    folder = writable_stored_folder(name, data)
-    with file_lock(folder):
-        if cached := _find_cached(name, data, source):
-            return cached
+    name, arrays = f"{name}-both-ways", stored.metadata["arrays"].items()
+    source = {"maker": VERSION, **{key: array["sha256"] for key, array in arrays}}
+
+    def find() -> StoredGraph | None:
+        return find_stored(name, data, lambda made: made.get("directed") == source)
+
+    def write(folder: Path) -> None:
         remove_folder(folder)
-        return _make(stored, folder, source, progress)
+        _write(stored, folder, source, progress)
+
+    return store_once(name, data, find, write)
 
 
-def _source_hashes(stored: StoredGraph) -> dict[str, Any]:
-    """The hash of each array of the directed graph, and the version."""
-    arrays = stored.metadata["arrays"].items()
-    return {"maker": VERSION, **{name: array["sha256"] for name, array in arrays}}
-
-
-def _find_cached(
-    name: str, data: Path | None, source: dict[str, Any]
-) -> StoredGraph | None:
-    """The cached undirected graph, if it was made from the same arrays."""
-    for folder in stored_folders(data_root(data), name):
-        try:
-            stored = open_graph(folder)
-        except UserError:
-            continue
-        if stored.metadata.get("provenance", {}).get("directed") == source:
-            return stored
-    return None
-
-
-def _make(
+def _write(
     stored: StoredGraph, folder: Path, source: dict[str, Any], progress: Progress
-) -> StoredGraph:
+) -> None:
     with atomic_graph_writer(folder) as writer:
         nnz, num_loops = write_undirected(writer, stored.graph.adjacency, progress)
         for name, array in stored.metadata["arrays"].items():
@@ -106,7 +87,6 @@ def _make(
             "provenance": {**metadata.get("provenance", {}), "directed": source},
         }
         writer.commit({**metadata, **changes})
-    return open_graph(folder)
 
 
 def write_undirected(

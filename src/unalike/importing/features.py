@@ -139,7 +139,6 @@ class FeatureColumn:
 
     @property
     def feature_names(self) -> list[str]:
-        """A name for each feature."""
         if self.has_categories:
             return [f"{self.name} = {category}" for category in self.categories]
         if self.kind == VECTOR:
@@ -282,7 +281,6 @@ class FeatureEncoder:
         return sum(column.width for column in self.columns)
 
     def dense(self, batch: Batch) -> np.ndarray:
-        """Return the features of a batch as a dense array."""
         features = np.zeros((len(batch), self.width), np.float32)
         for rows, columns, values in self._coordinates(batch):
             features[rows, columns] = values
@@ -300,7 +298,6 @@ class FeatureEncoder:
         )
 
     def _coordinates(self, batch: Batch) -> Iterator[Coordinates]:
-        """Yield the coordinates of the values of each column."""
         first = 0
         for column in self.columns:
             for rows, indices, values in column.encode(batch):

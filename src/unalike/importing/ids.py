@@ -55,7 +55,6 @@ class IdIndex:
         return self.known_fraction(pa.array([name], pa.large_string())) > 0
 
     def known_fraction(self, ids: pa.Array) -> float:
-        """The fraction of some values that are ids."""
         keys: Any = self.index.parse(ids)
         if keys is None or not len(ids):
             return 0.0
@@ -103,11 +102,9 @@ class HashIndex(ABC, Generic[Keys]):
         """Append the keys whose index is -1."""
 
     def find_keys(self, keys: Keys) -> np.ndarray:
-        """Return the index of each key, -1 where it is unknown."""
         return self._search(keys)[0]
 
     def add_keys(self, keys: Keys) -> np.ndarray:
-        """Return the index of each key; unknown keys are appended."""
         indices, num_new = self._search(keys)
         if num_new:
             self.slots = _reserve_slots(self.slots, self.count + num_new)
@@ -151,7 +148,6 @@ class IntegerIndex(HashIndex[np.ndarray]):
         return _readonly(keys)
 
     def names(self) -> pa.Array:
-        """Return the integers in the order of their indices."""
         names = np.zeros(self.count, np.int64)
         (small,) = self.direct.nonzero()
         names[self.direct[small] - 1] = small
@@ -199,21 +195,17 @@ class StringIndex(HashIndex[StringKeys]):
 
     @classmethod
     def of(cls, names: pa.Array) -> StringIndex:
-        """Build an index of these strings."""
         index = cls()
         index.add(names)
         return index
 
     def find(self, names: pa.Array) -> np.ndarray:
-        """Return the index of each string, -1 where it is unknown."""
         return self.find_keys(self.parse(names))
 
     def add(self, names: pa.Array) -> np.ndarray:
-        """Return the index of each string; unknown strings are appended."""
         return self.add_keys(self.parse(names))
 
     def parse(self, ids: pa.Array) -> StringKeys:
-        """Return the strings with their hashes."""
         keys = StringKeys.of(ids)
         parallel_map(
             lambda part: hash_strings(*keys.part(part), keys.hashes[part]),
@@ -222,7 +214,6 @@ class StringIndex(HashIndex[StringKeys]):
         return keys
 
     def names(self) -> pa.Array:
-        """Return the strings in the order of their indices."""
         offsets = self.offsets[: self.count + 1].copy()
         return string_array(offsets, self.data[: offsets[-1]].copy())
 

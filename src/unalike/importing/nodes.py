@@ -66,7 +66,6 @@ class LabelReader:
     codes: list[np.ndarray] = field(default_factory=list)
 
     def add(self, batch: Batch) -> None:
-        """Read the labels of a batch."""
         encoded = self._text(batch).dictionary_encode()
         indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         known = {text: code for code, text in enumerate(self.first_rows)}
@@ -266,7 +265,6 @@ class NodeReader:
         )
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Read the named columns of all tables."""
         for table in self.tables:
             for name in columns:
                 require_column(table, name)

@@ -151,7 +151,6 @@ class ImportSummary:
         return (self.edges + self.repeats + self.dropped) / self.seconds
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary as a JSON document."""
         document = asdict(self)
         document["classes"] = [
             {"name": name, "nodes": count} for name, count in self.classes

@@ -37,7 +37,6 @@ class ParquetTable(Table):
     def of(
         cls, path: Path | str, size: int, open: Callable[[], pq.ParquetFile]
     ) -> ParquetTable:
-        """Read the column names of a Parquet file."""
         if size == 0:
             raise UserError(f"{path} is empty.")
         with parquet_errors(path), open() as file:

@@ -132,7 +132,6 @@ class TextRow:
     """Whether the file does not end inside a quote of this row."""
 
     def problem(self, num_columns: int) -> str | None:
-        """What is wrong with the row, if anything is."""
         raw = self.text.encode("utf-8", "surrogateescape")
         text = raw.decode("utf-8", "backslashreplace")
         shown = f"'{_short(text.strip(LINE_ENDS))}'"

@@ -59,7 +59,6 @@ class QuantileScale:
 
     @classmethod
     def fit(cls, values: Values) -> QuantileScale:
-        """Fit equally spaced quantiles."""
         return cls(
             tuple(np.quantile(values, np.linspace(0, 1, NUM_QUANTILES)).tolist())
         )
@@ -135,7 +134,6 @@ class ValueSample:
     parts: list[Values] = field(default_factory=list)
 
     def add(self, values: Values) -> None:
-        """Add the next values."""
         finite = values[np.abs(values) < np.finfo(np.float32).max]
         self.parts.append(finite[-self.seen % self.stride :: self.stride])
         self.seen += len(finite)
@@ -144,5 +142,4 @@ class ValueSample:
             self.stride *= 2
 
     def values(self) -> Values:
-        """The sample."""
         return np.concatenate([np.zeros(0), *self.parts])

@@ -130,7 +130,6 @@ class EdgeColumns:
 
     @property
     def used(self) -> list[str]:
-        """The columns to read."""
         return [name for name in (*self.names, self.weight) if name is not None]
 
     def notes(self, table: Table) -> Iterator[str]:

@@ -13,7 +13,7 @@ from email.message import Message
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from queue import Empty, SimpleQueue
 from socket import SHUT_RDWR
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from unalike.datasets.download import RETRY_STATUSES, USER_AGENT, parse_retry_after
@@ -30,8 +30,7 @@ NETWORK_ERRORS = (HTTPException, OSError, zlib.error)
 """Errors of a broken connection."""
 
 
-@dataclass(frozen=True)
-class HttpResponse:
+class HttpResponse(NamedTuple):
     """Status, headers and body of a response."""
 
     status: int
@@ -58,7 +57,6 @@ class Connection:
         }
 
     def post(self, fields: Mapping[str, str]) -> HttpResponse:
-        """Send form fields and read the response."""
         body = urlencode(fields).encode()
         if self.connection.sock is not None:
             # The server may have closed an idle connection, which is no error.
@@ -80,25 +78,18 @@ class Connection:
             self.connection.request("POST", self.path, body, self.headers)
             with self.connection.getresponse() as response:
                 content = response.read(MAX_RESPONSE_BYTES + 1)
-                result = HttpResponse(response.status, response.headers, content)
+                encoding = response.headers.get("Content-Encoding", "").lower()
+                if encoding == "gzip" and len(content) <= MAX_RESPONSE_BYTES:
+                    stream = zlib.decompressobj(GZIP_WBITS)
+                    content = stream.decompress(content, MAX_RESPONSE_BYTES + 1)
+                if len(content) > MAX_RESPONSE_BYTES:
+                    raise UserError(
+                        f"The wiki sends more than {MAX_RESPONSE_BYTES:,} bytes."
+                    )
+                return HttpResponse(response.status, response.headers, content)
         except BaseException:
             self.connection.close()
             raise
-        if len(content) > MAX_RESPONSE_BYTES:
-            self.connection.close()
-            raise UserError(f"The wiki sends more than {MAX_RESPONSE_BYTES:,} bytes.")
-        return decompressed(result)
-
-
-def decompressed(response: HttpResponse) -> HttpResponse:
-    """Return a response with its body decompressed."""
-    if response.headers.get("Content-Encoding", "").lower() != "gzip":
-        return response
-    stream = zlib.decompressobj(GZIP_WBITS)
-    body = stream.decompress(response.body, MAX_RESPONSE_BYTES)
-    if stream.unconsumed_tail:
-        raise UserError(f"The wiki sends more than {MAX_RESPONSE_BYTES:,} bytes.")
-    return HttpResponse(response.status, response.headers, body)
 
 
 def parse_api_url(url: str) -> SplitResult:
@@ -152,7 +143,6 @@ class RateLimiter:
             self.next_time = max(self.next_time, time.monotonic() + seconds)
 
     def stop(self) -> None:
-        """Cancel all waiting threads."""
         self.stopped.set()
 
 
@@ -258,10 +248,9 @@ class ApiClient:
         except Empty:
             connection = Connection(self.url, policy.contact, policy.timeout)
             self.connections.append(connection)
+        fields = {**BASE_PARAMS, "maxlag": str(policy.maxlag), **params}
         try:
-            response = connection.post(
-                {**BASE_PARAMS, "maxlag": str(policy.maxlag), **params}
-            )
+            response = connection.post(fields)
         except NETWORK_ERRORS as error:
             raise TransientError(str(error) or type(error).__name__) from None
         finally:

@@ -99,7 +99,7 @@ def _add_pages(
     writer.add("labels", labels.numpy())
     writer.add("splits", stack_codes(splits, len(labels)))
     add_names(writer, pages["title"].combine_chunks())
-    views_of = [views[labels.numpy() == label] for label in range(classes)]
+    views_of = (views[labels.numpy() == label] for label in range(classes))
     class_names = [
         f"{values.min():.0f} to {values.max():.0f} views" if len(values) else "nothing"
         for values in views_of

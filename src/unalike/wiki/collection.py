@@ -71,7 +71,6 @@ class Collection:
         return cls(folder, metadata)
 
     def num_rows(self, table: str) -> int:
-        """Return the number of rows of a table."""
         return self.metadata["tables"][table]["rows"]
 
     def batches(

@@ -82,7 +82,10 @@ def crawl(
     those that they link. It does not depend on the number of concurrent requests.
     """
     request = {"wiki": api, "start": start, "pages": pages}
-    _check_request(start, pages)
+    if pages < 1:
+        raise UserError(f"A crawl reads 1 or more pages, not {pages}.")
+    if not start.strip() or "|" in start or len(start.encode()) > MAX_TITLE_BYTES:
+        raise UserError(f"'{start[:99]}' cannot be the title of an article.")
     out = out.absolute()
     folder = out.with_name(f".{out.name}.crawl")
     with file_lock(out):
@@ -101,20 +104,12 @@ def crawl(
             state = CrawlState(database, pages)
             CrawlWorkers(state, client, site.page_params(), progress).run()
             if state.num_pages:
-                collection = write_collection(
-                    database, out, _metadata(database, request, site)
-                )
+                metadata = _metadata(database, request, site)
+                collection = write_collection(database, out, metadata)
         shutil.rmtree(folder)
     if not state.num_pages:
         raise UserError(f"{api} has no article '{start}'.")
     return collection
-
-
-def _check_request(start: str, pages: int) -> None:
-    if pages < 1:
-        raise UserError(f"A crawl reads 1 or more pages, not {pages}.")
-    if not start.strip() or "|" in start or len(start.encode()) > MAX_TITLE_BYTES:
-        raise UserError(f"'{start[:99]}' cannot be the title of an article.")
 
 
 def _resume_or_start(
@@ -187,11 +182,10 @@ class CrawlWorkers:
 
     def run(self) -> None:
         """Read all articles of the crawl and the status of all linked titles."""
-        state = self.state
-        self.progress.stage("reading", state.max_pages, "pages")
-        self.progress.advance(state.num_pages, self._note())
+        self.progress.stage("reading", self.state.max_pages, "pages")
+        self.progress.advance(self.state.num_pages, self._note())
         self._run_batches(reads=True)
-        self.progress.stage("looking up links", state.queue_length, "titles")
+        self.progress.stage("looking up links", self.state.queue_length, "titles")
         self._run_batches(reads=False)
 
     def _run_batches(self, *, reads: bool) -> None:
@@ -287,8 +281,6 @@ def _by_source(rows: sqlite3.Cursor) -> Iterator[np.ndarray]:
     for chunk in _row_chunks(rows):
         pairs = np.concatenate([pairs, np.array(chunk, np.int64)])
         complete = np.searchsorted(pairs[:, 0], pairs[-1, 0])
-        if complete:
-            yield pairs[:complete]
+        yield pairs[:complete]
         pairs = pairs[complete:]
-    if len(pairs):
-        yield pairs
+    yield pairs

@@ -75,21 +75,17 @@ class Database:
         self.execute("COMMIT")
 
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        """Execute one statement."""
         return self.base.execute(statement, values)
 
     def scalar(self, statement: str, *values: Any) -> Any:
-        """Return the first value of the first row, or None."""
         row = self.execute(statement, *values).fetchone()
         return row[0] if row else None
 
     def get_meta(self, name: str, default: Any = None) -> Any:
-        """Return the metadata stored under a name."""
         text = self.scalar("SELECT value FROM fact WHERE name = ?", name)
         return default if text is None else json.loads(text)
 
     def set_meta(self, **metadata: Any) -> None:
-        """Store metadata under its names."""
         rows = [(name, json.dumps(value)) for name, value in metadata.items()]
         self.base.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", rows)
 
@@ -152,7 +148,6 @@ class CrawlState:
         ]
 
     def next_batch(self, size: int, *, reads: bool) -> Batch:
-        """Take the next titles from the queue."""
         first, last = self.num_dispatched, self.num_dispatched + size
         with self.database.transaction():
             number = self.database.execute(
@@ -188,8 +183,8 @@ class CrawlState:
 
     def _store_parts(self, parts: list[PagePart]) -> None:
         """Store parts of articles that are not complete yet."""
+        position = "SELECT position FROM page WHERE page_id = ?"
         for part in parts:
-            position = "SELECT position FROM page WHERE page_id = ?"
             if self.database.scalar(position, part.page_id) is not None:
                 continue
             self.database.execute(

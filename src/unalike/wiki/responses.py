@@ -59,7 +59,6 @@ class PagePart:
 
     @property
     def has_content(self) -> bool:
-        """Whether it has links, an intro or views."""
         return bool(self.links or self.intro is not None or self.views)
 
 
@@ -163,7 +162,6 @@ class SiteInfo:
     """Page properties of extensions that the wiki has."""
 
     def page_params(self) -> dict[str, str]:
-        """Return the request parameters that read articles."""
         params = {"action": "query", "redirects": "1", **LINK_PARAMS}
         for prop in self.extras:
             params |= EXTENSION_PARAMS[prop]

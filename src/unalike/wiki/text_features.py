@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,8 @@ def add_features(
     vocabulary = Vocabulary.read(path, progress)
     used: set[str] = set()
     for texts in _texts(collection, tokenizer, "words of pages", progress):
-        for words in texts:
-            used.update(word for text in words for word in text)
-            used &= vocabulary.words
+        for words in chain(*texts):
+            used |= vocabulary.words.intersection(words)
     scratch = writer.scratch("vectors")
     vectors = WordVectors.read(vocabulary, used, scratch, progress)
     width = vocabulary.dimension
@@ -125,9 +125,7 @@ class Vocabulary:
     @classmethod
     def read(cls, path: Path, progress: Progress) -> Vocabulary:
         """Read the words, the dimension and the hash of a file."""
-        digest = hashlib.sha256()
-        words = set()
-        dimension = 0
+        digest, words, dimension = hashlib.sha256(), set(), 0
         for number, line in _lines(path, "words of vectors", progress):
             digest.update(line)
             if not dimension:
@@ -152,15 +150,11 @@ class WordVectors:
 
     @classmethod
     def read(
-        cls,
-        vocabulary: Vocabulary,
-        words: Iterable[str],
-        scratch: Path,
-        progress: Progress,
+        cls, vocabulary: Vocabulary, words: set[str], scratch: Path, progress: Progress
     ) -> WordVectors:
         """Read the vectors of some words of the vocabulary."""
-        wanted, row_of = set(words), dict[str, int]()
-        shape = (max(1, len(wanted)), vocabulary.dimension)
+        row_of: dict[str, int] = {}
+        shape = (max(1, len(words)), vocabulary.dimension)
         with scratch.open("wb") as file:
             allocate(file, math.prod(shape) * np.dtype(np.float32).itemsize)
         rows = np.memmap(scratch, np.float32, "r+", shape=shape)
@@ -169,7 +163,7 @@ class WordVectors:
             if _is_header(number, line):
                 continue
             word, fields = _word(path, number, line, vocabulary.dimension)
-            if word in wanted and word not in row_of:
+            if word in words and word not in row_of:
                 rows[len(row_of)] = _vector(path, number, fields)
                 row_of[word] = len(row_of)
         return cls(row_of, rows)
@@ -209,8 +203,8 @@ def _lines(path: Path, what: str, progress: Progress) -> Iterator[tuple[int, byt
 
 def _is_header(number: int, line: bytes) -> bool:
     """Return whether the line has counts, as the first of word2vec and fastText."""
-    fields = line.split()
-    return number == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields))
+    fields = line.split() if number == 1 else []
+    return len(fields) == 2 and all(map(bytes.isdigit, fields))
 
 
 def _word(

@@ -58,12 +58,12 @@ def test_a_table_of_another_wiki_or_date_is_an_error(dumps, other):
 def test_a_truncated_file_is_an_error(dumps, name):
     path = dumps / f"{PREFIX}-{name}.sql.gz"
     path.write_bytes(path.read_bytes()[:-40])
-    fails(dumps, f"{name}.sql.gz is damaged: it ends too early")
+    fails(dumps, f"{name}.sql.gz is damaged: Compressed file ended before")
 
 
 def test_a_file_that_is_not_compressed_is_an_error(dumps):
     (dumps / f"{PREFIX}-page.sql.gz").write_bytes(b"<html>404 Not Found</html>")
-    fails(dumps, "page.sql.gz is damaged: .*incorrect header")
+    fails(dumps, "page.sql.gz is damaged: Not a gzipped file")
 
 
 def test_a_table_that_ends_within_a_row_is_an_error(dumps):

@@ -59,7 +59,6 @@ def test_rows_are_parsed_exactly(folder, rows, block_size):
     dump_files.pack(path, dump_files.table("things", COLUMNS, rows))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "BLOCK_BYTES", block_size)
-        patch.setattr(files, "READ_BYTES", block_size)
         numbers, texts = read(path, text="title", length="note")
     assert texts == [as_bytes(row[3]) for row in rows]
     assert numbers == [
@@ -74,7 +73,6 @@ def written(rows):
 
 def test_a_text_may_be_longer_than_a_block(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(files, "READ_BYTES", 1 << 10)
     long = "'\\é" * (1 << 12)
     rows = [(1, 0, None, "short", None), (2, 0, None, long, long), (3, 0, 0.5, "", "")]
     path = dump_files.pack(tmp_path / "rows.sql.gz", written(rows))

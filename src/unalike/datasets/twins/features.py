@@ -58,7 +58,6 @@ class Gaussian:
             progress.advance(num_rows / 1e3)
 
     def means(self, num_classes: int, seed: int) -> np.ndarray:
-        """The mean of each class."""
         if self.width < num_classes:
             raise UserError(f"{num_classes} classes need as many features or more.")
         rng = np.random.default_rng([seed, 2])
@@ -93,7 +92,6 @@ class OneHot:
     def write(
         self, writer: GraphWriter, classes: np.ndarray, seed: int, progress: Progress
     ) -> None:
-        """Sample and write the features of nodes of given classes."""
         progress.stage("Sampling features", len(classes) / 1e3, "thousand nodes")
         codes = np.stack(list(self.values(classes, seed)), axis=1)
         add_csr(writer, "features_", one_hot_features(codes, self.fields))

@@ -88,7 +88,6 @@ class NodeParameters:
         return len(self.classes)
 
     def members(self, label: int) -> np.ndarray:
-        """The nodes of a class."""
         return np.flatnonzero(self.classes == label)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,7 +13,7 @@ import torch
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.data.metrics import ACCURACY, Metric
-from unalike.data.split import Split, random_splits, stack_codes
+from unalike.data.split import random_splits, stack_codes
 from unalike.data.store import (
     GraphWriter,
     StoredGraph,
@@ -21,6 +22,7 @@ from unalike.data.store import (
     open_graph,
 )
 from unalike.datasets.splits import NUM_SPLITS
+from unalike.datasets.stored import StoredSource, store_once
 from unalike.datasets.twins.features import Gaussian, OneHot
 from unalike.datasets.twins.generator import (
     DegreeDistribution,
@@ -31,9 +33,9 @@ from unalike.datasets.twins.generator import (
 )
 from unalike.datasets.undirected import undirected_graph
 from unalike.errors import UserError
-from unalike.files import file_lock, json_hash
+from unalike.files import json_hash
 from unalike.progress import NO_PROGRESS, Progress
-from unalike.system import data_root, stored_folders, writable_stored_folder
+from unalike.system import data_root, stored_folders
 
 GENERATOR_VERSION = 1
 """Increased when the same configuration gives another graph."""
@@ -42,7 +44,7 @@ Numbers: TypeAlias = tuple[int | float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Twin:
+class Twin(StoredSource):
     """Configuration of a synthetic graph; the same one gives the same graph.
 
     An edge from u of class k to v of class l has a rate proportional to
@@ -51,7 +53,6 @@ class Twin:
     preferences of its own. Field names are part of the folder names of stored graphs.
     """
 
-    name: str
     num_nodes: int
     num_edges: int
     sizes: Numbers
@@ -73,29 +74,22 @@ class Twin:
     """The origin of the numbers."""
     symmetrised: bool = True
     """Methods get the undirected graph."""
-    data: Path | None = None
-    """The data root; None is the default one."""
 
     def __post_init__(self) -> None:
-        table = np.array(self.edges, float)
-        problems = {
-            f"its {len(self.sizes)} classes need a square table of edges": (
-                table.shape != 2 * (len(self.sizes),)
-            ),
-            "an undirected twin needs a symmetric table of edges": (
-                not self.directed and not np.array_equal(table, table.T)
-            ),
-            f"its monophily {self.monophily} is not from 0 up to 1": (
-                not 0 <= self.monophily < 1
-            ),
-            f"its seed {self.seed} is negative": self.seed < 0,
-            f"{self.num_nodes} nodes are too few for a node of each class": (
-                apportion(np.array(self.sizes), self.num_nodes).min(initial=1) < 1
-            ),
-        }
-        for problem, is_present in problems.items():
-            if is_present:
-                raise UserError(f"The twin '{self.name}' is not possible: {problem}.")
+        table, sizes = np.array(self.edges, float), np.array(self.sizes)
+        problem = ""
+        if table.shape != 2 * sizes.shape:
+            problem = f"its {len(sizes)} classes need a square table of edges"
+        elif not self.directed and not np.array_equal(table, table.T):
+            problem = "an undirected twin needs a symmetric table of edges"
+        elif not 0 <= self.monophily < 1:
+            problem = f"its monophily {self.monophily} is not from 0 up to 1"
+        elif self.seed < 0:
+            problem = f"its seed {self.seed} is negative"
+        elif apportion(sizes, self.num_nodes).min(initial=1) < 1:
+            problem = f"{self.num_nodes} nodes are too few for a node of each class"
+        if problem:
+            raise UserError(f"The twin '{self.name}' is not possible: {problem}.")
 
     @property
     def directed(self) -> bool:
@@ -120,29 +114,12 @@ class Twin:
             num_edges=round(self.num_edges * num_nodes / self.num_nodes),
         )
 
-    def with_root(self, data: Path | None) -> Twin:
-        """The same twin in another data root."""
-        return replace(self, data=data)
-
-    def load(self) -> Graph:
-        """The memory-mapped graph, generated if needed."""
-        return self.open_stored().graph
-
-    def prepared(self, *, progress: Progress = NO_PROGRESS) -> Graph:
-        """The graph as methods get it."""
-        return self.prepare(self.open_stored(progress=progress), progress=progress)
-
     def prepare(
         self, stored: StoredGraph, *, progress: Progress = NO_PROGRESS
     ) -> Graph:
-        """Make the opened stored graph undirected if the twin is configured so."""
         if not self.symmetrised:
             return stored.graph
         return undirected_graph(stored, self._folder_name, self.data, progress=progress)
-
-    def splits(self) -> list[Split]:
-        """Five random splits of 50/25/25 percent of the labelled nodes."""
-        return self.open_stored().splits()
 
     def remarks(self) -> list[str]:
         """No notes: a generated graph is complete."""
@@ -150,21 +127,15 @@ class Twin:
 
     @property
     def _folder_name(self) -> str:
-        """The folder name, which depends on the configuration."""
         return f"{self.name}-{self.digest}"
 
     def cached(self) -> StoredGraph | None:
-        """The stored graph, if it was generated before."""
         folders = stored_folders(data_root(self.data), self._folder_name)
         return next((open_graph(path) for path in folders if path.exists()), None)
 
     def open_stored(self, *, progress: Progress = NO_PROGRESS) -> StoredGraph:
-        """The stored graph, generated if needed."""
-        if stored := self.cached():
-            return stored
-        folder = writable_stored_folder(self._folder_name, self.data)
-        with file_lock(folder):
-            return self.cached() or self.save(folder, progress=progress)
+        save = partial(self.save, progress=progress)
+        return store_once(self._folder_name, self.data, self.cached, save)
 
     def save(self, folder: Path, *, progress: Progress = NO_PROGRESS) -> StoredGraph:
         """Generate the graph into a new folder."""
@@ -230,7 +201,6 @@ class Twin:
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the hash of the settings."""
         return json_hash(self.settings, 8)
 
     def _metadata(self) -> dict[str, Any]:

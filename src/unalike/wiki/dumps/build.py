@@ -20,7 +20,6 @@ from unalike.progress import NO_PROGRESS, Progress
 from unalike.wiki.collection import Collection, CollectionWriter, writing_collection
 from unalike.wiki.dumps.files import DumpFiles, StageCache, StageOutput
 from unalike.wiki.dumps.pages import (
-    PageIds,
     build_link_csr,
     count_titles,
     display_titles,
@@ -107,7 +106,8 @@ def _read(files: DumpFiles, cache: StageCache, progress: Progress) -> DumpData:
     )
     views = read_views(files, cache, known, progress)
     return DumpData(
-        PageIds.load(known),
+        known.load("ids"),
+        int(known.load("num_articles")),
         pa.concat_arrays([load_titles(known), load_titles(missing)]),
         redirects.load("leads"),
         csr.memmap("starts"),
@@ -131,7 +131,8 @@ def _remarks(views: StageOutput | None) -> list[str]:
 class DumpData:
     """Titles of a wiki by index, first articles, then redirects, then missing ones."""
 
-    pages: PageIds
+    page_ids: np.ndarray
+    num_articles: int
     names: pa.Array
     article_of: np.ndarray
     """Article index of each page after redirects, -1 for none."""
@@ -147,7 +148,7 @@ class DumpData:
     """Whether a selected article links the title; filled while links are written."""
 
     def __post_init__(self) -> None:
-        self.selected = np.ones(self.pages.num_articles, np.bool_)
+        self.selected = np.ones(self.num_articles, np.bool_)
         self.is_linked = np.zeros(len(self.names), np.bool_)
 
     def restrict_to(self, start: str, max_pages: int | None) -> None:
@@ -156,26 +157,24 @@ class DumpData:
         Titles wait in a queue. A title of a new article appends the titles that this
         article is the first to link, in alphabetical order.
         """
-        first = find_title(start, self.names[: len(self.pages)])
+        first = find_title(start, self.names[: len(self.page_ids)])
         titles = display_titles(self.names)
         order = pc.array_sort_indices(titles).to_numpy().astype(np.int32)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order), dtype=np.int32)
         self.selected[:] = False
-        count = self.pages.num_articles
-        csr = (self.indptr[: count + 1], self.indices)
-        limit = count if max_pages is None else max_pages
+        limit = self.num_articles if max_pages is None else max_pages
+        csr = (self.indptr[: self.num_articles + 1], self.indices)
         bfs(first, limit, *csr, self.article_of, order, rank, self.selected)
         if not self.selected.any():
             raise UserError(f"'{start}' is a redirect that leads to no article.")
         self.is_linked[first] = True
 
     def write(self, writer: CollectionWriter, progress: Progress) -> None:
-        """Write all tables of the collection."""
         writer.write("pages", self._pages())
         writer.write("links", self._links(progress))
         (linked,) = self.is_linked.nonzero()
-        known = linked < len(self.pages)
+        known = linked < len(self.page_ids)
         writer.write("aliases", chunks(*self._aliases(linked[known])))
         missing = display_titles(self.names.take(linked[~known])).sort()
         # Invalid UTF-8 was replaced, so that two titles may have become the same.
@@ -191,26 +190,26 @@ class DumpData:
                 views = pa.array(counts, mask=counts == NO_VIEWS)
             titles = display_titles(self.names.take(articles))
             intros = pa.repeat("", len(articles))
-            yield [self.pages.ids[articles], titles, intros, views]
+            yield [self.page_ids[articles], titles, intros, views]
 
     def _aliases(self, linked: np.ndarray) -> tuple[pa.Array, np.ndarray]:
         articles = self.article_of[linked]
-        mask = (linked >= self.pages.num_articles) & (articles >= 0)
+        mask = (linked >= self.num_articles) & (articles >= 0)
         mask &= self.selected[np.maximum(articles, 0)]
         names = display_titles(self.names.take(linked[mask]))
         order = pc.array_sort_indices(names)
-        ids = self.pages.ids[articles[mask]]
+        ids = self.page_ids[articles[mask]]
         return names.take(order), ids[order.to_numpy()]
 
     def _links(self, progress: Progress) -> Iterator[list[np.ndarray]]:
         progress.stage("Writing links", len(self.indices), "links")
         for pairs, num_links in prefetch(self._resolved_links()):
-            yield [self.pages.ids[pairs[:, side]] for side in range(2)]
+            yield [self.page_ids[pairs[:, side]] for side in range(2)]
             progress.advance(num_links)
 
     def _resolved_links(self) -> Iterator[tuple[np.ndarray, int]]:
         """Yield sorted pairs of articles, and the number of links read for them."""
-        indptr = self.indptr[: self.pages.num_articles + 1]
+        indptr = self.indptr[: self.num_articles + 1]
         masks = (self.article_of, self.selected, self.is_linked)
         for first, end in row_blocks(indptr, CHUNK_LINKS):
             titles = np.array(self.indices[indptr[first] : indptr[end]])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 import json
 import re
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from unalike.errors import UserError
 from unalike.files import partial_folder
 
 BLOCK_BYTES = 1 << 23
-"""Decompressed bytes per block; a block has less than twice as many."""
+"""Decompressed bytes per block."""
 READ_BYTES = 1 << 18
 """Compressed bytes per read."""
 
@@ -34,82 +34,30 @@ class Block:
     bytes_read: int
 
 
-class GzipDecompressor:
-    """`zlib` with the interface of `bz2.BZ2Decompressor`."""
-
-    def __init__(self) -> None:
-        self._stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-
-    @property
-    def eof(self) -> bool:
-        return self._stream.eof
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._stream.unconsumed_tail
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._stream.unused_data
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Return at most `max_length` bytes; the rest of the input is stored."""
-        return self._stream.decompress(self._stream.unconsumed_tail + data, max_length)
-
-
-DECOMPRESSORS: dict[str, type[GzipDecompressor | bz2.BZ2Decompressor]] = {
-    ".gz": GzipDecompressor,
-    ".bz2": bz2.BZ2Decompressor,
-}
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
 def decompressed_blocks(path: Path) -> Iterator[Block]:
     """Decompress a file by its suffix; a damaged file raises a `UserError`."""
+    position, opened = 0, OPENERS.get(path.suffix)
     try:
-        with path.open("rb") as file:
-            start = DECOMPRESSORS.get(path.suffix)
-            yield from _blocks(_decompress(file, start) if start else _plain(file))
+        with path.open("rb", buffering=READ_BYTES) as file:
+            stream = opened(file) if opened else file
+            while True:
+                content = stream.read(BLOCK_BYTES)
+                yield Block(content, file.tell() - position)
+                if not content:
+                    break
+                position = file.tell()
+            if opened and not position:
+                raise EOFError("it is empty")
     except FileNotFoundError:
         raise UserError(f"{path} is missing.") from None
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} is damaged: {error}.") from None
 
 
-def _blocks(chunks: Iterator[Block]) -> Iterator[Block]:
-    """Join chunks into blocks of at least `BLOCK_BYTES`."""
-    buffer: list[bytes] = []
-    length = bytes_read = 0
-    for chunk in chunks:
-        buffer.append(chunk.content)
-        length += len(chunk.content)
-        bytes_read += chunk.bytes_read
-        if length >= BLOCK_BYTES:
-            yield Block(b"".join(buffer), bytes_read)
-            buffer, length, bytes_read = [], 0, 0
-    yield Block(b"".join(buffer), bytes_read)
-
-
-def _plain(file: BufferedReader) -> Iterator[Block]:
-    while chunk := file.read(READ_BYTES):
-        yield Block(chunk, len(chunk))
-
-
-def _decompress(
-    file: BufferedReader, start: type[GzipDecompressor | bz2.BZ2Decompressor]
-) -> Iterator[Block]:
-    decompressor = start()
-    while data := file.read(READ_BYTES):
-        bytes_read = len(data)
-        while data or not (decompressor.needs_input or decompressor.eof):
-            # Files may be joined from several compressed streams and end in zeros.
-            decompressor = start() if decompressor.eof else decompressor
-            yield Block(decompressor.decompress(data, BLOCK_BYTES), bytes_read)
-            bytes_read, data = 0, decompressor.unused_data.lstrip(b"\0")
-    if not decompressor.eof:
-        raise EOFError("it ends too early")
-
-
-SUFFIXES = ("", *DECOMPRESSORS)
+SUFFIXES = ("", *OPENERS)
 REQUIRED_TABLES = ("page", "redirect", "pagelinks")
 TABLES = (*REQUIRED_TABLES, "linktarget")
 _VIEWS = re.compile(r"pageviews-(\d{6}|\d{8})-(user|\d{6})(\.gz|\.bz2)?")
@@ -154,7 +102,6 @@ class DumpFiles:
         return {"dump": self.date, "views_from": first, "views_to": last}
 
     def sizes(self) -> dict[str, int]:
-        """Return the size of each file in bytes."""
         paths = [*self.tables.values(), *self.views]
         return {path.name: path.stat().st_size for path in paths}
 
@@ -201,7 +148,6 @@ class StageCache:
         return cls(folder)
 
     def has(self, name: str) -> bool:
-        """Return whether a stage is finished."""
         return (self.folder / name).exists()
 
     def get_or_run(self, name: str, run: Callable[[StageOutput], None]) -> StageOutput:
@@ -216,7 +162,6 @@ class StageCache:
         return StageOutput(final)
 
     def discard(self) -> None:
-        """Remove the cache."""
         shutil.rmtree(self.folder)
 
 
@@ -230,18 +175,14 @@ class StageOutput:
         return self.folder / name
 
     def save(self, **arrays: np.ndarray) -> None:
-        """Save arrays by their names."""
         for name, array in arrays.items():
             write_npy(self.path(f"{name}.npy"), array)
 
     def load(self, name: str) -> np.ndarray:
-        """Load an array into memory."""
         return np.load(self.folder / f"{name}.npy")
 
     def memmap(self, name: str) -> Any:
-        """Open an array as a memory map."""
         return np.load(self.folder / f"{name}.npy", mmap_mode="r")
 
     def discard(self) -> None:
-        """Remove the output."""
         shutil.rmtree(self.folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -59,45 +58,36 @@ def display_titles(names: pa.Array) -> pa.Array:
 # Table `page`: articles and redirects.
 
 
-@dataclass(frozen=True, eq=False)
-class PageIds:
-    """Page id of each page index: first all articles, then all redirects, ascending."""
-
-    ids: np.ndarray
-    num_articles: int
-
-    @classmethod
-    def load(cls, stage: StageOutput) -> PageIds:
-        return cls(stage.load("ids"), int(stage.load("num_articles")))
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def index_by_id(self, *, articles_only: bool) -> np.ndarray:
-        """Return the page index of each page id from 0 to the largest, -1 for none."""
-        ids = self.ids[: self.num_articles] if articles_only else self.ids
-        table = np.full(int(ids.max()) + 1, -1, np.int32)
-        table[ids] = np.arange(len(ids), dtype=np.int32)
-        return table
+def index_by_id(ids: np.ndarray) -> np.ndarray:
+    """Return the page index of each page id from 0 to the largest, -1 for none."""
+    table = np.full(int(ids.max()) + 1, -1, np.int32)
+    table[ids] = np.arange(len(ids), dtype=np.int32)
+    return table
 
 
 def read_pages(files: DumpFiles, stage: StageOutput, progress: Progress) -> None:
-    """Read titles, ids and redirect flags of the main namespace."""
+    """Read titles and ids of the main namespace, and the number of articles.
+
+    The pages are all articles, then all redirects, by ascending id.
+    """
     table = SqlTable.open(files.tables["page"], "page")
     wanted = ["page_id", "page_namespace", "page_is_redirect"]
     progress.stage("Reading pages", table.megabytes, "MB")
-    titles, ids, redirects = StringIndex(), [np.empty(0, np.int64)], [np.empty(0, bool)]
+    titles, parts = StringIndex(), [np.empty((0, 3), np.int64)]
     for rows in table.rows(wanted, text="page_title"):
         numbers, names = main_namespace_rows(rows, 1)
-        ids.append(numbers[:, 0])
-        redirects.append(numbers[:, 2] != 0)
+        parts.append(numbers)
         titles.add(names)
         progress.advance(rows.bytes_read / 1e6, f"{len(titles):,} titles")
-    page_ids, is_redirect = np.concatenate(ids), np.concatenate(redirects)
-    _check_pages(page_ids, is_redirect, titles, table)
-    order = np.lexsort((page_ids, is_redirect))
+    ids, _, redirects = np.concatenate(parts).T
+    if redirects.all():
+        raise UserError(f"{table.path} has no article.")
+    _max_id(ids, table)
+    if len(titles) != len(ids) or (np.diff(np.sort(ids)) == 0).any():
+        raise UserError(f"{table.path} is damaged: it has a page twice.")
+    order = np.lexsort((ids, redirects != 0))
     save_titles(stage, titles.names().take(pa.array(order)))
-    stage.save(ids=page_ids[order], num_articles=np.array((~is_redirect).sum()))
+    stage.save(ids=ids[order], num_articles=np.array((redirects == 0).sum()))
 
 
 def main_namespace_rows(rows: SqlRows, column: int) -> tuple[np.ndarray, pa.Array]:
@@ -106,16 +96,6 @@ def main_namespace_rows(rows: SqlRows, column: int) -> tuple[np.ndarray, pa.Arra
     if mask.all():
         return rows.numbers, rows.text
     return rows.numbers[mask], rows.text.filter(pa.array(mask))
-
-
-def _check_pages(
-    ids: np.ndarray, is_redirect: np.ndarray, titles: StringIndex, table: SqlTable
-) -> None:
-    if is_redirect.all():
-        raise UserError(f"{table.path} has no article.")
-    _max_id(ids, table)
-    if len(titles) != len(ids) or (np.diff(np.sort(ids)) == 0).any():
-        raise UserError(f"{table.path} is damaged: it has a page twice.")
 
 
 # Table `linktarget`: the titles of target ids.
@@ -195,17 +175,17 @@ def read_redirects(
     table = SqlTable.open(files.tables["redirect"], "redirect")
     wanted = ["rd_from", "rd_namespace"]
     progress.stage("Reading redirects", table.megabytes, "MB")
-    pages, titles = PageIds.load(known), StringIndex.of(load_titles(known))
-    by_id = pages.index_by_id(articles_only=False)
-    target = np.full(len(pages), UNRESOLVED, np.int32)
+    by_id, titles = index_by_id(known.load("ids")), StringIndex.of(load_titles(known))
+    num_articles = int(known.load("num_articles"))
+    target = np.full(len(titles), UNRESOLVED, np.int32)
     for rows in table.rows(wanted, text="rd_title", length="rd_interwiki"):
         numbers, names = main_namespace_rows(rows, 1)
         sources = take_or_missing(by_id, numbers[:, 0])
         targets = np.where(numbers[:, 2] == 0, titles.find(names), UNRESOLVED)
         target[sources[sources >= 0]] = targets[sources >= 0]
         progress.advance(rows.bytes_read / 1e6)
-    article = np.full(len(pages), UNKNOWN, np.int32)
-    article[: pages.num_articles] = np.arange(pages.num_articles, dtype=np.int32)
+    article = np.full(len(titles), UNKNOWN, np.int32)
+    article[:num_articles] = np.arange(num_articles, dtype=np.int32)
     resolve_redirects(target, article)
     stage.save(leads=article)
 
@@ -276,7 +256,7 @@ def read_links(
 ) -> None:
     """Write (article, title) pairs of all links to a spill file."""
     progress.stage("Reading links", table.megabytes, "MB")
-    by_id = PageIds.load(known).index_by_id(articles_only=True)
+    by_id = index_by_id(known.load("ids")[: int(known.load("num_articles"))])
     missing = StringIndex()
     if targets is None:
         batches = links_by_title(table, StringIndex.of(load_titles(known)), missing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -76,72 +77,48 @@ class SqlTable:
 
         The length is one more number. Numbers are in the order of the table.
         """
-        kinds = self._kinds(
-            dict.fromkeys(numbers, NUMBER)
-            | ({text: TEXT} if text else {})
-            | ({length: LENGTH} if length else {})
-        )
-        scanner = RowScanner(self, kinds)
-        for block in prefetch(decompressed_blocks(self.path)):
-            yield scanner.read(block)
-        yield scanner.read(Block(b"\n", 0))
-        scanner.finish()
-
-    def _kinds(self, wanted: dict[str, int]) -> np.ndarray:
-        for column in wanted:
+        wanted = dict.fromkeys(numbers, NUMBER) | {text: TEXT, length: LENGTH}
+        for column in wanted.keys() - {""}:
             if column not in self.columns:
                 raise UserError(
                     f"{self.path}: the table {self.name} has no column {column}; "
                     f"it has {', '.join(self.columns)}."
                 )
-        return np.array([wanted.get(column, SKIP) for column in self.columns])
-
-
-class RowScanner:
-    """Parses a table block by block; an incomplete row waits for the next block."""
-
-    def __init__(self, table: SqlTable, kinds: np.ndarray) -> None:
-        self.table = table
-        self.kinds = kinds
-        self.num_numbers = int(((kinds == NUMBER) | (kinds == LENGTH)).sum())
-        insert = f"INSERT INTO `{table.name}` ".encode()
-        self.insert = np.frombuffer(insert, np.uint8)
-        self.leftover = b""
-        self.inside = False
-        self.position = 0
-        """Decompressed bytes of the file before `leftover`."""
-
-    def read(self, block: Block) -> SqlRows:
-        """Return the rows that end in this block."""
-        content = np.frombuffer(self.leftover + block.content, np.uint8)
-        # A value has at least one byte, and one more follows it.
-        max_rows = len(content) // (2 * len(self.kinds) + 1) + 1
-        numbers = np.empty((max_rows, self.num_numbers), np.int64)
-        offsets = np.zeros(max_rows + 1, np.int64)
-        data = np.empty(len(content), np.uint8)
-        status, end, self.inside, num_rows = scan(
-            content, self.inside, self.insert, self.kinds, numbers, offsets, data
-        )
-        self.leftover = content[end:].tobytes()
-        self.position += end
-        if status == INVALID:
-            line = self.leftover[:60].decode("utf-8", "replace").split("\n")[0]
-            raise UserError(
-                f"{self.table.path}, decompressed byte {self.position:,}: this is no "
-                f"row of the {len(self.kinds)} columns of {self.table.name}: {line}"
+        kinds = np.array([wanted.get(column, SKIP) for column in self.columns])
+        num_numbers = int(np.isin(kinds, (NUMBER, LENGTH)).sum())
+        insert = np.frombuffer(f"INSERT INTO `{self.name}` ".encode(), np.uint8)
+        leftover, inside, position = b"", False, 0
+        for block in chain(prefetch(decompressed_blocks(self.path)), [Block(b"\n", 0)]):
+            content = np.frombuffer(leftover + block.content, np.uint8)
+            # A value has at least one byte, and one more follows it.
+            max_rows = len(content) // (2 * len(kinds) + 1) + 1
+            values = np.empty((max_rows, num_numbers), np.int64)
+            offsets = np.zeros(max_rows + 1, np.int64)
+            data = np.empty(len(content), np.uint8)
+            status, end, inside, num_rows = scan(
+                content, inside, insert, kinds, values, offsets, data
             )
-        if len(self.leftover) > MAX_ROW_BYTES:
+            leftover = content[end:].tobytes()
+            position += end
+            self._check(status, leftover, position)
+            texts = string_array(offsets[: num_rows + 1], data)
+            yield SqlRows(values[:num_rows], texts, block.bytes_read)
+        if inside:
+            raise UserError(f"{self.path} is damaged: it ends within a row.")
+
+    def _check(self, status: int, leftover: bytes, position: int) -> None:
+        """Raise if the bytes from a position on are no row, or too many for one."""
+        if status == INVALID:
+            line = leftover[:60].decode("utf-8", "replace").split("\n")[0]
             raise UserError(
-                f"{self.table.path} is damaged: decompressed byte {self.position:,} "
+                f"{self.path}, decompressed byte {position:,}: this is no "
+                f"row of the {len(self.columns)} columns of {self.name}: {line}"
+            )
+        if len(leftover) > MAX_ROW_BYTES:
+            raise UserError(
+                f"{self.path} is damaged: decompressed byte {position:,} "
                 f"begins a row or line of more than {MAX_ROW_BYTES:,} bytes."
             )
-        text = string_array(offsets[: num_rows + 1], data)
-        return SqlRows(numbers[:num_rows], text, block.bytes_read)
-
-    def finish(self) -> None:
-        """Raise an error if the last statement has no end."""
-        if self.inside:
-            raise UserError(f"{self.table.path} is damaged: it ends within a row.")
 
 
 # Compiled loops that parse `INSERT INTO … VALUES (…),(…);` from bytes.

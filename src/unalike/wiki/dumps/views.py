@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from unalike.wiki.dumps.files import (
     StageOutput,
     decompressed_blocks,
 )
-from unalike.wiki.dumps.pages import PageIds, load_titles
+from unalike.wiki.dumps.pages import load_titles
 
 PROJECTS = {
     "wiki": ("wikipedia", ""),
@@ -41,15 +41,12 @@ PROJECTS = {
 
 def domain_codes(wiki: str) -> list[str]:
     """Return the codes of a wiki in daily and monthly files, then in hourly files."""
-    suffixes = [
-        suffix for suffix in PROJECTS if wiki.endswith(suffix) and wiki != suffix
-    ]
-    if not suffixes:
-        known = ", ".join(f"*{suffix}" for suffix in PROJECTS)
-        raise UserError(f"No views are known for a wiki called {wiki}, only {known}.")
-    project, code = PROJECTS[suffixes[0]]
-    language = wiki.removesuffix(suffixes[0]).replace("_", "-")
-    return [f"{language}.{project}", f"{language}{code}", f"{language}.m{code}"]
+    for suffix, (project, code) in PROJECTS.items():
+        language = wiki.removesuffix(suffix).replace("_", "-")
+        if wiki.endswith(suffix) and language:
+            return [f"{language}.{project}", f"{language}{code}", f"{language}.m{code}"]
+    known = ", ".join(f"*{suffix}" for suffix in PROJECTS)
+    raise UserError(f"No views are known for a wiki called {wiki}, only {known}.")
 
 
 NO_VIEWS = -1
@@ -67,20 +64,22 @@ class ViewCounts:
     counts: np.ndarray
     damaged: int
     """Lines of the wiki that could not be parsed."""
-    bytes_read: int
 
 
 def read_views(
     files: DumpFiles, cache: StageCache, known: StageOutput, progress: Progress
 ) -> StageOutput | None:
     """Sum the views of all files; each stage stores the sum so far."""
-    reader = ViewReader(files.wiki, known, progress)
     names = [f"views-{number:05}" for number in range(len(files.views))]
     finished = [number for number, name in enumerate(names) if cache.has(name)]
     newest = max(finished, default=-1)
     total = StageOutput(cache.folder / names[newest]) if finished else None
+    titles = StringIndex()
     for number in range(newest + 1, len(names)):
-        add = partial(reader.add, files.views[number], total)
+        if not len(titles):
+            titles.add(load_titles(known))
+        counts = read_counts(files.views[number], domain_codes(files.wiki), progress)
+        add = partial(_add_counts, counts, titles, known, total)
         new_total = cache.get_or_run(names[number], add)
         if total:
             total.discard()
@@ -88,39 +87,28 @@ def read_views(
     return total
 
 
-@dataclass(frozen=True)
-class ViewReader:
-    """Adds the page views of files to those of articles."""
-
-    wiki: str
-    known: StageOutput
-    progress: Progress
-
-    @cached_property
-    def pages(self) -> PageIds:
-        return PageIds.load(self.known)
-
-    @cached_property
-    def titles(self) -> StringIndex:
-        return StringIndex.of(load_titles(self.known))
-
-    def add(self, path: Path, before: StageOutput | None, stage: StageOutput) -> None:
-        """Add the views of one file to those of the stage before."""
-        views = np.full(self.pages.num_articles, NO_VIEWS)
-        damaged = 0
-        if before:
-            views, damaged = before.load("views"), int(before.load("damaged"))
-        size = path.stat().st_size / 1e6
-        self.progress.stage(f"Reading {path.name}", size, "MB")
-        for batch in read_counts(path, domain_codes(self.wiki)):
-            add_views(self.titles.find(batch.titles), batch.counts, views)
-            damaged += batch.damaged
-            self.progress.advance(batch.bytes_read / 1e6)
-        stage.save(views=views, damaged=np.array(damaged))
+def _add_counts(
+    batches: Iterator[ViewCounts],
+    titles: StringIndex,
+    known: StageOutput,
+    before: StageOutput | None,
+    stage: StageOutput,
+) -> None:
+    """Add the views of one file to those of the stage before."""
+    views, damaged = np.full(int(known.load("num_articles")), NO_VIEWS), 0
+    if before:
+        views, damaged = before.load("views"), int(before.load("damaged"))
+    for batch in batches:
+        add_views(titles.find(batch.titles), batch.counts, views)
+        damaged += batch.damaged
+    stage.save(views=views, damaged=np.array(damaged))
 
 
-def read_counts(path: Path, codes: list[str]) -> Iterator[ViewCounts]:
+def read_counts(
+    path: Path, codes: list[str], progress: Progress
+) -> Iterator[ViewCounts]:
     """Read the lines of the wiki with one of these codes."""
+    progress.stage(f"Reading {path.name}", path.stat().st_size / 1e6, "MB")
     prefixes = [f"{code} ".encode() for code in codes]
     ends = np.cumsum([len(prefix) for prefix in prefixes])
     joined = np.frombuffer(b"".join(prefixes), np.uint8)
@@ -130,15 +118,17 @@ def read_counts(path: Path, codes: list[str]) -> Iterator[ViewCounts]:
         max_rows = len(content) // MIN_LINE_BYTES + 1
         counts, offsets = np.empty(max_rows, np.int64), np.zeros(max_rows + 1, np.int64)
         data = np.empty(len(content), np.uint8)
-        output = (counts, offsets, data)
-        end, num_rows, damaged = read_lines(content, joined, ends, *output)
+        end, num_rows, damaged = read_lines(
+            content, joined, ends, counts, offsets, data
+        )
         leftover = content[end:].tobytes()
         if len(leftover) > MAX_LINE_BYTES:
             raise UserError(
                 f"{path} is damaged: a line has more than {MAX_LINE_BYTES:,} bytes."
             )
         titles = string_array(offsets[: num_rows + 1], data)
-        yield ViewCounts(titles, counts[:num_rows], damaged, block.bytes_read)
+        yield ViewCounts(titles, counts[:num_rows], damaged)
+        progress.advance(block.bytes_read / 1e6)
 
 
 # Compiled loops that parse page view lines of one wiki.
