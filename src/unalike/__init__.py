@@ -74,7 +74,7 @@ EXPORTS = {
     "run": "experiments.run",
     "save_graph": "data.store",
     "temperature": "data.calibration",
-    "tune": "experiments.correct_and_smooth_search",
+    "tune": "experiments.tuning",
     "twin": "datasets.twins",
     "verify_graph": "data.store",
     "view_table": "methods.view_table",

@@ -14,7 +14,12 @@ from unalike.datasets import GraphSource, find
 from unalike.datasets.base import Dataset
 from unalike.datasets.twins.twin import Twin
 from unalike.errors import UserError, lookup
-from unalike.experiments.config import dataset_hash, no_features
+from unalike.experiments.config import (
+    OWN_PATIENCE,
+    dataset_hash,
+    no_features,
+    with_own_patience,
+)
 from unalike.experiments.database import ResultsDatabase, Row
 from unalike.experiments.recipe import Recipe, RecipeCell, SearchSpace
 from unalike.methods import METHODS
@@ -330,8 +335,33 @@ def runs_in_grid(
     """The runs of the grid and its size; a grid with ranges has no size."""
     if SearchSpace.of(recipe, cell, options.variant).has_range:
         return runs_with_fixed_options(recipe, cell, options, rows)
-    hashes = {config.hash for config in recipe.configs(cell, options.variant)}
-    return [row for row in rows if row["setting"] in hashes], len(hashes)
+    hashes = grid_hashes(recipe, cell, options)
+    grid_size = len(set(hashes.values()))
+    return [row for row in rows if row["setting"] in hashes], grid_size
+
+
+def grid_hashes(
+    recipe: Recipe, cell: RecipeCell, options: SelectionOptions
+) -> dict[str, str]:
+    """The hashes of the runs of a grid, each with the hash of its configuration.
+
+    Runs on a graph of the user count with early stopping and without it.
+    """
+    own = may_be_own(cell.dataset, options.data)
+    hashes = {}
+    for config in recipe.configs(cell, options.variant):
+        hashes[config.hash] = config.hash
+        if own:
+            hashes[with_own_patience(config).hash] = config.hash
+    return hashes
+
+
+def may_be_own(dataset: str, data: Path | None) -> bool:
+    """Whether a name is a graph of the user, or of no graph that is here."""
+    try:
+        return isinstance(find(dataset, data), StoredGraph)
+    except UserError:
+        return True
 
 
 def failures_in_grid(
@@ -341,7 +371,7 @@ def failures_in_grid(
     ranges = SearchSpace.of(recipe, cell, options.variant).has_range
     if options.settings == "any" or ranges or not failures:
         return failures
-    hashes = {config.hash for config in recipe.configs(cell, options.variant)}
+    hashes = grid_hashes(recipe, cell, options)
     return [row for row in failures if row["setting"] in hashes]
 
 
@@ -350,12 +380,14 @@ def runs_with_fixed_options(
 ) -> tuple[list[Row], int | None]:
     """The runs with the options that the recipe fixes."""
     fixed = SearchSpace.of(recipe, cell, options.variant).fixed
-    view_and_batching = (cell.view.overrides, recipe.batching)
+    views = [cell.view.overrides]
+    if cell.view.patience is None and may_be_own(cell.dataset, options.data):
+        views.append({**cell.view.overrides, "patience": OWN_PATIENCE})
 
     def matches(row: Row) -> bool:
         values = row["options"]
         same = all(values.get(name) == value for name, value in fixed.items())
-        return same and (row["view"], row["batching"]) == view_and_batching
+        return same and row["view"] in views and row["batching"] == recipe.batching
 
     return [row for row in rows if matches(row)], None
 
