@@ -25,11 +25,11 @@ from unalike.datasets import load as load
 from unalike.datasets.twins import twin as twin
 from unalike.datasets.twins.twin import Twin as Twin
 from unalike.errors import UserError as UserError
-from unalike.experiments.correct_and_smooth_search import tune as tune
 from unalike.experiments.result import Result as Result
 from unalike.experiments.result import Runs as Runs
 from unalike.experiments.run import RunOptions as RunOptions
 from unalike.experiments.run import run as run
+from unalike.experiments.tuning import tune as tune
 from unalike.importing.api import import_graph as import_graph
 from unalike.importing.options import ImportOptions as ImportOptions
 from unalike.importing.sql import SqlQuery as SqlQuery

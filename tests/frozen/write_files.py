@@ -69,6 +69,7 @@ from commands import (
 from unalike import (
     MLP,
     Adjacency,
+    CorrectAndSmooth,
     Graph,
     RunOptions,
     Training,
@@ -222,7 +223,8 @@ def write_tune_checkpoint():
     base = MLP(hidden=4, training=Training(epochs=4))
     options = RunOptions(checkpoint=CHECKPOINTS / "tune", progress=Stop())
     with suppress(KeyboardInterrupt):
-        tune(open_graph(PEOPLE), base, trials=3, splits=[0], options=options)
+        method = CorrectAndSmooth(base=base)
+        tune(open_graph(PEOPLE), method, trials=3, splits=[0], options=options)
     assert (CHECKPOINTS / "tune" / "judged.jsonl").exists()
 
 

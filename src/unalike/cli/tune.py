@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,13 +24,18 @@ from unalike.device import choose_device
 from unalike.display import TextTable
 from unalike.errors import UserError
 from unalike.experiments.config import DatasetOptions
-from unalike.experiments.correct_and_smooth_search import HOPS, StudyResult, tune
+from unalike.experiments.correct_and_smooth_search import (
+    HOPS,
+    StudyResult,
+    search_correct_and_smooth,
+)
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.database_connection import hide_password
 from unalike.experiments.method_search import Budget, SearchResult, search_method
 from unalike.experiments.result import command_line
 from unalike.experiments.run import RunOptions
 from unalike.experiments.sweep import WorkerOptions
+from unalike.experiments.tuning import SEARCH_TRIALS, STUDY_TRIALS
 from unalike.methods import METHODS
 from unalike.methods.base import Method
 from unalike.methods.correct_and_smooth import CorrectAndSmooth
@@ -42,10 +48,6 @@ from unalike.reports.plotting import (
 )
 
 SHOWN = ("correct_alpha", "smooth_alpha", "correct_by", "smooth_by", "scale")
-STUDY_TRIALS, SEARCH_TRIALS = 500, 50
-"""Trials of a study of Correct & Smooth and of a search, by default."""
-TOP = 10
-"""Trials that are printed."""
 DEFAULT_METHOD = CorrectAndSmooth()
 
 if TYPE_CHECKING:
@@ -104,11 +106,14 @@ def command(
     if not isinstance(method, CorrectAndSmooth):
         check_search_flags(splits, checkpoint, figure)
         count = SEARCH_TRIALS if trials is None else trials
-        with progress_bar() as bar:
+        with (
+            progress_bar() as bar,
+            ResultsDatabase.open(results or DEFAULT_DATABASE, print_note) as database,
+        ):
             found = search_method(
                 dataset,
                 method,
-                results or DEFAULT_DATABASE,
+                database,
                 view=view,
                 budget=Budget(trials=count, minutes=minutes),
                 seed=seed,
@@ -122,7 +127,7 @@ def command(
         nullcontext() if results is None else ResultsDatabase.open(results, print_note)
     )
     with progress_bar() as bar, opened as database:
-        studies = tune(
+        studies = search_correct_and_smooth(
             view.apply(find(dataset, data)),
             method.base,
             trials=STUDY_TRIALS if trials is None else trials,
@@ -164,21 +169,7 @@ def print_search(found: SearchResult, figure: Path | None, *, json: bool) -> Non
     if json:
         print_json(search_to_json(found, figure))
         return
-    rows = [
-        [
-            *(
-                f"{params[name]:.3g}"
-                if isinstance(params[name], float)
-                else str(params[name])
-                for name in found.searched
-            ),
-            f"{runs.valid_mean:.2f}",
-            runs.format_score(),
-        ]
-        for params, runs in found.trials[:TOP]
-    ]
-    headings = [*(name.replace("_", " ") for name in found.searched), "valid", "test"]
-    print_table(TextTable.from_rows("", headings, rows, right=headings))
+    print_table(replace(found.summary(), title="", note=""))
     if found.importance:
         shares = (
             f"{name.replace('_', ' ')} {share:.0%}"

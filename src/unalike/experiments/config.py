@@ -234,9 +234,13 @@ def has_default_patience(source: GraphSource, method: Method) -> bool:
     Named datasets run all epochs, as in the paper.
     """
     own = isinstance(base_dataset(source), StoredGraph | GraphInMemory)
+    return own and uses_own_patience(method, options_of_dataset(source))
+
+
+def uses_own_patience(method: Method, options: DatasetOptions) -> bool:
+    """Whether a method on a graph of the user stops after `OWN_PATIENCE` epochs."""
     epochs = method.training.epochs if isinstance(method, TrainedMethod) else 0
-    patience = options_of_dataset(source).patience
-    return own and patience in (None, OWN_PATIENCE) and epochs > OWN_PATIENCE
+    return options.patience in (None, OWN_PATIENCE) and epochs > OWN_PATIENCE
 
 
 def with_default_patience(source: GraphSource, method: Method) -> GraphSource:
@@ -270,6 +274,15 @@ def no_features_error(method: Method, source: GraphSource) -> UserError:
     return UserError(
         f"{no_features(source)}, and {name_of(method)} needs them; "
         f"methods that need none are {', '.join(names)}."
+    )
+
+
+def no_splits_error(source: GraphSource) -> UserError:
+    """The error of a graph without splits."""
+    return UserError(
+        f"{source.name} has no splits. An import makes none if too few nodes are "
+        "labelled; save_graph stores those that it is given, as in "
+        "splits=unalike.random_splits(graph.labels, count=5)."
     )
 
 
@@ -333,6 +346,13 @@ def config_from_dict(fields: Mapping[str, Any]) -> Config:
         build_method(fields["method"], fields["options"]),
         DatasetOptions(**fields["view"]),
     )
+
+
+def with_own_patience(config: Config) -> Config:
+    """The configuration of a sweep on a graph of the user, with its early stopping."""
+    if not uses_own_patience(config.method, config.view):
+        return config
+    return replace(config, view=replace(config.view, patience=OWN_PATIENCE))
 
 
 # Hashes

@@ -19,7 +19,7 @@ from unalike.experiments.database import ResultsDatabase, to_rows
 from unalike.experiments.optuna_study import Value, load_optuna, run_study
 from unalike.experiments.plan import DatasetRef
 from unalike.experiments.result import Runs
-from unalike.experiments.run import AnyGraph, Experiment, RunOptions, deprecated_place
+from unalike.experiments.run import AnyGraph, Experiment, RunOptions
 from unalike.methods.base import TrainedMethod, as_computed_on
 from unalike.methods.correct_and_smooth import (
     CorrectAndSmooth,
@@ -56,7 +56,7 @@ class StudyResult:
         return self.results.valid_mean
 
 
-def tune(
+def search_correct_and_smooth(
     dataset: AnyGraph,
     base: TrainedMethod | None = None,
     *,
@@ -65,7 +65,6 @@ def tune(
     seed: int = 0,
     options: RunOptions | None = None,
     results: ResultsDatabase | None = None,
-    place: RunOptions | None = None,
 ) -> list[StudyResult]:
     """Train a base model once, then search Correct & Smooth in four Optuna studies.
 
@@ -75,7 +74,7 @@ def tune(
     """
     load_optuna()
     check_at_least_one("--trials", trials)
-    options = options or deprecated_place(place) or RunOptions()
+    options = options or RunOptions()
     experiment = Experiment.load(dataset, splits, seed)
     store = result_writer(results, experiment)
     start = CorrectAndSmooth() if base is None else CorrectAndSmooth(base=base)

@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from unalike.datasets import find
+from unalike.datasets.registry import IN_MEMORY
+from unalike.display import Displayable, TextTable
 from unalike.errors import UserError, check_at_least_one
-from unalike.experiments.config import DatasetOptions, no_features_error
+from unalike.experiments.config import (
+    DatasetOptions,
+    build_method,
+    no_features_error,
+)
 from unalike.experiments.database import ResultsDatabase, result_from_row
 from unalike.experiments.optuna_study import distribution, load_optuna, study_of
 from unalike.experiments.plan import SweepRequest
@@ -41,6 +47,7 @@ SEARCHED: dict[str, Any] = {
 }
 """Ranges of the options that are searched, whatever the method; lists of two numbers
 are ranges of integers."""
+TRIALS_SHOWN = 10
 MIN_TRIALS_OF_IMPORTANCE = 5
 """With fewer trials the importance of options says nothing."""
 
@@ -58,8 +65,8 @@ class Budget:
             raise UserError(f"--minutes is {self.minutes:g}; it must be above 0.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SearchResult(Displayable):
     """The trials of a search, the best by validation score first."""
 
     dataset: str
@@ -70,7 +77,38 @@ class SearchResult:
     importance: dict[str, float]
     """The share of each option in the variance of the validation score."""
     command: str
-    """The command that trains the best configuration."""
+    """The command that trains the best configuration; empty for a graph in memory."""
+
+    @property
+    def best(self) -> Method:
+        """The method with the options of the best trial, for `run`."""
+        return build_method(self.method, self.trials[0][1][0].options)
+
+    def summary(self) -> TextTable:
+        """The best trials: the searched options and the scores."""
+        rows = [
+            [
+                *(shown(params[name]) for name in self.searched),
+                f"{runs.valid_mean:.2f}",
+                runs.format_score(),
+            ]
+            for params, runs in self.trials[:TRIALS_SHOWN]
+        ]
+        names = (name.replace("_", " ") for name in self.searched)
+        headings = [*names, "valid", "test"]
+        return TextTable.from_rows(
+            repr(self), headings, rows, right=headings, note=self.command
+        )
+
+    def __repr__(self) -> str:
+        score = f"{self.metric} {self.trials[0][1].format_score()}"
+        count = f"the best of {len(self.trials)} trials"
+        return f"SearchResult({self.method} on {self.dataset}: {score}, {count})"
+
+
+def shown(value: Any) -> str:
+    """The value of an option in three digits."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def search_space(method: Method) -> dict[str, Any]:
@@ -95,7 +133,7 @@ def search_space(method: Method) -> dict[str, Any]:
 def search_method(
     graph: str,
     method: Method,
-    url: str,
+    results: ResultsDatabase,
     *,
     view: DatasetOptions | None = None,
     budget: Budget | None = None,
@@ -103,11 +141,12 @@ def search_method(
     workers: WorkerOptions | None = None,
     data: Path | None = None,
     progress: Progress = NO_PROGRESS,
+    shown: str | None = None,
 ) -> SearchResult:
     """Search the options of a method on all splits of a graph.
 
     Every trial is stored in the database, so that a stopped search goes on where it
-    was, and a larger budget continues it.
+    was, and a larger budget continues it. `shown` is the graph in the command.
     """
     load_optuna()
     budget, workers = budget or Budget(), workers or WorkerOptions()
@@ -116,14 +155,13 @@ def search_method(
     if method.needs_features and not source.load().num_features:
         raise no_features_error(method, source)
     request = SweepRequest(recipes=[recipe], seed=seed, data=data)
-    with ResultsDatabase.open(url) as results:
-        objectives, missing = cell_objectives(request, results, workers)
-        for reason in missing.values():
-            raise UserError(reason)
-        (objective,) = objectives
-        deadline = budget.minutes and time.monotonic() + 60 * budget.minutes
-        objective.search(budget.trials, progress, deadline)
-        return to_result(objective, graph)
+    objectives, missing = cell_objectives(request, results, workers)
+    for reason in missing.values():
+        raise UserError(reason)
+    (objective,) = objectives
+    deadline = budget.minutes and time.monotonic() + 60 * budget.minutes
+    objective.search(budget.trials, progress, deadline)
+    return to_result(objective, shown or graph)
 
 
 def search_recipe(graph: str, method: Method, view: DatasetOptions) -> Recipe:
@@ -153,6 +191,7 @@ def to_result(objective: CellObjective, graph: str) -> SearchResult:
     trials = [(params, Runs(map(result_from_row, one.runs))) for one, params in stored]
     first = trials[0][1][0]
     splits = ",".join(str(result.split) for result in trials[0][1])
+    repeatable = first.dataset != IN_MEMORY
     return SearchResult(
         dataset=objective.dataset.name,
         method=str(objective.recipe.method),
@@ -160,7 +199,7 @@ def to_result(objective: CellObjective, graph: str) -> SearchResult:
         searched=list(objective.space.searched),
         trials=trials,
         importance=importance(objective, stored),
-        command=command_line(first, splits=splits, dataset=graph),
+        command=command_line(first, splits=splits, dataset=graph) if repeatable else "",
     )
 
 

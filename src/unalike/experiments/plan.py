@@ -17,7 +17,9 @@ from unalike.experiments.config import (
     Config,
     dataset_hash,
     no_features_error,
+    no_splits_error,
     stored_graph_of,
+    with_own_patience,
 )
 from unalike.experiments.recipe import Recipe, RecipeCell
 from unalike.files import json_hash
@@ -52,6 +54,10 @@ class DatasetRef:
             stored.metadata["num_features"] > 0,
             str(stored.folder.absolute()) if isinstance(source, StoredGraph) else None,
         )
+
+    def config(self, config: Config) -> Config:
+        """The configuration as it is run here: own graphs have early stopping."""
+        return with_own_patience(config) if self.path else config
 
     def num_splits_of(self, cell: RecipeCell) -> int:
         """How many splits a complete configuration of a cell has."""
@@ -134,6 +140,7 @@ def plan_sweep(request: SweepRequest) -> SweepPlan:
             if not configs:
                 continue
             dataset = dataset_ref(cell.dataset, request.data)
+            configs = [dataset.config(config) for config in configs]
             method = configs[0].method
             has_features = dataset.has_features or cell.view.label_inputs
             if method.needs_features and not has_features:
@@ -164,7 +171,11 @@ def order_by_split(runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
 @cache
 def dataset_ref(name: str, data: Path | None) -> DatasetRef:
     """The reference to a dataset by name; its files are read and hashed once."""
-    return DatasetRef.of(name, find(name, data))
+    source = find(name, data)
+    dataset = DatasetRef.of(name, source)
+    if not dataset.num_splits:
+        raise no_splits_error(source)
+    return dataset
 
 
 def runs_per_split(

@@ -147,7 +147,8 @@ class CellObjective:
 
     def config(self, params: Params) -> Config:
         """The configuration of a trial."""
-        return self.recipe.config(self.cell, {**self.space.fixed, **params})
+        config = self.recipe.config(self.cell, {**self.space.fixed, **params})
+        return self.dataset.config(config)
 
     def previous_trials(self) -> list[tuple[ConfigRuns, dict[str, Any]]]:
         """Complete configurations in the database that a search with this seed may run.

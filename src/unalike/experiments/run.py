@@ -44,6 +44,7 @@ from unalike.experiments.config import (
     has_default_patience,
     load_graph_and_splits,
     no_features_error,
+    no_splits_error,
     options_of_dataset,
     with_default_patience,
 )
@@ -313,7 +314,7 @@ class Experiment:
         dataset = as_source(dataset)
         name, (graph, stored) = dataset.name, load_graph_and_splits(dataset, progress)
         if not stored:
-            raise UserError(f"{name} has no splits: too few of its nodes are labelled.")
+            raise no_splits_error(dataset)
         selected = {}
         for number in range(len(stored)) if splits is None else splits:
             check_split_number(number, len(stored), name)

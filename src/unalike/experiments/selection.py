@@ -14,7 +14,12 @@ from unalike.datasets import GraphSource, find
 from unalike.datasets.base import Dataset
 from unalike.datasets.twins.twin import Twin
 from unalike.errors import UserError, lookup
-from unalike.experiments.config import dataset_hash, no_features
+from unalike.experiments.config import (
+    OWN_PATIENCE,
+    dataset_hash,
+    no_features,
+    with_own_patience,
+)
 from unalike.experiments.database import ResultsDatabase, Row
 from unalike.experiments.recipe import Recipe, RecipeCell, SearchSpace
 from unalike.methods import METHODS
@@ -237,27 +242,40 @@ class CellSelector:
             reason = f"no setting has all {splits} splits yet"
         elif not chosen:
             reason = self.why_missing(recipe, cell, rows, grid)
-        grid_size = None if grid is None else len(grid)
+        grid_size = None if grid is None else len(set(grid.values()))
         return CellSelection(chosen, len(complete), grid_size, reason)
 
-    def grid_hashes(self, recipe: Recipe, cell: RecipeCell) -> set[str] | None:
-        """The hashes of the grid; None if other settings count, or it has ranges."""
+    def grid_hashes(self, recipe: Recipe, cell: RecipeCell) -> dict[str, str] | None:
+        """The hashes of the runs of a grid, each with the hash of its configuration.
+
+        Runs on a graph of the user count with early stopping and without it. None if
+        other settings count, or the grid has ranges.
+        """
         variant = self.options.variant
         ranges = SearchSpace.of(recipe, cell, variant).has_range
         if self.options.settings == "any" or ranges:
             return None
-        return {config.hash for config in recipe.configs(cell, variant)}
+        own = may_be_own(cell.dataset, self.options.data)
+        hashes = {}
+        for config in recipe.configs(cell, variant):
+            hashes[config.hash] = config.hash
+            if own:
+                hashes[with_own_patience(config).hash] = config.hash
+        return hashes
 
     def with_fixed_options(
         self, recipe: Recipe, cell: RecipeCell, rows: Iterable[Row]
     ) -> list[Row]:
         """The runs with the options that the recipe fixes."""
         fixed = SearchSpace.of(recipe, cell, self.options.variant).fixed
-        data = (cell.view.overrides, recipe.batching)
+        views = [cell.view.overrides]
+        if cell.view.patience is None and may_be_own(cell.dataset, self.options.data):
+            views.append({**cell.view.overrides, "patience": OWN_PATIENCE})
         return [
             row
             for row in rows
-            if (row["view"], row["batching"]) == data
+            if row["view"] in views
+            and row["batching"] == recipe.batching
             and all(row["options"].get(name) == one for name, one in fixed.items())
         ]
 
@@ -278,7 +296,7 @@ class CellSelector:
         recipe: Recipe,
         cell: RecipeCell,
         rows: Sequence[Row],
-        grid: set[str] | None,
+        grid: Collection[str] | None,
     ) -> str:
         """Why a cell has none of the runs that count."""
         version, method = self.version(cell.dataset), str(recipe.method)
@@ -335,6 +353,14 @@ def num_splits(cell: RecipeCell, version: DatasetVersion, rows: Iterable[Row]) -
     if cell.splits and version.num_splits:
         return min(cell.splits, version.num_splits)
     return cell.splits or version.num_splits or len({row["split"] for row in rows})
+
+
+def may_be_own(dataset: str, data: Path | None) -> bool:
+    """Whether a name is a graph of the user, or of no graph that is here."""
+    try:
+        return isinstance(find(dataset, data), StoredGraph)
+    except UserError:
+        return True
 
 
 def best_with_most_splits(

@@ -187,7 +187,7 @@ def _read_tree(text: str) -> dict[str, np.ndarray]:
     inner = int(lines["num_leaves"]) - 1
 
     def read(name: str, dtype: type, size: int) -> np.ndarray:
-        values = np.array(lines[name].split() if size else [], dtype)
+        values: np.ndarray = np.array(lines[name].split() if size else [], dtype)
         if len(values) != size:
             raise ValueError(f"LightGBM gave {len(values)} of {size} values of {name}")
         return values

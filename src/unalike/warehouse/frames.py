@@ -309,7 +309,7 @@ def read_classes(
             f"{table.path}: the label '{label}' has more than {MAX_CLASSES:,} values."
         )
     reader = LabelReader(label)
-    for batch in FrameTable.of(values, table.path).batches([label]):
+    for batch in FrameTable.of(values, str(table.path)).batches([label]):
         reader.add(batch)
     codes, class_names = reader.finish()
     names = zip(values[label].to_pylist(), codes.tolist(), strict=True)

@@ -6,11 +6,11 @@ import pytest
 
 from unalike import GCN, LINK, MLP, CorrectAndSmooth, Training, UserError, find, run
 from unalike.cli.main import main
-from unalike.experiments.correct_and_smooth_search import tune
 from unalike.experiments.plan import SweepRequest, plan_sweep
 from unalike.experiments.recipe import PaperTable, parse
 from unalike.experiments.selection import SelectionOptions
 from unalike.experiments.sweep import sweep
+from unalike.experiments.tuning import tune
 from unalike.reports.result_tables import results_table
 
 NODES = 60
