@@ -98,9 +98,8 @@ def as_labels(
     or -1 and 1 with another marker, are numbered in sorted order. None, NaN, `pd.NA`
     and the value `unlabelled` mean that a node has no label.
     """
-    values = (
-        labels.numpy(force=True) if isinstance(labels, Tensor) else np.asarray(labels)
-    )
+    values = labels.numpy(force=True) if isinstance(labels, Tensor) else labels
+    values = np.asarray(values)
     if values.ndim != 1:
         raise UserError(f"Labels have one dimension; these have {values.ndim}.")
     if values.dtype.kind in "bf":
@@ -244,17 +243,11 @@ class Graph(Displayable):
         """
         nodes = adjacency.num_rows
         names: Sequence[Hashable] | None = None
+        values = None
         if targets is not None:
-            numbers, values = number_labels(np.asarray(targets, np.float64))
-            return cls(
-                adjacency=adjacency,
-                features=torch.zeros(nodes, 0) if features is None else features,
-                labels=torch.from_numpy(numbers),
-                num_classes=1,
-                directed=directed,
-                label_values=torch.from_numpy(values),
-            )
-        if labels is None:
+            numbers, different = number_labels(np.asarray(targets, np.float64))
+            labels, values = torch.from_numpy(numbers), torch.from_numpy(different)
+        elif labels is None:
             labels = torch.full((nodes,), -1)
         else:
             labels, names = as_labels(labels, unlabelled)
@@ -263,7 +256,7 @@ class Graph(Displayable):
         needed = int(labels.max()) + 1 if nodes else 0
         if num_classes is None:
             num_classes = needed
-        if needed > num_classes:
+        if values is None and needed > num_classes:
             raise UserError(
                 f"The label {needed - 1} is not one of {num_classes} classes; "
                 "they begin at 0."
@@ -272,9 +265,10 @@ class Graph(Displayable):
             adjacency=adjacency,
             features=torch.zeros(nodes, 0) if features is None else features,
             labels=labels,
-            num_classes=num_classes,
+            num_classes=num_classes if values is None else 1,
             directed=directed,
             class_names=names,
+            label_values=values,
         )
 
     @classmethod
@@ -302,18 +296,14 @@ class Graph(Displayable):
             raise UserError(f"{len(source)} sources do not fit {len(target)} targets.")
         if num_nodes is None:
             sizes = [len(part) for part in (labels, targets) if part is not None]
-            sizes += [part.shape[0] for part in (features,) if part is not None]
-            largest = max(
-                [-1, *(int(ids.max()) for ids in (source, target) if len(ids))]
-            )
-            num_nodes = sizes[0] if sizes else largest + 1
+            sizes += [] if features is None else [features.shape[0]]
+            largest = [int(ids.max()) for ids in (source, target) if len(ids)]
+            num_nodes = sizes[0] if sizes else max(largest, default=-1) + 1
         values = None if weights is None else as_edge_weights(weights, len(source))
         if not directed:
             # One order of both ends, so that the weights of (u, v) and (v, u) add up.
-            source, target = (
-                torch.minimum(source, target),
-                torch.maximum(source, target),
-            )
+            low, high = torch.minimum(source, target), torch.maximum(source, target)
+            source, target = low, high
         rows = Adjacency.from_edges(
             source, target, shape=(num_nodes, num_nodes), values=values
         )
@@ -390,9 +380,8 @@ class Graph(Displayable):
             [(nodes[u], nodes[v]) for u, v in graph.edges()], dtype=torch.int64
         ).reshape(-1, 2)
         attributes = [values for _, values in graph.nodes(data=True)]
-        numbers = [
-            [float(values[name]) for name in features or ()] for values in attributes
-        ]
+        names = features or ()
+        numbers = [[float(values[name]) for name in names] for values in attributes]
         labels, classes = encode_labels([values.get(label) for values in attributes])
         built = cls.from_edges(
             ends[:, 0],
@@ -468,20 +457,17 @@ class Graph(Displayable):
         )
 
     def _counts(self) -> dict[str, str]:
-        nnz = self.adjacency.nnz
+        nnz, values = self.adjacency.nnz, self.label_values
         kind = "directed edges" if self.directed else "undirected edges"
-        name, edges = (
-            (kind, self.num_edges) if nnz <= MAX_COUNTED_NNZ else ("entries", nnz)
-        )
+        counted = nnz <= MAX_COUNTED_NNZ
         counts = {
             "nodes": self.num_nodes,
-            name: edges,
+            kind if counted else "entries": self.num_edges if counted else nnz,
             "features": self.num_features,
-            "classes": self.num_classes,
+            "classes" if values is None else "different labels": (
+                self.num_classes if values is None else len(values)
+            ),
         }
-        if self.label_values is not None:
-            counts["different labels"] = len(self.label_values)
-            del counts["classes"]
         return {name: f"{count:,}" for name, count in counts.items()}
 
     def _class_sizes(self) -> TextTable:

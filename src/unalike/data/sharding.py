@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids, index_dtype
@@ -36,31 +36,15 @@ ENTRIES_AT_ONCE = 2**22
 class RowAccessOnly(Adjacency):
     """A matrix that gives rows, and nothing that needs all its columns."""
 
-    def to_scipy(self) -> NoReturn:
-        self._refuse()
-
-    def subgraph(self, ids: Ids, part: Ids | None = None) -> NoReturn:
-        self._refuse()
-
-    @property
-    def diagonal(self) -> NoReturn:
-        self._refuse()
-
-    def __matmul__(
-        self, dense: Float[Tensor, "columns width"]
-    ) -> Float[Tensor, "rows width"]:
-        self._refuse()
-
-    @property
-    def is_symmetric(self) -> NoReturn:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise UserError(
             "The columns of this graph are divided into shards, which only the "
             "row-wise methods mlp, link, linkx and link-concat with --directions out "
             "can use."
         )
+
+    to_scipy = subgraph = __matmul__ = _refuse
+    diagonal = is_symmetric = property(_refuse)
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,11 +110,7 @@ class StoredGraph:
             num_classes=self.metadata["num_classes"],
             directed=self.metadata["directed"],
             class_names=self.metadata.get("class_names") or None,
-            label_values=(
-                self.array(LABEL_VALUES)
-                if LABEL_VALUES in self.metadata["arrays"]
-                else None
-            ),
+            label_values=self._optional(LABEL_VALUES),
         )
 
     def load(self) -> Graph:
@@ -169,6 +165,9 @@ class StoredGraph:
             check_array(self.folder, name, array, self.metadata)
             return torch.from_numpy(array)
 
+    def _optional(self, name: str) -> Shaped[Tensor, ...] | None:
+        return self.array(name) if name in self.metadata["arrays"] else None
+
     def _adjacency(self) -> Adjacency:
         nodes, bounds = self.metadata["num_nodes"], self.metadata.get("bounds")
         if bounds is None:
@@ -188,12 +187,8 @@ class StoredGraph:
         return self._csr("features_", self.metadata["num_features"])
 
     def _csr(self, prefix: str, num_cols: int) -> Adjacency:
-        indptr, indices = (
-            self.array(f"{prefix}{name}") for name in ("starts", "columns")
-        )
-        name = f"{prefix}values"
-        weighted = name in self.metadata["arrays"]
-        values = self.array(name) if weighted else None
+        indptr, indices = self.array(f"{prefix}starts"), self.array(f"{prefix}columns")
+        values = self._optional(f"{prefix}values")
         if indices.nbytes < FILE_BACKED_BYTES:
             return Adjacency(indptr, indices, num_cols, values)
         return FileBackedAdjacency(
@@ -202,7 +197,7 @@ class StoredGraph:
             num_cols,
             values,
             columns_file=self._file(f"{prefix}columns"),
-            values_file=self._file(name) if weighted else None,
+            values_file=None if values is None else self._file(f"{prefix}values"),
         )
 
     def _file(self, name: str) -> ArrayFile:

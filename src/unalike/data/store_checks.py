@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,22 +35,17 @@ def check_metadata(folder: Path, metadata: dict[str, Any]) -> None:
     for name, is_valid in OPTIONAL.items():
         if name in metadata and not is_valid(metadata[name]):
             raise UserError(f"{path} is damaged: its '{name}' is not valid.")
-    check_shapes(path, metadata)
-    if metadata.get(HASH_KEY) not in (None, with_hash(metadata)[HASH_KEY]):
-        raise UserError(
-            f"{path} is damaged or was changed; if you changed it, remove its key "
-            f"'{HASH_KEY}'."
-        )
-
-
-def check_shapes(path: Path, metadata: dict[str, Any]) -> None:
-    """Raise a `UserError` if an array does not have the shape that the counts ask."""
     for name, shape in expected_shapes(metadata).items():
         entry = metadata["arrays"].get(name)
         if entry is not None and not fits(entry["shape"], shape):
             raise UserError(
                 f"{path} is damaged: the array '{name}' has the shape {entry['shape']}."
             )
+    if metadata.get(HASH_KEY) not in (None, with_hash(metadata)[HASH_KEY]):
+        raise UserError(
+            f"{path} is damaged or was changed; if you changed it, remove its key "
+            f"'{HASH_KEY}'."
+        )
 
 
 def _is_count(value: Any) -> bool:
@@ -90,6 +85,11 @@ def _are_columns(columns: Any) -> bool:
     )
 
 
+def _are_bounds(bounds: Any) -> bool:
+    is_list = _is_list_of(_is_count)(bounds)
+    return is_list and len(bounds) > 1 and bounds == sorted(bounds)
+
+
 REQUIRED: dict[str, Callable[[Any], bool]] = {
     "num_nodes": _is_count,
     "num_edges": _is_count,
@@ -103,13 +103,7 @@ REQUIRED: dict[str, Callable[[Any], bool]] = {
 OPTIONAL: dict[str, Callable[[Any], bool]] = {
     "name": lambda name: name is None or isinstance(name, str),
     "num_loops": _is_count,
-    "bounds": lambda bounds: (
-        bounds is None
-        or (
-            (_is_list_of(_is_count)(bounds) and len(bounds) > 1)
-            and bounds == sorted(bounds)
-        )
-    ),
+    "bounds": lambda bounds: bounds is None or _are_bounds(bounds),
     "class_names": _is_list_of(_is_a(str, int)),
     "feature_columns": _are_columns,
     "provenance": _is_a(dict),
@@ -141,13 +135,17 @@ def expected_shapes(metadata: dict[str, Any]) -> dict[str, Shape]:
         "names_text": (None,),
     }
     for prefix in csr_widths(metadata):
-        entries: list[int] | None = (
-            metadata["arrays"].get(f"{prefix}columns", {}).get("shape")
-        )
-        length = entries[0] if entries else None
         shapes[f"{prefix}starts"] = (nodes + 1,)
-        shapes[f"{prefix}columns"] = shapes[f"{prefix}values"] = (length,)
+        shapes[f"{prefix}columns"] = shapes[f"{prefix}values"] = (
+            array_length(metadata, f"{prefix}columns"),
+        )
     return shapes
+
+
+def array_length(metadata: dict[str, Any], name: str) -> int | None:
+    """The length of an array by graph.json; None without the array."""
+    shape = metadata["arrays"].get(name, {}).get("shape")
+    return shape[0] if shape else None
 
 
 def csr_widths(metadata: dict[str, Any]) -> dict[str, int]:
@@ -200,14 +198,12 @@ def find_problem(name: str, array: np.ndarray, metadata: dict[str, Any]) -> str 
         if name == f"{prefix}columns":
             return range_problem(array, 0, width)
         if name == f"{prefix}starts":
-            entry = metadata["arrays"].get(f"{prefix}columns")
-            return pointer_problem(array, entry["shape"][0] if entry else None)
+            return pointer_problem(array, array_length(metadata, f"{prefix}columns"))
     if name == "names_offsets":
-        entry = metadata["arrays"].get("names_text")
-        return pointer_problem(array, entry["shape"][0] if entry else None)
+        return pointer_problem(array, array_length(metadata, "names_text"))
     if name == "labels":
-        values = metadata["arrays"].get(LABEL_VALUES)
-        num_labels = values["shape"][0] if values else metadata["num_classes"]
+        num_values = array_length(metadata, LABEL_VALUES)
+        num_labels = metadata["num_classes"] if num_values is None else num_values
         return range_problem(array, -1, num_labels)
     if name == LABEL_VALUES:
         return None if np.isfinite(array).all() else "not all numbers are finite"
@@ -218,7 +214,9 @@ def range_problem(array: np.ndarray, low: int, high: int) -> str | None:
     """Whether an integer is below `low` or not below `high`."""
     if array.dtype.kind not in "iu":
         return f"its type is {array.dtype}"
-    for chunk in chunks(array):
+    flat = array.reshape(-1)
+    for begin in range(0, len(flat), ELEMENTS_AT_ONCE):
+        chunk = flat[begin : begin + ELEMENTS_AT_ONCE]
         if chunk.min() < low or chunk.max() >= high:
             return f"a value is not from {low} to {high - 1}"
     return None
@@ -235,13 +233,6 @@ def pointer_problem(array: np.ndarray, end: int | None) -> str | None:
         if (chunk[1:] < chunk[:-1]).any():
             return "a pointer is smaller than the one before"
     return None
-
-
-def chunks(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield an array in pieces of bounded size; none of them is empty."""
-    flat = array.reshape(-1)
-    for begin in range(0, len(flat), ELEMENTS_AT_ONCE):
-        yield flat[begin : begin + ELEMENTS_AT_ONCE]
 
 
 def file_version(path: Path) -> list[int]:

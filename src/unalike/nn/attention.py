@@ -134,11 +134,9 @@ class GATLayers(nn.Module):
         self.weights = nn.ParameterList(
             glorot_uniform(*ends) for ends in pairwise(sizes[1:])
         )
-        self.att_src = nn.ParameterList(
-            _attention_vector(heads, width) for width in sizes[1:]
-        )
-        self.att_dst = nn.ParameterList(
-            _attention_vector(heads, width) for width in sizes[1:]
+        self.att_src, self.att_dst = (
+            nn.ParameterList(_attention_vector(heads, width) for width in sizes[1:])
+            for _ in range(2)
         )
         self.conv_biases = nn.ModuleList(
             bias_before_norm(width, use=conv_bias and batch_norm) for width in hidden

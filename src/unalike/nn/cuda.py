@@ -215,18 +215,12 @@ def batch_norm_stats(
     """The mean and the variance of each column of x + bias, behind a ReLU if asked."""
     x = row_major(x)
     runs, count, width = x.shape
-    block, tile = block_shape(width)
-    num_parts = triton.cdiv(count, ROWS_PER_PROGRAM)
+    _, parts, tile = tiling(x)
+    num_parts = parts[0]
     sums = torch.empty(runs, num_parts, 2, width, device=x.device)
-    triton_norm.moments[(num_parts, runs, triton.cdiv(width, block))](
-        x,
-        bias.contiguous(),
-        sums,
-        *shape_and_strides(x),
-        relu == "before",
-        ROWS_PER_PROGRAM,
-        tile,
-        block,
+    before, shape = relu == "before", shape_and_strides(x)
+    triton_norm.moments[parts](
+        x, bias.contiguous(), sums, *shape, before, ROWS_PER_PROGRAM, *tile
     )
     sizes = torch.full(
         (num_parts, 1), float(ROWS_PER_PROGRAM), device=x.device, dtype=torch.float64
@@ -248,13 +242,11 @@ def norm_act_drop_forward(
     computes it again and nothing of it is stored.
     """
     x = row_major(x)
-    runs, count, width = x.shape
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    block, tile = block_shape(width)
-    grid = (triton.cdiv(count, tile), runs, triton.cdiv(width, block))
+    grid, _, tile = tiling(x)
     flags = (relu == "before", relu == "after")
     triton_norm.forward[grid](
-        x, out, *_norm_args(norm), *shape_and_strides(x), *flags, tile, block
+        x, out, *_norm_args(norm), *shape_and_strides(x), *flags, *tile
     )
     return out
 
@@ -273,31 +265,19 @@ def norm_act_drop_backward(
     """The gradients of x (in its memory layout), bias_in, weight and bias."""
     x, grad_out = row_major(x), row_major(grad_out)
     runs, count, width = x.shape
-    block, tile = block_shape(width)
+    grid, parts, tile = tiling(x)
     flags = (relu == "before", relu == "after")
+    inputs = (x, grad_out, *_norm_args(norm))
     sizes = (*shape_and_strides(x), grad_out.stride(0), grad_out.stride(1))
-    num_parts = triton.cdiv(count, ROWS_PER_PROGRAM)
-    num_blocks = triton.cdiv(width, block)
-    sums = torch.empty(runs, num_parts, 2, width, device=x.device)
-    triton_norm.backward_sums[(num_parts, runs, num_blocks)](
-        x,
-        grad_out,
-        *_norm_args(norm),
-        sums,
-        *sizes,
-        *flags,
-        ROWS_PER_PROGRAM,
-        tile,
-        block,
+    sums = torch.empty(runs, parts[0], 2, width, device=x.device)
+    triton_norm.backward_sums[parts](
+        *inputs, sums, *sizes, *flags, ROWS_PER_PROGRAM, *tile
     )
     totals = sums.sum(1)
     grad_x = torch.empty_like(x)
-    grid = (triton.cdiv(count, tile), runs, num_blocks)
     bias_grad_parts = torch.empty(runs, grid[0], width, device=x.device)
     triton_norm.backward[grid](
-        x,
-        grad_out,
-        *_norm_args(norm),
+        *inputs,
         totals / count,
         grad_x,
         bias_grad_parts,
@@ -305,8 +285,7 @@ def norm_act_drop_backward(
         grad_x.stride(0),
         grad_x.stride(1),
         *flags,
-        tile,
-        block,
+        *tile,
     )
     return grad_x, bias_grad_parts.sum(1), totals[:, 1], totals[:, 0]
 
@@ -316,10 +295,19 @@ def row_major(x: Float[Tensor, "*runs nodes width"]) -> Tensor:
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
 
 
-def block_shape(width: int) -> tuple[int, int]:
-    """The columns and the rows of a tile."""
+Grid = tuple[int, int, int]
+
+
+def tiling(
+    x: Float[Tensor, "runs nodes width"],
+) -> tuple[Grid, Grid, tuple[int, int]]:
+    """The grids of programs for tiles and for many rows; rows and columns of a tile."""
+    runs, count, width = x.shape
     block = min(128, max(16, triton.next_power_of_2(width)))
-    return block, NORM_TILE // block
+    tile, blocks = NORM_TILE // block, triton.cdiv(width, block)
+    grid = (triton.cdiv(count, tile), runs, blocks)
+    parts = (triton.cdiv(count, ROWS_PER_PROGRAM), runs, blocks)
+    return grid, parts, (tile, block)
 
 
 def shape_and_strides(x: Tensor) -> tuple[int, ...]:
@@ -527,12 +515,10 @@ def bias_relu_(
 ) -> Float[Tensor, "*runs nodes width"]:
     """relu(total + bias), in place."""
     stacked = total.view(-1, *total.shape[-2:])
-    runs, count, width = stacked.shape
-    block, tile = block_shape(width)
-    grid = (triton.cdiv(count, tile), runs, triton.cdiv(width, block))
+    grid, _, tile = tiling(stacked)
     if total.numel():
         triton_norm.bias_relu[grid](
-            stacked, bias.contiguous(), *shape_and_strides(stacked), tile, block
+            stacked, bias.contiguous(), *shape_and_strides(stacked), *tile
         )
     return total
 
@@ -545,13 +531,12 @@ def bias_relu_backward(
     shape = total.shape
     stacked = total.view(-1, *shape[-2:])
     grad_out = row_major(grad_out.reshape(stacked.shape))
-    runs, count, width = stacked.shape
-    block, tile = block_shape(width)
-    num_parts = triton.cdiv(count, ROWS_PER_PROGRAM)
+    runs, _, width = stacked.shape
+    _, parts, tile = tiling(stacked)
     grad_total = torch.empty_like(stacked)
-    bias_grad_parts = torch.zeros(runs, num_parts, width, device=total.device)
+    bias_grad_parts = torch.zeros(runs, parts[0], width, device=total.device)
     if total.numel():
-        triton_norm.bias_relu_backward[(num_parts, runs, triton.cdiv(width, block))](
+        triton_norm.bias_relu_backward[parts](
             stacked,
             grad_out,
             grad_total,
@@ -560,7 +545,6 @@ def bias_relu_backward(
             grad_out.stride(0),
             grad_out.stride(1),
             ROWS_PER_PROGRAM,
-            tile,
-            block,
+            *tile,
         )
     return grad_total.view(shape), bias_grad_parts.sum(1).view(*shape[:-2], width)

@@ -219,21 +219,30 @@ INFERENCE_PARTS = 10
 InferenceMode = Callable[[Graph, torch.Generator], Iterator[Graph]]
 
 
-def whole_graph(graph: Graph, generator: torch.Generator) -> Iterator[Graph]:
-    """The graph itself: every node has all its neighbours."""
-    yield graph
-
-
 def ten_random_parts(graph: Graph, generator: torch.Generator) -> Iterator[Graph]:
     """Ten random parts: a node has about a tenth of its neighbours."""
     parts = random_partition(graph, INFERENCE_PARTS, generator)
     yield from induced_graphs(graph, parts)
 
 
-INFERENCE_MODES: dict[str, InferenceMode] = {
-    "graph": whole_graph,
-    "parts": ten_random_parts,
-}
+class SubgraphSampler(Sampler):
+    """A sampler of induced subgraphs with a choice of graphs for inference."""
+
+    scoring: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        lookup(self.inference_modes, self.scoring, "scoring")
+
+    @property
+    def inference_modes(self) -> dict[str, InferenceMode]:
+        """Graphs for inference by the value of the option `scoring`."""
+        return {"graph": super().inference_batches, "parts": ten_random_parts}
+
+    def inference_batches(
+        self, graph: Graph, generator: torch.Generator
+    ) -> Iterator[Graph]:
+        return self.inference_modes[self.scoring](graph, generator)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,15 +257,11 @@ class FullBatch(Sampler):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartitionSampler(Sampler):
+class PartitionSampler(SubgraphSampler):
     """Each batch is the subgraph of one part; edges between parts are lost."""
 
     scoring: Literal["graph", "batches", "parts"] = "graph"
     """Evaluate on the whole graph, on newly sampled batches, or on ten random parts."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        lookup(self._inference_modes, self.scoring, "scoring")
 
     @abstractmethod
     def partition_batches(
@@ -278,14 +283,9 @@ class PartitionSampler(Sampler):
         with_train = (ids for ids in parts if weight[ids].any())
         return induced_batches(graph, merge_single_nodes(with_train), weight)
 
-    def inference_batches(
-        self, graph: Graph, generator: torch.Generator
-    ) -> Iterator[Graph]:
-        yield from self._inference_modes[self.scoring](graph, generator)
-
     @property
-    def _inference_modes(self) -> dict[str, InferenceMode]:
-        return INFERENCE_MODES | {"batches": self._own_batches}
+    def inference_modes(self) -> dict[str, InferenceMode]:
+        return super().inference_modes | {"batches": self._own_batches}
 
     def _own_batches(self, graph: Graph, generator: torch.Generator) -> Iterator[Graph]:
         yield from induced_graphs(graph, self.partition_batches(graph, generator))

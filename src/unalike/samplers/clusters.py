@@ -81,10 +81,8 @@ def partition(adjacency: Adjacency, parts: int) -> Int[Tensor, " nodes"]:
 def _load_or_compute(adjacency: Adjacency, parts: int) -> np.ndarray:
     path = _folder() / f"{_partition_key(adjacency)}-{parts}.npy"
     with file_lock(path):
-        part_of_node = _read(path)
-        if part_of_node is None or not _is_valid(
-            part_of_node, adjacency.num_rows, parts
-        ):
+        part_of_node = _read(path, adjacency.num_rows, parts)
+        if part_of_node is None:
             part_of_node = _metis(adjacency, parts)
             with atomic_write(path) as partial, partial.open("wb") as file:
                 np.save(file, part_of_node)
@@ -107,19 +105,16 @@ def _partition_key(adjacency: Adjacency) -> str:
     return digest.hexdigest()[:32]
 
 
-def _read(path: Path) -> np.ndarray | None:
-    """The array of a file; None if it is missing or damaged."""
+def _read(path: Path, nodes: int, parts: int) -> np.ndarray | None:
+    """The partition in a file; None if it is missing or damaged."""
     try:
         with path.open("rb") as file:
-            return np.load(file, allow_pickle=False)
+            part_of_node = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-
-
-def _is_valid(part_of_node: np.ndarray, nodes: int, parts: int) -> bool:
-    if part_of_node.shape != (nodes,) or part_of_node.dtype != np.int32:
-        return False
-    return not nodes or bool(part_of_node.min() >= 0 and part_of_node.max() < parts)
+    fits = part_of_node.shape == (nodes,) and part_of_node.dtype == np.int32
+    inside = fits and ((part_of_node >= 0) & (part_of_node < parts)).all()
+    return part_of_node if inside else None
 
 
 def _metis(adjacency: Adjacency, parts: int) -> np.ndarray:

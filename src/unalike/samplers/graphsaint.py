@@ -15,11 +15,10 @@ from torch import Tensor
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Graph
 from unalike.data.numba_utils import njit
-from unalike.errors import UserError, lookup
+from unalike.errors import UserError
 from unalike.samplers.base import (
-    INFERENCE_MODES,
     LazyBatch,
-    Sampler,
+    SubgraphSampler,
     induced_batches,
     train_mask,
 )
@@ -117,7 +116,7 @@ def _count_sample(
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphSAINTSampler(Sampler):
+class GraphSAINTSampler(SubgraphSampler):
     """Independently sampled subgraphs in every epoch.
 
     Zeng et al. 2020, https://arxiv.org/abs/1907.04931.
@@ -131,10 +130,6 @@ class GraphSAINTSampler(Sampler):
     """Correct for nodes and edges that are sampled more often than others."""
     scoring: Literal["graph", "parts"] = "graph"
     """Evaluate on the whole graph, or on ten random parts."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        lookup(INFERENCE_MODES, self.scoring, "scoring")
 
     @abstractmethod
     def sample_nodes(self, graph: Graph, generator: torch.Generator) -> Ids:
@@ -150,11 +145,6 @@ class GraphSAINTSampler(Sampler):
             weight = weight * norm.loss_weight
         samples = (self._sample(graph, generator) for _ in range(self.steps))
         yield from induced_batches(graph, samples, weight)
-
-    def inference_batches(
-        self, graph: Graph, generator: torch.Generator
-    ) -> Iterator[Graph]:
-        yield from INFERENCE_MODES[self.scoring](graph, generator)
 
     def sampling_norm(self, graph: Graph) -> SamplingNorm:
         """The normalisation, estimated once per graph."""

@@ -217,19 +217,14 @@ class Saver:
         self.checkpoint = checkpoint
         self.next_save = time.perf_counter() + (checkpoint.every if checkpoint else 0)
 
-    def restore(self, state: State) -> None:
-        if self.checkpoint is not None:
-            self.checkpoint.restore(state)
-
-    def maybe_save(self, state: State) -> None:
+    def save(self, state: State, *, final: bool = False) -> None:
+        """Save the state if it is time to, or if it is the final one."""
         start, world = time.perf_counter(), World.current()
-        if self.checkpoint is None or world.broadcast_object(start < self.next_save):
+        if self.checkpoint is None:
+            return
+        if not final and world.broadcast_object(start < self.next_save):
             return
         self.checkpoint.save(state)
         now, every = time.perf_counter(), self.checkpoint.every
         min_interval = (now - start) / MAX_SAVE_SHARE if every else 0.0
         self.next_save = now + max(every, min_interval)
-
-    def save_final(self, state: State) -> None:
-        if self.checkpoint is not None:
-            self.checkpoint.save(state)

@@ -312,8 +312,11 @@ def init_distributed(
         return
     _exit_with_parent()
     store = init_process_group(torch.device(device), timedelta(seconds=timeout))
+    threads = torch.get_num_threads()
+    if "OMP_NUM_THREADS" not in os.environ:
+        threads = max(1, threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     try:
-        with _divide_threads():
+        with use_threads(threads):
             yield World.current()
     except UserError:
         if _already_reported(store):
@@ -336,16 +339,6 @@ def _already_reported(store: Store) -> bool:
     thread.start()
     thread.join(REPORT_SECONDS)
     return any(count > 1 for count in counts)
-
-
-@contextmanager
-def _divide_threads() -> Iterator[None]:
-    """Divide the CPU threads of a host among its processes."""
-    threads = torch.get_num_threads()
-    if "OMP_NUM_THREADS" not in os.environ:
-        threads = max(1, threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-    with use_threads(threads):
-        yield
 
 
 @contextmanager

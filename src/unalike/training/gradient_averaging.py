@@ -13,15 +13,14 @@ from dataclasses import replace
 from itertools import islice
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.metrics import MIN_WEIGHT
-from unalike.nn.sparse import backend
 from unalike.samplers.base import Batch, LazyBatch
 from unalike.training.distributed import World
-from unalike.training.step import Gradients
+from unalike.training.step import Gradients, sparse_weight_gradient
 
 
 def local_batches(batches: Iterable[LazyBatch], world: World) -> Iterator[Batch]:
@@ -83,15 +82,6 @@ def all_reduce_flat(tensors: list[Tensor], world: World) -> list[Tensor]:
     world.all_reduce(flat)
     parts = flat.split([tensor.numel() for tensor in tensors])
     return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
-
-
-def sparse_weight_gradient(
-    matrix: Adjacency, grad: Float[Tensor, "nodes runs hidden"]
-) -> Float[Tensor, "rows runs hidden"]:
-    """The gradient of a sparse weight from that of its product with a matrix."""
-    spmm = backend(grad.device).spmm
-    product: Tensor = spmm(matrix.T, grad.flatten(1).float())
-    return product.unflatten(1, grad.shape[1:])
 
 
 def identity(size: int, device: torch.device) -> Adjacency:

@@ -66,30 +66,40 @@ def fit(
         graph = merged_labels([run.task for run in runs])
         state = init_state(runs, graph, device)
         saver = Saver(checkpoint)
-        saver.restore(state)
+        if checkpoint is not None:
+            checkpoint.restore(state)
         epochs = make_epochs(runs, state, graph, progress)
         progress.stage("training", training.epochs, "epochs")
         reported, last_report = 0, start
+
+        def report() -> None:
+            loss, valid = state.losses[state.epoch - 1].mean(), state.best_score.max()
+            note = f"loss {float(loss):.4f} valid {100 * float(valid):.2f}"
+            progress.advance(state.epoch - reported, note + epochs.progress_note)
+
         while state.epoch < training.epochs and not should_stop_early(state, task):
             epochs.run_epoch()
             now = time.perf_counter()
             if now - last_report > REPORT_SECONDS:
-                note = _progress_note(state) + epochs.progress_note
-                progress.advance(state.epoch - reported, note)
+                report()
                 reported, last_report = state.epoch, now
-            saver.maybe_save(state)
-        saver.save_final(state)
+            saver.save(state)
+        saver.save(state, final=True)
         state.check_ranks_agree()
         state.save_best()
-        note = _progress_note(state) + epochs.progress_note
-        progress.advance(state.epoch - reported, note)
+        report()
         scores = epochs.score()
         scores[diverged(state, runs)] = torch.nan
     seconds = (time.perf_counter() - start) / len(runs)
     return [
         Solution(
             scores[index],
-            _curve(state, index, seconds),
+            Curve(
+                losses=state.losses[: state.epoch, index].tolist(),
+                valid_scores=state.valid_scores[: state.epoch, index].tolist(),
+                best_epoch=int(state.best_epoch[index]),
+                seconds=seconds,
+            ),
             state.best_state_dict(index) if run.task.keep else None,
         )
         for index, run in enumerate(runs)
@@ -167,20 +177,6 @@ def make_epochs(
     return MiniBatchEpochs(state, source, task, masks, batching, device, world)
 
 
-def _progress_note(state: State) -> str:
-    loss, valid = state.losses[state.epoch - 1].mean(), state.best_score.max()
-    return f"loss {float(loss):.4f} valid {100 * float(valid):.2f}"
-
-
-def _curve(state: State, run: int, seconds: float) -> Curve:
-    return Curve(
-        losses=state.losses[: state.epoch, run].tolist(),
-        valid_scores=state.valid_scores[: state.epoch, run].tolist(),
-        best_epoch=int(state.best_epoch[run]),
-        seconds=seconds,
-    )
-
-
 @contextmanager
 def matmul_precision(training: Training) -> Iterator[None]:
     """Dense products in float32 or, with another precision, in TF32."""
@@ -234,7 +230,7 @@ class FullBatchEpochs:
         return predict_into(state, batches, scores, best=True)
 
     def _epoch(self) -> None:
-        plan, stack = self.plan, self.state.stack
+        plan, stack, state = self.plan, self.state.stack, self.state
         products = {
             name: product[: plan.train_rows.num_nodes]
             for name, product in self.products.items()
@@ -245,25 +241,22 @@ class FullBatchEpochs:
             plan.loss_weight,
             products,
             self.metric,
-            self.state.sharpening,
+            state.sharpening,
         )
-        optimizer_step(self.state, gradients)
-        self.state.record_loss(gradients.loss)
+        optimizer_step(state, gradients)
+        state.record_loss(gradients.loss)
         stack.sparse_products(plan.rows, out=self.products)
-        evaluate(self.state, plan, self.products, self.metric)
+        self._evaluate()
 
-
-@torch.no_grad()
-def evaluate(
-    state: State, plan: RowPlan, products: StackedProducts, metric: Metric
-) -> None:
-    """Record the score of each run on its validation rows."""
-    stack = state.stack
-    products = {
-        name: product[len(product) - plan.eval_rows.num_nodes :]
-        for name, product in products.items()
-    }
-    logits = stack.forward(
-        plan.eval_rows, products, stack.params.weight[0], stack.buffers, training=False
-    )
-    state.record_score(metric.score(logits, plan.eval_rows.labels, plan.eval_weight))
+    @torch.no_grad()
+    def _evaluate(self) -> None:
+        """Record the score of each run on its validation rows."""
+        plan, stack, rows = self.plan, self.state.stack, self.plan.eval_rows
+        products = {
+            name: product[len(product) - rows.num_nodes :]
+            for name, product in self.products.items()
+        }
+        params, buffers = stack.params.weight[0], stack.buffers
+        logits = stack.forward(rows, products, params, buffers, training=False)
+        score = self.metric.score(logits, rows.labels, plan.eval_weight)
+        self.state.record_score(score)

@@ -84,14 +84,22 @@ def coupled_step(stack: Stack, gradients: Gradients, step: AdamWStep) -> None:
     kernels, decay = backend(gradients.params.device), step.weight_decay[:, None]
     without = replace(step, weight_decay=torch.zeros_like(step.weight_decay))
     for name, matrix in gradients.inputs.items():
-        weights, grad_out = stack.sparse_weights[name], gradients.products[name]
+        weights = stack.sparse_weights[name]
         if isinstance(weights, LazyAdamW) or not isinstance(weights, AdamWState):
             raise UserError("--coupled-decay works with --tables adamw only.")
-        grad = kernels.spmm(matrix.T, grad_out.flatten(1).float())
-        grad = grad.view_as(weights.weight) + decay * weights.weight
-        kernels.adamw(weights, grad, without)
+        grad = sparse_weight_gradient(matrix, gradients.products[name])
+        kernels.adamw(weights, grad + decay * weights.weight, without)
     grad_params = gradients.params + decay * stack.params.weight[0]
     kernels.adamw(stack.params, grad_params[None], without)
+
+
+def sparse_weight_gradient(
+    matrix: Adjacency, grad: Float[Tensor, "nodes runs hidden"]
+) -> Float[Tensor, "rows runs hidden"]:
+    """The gradient of a sparse weight from that of its product with a matrix."""
+    spmm = backend(grad.device).spmm
+    product: Tensor = spmm(matrix.T, grad.flatten(1).float())
+    return product.unflatten(1, grad.shape[1:])
 
 
 def entropy_gap(
