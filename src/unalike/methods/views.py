@@ -104,6 +104,7 @@ class Views(Method):
     suits: ClassVar[str] = (
         "a label can be read off counts of labels, duplicates or structure nearby"
     )
+    uses_edge_weights = False
     family: ClassVar[str] = "row-wise"
     row_wise: ClassVar[bool] = True
 
@@ -139,10 +140,6 @@ class Views(Method):
         for name in self.views:
             if name not in AUTO:
                 lookup(dict.fromkeys(VIEWS), name, "group of views")
-
-    @property
-    def uses_edge_weights(self) -> bool:
-        return False
 
     @property
     def splits_are_independent(self) -> bool:
@@ -314,13 +311,13 @@ class Views(Method):
         device: torch.device | str,
     ) -> dict[str, list[HeadFit]]:
         """The fits of each head for all tasks, and of the best means of several."""
-        fits: dict[str, list[HeadFit]] = {}
-        if self.head in ("mlp", "mean", "auto"):
-            fit_on_device = partial(fit_mlp, device=device)
-            fits["mlp"] = [problem.fit(fit_on_device) for problem in problems]
-        if self.head in ("trees", "mean", "auto"):
-            fit = methodcaller("fit", fit_trees)
-            fits["trees"] = list(one_thread_each(fit, problems))
+        fit_on_device = methodcaller("fit", partial(fit_mlp, device=device))
+        kinds = {
+            "mlp": map(fit_on_device, problems),
+            "trees": one_thread_each(methodcaller("fit", fit_trees), problems),
+        }
+        used = (name for name in kinds if self.head in (name, "mean", "auto"))
+        fits = {name: list(kinds[name]) for name in used}
         if self.head == "mean":
             return {mean_name(fits): means_of(list(fits.values()))}
         fits |= linear
