@@ -102,7 +102,7 @@ class ResultsDatabase:
 
     def done(self, keys: Iterable[str]) -> set[str]:
         """The keys of finished runs among the given ones."""
-        return set(self._by_keys(RUNS.c.key, keys))
+        return set(self._by_keys(RUNS.c.setting, keys))
 
     def failed(self, keys: Iterable[str]) -> dict[str, str]:
         """The keys of failed runs among the given ones, with their errors."""
@@ -113,18 +113,18 @@ class ResultsDatabase:
         keys = list(keys)
         return self.done(keys) | set(self.failed(keys))
 
-    @retry_while_unreachable
     def _by_keys(self, column: sql.Column[str], keys: Iterable[str]) -> dict[str, str]:
         """The values of a column in the rows with some keys."""
         key = column.table.c.key
+        queries = (sql.select(key, column).where(key.in_(c)) for c in _chunks(keys))
+        rows = (row for query in queries for row in self._rows(query))
+        return {row["key"]: row[column.name] for row in rows}
+
+    @retry_while_unreachable
+    def _rows(self, query: sql.Select[Any]) -> list[Row]:
+        """The rows of a query."""
         with self.engine.connect() as connection:
-            return {
-                row[0]: row[-1]
-                for chunk in _chunks(keys)
-                for row in connection.execute(
-                    sql.select(key, column).where(key.in_(chunk))
-                )
-            }
+            return [dict(row) for row in connection.execute(query).mappings()]
 
     def runs(
         self, *, curves: bool = False, answers: bool = False, **filters: str | int
@@ -143,7 +143,6 @@ class ResultsDatabase:
         except (DatabaseError, ValueError, TypeError) as error:
             raise database_error(self.engine, error) from None
 
-    @retry_while_unreachable
     def dataset_versions(self, dataset: str) -> list[Row]:
         """The versions of a dataset with their number of runs and splits.
 
@@ -157,38 +156,27 @@ class ResultsDatabase:
             .group_by(RUNS.c.dataset_hash)
             .order_by(runs.desc(), newest.desc(), RUNS.c.dataset_hash)
         )
-        with self.engine.connect() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        return self._rows(query)
 
-    @retry_while_unreachable
     def graph_paths(self) -> dict[tuple[str, str], str]:
         """The folders of stored graphs by name and hash, where they are known."""
-        with self.engine.connect() as connection:
-            rows = connection.execute(sql.select(PATHS))
-            return {(name, hash): path for name, hash, path in rows}
+        rows = self._rows(sql.select(PATHS))
+        return {(row["dataset"], row["dataset_hash"]): row["path"] for row in rows}
 
-    @retry_while_unreachable
     def latest(self) -> Row | None:
         """The run that finished last."""
-        query = sql.select(RUNS).order_by(RUNS.c.finished.desc()).limit(1)
-        with self.engine.connect() as connection:
-            row = connection.execute(query).mappings().one_or_none()
-        return None if row is None else dict(row)
+        rows = self._rows(sql.select(RUNS).order_by(RUNS.c.finished.desc()).limit(1))
+        return rows[0] if rows else None
 
     def failures(self, **filters: str | int) -> list[Row]:
         """The failures with some column values."""
-        query = sql.select(FAILURES).where(*_equal(FAILURES, filters))
-        with self.engine.connect() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        return self._rows(sql.select(FAILURES).where(*_equal(FAILURES, filters)))
 
-    @retry_while_unreachable
     def mean_seconds_by_stack(self, device: str) -> Mapping[str, float]:
         """The mean time of a run on a device, by stack key."""
-        query = sql.select(RUNS.c.shape, sql.func.avg(RUNS.c.seconds))
+        query = sql.select(RUNS.c.shape, sql.func.avg(RUNS.c.seconds).label("seconds"))
         query = query.where(RUNS.c.device == device).group_by(RUNS.c.shape)
-        with self.engine.connect() as connection:
-            rows = connection.execute(query)
-            return {stack_key: float(seconds) for stack_key, seconds in rows}
+        return {row["shape"]: float(row["seconds"]) for row in self._rows(query)}
 
 
 def _equal(table: sql.Table, filters: Mapping[str, str | int]) -> list[Any]:

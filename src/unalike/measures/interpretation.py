@@ -12,6 +12,8 @@ from unalike.measures.registry import MEASURES
 
 Measures = Mapping[str, Any]
 """Counts and measures of a graph by name."""
+Interpretation = Callable[[float, Measures], str]
+"""A text about a value, given all measures."""
 
 TOLERANCE = 0.02
 """Fractions of neighbours that differ by at most this are called equal."""
@@ -98,31 +100,28 @@ def interpret(name: str, measures: Measures) -> str:
     """One line of interpretation of a measure, given the other measures."""
     if math.isnan(measures[name]):
         return UNDEFINED.get(name, "not defined for this graph")
-    text = INTERPRETATIONS.get(name, "")
-    return text.format(measures[name]) if isinstance(text, str) else text(measures)
+    text, value = INTERPRETATIONS.get(name, ""), measures[name]
+    return text.format(value) if isinstance(text, str) else text(value, measures)
 
 
-def by_threshold(
-    name: str, first: str, *steps: tuple[float, str]
-) -> Callable[[Measures], str]:
+def by_threshold(first: str, *steps: tuple[float, str]) -> Interpretation:
     """A text that depends on which thresholds the value exceeds."""
     bounds, texts = [bound for bound, _ in steps], [first, *(text for _, text in steps)]
-    return lambda measures: texts[bisect_right(bounds, measures[name])]
+    return lambda value, _: texts[bisect_right(bounds, value)]
 
 
 def compared_with_neighbours(
-    name: str,
     who: str,
     more: str = "more than neighbours",
     equal: str = "as much as neighbours",
     less: str = "less than neighbours",
-) -> Callable[[Measures], str]:
+) -> Interpretation:
     """A text that compares other nodes with the direct neighbours."""
 
-    def interpretation(measures: Measures) -> str:
-        difference = measures[name] - measures.get("node_homophily", math.nan)
+    def interpretation(value: float, measures: Measures) -> str:
+        difference = value - measures.get("node_homophily", math.nan)
         if math.isnan(difference):
-            return f"{measures[name]:.0%} of them share a node's label"
+            return f"{value:.0%} of them share a node's label"
         if abs(difference) <= TOLERANCE:
             return f"{who} agree {equal}"
         return f"{who} agree {more if difference > 0 else less}"
@@ -130,18 +129,17 @@ def compared_with_neighbours(
     return interpretation
 
 
-def _edge_homophily_text(measures: Measures) -> str:
-    text = f"{measures['edge_homophily']:.0%} of edges join equal labels"
+def _edge_homophily_text(value: float, measures: Measures) -> str:
+    text = f"{value:.0%} of edges join equal labels"
     if not measures["num_classes"]:
         return text
     return f"{text}; even classes give {1 / measures['num_classes']:.0%} by chance"
 
 
-def _duplicate_test_text(measures: Measures) -> str:
-    share = measures["duplicate_test_nodes"]
+def _duplicate_test_text(value: float, measures: Measures) -> str:
     if duplicates_mislead(measures):
-        return f"{share:.0%} of test nodes can be looked up in train: filter them"
-    return f"{share:.0%} of test nodes have the neighbours of a train node"
+        return f"{value:.0%} of test nodes can be looked up in train: filter them"
+    return f"{value:.0%} of test nodes have the neighbours of a train node"
 
 
 def duplicates_mislead(measures: Measures) -> bool:
@@ -152,9 +150,8 @@ def duplicates_mislead(measures: Measures) -> bool:
     )
 
 
-def _informativeness(name: str, neighbour: str) -> Callable[[Measures], str]:
+def _informativeness(neighbour: str) -> Interpretation:
     return by_threshold(
-        name,
         f"{neighbour} label says nothing about a node's",
         (0.02, f"{neighbour} label says little about a node's"),
         (0.15, f"{neighbour} label says much about a node's"),
@@ -162,41 +159,33 @@ def _informativeness(name: str, neighbour: str) -> Callable[[Measures], str]:
     )
 
 
-def _homophily_scale(name: str) -> Callable[[Measures], str]:
-    return by_threshold(
-        name,
-        "edges avoid their own class",
-        (-0.05, "edges are independent of labels"),
-        (0.05, "edges slightly favour their own class"),
-        (0.3, "edges favour their own class"),
-        (0.6, "edges keep to their own class"),
-    )
+HOMOPHILY_SCALE = by_threshold(
+    "edges avoid their own class",
+    (-0.05, "edges are independent of labels"),
+    (0.05, "edges slightly favour their own class"),
+    (0.3, "edges favour their own class"),
+    (0.6, "edges keep to their own class"),
+)
 
-
-INTERPRETATIONS: dict[str, str | Callable[[Measures], str]] = {
+INTERPRETATIONS: dict[str, str | Interpretation] = {
     "edge_homophily": _edge_homophily_text,
     "node_homophily": "on average {:.0%} of neighbours share a node's label",
     "class_homophily": by_threshold(
-        "class_homophily",
         "no class keeps to itself more than by chance",
         (0.05, "some classes keep to themselves a little"),
         (0.3, "classes keep to themselves"),
         (0.6, "classes keep strictly to themselves"),
     ),
-    "adjusted_homophily": _homophily_scale("adjusted_homophily"),
-    "unbiased_homophily": _homophily_scale("unbiased_homophily"),
-    "label_informativeness": _informativeness("label_informativeness", "a neighbour's"),
-    "node_label_informativeness": _informativeness(
-        "node_label_informativeness", "a random neighbour's"
-    ),
+    "adjusted_homophily": HOMOPHILY_SCALE,
+    "unbiased_homophily": HOMOPHILY_SCALE,
+    "label_informativeness": _informativeness("a neighbour's"),
+    "node_label_informativeness": _informativeness("a random neighbour's"),
     "monophily": by_threshold(
-        "monophily",
         "neighbours of a node are no more alike than by chance",
         (0.02, "neighbours of a node are somewhat alike"),
         (0.15, "neighbours of a node are alike: look two hops away"),
     ),
     "two_hop_node_homophily": compared_with_neighbours(
-        "two_hop_node_homophily",
         "two-hop neighbours",
         more="more than neighbours: try LINKX",
     ),
@@ -204,24 +193,18 @@ INTERPRETATIONS: dict[str, str | Callable[[Measures], str]] = {
         "after averaging, {:.0%} of nodes are nearest their class"
     ),
     "generalised_edge_homophily": by_threshold(
-        "generalised_edge_homophily",
         "features of neighbours have little in common",
         (0.1, "features of neighbours are somewhat alike"),
         (0.5, "features of neighbours are alike"),
     ),
     "in_node_homophily": compared_with_neighbours(
-        "in_node_homophily",
         "in-neighbours",
         more="more: keep the direction of edges",
         equal="as much as out-neighbours",
         less="less: keep the direction of edges",
     ),
-    "shared_target_homophily": compared_with_neighbours(
-        "shared_target_homophily", "nodes with the same targets"
-    ),
-    "shared_source_homophily": compared_with_neighbours(
-        "shared_source_homophily", "nodes with the same sources"
-    ),
+    "shared_target_homophily": compared_with_neighbours("nodes with the same targets"),
+    "shared_source_homophily": compared_with_neighbours("nodes with the same sources"),
     "duplicate_nodes": "{:.0%} of nodes have an equal neighbour set",
     "duplicate_label_agreement": (
         "on average {:.0%} of duplicates share a node's label"

@@ -211,13 +211,10 @@ class PropagatedFeaturesMethod(TrainedMethod):
     family: ClassVar[str] = "row-wise"
     row_wise: ClassVar[bool] = True
     needs_full_graph: ClassVar[bool] = True
+    needs_features = True
 
     batching: RowBatching = field(default_factory=FullBatch)
     """Batch of a training step: all nodes, or some of them."""
-
-    @property
-    def needs_features(self) -> bool:
-        return True
 
     @abstractmethod
     def propagate(
@@ -285,6 +282,7 @@ class MessagePassingMethod(TrainedMethod):
     """A method that scores a node by its own row and those of its neighbours."""
 
     family: ClassVar[str] = "message passing"
+    needs_features = True
 
     batching: SubgraphBatching = field(default_factory=FullBatch)
     """Batch of a training step: the full graph, or a sampled subgraph."""
@@ -292,10 +290,6 @@ class MessagePassingMethod(TrainedMethod):
     @property
     def data_parallel(self) -> bool:
         return not isinstance(self.batching, FullBatch)
-
-    @property
-    def needs_features(self) -> bool:
-        return True
 
 
 def as_computed_on(device: str, method: AnyMethod) -> AnyMethod:

@@ -24,6 +24,7 @@ class GAT(ResidualOptions):
 
     paper = "Veličković et al. 2018, https://arxiv.org/abs/1710.10903"
     suits = "neighbours agree, and some of them count more than others"
+    uses_edge_weights = False
 
     hidden: int = 8
     """Width of each head of a hidden layer; the paper tries 4, 8, 12 and 32."""
@@ -31,10 +32,6 @@ class GAT(ResidualOptions):
     """Heads of each layer; the paper tries 2, 4 and 8."""
     layers: int = 2
     """Attention layers, at least two."""
-
-    @property
-    def uses_edge_weights(self) -> bool:
-        return False
 
     def build_module(self, graph: Graph) -> nn.Module:
         if self.is_deep:

@@ -25,6 +25,7 @@ class H2GCN(MessagePassingMethod):
 
     paper = "Zhu et al. 2020, https://arxiv.org/abs/2006.11468"
     suits = "neighbours differ and the graph is small: two-hop neighbours are stored"
+    uses_edge_weights = False
 
     hidden: int = 32
     """Width of the first layer; each further layer doubles it."""
@@ -36,10 +37,6 @@ class H2GCN(MessagePassingMethod):
     """Batch norm between layers, as in the paper's code; Zhu et al. have none."""
     loops: SelfLoops = "kept"
     """Self-loops of the one-hop and two-hop graph; Zhu et al. have none."""
-
-    @property
-    def uses_edge_weights(self) -> bool:
-        return False
 
     def build_module(self, graph: Graph) -> nn.Module:
         return H2GCNModule(self, graph)

@@ -19,6 +19,7 @@ class MLP(RowWiseMethod):
 
     paper = "Lim et al. 2021, https://arxiv.org/abs/2110.14446"
     suits = "edges say nothing; and always first, to see what edges add"
+    needs_features = True
 
     hidden: int = 32
     """Width of every hidden layer."""
@@ -26,10 +27,6 @@ class MLP(RowWiseMethod):
     """Linear layers."""
     dropout: float = 0.5
     """Fraction of hidden units dropped in training."""
-
-    @property
-    def needs_features(self) -> bool:
-        return True
 
     def prepare(self, graph: Graph) -> Graph:
         """The graph without its edges, which batches need not copy."""

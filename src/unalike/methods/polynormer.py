@@ -30,6 +30,7 @@ class Polynormer(MessagePassingMethod):
     suits = (
         "features are strong and far nodes matter; attention over all nodes is linear"
     )
+    uses_edge_weights = False
 
     hidden: int = 16
     """Width of each head."""
@@ -50,10 +51,6 @@ class Polynormer(MessagePassingMethod):
     local_epochs: int = 0
     """Steps of a linear layer on local attention, before global attention begins; an
     epoch is one step, unless it has several batches."""
-
-    @property
-    def uses_edge_weights(self) -> bool:
-        return False
 
     def build_module(self, graph: Graph) -> nn.Module:
         return PolynormerModule(self, graph)

@@ -104,6 +104,7 @@ class Views(Method):
     suits: ClassVar[str] = (
         "a label can be read off counts of labels, duplicates or structure nearby"
     )
+    uses_edge_weights = False
     family: ClassVar[str] = "row-wise"
     row_wise: ClassVar[bool] = True
 
@@ -139,10 +140,6 @@ class Views(Method):
         for name in self.views:
             if name not in AUTO:
                 lookup(dict.fromkeys(VIEWS), name, "group of views")
-
-    @property
-    def uses_edge_weights(self) -> bool:
-        return False
 
     @property
     def splits_are_independent(self) -> bool:
@@ -314,9 +311,13 @@ class Views(Method):
         device: torch.device | str,
     ) -> dict[str, list[HeadFit]]:
         """The fits of each head for all tasks, and of the best means of several."""
-        fits = {
-            name: FIT_HEADS[name](problems, device) for name in NONLINEAR[self.head]
+        fit_on_device = methodcaller("fit", partial(fit_mlp, device=device))
+        kinds = {
+            "mlp": map(fit_on_device, problems),
+            "trees": one_thread_each(methodcaller("fit", fit_trees), problems),
         }
+        used = (name for name in kinds if self.head in (name, "mean", "auto"))
+        fits = {name: list(kinds[name]) for name in used}
         if self.head == "mean":
             return {mean_name(fits): means_of(list(fits.values()))}
         fits |= linear
@@ -351,25 +352,6 @@ class ViewsTrees(Views):
     suits: ClassVar[str] = "views suit, and trees are preferred to an MLP"
 
     head: Head = "trees"
-
-
-def _fit_mlps(problems: Sequence[Problem], device: torch.device | str) -> list[HeadFit]:
-    return [problem.fit(partial(fit_mlp, device=device)) for problem in problems]
-
-
-def _fit_trees(problems: Sequence[Problem], _: torch.device | str) -> list[HeadFit]:
-    return list(one_thread_each(methodcaller("fit", fit_trees), problems))
-
-
-FIT_HEADS = {"mlp": _fit_mlps, "trees": _fit_trees}
-NONLINEAR: dict[Head, tuple[str, ...]] = {
-    "auto": ("mlp", "trees"),
-    "mean": ("mlp", "trees"),
-    "mlp": ("mlp",),
-    "trees": ("trees",),
-    "linear": (),
-}
-"""The heads other than the linear ones that are fitted for a choice of the head."""
 
 
 def best_means(

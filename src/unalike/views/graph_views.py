@@ -175,8 +175,8 @@ def feature_vectors(
         return truncated_svd(unit_features(features), RANK)[2]
     size = features.shape[1]
     gram = torch.zeros(size, size, dtype=torch.float64, device=device)
-    for part in row_slices(features.shape[0]):
-        rows = unit_features(features[part].to(device).float())
+    for part in features.split(CHUNK):
+        rows = unit_features(part.to(device).float())
         assert isinstance(rows, Tensor)
         gram += (rows.T @ rows).double()
     return torch.linalg.eigh(gram)[1][:, -RANK:].flip(1).float().cpu()
@@ -253,11 +253,12 @@ def _normalised(rows: Adjacency, columns: Adjacency) -> Adjacency | ScaledMatrix
     )
 
 
-def truncated_svd(
-    matrix: Features | ScaledMatrix, rank: int
-) -> tuple[
+SVD = tuple[
     Float[Tensor, "rows rank"], Float[Tensor, " rank"], Float[Tensor, "columns rank"]
-]:
+]
+
+
+def truncated_svd(matrix: Features | ScaledMatrix, rank: int) -> SVD:
     """Leading singular vectors by randomised subspace iteration (Halko et al. 2011)."""
     rank = max(1, min(rank, *(size // 4 for size in matrix.shape)))
     generator = torch.Generator().manual_seed(0)
@@ -269,9 +270,9 @@ def truncated_svd(
     if max(matrix.shape) >= MANY_ROWS or basis.is_cuda:
         return _svd_by_gram_matrices(matrix, transposed, basis, rank)
     for _ in range(POWER_ITERATIONS):
-        basis = _orthonormal(matrix @ basis)
-        basis = _orthonormal(transposed @ basis)
-    basis = _orthonormal(matrix @ basis)
+        basis = torch.linalg.qr(matrix @ basis).Q
+        basis = torch.linalg.qr(transposed @ basis).Q
+    basis = torch.linalg.qr(matrix @ basis).Q
     small, values, right = torch.linalg.svd((transposed @ basis).T, full_matrices=False)
     return (basis @ small)[:, :rank], values[:rank], right[:rank].T
 
@@ -281,9 +282,7 @@ def _svd_by_gram_matrices(
     transposed: Features | ScaledMatrix,
     basis: Float[Tensor, "columns width"],
     rank: int,
-) -> tuple[
-    Float[Tensor, "rows rank"], Float[Tensor, " rank"], Float[Tensor, "columns rank"]
-]:
+) -> SVD:
     """The same subspace iteration, where eigenvectors of small matrices replace QR.
 
     Between products a basis need not be orthonormal to the last digit; the last one
@@ -297,11 +296,7 @@ def _svd_by_gram_matrices(
     return basis @ rotation[:, :rank], values[:rank], right[:, :rank]
 
 
-def _rotated_to_unit(
-    x: Float[Tensor, "rows width"],
-) -> tuple[
-    Float[Tensor, "rows width"], Float[Tensor, " width"], Float[Tensor, "width width"]
-]:
+def _rotated_to_unit(x: Float[Tensor, "rows width"]) -> SVD:
     """Left singular vectors, singular values and right singular vectors of x, by the
     eigenvectors of x^T x; vectors of tiny values are small. x is overwritten."""
     gram = torch.zeros(x.shape[1], x.shape[1], dtype=torch.float64, device=x.device)
@@ -314,10 +309,6 @@ def _rotated_to_unit(
     for rows in x.split(CHUNK):
         rows.copy_(rows @ mapping)
     return x, values.float(), vectors.float()
-
-
-def _orthonormal(x: Float[Tensor, "rows width"]) -> Float[Tensor, "rows width"]:
-    return torch.linalg.qr(x).Q
 
 
 GRAPH_VIEWS: dict[str, GraphView] = {
