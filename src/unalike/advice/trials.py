@@ -37,17 +37,14 @@ class Trial:
 
     @property
     def mean_score(self) -> float:
-        """The mean score."""
         return mean(self.scores)
 
     @property
     def std(self) -> float | None:
-        """The sample standard deviation between folds."""
         return stdev(self.scores) if len(self.scores) > 1 else None
 
     @property
     def two_standard_errors(self) -> float | None:
-        """Two standard errors of the mean, in points."""
         return None if self.std is None else 2 * self.std / len(self.scores) ** 0.5
 
     def advantage_over(self, other: Trial) -> float:
@@ -116,7 +113,6 @@ class Deadline:
 
     @classmethod
     def within(cls, seconds: float) -> Deadline:
-        """The deadline in so many seconds."""
         return cls(time.perf_counter() + seconds)
 
     @property
@@ -247,7 +243,6 @@ class Fold:
     score_labels: Ids
 
     def score(self, solution: Solution) -> float:
-        """The score of a solution in percent."""
         scores = solution.scores[self.score_ids]
         return percent_score(self.task.metric, scores, self.score_labels)
 

@@ -364,7 +364,6 @@ class MethodsBenchmark(EpochBenchmark):
             )
 
     def method(self, name: str, baseline: PyGBaseline, hidden: int) -> TrainedMethod:
-        """A method with the options of the benchmark."""
         options = baseline.options(hidden)
         if self.layers is not None:
             options["layers"] = self.layers

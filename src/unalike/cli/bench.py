@@ -92,7 +92,6 @@ class EpochOptions:
         check_ranges(self)
 
     def run(self, request: BenchRequest) -> BenchReport:
-        """Time epochs of unalike and of baselines."""
         device = choose_device(request.device)
         bench = BENCHES[request.what](
             hidden=request.hidden,
@@ -129,7 +128,6 @@ class ScalingOptions:
     cluster: Cluster = field(default_factory=Cluster)
 
     def run(self, request: BenchRequest) -> BenchReport:
-        """Measure, fit and predict."""
         bench = ScalingBenchmark(
             processes=self.processes,
             hidden=request.hidden or SCALE_HIDDEN,
@@ -156,7 +154,6 @@ class LayerOptions:
     """Time the layers under torch.compile too."""
 
     def run(self, request: BenchRequest) -> BenchReport:
-        """Time layers of unalike and of PyTorch Geometric in turn."""
         device = choose_device(request.device)
         bench = LayerBenchmark(
             hidden=request.hidden or LAYER_HIDDEN,
