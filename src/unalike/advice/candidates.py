@@ -51,12 +51,10 @@ class Candidate:
 
     @property
     def uses_edges(self) -> bool:
-        """Whether its predictions depend on edges."""
         return not isinstance(self.method, MLP)
 
     @property
     def uses_features(self) -> bool:
-        """Whether its predictions depend on features."""
         return not isinstance(self.method, LINK | LabelPropagation)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import mean
@@ -25,7 +25,6 @@ from unalike.advice.trials import (
     LIMITS,
     SHORT_EPOCHS,
     Deadline,
-    SampledGraph,
     Trial,
     make_folds,
     run_trial,
@@ -34,6 +33,7 @@ from unalike.advice.trials import (
 from unalike.data.graph import Graph
 from unalike.data.regression import check_has_classes
 from unalike.data.split import Split, random_splits
+from unalike.data.task import Task
 from unalike.datasets import GraphSource
 from unalike.datasets.registry import as_source
 from unalike.errors import UserError, check_seed
@@ -156,7 +156,8 @@ def advise(
     sample = sample_graph(graph, load_split(source, graph, split, seed), seed, limits)
     folds = make_folds(sample, source.metric, seed, limits)
     progress.stage("measuring", None, "")
-    measures = measure(with_known_labels(sample), only=MEASURES)
+    known = Task.from_split(sample.graph, sample.split, source.metric).graph
+    measures = measure(known, only=MEASURES)
     try_candidate = partial(run_trial, folds=folds, device=device)
     trials, left_out = run_trials(
         sample.graph, try_candidate, Deadline.within(seconds), progress
@@ -187,14 +188,6 @@ def load_split(source: GraphSource, graph: Graph, number: int, seed: int) -> Spl
     split = splits[number]
     train, valid = (i[graph.labels[i] >= 0] for i in (split.train, split.valid))
     return Split(train, valid, split.test)
-
-
-def with_known_labels(sample: SampledGraph) -> Graph:
-    """The sampled graph with the labels of train and valid nodes only."""
-    labels = torch.full_like(sample.graph.labels, -1)
-    for ids in (sample.split.train, sample.split.valid):
-        labels[ids] = sample.graph.labels[ids]
-    return replace(sample.graph, labels=labels)
 
 
 def run_trials(
@@ -257,9 +250,7 @@ def ranked(trials: Iterable[Trial]) -> list[Trial]:
 
 def select_finalists(trials: Sequence[Trial]) -> list[Trial]:
     """The best trained methods, which get a trial with all their epochs."""
-    near = [
-        trial for trial in trials if trials[0].advantage_over(trial) <= FINALIST_MARGIN
-    ]
+    near = (one for one in trials if trials[0].advantage_over(one) <= FINALIST_MARGIN)
     return [trial for trial in near if trial.epochs is not None][:FINALISTS]
 
 
@@ -273,8 +264,8 @@ def cost(trial: Trial, sample: Graph, full: Graph, device: str = "cpu") -> Cost:
     epoch_ratio = epochs / trial.epochs if epochs and trial.epochs else 1.0
     scale = node_ratio = full.num_nodes / max(1, sample.num_nodes)
     if trial.candidate.uses_edges:
-        sizes = [graph.num_nodes + graph.adjacency.nnz for graph in (full, sample)]
-        scale = sizes[0] / max(1, sizes[1])
+        size = full.num_nodes + full.adjacency.nnz
+        scale = size / max(1, sample.num_nodes + sample.adjacency.nnz)
     nbytes = full.nbytes + working_bytes(method, sample) * node_ratio
     fits = nbytes < free_memory(torch.device(device))
     return Cost(
@@ -356,17 +347,14 @@ def gain_finding(
     if alone is None or combined is None:
         return []
     gain = combined.advantage_over(alone)
-    candidates = (trial.candidate for trial in trials)
-    if gain < MIN_GAIN and not any(
-        c.uses_edges and c.uses_features for c in candidates
-    ):
-        # Trials of each input alone do not show what both give together.
-        return []
     scores = (
         f"{alone.candidate.command_words} {alone.mean_score:.1f}, "
         f"{combined.candidate.command_words} {combined.mean_score:.1f}"
     )
     if gain < MIN_GAIN:
+        # Trials of each input alone do not show what both give together.
+        if best(trials, lambda one: one.uses_edges and one.uses_features) is None:
+            return []
         return [f"The {extra} add nothing to the {base} that could be seen ({scores})."]
     return [f"The {extra} add {gain:.1f} points to the {base} ({scores})."]
 

@@ -37,17 +37,14 @@ class Trial:
 
     @property
     def mean_score(self) -> float:
-        """The mean score."""
         return mean(self.scores)
 
     @property
     def std(self) -> float | None:
-        """The sample standard deviation between folds."""
         return stdev(self.scores) if len(self.scores) > 1 else None
 
     @property
     def two_standard_errors(self) -> float | None:
-        """Two standard errors of the mean, in points."""
         return None if self.std is None else 2 * self.std / len(self.scores) ** 0.5
 
     def advantage_over(self, other: Trial) -> float:
@@ -116,7 +113,6 @@ class Deadline:
 
     @classmethod
     def within(cls, seconds: float) -> Deadline:
-        """The deadline in so many seconds."""
         return cls(time.perf_counter() + seconds)
 
     @property
@@ -138,8 +134,7 @@ class Deadline:
 
     def _check(self) -> None:
         now = time.perf_counter()
-        elapsed = now - self.start
-        expected_end = now
+        expected_end, elapsed = now, now - self.start
         if self.total and self.done and elapsed > MIN_SECONDS_TO_EXTRAPOLATE:
             expected_end = self.start + elapsed * self.total / self.done
         if expected_end > self.end:
@@ -189,17 +184,16 @@ def sample_graph(
     if graph.num_nodes <= limits.max_nodes and graph.adjacency.nnz <= limits.max_nnz:
         return SampledGraph(graph, split, is_full=True)
     generator = torch.Generator().manual_seed(seed)
-    candidates = torch.cat([split.train, split.valid])
-    candidates = candidates[torch.randperm(len(candidates), generator=generator)]
-    sampled, nodes = sample_with_neighbours(graph, candidates, generator, limits)
-    subgraph = replace(graph.subgraph(nodes), node_ids=None)
-    while subgraph.adjacency.nnz > limits.max_nnz and len(sampled) > 1:
-        half = sampled[: len(sampled) // 2]
-        sampled, nodes = sample_with_neighbours(graph, half, generator, limits)
+    sampled = torch.cat([split.train, split.valid])
+    sampled = sampled[torch.randperm(len(sampled), generator=generator)]
+    while True:
+        sampled, nodes = sample_with_neighbours(graph, sampled, generator, limits)
         subgraph = replace(graph.subgraph(nodes), node_ids=None)
-    train = positions_in(split.train, nodes, graph.num_nodes)
-    sampled_valid = sampled[torch.isin(sampled, split.valid)]
-    valid = positions_in(sampled_valid, nodes, graph.num_nodes)
+        if subgraph.adjacency.nnz <= limits.max_nnz or len(sampled) == 1:
+            break
+        sampled = sampled[: len(sampled) // 2]
+    train = positions_in(split.train, nodes)
+    valid = positions_in(sampled[torch.isin(sampled, split.valid)], nodes)
     no_test = torch.empty(0, dtype=torch.int64)
     return SampledGraph(subgraph, Split(train, valid, no_test), is_full=False)
 
@@ -218,11 +212,9 @@ def sample_with_neighbours(
     return sampled, torch.cat([sampled, others]).sort().values
 
 
-def positions_in(ids: Ids, nodes: Ids, num_nodes: int) -> Ids:
+def positions_in(ids: Ids, nodes: Ids) -> Ids:
     """The positions in ascending `nodes` of those `ids` that are among them."""
-    positions = torch.full((num_nodes,), -1)
-    positions[nodes] = torch.arange(len(nodes))
-    return positions[ids][positions[ids] >= 0]
+    return torch.searchsorted(nodes, ids[torch.isin(ids, nodes)])
 
 
 # Folds of known labels
@@ -247,7 +239,6 @@ class Fold:
     score_labels: Ids
 
     def score(self, solution: Solution) -> float:
-        """The score of a solution in percent."""
         scores = solution.scores[self.score_ids]
         return percent_score(self.task.metric, scores, self.score_labels)
 
@@ -287,10 +278,11 @@ def make_folds(
     count = num_folds(graph, fraction * len(labelled), limits)
     folds: list[Fold] = []
     while len(folds) < count:
-        parts = (split.train, split.valid)
-        if folds or not len(split.valid):
-            parts = stratified_holdout(labelled, graph.labels, fraction, generator)
-        train, valid = parts
+        train, valid = split.train, split.valid
+        if folds or not len(valid):
+            train, valid = stratified_holdout(
+                labelled, graph.labels, fraction, generator
+            )
         halves = stratified_holdout(valid, graph.labels, SCORING_FRACTION, generator)
         for stop_ids, score_ids in (halves, halves[::-1]):
             fold = Split(train, stop_ids, score_ids)

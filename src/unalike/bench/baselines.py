@@ -375,14 +375,12 @@ class PyGBaseline:
     edge_formats: Mapping[str, EdgeFormat] = field(default_factory=lambda: EDGE_FORMATS)
 
     def options(self, hidden: int) -> dict[str, Any]:
-        """Options of the method of unalike for a hidden width."""
         options = {"hidden": hidden, "layers": self.layers}
         if self.heads is not None:
             options |= {"hidden": max(1, hidden // HEAD_DIVISOR), "heads": self.heads}
         return options
 
     def make(self, edge_format: EdgeFormat, method: Any, graph: Graph) -> ModelAndEdges:
-        """The network with the options of a method, and its edges."""
         return self.network(method, graph), edge_format(graph)
 
 

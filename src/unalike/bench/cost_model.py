@@ -66,7 +66,6 @@ class Workload:
 
     @property
     def inference_rows(self) -> int:
-        """Rows of a validation batch."""
         max_rows = MAX_NUMEL["cpu"] // (self.hidden + 128)
         rows_of_nnz = int(MAX_NNZ * self.nodes / max(1, self.entries))
         return max(1, min(self.valid, max_rows, rows_of_nnz))
@@ -131,11 +130,9 @@ class TimeModel:
         return cls(dict(zip(TERMS, rates.tolist(), strict=True)))
 
     def parts(self, load: Workload) -> dict[str, float]:
-        """The seconds of an epoch, by term."""
         return {term: self.rates[term] * n for term, n in load.amounts().items()}
 
     def seconds(self, load: Workload) -> float:
-        """The seconds of an epoch."""
         return sum(self.parts(load).values())
 
     def on(self, *, cores: int, bandwidth: float, latency: float) -> TimeModel:
@@ -178,7 +175,6 @@ class MemoryModel:
         return cls(bytes_per_node, copies, program)
 
     def parts(self, load: Workload) -> dict[str, float]:
-        """The bytes of a process, by part."""
         table = FLOAT_BYTES * COPIES * load.nodes * load.hidden
         return {
             "table": table / load.processes,
@@ -190,7 +186,6 @@ class MemoryModel:
         }
 
     def peak(self, load: Workload) -> float:
-        """The bytes of a process."""
         return sum(self.parts(load).values())
 
 
@@ -256,7 +251,6 @@ class Cluster:
         )
 
     def counts(self) -> list[int]:
-        """Numbers of hosts to predict for."""
         return sorted({max(1, int(self.hosts * factor)) for factor in HOST_FACTORS})
 
     def predict(

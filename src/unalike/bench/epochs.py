@@ -35,6 +35,7 @@ from unalike.methods import METHODS
 from unalike.methods.base import TrainedMethod
 from unalike.methods.linkx import LINKX
 from unalike.nn.sparse import backend
+from unalike.options import check_ranges
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.training.loop import FitSpec, FullBatchEpochs, init_state, matmul_precision
 from unalike.training.masks import RowPlan, merged_labels
@@ -166,6 +167,9 @@ class EpochBenchmark:
     """Epochs to take the median of."""
     device: torch.device
     progress: Progress = NO_PROGRESS
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
     def methods(self, hidden: int) -> Iterator[tuple[str, TrainedMethod, Baselines]]:
         """The names of the methods to time at a width, with their baselines."""
@@ -364,7 +368,6 @@ class MethodsBenchmark(EpochBenchmark):
             )
 
     def method(self, name: str, baseline: PyGBaseline, hidden: int) -> TrainedMethod:
-        """A method with the options of the benchmark."""
         options = baseline.options(hidden)
         if self.layers is not None:
             options["layers"] = self.layers

@@ -19,6 +19,7 @@ from unalike.data.split import random_splits
 from unalike.data.store import save_graph
 from unalike.datasets import GraphSource
 from unalike.errors import UserError
+from unalike.options import check_ranges
 from unalike.progress import NO_PROGRESS, Progress
 from unalike.system import num_cores
 from unalike.training.distributed import launch
@@ -34,13 +35,14 @@ class ScalingBenchmark:
     """Measures epochs of several shapes with several numbers of processes."""
 
     processes: tuple[int, ...]
-    hidden: tuple[int, ...]
+    hidden: tuple[int, ...] = (32, 128)
     rows: tuple[int, ...]
-    repeats: int
+    repeats: int = 4
     cluster: Cluster
     progress: Progress = NO_PROGRESS
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         for name in ("processes", "hidden", "rows"):
             values = getattr(self, name)
             if not values or min(values) < 1:

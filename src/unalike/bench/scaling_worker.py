@@ -41,7 +41,6 @@ class ScalingWorker:
     def of(
         cls, source: StoredGraph, *, hidden: int, rows: int, epochs: int
     ) -> ScalingWorker:
-        """A worker before its first epoch."""
         method = LINKX(
             hidden=hidden,
             training=Training(epochs=epochs),

@@ -78,7 +78,7 @@ def command(
             device=choose_device(device),
             progress=bar,
         )
-    print_notes(source.remarks())
+    print_notes(*source.remarks())
     flags = override_flags(options.overrides)
     prefix = " ".join(["unalike train", shlex.quote(graph), *flags])
     if json:
@@ -114,7 +114,7 @@ def print_advice(
     if advice.sampled is not None:
         OUT.print("A sample has less to learn from: expect more of the whole graph.")
     if not source.splits():
-        print_notes(["the graph is stored without splits, which training needs."])
+        print_notes("the graph is stored without splits, which training needs.")
     command_words = f" {prefix} {advice.ranking[0].words}"
     OUT.print(bold("\nRun", command_words), soft_wrap=True)
 

@@ -22,12 +22,10 @@ from unalike.bench.layers import LayerBenchmark, sized_graphs
 from unalike.bench.scaling import ScalingBenchmark
 from unalike.cli.console import OUT, print_json, print_table, progress_bar
 from unalike.data.split import random_splits
-from unalike.datasets import find
+from unalike.datasets import GraphSource, find
 from unalike.device import choose_device, commit, device_name, versions
 from unalike.display import TextTable
 from unalike.errors import lookup
-from unalike.options import check_ranges
-from unalike.progress import Progress
 from unalike.reports.benchmarks import (
     epoch_table,
     layer_notes,
@@ -46,27 +44,6 @@ BENCHES: dict[str, type[EpochBenchmark]] = {
     "engine": LinkxBenchmark,
     "methods": MethodsBenchmark,
 }
-
-EPOCH_REPEATS, SCALE_REPEATS = 10, 4
-SCALE_HIDDEN = (32, 128)
-LAYER_HIDDEN = (64,)
-
-
-@dataclass(frozen=True)
-class BenchRequest:
-    """The options that all benchmarks share."""
-
-    what: str
-    graph: str | None
-    hidden: tuple[int, ...]
-    repeats: int | None
-    only: tuple[str, ...]
-    device: str
-    data: Path | None
-    progress: Progress
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
 
 
 class BenchReport(NamedTuple):
@@ -88,31 +65,20 @@ class EpochOptions:
     stacked_graph: str = "chameleon-twin"
     """A small graph for the stacks of the engine."""
 
-    def __post_init__(self) -> None:
-        check_ranges(self)
-
-    def run(self, request: BenchRequest) -> BenchReport:
-        """Time epochs of unalike and of baselines."""
-        device = choose_device(request.device)
-        bench = BENCHES[request.what](
-            hidden=request.hidden,
-            layers=self.layers,
-            only=request.only,
-            stacks=self.stacks,
-            repeats=request.repeats or EPOCH_REPEATS,
-            device=torch.device(device),
-            progress=request.progress,
-        )
-        if request.graph is None and bench.device.type == "cuda":
+    def run(
+        self, what: str, source: GraphSource | None, data: Path | None, **shared: Any
+    ) -> BenchReport:
+        bench = BENCHES[what](layers=self.layers, stacks=self.stacks, **shared)
+        if source is None and bench.device.type == "cuda":
             graph = random_graph(**POKEC_SIZED)
             splits = random_splits(graph.labels, count=1)
         else:
-            source = find(request.graph or bench.default_graph, request.data)
+            source = source or find(bench.default_graph, data)
             graph, splits = source.prepared(), source.splits()
-        result = {"device": device_name(device), **bench.epochs(graph, splits[0])}
+        result = bench.epochs(graph, splits[0])
         output: list[TextTable | str] = [epoch_table(result)]
         if bench.stackable and self.stacks:
-            small = find(self.stacked_graph, request.data)
+            small = find(self.stacked_graph, data)
             result["stacks"] = bench.time_stacks(small.prepared(), small.splits())
             output += ["", stack_table(result)]
         return BenchReport(result, output, plot_epoch_times)
@@ -128,17 +94,18 @@ class ScalingOptions:
     """Train nodes in a batch."""
     cluster: Cluster = field(default_factory=Cluster)
 
-    def run(self, request: BenchRequest) -> BenchReport:
-        """Measure, fit and predict."""
+    def run(
+        self,
+        what: str,
+        source: GraphSource | None,
+        data: Path | None,
+        device: torch.device,
+        only: tuple[str, ...] = (),
+        **shared: Any,
+    ) -> BenchReport:
         bench = ScalingBenchmark(
-            processes=self.processes,
-            hidden=request.hidden or SCALE_HIDDEN,
-            rows=self.rows,
-            repeats=request.repeats or SCALE_REPEATS,
-            cluster=self.cluster,
-            progress=request.progress,
+            processes=self.processes, rows=self.rows, cluster=self.cluster, **shared
         )
-        source = None if request.graph is None else find(request.graph, request.data)
         result = bench.run(source)
         tables = (time_table(result), "", memory_table(result))
         return BenchReport(result, (*tables, *predicted_lines(result)), plot_scaling)
@@ -155,23 +122,15 @@ class LayerOptions:
     compiled: bool = False
     """Time the layers under torch.compile too."""
 
-    def run(self, request: BenchRequest) -> BenchReport:
-        """Time layers of unalike and of PyTorch Geometric in turn."""
-        device = choose_device(request.device)
-        bench = LayerBenchmark(
-            hidden=request.hidden or LAYER_HIDDEN,
-            only=request.only,
-            compiled=self.compiled,
-            repeats=request.repeats or EPOCH_REPEATS,
-            device=torch.device(device),
-            progress=request.progress,
-        )
-        if request.graph is None:
+    def run(
+        self, what: str, source: GraphSource | None, data: Path | None, **shared: Any
+    ) -> BenchReport:
+        bench = LayerBenchmark(compiled=self.compiled, **shared)
+        if source is None:
             graphs = sized_graphs(self.sizes, bench.device)
         else:
-            source = find(request.graph, request.data)
             graphs = [(source.name, source.prepared())]
-        result = {"device": device_name(device), **bench.run(graphs)}
+        result = bench.run(graphs)
         output: list[TextTable | str] = [layer_table(result), *layer_notes(result)]
         return BenchReport(result, output, plot_layer_times)
 
@@ -238,13 +197,22 @@ def command(
         "scale": scale,
     }
     options = lookup(kinds, what, "bench")
+    given: dict[str, Any] = {"hidden": hidden, "repeats": repeats, "only": only}
+    shared = {name: value for name, value in given.items() if value not in (None, ())}
+    chosen = choose_device(device)
     with progress_bar() as bar:
         report = options.run(
-            BenchRequest(what, graph, hidden, repeats, only, device, data, bar)
+            what,
+            None if graph is None else find(graph, data),
+            data,
+            device=torch.device(chosen),
+            progress=bar,
+            **shared,
         )
-    result = {"commit": commit(), "versions": versions(), **report.result}
+    named = {} if what == "scale" else {"device": device_name(chosen)}
+    result = {"commit": commit(), "versions": versions(), **named, **report.result}
     if plot is not None:
-        save_figure(report.plot(report.result), plot)
+        save_figure(report.plot(result), plot)
     if json:
         print_json(result)
         return

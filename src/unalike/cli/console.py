@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -91,7 +91,7 @@ def print_table(table: TextTable, *, spare: Sequence[str] = ()) -> None:
         console.print(block)
 
 
-def print_notes(notes: Iterable[str]) -> None:
+def print_notes(*notes: str) -> None:
     """Print notes on standard error, a line each."""
     for note in notes:
         print_stderr(f"note: {note}")

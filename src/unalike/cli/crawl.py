@@ -88,7 +88,7 @@ def command(
         print_json(document)
     else:
         print_summary(document)
-    print_notes(note for note in stored.remarks() if note not in printed_notes)
+    print_notes(*(note for note in stored.remarks() if note not in printed_notes))
 
 
 def read_api(
@@ -106,12 +106,12 @@ def read_api(
         raise UserError(f"A crawl needs {missing}.")
     if not policy.contact:
         print_notes(
-            ["no --contact was given; Wikipedia and others may refuse to answer."]
+            "no --contact was given; Wikipedia and others may refuse to answer."
         )
 
     def print_note(note: str) -> None:
         printed_notes.append(note)
-        print_notes([note])
+        print_notes(note)
 
     return crawl(
         api, start, pages, folder, policy=policy, progress=progress, on_note=print_note
@@ -136,13 +136,12 @@ def summary(
 def print_summary(document: dict[str, Any]) -> None:
     """Print a line about the graph, and one about its collection."""
     counts = document["counts"]
-    lines = (
+    OUT.print(
         f"{document['folder']}: {document['num_nodes']:,} articles, "
         f"{document['num_edges']:,} links, {document['num_features']:,} features, "
-        f"{document['num_classes']} classes, {document['unlabelled']:,} unlabelled",
+        f"{document['num_classes']} classes, {document['unlabelled']:,} unlabelled\n"
         f"{document['collection']}: {counts['aliases']:,} aliases, "
         f"{counts['missing']:,} missing titles; "
         "`unalike crawl --collection` builds other graphs of it",
+        soft_wrap=True,
     )
-    for line in lines:
-        OUT.print(line, soft_wrap=True)

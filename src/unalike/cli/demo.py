@@ -101,7 +101,7 @@ def draw_scores(results: dict[str, dict[str, Any]], path: Path) -> Path | None:
     try:
         require_matplotlib()
     except UserError as error:
-        print_notes([f"no picture was drawn. {error}"])
+        print_notes(f"no picture was drawn. {error}")
         return None
     save_figure(
         plot_scores({name: row["tests"] for name, row in results.items()}), path

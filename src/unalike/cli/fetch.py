@@ -121,6 +121,6 @@ def print_summary(summary: dict[str, Any]) -> None:
     new = [file["path"] for file in files if not file["known"]]
     if new:
         print_notes(
-            [f"no checksum of {', '.join(new)} was known; it is stored in hashes.json."]
+            f"no checksum of {', '.join(new)} was known; it is stored in hashes.json."
         )
-    print_notes(summary["remarks"])
+    print_notes(*summary["remarks"])

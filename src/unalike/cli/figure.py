@@ -58,7 +58,7 @@ def command(
         print_json({"figure": figure, "file": str(out), **about})
         return
     if missing:
-        print_notes([f"left out, no data: {', '.join(missing)}"])
+        print_notes(f"left out, no data: {', '.join(missing)}")
     OUT.print(f"wrote {out}", soft_wrap=True)
 
 
@@ -81,7 +81,7 @@ def from_graphs(
                 raise
             missing.append(name)
         else:
-            print_notes(dataset.remarks())
+            print_notes(*dataset.remarks())
     if drawing.datasets and not graphs:
         raise UserError(f"No data of {', '.join(missing)}; name datasets you have.")
     return drawing.draw(graphs), list(graphs), missing

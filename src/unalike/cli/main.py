@@ -74,8 +74,10 @@ def run(name: str, arguments: list[str]) -> int:
             tyro.conf.FlagCreatePairsOff,
             tyro.conf.HelptextFromCommentsOff,
         )
+        from unalike.cli.console import print_notes
+
         command = import_module(f"unalike.cli.{name}").command
-        with listening(explain):
+        with listening(print_notes):
             tyro.cli(command, prog=f"unalike {name}", args=arguments, config=config)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -107,29 +109,18 @@ def explained(error: Exception) -> str | None:
     return None
 
 
-def explain(notice: str) -> None:
-    """Print a notice to standard error, above the progress bar where there is one."""
-    from unalike.cli.console import print_notes
-
-    print_notes([notice])
-
-
 def help_text() -> str:
     """The text of `unalike --help`."""
-    lines = [f"  {name:<10}{summary}" for name, summary in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: unalike COMMAND [options]",
-            "",
-            "Learning on graphs whose neighbours are unlike each other.",
-            "",
-            "commands:",
-            *lines,
-            "",
-            "  unalike COMMAND --help   what a command does, its options, an example",
-            "  unalike --version        the version",
-        ]
-    )
+    commands = "\n".join(f"  {name:<10}{does}" for name, does in COMMANDS.items())
+    return f"""usage: unalike COMMAND [options]
+
+Learning on graphs whose neighbours are unlike each other.
+
+commands:
+{commands}
+
+  unalike COMMAND --help   what a command does, its options, an example
+  unalike --version        the version"""
 
 
 def print_error(message: str, status: int) -> int:

@@ -81,8 +81,7 @@ def command(
                 progress=progress,
             )
     for label, source in sources.items():
-        print_notes(source.remarks())
-        print_notes(duplicates_note(source.name, results[label]))
+        print_notes(*source.remarks(), *duplicates_note(source.name, results[label]))
     published = {
         label: source.published if isinstance(source, Dataset) else None
         for label, source in sources.items()

@@ -165,7 +165,7 @@ def print_scores(
         scores = {"scores": rows, "explanations": collected.explanations}
         print_json({**counts, **written, **scores})
         return
-    print_notes(notes(counts))
+    print_notes(*notes(counts))
     for explanation in collected.explanations:
         OUT.print(headline(explanation), soft_wrap=True)
         print_table(attribution_table(explanation))

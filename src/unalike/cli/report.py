@@ -88,7 +88,7 @@ def serve_site(server: ReportServer, host: str, *, json: bool) -> None:
     with progress_bar() as bar:
         server.live.refresh(bar)
     if not is_loopback(host):
-        print_notes([f"whoever can reach {host} can see these results"])
+        print_notes(f"whoever can reach {host} can see these results")
     if json:
         print_json({"address": server.address})
     else:

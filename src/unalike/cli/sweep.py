@@ -37,6 +37,7 @@ from unalike.experiments.recipe_search import SEARCHERS, plan_search, search_cel
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.selection import CellSelector, SelectionOptions
 from unalike.experiments.sweep import WorkerOptions, estimate, failed_before, sweep
+from unalike.formatting import format_score
 
 
 def command(
@@ -136,17 +137,12 @@ def command(
             workers=workers,
             retry=retry,
             progress=bar,
-            on_message=print_note,
+            on_message=print_notes,
         )
     own = [path for path in recipes if path.endswith(".toml")]
     kept = request.recipes if len(own) == len(recipes) else []
     query = SelectionOptions(variant=variant, seed=str(seed), data=data)
     print_outcome(plan, results, winners(kept, results, query), json=json)
-
-
-def print_note(note: str) -> None:
-    """Print one note to standard error."""
-    print_notes([note])
 
 
 def print_missing(missing: Mapping[str, str]) -> None:
@@ -155,7 +151,7 @@ def print_missing(missing: Mapping[str, str]) -> None:
         # The error without the advice that follows it.
         first_sentence = reason.partition(". ")[0].removesuffix(".")
         cells = "1 cell" if count == 1 else f"{count} cells"
-        print_note(f"{cells} cannot be run: {first_sentence}.")
+        print_notes(f"{cells} cannot be run: {first_sentence}.")
 
 
 def winners(
@@ -197,21 +193,20 @@ def print_winners(rows: Sequence[dict[str, Any]]) -> None:
     """Print the best setting of each cell, and the commands that repeat them."""
     if not rows:
         return
-    texts = [
-        {
-            "dataset": row["dataset"],
-            "method": row["method"],
-            "of": str(row["settings"]),
-            "valid": f"{row['valid']:.2f}",
-            "test": f"{row['test']:.2f}"
-            + ("" if row["std"] is None else f" ± {row['std']:.2f}"),
-            "best setting": row["options"],
-        }
+    headings = ("dataset", "method", "of", "valid", "test", "best setting")
+    cells = [
+        [
+            row["dataset"],
+            row["method"],
+            str(row["settings"]),
+            f"{row['valid']:.2f}",
+            format_score(row["test"], row["std"]),
+            row["options"],
+        ]
         for row in rows
     ]
     right = ("of", "valid", "test")
-    cells = [list(text.values()) for text in texts]
-    print_table(TextTable.from_rows("", [*texts[0]], cells, right=right))
+    print_table(TextTable.from_rows("", headings, cells, right=right))
     for row in rows:
         OUT.print(row["command"], soft_wrap=True)
 
@@ -234,7 +229,7 @@ def print_outcome(
         print_json({**document, "errors": dict(errors), "best": best})
         return
     for error, count in errors.items():
-        print_note(f"{count} runs failed: {error.splitlines()[-1]}")
+        print_notes(f"{count} runs failed: {error.splitlines()[-1]}")
     OUT.print(f"{len(done)} of {len(plan.keys)} runs done, {len(failed)} failed.")
     print_winners(best)
 
@@ -258,7 +253,7 @@ def print_plan(
         print_json({**total, "missing": plan.missing, "bundles": rows})
         return
     if failed and not retry:
-        print_note(failed_before(len(failed)))
+        print_notes(failed_before(len(failed)))
     if left:
         headings = ("bundle", "shape", "settings", "left", "memory_mb", "seconds")
         print_columns([column(heading, left) for heading in headings])

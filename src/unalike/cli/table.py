@@ -141,7 +141,7 @@ def print_rich(report: ResultTable) -> None:
 
 def print_csv(report: ResultTable) -> None:
     """Print CSV, and its notes on standard error."""
-    print_notes(report.notes)
+    print_notes(*report.notes)
     print(csv_text(report))
 
 

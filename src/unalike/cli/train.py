@@ -102,7 +102,7 @@ def command(
         progress_bar(silent=not world.is_main) as bar,
     ):
         if world.is_main and isinstance(source, StoredGraph):
-            print_notes(source.remarks())
+            print_notes(*source.remarks())
         output = train_splits(
             view.apply(source),
             method,

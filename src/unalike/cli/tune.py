@@ -14,10 +14,10 @@ from unalike.cli.console import (
     OUT,
     bold,
     print_json,
+    print_notes,
     print_table,
     progress_bar,
 )
-from unalike.cli.sweep import print_note
 from unalike.cli.train import parse_splits
 from unalike.datasets import find
 from unalike.device import choose_device
@@ -124,7 +124,7 @@ def command(
         print_search(found, figure, json=json)
         return
     opened = (
-        nullcontext() if results is None else ResultsDatabase.open(results, print_note)
+        nullcontext() if results is None else ResultsDatabase.open(results, print_notes)
     )
     with progress_bar() as bar, opened as database:
         studies = search_correct_and_smooth(
@@ -162,7 +162,7 @@ def check_search_flags(
 def print_search(found: SearchResult, figure: Path | None, *, json: bool) -> None:
     """Print the best trials, the importance of options and the best command."""
     if figure is not None and not found.importance:
-        print_note("too few trials, or all of one score: no importance to draw")
+        print_notes("too few trials, or all of one score: no importance to draw")
         figure = None
     if figure is not None:
         save_figure(plot_importance(found.importance), figure)

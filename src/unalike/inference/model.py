@@ -109,7 +109,6 @@ class Model:
 
     @property
     def num_columns(self) -> int:
-        """Columns of prepared rows."""
         return self._empty_graph.adjacency.num_cols
 
     @cached_property
@@ -121,7 +120,6 @@ class Model:
 
     @cached_property
     def known_names(self) -> pa.Array:
-        """The user's id of each training node."""
         if self.names is not None:
             return self.names
         return pa.array(np.arange(self.graph_info.num_known))
@@ -144,7 +142,6 @@ class Model:
         return of_edges or not row_wise
 
     def to(self, device: torch.device | str) -> Model:
-        """The same model on another device."""
         if self.device == torch.device(device):
             return self
         moved = {name: weight.to(device) for name, weight in self.weights.items()}
@@ -225,7 +222,6 @@ class Model:
 
     @torch.no_grad()
     def score_rows(self, prepared: Graph) -> Scores:
-        """Logits of prepared rows."""
         logits: Tensor = self.network(prepared.to(self.device))
         return logits.float().cpu()
 
@@ -251,7 +247,6 @@ class Model:
         self.check_weights()
 
     def check_weights(self) -> None:
-        """Raise if the weights are not those of the method."""
         self.network.eval()
 
     def check_row_wise(self, purpose: str = "score new nodes") -> None:

@@ -109,7 +109,6 @@ class NewNodeTables:
 
     @property
     def num_isolated(self) -> int:
-        """New nodes without a known neighbour."""
         out, into = self.rows
         return int((out.degrees + into.degrees == 0).sum())
 

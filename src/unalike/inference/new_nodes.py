@@ -63,7 +63,6 @@ class TrainingGraph:
     def of(
         cls, graph: Graph, name: str = "", *, row_normalised: bool = False
     ) -> TrainingGraph:
-        """Describe a graph before training."""
         return cls(
             name=name,
             num_known=graph.adjacency.num_cols,

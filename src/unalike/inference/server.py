@@ -60,7 +60,6 @@ class ScoreRequest:
 
     @classmethod
     def parse(cls, body: bytes) -> ScoreRequest:
-        """Check the JSON document of a request."""
         document = _load(body)
         if not isinstance(document, dict) or not isinstance(
             document.get("nodes"), list
@@ -365,14 +364,12 @@ class ModelHandler(Handler):
     server: ModelServer
 
     def do_GET(self) -> None:
-        """Say what is served and whether it works."""
         if self.route in ("/", "/health"):
             self._send(HTTPStatus.OK, self.server.service.health())
         else:
             self.send_error(HTTPStatus.NOT_FOUND, USAGE)
 
     def do_POST(self) -> None:
-        """Score the nodes of a JSON document."""
         if self.route != "/score":
             self.send_error(HTTPStatus.NOT_FOUND, USAGE)
             return

@@ -115,7 +115,6 @@ class ResultTable(Displayable):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The table as one JSON document."""
         rows = {
             name: {column: cell.to_dict for column, cell in cells.items()}
             for name, cells in self.rows.items()
@@ -221,7 +220,6 @@ class TextCell:
 
     @property
     def to_dict(self) -> dict[str, Any]:
-        """The values of the cell by name, for JSON and CSV."""
         return {"ours": None, "printed": self.text, "deviates": False}
 
 
@@ -258,7 +256,6 @@ class StatisticCell:
 
     @property
     def to_dict(self) -> dict[str, Any]:
-        """The values of the cell by name, for JSON and CSV."""
         printed = float(self.published) if self.published else None
         return {"ours": self.ours, "printed": printed, "deviates": self.differs}
 

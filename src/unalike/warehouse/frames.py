@@ -115,11 +115,9 @@ class FrameGraph:
         return len(self.class_names)
 
     def with_nodes(self, nodes: LazyFrame) -> FrameGraph:
-        """The same graph with other columns of nodes."""
         return replace(self, nodes=self.engine.keep(nodes))
 
     def to_undirected(self) -> FrameGraph:
-        """The same graph with every edge both ways."""
         if not self.directed:
             return self
         pairs = self.engine.keep(both_ways(self.pairs))

@@ -190,7 +190,6 @@ class Neighbours:
         return cls(counts, keep(nodes.with_columns(*filled(["degree"]))))
 
     def statistics(self, view: FrameView) -> EdgeStatistics:
-        """The sums by class of these neighbours."""
         valid, degree = view.num_valid, col("degree").cast(nw.Float64)
         share = col("count") / when(degree > 0).then(degree).otherwise(lit(1.0))
         cells = (

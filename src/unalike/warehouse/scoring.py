@@ -152,7 +152,6 @@ class RowScorer:
                 yield self.score(model, batch)
 
     def score(self, model: Model, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The scores of a batch."""
         names = batch.column(NODE)
         if not model.scores_rows and (model.index.find(names) >= 0).any():
             raise UserError(
@@ -171,7 +170,6 @@ class RowScorer:
         return plain_text(to_record_batch(names, prediction))
 
     def schema(self, model: Model, rows: LazyFrame) -> pa.Schema:
-        """The columns of the scores."""
         kind = rows.collect_schema()[NODE]
         names = pa.array([], pa.int64() if kind.is_integer() else pa.string())
         nothing = torch.zeros(0, len(model.classes))

@@ -48,7 +48,6 @@ class LiveSite:
 
     @cached_property
     def chart_files(self) -> dict[str, bytes]:
-        """The chart library and the specifications."""
         return chart_assets()
 
     def get(self, path: str) -> bytes | None:

@@ -186,7 +186,6 @@ class SiteData:
         self._versions = now
 
     def _forget(self, pairs: Collection[DatasetMethod]) -> None:
-        """Forget the runs of some pairs of dataset and method."""
         for key in [key for key in self._best if (key[0], key[2]) in pairs]:
             del self._best[key], self._sizes[key]
 
