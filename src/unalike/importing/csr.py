@@ -146,23 +146,19 @@ def _known_pairs(
     options: ImportOptions,
 ) -> np.ndarray:
     """The pairs without unknown ids, which are dropped or refused."""
-    unknown = (pairs[:, :2] < 0).any(1)
-    if not unknown.any():
-        return pairs
-    if options.unknown == "drop":
-        return pairs[~unknown]
-    row = int(unknown.argmax())
-    side = int(pairs[row, 0] >= 0)
-    column = columns.names[side]
-    value = batch.column(column)[row].as_py()
-    raise batch.row_error(
-        row,
-        f"the {SOURCE_AND_TARGET[side]} '{value}' (column '{column}') is not in "
-        f"the node table{_float_hint(value, index) or LEAVE_OUT}.",
-    )
+    unknown = pairs[:, :2].min(1) < 0
 
+    def problem(row: int) -> str:
+        side = int(pairs[row, 0] >= 0)
+        column = columns.names[side]
+        value = batch.column(column)[row].as_py()
+        hint = _float_hint(value, index) or "; --unknown drop leaves such edges out"
+        end = f"{SOURCE_AND_TARGET[side]} '{value}' (column '{column}')"
+        return f"the {end} is not in the node table{hint}."
 
-LEAVE_OUT = "; --unknown drop leaves such edges out"
+    if options.unknown == "refuse":
+        batch.refuse(unknown, problem)
+    return pairs[~unknown] if unknown.any() else pairs
 
 
 def _float_hint(value: object, index: IdIndex) -> str:

@@ -248,17 +248,16 @@ class FeatureColumn:
         """Scaled values; raises an error if one is missing or infinite."""
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float32)
-        invalid = ~np.isfinite(numbers)
-        if not invalid.any():
-            if self.scale is None:
-                return numbers
-            return self.scale(values).astype(np.float32)
-        row = int(invalid.argmax())
-        value = batch.column(self.name)[row].as_py()
-        what = "missing" if value in (None, "") else f"{value}, not a finite number"
-        name = shlex.quote(self.name)
-        hint = f"; --ignore {name} leaves the column out" if self.optional else ""
-        raise batch.row_error(row, f"the feature '{self.name}' is {what}{hint}.")
+
+        def problem(row: int) -> str:
+            value = batch.column(self.name)[row].as_py()
+            what = "missing" if value in (None, "") else f"{value}, not a finite number"
+            name = shlex.quote(self.name)
+            hint = f"; --ignore {name} leaves the column out" if self.optional else ""
+            return f"the feature '{self.name}' is {what}{hint}."
+
+        batch.refuse(~np.isfinite(numbers), problem)
+        return self.scale(values).astype(np.float32) if self.scale else numbers
 
 
 @dataclass(frozen=True)

@@ -139,10 +139,8 @@ class NumberReader:
             raise batch.row_error(
                 0, f"the label '{self.column}' is not a column of numbers."
             )
-        infinite = np.isinf(numbers)
-        if infinite.any():
-            row = int(infinite.argmax())
-            raise batch.row_error(row, f"the label '{self.column}' is infinite.")
+        what = f"the label '{self.column}' is infinite."
+        batch.refuse(np.isinf(numbers), lambda row: what)
         self.numbers.append(numbers.astype(np.float64))
 
     def finish(self) -> tuple[np.ndarray, list[Hashable]]:
@@ -319,12 +317,10 @@ class NodeReader:
         first = len(self.index)
         ids = read_ids(batch, column, "node id")
         indices = self.index.add(ids)
-        repeated = indices != np.arange(first, first + len(batch))
-        if repeated.any():
-            row = int(repeated.argmax())
-            raise batch.row_error(
-                row, f"the node id '{ids[row].as_py()}' is a duplicate."
-            )
+        batch.refuse(
+            indices != np.arange(first, first + len(batch)),
+            lambda row: f"the node id '{ids[row].as_py()}' is a duplicate.",
+        )
 
 
 def _train_rows(codes: np.ndarray | None, rows: slice) -> np.ndarray | slice:
