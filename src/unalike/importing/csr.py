@@ -235,10 +235,7 @@ def _sort_block(
     block: tuple[int, int],
     degrees: np.ndarray,
 ) -> list[tuple[np.ndarray, np.ndarray, int]]:
-    """Sort and deduplicate rows in parallel.
-
-    Returns column indices, weights and the number of self-loops of each part.
-    """
+    """Sort and deduplicate rows; returns indices, weights and loops of each part."""
     base = indptr[block[0]]
 
     def sort(rows: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, int]:
@@ -306,10 +303,7 @@ def scatter_pairs(
     values: np.ndarray,
     rows: tuple[int, int],
 ) -> None:
-    """Write the column indices of edges into the rows from rows[0] to rows[1].
-
-    Their weights, if there are any, go to the same places of `values`.
-    """
+    """Write column indices and weights, if any, of rows from rows[0] to rows[1]."""
     low, high = rows
     for i in range(len(pairs)):
         for side in range(1 + undirected):
@@ -329,10 +323,7 @@ def sort_and_deduplicate(
     first: int,
     degrees: np.ndarray,
 ) -> tuple[int, int]:
-    """Sort each row and merge duplicates in place; returns nnz and self-loops.
-
-    The weights of duplicates, if there are any, are added.
-    """
+    """Sort each row and add up duplicates in place; returns nnz and self-loops."""
     nnz, loops = 0, 0
     for i in range(len(degrees)):
         begin = nnz

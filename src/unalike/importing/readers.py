@@ -327,10 +327,7 @@ def total_megabytes(tables: Iterable[Table]) -> float:
 def open_tables(
     inputs: TableInput, header: Header = "guess", what: str = "the table"
 ) -> list[Table]:
-    """Open every table of files, folders and globs, DataFrames and queries.
-
-    `what` is the name of a table without a path in messages.
-    """
+    """Open every table; messages call one without a path `what`."""
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         inputs = [inputs]
     return [

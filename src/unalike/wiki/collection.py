@@ -126,11 +126,7 @@ class CollectionWriter:
                 table.write_table(pa.Table.from_arrays(typed, schema=schema))
 
     def commit(self, metadata: dict[str, Any]) -> Collection:
-        """Write collection.json and rename the folder to its final name.
-
-        `metadata` has the `wiki` (URL of the API or name of the dump), the `start`
-        title or None, `dates`, and any further keys.
-        """
+        """Write collection.json and rename the folder to its final name."""
         self.writer.discard_scratch()
         counts = {name: entry["rows"] for name, entry in self.tables.items()}
         document = {"format": FORMAT, "unalike": __version__, **metadata}

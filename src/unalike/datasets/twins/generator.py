@@ -100,10 +100,7 @@ def sample_nodes(
     monophily: float,
     rng: np.random.Generator,
 ) -> NodeParameters:
-    """Sample all nodes, given the class sizes and the number of edges between classes.
-
-    Without `in_degrees`, the target weight of a node is its expected out-degree.
-    """
+    """Sample all nodes, given the sizes of classes and the edges between them."""
     num_classes = len(class_sizes)
     classes = rng.permutation(np.repeat(np.arange(num_classes), class_sizes))
     nodes = NodeParameters(
@@ -178,10 +175,7 @@ def sample_target_classes(
 def fit_marginals(
     weights: np.ndarray, degrees: np.ndarray, totals: np.ndarray
 ) -> np.ndarray:
-    """Probabilities that sum to 1 for each node and, over all edges, to the totals.
-
-    Rows and columns are scaled in turn (iterative proportional fitting).
-    """
+    """Scale rows to sums of 1 and columns, over all edges, to the totals, in turn."""
     probabilities = weights.astype(np.float64)
     for _ in range(NUM_FITTING_ROUNDS):
         probabilities *= totals / np.maximum(degrees @ probabilities, 1e-300)

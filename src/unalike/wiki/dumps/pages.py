@@ -104,10 +104,7 @@ def main_namespace_rows(rows: SqlRows, column: int) -> tuple[np.ndarray, pa.Arra
 def read_targets(
     files: DumpFiles, known: StageOutput, stage: StageOutput, progress: Progress
 ) -> None:
-    """Read the title index of each target id; missing titles get the next indices.
-
-    Targets outside the main namespace have the index -1.
-    """
+    """Read the title index of each target id; missing titles get the next indices."""
     table = SqlTable.open(files.tables["linktarget"], "linktarget")
     progress.stage("Reading targets", table.megabytes, "MB")
     titles = StringIndex.of(load_titles(known))
@@ -167,11 +164,7 @@ def valid_pairs(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
 def read_redirects(
     files: DumpFiles, known: StageOutput, stage: StageOutput, progress: Progress
 ) -> None:
-    """Resolve each page to its article, or to UNRESOLVED; articles are their own.
-
-    A redirect is unresolved if it ends in another namespace, on another wiki, at a page
-    that does not exist, or in a cycle.
-    """
+    """Resolve each page to its article, or to UNRESOLVED; articles are their own."""
     table = SqlTable.open(files.tables["redirect"], "redirect")
     wanted = ["rd_from", "rd_namespace"]
     progress.stage("Reading redirects", table.megabytes, "MB")

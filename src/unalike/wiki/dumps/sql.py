@@ -196,10 +196,7 @@ def skip_charset(block: np.ndarray, pos: int) -> int:
 def read_value(
     block: np.ndarray, pos: int, kind: int, text: np.ndarray, length: int
 ) -> tuple[int, int, int]:
-    """Read a value; returns its end, its number or length, and the length of text.
-
-    For NULL, the number is -1 and the text is empty.
-    """
+    """Read a value; returns its end, number (-1: NULL) or length, and text length."""
     if block[pos] == _UNDERSCORE:
         pos = skip_charset(block, pos)
         if pos < 0:

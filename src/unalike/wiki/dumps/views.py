@@ -151,10 +151,7 @@ def end_of_line(block: np.ndarray, pos: int) -> int:
 
 @njit()
 def match_domain(line: np.ndarray, codes: np.ndarray, ends: np.ndarray) -> int:
-    """Return the start of the title, if the line has one of these codes, else 0.
-
-    Codes are concatenated, each with a blank after it.
-    """
+    """Return the start of the title, if the line has one of these codes, else 0."""
     first = 0
     for code in range(len(ends)):
         length = ends[code] - first
