@@ -232,7 +232,6 @@ class NodeReader:
         class_ids, class_names = np.full(len(self.index), -1), list[Hashable]()
         if labels is not None:
             class_ids, class_names = labels.finish()
-        label_values = labels.values if isinstance(labels, NumberReader) else None
         late = [column for column in columns if not column.finish_pass()]
         if self.times is not None:
             self.split_codes = [self.times.split(class_ids)]
@@ -254,7 +253,7 @@ class NodeReader:
             names=self.index.names(),
             labels=class_ids,
             class_names=class_names,
-            label_values=label_values,
+            label_values=labels.values if isinstance(labels, NumberReader) else None,
             encoder=FeatureEncoder(tuple(encoded)),
             num_nonzero=sum(map(ColumnTypeInference.count_nonzero, columns, encoded)),
             num_missing={c.name: c.num_missing for c in columns if c.num_missing},
