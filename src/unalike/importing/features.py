@@ -354,17 +354,11 @@ class ColumnTypeInference:
         no_number = fill_missing and kind in PARSERS and not len(values)
         if not self.num_values or no_number:
             return FeatureColumn(self.name, CATEGORY)
-        if kind in (CATEGORY, LIST):
-            return FeatureColumn(self.name, kind, tuple(sorted(self.categories)))
-        if kind == VECTOR:
-            return FeatureColumn(self.name, kind, length=self.length)
-        fill = fill_missing and self.num_missing
-        return FeatureColumn(
-            self.name,
-            kind,
-            scale=fit_scale(scale, values),
-            fill=float(np.median(values)) if fill else None,
-        )
+        if kind not in PARSERS:
+            names = tuple(sorted(self.categories))
+            return FeatureColumn(self.name, kind, names, length=self.length)
+        fill = float(np.median(values)) if fill_missing and self.num_missing else None
+        return FeatureColumn(self.name, kind, scale=fit_scale(scale, values), fill=fill)
 
     def count_nonzero(self, column: FeatureColumn) -> int:
         """The nonzero features that the column gives; scaled zeros may be nonzero."""

@@ -46,10 +46,8 @@ def parse_vectors(values: pa.Array) -> pa.LargeListArray | None:
         return None
     if not isinstance(lists, list):
         return lists.cast(NUMBERS) if types.is_floating(lists.type.value_type) else None
-    items = [item for one in lists if one is not None for item in one]
-    if any(type(item) not in (int, float) for item in items):
-        return None
-    if items and all(type(item) is int for item in items):
+    kinds = {type(item) for one in lists if one is not None for item in one}
+    if kinds == {int} or kinds - {int, float}:
         return None
     try:
         floats = [None if one is None else [*map(float, one)] for one in lists]

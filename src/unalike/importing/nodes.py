@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 
 from unalike.data.graph import encode_labels, number_labels
@@ -329,16 +330,14 @@ def _train_rows(codes: np.ndarray | None, rows: slice) -> np.ndarray | slice:
 
 def split_codes(batch: Batch, column: str) -> np.ndarray:
     """Return the split code of each row: 0 train, 1 valid, 2 test, -1 blank."""
-    values = text_or_null(batch.column(column)).to_pylist()
-    codes = np.full(len(values), -1, np.int8)
-    for row, value in enumerate(values):
-        if value is None:
-            continue
-        part = SPLIT_NAMES.get(value.lower())
-        if part is None:
-            raise batch.row_error(
-                row,
-                f"the split '{value}' is unknown; known are {', '.join(SPLIT_NAMES)}.",
-            )
-        codes[row] = PARTS.index(part)
-    return codes
+    values = text_or_null(batch.column(column))
+    known = pa.array(list(SPLIT_NAMES), pa.large_string())
+    names = pc.index_in(pc.utf8_lower(values), value_set=known)
+    batch.refuse(
+        pc.and_(names.is_null(), values.is_valid()).to_numpy(zero_copy_only=False),
+        lambda row: (
+            f"the split '{values[row]}' is unknown; known are {', '.join(SPLIT_NAMES)}."
+        ),
+    )
+    codes = np.array([*map(PARTS.index, SPLIT_NAMES.values()), -1], np.int8)
+    return codes[names.fill_null(-1).to_numpy(zero_copy_only=False)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,17 +30,13 @@ _CREATE = re.compile(rb"CREATE TABLE `(\w+)` \(")
 _COLUMN = re.compile(rb"^\s*`(\w+)`", re.MULTILINE)
 
 
-@dataclass(frozen=True, eq=False)
-class SqlRows:
+class SqlRows(NamedTuple):
     """A batch of rows: one column for each requested number, and one of text."""
 
     numbers: np.ndarray
     text: pa.Array
     bytes_read: int
     """Bytes of the file that were read for them."""
-
-    def __len__(self) -> int:
-        return len(self.numbers)
 
 
 @dataclass(frozen=True)

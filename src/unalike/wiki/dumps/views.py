@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -56,8 +56,7 @@ MIN_LINE_BYTES = 8
 """Minimum bytes of a line: four fields of one byte, each with a delimiter."""
 
 
-@dataclass(frozen=True, eq=False)
-class ViewCounts:
+class ViewCounts(NamedTuple):
     """Titles and counts of a batch of lines."""
 
     titles: pa.Array
