@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from unalike.errors import lookup
+from unalike.system import number_in
 from unalike.version import __version__
 
 TORCH_MEMORY_SHARE = 0.95
@@ -46,10 +47,7 @@ def choose_device(name: str) -> str:
 
 
 def device_of_worker(device: str, job: int, jobs: int) -> str:
-    """The device of one of several processes; sets its fraction of GPU memory.
-
-    `cuda` stands for all GPUs in turn.
-    """
+    """The device of one of several processes, whose fraction of GPU memory is set."""
     if torch.device(device).type != "cuda":
         return device
     gpus = torch.cuda.device_count() if device == "cuda" else 1
@@ -85,10 +83,8 @@ def peak_memory_mb(device: str) -> float:
     """
     if torch.device(device).type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
-    with suppress(OSError, ValueError):
-        lines = (PROC / "status").read_text("utf-8").splitlines()
-        fields = dict(line.split(":", 1) for line in lines)
-        return int(fields["VmHWM"].split()[0]) / 1024
+    with suppress(OSError):
+        return number_in(PROC / "status", "VmHWM:") / 1024
     unit = 1 if sys.platform == "darwin" else 1024  # bytes
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
@@ -118,10 +114,7 @@ CHANGES = "+changes"
 
 @cache
 def commit() -> str:
-    """The git commit of the source tree; empty for an installed package.
-
-    It ends in `CHANGES` if files differ from the commit.
-    """
+    """The git commit of the source tree; empty for an installed package."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return ""

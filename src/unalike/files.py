@@ -118,10 +118,7 @@ def partial_folder(path: Path) -> Iterator[Path]:
 
 
 def read_metadata(path: Path, *, kind: str, content: str, version: int) -> Any:
-    """Read the JSON file that describes a folder, and check its format.
-
-    `content` is the key that it must have.
-    """
+    """Read the JSON file that describes a folder; it must have the key `content`."""
     try:
         metadata = json.loads(path.read_text("utf-8"))
     except RecursionError:

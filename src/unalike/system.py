@@ -141,7 +141,7 @@ class CgroupMemory:
             limit = folder / self.limit
             if limit.exists() and (size := limit.read_text().strip()).isdigit():
                 used = int((folder / self.used).read_text())
-                yield int(size) - used + _number(folder / "memory.stat", self.idle)
+                yield int(size) - used + number_in(folder / "memory.stat", self.idle)
 
 
 CGROUP_MEMORY = {
@@ -201,7 +201,7 @@ def wait_for_memory(device: torch.device, progress: Progress) -> bool:
 def machine_memory() -> Iterator[int]:
     """Free bytes of the machine, and bytes that each control group leaves."""
     if MEMINFO.exists():
-        yield 1024 * _number(MEMINFO, "MemAvailable:")
+        yield 1024 * number_in(MEMINFO, "MemAvailable:")
     else:
         yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for controllers, group in process_cgroups():
@@ -209,7 +209,8 @@ def machine_memory() -> Iterator[int]:
             yield from CGROUP_MEMORY[controllers].available(group)
 
 
-def _number(file: Path, name: str) -> int:
+def number_in(file: Path, name: str) -> int:
+    """The number after a name at the start of a line."""
     lines = map(str.split, file.read_text().splitlines())
     return next(int(fields[1]) for fields in lines if fields[0] == name)
 

@@ -136,10 +136,7 @@ class Dataset(StoredSource):
     def open_stored(
         self, *, half: bool | None = None, progress: Progress = NO_PROGRESS
     ) -> StoredGraph:
-        """The stored graph, converted from the raw files if needed.
-
-        With `half` features are stored with 16 bits.
-        """
+        """The stored graph, converted if needed; with `half`, features have 16 bits."""
 
         def convert(folder: Path) -> None:
             progress.stage(f"converting {self.name}", None, "")
@@ -180,10 +177,7 @@ class Dataset(StoredSource):
         return self.preparation.apply(stored.graph)
 
     def count_mismatches(self, metadata: dict[str, Any]) -> list[str]:
-        """Differences between a stored graph and the known counts of its files.
-
-        Duplicate edges of a file are merged, so a few missing edges are no difference.
-        """
+        """Differences from the known counts; merged duplicate edges are none."""
         if self.counts is None:
             return []
         expected = asdict(self.counts)

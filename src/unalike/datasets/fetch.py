@@ -70,10 +70,7 @@ def fetch_file(
     progress: Progress = NO_PROGRESS,
     backoff: Sequence[float] = BACKOFF_SECONDS,
 ) -> Fetched:
-    """Download a file into the data root unless it exists, and verify its checksum.
-
-    A new checksum is not recorded: `record_checksums` does that once the file is read.
-    """
+    """Download a file into the data root unless it exists, and verify its checksum."""
     if path := file.find(root):
         return _verify_existing(file, root, path)
     target = root / file.path
@@ -127,11 +124,7 @@ def record_checksums(root: Path, files: Iterable[Fetched]) -> None:
 
 
 def _verify_existing(file: RemoteFile, root: Path, path: Path) -> Fetched:
-    """Verify a file that exists.
-
-    The shipped checksum is used for the main path only; files at other paths may be
-    other copies.
-    """
+    """Verify a file; at another than its main path it may be another copy."""
     name = str(path.relative_to(root))
     shipped = file.checksum if name == file.path else None
     expected = shipped or recorded_checksums(root).get(name)
@@ -154,10 +147,7 @@ def _try_mirrors(
     expected: Checksum | None,
     get: Callable[[str, Path, Checksum | None], None],
 ) -> None:
-    """Download from the first mirror that gives the right file, those over https first.
-
-    `get` downloads a URL.
-    """
+    """Get the file from the first mirror that has the right one, https first."""
     reasons, target = [], root / file.path
     for mirror in sorted(file.mirrors, key=lambda url: not url.startswith("https://")):
         url, _, member = mirror.partition("#")

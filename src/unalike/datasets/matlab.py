@@ -41,7 +41,7 @@ MATRIX, COMPRESSED = 14, 15
 CLASSES = {1: "cell", 2: "struct", 3: "object", 4: "char", 16: "function", 17: "opaque"}
 """Names of array classes that hold no numbers."""
 SPARSE = 5
-NUMERIC = range(6, 16)
+NUMERIC = range(SPARSE, 16)
 IS_COMPLEX = 1 << 11
 CHUNK = 1 << 20
 
@@ -71,17 +71,14 @@ class ArrayHeader:
 
     def check(self, path: Path) -> None:
         """Refuse arrays of other kinds than real numbers, and impossible shapes."""
-        if kind := "complex" if self.is_complex else self._odd_class():
+        if self.is_complex or self.array_class not in NUMERIC:
+            other = CLASSES.get(self.array_class, "unknown class")
+            kind = "complex" if self.is_complex else other
             raise ValueError(
                 f"its variable '{self.name}' is a {kind} in place of numbers"
             )
         # Only a sparse matrix allocates by its shape: pointers of rows and columns.
         check_size(sum(self.shape), path)
-
-    def _odd_class(self) -> str | None:
-        if self.array_class == SPARSE or self.array_class in NUMERIC:
-            return None
-        return CLASSES.get(self.array_class, "unknown class")
 
 
 class Source:

@@ -123,10 +123,7 @@ def as_source(graph: GraphSource | Graph | str | Path) -> GraphSource:
 
 
 def unique_labels(sources: Mapping[str, GraphSource]) -> dict[str, str]:
-    """A label for each source by what it was found by: its name, if it is unique.
-
-    Sources of the same name are labelled by the words they were found by.
-    """
+    """The name of each source, or the words it was found by if names are the same."""
     counts = Counter(source.name for source in sources.values())
     return {
         words: source.name if counts[source.name] == 1 else words

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -32,13 +31,8 @@ PAPER_LABELLED_COUNTS = {
 NUM_SPLITS = 5
 
 
-class LoadedSplits(NamedTuple):
-    """Splits, and a text about their origin."""
-
-    splits: list[Split]
-    origin: str
-
-
+LoadedSplits = tuple[list[Split], str]
+"""Splits, and a text about their origin."""
 MASKS = ("train_masks", "val_masks", "test_masks")
 """Array names of the splits in .npz files of Platonov et al."""
 
@@ -49,7 +43,7 @@ SplitLoader = Callable[[Path, Graph], LoadedSplits]
 def default_random_splits(root: Path, graph: Graph, reason: str = "") -> LoadedSplits:
     """Five random splits of 50/25/25 percent with seed 0; `reason` says why."""
     splits = random_splits(graph.labels, count=NUM_SPLITS)
-    return LoadedSplits(splits, f"random 50/25/25, seed 0{reason and f' ({reason})'}")
+    return splits, f"random 50/25/25, seed 0{reason and f' ({reason})'}"
 
 
 def paper_splits(name: str) -> SplitLoader:
@@ -65,7 +59,7 @@ def paper_splits(name: str) -> SplitLoader:
             split_by_order(labelled, permutation, train=0.5, valid=0.25)
             for permutation in paper_permutations(name)
         ]
-        return LoadedSplits(splits, "the paper's five")
+        return splits, "the paper's five"
 
     return split
 
@@ -82,7 +76,7 @@ def splits_from_npy(file: RemoteFile) -> SplitLoader:
     def split(root: Path, graph: Graph) -> LoadedSplits:
         if path := file.find(root):
             splits = read_npy_splits(path, graph.num_nodes)
-            return LoadedSplits(splits, f"the paper's, {file.path}")
+            return splits, f"the paper's, {file.path}"
         return default_random_splits(root, graph, f"{file.path} is missing")
 
     return split
@@ -95,7 +89,7 @@ def splits_in_archive(file: RemoteFile) -> SplitLoader:
         path = file.require(root)
         if set(MASKS) <= npz_names(path):
             splits = read_npz_splits(path, graph.labels)
-            return LoadedSplits(splits, f"those of {file.path}")
+            return splits, f"those of {file.path}"
         return default_random_splits(root, graph, f"{file.path} has none")
 
     return split
@@ -108,10 +102,10 @@ def splits_from_masks(files: Sequence[RemoteFile]) -> SplitLoader:
         paths = [path for file in files if (path := file.find(root))]
         if len(paths) == len(files):
             splits = [read_mask_split(path, graph.num_nodes) for path in paths]
-            return LoadedSplits(splits, "geom-gcn's ten")
+            return splits, "geom-gcn's ten"
         splits = random_splits(graph.labels, count=10, train=0.48, valid=0.32)
         reason = "the files of geom-gcn's splits are missing"
-        return LoadedSplits(splits, f"random 48/32/20, seed 0 ({reason})")
+        return splits, f"random 48/32/20, seed 0 ({reason})"
 
     return split
 
@@ -124,7 +118,7 @@ def ogb_splits(files: Sequence[RemoteFile]) -> SplitLoader:
         if len(paths) == len(files):
             parts = [read_matrix(path).ravel() for path in paths]
             official = checked_split(parts, graph.num_nodes, paths[0].parent)
-            return LoadedSplits([official], "OGB's official split")
+            return [official], "OGB's official split"
         return default_random_splits(root, graph, "OGB's split files are missing")
 
     return split

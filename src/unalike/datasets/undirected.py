@@ -52,10 +52,7 @@ def cached_undirected(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> StoredGraph:
-    """The stored undirected copy of a directed graph, made if needed.
-
-    Its features and labels are links to those of the directed graph.
-    """
+    """The stored undirected copy of a directed graph, with links to its features."""
     name, arrays = f"{name}-both-ways", stored.metadata["arrays"].items()
     source = {"maker": VERSION, **{key: array["sha256"] for key, array in arrays}}
 

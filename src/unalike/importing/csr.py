@@ -146,23 +146,19 @@ def _known_pairs(
     options: ImportOptions,
 ) -> np.ndarray:
     """The pairs without unknown ids, which are dropped or refused."""
-    unknown = (pairs[:, :2] < 0).any(1)
-    if not unknown.any():
-        return pairs
-    if options.unknown == "drop":
-        return pairs[~unknown]
-    row = int(unknown.argmax())
-    side = int(pairs[row, 0] >= 0)
-    column = columns.names[side]
-    value = batch.column(column)[row].as_py()
-    raise batch.row_error(
-        row,
-        f"the {SOURCE_AND_TARGET[side]} '{value}' (column '{column}') is not in "
-        f"the node table{_float_hint(value, index) or LEAVE_OUT}.",
-    )
+    unknown = pairs[:, :2].min(1) < 0
 
+    def problem(row: int) -> str:
+        side = int(pairs[row, 0] >= 0)
+        column = columns.names[side]
+        value = batch.column(column)[row].as_py()
+        hint = _float_hint(value, index) or "; --unknown drop leaves such edges out"
+        end = f"{SOURCE_AND_TARGET[side]} '{value}' (column '{column}')"
+        return f"the {end} is not in the node table{hint}."
 
-LEAVE_OUT = "; --unknown drop leaves such edges out"
+    if options.unknown == "refuse":
+        batch.refuse(unknown, problem)
+    return pairs[~unknown] if unknown.any() else pairs
 
 
 def _float_hint(value: object, index: IdIndex) -> str:
@@ -239,10 +235,7 @@ def _sort_block(
     block: tuple[int, int],
     degrees: np.ndarray,
 ) -> list[tuple[np.ndarray, np.ndarray, int]]:
-    """Sort and deduplicate rows in parallel.
-
-    Returns column indices, weights and the number of self-loops of each part.
-    """
+    """Sort and deduplicate rows; returns indices, weights and loops of each part."""
     base = indptr[block[0]]
 
     def sort(rows: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, int]:
@@ -310,10 +303,7 @@ def scatter_pairs(
     values: np.ndarray,
     rows: tuple[int, int],
 ) -> None:
-    """Write the column indices of edges into the rows from rows[0] to rows[1].
-
-    Their weights, if there are any, go to the same places of `values`.
-    """
+    """Write column indices and weights, if any, of rows from rows[0] to rows[1]."""
     low, high = rows
     for i in range(len(pairs)):
         for side in range(1 + undirected):
@@ -333,10 +323,7 @@ def sort_and_deduplicate(
     first: int,
     degrees: np.ndarray,
 ) -> tuple[int, int]:
-    """Sort each row and merge duplicates in place; returns nnz and self-loops.
-
-    The weights of duplicates, if there are any, are added.
-    """
+    """Sort each row and add up duplicates in place; returns nnz and self-loops."""
     nnz, loops = 0, 0
     for i in range(len(degrees)):
         begin = nnz

@@ -248,17 +248,16 @@ class FeatureColumn:
         """Scaled values; raises an error if one is missing or infinite."""
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float32)
-        invalid = ~np.isfinite(numbers)
-        if not invalid.any():
-            if self.scale is None:
-                return numbers
-            return self.scale(values).astype(np.float32)
-        row = int(invalid.argmax())
-        value = batch.column(self.name)[row].as_py()
-        what = "missing" if value in (None, "") else f"{value}, not a finite number"
-        name = shlex.quote(self.name)
-        hint = f"; --ignore {name} leaves the column out" if self.optional else ""
-        raise batch.row_error(row, f"the feature '{self.name}' is {what}{hint}.")
+
+        def problem(row: int) -> str:
+            value = batch.column(self.name)[row].as_py()
+            what = "missing" if value in (None, "") else f"{value}, not a finite number"
+            name = shlex.quote(self.name)
+            hint = f"; --ignore {name} leaves the column out" if self.optional else ""
+            return f"the feature '{self.name}' is {what}{hint}."
+
+        batch.refuse(~np.isfinite(numbers), problem)
+        return self.scale(values).astype(np.float32) if self.scale else numbers
 
 
 @dataclass(frozen=True)
@@ -355,17 +354,11 @@ class ColumnTypeInference:
         no_number = fill_missing and kind in PARSERS and not len(values)
         if not self.num_values or no_number:
             return FeatureColumn(self.name, CATEGORY)
-        if kind in (CATEGORY, LIST):
-            return FeatureColumn(self.name, kind, tuple(sorted(self.categories)))
-        if kind == VECTOR:
-            return FeatureColumn(self.name, kind, length=self.length)
-        fill = fill_missing and self.num_missing
-        return FeatureColumn(
-            self.name,
-            kind,
-            scale=fit_scale(scale, values),
-            fill=float(np.median(values)) if fill else None,
-        )
+        if kind not in PARSERS:
+            names = tuple(sorted(self.categories))
+            return FeatureColumn(self.name, kind, names, length=self.length)
+        fill = float(np.median(values)) if fill_missing and self.num_missing else None
+        return FeatureColumn(self.name, kind, scale=fit_scale(scale, values), fill=fill)
 
     def count_nonzero(self, column: FeatureColumn) -> int:
         """The nonzero features that the column gives; scaled zeros may be nonzero."""

@@ -231,10 +231,7 @@ class StringIndex(HashIndex[StringKeys]):
 
 
 def grow(array: np.ndarray, length: int) -> np.ndarray:
-    """Return the array with at least `length` elements; new ones are zero.
-
-    Growth doubles the length, so that repeated calls cost amortised constant time.
-    """
+    """Return the array, doubled or more and filled by zeros if it is too short."""
     if length <= len(array):
         return array
     larger = np.zeros(max(length, 2 * len(array)), array.dtype)

@@ -46,10 +46,8 @@ def parse_vectors(values: pa.Array) -> pa.LargeListArray | None:
         return None
     if not isinstance(lists, list):
         return lists.cast(NUMBERS) if types.is_floating(lists.type.value_type) else None
-    items = [item for one in lists if one is not None for item in one]
-    if any(type(item) not in (int, float) for item in items):
-        return None
-    if items and all(type(item) is int for item in items):
+    kinds = {type(item) for one in lists if one is not None for item in one}
+    if kinds == {int} or kinds - {int, float}:
         return None
     try:
         floats = [None if one is None else [*map(float, one)] for one in lists]
@@ -98,12 +96,8 @@ def _as_text(item: str | float | int) -> str:
 
 
 def vector_length(vectors: pa.LargeListArray) -> int | None:
-    """The length of all vectors; 0 if there are none, None if they differ.
-
-    An empty list is a missing vector.
-    """
-    lengths = pc.unique(pc.list_value_length(vectors).drop_null()).to_pylist()
-    lengths = [length for length in lengths if length]
+    """The length of all vectors but empty ones; 0 without any, None if they differ."""
+    lengths = {*pc.unique(pc.list_value_length(vectors)).to_pylist()} - {None, 0}
     if len(lengths) > 1 or vectors.flatten().null_count:
         return None
-    return lengths[0] if lengths else 0
+    return max(lengths, default=0)

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 
 from unalike.data.graph import encode_labels, number_labels
@@ -139,10 +140,8 @@ class NumberReader:
             raise batch.row_error(
                 0, f"the label '{self.column}' is not a column of numbers."
             )
-        infinite = np.isinf(numbers)
-        if infinite.any():
-            row = int(infinite.argmax())
-            raise batch.row_error(row, f"the label '{self.column}' is infinite.")
+        what = f"the label '{self.column}' is infinite."
+        batch.refuse(np.isinf(numbers), lambda row: what)
         self.numbers.append(numbers.astype(np.float64))
 
     def finish(self) -> tuple[np.ndarray, list[Hashable]]:
@@ -234,7 +233,6 @@ class NodeReader:
         class_ids, class_names = np.full(len(self.index), -1), list[Hashable]()
         if labels is not None:
             class_ids, class_names = labels.finish()
-        label_values = labels.values if isinstance(labels, NumberReader) else None
         late = [column for column in columns if not column.finish_pass()]
         if self.times is not None:
             self.split_codes = [self.times.split(class_ids)]
@@ -256,7 +254,7 @@ class NodeReader:
             names=self.index.names(),
             labels=class_ids,
             class_names=class_names,
-            label_values=label_values,
+            label_values=labels.values if isinstance(labels, NumberReader) else None,
             encoder=FeatureEncoder(tuple(encoded)),
             num_nonzero=sum(map(ColumnTypeInference.count_nonzero, columns, encoded)),
             num_missing={c.name: c.num_missing for c in columns if c.num_missing},
@@ -319,12 +317,10 @@ class NodeReader:
         first = len(self.index)
         ids = read_ids(batch, column, "node id")
         indices = self.index.add(ids)
-        repeated = indices != np.arange(first, first + len(batch))
-        if repeated.any():
-            row = int(repeated.argmax())
-            raise batch.row_error(
-                row, f"the node id '{ids[row].as_py()}' is a duplicate."
-            )
+        batch.refuse(
+            indices != np.arange(first, first + len(batch)),
+            lambda row: f"the node id '{ids[row].as_py()}' is a duplicate.",
+        )
 
 
 def _train_rows(codes: np.ndarray | None, rows: slice) -> np.ndarray | slice:
@@ -334,16 +330,14 @@ def _train_rows(codes: np.ndarray | None, rows: slice) -> np.ndarray | slice:
 
 def split_codes(batch: Batch, column: str) -> np.ndarray:
     """Return the split code of each row: 0 train, 1 valid, 2 test, -1 blank."""
-    values = text_or_null(batch.column(column)).to_pylist()
-    codes = np.full(len(values), -1, np.int8)
-    for row, value in enumerate(values):
-        if value is None:
-            continue
-        part = SPLIT_NAMES.get(value.lower())
-        if part is None:
-            raise batch.row_error(
-                row,
-                f"the split '{value}' is unknown; known are {', '.join(SPLIT_NAMES)}.",
-            )
-        codes[row] = PARTS.index(part)
-    return codes
+    values = text_or_null(batch.column(column))
+    known = pa.array(list(SPLIT_NAMES), pa.large_string())
+    names = pc.index_in(pc.utf8_lower(values), value_set=known)
+    batch.refuse(
+        pc.and_(names.is_null(), values.is_valid()).to_numpy(zero_copy_only=False),
+        lambda row: (
+            f"the split '{values[row]}' is unknown; known are {', '.join(SPLIT_NAMES)}."
+        ),
+    )
+    codes = np.array([*map(PARTS.index, SPLIT_NAMES.values()), -1], np.int8)
+    return codes[names.fill_null(-1).to_numpy(zero_copy_only=False)]

@@ -91,19 +91,30 @@ class CsvTable(Table):
 
     def _rows(self) -> Iterator[TextRow]:
         """Yield all rows; quotes may span lines."""
-        lines = _Recorded(islice(_lines(self.path), self.skip_rows, None))
-        rows = csv.reader(lines, delimiter=self.delimiter)
+        recorded, end_mark, at_end = list[str](), token_hex(16), False
+
+        def lines() -> Iterator[str]:
+            nonlocal at_end
+            for line in islice(_lines(self.path), self.skip_rows, None):
+                text = line.decode("utf-8", "surrogateescape")
+                if len(recorded) < MAX_ERROR_LINES:
+                    recorded.append(text)
+                yield text
+            at_end = True
+            yield end_mark
+
+        rows = csv.reader(lines(), delimiter=self.delimiter)
         first, limit = self.skip_rows + 1, csv.field_size_limit(CSV_BLOCK_BYTES)
         try:
             for fields in rows:
-                text, closed = lines.take(), not lines.at_end or fields == [lines.mark]
-                if closed and lines.at_end:
+                if at_end and fields == [end_mark]:
                     return
                 if fields:
-                    yield TextRow(first, text, len(fields), closed)
+                    yield TextRow(first, "".join(recorded), len(fields), not at_end)
+                recorded.clear()
                 first = self.skip_rows + rows.line_num + 1
         except csv.Error:  # a field that is larger than a block
-            yield TextRow(first, lines.take(), 0, closed=False)
+            yield TextRow(first, "".join(recorded), 0, closed=False)
         finally:
             csv.field_size_limit(limit)
 
@@ -179,28 +190,6 @@ def _until(mark: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
     if before is None or before.column(0)[-1].as_py() != mark:
         raise pa.ArrowInvalid("a quote is never closed")
     yield before.slice(0, before.num_rows - 1)
-
-
-class _Recorded:
-    """Lines as text, then a mark; remembers the lines since the last `take`."""
-
-    def __init__(self, lines: Iterator[bytes]) -> None:
-        self.lines, self.recorded = lines, list[str]()
-        self.mark, self.at_end = token_hex(16), False
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self.lines:
-            text = line.decode("utf-8", "surrogateescape")
-            if len(self.recorded) < MAX_ERROR_LINES:
-                self.recorded.append(text)
-            yield text
-        self.at_end = True
-        yield self.mark
-
-    def take(self) -> str:
-        """The text of these lines."""
-        text, self.recorded = "".join(self.recorded), []
-        return text
 
 
 def open_text(path: Path, header: Header) -> CsvTable:
@@ -338,10 +327,7 @@ def total_megabytes(tables: Iterable[Table]) -> float:
 def open_tables(
     inputs: TableInput, header: Header = "guess", what: str = "the table"
 ) -> list[Table]:
-    """Open every table of files, folders and globs, DataFrames and queries.
-
-    `what` is the name of a table without a path in messages.
-    """
+    """Open every table; messages call one without a path `what`."""
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         inputs = [inputs]
     return [

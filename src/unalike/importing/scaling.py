@@ -59,9 +59,8 @@ class QuantileScale:
 
     @classmethod
     def fit(cls, values: Values) -> QuantileScale:
-        return cls(
-            tuple(np.quantile(values, np.linspace(0, 1, NUM_QUANTILES)).tolist())
-        )
+        levels = np.linspace(0, 1, NUM_QUANTILES)
+        return cls(tuple(np.quantile(values, levels).tolist()))
 
     def __call__(self, values: Values) -> Values:
         """Interpolate; a value that fills several quantiles is mapped to their mean."""
@@ -73,10 +72,7 @@ class QuantileScale:
 
 Scale = StandardScale | QuantileScale
 
-SCALES: dict[str, type[Scale]] = {
-    "standard": StandardScale,
-    "quantile": QuantileScale,
-}
+SCALES: dict[str, type[Scale]] = {"standard": StandardScale, "quantile": QuantileScale}
 
 
 def fit_scale(name: ScaleName, values: Values) -> Scale | None:

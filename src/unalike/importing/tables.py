@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -72,6 +72,12 @@ class Batch:
     def row_error(self, row: int, what: str) -> UserError:
         """Return an error that names the file and the row."""
         return UserError(f"{self.table.location(self.first_row + row)}: {what}")
+
+    def refuse(self, invalid: np.ndarray, what: Callable[[int], str]) -> None:
+        """Raise an error for the first invalid row, if there is one."""
+        if invalid.any():
+            row = int(invalid.argmax())
+            raise self.row_error(row, what(row))
 
 
 def read_ahead(table: Table, columns: Sequence[str]) -> Iterable[Batch]:
@@ -283,12 +289,13 @@ def read_weights(batch: Batch, column: str) -> np.ndarray:
     # An overflow is an infinite weight, which is refused.
     with np.errstate(over="ignore"):
         weights = numbers.astype(np.float32)
-    valid = np.isfinite(weights) & (weights > 0)
-    if not valid.all():
-        row = int((~valid).argmax())
+
+    def problem(row: int) -> str:
         value = values[row].as_py()
         what = "is missing" if value is None else f"{value} is not above 0 and finite"
-        raise batch.row_error(row, f"the weight (column '{column}') {what}.")
+        return f"the weight (column '{column}') {what}."
+
+    batch.refuse(~(np.isfinite(weights) & (weights > 0)), problem)
     return weights
 
 
@@ -308,18 +315,17 @@ def floats_as_integers(batch: Batch, column: str, what: str) -> pa.Array:
     limit = 2.0 ** MANTISSA_BITS[floats.type.bit_width]
     values = floats.cast(pa.float64()).to_numpy(zero_copy_only=False)
     missing = np.isnan(values)
-    invalid = ~missing & (values != np.floor(values)) | np.isinf(values)
-    if invalid.any():
-        row = int(invalid.argmax())
-        raise batch.row_error(row, f"the {what} {values[row]:g} is not an integer.")
-    inexact = np.abs(values) >= limit
-    if inexact.any():
-        row = int(inexact.argmax())
-        raise batch.row_error(
-            row,
+    batch.refuse(
+        ~missing & (values != np.floor(values)) | np.isinf(values),
+        lambda row: f"the {what} {values[row]:g} is not an integer.",
+    )
+    batch.refuse(
+        np.abs(values) >= limit,
+        lambda row: (
             f"the {what} {values[row]:.0f} is too large for a "
-            f"{floats.type}, which rounds it; store integers or text.",
-        )
+            f"{floats.type}, which rounds it; store integers or text."
+        ),
+    )
     integers = np.where(missing, 0, values).astype(np.int64)
     return pa.array(integers, mask=missing)
 

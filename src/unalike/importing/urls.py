@@ -24,17 +24,6 @@ def open_url(url: str) -> Iterator[Table]:
             raise UserError(f"{url} names no table; write {DUCKDB}FILE#TABLE.")
         yield SqlQuery(file, f"SELECT * FROM {name}").open()
         return
-    for path, store in remote_files(url):
-        name, size = store.unstrip_protocol(path), store.size(path)
-        yield ParquetTable.of(name, size, partial(_open_remote, store, path))
-
-
-def _open_remote(store: Any, path: str) -> pq.ParquetFile:
-    return parquet_stream(store.open(path, "rb"))
-
-
-def remote_files(url: str) -> list[tuple[str, Any]]:
-    """The Parquet files of a file, a folder or a glob, each with its store."""
     fsspec = require("fsspec", "warehouse", f"{url} is read by fsspec")
     try:
         store, path = fsspec.core.url_to_fs(url)
@@ -44,4 +33,10 @@ def remote_files(url: str) -> list[tuple[str, Any]]:
     tables = sorted(file for file in files if file.lower().endswith(SUFFIXES))
     if not tables:
         raise UserError(f"{url} has no Parquet file.")
-    return [(file, store) for file in tables]
+    for file in tables:
+        name, size = store.unstrip_protocol(file), store.size(file)
+        yield ParquetTable.of(name, size, partial(_open_remote, store, file))
+
+
+def _open_remote(store: Any, path: str) -> pq.ParquetFile:
+    return parquet_stream(store.open(path, "rb"))

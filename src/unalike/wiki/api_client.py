@@ -214,9 +214,15 @@ class ApiClient:
         for attempts_left in reversed(range(self.policy.max_attempts)):
             self.rate_limiter.wait()
             try:
-                return self._parse(self._request(params), parse)
+                document = self._request(params)
             except TransientError as error:
                 reason, retry_after = str(error), error.retry_after
+            else:
+                try:
+                    return parse(document)
+                except PARSE_ERRORS as error:
+                    problem = f"{type(error).__name__} {str(error)[:200]}"
+                    reason, retry_after = f"an incomplete response: {problem}", 0.0
             if attempts_left:
                 seconds = max(retry_after, min(backoff, self.policy.max_backoff))
                 self.rate_limiter.pause(seconds)
@@ -231,15 +237,6 @@ class ApiClient:
         self.rate_limiter.stop()
         for connection in self.connections:
             connection.close()
-
-    def _parse(
-        self, document: dict[str, Any], parse: Callable[[dict[str, Any]], Result]
-    ) -> Result:
-        try:
-            return parse(document)
-        except PARSE_ERRORS as error:
-            reason = f"{type(error).__name__} {str(error)[:200]}"
-            raise TransientError(f"an incomplete response: {reason}") from None
 
     def _request(self, params: Mapping[str, str]) -> dict[str, Any]:
         policy = self.policy

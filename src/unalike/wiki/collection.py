@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from unalike.data.store import GraphWriter, atomic_graph_writer
 from unalike.errors import UserError, lookup
 from unalike.files import read_metadata, sha256_file, sync, write_metadata
-from unalike.importing.parquet import parquet_stream
+from unalike.importing.parquet import parquet_errors, parquet_stream
 from unalike.version import __version__
 
 FORMAT = 1
@@ -78,11 +78,8 @@ class Collection:
     ) -> Iterator[pa.RecordBatch]:
         """Read all or some columns of a table, a batch of rows at a time."""
         path = self.folder / f"{table}.parquet"
-        try:
-            with parquet_stream(path) as file:
-                yield from file.iter_batches(rows, columns=list(columns) or None)
-        except (pa.ArrowException, OSError) as error:
-            raise UserError(f"{path} is damaged or missing: {error}") from None
+        with parquet_errors(path), parquet_stream(path) as file:
+            yield from file.iter_batches(rows, columns=list(columns) or None)
 
     def verify(self) -> None:
         """Compare every table with its hash; raises an error if one differs."""
@@ -126,11 +123,7 @@ class CollectionWriter:
                 table.write_table(pa.Table.from_arrays(typed, schema=schema))
 
     def commit(self, metadata: dict[str, Any]) -> Collection:
-        """Write collection.json and rename the folder to its final name.
-
-        `metadata` has the `wiki` (URL of the API or name of the dump), the `start`
-        title or None, `dates`, and any further keys.
-        """
+        """Write collection.json and rename the folder to its final name."""
         self.writer.discard_scratch()
         counts = {name: entry["rows"] for name, entry in self.tables.items()}
         document = {"format": FORMAT, "unalike": __version__, **metadata}

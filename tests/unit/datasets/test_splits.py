@@ -66,22 +66,22 @@ def unlabelled(labels: torch.Tensor) -> Graph:
 def test_splits_of_penn94_have_labelled_nodes_only(tmp_path: Path):
     labels = torch.zeros(41_554, dtype=torch.int64)
     labels[:2_739] = -1
-    loaded = paper_splits("penn94")(tmp_path, unlabelled(labels))
-    assert "paper" in loaded.origin
+    splits, origin = paper_splits("penn94")(tmp_path, unlabelled(labels))
+    assert "paper" in origin
     order = paper_permutations("penn94")[4] + 2_739
-    last = loaded.splits[4]
+    last = splits[4]
     assert last.train.tolist() == order[:19_407].tolist()
     assert last.valid.tolist() == order[19_407:29_110].tolist()
     assert last.test.tolist() == order[29_110:].tolist()
 
 
 def test_another_graph_under_the_same_name_gets_random_splits(tmp_path: Path):
-    loaded = paper_splits("penn94")(
+    splits, origin = paper_splits("penn94")(
         tmp_path, unlabelled(torch.zeros(8, dtype=torch.int64))
     )
-    assert loaded.origin.startswith("random")
-    assert "38815" in loaded.origin
-    assert [len(split.train) for split in loaded.splits] == [4] * 5
+    assert origin.startswith("random")
+    assert "38815" in origin
+    assert [len(split.train) for split in splits] == [4] * 5
 
 
 @pytest.mark.parametrize(

@@ -83,10 +83,6 @@ class NodeParameters:
     class_preferences: np.ndarray
     """The preference of each node for each class; the average of its class is 1."""
 
-    @property
-    def num_nodes(self) -> int:
-        return len(self.classes)
-
     def members(self, label: int) -> np.ndarray:
         return np.flatnonzero(self.classes == label)
 
@@ -100,10 +96,7 @@ def sample_nodes(
     monophily: float,
     rng: np.random.Generator,
 ) -> NodeParameters:
-    """Sample all nodes, given the class sizes and the number of edges between classes.
-
-    Without `in_degrees`, the target weight of a node is its expected out-degree.
-    """
+    """Sample all nodes, given the sizes of classes and the edges between them."""
     num_classes = len(class_sizes)
     classes = rng.permutation(np.repeat(np.arange(num_classes), class_sizes))
     nodes = NodeParameters(
@@ -178,10 +171,7 @@ def sample_target_classes(
 def fit_marginals(
     weights: np.ndarray, degrees: np.ndarray, totals: np.ndarray
 ) -> np.ndarray:
-    """Probabilities that sum to 1 for each node and, over all edges, to the totals.
-
-    Rows and columns are scaled in turn (iterative proportional fitting).
-    """
+    """Scale rows to sums of 1 and columns, over all edges, to the totals, in turn."""
     probabilities = weights.astype(np.float64)
     for _ in range(NUM_FITTING_ROUNDS):
         probabilities *= totals / np.maximum(degrees @ probabilities, 1e-300)
@@ -189,34 +179,27 @@ def fit_marginals(
     return probabilities
 
 
-@dataclass(frozen=True, eq=False)
-class AliasTables:
-    """Alias tables to sample a target within a class, one for each source class.
+def alias_tables(
+    nodes: NodeParameters,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Alias tables to sample a target within a class, one row for each source class.
 
-    Positions run over the nodes ordered by class, class l from bounds[l] to
-    bounds[l + 1]; a node of class k samples from row k of the tables.
+    Positions run over the nodes ordered by class (the first array), class l from
+    bounds[l] to bounds[l + 1]. The weight of node v for class k is its target weight
+    times its preference.
     """
-
-    members: np.ndarray
-    bounds: np.ndarray
-    keep: np.ndarray
-    other: np.ndarray
-
-    @classmethod
-    def of(cls, nodes: NodeParameters) -> AliasTables:
-        """Tables with the weight of node v for class k: target weight * preference."""
-        num_classes = nodes.class_preferences.shape[1]
-        members = np.argsort(nodes.classes, kind="stable").astype(np.int32)
-        bounds = np.searchsorted(nodes.classes[members], np.arange(num_classes + 1))
-        keep = np.empty((num_classes, len(members)), np.float32)
-        other = np.empty((num_classes, len(members)), np.int32)
-        for start, end in pairwise(bounds):
-            ids = members[start:end]
-            weights = nodes.target_weights[ids] * nodes.class_preferences[ids].T
-            for label in range(num_classes):
-                row = (label, slice(start, end))
-                build_alias_table(weights[label], ids, keep[row], other[row])
-        return cls(members, bounds, keep, other)
+    num_classes = nodes.class_preferences.shape[1]
+    members = np.argsort(nodes.classes, kind="stable").astype(np.int32)
+    bounds = np.searchsorted(nodes.classes[members], np.arange(num_classes + 1))
+    keep = np.empty((num_classes, len(members)), np.float32)
+    other = np.empty((num_classes, len(members)), np.int32)
+    for start, end in pairwise(bounds):
+        ids = members[start:end]
+        weights = nodes.target_weights[ids] * nodes.class_preferences[ids].T
+        for label in range(num_classes):
+            row = (label, slice(start, end))
+            build_alias_table(weights[label], ids, keep[row], other[row])
+    return members, bounds, keep, other
 
 
 def sample_edges(
@@ -235,11 +218,10 @@ def sample_edges(
     """
     threads = 1 if undirected else num_threads()
     indptr = np.concatenate([[0], np.cumsum(nodes.degrees)])
-    alias = AliasTables.of(nodes)
-    tables = (alias.members, alias.bounds, alias.keep, alias.other)
+    tables = alias_tables(nodes)
     buffers: SimpleQueue[np.ndarray] = SimpleQueue()
     for _ in range(threads):
-        buffers.put(np.full(nodes.num_nodes, -1, np.int32))
+        buffers.put(np.full(len(nodes.classes), -1, np.int32))
 
     def sample(block: tuple[int, int]) -> int:
         last_row_of = buffers.get()

@@ -62,7 +62,13 @@ def collect(
     out = Path(out).absolute()
     with file_lock(out):
         if out.exists():
-            return _open_finished(out, request)
+            collection = Collection.open(out)
+            if not request.items() <= collection.metadata.items():
+                raise UserError(
+                    f"{out} is a collection of other dumps or pages; "
+                    "name another folder."
+                )
+            return collection
         cache = StageCache.open(out, files)
         dump = _read(files, cache, progress)
         if start is not None:
@@ -72,15 +78,6 @@ def collect(
             metadata = {"dates": files.dates(), "remarks": dump.remarks}
             collection = writer.commit(request | metadata)
         cache.discard()
-    return collection
-
-
-def _open_finished(out: Path, request: dict[str, Any]) -> Collection:
-    collection = Collection.open(out)
-    if not request.items() <= collection.metadata.items():
-        raise UserError(
-            f"{out} is a collection of other dumps or pages; name another folder."
-        )
     return collection
 
 

@@ -78,19 +78,25 @@ class DumpFiles:
         """Find the files of one dump in a folder; raises an error if one is missing."""
         if not folder.is_dir():
             raise UserError(f"There is no folder {folder}.")
-        paths_of = {
-            name: sorted(p for s in SUFFIXES for p in folder.glob(f"*-{name}.sql{s}"))
-            for name in TABLES
-        }
-        for name in REQUIRED_TABLES:
-            if not paths_of[name]:
+        tables = {}
+        for name in TABLES:
+            paths = sorted(p for s in SUFFIXES for p in folder.glob(f"*-{name}.sql{s}"))
+            if len(paths) > 1:
+                both = " and ".join(path.name for path in paths[:2])
+                raise UserError(f"There are two tables {name}: {both}; leave one.")
+            if paths:
+                tables[name] = paths[0]
+            elif name in REQUIRED_TABLES:
                 raise UserError(f"{folder} has no table {name} (*-{name}.sql.gz).")
-        tables = {name: paths[0] for name, paths in paths_of.items() if paths}
-        wiki, _, date = _wiki_and_date(tables["page"]).rpartition("-")
+        page = tables["page"]
+        for path in tables.values():
+            if _wiki_and_date(path) != _wiki_and_date(page):
+                raise UserError(
+                    f"{path.name} and {page.name} are not of the same wiki and date."
+                )
+        wiki, _, date = _wiki_and_date(page).rpartition("-")
         views = [path for path in folder.iterdir() if _VIEWS.fullmatch(path.name)]
-        files = cls(wiki, date, tables, sorted(views))
-        files._check(paths_of)
-        return files
+        return cls(wiki, date, tables, sorted(views))
 
     def dates(self) -> dict[str, str | None]:
         """Return the date of the dump, and the first and last period of page views."""
@@ -104,18 +110,6 @@ class DumpFiles:
     def sizes(self) -> dict[str, int]:
         paths = [*self.tables.values(), *self.views]
         return {path.name: path.stat().st_size for path in paths}
-
-    def _check(self, paths_of: dict[str, list[Path]]) -> None:
-        for name, paths in paths_of.items():
-            if len(paths) > 1:
-                both = " and ".join(path.name for path in paths[:2])
-                raise UserError(f"There are two tables {name}: {both}; leave one.")
-        page = self.tables["page"]
-        for path in self.tables.values():
-            if _wiki_and_date(path) != _wiki_and_date(page):
-                raise UserError(
-                    f"{path.name} and {page.name} are not of the same wiki and date."
-                )
 
 
 def _wiki_and_date(path: Path) -> str:

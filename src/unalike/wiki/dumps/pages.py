@@ -46,12 +46,8 @@ def display_titles(names: pa.Array) -> pa.Array:
     try:
         names.validate(full=True)
     except pa.ArrowInvalid:
-        names = pa.array(
-            [
-                name.decode("utf-8", "replace")
-                for name in names.cast(pa.large_binary()).to_pylist()
-            ]
-        )
+        raw = names.cast(pa.large_binary()).to_pylist()
+        names = pa.array([name.decode("utf-8", "replace") for name in raw])
     return pc.replace_substring(names.cast(pa.large_string()), "_", " ")
 
 
@@ -75,7 +71,7 @@ def read_pages(files: DumpFiles, stage: StageOutput, progress: Progress) -> None
     progress.stage("Reading pages", table.megabytes, "MB")
     titles, parts = StringIndex(), [np.empty((0, 3), np.int64)]
     for rows in table.rows(wanted, text="page_title"):
-        numbers, names = main_namespace_rows(rows, 1)
+        numbers, names = main_namespace_rows(rows)
         parts.append(numbers)
         titles.add(names)
         progress.advance(rows.bytes_read / 1e6, f"{len(titles):,} titles")
@@ -90,9 +86,9 @@ def read_pages(files: DumpFiles, stage: StageOutput, progress: Progress) -> None
     stage.save(ids=ids[order], num_articles=np.array((redirects == 0).sum()))
 
 
-def main_namespace_rows(rows: SqlRows, column: int) -> tuple[np.ndarray, pa.Array]:
-    """Return the numbers and texts of the rows in the main namespace."""
-    mask = rows.numbers[:, column] == MAIN_NAMESPACE
+def main_namespace_rows(rows: SqlRows) -> tuple[np.ndarray, pa.Array]:
+    """Return numbers and texts of the main namespace, which is the second number."""
+    mask = rows.numbers[:, 1] == MAIN_NAMESPACE
     if mask.all():
         return rows.numbers, rows.text
     return rows.numbers[mask], rows.text.filter(pa.array(mask))
@@ -104,10 +100,7 @@ def main_namespace_rows(rows: SqlRows, column: int) -> tuple[np.ndarray, pa.Arra
 def read_targets(
     files: DumpFiles, known: StageOutput, stage: StageOutput, progress: Progress
 ) -> None:
-    """Read the title index of each target id; missing titles get the next indices.
-
-    Targets outside the main namespace have the index -1.
-    """
+    """Read the title index of each target id; missing titles get the next indices."""
     table = SqlTable.open(files.tables["linktarget"], "linktarget")
     progress.stage("Reading targets", table.megabytes, "MB")
     titles = StringIndex.of(load_titles(known))
@@ -116,7 +109,7 @@ def read_targets(
     missing = [pa.array([], pa.large_string())]
     count = len(titles)
     for rows in table.rows(["lt_id", "lt_namespace"], text="lt_title"):
-        numbers, names = main_namespace_rows(rows, 1)
+        numbers, names = main_namespace_rows(rows)
         indices, ids = titles.find(names), numbers[:, 0]
         new = indices < 0
         indices[new] = np.arange(count, count + new.sum())
@@ -167,11 +160,7 @@ def valid_pairs(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
 def read_redirects(
     files: DumpFiles, known: StageOutput, stage: StageOutput, progress: Progress
 ) -> None:
-    """Resolve each page to its article, or to UNRESOLVED; articles are their own.
-
-    A redirect is unresolved if it ends in another namespace, on another wiki, at a page
-    that does not exist, or in a cycle.
-    """
+    """Resolve each page to its article, or to UNRESOLVED; articles are their own."""
     table = SqlTable.open(files.tables["redirect"], "redirect")
     wanted = ["rd_from", "rd_namespace"]
     progress.stage("Reading redirects", table.megabytes, "MB")
@@ -179,7 +168,7 @@ def read_redirects(
     num_articles = int(known.load("num_articles"))
     target = np.full(len(titles), UNRESOLVED, np.int32)
     for rows in table.rows(wanted, text="rd_title", length="rd_interwiki"):
-        numbers, names = main_namespace_rows(rows, 1)
+        numbers, names = main_namespace_rows(rows)
         sources = take_or_missing(by_id, numbers[:, 0])
         targets = np.where(numbers[:, 2] == 0, titles.find(names), UNRESOLVED)
         target[sources[sources >= 0]] = targets[sources >= 0]

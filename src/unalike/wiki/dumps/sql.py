@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,17 +30,13 @@ _CREATE = re.compile(rb"CREATE TABLE `(\w+)` \(")
 _COLUMN = re.compile(rb"^\s*`(\w+)`", re.MULTILINE)
 
 
-@dataclass(frozen=True, eq=False)
-class SqlRows:
+class SqlRows(NamedTuple):
     """A batch of rows: one column for each requested number, and one of text."""
 
     numbers: np.ndarray
     text: pa.Array
     bytes_read: int
     """Bytes of the file that were read for them."""
-
-    def __len__(self) -> int:
-        return len(self.numbers)
 
 
 @dataclass(frozen=True)
@@ -196,10 +193,7 @@ def skip_charset(block: np.ndarray, pos: int) -> int:
 def read_value(
     block: np.ndarray, pos: int, kind: int, text: np.ndarray, length: int
 ) -> tuple[int, int, int]:
-    """Read a value; returns its end, its number or length, and the length of text.
-
-    For NULL, the number is -1 and the text is empty.
-    """
+    """Read a value; returns its end, number (-1: NULL) or length, and text length."""
     if block[pos] == _UNDERSCORE:
         pos = skip_charset(block, pos)
         if pos < 0:

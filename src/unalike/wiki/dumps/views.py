@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -56,8 +56,7 @@ MIN_LINE_BYTES = 8
 """Minimum bytes of a line: four fields of one byte, each with a delimiter."""
 
 
-@dataclass(frozen=True, eq=False)
-class ViewCounts:
+class ViewCounts(NamedTuple):
     """Titles and counts of a batch of lines."""
 
     titles: pa.Array
@@ -151,10 +150,7 @@ def end_of_line(block: np.ndarray, pos: int) -> int:
 
 @njit()
 def match_domain(line: np.ndarray, codes: np.ndarray, ends: np.ndarray) -> int:
-    """Return the start of the title, if the line has one of these codes, else 0.
-
-    Codes are concatenated, each with a blank after it.
-    """
+    """Return the start of the title, if the line has one of these codes, else 0."""
     first = 0
     for code in range(len(ends)):
         length = ends[code] - first
