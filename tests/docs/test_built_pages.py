@@ -8,6 +8,8 @@ import sys
 import pytest
 from pages import PAGES, ROOT
 
+from unalike import DATASETS, METHODS
+
 pytest.importorskip("mkdocs")
 pytest.importorskip("mkdocstrings")
 
@@ -42,6 +44,16 @@ def test_every_page_is_built_and_in_the_menu(site):
     for page in PAGES:
         assert (site / f"{page.stem}.html").is_file()
         assert f'href="{page.stem}.html' in menu or page.stem == "index"
+
+
+def test_every_method_and_dataset_has_a_page_and_a_link_to_it(site):
+    for folder, names in (("methods", METHODS), ("datasets", DATASETS)):
+        overview = (site / f"{folder}.html").read_text("utf-8")
+        for name in names:
+            assert (site / folder / f"{name}.html").is_file()
+            listed = folder == "methods" or not DATASETS[name].list_only_if_present
+            cell = rf'<td[^>]*><a href="{folder}/{name}\.html">'
+            assert not listed or re.search(cell, overview)
 
 
 def test_pages_ask_nobody_for_anything(site):
