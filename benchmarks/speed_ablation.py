@@ -2,6 +2,7 @@
 
 python benchmarks/speed_ablation.py                   the GPU, or a CPU without one
 python benchmarks/speed_ablation.py --only "fused bias and ReLU" --rounds 9
+python benchmarks/speed_ablation.py --cases "GCN, 1,600,000" "MLP, 1,600,000"
 
 Both are timed in turn in one process; the ratio is that of the medians. A part whose
 ratios are all below 1.1 should be deleted.
@@ -13,10 +14,11 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from unittest import mock
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from unalike import METHODS, Training
 from unalike.bench.epochs import EngineEpoch
@@ -25,7 +27,7 @@ from unalike.data.split import random_splits
 from unalike.device import choose_device
 from unalike.nn import cpu, linear, norm
 from unalike.nn.linear import ConcatResidual, DeferredLinear
-from unalike.nn.norm import NormActDrop, NormActDropLinear
+from unalike.nn.norm import NormActDrop
 from unalike.training.loop import matmul_precision
 
 EPOCHS = 10
@@ -54,21 +56,6 @@ def layer_by_layer(
     return linear.matmul_padded(self.dropout(x), weight_out)
 
 
-def unfolded(
-    self: NormActDrop, x: DeferredLinear, weight_out: Tensor | None, _: nn.Module
-) -> Tensor:
-    """Evaluation without folding the batch norm into a weight."""
-    return layer_by_layer(self, x.x, x.weight, x.bias, weight_out)
-
-
-def deferred_unfolded(self: NormActDropLinear, x: object) -> DeferredLinear:
-    """The block without the path of evaluation."""
-    product = DeferredLinear.of(x).product()
-    block, weight = self.norm_act_drop, self._weight
-    out = block._between(product.x, bias_in=product.bias, weight_out=weight)
-    return DeferredLinear(out, None, self.linear.bias)
-
-
 def replaced(*pairs: tuple[object, str, object]) -> Callable[[], ExitStack]:
     """A context in which attributes have other values."""
 
@@ -87,10 +74,6 @@ def parts(device: torch.device) -> dict[str, Callable[[], ExitStack]]:
     found = {
         "folding W [a; x] + a + x into two products": replaced(
             (ConcatResidual, "forward", concatenated)
-        ),
-        "batch norm folded in evaluation": replaced(
-            (NormActDrop, "_eval_folded", unfolded),
-            (NormActDropLinear, "defer", deferred_unfolded),
         ),
     }
     if device.type == "cuda":
@@ -119,6 +102,19 @@ def parts(device: torch.device) -> dict[str, Callable[[], ExitStack]]:
     return found
 
 
+@lru_cache(maxsize=1)
+def random_graph(nodes: int, edges: int) -> Graph:
+    """A graph with random edges, features and labels."""
+    torch.manual_seed(0)
+    return Graph.from_edges(
+        torch.randint(nodes, (edges,)),
+        torch.randint(nodes, (edges,)),
+        num_nodes=nodes,
+        features=torch.randn(nodes, 65),
+        labels=torch.randint(5, (nodes,)),
+    )
+
+
 def cases(device: torch.device) -> dict[str, Callable[[], tuple[Graph, list, object]]]:
     """Graphs, splits and methods: stacks of a small graph, and one large run."""
     large = 1_600_000 if device.type == "cuda" else 50_000
@@ -129,18 +125,10 @@ def cases(device: torch.device) -> dict[str, Callable[[], tuple[Graph, list, obj
         name: str, nodes: int, edges: int, splits: int, precision: str, **options: int
     ) -> Callable[[], tuple[Graph, list, object]]:
         def make() -> tuple[Graph, list, object]:
-            torch.manual_seed(0)
-            labels = torch.randint(5, (nodes,))
-            graph = Graph.from_edges(
-                torch.randint(nodes, (edges,)),
-                torch.randint(nodes, (edges,)),
-                num_nodes=nodes,
-                features=torch.randn(nodes, 65),
-                labels=labels,
-            )
+            graph = random_graph(nodes, edges)
             training = Training(epochs=10**6, precision=precision)
             method = METHODS[name](training=training, **options)
-            return graph, random_splits(labels, count=splits), method
+            return graph, random_splits(graph.labels, count=splits), method
 
         return make
 
@@ -160,17 +148,24 @@ def cases(device: torch.device) -> dict[str, Callable[[], tuple[Graph, list, obj
                 "gcn", large, 13 * large, 1, p, hidden=128
             ),
             f"MLP, {large:,} nodes, hidden 128, {p}": case(
-                "mlp", large, large, 1, p, hidden=128, layers=3
+                "mlp", large, 13 * large, 1, p, hidden=128, layers=3
+            ),
+            f"GCN, crowded, hidden {wide}, 30 runs, {p}": case(
+                "gcn", 2_000, 300_000, 30, p, hidden=wide
             ),
         }
     return made
 
 
-def measure(only: list[str], rounds: int) -> list[dict[str, object]]:
+def measure(
+    only: list[str], some_cases: list[str], rounds: int
+) -> list[dict[str, object]]:
     """Milliseconds of an epoch with and without each part, for each case."""
     device = torch.device(choose_device("auto"))
     rows = []
     for what, make in cases(device).items():
+        if not any(what.startswith(one) for one in some_cases or [""]):
+            continue
         graph, splits, method = make()
         for part, without in parts(device).items():
             if only and part not in only:
@@ -223,9 +218,10 @@ def seconds(epoch: Callable[[], None], settle: Callable[[], None]) -> float:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--cases", nargs="*", default=[], help="beginnings of names")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    found = measure(options.only, options.rounds)
+    found = measure(options.only, options.cases, options.rounds)
     best: dict[str, float] = {}
     for row in found:
         best[row["part"]] = max(best.get(row["part"], 0.0), row["ratio"])

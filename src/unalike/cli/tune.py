@@ -108,7 +108,7 @@ def command(
         count = SEARCH_TRIALS if trials is None else trials
         with (
             progress_bar() as bar,
-            ResultsDatabase.open(results or DEFAULT_DATABASE, print_note) as database,
+            ResultsDatabase.open(results or DEFAULT_DATABASE, print_notes) as database,
         ):
             found = search_method(
                 dataset,

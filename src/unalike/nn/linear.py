@@ -122,21 +122,13 @@ def matmul_like(
 
 
 def linear_sum_relu(
-    bias: Float[Tensor, " hidden"] | None, *terms: DeferredLinear
+    bias: Float[Tensor, " hidden"], *terms: DeferredLinear
 ) -> Float[Tensor, "nodes hidden"]:
-    """relu(bias + x W + y V + ...).
-
-    A single term may have no weight; several terms all have one.
-    """
-    x, weight = terms[0].x, terms[0].weight
-    if weight is None:
-        return torch.relu(terms[0].materialize())
-    all_biases = [bias, *(term.bias for term in terms)]
-    biases = [bias for bias in all_biases if bias is not None]
-    total = torch.stack(biases or [weight.new_zeros(weight.shape[1])]).sum(0)
-    dtype = autocast_dtype(x)
+    """relu(bias + x W + y V + ...)."""
+    biases = [bias, *(term.bias for term in terms if term.bias is not None)]
+    dtype = autocast_dtype(terms[0].x)
     factors = [factor.to(dtype) for term in terms for factor in term.factors]
-    return LinearSumReLU.apply(total, *factors)
+    return LinearSumReLU.apply(torch.stack(biases).sum(0), *factors)
 
 
 def autocast_dtype(x: Float[Tensor, "nodes _"]) -> torch.dtype:

@@ -1,4 +1,4 @@
-"""Batch norm + ReLU + dropout in one block, fused on CUDA and folded in evaluation."""
+"""Batch norm + ReLU + dropout in one block, fused on CUDA."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from unalike.nn.linear import (
     Dropout,
     TensorOrDeferred,
     Weight,
-    linear_sum_relu,
     matmul_like,
     matmul_padded,
 )
@@ -56,8 +55,7 @@ class FusedNormParams(NamedTuple):
 class NormActDrop(nn.Module):
     """dropout(relu(norm(x))), with the ReLU before or after the norm.
 
-    In evaluation the batch norm is folded into the weights around it; in training on a
-    GPU all is one fused kernel.
+    In training on a GPU all is one fused kernel.
     """
 
     def __init__(
@@ -80,36 +78,13 @@ class NormActDrop(nn.Module):
         weight_out: Weight | None = None,
     ) -> Float[Tensor, "nodes _"]:
         """The block between two linear layers: block(x W_in + b_in) W_out."""
-        if isinstance(self.norm, nn.BatchNorm1d) and not self.training:
-            linear = DeferredLinear(x, weight_in, bias_in)
-            return self._eval_folded(linear, weight_out, self.norm)
-        if isinstance(self.norm, nn.BatchNorm1d) and x.is_cuda:
+        if self.training and x.is_cuda and isinstance(self.norm, nn.BatchNorm1d):
             return self._fused_cuda(x, weight_in, bias_in, weight_out, self.norm)
         x = DeferredLinear(x, weight_in, bias_in).materialize()
         x = torch.relu(x) if self.relu == "before" else x
         x = self.norm(x)
         x = torch.relu(x) if self.relu == "after" else x
         return matmul_padded(self.dropout(x), weight_out)
-
-    def _eval_folded(
-        self, x: DeferredLinear, weight_out: Weight | None, norm: nn.BatchNorm1d
-    ) -> Float[Tensor, "nodes _"]:
-        """The block in evaluation: the norm is folded into the products."""
-        scale, bias = folded_batch_norm(norm)
-        if self.relu == "before":
-            hidden = linear_sum_relu(None, x)
-            if weight_out is not None:
-                linear = fold_norm_into_linear(hidden, norm, weight_out, None)
-                return linear.materialize()
-            return torch.addcmul(bias.to(hidden.dtype), hidden, scale.to(hidden.dtype))
-        if x.weight is not None and self.relu == "after":
-            scaled_bias = None if x.bias is None else x.bias * scale
-            normed = DeferredLinear(x.x, x.weight * scale, scaled_bias)
-            return matmul_padded(linear_sum_relu(bias, normed), weight_out)
-        hidden = x.materialize()
-        hidden = torch.addcmul(bias.to(hidden.dtype), hidden, scale.to(hidden.dtype))
-        hidden = torch.relu(hidden) if self.relu == "after" else hidden
-        return matmul_padded(hidden, weight_out)
 
     def _fused_cuda(
         self,
@@ -214,16 +189,8 @@ class NormActDropLinear(nn.Module):
 
     def defer(self, x: TensorOrDeferred) -> DeferredLinear:
         """The output without its bias, and in part without its product."""
-        before, block = DeferredLinear.of(x), self.norm_act_drop
-        norm, weight, bias = block.norm, self._weight, self.linear.bias
-        if (
-            isinstance(norm, nn.BatchNorm1d)
-            and not self.training
-            and block.relu == "before"
-        ):
-            hidden = linear_sum_relu(None, before)
-            return fold_norm_into_linear(hidden, norm, weight, bias)
-        product = before.product()
+        product, block = DeferredLinear.of(x).product(), self.norm_act_drop
+        weight, bias = self._weight, self.linear.bias
         if self.deferred:
             hidden = block._between(product.x, bias_in=product.bias)
             return DeferredLinear(hidden, weight, bias)
@@ -234,27 +201,6 @@ class NormActDropLinear(nn.Module):
     def _weight(self) -> Weight:
         weight = self.linear.weight
         return weight.T if isinstance(self.linear, nn.Linear) else weight
-
-
-def folded_batch_norm(
-    norm: nn.BatchNorm1d,
-) -> tuple[Float[Tensor, " width"], Float[Tensor, " width"]]:
-    """The scale and the bias that a batch norm amounts to in evaluation."""
-    scale = norm.weight * (norm.get_buffer("running_var") + norm.eps).rsqrt()
-    return scale, norm.bias - norm.get_buffer("running_mean") * scale
-
-
-def fold_norm_into_linear(
-    x: Float[Tensor, "nodes _"],
-    norm: nn.BatchNorm1d,
-    weight: Weight,
-    bias: Vector | None,
-) -> DeferredLinear:
-    """A linear layer with the batch norm in front folded into it."""
-    scale, norm_bias = folded_batch_norm(norm)
-    folded = norm_bias @ weight
-    folded = folded if bias is None else folded + bias
-    return DeferredLinear(x, scale[:, None] * weight, folded)
 
 
 @torch.no_grad()
