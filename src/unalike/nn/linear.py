@@ -134,17 +134,11 @@ def linear_sum_relu(
     all_biases = [bias, *(term.bias for term in terms)]
     biases = [bias for bias in all_biases if bias is not None]
     total = torch.stack(biases or [weight.new_zeros(weight.shape[1])]).sum(0)
-    dtype = autocast_dtype(x)
+    device = x.device.type
+    autocast = torch.is_autocast_enabled(device)
+    dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
     factors = [factor.to(dtype) for term in terms for factor in term.factors]
     return LinearSumReLU.apply(total, *factors)
-
-
-def autocast_dtype(x: Float[Tensor, "nodes _"]) -> torch.dtype:
-    """The precision of a product: that of autocast, or of x."""
-    device = x.device.type
-    if torch.is_autocast_enabled(device):
-        return torch.get_autocast_dtype(device)
-    return x.dtype
 
 
 class LinearSumReLU(Function):

@@ -90,8 +90,7 @@ def split_masks(tasks: Sequence[Task], part: str) -> Bool[Tensor, "runs nodes"]:
     """The mask of the train or valid nodes of each run."""
     masks = torch.zeros(len(tasks), tasks[0].graph.num_nodes, dtype=torch.bool)
     for mask, task in zip(masks, tasks, strict=True):
-        ids: Ids = getattr(task, part)
-        mask[ids] = True
+        mask[getattr(task, part)] = True
     return masks
 
 
