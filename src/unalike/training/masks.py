@@ -27,12 +27,13 @@ class RowPlan:
     @cached_property
     def train_rows(self) -> Graph:
         """The head of `rows`."""
-        return self.rows.head(self.loss_weight.shape[1])
+        return self.rows.slice_rows(0, self.loss_weight.shape[1])
 
     @cached_property
     def eval_rows(self) -> Graph:
         """The tail of `rows`; both share the rows that are in both."""
-        return self.rows.tail(self.eval_weight.shape[1])
+        count = self.rows.num_nodes
+        return self.rows.slice_rows(count - self.eval_weight.shape[1], count)
 
     @classmethod
     def of(
