@@ -430,7 +430,6 @@ class Graph(Displayable):
 
     @cached_property
     def num_loops(self) -> int:
-        """Number of self-loops."""
         return int(self.adjacency.diagonal.count_nonzero())
 
     @property

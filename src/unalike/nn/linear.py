@@ -31,7 +31,6 @@ class Dropout(nn.Module):
         return apply_dropout(x, self.sample_mask(x), self.p) if self.training else x
 
     def sample_mask(self, x: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
-        """Sample which values remain."""
         return torch.rand_like(x) >= self.p
 
 
@@ -44,10 +43,7 @@ def apply_dropout(
 
 @dataclass(frozen=True, eq=False)
 class DeferredLinear:
-    """x W + b that is not computed yet, so that a later layer can be folded into W.
-
-    Weight and bias may be absent.
-    """
+    """x W + b that is not computed yet, so that a later layer can be folded into W."""
 
     x: Float[Tensor, "nodes inputs"]
     weight: Weight | None = None
@@ -80,7 +76,6 @@ class DeferredLinear:
         return DeferredLinear(matmul_padded(self.x, self.weight), None, self.bias)
 
     def materialize(self) -> Float[Tensor, "nodes hidden"]:
-        """Compute x W + b."""
         product = matmul_padded(self.x, self.weight)
         return product if self.bias is None else product + self.bias.to(product.dtype)
 

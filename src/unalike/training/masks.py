@@ -64,7 +64,6 @@ class RowPlan:
         return cls(graph.select_rows(order), loss_weight, eval_weight)
 
     def to(self, device: torch.device) -> RowPlan:
-        """The same plan on another device."""
         weights = (self.loss_weight.to(device), self.eval_weight.to(device))
         return RowPlan(self.rows.to(device), *weights)
 
@@ -114,7 +113,6 @@ class SplitMasks:
     def of(
         cls, tasks: Sequence[Task], graph: Graph, device: torch.device
     ) -> SplitMasks:
-        """The masks of tasks on one graph."""
         rows: dict[tuple[bytes, ...], int] = {}
         split = [rows.setdefault(_split_key(task), len(rows)) for task in tasks]
         distinct = [tasks[split.index(row)] for row in rows.values()]

@@ -137,14 +137,11 @@ def old_name(module: nn.Module, name: str) -> str:
 def with_new_names(
     module: nn.Module, weights: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Weights with old names under their current names.
-
-    A bias in place of a batch norm was called offset.
-    """
+    """Weights with old names under their current names."""
     renamed = {}
     for name in module.state_dict():
         old = old_name(module, name)
-        other = re.sub("bias$", "offset", old)
+        other = re.sub("bias$", "offset", old)  # in place of a batch norm
         renamed[name] = weights[old if old in weights else other]
     if len(renamed) != len(weights):
         raise ValueError(f"{len(weights)} weights instead of {len(renamed)}")

@@ -70,10 +70,7 @@ def activation_width(module: nn.Module, *, row_wise: bool) -> int:
 
 
 def hidden_width(module: nn.Module) -> int:
-    """Activations per node behind the input layers.
-
-    By the size of biases and norms, or of weights where layers have no bias.
-    """
+    """Activations per node behind the input layers, by sizes of biases or weights."""
     sparse = {id(layer.weight) for layer in sparse_layers(module).values()}
     dense = [p for p in module.parameters() if id(p) not in sparse]
     vectors = sum(p.numel() for p in dense if p.dim() == 1)
