@@ -109,13 +109,11 @@ class Adjacency(CSRMatrix):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
         values = 0 if self.values is None else self.values.nbytes
         return self.indptr.nbytes + self.indices.nbytes + values
 
     @cached_property
     def row_indices(self) -> Int[Tensor, " nnz"]:
-        """The row of each entry."""
         rows = torch.arange(self.num_rows, device=self.indices.device)
         return rows.repeat_interleave(self.degrees)
 
@@ -154,7 +152,6 @@ class Adjacency(CSRMatrix):
         return self
 
     def _set(self, name: str, value: object) -> None:
-        """Set a cache field of this frozen dataclass."""
         object.__setattr__(self, name, value)
 
     def _equals(self, other: Adjacency) -> bool:
@@ -306,7 +303,6 @@ class Adjacency(CSRMatrix):
             )
 
     def to_dense(self) -> Float[Tensor, "rows columns"]:
-        """The dense matrix."""
         return torch.from_numpy(self.to_scipy().astype(np.float32).toarray())
 
 

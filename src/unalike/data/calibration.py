@@ -24,10 +24,7 @@ BINS = 15
 
 
 def probabilities_to_logits(probabilities: Scores) -> Scores:
-    """Logits whose softmax is the probabilities, normalised to a sum of 1.
-
-    Rows that sum to 0 become uniform.
-    """
+    """Logits whose softmax is the normalised probabilities; uniform for rows of 0."""
     probabilities = probabilities.double()
     total = probabilities.sum(1, keepdim=True)
     uniform = torch.full_like(probabilities, 1 / probabilities.shape[1])

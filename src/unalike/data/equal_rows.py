@@ -32,10 +32,7 @@ def equal_rows(matrix: CSRMatrix, *, loops: bool = True) -> Int[Tensor, " rows"]
 
 
 def equal_dense_rows(x: Float[Tensor, "rows columns"]) -> Int[Tensor, " rows"]:
-    """The number of the group of rows with the same values; zero rows are alone.
-
-    One pass over the values, which may be memory-mapped.
-    """
+    """The number of the group of rows with the same values; zero rows are alone."""
     keys = np.empty((len(x), 2), np.uint64)
     for low in range(0, len(x), DENSE_ROWS):
         part = x[low : low + DENSE_ROWS].float().contiguous().numpy()

@@ -430,7 +430,6 @@ class Graph(Displayable):
 
     @cached_property
     def num_loops(self) -> int:
-        """Number of self-loops."""
         return int(self.adjacency.diagonal.count_nonzero())
 
     @property
@@ -491,18 +490,11 @@ class Graph(Displayable):
         """Some nodes with the edges between them; within parts if they are given."""
         return self.with_rows(ids, self.adjacency.subgraph(ids, part))
 
-    def head(self, count: int) -> Graph:
-        """The first nodes with all their edges, sharing memory."""
-        return self._slice(slice(0, count))
-
-    def tail(self, count: int) -> Graph:
-        """The last nodes with all their edges, sharing memory."""
-        return self._slice(slice(self.num_nodes - count, self.num_nodes))
-
-    def _slice(self, nodes: slice) -> Graph:
-        if nodes == slice(0, self.num_nodes):
+    def slice_rows(self, first: int, last: int) -> Graph:
+        """Consecutive nodes with all their edges, sharing memory."""
+        if (first, last) == (0, self.num_nodes):
             return self
-        return self.with_rows(nodes, self.adjacency[nodes])
+        return self.with_rows(slice(first, last), self.adjacency[first:last])
 
     def with_rows(self, nodes: Ids | slice, adjacency: Adjacency) -> Graph:
         """Some nodes with other edges: a row of the adjacency for each of them."""

@@ -77,10 +77,7 @@ def roc_auc(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
 
 @nan_unless_finite
 def average_precision(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
-    """The mean precision at the score of each node of class 1.
-
-    NaN if class 1 is absent.
-    """
+    """The mean precision at the score of each node of class 1; NaN without one."""
     margin = (scores[..., 1] - scores[..., 0]).contiguous()
     weights = weight.double()
     ones = weights * (labels == 1)
@@ -96,10 +93,7 @@ def average_precision(scores: Scores, labels: Labels, weight: Weight) -> MetricV
 
 @nan_unless_finite
 def f1(scores: Scores, labels: Labels, weight: Weight) -> MetricValues:
-    """F1 of class 1: 2 TP / (2 TP + FP + FN).
-
-    NaN if no node is of class 1 and none is predicted to be.
-    """
+    """F1 of class 1, 2 TP / (2 TP + FP + FN); NaN without any of these."""
     return _f1_by_class(scores, labels, weight)[..., 1]
 
 

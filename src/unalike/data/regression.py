@@ -46,10 +46,7 @@ ALL_METRICS = {**METRICS, R2.name: R2}
 
 @dataclass(frozen=True)
 class NumberScale:
-    """Mean and standard deviation of the numbers of train nodes.
-
-    Methods learn (number - mean) / std.
-    """
+    """Mean and std of the numbers of train nodes; methods learn (y - mean) / std."""
 
     mean: float
     std: float

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids, index_dtype
 from unalike.data.csr import balanced_bounds, row_blocks, slice_columns
-from unalike.data.graph import Graph
 from unalike.data.store import (
     GraphSource,
     GraphWriter,
@@ -163,6 +162,9 @@ def shard_graph(
     Rows are read in order, block by block; the source may be sharded itself.
     """
     graph = source.prepared(progress=progress)
+    own = source.metadata if isinstance(source, StoredGraph) else graph_counts(graph)
+    metadata = {key: own[key] for key in own if key not in PER_FOLDER_KEYS}
+    metadata |= {"name": source.name, "metric": source.metric.name}
     rows = graph.adjacency
     counts = column_nnz(rows) if graph.directed else rows.degrees
     bounds = balanced_bounds(counts, parts)
@@ -170,17 +172,8 @@ def shard_graph(
         write_shards(writer, rows, bounds, progress)
         writer.add("starts", rows.indptr.numpy())
         add_nodes(writer, graph, source.splits())
-        writer.commit({**metadata_of(source, graph), "bounds": bounds})
+        writer.commit({**metadata, "bounds": bounds})
     return open_graph(folder)
-
-
-def metadata_of(source: GraphSource, graph: Graph) -> dict[str, Any]:
-    """The metadata of a graph without the keys that describe one folder."""
-    metadata = (
-        source.metadata if isinstance(source, StoredGraph) else graph_counts(graph)
-    )
-    shared = {key: metadata[key] for key in metadata if key not in PER_FOLDER_KEYS}
-    return {**shared, "name": source.name, "metric": source.metric.name}
 
 
 @contextmanager

@@ -78,10 +78,7 @@ def split_by_order(
 def temporal_split(
     times: np.ndarray, *, train: float = 0.5, valid: float = 0.25
 ) -> Split:
-    """A split by time: train comes before valid and valid before test.
-
-    Nodes of one time are in one part, and those whose time is NaN in none.
-    """
+    """A split by time: train, valid, then test; equal times together, NaN in none."""
     ordered = np.sort(times[~np.isnan(times)])
     ends = [int(fraction * len(ordered)) - 1 for fraction in (train, train + valid)]
     if not len(ordered) or ends[0] < 0:

@@ -121,7 +121,6 @@ class StoredGraph:
         return self.graph
 
     def splits(self) -> list[Split]:
-        """The splits that are stored with the graph."""
         return [Split.from_codes(codes) for codes in self.array("splits")]
 
     def remarks(self) -> list[str]:
@@ -426,7 +425,6 @@ class GraphWriter:
     links: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, name: str, array: np.ndarray) -> None:
-        """Write one array."""
         self.names.append(name)
         write_npy(self.folder / f"{name}.npy", array)
 
@@ -478,7 +476,6 @@ class GraphWriter:
         return path / name
 
     def discard_scratch(self) -> None:
-        """Remove the temporary files."""
         shutil.rmtree(self.folder / "scratch", ignore_errors=True)
 
     def commit(self, metadata: dict[str, Any]) -> None:

@@ -60,10 +60,6 @@ def _is_a(*kinds: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, kinds)
 
 
-def _are_arrays(arrays: Any) -> bool:
-    return isinstance(arrays, dict) and all(map(_is_entry, arrays.items()))
-
-
 def _is_entry(item: tuple[str, Any]) -> bool:
     name, entry = item
     return (
@@ -97,7 +93,9 @@ REQUIRED: dict[str, Callable[[Any], bool]] = {
     "num_classes": _is_count,
     "directed": _is_a(bool),
     "metric": lambda metric: isinstance(metric, str) and metric in ALL_METRICS,
-    "arrays": _are_arrays,
+    "arrays": lambda arrays: (
+        isinstance(arrays, dict) and all(map(_is_entry, arrays.items()))
+    ),
 }
 """Keys of graph.json and what their values must be."""
 OPTIONAL: dict[str, Callable[[Any], bool]] = {

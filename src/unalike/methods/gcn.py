@@ -57,9 +57,7 @@ class GCNModule(nn.Module):
         super().__init__()
         out_features = out_features or graph.num_classes
         sizes = layer_sizes(graph.num_features, o.hidden, out_features, o.layers)
-        self.first = InputLinear(
-            "features", graph, sizes[1], bias=False, init="glorot", defer=True
-        )
+        self.first = InputLinear("features", graph, sizes[1], bias=False, init="glorot")
         self.blocks = nn.ModuleList(
             NormActDropLinear(*ends, o.dropout, batch_norm=o.batch_norm, init="glorot")
             for ends in pairwise(sizes[1:])
@@ -72,7 +70,7 @@ class GCNModule(nn.Module):
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         a_hat = GCNNorm.of(batch.adjacency)  # D^-1/2 (A + I) D^-1/2
-        x = a_hat @ self.first(batch.features)
+        x = a_hat @ self.first.defer(batch.features)
         for bias, block in zip(self.conv_biases, self.blocks, strict=True):
             x = a_hat @ block(bias(x))
         return self.bias(x)
@@ -104,7 +102,7 @@ class GCNJKModule(GCNModule):
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         a_hat = GCNNorm.of(batch.adjacency)
-        x, outputs = a_hat @ self.first(batch.features), []
+        x, outputs = a_hat @ self.first.defer(batch.features), []
         for bias, block in zip(self.conv_biases, self.blocks, strict=True):
             assert isinstance(block, NormActDropLinear)
             hidden, x = block.with_hidden(bias(x))

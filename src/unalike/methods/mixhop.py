@@ -46,7 +46,7 @@ class MixHopModule(nn.Module):
             len(self.hops) * width
             for width in layer_sizes(0, o.hidden, graph.num_classes, o.layers)[1:]
         ]
-        self.first = InputLinear("features", graph, sizes[0], defer=True)
+        self.first = InputLinear("features", graph, sizes[0])
         self.blocks = nn.ModuleList(
             NormActDropLinear(*ends, o.dropout) for ends in pairwise(sizes)
         )
@@ -54,7 +54,7 @@ class MixHopModule(nn.Module):
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
         a_hat = GCNNorm.of(batch.adjacency)
-        x = a_hat.powers(self.hops, self.first(batch.features))
+        x = a_hat.powers(self.hops, self.first.defer(batch.features))
         for block in self.blocks:
             x = a_hat.powers(self.hops, block(x))
         return self.final(x)

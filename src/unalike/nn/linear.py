@@ -31,7 +31,6 @@ class Dropout(nn.Module):
         return apply_dropout(x, self.sample_mask(x), self.p) if self.training else x
 
     def sample_mask(self, x: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
-        """Sample which values remain."""
         return torch.rand_like(x) >= self.p
 
 
@@ -44,10 +43,7 @@ def apply_dropout(
 
 @dataclass(frozen=True, eq=False)
 class DeferredLinear:
-    """x W + b that is not computed yet, so that a later layer can be folded into W.
-
-    Weight and bias may be absent.
-    """
+    """x W + b that is not computed yet, so that a later layer can be folded into W."""
 
     x: Float[Tensor, "nodes inputs"]
     weight: Weight | None = None
@@ -80,7 +76,6 @@ class DeferredLinear:
         return DeferredLinear(matmul_padded(self.x, self.weight), None, self.bias)
 
     def materialize(self) -> Float[Tensor, "nodes hidden"]:
-        """Compute x W + b."""
         product = matmul_padded(self.x, self.weight)
         return product if self.bias is None else product + self.bias.to(product.dtype)
 
@@ -126,17 +121,12 @@ def linear_sum_relu(
 ) -> Float[Tensor, "nodes hidden"]:
     """relu(bias + x W + y V + ...)."""
     biases = [bias, *(term.bias for term in terms if term.bias is not None)]
-    dtype = autocast_dtype(terms[0].x)
+    x = terms[0].x
+    device = x.device.type
+    autocast = torch.is_autocast_enabled(device)
+    dtype = torch.get_autocast_dtype(device) if autocast else x.dtype
     factors = [factor.to(dtype) for term in terms for factor in term.factors]
     return LinearSumReLU.apply(torch.stack(biases).sum(0), *factors)
-
-
-def autocast_dtype(x: Float[Tensor, "nodes _"]) -> torch.dtype:
-    """The precision of a product: that of autocast, or of x."""
-    device = x.device.type
-    if torch.is_autocast_enabled(device):
-        return torch.get_autocast_dtype(device)
-    return x.dtype
 
 
 class LinearSumReLU(Function):

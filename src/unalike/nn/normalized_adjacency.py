@@ -142,7 +142,6 @@ class DirectedNorm:
 
     @classmethod
     def of(cls, adjacency: Adjacency, exponent: float = 0.5) -> DirectedNorm:
-        """The normalised form of an adjacency."""
         scales = (
             torch.where(degrees > 0, degrees**-exponent, 0.0)[:, None]
             for degrees in (adjacency.row_sums, adjacency.column_sums)
@@ -175,7 +174,6 @@ class GCNNorm:
 
     @classmethod
     def of(cls, adjacency: Adjacency, *, self_loops: SelfLoops = "all") -> GCNNorm:
-        """The normalised form of an adjacency."""
         added = SELF_LOOP_WEIGHTS[self_loops](adjacency.diagonal)
         degrees = adjacency.column_sums + added
         scale = torch.where(degrees > 0, degrees.rsqrt(), 0.0)
@@ -222,10 +220,7 @@ class GCNNorm:
     def cached_power(
         self, x: Float[Tensor, "nodes features"], count: int
     ) -> Float[Tensor, "nodes features"]:
-        """Â^count x of constant features, computed once.
-
-        The cache holds x as well, so that its id is not used again.
-        """
+        """Â^count x of constant features, cached with x, whose id is not used again."""
         key = (self.self_loops, count, id(x))
         if key not in self.cache:
             exact = x.to(torch.promote_types(x.dtype, torch.float32))

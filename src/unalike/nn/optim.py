@@ -56,7 +56,6 @@ class WeightState:
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
         return {name: t for name, t in vars(self).items() if t is not None}
 
     def cpu(self: WeightStateT) -> WeightStateT:

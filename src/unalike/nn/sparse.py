@@ -77,7 +77,6 @@ class NormalizedCSR:
 
     @property
     def T(self) -> NormalizedCSR:
-        """The transpose."""
         return NormalizedCSR(self.csr.T, self.scale, self.self_loop_weight)
 
 

@@ -11,7 +11,7 @@ from torch.func import functional_call
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
 from unalike.nn.init import LinearOptions, linear_parameters
-from unalike.nn.linear import DeferredLinear, Dropout, TensorOrDeferred
+from unalike.nn.linear import DeferredLinear, Dropout
 
 Source = Literal["adjacency", "features", "outgoing", "incoming"]
 """The sparse input of a batch, by the name of its attribute."""
@@ -49,12 +49,15 @@ class SparseLinear(nn.Module):
         self.register_parameter("bias", bias)
         self.register_buffer("product", None, persistent=False)
 
-    def forward(self, x: Adjacency) -> Any:
-        """x W + b, or the product that was passed in."""
+    def forward(self, x: Adjacency) -> Float[Tensor, "nodes hidden"]:
         if self.product is not None:
             return self.product
         product = x @ self.weight
         return product if self.bias is None else product + self.bias
+
+    def defer(self, x: Any) -> DeferredLinear:
+        """The product as that of a layer without weight."""
+        return DeferredLinear(self.forward(x))
 
     def extra_repr(self) -> str:
         return f"{self.source!r}, {self.in_features}, {self.out_features}"
@@ -101,32 +104,22 @@ class DenseLinear(nn.Module):
         out_features: int,
         *,
         dropout: float | None = None,
-        defer: bool = False,
         **options: Unpack[LinearOptions],
     ) -> None:
         super().__init__()
         self.weight, bias = linear_parameters(in_features, out_features, **options)
         self.register_parameter("bias", bias)
         self.dropout = None if dropout is None else Dropout(dropout)
-        self.deferred = defer
 
-    def forward(self, x: Float[Tensor, "nodes inputs"]) -> TensorOrDeferred:
-        linear = self.defer(x)
-        return linear if self.deferred else linear.materialize()
+    def forward(self, x: Any) -> Float[Tensor, "nodes hidden"]:
+        return self.defer(x).materialize()
 
-    def defer(self, x: Float[Tensor, "nodes inputs"]) -> DeferredLinear:
+    def defer(self, x: Any) -> DeferredLinear:
         """The layer's factors without their product."""
         rows = x.to_dense().to(self.weight.dtype)
         if self.dropout is None:
             return DeferredLinear(rows, self.weight, self.bias, constant=x)
         return DeferredLinear(self.dropout(rows), self.weight, self.bias)
-
-
-class DeferredSparseLinear(SparseLinear):
-    """A `SparseLinear` that returns its product as a `DeferredLinear`."""
-
-    def forward(self, x: Adjacency) -> DeferredLinear:
-        return DeferredLinear(super().forward(x))
 
 
 def InputLinear(
@@ -135,22 +128,19 @@ def InputLinear(
     out_features: int,
     *,
     dropout: float | None = None,
-    defer: bool = False,
     **options: Unpack[LinearOptions],
 ) -> SparseLinear | DenseLinear:
     """The first linear layer: `SparseLinear` for sparse input, `DenseLinear` for dense.
 
     Only dense features get dropout: the training loop computes the product of sparse
-    ones. The output of a deferred layer is for a normalised adjacency.
+    ones.
     """
     x = getattr(graph, source)
     if not isinstance(x, Adjacency):
-        return DenseLinear(
-            x.shape[1], out_features, dropout=dropout, defer=defer, **options
-        )
-    kind = DeferredSparseLinear if defer else SparseLinear
+        return DenseLinear(x.shape[1], out_features, dropout=dropout, **options)
     rows = x.local_cols if source == "adjacency" else None
-    return kind(source, x.num_cols_global, out_features, local_rows=rows, **options)
+    columns = x.num_cols_global
+    return SparseLinear(source, columns, out_features, local_rows=rows, **options)
 
 
 def in_draw_order(graph: Graph) -> tuple[Source, Source]:

@@ -58,7 +58,7 @@ class Sampler(ABC):
 
     @property
     def sparse_optimizer(self) -> str:
-        """The name of the optimizer of sparse weights."""
+        """The optimizer of sparse weights, a key of `SPARSE_OPTIMIZERS`."""
         return "adamw"
 
     def per_process(self, processes: int) -> Sampler:
@@ -86,7 +86,6 @@ class Sampler(ABC):
     def epoch(
         self, graph: Graph, train: Ids, generator: torch.Generator
     ) -> Iterator[Batch]:
-        """The batches of one epoch."""
         return (batch() for batch in self.lazy_batches(graph, train, generator))
 
     def inference_batches(
@@ -136,10 +135,7 @@ def induced_batches(
 
 
 def merge_single_nodes(parts: Iterable[Ids]) -> Iterator[Ids]:
-    """Sets of nodes; one with a single node is merged with the next or the previous.
-
-    Batch norm has no statistics of a single node.
-    """
+    """Sets of nodes; one with a single node is merged with the next or the previous."""
     pending: list[Ids] = []
     for ids in parts:
         if pending and len(pending[-1]) == 1:

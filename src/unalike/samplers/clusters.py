@@ -72,21 +72,16 @@ def partition(adjacency: Adjacency, parts: int) -> Int[Tensor, " nodes"]:
     """The METIS part of each node, cached in memory and on disk."""
     key = ("METIS", parts)
     if key not in adjacency.cache:
-        part_of_node = torch.from_numpy(_load_or_compute(adjacency, parts))
-        adjacency.cache[key] = part_of_node.long()
+        path = _folder() / f"{_partition_key(adjacency)}-{parts}.npy"
+        with file_lock(path):
+            part_of_node = _read(path, adjacency.num_rows, parts)
+            if part_of_node is None:
+                part_of_node = _metis(adjacency, parts)
+                with atomic_write(path) as partial, partial.open("wb") as file:
+                    np.save(file, part_of_node)
+        adjacency.cache[key] = torch.from_numpy(part_of_node).long()
     cached: Tensor = adjacency.cache[key]
     return cached
-
-
-def _load_or_compute(adjacency: Adjacency, parts: int) -> np.ndarray:
-    path = _folder() / f"{_partition_key(adjacency)}-{parts}.npy"
-    with file_lock(path):
-        part_of_node = _read(path, adjacency.num_rows, parts)
-        if part_of_node is None:
-            part_of_node = _metis(adjacency, parts)
-            with atomic_write(path) as partial, partial.open("wb") as file:
-                np.save(file, part_of_node)
-    return part_of_node
 
 
 def _folder() -> Path:

@@ -205,10 +205,7 @@ class GraphSAINTNodeSampler(GraphSAINTSampler):
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
-    """All nodes on random walks from uniformly random roots.
-
-    A walk stays at a node without outgoing edges.
-    """
+    """All nodes on random walks from random roots; a walk stays at a sink."""
 
     positive = ("steps", "roots", "length")
 

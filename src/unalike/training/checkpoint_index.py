@@ -83,18 +83,17 @@ def tensor_entry(
     places: dict[MetadataIndex, _StorageInfo],
 ) -> Document:
     """The part of the index about one tensor."""
-    chunks = []
-    for chunk in entry.chunks:
-        place = places[MetadataIndex(name, chunk.offsets)]
-        chunks.append(
-            {
-                "offsets": list(chunk.offsets),
-                "sizes": list(chunk.sizes),
-                "file": place.relative_path,
-                "offset": place.offset,
-                "length": place.length,
-            }
-        )
+    chunks = [
+        {
+            "offsets": list(chunk.offsets),
+            "sizes": list(chunk.sizes),
+            "file": place.relative_path,
+            "offset": place.offset,
+            "length": place.length,
+        }
+        for chunk in entry.chunks
+        for place in [places[MetadataIndex(name, chunk.offsets)]]
+    ]
     dtype = str(entry.properties.dtype).removeprefix("torch.")
     return {"dtype": dtype, "size": list(entry.size), "chunks": chunks}
 
@@ -107,10 +106,8 @@ def to_metadata(tensors: Document, folder: Path) -> Metadata:
         chunks = []
         for chunk in entry["chunks"]:
             offsets, sizes = to_size(chunk["offsets"]), to_size(chunk["sizes"])
-            file, (offset, length) = (
-                chunk["file"],
-                to_size([chunk["offset"], chunk["length"]]),
-            )
+            file = chunk["file"]
+            offset, length = to_size([chunk["offset"], chunk["length"]])
             if offset + length > file_sizes[file]:
                 raise ValueError(f"{file} is shorter than it says")
             chunks.append(ChunkStorageMetadata(offsets, sizes))

@@ -44,10 +44,7 @@ PARENT_POLL_SECONDS = 1.0
 
 
 def launch(arguments: Sequence[str], processes: int, *, module: str = "unalike") -> int:
-    """Run a module in several processes of this machine and return the exit status.
-
-    Torch starts, watches and stops them, as under `torchrun`.
-    """
+    """Run a module in several processes, as `torchrun` does; return the exit status."""
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -155,7 +152,6 @@ class CommunicationStats:
     messages: int = 0
 
     def count(self, received: int) -> None:
-        """Count a message."""
         self.received += received
         self.messages += 1
 
@@ -193,7 +189,6 @@ class World:
 
     @property
     def is_main(self) -> bool:
-        """Is this rank 0?"""
         return self.rank == 0
 
     @as_user_error()
@@ -242,7 +237,6 @@ class World:
             dist.broadcast(tensor, 0)
 
     def all_min(self, number: int) -> int:
-        """The minimum over all processes."""
         return min(self.all_gather_object(number))
 
     @as_user_error()

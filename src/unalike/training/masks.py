@@ -27,12 +27,13 @@ class RowPlan:
     @cached_property
     def train_rows(self) -> Graph:
         """The head of `rows`."""
-        return self.rows.head(self.loss_weight.shape[1])
+        return self.rows.slice_rows(0, self.loss_weight.shape[1])
 
     @cached_property
     def eval_rows(self) -> Graph:
         """The tail of `rows`; both share the rows that are in both."""
-        return self.rows.tail(self.eval_weight.shape[1])
+        count = self.rows.num_nodes
+        return self.rows.slice_rows(count - self.eval_weight.shape[1], count)
 
     @classmethod
     def of(
@@ -63,7 +64,6 @@ class RowPlan:
         return cls(graph.select_rows(order), loss_weight, eval_weight)
 
     def to(self, device: torch.device) -> RowPlan:
-        """The same plan on another device."""
         weights = (self.loss_weight.to(device), self.eval_weight.to(device))
         return RowPlan(self.rows.to(device), *weights)
 
@@ -90,8 +90,7 @@ def split_masks(tasks: Sequence[Task], part: str) -> Bool[Tensor, "runs nodes"]:
     """The mask of the train or valid nodes of each run."""
     masks = torch.zeros(len(tasks), tasks[0].graph.num_nodes, dtype=torch.bool)
     for mask, task in zip(masks, tasks, strict=True):
-        ids: Ids = getattr(task, part)
-        mask[ids] = True
+        mask[getattr(task, part)] = True
     return masks
 
 
@@ -114,7 +113,6 @@ class SplitMasks:
     def of(
         cls, tasks: Sequence[Task], graph: Graph, device: torch.device
     ) -> SplitMasks:
-        """The masks of tasks on one graph."""
         rows: dict[tuple[bytes, ...], int] = {}
         split = [rows.setdefault(_split_key(task), len(rows)) for task in tasks]
         distinct = [tasks[split.index(row)] for row in rows.values()]

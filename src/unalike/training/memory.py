@@ -42,7 +42,12 @@ def halve_on_out_of_memory(
     if one_process and len(runs) == 1 and wait_for_memory(device, progress):
         return retry(runs, checkpoint=checkpoint)
     if len(runs) == 1 or not one_process:
-        raise UserError(out_of_memory_message(device))
+        used = memory_used_by_others(device)
+        others = f" next to other programs, which use {used / 1e9:,.0f} GB"
+        raise UserError(
+            f"The device has too little memory for one run{others if used else ''}; "
+            "choose a smaller width or batches of rows."
+        )
     middle = (len(runs) + 1) // 2
     progress.stage(f"out of memory: {middle} runs at a time", None, "")
     solutions: list[Solution] = []
@@ -52,16 +57,6 @@ def halve_on_out_of_memory(
         if part is not None:
             part.remove()
     return solutions
-
-
-def out_of_memory_message(device: torch.device) -> str:
-    """The error if not even one run fits into memory."""
-    used = memory_used_by_others(device)
-    others = f" next to other programs, which use {used / 1e9:,.0f} GB" if used else ""
-    return (
-        f"The device has too little memory for one run{others}; "
-        "choose a smaller width or batches of rows."
-    )
 
 
 def move_if_fits(graph: Graph, device: torch.device) -> Graph | None:

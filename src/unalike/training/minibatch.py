@@ -93,7 +93,6 @@ class BatchCache:
         return shuffled([partial(self.batch, index) for index in indices], generator)
 
     def batch(self, index: int) -> Batch:
-        """A batch on the device."""
         if index in self.cached:
             return self.cached[index]
         batch = self.lazy_batches[index]()
@@ -121,7 +120,6 @@ class ScoreRows:
 
     @classmethod
     def of(cls, ids: Ids, num_nodes: int, device: torch.device) -> ScoreRows:
-        """The rows of the scores of some nodes."""
         nodes, index = ids.unique(return_inverse=True)
         of_node = torch.full((num_nodes,), len(nodes))
         of_node[nodes] = torch.arange(len(nodes))

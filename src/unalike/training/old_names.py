@@ -137,14 +137,11 @@ def old_name(module: nn.Module, name: str) -> str:
 def with_new_names(
     module: nn.Module, weights: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Weights with old names under their current names.
-
-    A bias in place of a batch norm was called offset.
-    """
+    """Weights with old names under their current names."""
     renamed = {}
     for name in module.state_dict():
         old = old_name(module, name)
-        other = re.sub("bias$", "offset", old)
+        other = re.sub("bias$", "offset", old)  # in place of a batch norm
         renamed[name] = weights[old if old in weights else other]
     if len(renamed) != len(weights):
         raise ValueError(f"{len(weights)} weights instead of {len(renamed)}")
@@ -155,9 +152,13 @@ def old_columns(
     module: nn.Module, shapes: Mapping[str, torch.Size]
 ) -> Int[Tensor, " parameters"]:
     """The old column of each column of a run's flat parameters."""
-    ranks = {name: _rank(old_name(module, name)) for name in shapes}
+
+    def rank(name: str) -> int:
+        old = old_name(module, name)
+        return next(i for i, first in enumerate(ORDER) if old.startswith(first))
+
     begins, begin = {}, 0
-    for name in sorted(shapes, key=ranks.__getitem__):
+    for name in sorted(shapes, key=rank):
         begins[name] = begin
         begin += _aligned(shapes[name])
     parts = [
@@ -168,7 +169,3 @@ def old_columns(
 
 def _aligned(shape: torch.Size) -> int:
     return shape.numel() + padding_to_multiple(shape.numel())
-
-
-def _rank(old: str) -> int:
-    return next(rank for rank, first in enumerate(ORDER) if old.startswith(first))

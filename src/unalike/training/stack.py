@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
-from unalike.nn.optim import AdamW, AdamWState, SparseOptimizer, WeightState
+from unalike.nn.optim import AdamW, AdamWState, SparseOptimizer
 from unalike.nn.sparse import padding_to_multiple
 from unalike.nn.sparse_linear import (
     Products,
@@ -70,10 +70,7 @@ def activation_width(module: nn.Module, *, row_wise: bool) -> int:
 
 
 def hidden_width(module: nn.Module) -> int:
-    """Activations per node behind the input layers.
-
-    By the size of biases and norms, or of weights where layers have no bias.
-    """
+    """Activations per node behind the input layers, by sizes of biases or weights."""
     sparse = {id(layer.weight) for layer in sparse_layers(module).values()}
     dense = [p for p in module.parameters() if id(p) not in sparse]
     vectors = sum(p.numel() for p in dense if p.dim() == 1)
@@ -181,17 +178,18 @@ class Stack:
         """The outputs of `SparseLinear` layers, written to `out` if given."""
         params = self.params.best_weight if best else self.params.weight
         biases = {name: params[0, :, own] for name, own in self.bias_slices.items()}
-        return {
-            name: sparse_product(
-                matrix,
-                self.sparse_weights[name],
-                biases.get(name),
-                best=best,
-                out=None if out is None else out[name].flatten(1),
-                world=self.world if name in self.sharded else World(),
+        products = {}
+        for name, matrix in self.inputs(batch).items():
+            weights = self.sparse_weights[name]
+            weight = weights.best_weight if best else weights.read_weight
+            bias = biases[name].flatten() if name in biases else None
+            flat_out = None if out is None else out[name].flatten(1)
+            world = self.world if name in self.sharded else World()
+            flat = column_parallel_spmm(
+                world, matrix, weight.flatten(1), bias, flat_out
             )
-            for name, matrix in self.inputs(batch).items()
-        }
+            products[name] = flat.unflatten(1, weight.shape[1:])
+        return products
 
     def inputs(self, batch: Graph) -> dict[str, Adjacency]:
         """The sparse input of each `SparseLinear` layer."""
@@ -241,22 +239,6 @@ class Stack:
         sizes = [size for n in numels for size in (n, padding_to_multiple(n))]
         views = zip(self.param_shapes.items(), row.split(sizes)[::2], strict=True)
         return {name: view.view(shape) for (name, shape), view in views}
-
-
-def sparse_product(
-    matrix: Adjacency,
-    weights: WeightState,
-    bias: Float[Tensor, "runs hidden"] | None,
-    *,
-    best: bool,
-    out: Float[Tensor, "nodes columns"] | None,
-    world: World,
-) -> Float[Tensor, "nodes runs hidden"]:
-    """The product of a sparse input and a stacked weight, plus the biases of runs."""
-    weight = weights.best_weight if best else weights.read_weight
-    flat_bias = None if bias is None else bias.flatten()
-    product = column_parallel_spmm(world, matrix, weight.flatten(1), flat_bias, out)
-    return product.unflatten(1, weight.shape[1:])
 
 
 def stack_runs(

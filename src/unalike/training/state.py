@@ -98,7 +98,6 @@ class State:
         use_last: bool = False,
         patience: int | None = None,
     ) -> State:
-        """The state before the first epoch."""
         runs, epochs, exact = len(trainings), trainings[0].epochs, torch.float64
         numbers = torch.tensor([[t.lr, t.weight_decay] for t in trainings]).float()
         lr, weight_decay = numbers.T.contiguous().to(stack.params.weight.device)
@@ -127,11 +126,9 @@ class State:
         return self.last_step()
 
     def last_step(self) -> AdamWStep:
-        """The last step of AdamW."""
         return AdamWStep(self.step_counter, self.lr, self.weight_decay, self.improved)
 
     def record_loss(self, loss: Float[Tensor, " runs"]) -> None:
-        """Record the training loss of the current epoch."""
         self.losses.index_copy_(0, self.epoch_counter, loss[None].double())
 
     def record_score(self, score: Float[Tensor, " runs"]) -> None:

@@ -77,10 +77,7 @@ def optimizer_step(state: State, gradients: Gradients) -> None:
 
 
 def coupled_step(stack: Stack, gradients: Gradients, step: AdamWStep) -> None:
-    """One step of Adam with an L2 penalty: the decay is a part of the gradient.
-
-    The sparse product and the step are not fused here.
-    """
+    """One step of Adam with an L2 penalty: the decay is a part of the gradient."""
     kernels, decay = backend(gradients.params.device), step.weight_decay[:, None]
     without = replace(step, weight_decay=torch.zeros_like(step.weight_decay))
     for name, matrix in gradients.inputs.items():
