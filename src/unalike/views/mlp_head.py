@@ -67,8 +67,7 @@ class ViewMLP(nn.Module):
         x = F.gelu(embedded.sum(1) / len(self.widths) ** 0.5)
         for block in self.blocks:
             x = x + block(x)
-        logits: Tensor = self.last(x)
-        return logits
+        return self.last(x)
 
 
 @dataclass(frozen=True, eq=False)
