@@ -123,8 +123,7 @@ def build_rows(
     weighted = training_graph.weighted
     out, num_unknown = _rows_of(out_edges, lookup_ids, num_cols, num_rows, weighted)
     if in_edges is None:
-        none = torch.zeros(0, dtype=torch.int64)
-        empty = Adjacency.from_edges(none, none, shape=out.shape)
+        empty = Adjacency.empty(out.shape)
         into = empty if training_graph.directed else out
     else:
         into, num_unknown_in = _rows_of(
