@@ -58,6 +58,12 @@ class Adjacency(CSRMatrix):
         return cls.from_scipy(rows, weighted=values is not None)
 
     @classmethod
+    def empty(cls, shape: tuple[int, int]) -> Adjacency:
+        """A matrix without entries."""
+        none = torch.empty(0, dtype=torch.int64)
+        return cls.from_edges(none, none, shape=shape)
+
+    @classmethod
     def from_scipy(
         cls, matrix: scipy.sparse.sparray, *, weighted: bool = True
     ) -> Adjacency:

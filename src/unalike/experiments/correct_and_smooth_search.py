@@ -79,7 +79,6 @@ def search_correct_and_smooth(
     store = result_writer(results, experiment)
     start = CorrectAndSmooth() if base is None else CorrectAndSmooth(base=base)
     tasks = experiment.tasks(start)
-    experiment.check_has_features(start)
     start = as_computed_on(options.device, start)
     trained = start.base.solve_all(
         tasks,

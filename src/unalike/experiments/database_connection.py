@@ -169,9 +169,7 @@ def connect(
         if engine.dialect.name == "sqlite":
             pragmas = READ_PRAGMAS if read_only else (*READ_PRAGMAS, *WRITE_PRAGMAS)
             sql.event.listen(engine, "connect", partial(_set_pragmas, pragmas))
-            sql.event.listen(engine, "begin", _begin)
-        else:
-            sql.event.listen(engine, "begin", _limit_idle_transaction)
+        sql.event.listen(engine, "begin", _begin)
         if read_only:
             _add_tables_to_read(engine)
         else:
@@ -269,7 +267,12 @@ def retry_while_unreachable(
             except DBAPIError as error:
                 if not _is_unreachable(owner.engine, error):
                     raise database_error(owner.engine, error) from None
-                since = since or _report_unreachable(owner.engine, error)
+                if since is None:
+                    since = time.monotonic()
+                    owner.engine.get_execution_options()[ON_MESSAGE](
+                        f"The database is away ({first_line(error.orig)}); "
+                        f"trying again for {RETRY_SECONDS / 60:g} minutes."
+                    )
                 if time.monotonic() > since + RETRY_SECONDS:
                     raise UserError(
                         f"The database is still away ({first_line(error.orig)}); "
@@ -290,15 +293,6 @@ def database_error(engine: Engine, error: Exception) -> UserError:
 def _is_unreachable(engine: Engine, error: DBAPIError) -> bool:
     lost = error.connection_invalidated or isinstance(error, OperationalError)
     return engine.dialect.name == "postgresql" and lost
-
-
-def _report_unreachable(engine: Engine, error: DBAPIError) -> float:
-    """Send a message that the database is unreachable, and return the time."""
-    engine.get_execution_options()[ON_MESSAGE](
-        f"The database is away ({first_line(error.orig)}); "
-        f"trying again for {RETRY_SECONDS / 60:g} minutes."
-    )
-    return time.monotonic()
 
 
 def write_transaction(engine: Engine) -> Any:
@@ -354,11 +348,9 @@ def _set_pragmas(pragmas: Sequence[str], connection: Any, _: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Take the write lock at once: a reader that turns writer later may fail."""
+    """Take SQLite's write lock at once: a reader that turns writer later may fail."""
     writes = connection.get_execution_options().get(WRITES)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _limit_idle_transaction(connection: Connection) -> None:
-    if connection.get_execution_options().get(WRITES):
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    elif writes:
         connection.exec_driver_sql(IDLE_TIMEOUT)

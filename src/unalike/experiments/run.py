@@ -12,7 +12,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
-from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
 from unalike.data.regression import (
     NumberScale,
@@ -150,7 +149,6 @@ def train_splits(
     check_can_distribute(method, world)
     with main_process_first(world):
         experiment = Experiment.load(dataset, splits, seed, options.progress)
-    experiment.check_has_features(method)
     if world.size > 1:
         identity = experiment.identity(method, options.device)
         world.assert_equal_on_all_ranks({**identity, "processor": cpu_capability()})
@@ -192,8 +190,6 @@ def run_stack(
     """
     options, bases = options or RunOptions(), bases or BaseModelCache()
     experiment = Experiment.load(dataset, sorted({split for _, split in members}), seed)
-    for method in dict.fromkeys(method for method, _ in members):
-        experiment.check_has_features(method)
     solutions, seconds = experiment.solve(
         members, options, solve=bases.for_dataset(dataset).solve, prepared=prepared
     )
@@ -233,10 +229,8 @@ class ExperimentOutput:
     def root_mean_squared_errors(self) -> list[float]:
         """The error of the test numbers of each split, in the unit of the labels."""
         graph = self.experiment.graph
-        errors = []
-        for solution, split in zip(
-            self.solutions, self.experiment.splits.values(), strict=True
-        ):
+        splits, errors = self.experiment.splits.values(), []
+        for solution, split in zip(self.solutions, splits, strict=True):
             numbers = NumberScale.of(graph, split.train).numbers(solution.scores)
             true = numbers_of(graph)[graph.labels[split.test]]
             errors.append(float(((numbers[split.test] - true) ** 2).mean().sqrt()))
@@ -250,46 +244,39 @@ class ExperimentOutput:
         return round(median(epochs)) if trained else None
 
     def saved_model(self, options: RunOptions) -> Model:
-        """The model that is saved: refitted, or that of the best split."""
-        if not options.refit or self.refit_epochs is None:
-            train = self.experiment.splits[self.results[self.best_index].split].train
-            model = self.best_model(calibrate=options.calibrate)
-            return self.experiment.with_number_scale(model, train)
-        assert isinstance(self.method, TrainedMethod)
-        training = replace(self.method.training, epochs=self.refit_epochs)
-        method = replace(self.method, training=training)
-        (solution,) = method.solve_all(
-            [self.experiment.refit_task(self.results[self.best_index].split)],
-            device=options.device,
-            progress=options.progress,
+        """The model of the best split, or one that is trained again on all labels."""
+        experiment, number = self.experiment, self.results[self.best_index].split
+        solution, train = (
+            self.solutions[self.best_index],
+            experiment.splits[number].train,
         )
-        solution.raise_if_failed()
-        model = self.best_model(calibrate=options.calibrate, solution=solution)
-        labelled = (self.experiment.graph.labels >= 0).nonzero()[:, 0]
-        return self.experiment.with_number_scale(model, labelled)
-
-    def best_model(
-        self, *, calibrate: bool = False, solution: Solution | None = None
-    ) -> Model:
-        """The model of the split with the best validation score.
-
-        Another solution may be given, whose weights are used instead.
-        """
-        source = base_dataset(self.experiment.dataset)
+        if options.refit and self.refit_epochs is not None:
+            assert isinstance(self.method, TrainedMethod)
+            training = replace(self.method.training, epochs=self.refit_epochs)
+            task = experiment.refit_task(number)
+            (solution,) = replace(self.method, training=training).solve_all(
+                [task], device=options.device, progress=options.progress
+            )
+            solution.raise_if_failed()
+            train = task.train
+        source = base_dataset(experiment.dataset)
         model = model_from_solution(
             self.method,
-            self.experiment.graph,
-            solution or self.solutions[self.best_index],
+            experiment.graph,
+            solution,
             stored=source if isinstance(source, StoredGraph) else None,
             name=source.name,
             row_normalised=(
                 isinstance(source, Dataset) and source.preparation.row_normalised
             ),
         )
-        if not calibrate:
-            return model
-        temperature = self.calibrations[self.best_index].temperature
-        return replace(model, temperature=temperature)
+        if options.calibrate:
+            temperature = self.calibrations[self.best_index].temperature
+            model = replace(model, temperature=temperature)
+        if predicts_numbers(experiment.graph):
+            scale = NumberScale.of(experiment.graph, train)
+            model = replace(model, number_scale=scale)
+        return model
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -323,16 +310,12 @@ class Experiment:
             selected[number] = stored[number]
         return cls(dataset=dataset, graph=graph, splits=selected, seed=seed)
 
-    def check_has_features(self, method: Method) -> None:
-        """Raise a `UserError` if a method needs features and the graph has none."""
-        label_inputs = options_of_dataset(self.dataset).label_inputs
-        has_features = self.graph.num_features or label_inputs
-        if method.needs_features and not has_features:
-            raise no_features_error(method, self.dataset)
-
     def tasks(self, method: Method, *, keep: bool = False) -> list[Task]:
         """One task per split with its own seed; `keep` asks for the weights."""
         options, metric = options_of_dataset(self.dataset), self.dataset.metric
+        has_features = self.graph.num_features or options.label_inputs
+        if method.needs_features and not has_features:
+            raise no_features_error(method, self.dataset)
         check_uses_edge_weights(method, self.graph)
         check_predicts_numbers(method, self.graph)
         if options.label_inputs:
@@ -399,12 +382,6 @@ class Experiment:
         )
         task = options_of_dataset(self.dataset).apply_to_task(task)
         return replace(task, patience=None)
-
-    def with_number_scale(self, model: Model, train: Ids) -> Model:
-        """The model with the scale of the train numbers, if it predicts numbers."""
-        if not predicts_numbers(self.graph):
-            return model
-        return replace(model, number_scale=NumberScale.of(self.graph, train))
 
     def metadata(self, method: Method, device: str) -> dict[str, Any]:
         """The fields that all results of a method have in common."""

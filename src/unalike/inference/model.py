@@ -99,8 +99,7 @@ class Model:
     @cached_property
     def _empty_graph(self) -> Graph:
         """A prepared graph without rows, with the columns of every prepared graph."""
-        none = torch.zeros(0, dtype=torch.int64)
-        rows = Adjacency.from_edges(none, none, shape=(0, self.graph_info.num_known))
+        rows = Adjacency.empty((0, self.graph_info.num_known))
         new = NewRows.of(rows, rows, directed=self.graph_info.directed)
         features = match_features(
             torch.zeros(0, self.graph_info.num_features), self.graph_info

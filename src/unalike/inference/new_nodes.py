@@ -128,8 +128,7 @@ def build_rows(
         into, num_unknown_in = rows_of(in_edges)
         num_unknown += num_unknown_in
     elif training_graph.directed:
-        none = torch.zeros(0, dtype=torch.int64)
-        into = Adjacency.from_edges(none, none, shape=out.shape)
+        into = Adjacency.empty(out.shape)
     if out.num_rows != into.num_rows:
         raise UserError(
             f"Edges leave {out.num_rows} new nodes and enter {into.num_rows}; "

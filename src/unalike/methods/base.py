@@ -272,9 +272,7 @@ def require_full_batch(method: TrainedMethod) -> None:
 
 def without_edges(graph: Graph) -> Graph:
     """The graph without its edges, which batches need not copy."""
-    none = torch.empty(0, dtype=torch.int64)
-    shape = graph.adjacency.shape
-    return replace(graph, adjacency=Adjacency.from_edges(none, none, shape=shape))
+    return replace(graph, adjacency=Adjacency.empty(graph.adjacency.shape))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,8 +113,19 @@ class CorrectAndSmooth(Method):
     ) -> Probabilities:
         """The probabilities of all nodes, corrected and then smoothed."""
         progress.stage("propagating", 2 * self.flow_steps, "steps")
-        corrected = SCALINGS[self.scaling](self, inputs, progress)
-        start = torch.where(inputs.train_mask, inputs.train_one_hot, corrected)
+        mask, errors, fixed = inputs.train_mask, inputs.errors, self.scaling == "fixed"
+
+        def bound_errors(x: Probabilities) -> Probabilities:
+            # With a fixed factor, the errors of train nodes stay as they are.
+            return torch.where(mask, errors, x) if fixed else x.clamp(-1, 1)
+
+        adjacency = NormalizedAdjacency.of(inputs.adjacency, self.correct_by)
+        propagated = self.propagate(
+            adjacency, errors, self.correct_alpha, bound_errors, progress
+        )
+        scale = self.scale if fixed else autoscale(inputs, propagated)
+        corrected = inputs.probabilities + scale * propagated
+        start = torch.where(mask, inputs.train_one_hot, corrected)
         adjacency = NormalizedAdjacency.of(inputs.adjacency, self.smooth_by)
         return self.propagate(
             adjacency, start, self.smooth_alpha, lambda x: x.clamp(0, 1), progress
@@ -125,7 +136,7 @@ class CorrectAndSmooth(Method):
         adjacency: NormalizedAdjacency,
         start: Probabilities,
         alpha: float,
-        after_step: Callable[[Tensor], Tensor],
+        after_step: Callable[[Probabilities], Probabilities],
         progress: Progress,
     ) -> Probabilities:
         """Repeat x = after_step(α A^hops x + (1 − α) x₀) from x = x₀ = start."""
@@ -133,7 +144,7 @@ class CorrectAndSmooth(Method):
         for _ in range(self.flow_steps):
             for _ in range(self.flow_hops):
                 x = adjacency @ x
-            x = after_step(torch.lerp(x0, x, alpha))
+            x = after_step(torch.lerp(x0, x, alpha).view_as(start)).flatten(1)
             progress.advance(1)
         return x.view_as(start)
 
@@ -176,41 +187,10 @@ class SmoothingInputs:
 
 
 def autoscale(
-    method: CorrectAndSmooth, inputs: SmoothingInputs, progress: Progress
-) -> Probabilities:
-    """Correct by errors that are scaled to the mean size of those on train nodes."""
-    errors = inputs.errors
-    adjacency = NormalizedAdjacency.of(inputs.adjacency, method.correct_by)
-    propagated = method.propagate(
-        adjacency, errors, method.correct_alpha, lambda x: x.clamp(-1, 1), progress
-    )
-    mean_size = errors.abs().sum((0, 2)) / inputs.train_mask.sum((0, 2))
+    inputs: SmoothingInputs, propagated: Probabilities
+) -> Float[Tensor, "nodes runs 1"]:
+    """Factors that scale errors to the mean size of those on train nodes."""
+    mean_size = inputs.errors.abs().sum((0, 2)) / inputs.train_mask.sum((0, 2))
     scale = mean_size[:, None] / propagated.abs().sum(2, keepdim=True)
     # Where no error arrived, the scale is infinite or 0 / 0.
-    scale = torch.where(scale <= MAX_SCALE, scale, 1.0)
-    return inputs.probabilities + scale * propagated
-
-
-def fixed_scale(
-    method: CorrectAndSmooth, inputs: SmoothingInputs, progress: Progress
-) -> Probabilities:
-    """Correct by errors times a factor; the errors of train nodes are fixed."""
-    errors = inputs.errors
-    mask = inputs.train_mask.expand_as(errors).flatten(1)
-    adjacency = NormalizedAdjacency.of(inputs.adjacency, method.correct_by)
-    propagated = method.propagate(
-        adjacency,
-        errors,
-        method.correct_alpha,
-        lambda x: torch.where(mask, errors.flatten(1), x),
-        progress,
-    )
-    return inputs.probabilities + method.scale * propagated
-
-
-SCALINGS: dict[
-    Scaling, Callable[[CorrectAndSmooth, SmoothingInputs, Progress], Probabilities]
-] = {
-    "auto": autoscale,
-    "fixed": fixed_scale,
-}
+    return torch.where(scale <= MAX_SCALE, scale, 1.0)

@@ -39,8 +39,7 @@ def dense_features(graph: Graph) -> Float[Tensor, "nodes features"]:
         )
     if "dense" not in x.cache:
         x.cache["dense"] = x.to_dense().to(x.indices.device)
-    dense: Tensor = x.cache["dense"]
-    return dense
+    return x.cache["dense"]
 
 
 def edge_index(graph: Graph) -> Int[Tensor, "2 edges"]:
@@ -48,8 +47,7 @@ def edge_index(graph: Graph) -> Int[Tensor, "2 edges"]:
     adjacency = graph.adjacency
     if "edge_index" not in adjacency.cache:
         adjacency.cache["edge_index"] = adjacency.edge_index
-    cached: Tensor = adjacency.cache["edge_index"]
-    return cached
+    return adjacency.cache["edge_index"]
 
 
 WHOLE_BATCH = ("batch", "graph", "data")
@@ -74,10 +72,7 @@ class PlainModule(nn.Module):
         self.names = names
 
     def forward(self, batch: Graph) -> Float[Tensor, "nodes classes"]:
-        logits: Tensor = self.module(
-            **{name: ARGUMENTS[name](batch) for name in self.names}
-        )
-        return logits
+        return self.module(**{name: ARGUMENTS[name](batch) for name in self.names})
 
 
 def for_batches(module: nn.Module) -> nn.Module:
@@ -209,7 +204,10 @@ class Trial:
         """Logits of new runs, after a step in training that changes no parameter."""
         stack = self.stack(build, seeds)
         with torch.no_grad():
-            logits = self.forward(stack, graph, training=False)
+            products, params = stack.sparse_products(graph), stack.params.weight[0]
+            logits = stack.forward(
+                graph, products, params, stack.buffers, training=False
+            )
         expected = (len(seeds), graph.num_nodes, graph.num_classes)
         if tuple(logits.shape) != expected:
             raise UserError(
@@ -221,22 +219,10 @@ class Trial:
 
     def step(self, stack: Stack, graph: Graph) -> None:
         """A forward and a backward pass in training."""
-        params = stack.params.weight[0].detach().requires_grad_()
-        logits = self.forward(stack, graph, training=True, params=params)
-        torch.autograd.grad(logits.square().mean(), params, materialize_grads=True)
-
-    def forward(
-        self,
-        stack: Stack,
-        graph: Graph,
-        *,
-        training: bool,
-        params: Tensor | None = None,
-    ) -> Float[Tensor, "runs nodes classes"]:
-        """The logits of a stack."""
-        params = stack.params.weight[0] if params is None else params
         products = stack.sparse_products(graph)
-        return stack.forward(graph, products, params, stack.buffers, training=training)
+        params = stack.params.weight[0].detach().requires_grad_()
+        logits = stack.forward(graph, products, params, stack.buffers, training=True)
+        torch.autograd.grad(logits.square().mean(), params, materialize_grads=True)
 
     def stack(self, build: Callable[[Graph], nn.Module], seeds: list[int]) -> Stack:
         """A stack of untrained modules."""

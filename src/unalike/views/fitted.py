@@ -154,7 +154,12 @@ class FittedViews:
             "folds": self.folds.count,
             "classes": graph.num_classes,
             "directed": graph.directed,
-            "heads": [_kind_of(head) for head in self.heads],
+            "heads": [
+                name
+                for head in self.heads
+                for name, kind in {**HEADS, LINEAR: LinearScores}.items()
+                if isinstance(head, kind)
+            ],
             "linear": list(self.linear),
             "widths": self.widths,
             "guess_widths": {
@@ -346,11 +351,6 @@ def guess_blocks(
 def linear_blocks(scores: Mapping[str, Scores]) -> dict[str, Block]:
     """The log probabilities of linear heads as the last views of a row."""
     return {f"{LINEAR}:{name}": Block(own) for name, own in scores.items()}
-
-
-def _kind_of(head: Scorer) -> str:
-    kinds = {**HEADS, LINEAR: LinearScores}
-    return next(name for name, kind in kinds.items() if isinstance(head, kind))
 
 
 def _heads_from_tensors(

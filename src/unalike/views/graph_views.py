@@ -117,7 +117,7 @@ def features(known: KnownGraph, rows: NodeRows) -> dict[str, Block]:
         return {}
     walks = known.walks
     x = reduced_features(known, known.graph.features)
-    own = x if rows.is_whole else reduced_features(known, rows.features)
+    own = x if rows.whole is not None else reduced_features(known, rows.features)
     blocks = {"features": Block(own)}
     x, own = x.to(known.device), own.to(known.device)
     chosen = [walk for walk in walks.along_edges if len(walk.steps) == 1 or walk.mean]

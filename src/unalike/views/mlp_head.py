@@ -67,8 +67,7 @@ class ViewMLP(nn.Module):
         x = F.gelu(embedded.sum(1) / len(self.widths) ** 0.5)
         for block in self.blocks:
             x = x + block(x)
-        logits: Tensor = self.last(x)
-        return logits
+        return self.last(x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,7 @@ class MLPHead:
         chunks = [torch.zeros(0, self.num_classes)]
         for rows in x.split(CHUNK):
             part = Graph.build(
-                _no_edges(len(rows)),
+                Adjacency.empty((len(rows), len(rows))),
                 features=self.standardise(rows),
                 num_classes=self.num_classes,
                 directed=True,
@@ -136,7 +135,7 @@ def fit_mlp(examples: Examples, device: torch.device | str = "cpu") -> MLPHead:
             part = untrained.standardise(rows[low : low + CHUNK])
             features[first + low : first + low + len(part)] = part
     graph = Graph.build(
-        _no_edges(count + held_out),
+        Adjacency.empty((count + held_out, count + held_out)),
         features=features,
         labels=torch.cat([examples.y, examples.y_stop]),
         num_classes=examples.num_classes,
@@ -167,11 +166,3 @@ def fit_mlp(examples: Examples, device: torch.device | str = "cpu") -> MLPHead:
         module.load_state_dict(solution.weights or {})
         modules.append(module)
     return replace(untrained, modules=modules)
-
-
-def _no_edges(num_nodes: int) -> Adjacency:
-    return Adjacency(
-        torch.zeros(num_nodes + 1, dtype=torch.int64),
-        torch.zeros(0, dtype=torch.int32),
-        num_nodes,
-    )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
-from unalike.data.graph import Features, Graph, select_features
+from unalike.data.graph import Features, Graph
 from unalike.views.walks import Columns, Walk, Walks, indicators, kept_entries
 
 
@@ -30,7 +30,9 @@ class KnownGraph:
         """A graph whose views are computed on a device, or on the CPU if the graph does
         not fit there."""
         walks = Walks.of(graph, hops, device)
-        return cls(graph, walks if walks.fit_on_device else walks.to("cpu"))
+        if not walks.fit_on_device:
+            walks = replace(walks, device=torch.device("cpu"))
+        return cls(graph, walks)
 
     @property
     def device(self) -> torch.device:
@@ -91,11 +93,6 @@ class NodeRows:
     the known graph, in their order."""
 
     @property
-    def is_whole(self) -> bool:
-        """Whether these are all nodes of the known graph."""
-        return self.whole is not None
-
-    @property
     def operands(self) -> Mapping[str, Adjacency]:
         """The matrices where they are multiplied."""
         return self.matrices if self.whole is None else self.whole
@@ -114,20 +111,11 @@ class NodeRows:
         self, walks: Walks, x: Columns, chosen: Sequence[Walk] | None = None
     ) -> Iterator[tuple[Walk, Columns]]:
         """For each walk from the rows, the sum of x over the nodes where it ends."""
-        if self.is_whole:
+        if self.whole is not None:
             yield from walks.sums(x, chosen)
             return
         for walk, ends in walks.ends(x, chosen):
             yield walk, self.matrices[walk.steps[0]] @ ends
-
-    def select(self, ids: Ids) -> NodeRows:
-        """Some of the rows."""
-        return NodeRows(
-            {step: matrix.select_rows(ids) for step, matrix in self.matrices.items()},
-            select_features(self.features, ids),
-            self.loops[ids],
-            None if self.ids is None else self.ids[ids],
-        )
 
 
 def unit_rows(rows: Adjacency) -> Adjacency:

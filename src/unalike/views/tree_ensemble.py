@@ -84,41 +84,43 @@ class TreeEnsemble:
         """The first `size` rounds of a LightGBM booster for rows without NaN."""
         text = booster.model_to_string(num_iteration=size)
         trees = [_read_tree(block) for block in text.split("\nTree=")[1:]]
-        sizes = np.array([len(tree["feature"]) for tree in trees], np.int64)
-        root = np.concatenate([[0], sizes.cumsum()[:-1]]).astype(np.int64)
-        nodes = {
-            name: np.concatenate([tree[name] for tree in trees]) for name in trees[0]
-        }
-        base = np.where(nodes["feature"] == LEAF, 0, np.repeat(root, sizes))
-        for side in ("left", "right"):
-            nodes[side] += base
-        return cls(
-            root=root,
+        return cls._of_nodes(
+            {name: np.concatenate([tree[name] for tree in trees]) for name in trees[0]},
+            [len(tree["feature"]) for tree in trees],
             start=np.zeros(1 if num_classes == 2 else num_classes),
             classes=np.arange(num_classes),
             num_classes=np.array(num_classes),
-            **nodes,
         )
 
     @classmethod
     def from_scikit_learn(cls, model: Any, size: int, num_classes: int) -> TreeEnsemble:
         """The first `size` rounds of a HistGradientBoostingClassifier."""
         parts = [tree.nodes for trees in model._predictors[:size] for tree in trees]
-        sizes = np.array([len(part) for part in parts], np.int64)
-        root = np.concatenate([[0], sizes.cumsum()[:-1]]).astype(np.int64)
-        nodes, base = np.concatenate(parts), np.repeat(root, sizes)
+        nodes = np.concatenate(parts)
         leaf = nodes["is_leaf"].astype(bool)
-        return cls(
-            root=root,
-            feature=np.where(leaf, LEAF, nodes["feature_idx"]).astype(np.int32),
-            threshold=np.where(leaf, 0.0, nodes["num_threshold"]),
-            left=np.where(leaf, 0, nodes["left"] + base).astype(np.int64),
-            right=np.where(leaf, 0, nodes["right"] + base).astype(np.int64),
-            value=np.where(leaf, nodes["value"], 0.0),
+        return cls._of_nodes(
+            {
+                "feature": np.where(leaf, LEAF, nodes["feature_idx"]).astype(np.int32),
+                "threshold": np.where(leaf, 0.0, nodes["num_threshold"]),
+                "left": np.where(leaf, 0, nodes["left"]).astype(np.int64),
+                "right": np.where(leaf, 0, nodes["right"]).astype(np.int64),
+                "value": np.where(leaf, nodes["value"], 0.0),
+            },
+            [len(part) for part in parts],
             start=np.array(model._baseline_prediction, np.float64).reshape(-1),
             classes=np.array(model.classes_, np.int64),
             num_classes=np.array(num_classes),
         )
+
+    @classmethod
+    def _of_nodes(
+        cls, nodes: dict[str, np.ndarray], sizes: list[int], **others: np.ndarray
+    ) -> TreeEnsemble:
+        """Trees of some sizes, whose children are numbered within each tree."""
+        root = np.cumsum([0, *sizes[:-1]])
+        base = np.where(nodes["feature"] == LEAF, 0, np.repeat(root, sizes))
+        children = {side: nodes[side] + base for side in ("left", "right")}
+        return cls(root=root, **{**nodes, **children}, **others)
 
     def to_tensors(self) -> dict[str, Tensor]:
         """The arrays by their names."""
@@ -151,30 +153,27 @@ class TreeEnsemble:
 
     def _check(self, num_columns: int, num_classes: int) -> None:
         """Raise if a row could leave the arrays or walk in a circle."""
-        size = len(self.feature)
-        node = np.arange(size)
-        inner = self.feature != LEAF
-        outputs = len(self.start)
-        same = all(
-            len(array) == size
-            for array in (self.threshold, self.left, self.right, self.value)
+        size, outputs, inner = len(self.feature), len(self.start), self.feature != LEAF
+        own = np.flatnonzero(inner)
+
+        def inside(ids: np.ndarray, low: int | np.ndarray, high: int) -> bool:
+            return bool(((ids >= low) & (ids < high)).all())
+
+        right = (
+            {len(self.threshold), len(self.left), len(self.right), len(self.value)}
+            == {size}
+            and int(self.num_classes) == num_classes
+            and len(self.classes) == max(2, outputs)
+            and outputs > 0
+            and inside(self.classes, 0, num_classes)
+            and inside(self.root, 0, size)
+            and bool((np.diff(self.root) > 0).all())
+            and len(self.root) % outputs == 0
+            and inside(self.feature, LEAF, num_columns)
+            and inside(self.left[inner], own + 1, size)
+            and inside(self.right[inner], own + 1, size)
         )
-        wrong = (
-            not same
-            or int(self.num_classes) != num_classes
-            or len(self.classes) != max(2, outputs)
-            or outputs < 1
-            or bool(((self.classes < 0) | (self.classes >= num_classes)).any())
-            or bool(((self.root < 0) | (self.root >= size)).any())
-            or bool((np.diff(self.root) <= 0).any())
-            or len(self.root) % outputs != 0
-            or bool(((self.feature < LEAF) | (self.feature >= num_columns)).any())
-            or any(
-                bool(((child <= node) | (child >= size))[inner].any())
-                for child in (self.left, self.right)
-            )
-        )
-        if wrong:
+        if not right:
             raise ValueError("the trees have wrong sizes or indices")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import no_type_check
@@ -58,11 +58,6 @@ class Walk:
         """The walk without its first step."""
         return Walk(self.steps[1:], self.mean and len(self.steps) > 2)
 
-    @property
-    def shares_features(self) -> bool:
-        """Whether this is the walk over shared features, not over edges."""
-        return "x" in self.steps
-
 
 @dataclass(frozen=True, eq=False)
 class Walks:
@@ -97,10 +92,6 @@ class Walks:
             walks.append(Walk("xy", mean=True))
         return cls(matrices, tuple(walks), torch.device(device))
 
-    def to(self, device: torch.device | str) -> Walks:
-        """The same walks with sums on another device."""
-        return replace(self, device=torch.device(device))
-
     @property
     def fit_on_device(self) -> bool:
         """Whether matrices and columns have room on the device."""
@@ -119,7 +110,7 @@ class Walks:
     @property
     def along_edges(self) -> tuple[Walk, ...]:
         """The walks along edges only."""
-        return tuple(walk for walk in self.walks if not walk.shares_features)
+        return tuple(walk for walk in self.walks if "x" not in walk.steps)
 
     def sums(
         self, x: Columns, walks: Sequence[Walk] | None = None
@@ -177,14 +168,11 @@ class Walks:
     def _returning(self, walk: Walk) -> Float[Tensor, " nodes"]:
         """The diagonal of the product of the matrices of a walk."""
         first, *others = (self.matrices[step] for step in walk.steps)
-        weights = [
-            self.inverse_degrees[step].cpu()
-            if walk.mean
-            else torch.ones(matrix.num_rows)
-            for step, matrix in zip(walk.steps[1:], others, strict=True)
-        ]
         if not others:
             return torch.zeros(first.num_rows, device=self.device)
+        weights = [self.inverse_degrees[step].cpu() for step in walk.steps[1:]]
+        if not walk.mean:
+            weights = [torch.ones_like(weight) for weight in weights]
         last = self.matrices[BACK[walk.steps[-1]]]
         if len(others) == 1:
             result = masked_sums(first, last, weights[0])
