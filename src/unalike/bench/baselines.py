@@ -259,18 +259,14 @@ def _mix(
     return torch.cat(outputs, 1) + layer.bias
 
 
-class PyGMLP(nn.Sequential):
+def pyg_mlp(method: Any, graph: Graph) -> nn.Module:
     """MLP with ReLU, batch norm and dropout between layers."""
+    from torch_geometric.nn import MLP
 
-    def __init__(self, method: Any, graph: Graph) -> None:
-        sizes = layer_sizes(
-            graph.num_features, method.hidden, graph.num_classes, method.layers
-        )
-        parts: list[nn.Module] = [nn.Linear(sizes[0], sizes[1])]
-        for before, after in pairwise(sizes[1:]):
-            between = [nn.ReLU(), nn.BatchNorm1d(before), nn.Dropout(method.dropout)]
-            parts += [*between, nn.Linear(before, after)]
-        super().__init__(*parts)
+    sizes = layer_sizes(
+        graph.num_features, method.hidden, graph.num_classes, method.layers
+    )
+    return MLP(sizes, dropout=method.dropout, act_first=True)
 
 
 class PyGAPPNP(nn.Module):
@@ -280,7 +276,7 @@ class PyGAPPNP(nn.Module):
         from torch_geometric.nn import APPNP
 
         super().__init__()
-        self.mlp = PyGMLP(method, graph)
+        self.mlp = pyg_mlp(method, graph)
         self.propagate = APPNP(method.hops, method.alpha, normalize=False)
 
     def forward(self, x: Tensor, *edges: Tensor) -> Tensor:
@@ -294,7 +290,7 @@ class PyGGPRGNN(nn.Module):
         from torch_geometric.nn import SimpleConv
 
         super().__init__()
-        self.mlp = PyGMLP(method, graph)
+        self.mlp = pyg_mlp(method, graph)
         self.propagate = SimpleConv("add")
         powers = (1 - method.alpha) ** torch.arange(method.hops + 1)
         self.gamma = nn.Parameter(torch.cat([method.alpha * powers[:-1], powers[-1:]]))

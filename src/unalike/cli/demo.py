@@ -28,6 +28,7 @@ from unalike.formatting import format_mean_std
 from unalike.importing.api import import_graph
 from unalike.importing.options import ImportOptions
 from unalike.measures import measure
+from unalike.methods import name_of
 from unalike.methods.base import Method
 from unalike.methods.gcn import GCN
 from unalike.methods.link import LINK
@@ -67,9 +68,15 @@ def command(*, out: Path = Path("demo"), json: bool = False) -> None:
         stored = import_tables(files, out / "graph", bar)
         say(bold("2. Import", ": a stored graph, opened by mapping its arrays."))
         say(f"   unalike import {files[0]} --nodes {files[1]} --label kind --out …")
-        say(f"   {_count(stored)}\n")
+        sizes = stored.metadata
+        say(
+            f"   {sizes['num_nodes']:,} nodes, {sizes['num_edges']:,} edges, "
+            f"{sizes['num_features']} features, {sizes['num_classes']} classes\n"
+        )
         say(bold("3. Measure", ": are neighbours alike?"))
-        say(Padding(measure_table(measure(stored.graph, only=SHOWN)), INDENT))
+        values = measure(stored.graph, only=SHOWN)
+        rows = [[name.replace("_", " "), f"{values[name]:.3f}"] for name in SHOWN]
+        say(Padding(TextTable.from_rows("", ["", ""], rows), INDENT))
         results = compare(stored, bar)
     about = ": five splits each, the best validation epoch counts."
     say(bold("\n4. Train", about))
@@ -103,9 +110,8 @@ def draw_scores(results: dict[str, dict[str, Any]], path: Path) -> Path | None:
     except UserError as error:
         print_notes(f"no picture was drawn. {error}")
         return None
-    save_figure(
-        plot_scores({name: row["tests"] for name, row in results.items()}), path
-    )
+    tests = {name: row["tests"] for name, row in results.items()}
+    save_figure(plot_scores(tests), path)
     return path
 
 
@@ -144,34 +150,13 @@ def import_tables(
 def compare(stored: StoredGraph, progress: Progress) -> dict[str, dict[str, Any]]:
     """Test scores of LINKX, MLP, LINK and GCN with their defaults on all splits."""
     options = RunOptions(device=best_device(), progress=progress)
-    short = Training(epochs=EPOCHS)
-    methods: dict[str, Method] = {
-        "mlp": MLP(training=short),
-        "link": LINK(training=short),
-        "gcn": GCN(training=short),
-        "linkx": LINKX(training=short),
-    }
     rows = {}
-    for name, method in methods.items():
+    for kind in (MLP, LINK, GCN, LINKX):
+        method: Method = kind(training=Training(epochs=EPOCHS))
         results = run(stored, method, options=options)
         tests = [result.test for result in results]
-        seconds = sum(result.seconds for result in results)
-        rows[name] = {"tests": tests, "seconds": seconds}
+        rows[name_of(method)] = {"tests": tests, "seconds": results.seconds}
     return rows
-
-
-def _count(stored: StoredGraph) -> str:
-    sizes = stored.metadata
-    return (
-        f"{sizes['num_nodes']:,} nodes, {sizes['num_edges']:,} edges, "
-        f"{sizes['num_features']} features, {sizes['num_classes']} classes"
-    )
-
-
-def measure_table(values: dict[str, Any]) -> TextTable:
-    """Some measures of the graph."""
-    rows = [[name.replace("_", " "), f"{values[name]:.3f}"] for name in SHOWN]
-    return TextTable.from_rows("", ["", ""], rows)
 
 
 def score_table(results: dict[str, dict[str, Any]]) -> TextTable:

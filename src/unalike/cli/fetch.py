@@ -40,8 +40,12 @@ def command(
     """
     if not names:
         raise UserError("Name a dataset; `unalike list datasets` shows them all.")
-    datasets = [fetchable(name, data) for name in names]
-    summaries = []
+    datasets, summaries = [], []
+    for name in names:
+        dataset = find(name, data)
+        if not isinstance(dataset, Dataset):
+            raise UserError(f"'{name}' is not made of files that could be fetched.")
+        datasets.append(dataset)
     with progress_bar() as progress:
         for dataset in datasets:
             summaries.append(fetch(dataset, half or None, progress))
@@ -49,14 +53,6 @@ def command(
                 print_summary(summaries[-1])
     if json:
         print_json(summaries)
-
-
-def fetchable(name: str, data: Path | None) -> Dataset:
-    """The dataset of a name; raises if it has no files."""
-    dataset = find(name, data)
-    if not isinstance(dataset, Dataset):
-        raise UserError(f"'{name}' is not made of files that could be fetched.")
-    return dataset
 
 
 def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, Any]:

@@ -61,11 +61,6 @@ def command(
         raise UserError("Name a dataset; `unalike list datasets` shows them all.")
     if bootstrap < 0:
         raise UserError(f"--bootstrap is {bootstrap}; it must be at least 0.")
-    options: dict[str, Any] = {
-        "only": [name.replace("-", "_") for name in only],
-        "bootstrap": bootstrap,
-        "seed": seed,
-    }
     conventions = lookup(CONVENTIONS, convention, "convention")
     found = {name: datasets.find(name, data) for name in names}
     labels = unique_labels(found)
@@ -75,7 +70,9 @@ def command(
         for label, source in sources.items():
             results[label] = measure(
                 source.load(),
-                **options,
+                only=[name.replace("-", "_") for name in only],
+                bootstrap=bootstrap,
+                seed=seed,
                 conventions=conventions(source.name),
                 splits=source.splits(),
                 progress=progress,
@@ -95,12 +92,8 @@ def command(
     if len(results) > 1:
         print_columns(comparison_columns(results, published))
         return
-    (source,) = sources.values()
-    print_measures(
-        next(iter(results.values())),
-        next(iter(published.values())),
-        source.load().class_names,
-    )
+    ((label, source),) = sources.items()
+    print_measures(results[label], published[label], source.load().class_names)
 
 
 def duplicates_note(name: str, values: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,7 +62,7 @@ def command(
     if table.endswith(".toml"):
         result_tables[table] = own_table(table)
     lookup({**TABLES, **result_tables}, table, "table")
-    write = lookup(WRITERS, format, "format")
+    lookup({"rich": None, **FORMATS}, format, "format")
     if table in result_tables:
         from unalike.experiments.database import ResultsDatabase
         from unalike.experiments.selection import SelectionOptions
@@ -91,8 +90,12 @@ def command(
             report = TABLES[table](data=data, progress=progress)
     if json:
         print_json({"table": table, **report.to_json()})
-        return
-    write(report)
+    elif format == "rich":
+        print_rich(report)
+    else:
+        if FORMATS[format] is csv_text:  # which has no place for notes
+            print_notes(*report.notes)
+        print(FORMATS[format](report))
 
 
 def print_explanations(cells: list[dict[str, Any]], *, json: bool) -> None:
@@ -137,21 +140,3 @@ def print_rich(report: ResultTable) -> None:
         OUT.print()
     for note in report.notes:
         OUT.print(f"• {note}.", soft_wrap=True, markup=False)
-
-
-def print_csv(report: ResultTable) -> None:
-    """Print CSV, and its notes on standard error."""
-    print_notes(*report.notes)
-    print(csv_text(report))
-
-
-def print_text(write: Callable[[ResultTable], str]) -> Callable[[ResultTable], None]:
-    """A function that prints a table in a text format."""
-    return lambda report: print(write(report))
-
-
-WRITERS: dict[str, Callable[[ResultTable], None]] = {
-    "rich": print_rich,
-    **{name: print_text(write) for name, write in FORMATS.items()},
-    "csv": print_csv,
-}

@@ -177,26 +177,26 @@ def to_json(
         paths = save_prediction_figures(output, figures, calibrate=calibrate)
         document["figures"] = list(map(str, paths))
     if save is not None:
-        best = output.best_index
-        document["model"] = {
-            "file": str(save),
-            "bytes": save.stat().st_size,
-            "split": output.results[best].split,
-        }
-        if calibrate:
-            temperature = output.calibrations[best].temperature
-            document["model"]["temperature"] = temperature
-    add_refit(document, output, refit=refit)
+        document["model"] = model_to_json(output, save, calibrate, refit)
     return document
 
 
-def add_refit(
-    document: dict[str, Any], output: ExperimentOutput, *, refit: bool
-) -> None:
-    """Add epochs and nodes of the saved model, if it was trained again."""
-    if refit and "model" in document and output.refit_epochs:
+def model_to_json(
+    output: ExperimentOutput, file: Path, calibrate: bool, refit: bool
+) -> dict[str, Any]:
+    """The saved model, with epochs and nodes if it was trained again."""
+    best = output.best_index
+    document: dict[str, Any] = {
+        "file": str(file),
+        "bytes": file.stat().st_size,
+        "split": output.results[best].split,
+    }
+    if calibrate:
+        document["temperature"] = output.calibrations[best].temperature
+    if refit and output.refit_epochs:
         nodes = int((output.experiment.graph.labels >= 0).sum())
-        document["model"]["refit"] = {"epochs": output.refit_epochs, "nodes": nodes}
+        document["refit"] = {"epochs": output.refit_epochs, "nodes": nodes}
+    return document
 
 
 def print_output(results: Runs, document: dict[str, Any]) -> None:

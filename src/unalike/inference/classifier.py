@@ -120,8 +120,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError("With an adjacency, X are the features of its nodes.")
             features = X
         self.adjacency_ = adjacency
-        x_is_graph = self.graph is None
-        source = X if x_is_graph else self.graph
+        source = X if self.graph is None else self.graph
         source = source if adjacency is None else adjacency
         stored = as_stored(source)
         graph = as_graph(source if stored is None else stored.graph, features)
@@ -152,7 +151,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         )
         self.temperature_ = temperature
         self.classes_ = classes
-        self.n_features_in_ = graph.adjacency.num_cols if x_is_graph else 1
+        self.n_features_in_ = graph.adjacency.num_cols if self.graph is None else 1
         if adjacency is not None:
             self.n_features_in_ = graph.num_features
         self.scores_ = solution.logits
@@ -247,10 +246,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     def _targets(
         self, X: Any, y: Any, graph: Graph
     ) -> tuple[Int[Tensor, " nodes"], np.ndarray]:
-        if self.graph is None:
-            ids = torch.arange(graph.num_nodes)
-        else:
-            ids = as_ids(X, graph.num_nodes)
+        size = graph.num_nodes
+        ids = torch.arange(size) if self.graph is None else as_ids(X, size)
         if y is None:
             known = graph.labels[ids].numpy()
             if (known < 0).all():
@@ -264,7 +261,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             labels, classes = encode_labels(y, self.unlabelled)
         if len(labels) != len(ids):
             raise InputError(f"There are {len(labels)} labels for {len(ids)} nodes.")
-        all_labels = torch.full((graph.num_nodes,), -1)
+        all_labels = torch.full((size,), -1)
         all_labels[ids] = labels
         return all_labels, classes
 
@@ -291,7 +288,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, features: AnyFeatures | None
     ) -> Float[Tensor, "nodes classes"]:
         if X is None or self.graph is not None:
-            return self._fitted_logits(X)
+            if self.scores_ is None:
+                raise InputError("A loaded classifier knows no nodes; pass it rows.")
+            return (
+                self.scores_
+                if X is None
+                else self.scores_[as_ids(X, len(self.scores_))]
+            )
         rows = X
         if self.adjacency_ is not None:
             rows, features = self.adjacency_, X
@@ -315,8 +318,3 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             return self.model_.scores(graph)
         rows, _ = self.model_.new_nodes(graph.adjacency, graph.features)
         return self.model_.score_rows(rows)
-
-    def _fitted_logits(self, X: Any) -> Float[Tensor, "nodes classes"]:
-        if self.scores_ is None:
-            raise InputError("A loaded classifier knows no nodes; pass it rows.")
-        return self.scores_ if X is None else self.scores_[as_ids(X, len(self.scores_))]

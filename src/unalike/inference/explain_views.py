@@ -37,50 +37,37 @@ def explain_views(
         everywhere = replaced.expand(rows.num_rows, -1)
         return fitted.score(table, rows, everywhere).double() / model.temperature
 
-    names, columns = list(masks), torch.stack(list(masks.values()))
-    nothing = torch.zeros_like(columns[0])
-    logits = scores(nothing)
-    without = [scores(mask) for mask in columns]
+    columns = torch.stack(list(masks.values()))
+    logits = scores(torch.zeros_like(columns[0]))
+    pairs = logits.argsort(dim=1, descending=True, stable=True)[:, :2]
+
+    def odds(logits: Float[Tensor, "nodes classes"]) -> Float[Tensor, " nodes"]:
+        return -logits.gather(1, pairs).diff().squeeze(1)
+
+    full = odds(logits)
+    changes = full - torch.stack([odds(scores(mask)) for mask in columns])
     # A path from the mean row to the row, group by group, in both orders.
-    forward = [scores(columns[n:].any(0)) for n in range(len(names))] + [logits]
-    backward = [scores(columns[: n + 1].any(0)) for n in range(len(names))]
-    backward = [logits, *backward]
-    probabilities = logits.softmax(1)
-    for node, own in enumerate(logits):
-        best, second, *_ = own.argsort(descending=True, stable=True).tolist()
-
-        def odds(
-            x: Tensor, node: int = node, best: int = best, second: int = second
-        ) -> float:
-            return float(x[node, best] - x[node, second])
-
-        groups = [
-            Attribution(
-                GROUP,
-                name,
-                value=float(columns[n].sum()),
-                share=(
-                    odds(forward[n + 1])
-                    - odds(forward[n])
-                    + odds(backward[n])
-                    - odds(backward[n + 1])
-                )
-                / 2,
-                change=odds(logits) - odds(without[n]),
-            )
-            for n, name in enumerate(names)
+    paths = [odds(scores(columns[n:].any(0))) for n in range(len(columns))]
+    forward = torch.stack([*paths, full])
+    paths = [odds(scores(columns[: n + 1].any(0))) for n in range(len(columns))]
+    backward = torch.stack([full, *paths])
+    shares = (forward.diff(dim=0) - backward.diff(dim=0)) / 2
+    widths = columns.sum(1).double().tolist()
+    for node, (best, second) in enumerate(pairs.tolist()):
+        numbers = (widths, shares[:, node].tolist(), changes[:, node].tolist())
+        attributions = [
+            Attribution(GROUP, *group) for group in zip(masks, *numbers, strict=True)
         ]
-        neighbours = list(
-            edge_attributions(model, prepared, known, node, (best, second))
-        )
+        edges = edge_attributions(model, prepared, known, node, (best, second))
+        attributions += edges
         yield Explanation(
             label=model.classes[best],
             against=model.classes[second],
-            probability=float(probabilities[node, best]),
-            log_odds=odds(logits),
-            rest=odds(logits) - sum(each.share for each in groups),
+            probability=float(logits[node].softmax(0)[best]),
+            log_odds=float(full[node]),
+            rest=float(full[node]) - sum(each.share for each in attributions),
             pushes=sorted(
-                (each for each in groups + neighbours if each.share or each.change),
+                (each for each in attributions if each.share or each.change),
                 key=lambda each: -max(abs(each.share), abs(each.change)),
             ),
         )

@@ -146,7 +146,12 @@ def train_valid_ids(
     Without validation nodes the train nodes choose the epoch.
     """
     if not isinstance(validation, float | int):
-        return _given_holdout(labels, as_ids(validation, len(labels)))
+        valid = as_ids(validation, len(labels))
+        if (labels[valid] < 0).any():
+            raise InputError("The nodes named by validation need labels.")
+        is_train = labels >= 0
+        is_train[valid] = False
+        return is_train.nonzero()[:, 0], valid
     if not 0 <= validation < 1:
         raise InputError(
             f"validation is {validation}; it must be at least 0 and below 1."
@@ -155,16 +160,6 @@ def train_valid_ids(
     generator = torch.Generator().manual_seed(seed)
     train, valid = stratified_holdout(labelled, labels, validation, generator)
     return train, valid if len(valid) else train
-
-
-def _given_holdout(
-    labels: Int[Tensor, " nodes"], valid: Int[Tensor, " valid"]
-) -> tuple[Ids, Ids]:
-    if (labels[valid] < 0).any():
-        raise InputError("The nodes named by validation need labels.")
-    train = labels >= 0
-    train[valid] = False
-    return train.nonzero()[:, 0], valid
 
 
 def class_weights(

@@ -51,6 +51,7 @@ OTHER_FORMATS = {
     b"\x1f\x8b": "a gzip file; it is not unpacked",
     b"PAR1": "a Parquet file",
     b"{": "a JSON file",
+    b"": "no model of unalike, or a damaged one",
 }
 """Formats of other files by their first bytes."""
 
@@ -58,7 +59,11 @@ OTHER_FORMATS = {
 def save_model(model: Model, path: Path) -> int:
     """Write a model to a new file; returns its size in bytes."""
     check_can_create(path)
-    check_saveable(model)
+    if type(model.method) not in METHODS.values():
+        raise UserError(
+            f"{name_of(model.method)} is not in unalike's table of methods, "
+            "so that a file of its weights could not be read again."
+        )
     model.check()
     tensors = {WEIGHTS + name: weight for name, weight in model.weights.items()}
     tensors |= ids_to_tensors(model.names)
@@ -102,15 +107,6 @@ def check_can_create(path: Path) -> None:
     if not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent} to write {path.name} to.")
     check_writable(path)
-
-
-def check_saveable(model: Model) -> None:
-    """Raise if the method has no name in the table of methods."""
-    if type(model.method) not in METHODS.values():
-        raise UserError(
-            f"{name_of(model.method)} is not in unalike's table of methods, "
-            "so that a file of its weights could not be read again."
-        )
 
 
 def _metadata(model: Model) -> dict[str, Any]:
@@ -158,9 +154,7 @@ def _from_metadata(
         graph_info=TrainingGraph(**about["graph"]),
         classes=about["classes"],
         encoder=None if columns is None else FeatureEncoder.from_dict(columns),
-        names=ids_from_tensors(
-            {name: tensors[name] for name in NAMES if name in tensors}
-        ),
+        names=ids_from_tensors(tensors),
         temperature=float(about.get("temperature", 1)),
         number_scale=None if scale is None else NumberScale(**scale),
     )
@@ -201,7 +195,9 @@ def read_header(path: Path) -> dict[str, str]:
             first_bytes = file.read(9)
         # A safetensors file is 8 bytes of header length, then JSON.
         if first_bytes[8:] != b"{":
-            raise UserError(f"{path} is {_other_format(first_bytes)}.")
+            formats = OTHER_FORMATS.items()
+            kinds = (kind for start, kind in formats if first_bytes.startswith(start))
+            raise UserError(f"{path} is {next(kinds)}.")
         with safe_open(path, "pt") as tensors:
             return tensors.metadata() or {}
     except FileNotFoundError:
@@ -212,22 +208,11 @@ def read_header(path: Path) -> dict[str, str]:
         raise UserError(f"{path} is truncated or damaged: {error}.") from None
 
 
-def _other_format(first_bytes: bytes) -> str:
-    for start, name in OTHER_FORMATS.items():
-        if first_bytes.startswith(start):
-            return name
-    return "no model of unalike, or a damaged one"
-
-
 # Node ids as tensors.
 
 
-SIGNED, UNSIGNED, STARTS, TEXT = NAMES = (
-    "names/signed",
-    "names/unsigned",
-    "names/starts",
-    "names/text",
-)
+SIGNED, UNSIGNED = "names/signed", "names/unsigned"
+STARTS, TEXT = "names/starts", "names/text"
 
 
 def ids_to_tensors(names: pa.Array | None) -> dict[str, Tensor]:

@@ -65,9 +65,7 @@ class ScoreRequest:
             document.get("nodes"), list
         ):
             raise RequestError('Send {"nodes": [{"neighbours": […]}, …]}.')
-        unknown = sorted(document.keys() - REQUEST_KEYS)
-        if unknown:
-            raise RequestError(f"The request has an unknown key '{unknown[0]}'.")
+        _check_keys(document, REQUEST_KEYS, "The request")
         nodes = document["nodes"]
         if len(nodes) > MAX_NODES:
             raise RequestError(f"{len(nodes)} nodes; at most {MAX_NODES} are allowed.")
@@ -95,18 +93,21 @@ def _load(body: bytes) -> Any:
 def _check_node(node: Any, number: int) -> None:
     if not isinstance(node, dict):
         raise RequestError(f"Node {number} is no object.")
-    unknown = sorted(node.keys() - NODE_KEYS)
-    if unknown:
-        raise RequestError(
-            f"Node {number} has an unknown key '{unknown[0]}'; known are "
-            f"{', '.join(sorted(NODE_KEYS))}."
-        )
+    _check_keys(node, NODE_KEYS, f"Node {number}")
     if not isinstance(node.get("id"), str | int | float | None):
         raise RequestError(f"The 'id' of node {number} is no text or number.")
     for key in ("neighbours", "entering"):
         neighbours = node.get(key, [])
         if not isinstance(neighbours, list) or not all(map(_is_neighbour, neighbours)):
             raise RequestError(f"'{key}' of node {number} is no list of ids.")
+
+
+def _check_keys(document: dict[str, Any], known: frozenset[str], what: str) -> None:
+    if unknown := sorted(document.keys() - known):
+        raise RequestError(
+            f"{what} has an unknown key '{unknown[0]}'; known are "
+            f"{', '.join(sorted(known))}."
+        )
 
 
 def _is_neighbour(one: Any) -> bool:
@@ -221,11 +222,10 @@ def score_requests(model: Model, requests: list[ScoreRequest]) -> list[dict[str,
         entering=edges_of(nodes, "entering") if model.graph_info.directed else None,
     )
     prediction = model.to_prediction(model.score_rows(graph))
+    predicted = zip(nodes, answers_of(prediction), strict=True)
     rows = [
         {"id": node.get("id", index), **answer}
-        for index, (node, answer) in enumerate(
-            zip(nodes, answers_of(prediction), strict=True)
-        )
+        for index, (node, answer) in enumerate(predicted)
     ]
     answers, first = [], 0
     for request in requests:
@@ -250,11 +250,10 @@ def answers_of(prediction: Prediction) -> list[dict[str, Any]]:
     if prediction.numbers is not None:
         return [{"value": number} for number in prediction.numbers.tolist()]
     classes = [str(name) for name in prediction.classes]
+    probabilities = prediction.probabilities.tolist()
     return [
         {"class": label, "probabilities": dict(zip(classes, values, strict=True))}
-        for label, values in zip(
-            prediction.labels, prediction.probabilities.tolist(), strict=True
-        )
+        for label, values in zip(prediction.labels, probabilities, strict=True)
     ]
 
 
@@ -279,22 +278,17 @@ def num_unknown(model: Model, node: Mapping[str, Any]) -> int:
 def encode_features(model: Model, nodes: list[Mapping[str, Any]]) -> AnyFeatures:
     """The features of nodes: objects of table columns, or lists of numbers."""
     given = [node.get("features") for node in nodes]
-    width = model.graph_info.num_features
-    if model.encoder is None:
+    encoder, width = model.encoder, model.graph_info.num_features
+    if encoder is None:
         return _number_rows([[] if one is None else one for one in given], width)
-    encoder = model.encoder
-    for number, one in enumerate(given):
-        row = {} if one is None else one
-        missing = [
-            name
-            for name in encoder.names
-            if not isinstance(row, dict) or name not in row
-        ]
-        if missing:
-            raise RequestError(f"'features' of node {number} lacks '{missing[0]}'.")
+    for number, row in enumerate(given):
+        keys = row if isinstance(row, dict) else ()
+        for name in encoder.names:
+            if name not in keys:
+                raise RequestError(f"'features' of node {number} lacks '{name}'.")
     columns = {
         column.name: pa.array(
-            [_text(one[column.name], column.kind) for one in given if one],
+            [_text(row[column.name], column.kind) for row in given if row],
             pa.large_string(),
         )
         for column in encoder.columns

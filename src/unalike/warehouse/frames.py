@@ -114,9 +114,6 @@ class FrameGraph:
     def num_classes(self) -> int:
         return len(self.class_names)
 
-    def with_nodes(self, nodes: LazyFrame) -> FrameGraph:
-        return replace(self, nodes=self.engine.keep(nodes))
-
     def to_undirected(self) -> FrameGraph:
         if not self.directed:
             return self

@@ -192,15 +192,12 @@ def known_neighbours(model: Model, lists: pa.Array) -> Adjacency:
 
 def plain_text(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with text of one Arrow type, whatever the engine had."""
+    is_text = (pa.types.is_large_string, pa.types.is_string_view)
     fields = [
-        pa.field(one.name, pa.string() if _is_text(one.type) else one.type)
+        one.with_type(pa.string()) if any(test(one.type) for test in is_text) else one
         for one in batch.schema
     ]
     return batch.cast(pa.schema(fields))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 # Spark

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import narwhals as nw
@@ -61,7 +61,8 @@ def views(
     ) as graph:
         if fold is None:
             drawn = hashed(col("number"), seed=seed) % (2 * folds)
-            graph = graph.with_nodes(graph.nodes.with_columns(fold=drawn))
+            folded = graph.engine.keep(graph.nodes.with_columns(fold=drawn))
+            graph = replace(graph, nodes=folded)
         table = NodeTable(graph.nodes.select("node", "fold"))
         steps = Steps.of(graph)
         add_structure(table, graph, steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -48,7 +49,7 @@ DatasetMethod = tuple[str, str]
 
 def change_tokens(results: ResultsDatabase) -> dict[DatasetMethod, str]:
     """The number of runs and failures of each pair, and when the last was stored."""
-    tokens: dict[DatasetMethod, str] = {}
+    tokens: dict[DatasetMethod, str] = defaultdict(str)
     for table, moment in ((RUNS, RUNS.c.finished), (FAILURES, FAILURES.c.failed)):
         pair = (table.c.dataset, table.c.method)
         query = sql.select(*pair, sql.func.count(), sql.func.max(moment))
@@ -58,9 +59,7 @@ def change_tokens(results: ResultsDatabase) -> dict[DatasetMethod, str]:
                 for name in (dataset, method):
                     if not isinstance(name, str):
                         raise UserError(f"The database has a name {name!r}, no text.")
-                before = tokens.get((dataset, method), "")
-                token = f"{before} {table.name} {count} {last}"
-                tokens[dataset, method] = token.lstrip()
+                tokens[dataset, method] += f"{table.name} {count} {last} "
     return tokens
 
 
