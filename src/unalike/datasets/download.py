@@ -218,7 +218,9 @@ def _receive(
     size: int | None,
     progress: Progress,
 ) -> None:
-    if not _is_partial_content(response, offset):
+    content_range = response.headers.get("Content-Range", "")
+    continues = response.status == 206 and content_range.startswith(f"bytes {offset}-")
+    if not (offset and continues):
         offset = 0
         _check_whole_file(response, first_bytes, part.target.name)
     length = response.headers.get("Content-Length", "")
@@ -267,13 +269,6 @@ def _check_whole_file(response: HTTPResponse, first_bytes: bytes, name: str) -> 
     magic = MAGIC_NUMBERS.get(Path(name).suffix.lower())
     if magic and not first_bytes.startswith(magic):
         raise DownloadError(f"it sends a file that is no {Path(name).suffix}")
-
-
-def _is_partial_content(response: HTTPResponse, offset: int) -> bool:
-    """Whether the response continues at the offset instead of at the beginning."""
-    content_range = response.headers.get("Content-Range", "")
-    continues = content_range.startswith(f"bytes {offset}-")
-    return bool(offset) and response.status == 206 and continues
 
 
 def _version(response: HTTPResponse) -> str:

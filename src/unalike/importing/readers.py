@@ -357,10 +357,11 @@ def expand_paths(name: str) -> list[Path]:
     """Return the files of a path, a folder or a glob, sorted."""
     path = Path(name)
     if path.is_dir():
-        files = [file for file in path.iterdir() if _is_table(file)]
-        if not files:
+        files = sorted(file for file in path.iterdir() if file.name[0] not in "._")
+        tables = [file for file in files if file.is_file() and _suffix(file)]
+        if not tables:
             raise UserError(f"{path} has no table; known are {', '.join(FORMATS)}.")
-        return sorted(files)
+        return tables
     if path.exists() or not set(name) & set("*?["):
         return [path]
     files = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
@@ -403,7 +404,3 @@ def with_distinct_columns(table: Table) -> Table:
 def _suffix(path: Path) -> str | None:
     name = path.name.lower()
     return next((suffix for suffix in FORMATS if name.endswith(suffix)), None)
-
-
-def _is_table(path: Path) -> bool:
-    return path.is_file() and path.name[0] not in "._" and _suffix(path) is not None

@@ -237,18 +237,15 @@ class CrawlState:
         position = "UPDATE page SET position = ? WHERE page_id = ? AND position IS NULL"
         if self.database.execute(position, self.num_pages, row[0]).rowcount:
             self.num_pages += 1
-            self._enqueue_links(row[0])
+            # It appends the titles that it is the first to link, sorted by name.
+            rows = self.database.execute(
+                "SELECT number FROM link JOIN title ON number = target"
+                " WHERE source = ? AND place IS NULL ORDER BY title",
+                row[0],
+            ).fetchall()
+            self.database.base.executemany(
+                "UPDATE title SET place = ? WHERE number = ?",
+                [(self.num_queued + new, number) for new, (number,) in enumerate(rows)],
+            )
+            self.num_queued += len(rows)
         return True
-
-    def _enqueue_links(self, page_id: int) -> None:
-        """Append the titles that an article is the first to link, sorted by name."""
-        rows = self.database.execute(
-            "SELECT number FROM link JOIN title ON number = target"
-            " WHERE source = ? AND place IS NULL ORDER BY title",
-            page_id,
-        ).fetchall()
-        self.database.base.executemany(
-            "UPDATE title SET place = ? WHERE number = ?",
-            [(self.num_queued + new, number) for new, (number,) in enumerate(rows)],
-        )
-        self.num_queued += len(rows)

@@ -12,7 +12,6 @@ import torch
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
-from unalike.data.metrics import ACCURACY, Metric
 from unalike.data.split import random_splits, stack_codes
 from unalike.data.store import (
     GraphWriter,
@@ -68,7 +67,6 @@ class Twin(StoredSource):
     """The correlation between the classes of two neighbours of a node."""
     unlabelled: bool = False
     """Nodes of the last class are unlabelled."""
-    metric: Metric = ACCURACY
     seed: int = 0
     basis: str = ""
     """The origin of the numbers."""
