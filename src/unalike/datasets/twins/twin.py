@@ -145,7 +145,19 @@ class Twin(StoredSource):
             writer.add("splits", stack_codes(splits, self.num_nodes))
             feature_classes = self._feature_classes(classes)
             self.features.write(writer, feature_classes, self.seed, progress)
-            writer.commit(self._metadata())
+            writer.commit(
+                {
+                    "name": self.name,
+                    "num_nodes": self.num_nodes,
+                    "num_edges": self.num_edges,
+                    "num_loops": 0,
+                    "num_features": self.features.width,
+                    "num_classes": self.num_classes,
+                    "directed": self.directed,
+                    "metric": self.metric.name,
+                    "provenance": {"basis": self.basis, "generated": self.settings},
+                }
+            )
         return open_graph(folder)
 
     def _write_edges(self, writer: GraphWriter, progress: Progress) -> np.ndarray:
@@ -200,16 +212,3 @@ class Twin(StoredSource):
     @property
     def digest(self) -> str:
         return json_hash(self.settings, 8)
-
-    def _metadata(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "num_nodes": self.num_nodes,
-            "num_edges": self.num_edges,
-            "num_loops": 0,
-            "num_features": self.features.width,
-            "num_classes": self.num_classes,
-            "directed": self.directed,
-            "metric": self.metric.name,
-            "provenance": {"basis": self.basis, "generated": self.settings},
-        }

@@ -251,7 +251,7 @@ def read_links(
         batches = links_by_title(table, StringIndex.of(load_titles(known)), missing)
     else:
         batches = links_by_id(table, targets)
-    spill = EdgeSpill(stage.path(PAIRS_FILE), undirected=False)
+    spill = EdgeSpill(stage.folder / PAIRS_FILE, undirected=False)
     with spill.path.open("wb") as file:
         for sources, indices, bytes_read in batches:
             pairs = valid_pairs(take_or_missing(by_id, sources), indices)
@@ -269,7 +269,7 @@ def build_link_csr(
     """Build the CSR matrix of links, one row for each article."""
     row_nnz = grow(links.load("entries")[:num_titles], num_titles)
     spill = EdgeSpill(
-        links.path(PAIRS_FILE),
+        links.folder / PAIRS_FILE,
         undirected=False,
         row_nnz=row_nnz,
         num_pairs=int(links.load("num_pairs")),
