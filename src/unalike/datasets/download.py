@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -146,16 +147,13 @@ def _attempt(url: str, part: PartialFile, size: int | None, progress: Progress) 
 def _request_file(url: str, offset: int, version: str) -> tuple[HTTPResponse, bytes]:
     """The response and its first bytes; a confirmation page is followed once."""
     for _ in range(2):
-        response = _open(url, offset, version)
-        try:
+        with ExitStack() as stack:
+            response = stack.enter_context(_open(url, offset, version))
             first_bytes = response.read(SNIFF_BYTES)
             if not _is_html(response, first_bytes):
+                stack.pop_all()
                 return response, first_bytes
             page = first_bytes + response.read(MAX_PAGE_BYTES)
-        except BaseException:
-            response.close()
-            raise
-        response.close()
         confirmed = google_drive_confirm_url(page, response.url)
         if confirmed is None:
             break
