@@ -97,20 +97,14 @@ def cpu_quotas() -> Iterator[float]:
     for controllers, group in process_cgroups():
         root = CGROUP_ROOT / "cpu" if "cpu" in controllers.split(",") else CGROUP_ROOT
         for folder in with_parents(root, group):
-            yield from _quota(folder)
-
-
-def _quota(folder: Path) -> Iterator[float]:
-    version_2, version_1 = folder / "cpu.max", folder / "cpu.cfs_quota_us"
-    if version_2.exists():
-        quota, period = version_2.read_text().split()
-    elif version_1.exists():
-        quota = version_1.read_text().strip()
-        period = (folder / "cpu.cfs_period_us").read_text()
-    else:
-        return
-    if quota.isdigit():
-        yield int(quota) / int(period)
+            fields = ["max"]
+            if (folder / "cpu.max").exists():
+                fields = (folder / "cpu.max").read_text().split()
+            elif (folder / "cpu.cfs_quota_us").exists():
+                names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+                fields = [(folder / name).read_text().strip() for name in names]
+            if fields[0].isdigit():
+                yield int(fields[0]) / int(fields[1])
 
 
 # Memory.

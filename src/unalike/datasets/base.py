@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from unalike.data.graph import Graph
-from unalike.data.metrics import ACCURACY, Metric
 from unalike.data.store import (
     StoredGraph,
     add_csr,
@@ -82,7 +81,6 @@ class Dataset(StoredSource):
     features_file: RemoteFile | None = None
     """The file without which the reader gives a graph without features."""
     split: SplitLoader = default_random_splits
-    metric: Metric = ACCURACY
     about: str
     label_meaning: str
     directed: bool

@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -146,16 +147,13 @@ def _attempt(url: str, part: PartialFile, size: int | None, progress: Progress) 
 def _request_file(url: str, offset: int, version: str) -> tuple[HTTPResponse, bytes]:
     """The response and its first bytes; a confirmation page is followed once."""
     for _ in range(2):
-        response = _open(url, offset, version)
-        try:
+        with ExitStack() as stack:
+            response = stack.enter_context(_open(url, offset, version))
             first_bytes = response.read(SNIFF_BYTES)
             if not _is_html(response, first_bytes):
+                stack.pop_all()
                 return response, first_bytes
             page = first_bytes + response.read(MAX_PAGE_BYTES)
-        except BaseException:
-            response.close()
-            raise
-        response.close()
         confirmed = google_drive_confirm_url(page, response.url)
         if confirmed is None:
             break
@@ -218,7 +216,9 @@ def _receive(
     size: int | None,
     progress: Progress,
 ) -> None:
-    if not _is_partial_content(response, offset):
+    content_range = response.headers.get("Content-Range", "")
+    continues = response.status == 206 and content_range.startswith(f"bytes {offset}-")
+    if not (offset and continues):
         offset = 0
         _check_whole_file(response, first_bytes, part.target.name)
     length = response.headers.get("Content-Length", "")
@@ -267,13 +267,6 @@ def _check_whole_file(response: HTTPResponse, first_bytes: bytes, name: str) -> 
     magic = MAGIC_NUMBERS.get(Path(name).suffix.lower())
     if magic and not first_bytes.startswith(magic):
         raise DownloadError(f"it sends a file that is no {Path(name).suffix}")
-
-
-def _is_partial_content(response: HTTPResponse, offset: int) -> bool:
-    """Whether the response continues at the offset instead of at the beginning."""
-    content_range = response.headers.get("Content-Range", "")
-    continues = content_range.startswith(f"bytes {offset}-")
-    return bool(offset) and response.status == 206 and continues
 
 
 def _version(response: HTTPResponse) -> str:

@@ -75,17 +75,13 @@ def one_hot(columns: np.ndarray) -> Adjacency:
 def school_dataset(school: str) -> Dataset:
     """The dataset of one school."""
     spaced, joined = school.replace("_", " "), school.replace("_", "")
-    linkx_mirror = (
-        () if school not in LINKX_SCHOOLS else (linkx_url(f"facebook100/{spaced}.mat"),)
-    )
+    path = f"facebook100/{joined}.mat"
+    mirrors = [github_url("sisaman/pyg-datasets", f"datasets/{path}", "main")]
+    if school in LINKX_SCHOOLS:
+        mirrors.insert(0, linkx_url(f"facebook100/{spaced}.mat"))
     file = RemoteFile(
-        f"facebook100/{joined}.mat",
-        mirrors=(
-            *linkx_mirror,
-            github_url(
-                "sisaman/pyg-datasets", f"datasets/facebook100/{joined}.mat", "main"
-            ),
-        ),
+        path,
+        mirrors=tuple(mirrors),
         other_paths=(f"facebook100/{spaced}.mat", f"facebook100/{school}.mat"),
     )
     name = school.replace("_", "-").lower()

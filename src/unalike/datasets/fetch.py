@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import shutil
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,6 +18,7 @@ from unalike.datasets.download import (
     PartialFile,
     download,
 )
+from unalike.datasets.readers import READ_ERRORS
 from unalike.datasets.remote import Checksum, RemoteFile
 from unalike.errors import UserError
 from unalike.files import atomic_write, file_lock
@@ -36,17 +35,7 @@ MAX_COMPRESSION_RATIO = 100
 """Decompressed bytes of an archive member for each compressed one."""
 MIN_LIMIT_BYTES = 1 << 20
 """Members up to this size may be compressed by any ratio."""
-ARCHIVE_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    EOFError,
-    KeyError,
-    OSError,
-    RuntimeError,
-    ValueError,
-)
+ARCHIVE_ERRORS = (*READ_ERRORS, lzma.LZMAError)
 """Exceptions of `zipfile` on damaged, encrypted or unsupported archives."""
 
 

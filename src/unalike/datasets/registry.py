@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from unalike.data.graph import Graph
 from unalike.data.metrics import ACCURACY, Metric
@@ -27,6 +27,7 @@ from unalike.datasets.linkx import (
 )
 from unalike.datasets.ogb import ARXIV_YEAR, OGBN_ARXIV, OGBN_PRODUCTS
 from unalike.datasets.planetoid import PLANETOID
+from unalike.datasets.stored import StoredSource
 from unalike.datasets.twins import TWINS
 from unalike.datasets.twins.twin import Twin
 from unalike.datasets.twitch import TWITCH_EXPLICIT, TWITCH_GAMERS
@@ -58,28 +59,17 @@ DATASETS: dict[str, Dataset] = {
 }
 
 
-@runtime_checkable
-class RelocatableSource(GraphSource, Protocol):
-    """A graph source whose files are in a data root."""
-
-    def with_root(self, data: Path | None) -> GraphSource:
-        """The same source in another data root."""
-
-
-REGISTRIES: tuple[Mapping[str, RelocatableSource], ...] = (DATASETS, TWINS)
-
-
 def find(name: str, data: Path | None = None) -> GraphSource:
     """The graph source of a name: a dataset, a file in the data root, or a folder."""
-    for table in REGISTRIES:
-        if name in table:
-            return table[name].with_root(data)
+    sources: dict[str, StoredSource] = {**DATASETS, **TWINS}
+    if name in sources:
+        return sources[name].with_root(data)
     if (Path(name) / "graph.json").is_file() or "/" in name:
         return open_graph(Path(name))
     discovered = dict(discover(data_root(data)))
     if name in discovered:
         return discovered[name].with_root(data)
-    hint = did_you_mean(name, (*DATASETS, *TWINS, *discovered))
+    hint = did_you_mean(name, (*sources, *discovered))
     raise UserError(
         f"No dataset '{name}'.{hint} "
         "`unalike list datasets` and `unalike list twins` name them all."

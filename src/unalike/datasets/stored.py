@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from unalike.data.graph import Graph
+from unalike.data.metrics import ACCURACY, Metric
 from unalike.data.split import Split
 from unalike.data.store import StoredGraph, open_graph
 from unalike.errors import UserError
@@ -25,6 +26,7 @@ class StoredSource(ABC):
     """A source whose graph is stored when it is first used."""
 
     name: str
+    metric: Metric = ACCURACY
     data: Path | None = None
     """The data root; None is the default one."""
 

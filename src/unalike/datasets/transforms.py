@@ -40,15 +40,14 @@ SYMMETRISED = Preparation()
 
 def add_self_loops(adjacency: Adjacency) -> Adjacency:
     """The adjacency with a self-loop of weight 1 on every node that has none."""
-    values = adjacency.values
-    nodes = (adjacency.diagonal == 0).nonzero()[:, 0]
+    nodes, values = (adjacency.diagonal == 0).nonzero()[:, 0], adjacency.values
+    if values is not None:
+        values = torch.cat([values, values.new_ones(len(nodes))])
     return Adjacency.from_edges(
         torch.cat([adjacency.row_indices, nodes]),
         torch.cat([adjacency.indices.long(), nodes]),
         shape=adjacency.shape,
-        values=None
-        if values is None
-        else torch.cat([values, values.new_ones(len(nodes))]),
+        values=values,
     )
 
 

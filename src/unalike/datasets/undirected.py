@@ -97,7 +97,9 @@ def write_undirected(
     indptr, indices = adjacency.indptr.numpy(), adjacency.indices.numpy()
     threads = num_threads()
     in_indptr = np.zeros_like(indptr)
-    np.cumsum(_in_degrees(indices, adjacency.num_rows, threads), out=in_indptr[1:])
+    parts = np.array_split(indices, threads)
+    counts = parallel_map(lambda part: bincount(part, adjacency.num_rows), parts)
+    np.cumsum(sum(counts), out=in_indptr[1:])
     degrees = np.zeros_like(indptr)
     max_nnz = max(MAX_BLOCK_NNZ // threads, 1)
     blocks = list(row_blocks(indptr + in_indptr, max_nnz))
@@ -119,13 +121,6 @@ def write_undirected(
     np.cumsum(degrees, out=degrees)
     writer.add("starts", degrees)
     return int(degrees[-1]), num_loops
-
-
-def _in_degrees(indices: np.ndarray, num_nodes: int, threads: int) -> np.ndarray:
-    """The number of edges that end in each node."""
-    parts = np.array_split(indices, threads)
-    counts = parallel_map(lambda part: bincount(part, num_nodes), parts)
-    return sum(counts, np.zeros(num_nodes, np.int64))
 
 
 @njit()

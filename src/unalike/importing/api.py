@@ -214,11 +214,6 @@ class ImportedGraph:
         )
 
     def _notes(self) -> Iterator[str]:
-        yield from self._label_notes()
-        for column in self.nodes.encoder.columns:
-            yield from self._column_notes(column)
-
-    def _label_notes(self) -> Iterator[str]:
         classes, labelled = len(self.nodes.class_names), (self.nodes.labels >= 0).sum()
         if classes > max(MANY_CLASSES, labelled // 2):
             yield (
@@ -231,6 +226,8 @@ class ImportedGraph:
             if unlabelled:
                 count = f"{unlabelled:,} nodes"
                 yield f"{count} of the split have no label and are left out."
+        for column in self.nodes.encoder.columns:
+            yield from self._column_notes(column)
 
     def _column_notes(self, column: FeatureColumn) -> Iterator[str]:
         if not column.width:

@@ -107,7 +107,10 @@ class HashIndex(ABC, Generic[Keys]):
     def add_keys(self, keys: Keys) -> np.ndarray:
         indices, num_new = self._search(keys)
         if num_new:
-            self.slots = _reserve_slots(self.slots, self.count + num_new)
+            if (needed := 2 * (self.count + num_new)) > len(self.slots):
+                larger = np.zeros((1 << (needed - 1).bit_length(), 2), np.int64)
+                rehash(self.slots, larger)
+                self.slots = larger
             self._insert(keys, indices)
         return indices
 
@@ -244,14 +247,6 @@ def _as_int64(ids: pa.Array) -> tuple[np.ndarray, int]:
     flags = HAS_NEGATIVE * (lowest < 0) | HAS_UINT64 * (highest >= 2**63)
     wide = pa.uint64() if pa.types.is_uint64(ids.type) else pa.int64()
     return ids.cast(wide).to_numpy().view(np.int64), flags
-
-
-def _reserve_slots(slots: np.ndarray, count: int) -> np.ndarray:
-    if 2 * count <= len(slots):
-        return slots
-    larger = np.zeros((1 << (2 * count - 1).bit_length(), 2), np.int64)
-    rehash(slots, larger)
-    return larger
 
 
 def _readonly(array: np.ndarray) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -30,16 +29,15 @@ BUFFER_BYTES = 1 << 22
 class ParquetTable(Table):
     """A Parquet file, which may be remote."""
 
-    open: Callable[[], pq.ParquetFile]
+    open: Callable[[], Any]
+    """Gives the path of the file, or an open file."""
     size: int
 
     @classmethod
-    def of(
-        cls, path: Path | str, size: int, open: Callable[[], pq.ParquetFile]
-    ) -> ParquetTable:
+    def of(cls, path: Path | str, size: int, open: Callable[[], Any]) -> ParquetTable:
         if size == 0:
             raise UserError(f"{path} is empty.")
-        with parquet_errors(path), open() as file:
+        with parquet_errors(path), parquet_stream(open()) as file:
             return cls(path, file.schema_arrow.names, open, size)
 
     @property
@@ -48,7 +46,7 @@ class ParquetTable(Table):
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         row = 0
-        with parquet_errors(self.path), self.open() as file:
+        with parquet_errors(self.path), parquet_stream(self.open()) as file:
             size = self.size / max(1, file.metadata.num_rows)
             length = max(MIN_ROWS, BATCH_VALUES // len(columns))
             for rows in file.iter_batches(length, columns=list(columns)):
@@ -58,7 +56,7 @@ class ParquetTable(Table):
 
 def open_parquet(path: Path, _header: Header = "guess") -> ParquetTable:
     """Read the column names of a Parquet file."""
-    return ParquetTable.of(path, path.stat().st_size, partial(parquet_stream, path))
+    return ParquetTable.of(path, path.stat().st_size, lambda: path)
 
 
 def parquet_stream(source: Any) -> pq.ParquetFile:
@@ -89,10 +87,10 @@ def repeatable(table: Table) -> Table:
         return table
     file = Path(mkdtemp(prefix="unalike."), "table.parquet")
 
-    def spooled() -> pq.ParquetFile:
+    def spooled() -> Path:
         if not file.exists():
             _spool(table, file)
-        return parquet_stream(file)
+        return file
 
     copy = ParquetTable(
         table.path, table.columns, spooled, 0, one_thread=table.one_thread

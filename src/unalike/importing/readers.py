@@ -10,6 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
@@ -28,13 +29,10 @@ from unalike.importing.urls import open_url
 CSV_BLOCK_BYTES = 1 << 23
 DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;| "}
 """Delimiters of each suffix; the first one that is in the first line is used."""
-READ_BYTES = 1 << 20
-"""Bytes that are read at a time to find lines."""
-BOM = b"\xef\xbb\xbf"
 MAX_ERROR_LINES = 100
 """Lines of a row that an error may show."""
 LINE_ENDS = "\r\n"
-COMMENTS = {".txt": (b"#", b"%")}
+COMMENTS = {".txt": ("#", "%")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +94,9 @@ class CsvTable(Table):
         def lines() -> Iterator[str]:
             nonlocal at_end
             for line in islice(_lines(self.path), self.skip_rows, None):
-                text = line.decode("utf-8", "surrogateescape")
                 if len(recorded) < MAX_ERROR_LINES:
-                    recorded.append(text)
-                yield text
+                    recorded.append(line)
+                yield line
             at_end = True
             yield end_mark
 
@@ -204,12 +201,12 @@ def open_text(path: Path, header: Header) -> CsvTable:
         )
     fields = _header_fields(path, line, delimiter, skipped + 1)
     numbers = [str(number) for number in range(1, len(fields) + 1)]
-    if header == "no":
-        return CsvTable(path, numbers, delimiter, skipped)
     guess = header == "guess"
-    if guess and all(map(_is_number, line.rstrip(f"{delimiter} ").split(delimiter))):
+    values = line.rstrip(f"{delimiter} ").split(delimiter)
+    if header == "no" or (guess and all(map(_is_number, values))):
         note = f"{path} has no header; its columns are called {', '.join(numbers)}."
-        return CsvTable(path, numbers, delimiter, skipped, warning=note)
+        warning = note if guess else None
+        return CsvTable(path, numbers, delimiter, skipped, warning=warning)
     names = [field or number for field, number in zip(fields, numbers, strict=True)]
     return CsvTable(path, names, delimiter, skipped + 1, header_was_guessed=guess)
 
@@ -219,31 +216,28 @@ def open_maybe_gzip(path: Path) -> gzip.GzipFile | BufferedReader:
     return gzip.open(path) if _is_gzip(path) else path.open("rb")
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a text file, which end with LF, CR or both, without a BOM."""
-    with open_maybe_gzip(path) as file:
-        rest, number = file.read(len(BOM)).removeprefix(BOM), 0
-        while block := file.read(READ_BYTES):
-            # The last line may go on, and its CR may be followed by an LF.
-            *lines, rest = (rest + block).splitlines(keepends=True)
-            if len(rest) > CSV_BLOCK_BYTES:
-                line = number + len(lines) + 1
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text file; bytes that are not UTF-8 become surrogates."""
+    file = open_maybe_gzip(path)
+    with io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="") as text:
+        read = partial(text.readline, CSV_BLOCK_BYTES + 1)
+        for number, line in enumerate(iter(read, ""), 1):
+            if len(line) > CSV_BLOCK_BYTES:
                 raise UserError(
-                    f"{path}, line {line}: it is longer than {CSV_BLOCK_BYTES >> 20} "
+                    f"{path}, line {number}: it is longer than {CSV_BLOCK_BYTES >> 20} "
                     "MB; is this a text file?"
                 )
-            yield from lines
-            number += len(lines)
-        yield from rest.splitlines(keepends=True)
+            yield line
 
 
-def _first_line(path: Path, comments: tuple[bytes, ...]) -> tuple[str, int]:
+def _first_line(path: Path, comments: tuple[str, ...]) -> tuple[str, int]:
     skipped = 0
     try:
         for skipped, line in enumerate(_lines(path)):
             if line.strip() and not line.startswith(comments):
-                return line.decode("utf-8").rstrip(LINE_ENDS), skipped
-    except UnicodeDecodeError:
+                line.encode("utf-8")
+                return line.rstrip(LINE_ENDS), skipped
+    except UnicodeEncodeError:
         raise UserError(f"{path}, line {skipped + 1}: the text is not UTF-8.") from None
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} is damaged: {error}.") from None
@@ -357,10 +351,11 @@ def expand_paths(name: str) -> list[Path]:
     """Return the files of a path, a folder or a glob, sorted."""
     path = Path(name)
     if path.is_dir():
-        files = [file for file in path.iterdir() if _is_table(file)]
-        if not files:
+        files = sorted(file for file in path.iterdir() if file.name[0] not in "._")
+        tables = [file for file in files if file.is_file() and _suffix(file)]
+        if not tables:
             raise UserError(f"{path} has no table; known are {', '.join(FORMATS)}.")
-        return sorted(files)
+        return tables
     if path.exists() or not set(name) & set("*?["):
         return [path]
     files = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
@@ -403,7 +398,3 @@ def with_distinct_columns(table: Table) -> Table:
 def _suffix(path: Path) -> str | None:
     name = path.name.lower()
     return next((suffix for suffix in FORMATS if name.endswith(suffix)), None)
-
-
-def _is_table(path: Path) -> bool:
-    return path.is_file() and path.name[0] not in "._" and _suffix(path) is not None

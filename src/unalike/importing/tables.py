@@ -267,7 +267,11 @@ def read_ids(batch: Batch, column: str, what: str) -> pa.Array:
         raise batch.row_error(
             0, f"the {what} is of the type {ids.type}; ids are numbers or text."
         )
-    missing = first_missing(ids)
+    missing = -1
+    if ids.null_count:
+        missing = pc.index(ids.is_null(), True).as_py()
+    elif is_text(ids.type):
+        missing = pc.index(ids, "").as_py()
     if missing >= 0:
         raise batch.row_error(missing, f"the {what} is missing.")
     return ids
@@ -350,10 +354,3 @@ def column_values(batch: Batch, column: str) -> pa.Array:
     """Return a column unchanged, or by `text_or_null` if it is text."""
     values = batch.column(column)
     return text_or_null(values) if is_text(values.type) else values
-
-
-def first_missing(ids: pa.Array) -> int:
-    """Return the first row whose id is null or empty, or -1."""
-    if ids.null_count:
-        return pc.index(ids.is_null(), True).as_py()
-    return pc.index(ids, "").as_py() if is_text(ids.type) else -1

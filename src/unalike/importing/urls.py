@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
-
-import pyarrow.parquet as pq
 
 from unalike.errors import UserError, require
-from unalike.importing.parquet import ParquetTable, parquet_stream
+from unalike.importing.parquet import ParquetTable
 from unalike.importing.sql import DUCKDB, SqlQuery
 from unalike.importing.tables import Table
 
@@ -35,8 +32,4 @@ def open_url(url: str) -> Iterator[Table]:
         raise UserError(f"{url} has no Parquet file.")
     for file in tables:
         name, size = store.unstrip_protocol(file), store.size(file)
-        yield ParquetTable.of(name, size, partial(_open_remote, store, file))
-
-
-def _open_remote(store: Any, path: str) -> pq.ParquetFile:
-    return parquet_stream(store.open(path, "rb"))
+        yield ParquetTable.of(name, size, partial(store.open, file, "rb"))

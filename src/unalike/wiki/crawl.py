@@ -125,7 +125,8 @@ def _resume_or_start(
     with database.transaction():
         database.set_meta(asked=request, site=asdict(site), started=_now())
         database.execute(
-            "INSERT INTO title (title, place) VALUES (?, 0)", start or request["start"]
+            "INSERT INTO title (title, place) VALUES (?, 0)",
+            (start or request["start"],),
         )
     return site
 

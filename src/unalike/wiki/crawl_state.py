@@ -47,20 +47,17 @@ continue it.
 """
 
 
-class Database:
+class Database(sqlite3.Connection):
     """An open database, with metadata by name next to the tables."""
 
     def __init__(self, path: Path) -> None:
-        self.base = sqlite3.connect(path, isolation_level=None)
-        self.base.execute("PRAGMA journal_mode = WAL")
-        self.base.execute("PRAGMA synchronous = NORMAL")
+        super().__init__(path, isolation_level=None)
+        self.execute("PRAGMA journal_mode = WAL")
+        self.execute("PRAGMA synchronous = NORMAL")
         if not self.scalar("SELECT COUNT(*) FROM sqlite_master"):
             with self.transaction():
                 for statement in SCHEMA.split(";"):
                     self.execute(statement)
-
-    def close(self) -> None:
-        self.base.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -69,16 +66,13 @@ class Database:
         try:
             yield
         except BaseException:
-            if self.base.in_transaction:
+            if self.in_transaction:
                 self.execute("ROLLBACK")
             raise
         self.execute("COMMIT")
 
-    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        return self.base.execute(statement, values)
-
     def scalar(self, statement: str, *values: Any) -> Any:
-        row = self.execute(statement, *values).fetchone()
+        row = self.execute(statement, values).fetchone()
         return row[0] if row else None
 
     def get_meta(self, name: str, default: Any = None) -> Any:
@@ -87,7 +81,7 @@ class Database:
 
     def set_meta(self, **metadata: Any) -> None:
         rows = [(name, json.dumps(value)) for name, value in metadata.items()]
-        self.base.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", rows)
+        self.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", rows)
 
 
 @contextmanager
@@ -152,7 +146,7 @@ class CrawlState:
         with self.database.transaction():
             number = self.database.execute(
                 "INSERT INTO batch (first, last, reads, onward) VALUES (?, ?, ?, '{}')",
-                *(first, last, reads),
+                (first, last, reads),
             ).lastrowid
             self.database.set_meta(begun=last)
         assert number is not None
@@ -169,7 +163,7 @@ class CrawlState:
                 return None
             self.database.execute(
                 "UPDATE batch SET onward = ? WHERE number = ?",
-                *(json.dumps(response.continuation), batch.number),
+                (json.dumps(response.continuation), batch.number),
             )
         return replace(batch, continuation=response.continuation)
 
@@ -177,7 +171,7 @@ class CrawlState:
         rows = self.database.execute(
             "SELECT title, number FROM title WHERE place >= ? AND place < ?"
             " ORDER BY place",
-            *(first, last),
+            (first, last),
         )
         return dict(rows.fetchall())
 
@@ -191,14 +185,13 @@ class CrawlState:
                 "INSERT INTO page (page_id, title, intro, views) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT DO UPDATE SET intro = COALESCE(intro, excluded.intro),"
                 " views = COALESCE(views, excluded.views)",
-                *(part.page_id, part.title, part.intro, part.total_views),
+                (part.page_id, part.title, part.intro, part.total_views),
             )
-            base = self.database.base
-            base.executemany(
+            self.database.executemany(
                 "INSERT OR IGNORE INTO title (title) VALUES (?)",
                 [(title,) for title in part.links],
             )
-            self.num_links += base.executemany(
+            self.num_links += self.database.executemany(
                 "INSERT OR IGNORE INTO link SELECT ?, number FROM title"
                 " WHERE title = ?",
                 [(part.page_id, title) for title in part.links],
@@ -213,14 +206,12 @@ class CrawlState:
 
     def _finish(self, batch: Batch, response: QueryResponse) -> None:
         """Store the status of the titles, and resolve the queue as far as known."""
-        self.database.base.executemany(
+        titles = batch.titles.items()
+        self.database.executemany(
             "UPDATE title SET fate = ?, page_id = ? WHERE number = ?",
-            [
-                (*response.statuses[title], number)
-                for title, number in batch.titles.items()
-            ],
+            [(*response.statuses[title], number) for title, number in titles],
         )
-        self.database.execute("DELETE FROM batch WHERE number = ?", batch.number)
+        self.database.execute("DELETE FROM batch WHERE number = ?", (batch.number,))
         while self.num_pages < self.max_pages and self._resolve_next():
             pass
         self.database.set_meta(settled=self.num_resolved)
@@ -229,26 +220,23 @@ class CrawlState:
         """Resolve the next title in the queue, if its status is known."""
         row = self.database.execute(
             "SELECT page_id FROM title WHERE place = ? AND fate IS NOT NULL",
-            self.num_resolved,
+            (self.num_resolved,),
         ).fetchone()
         if row is None:
             return False
         self.num_resolved += 1
         position = "UPDATE page SET position = ? WHERE page_id = ? AND position IS NULL"
-        if self.database.execute(position, self.num_pages, row[0]).rowcount:
+        if self.database.execute(position, (self.num_pages, row[0])).rowcount:
             self.num_pages += 1
-            self._enqueue_links(row[0])
+            # It appends the titles that it is the first to link, sorted by name.
+            rows = self.database.execute(
+                "SELECT number FROM link JOIN title ON number = target"
+                " WHERE source = ? AND place IS NULL ORDER BY title",
+                row,
+            ).fetchall()
+            self.database.executemany(
+                "UPDATE title SET place = ? WHERE number = ?",
+                [(self.num_queued + new, number) for new, (number,) in enumerate(rows)],
+            )
+            self.num_queued += len(rows)
         return True
-
-    def _enqueue_links(self, page_id: int) -> None:
-        """Append the titles that an article is the first to link, sorted by name."""
-        rows = self.database.execute(
-            "SELECT number FROM link JOIN title ON number = target"
-            " WHERE source = ? AND place IS NULL ORDER BY title",
-            page_id,
-        ).fetchall()
-        self.database.base.executemany(
-            "UPDATE title SET place = ? WHERE number = ?",
-            [(self.num_queued + new, number) for new, (number,) in enumerate(rows)],
-        )
-        self.num_queued += len(rows)

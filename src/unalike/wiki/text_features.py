@@ -63,10 +63,9 @@ def add_features(
     features = writer.create_memmap("features", np.float16, (num_nodes, 2 * width))
     row = 0
     for titles, intros in _texts(collection, tokenizer, "features", progress):
-        end = row + len(titles)
-        features[row:end, :width] = vectors.means(titles, tokenizer)
-        features[row:end, width:] = vectors.means(intros, tokenizer)
-        row = end
+        means = [vectors.means(texts, tokenizer) for texts in (titles, intros)]
+        features[row : row + len(titles)] = np.hstack(means)
+        row += len(titles)
     return {
         "file": path.name,
         "sha256": vocabulary.sha256,

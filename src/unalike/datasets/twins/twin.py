@@ -12,7 +12,6 @@ import torch
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph
-from unalike.data.metrics import ACCURACY, Metric
 from unalike.data.split import random_splits, stack_codes
 from unalike.data.store import (
     GraphWriter,
@@ -68,7 +67,6 @@ class Twin(StoredSource):
     """The correlation between the classes of two neighbours of a node."""
     unlabelled: bool = False
     """Nodes of the last class are unlabelled."""
-    metric: Metric = ACCURACY
     seed: int = 0
     basis: str = ""
     """The origin of the numbers."""
@@ -147,7 +145,19 @@ class Twin(StoredSource):
             writer.add("splits", stack_codes(splits, self.num_nodes))
             feature_classes = self._feature_classes(classes)
             self.features.write(writer, feature_classes, self.seed, progress)
-            writer.commit(self._metadata())
+            writer.commit(
+                {
+                    "name": self.name,
+                    "num_nodes": self.num_nodes,
+                    "num_edges": self.num_edges,
+                    "num_loops": 0,
+                    "num_features": self.features.width,
+                    "num_classes": self.num_classes,
+                    "directed": self.directed,
+                    "metric": self.metric.name,
+                    "provenance": {"basis": self.basis, "generated": self.settings},
+                }
+            )
         return open_graph(folder)
 
     def _write_edges(self, writer: GraphWriter, progress: Progress) -> np.ndarray:
@@ -202,16 +212,3 @@ class Twin(StoredSource):
     @property
     def digest(self) -> str:
         return json_hash(self.settings, 8)
-
-    def _metadata(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "num_nodes": self.num_nodes,
-            "num_edges": self.num_edges,
-            "num_loops": 0,
-            "num_features": self.features.width,
-            "num_classes": self.num_classes,
-            "directed": self.directed,
-            "metric": self.metric.name,
-            "provenance": {"basis": self.basis, "generated": self.settings},
-        }

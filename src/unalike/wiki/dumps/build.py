@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,7 +78,7 @@ def collect(
             dump.write(writer, progress)
             metadata = {"dates": files.dates(), "remarks": dump.remarks}
             collection = writer.commit(request | metadata)
-        cache.discard()
+        shutil.rmtree(cache.folder)
     return collection
 
 

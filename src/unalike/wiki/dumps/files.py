@@ -155,9 +155,6 @@ class StageCache:
             pa.default_memory_pool().release_unused()
         return StageOutput(final)
 
-    def discard(self) -> None:
-        shutil.rmtree(self.folder)
-
 
 @dataclass(frozen=True)
 class StageOutput:
@@ -165,18 +162,12 @@ class StageOutput:
 
     folder: Path
 
-    def path(self, name: str) -> Path:
-        return self.folder / name
-
     def save(self, **arrays: np.ndarray) -> None:
         for name, array in arrays.items():
-            write_npy(self.path(f"{name}.npy"), array)
+            write_npy(self.folder / f"{name}.npy", array)
 
     def load(self, name: str) -> np.ndarray:
         return np.load(self.folder / f"{name}.npy")
 
     def memmap(self, name: str) -> Any:
         return np.load(self.folder / f"{name}.npy", mmap_mode="r")
-
-    def discard(self) -> None:
-        shutil.rmtree(self.folder)

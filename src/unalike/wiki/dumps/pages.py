@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -211,29 +209,13 @@ def open_links(files: DumpFiles) -> tuple[SqlTable, bool]:
     return table, by_id
 
 
-LinkBatch = tuple[np.ndarray, np.ndarray, int]
-"""Page ids of sources, title indices of targets, and bytes read for them."""
-
-
-def links_by_id(table: SqlTable, targets: StageOutput) -> Iterator[LinkBatch]:
-    """Read links whose targets are ids of `linktarget`."""
-    index_by_id = targets.load("numbers")
-    for rows in table.rows(["pl_from", "pl_target_id"]):
-        indices = take_or_missing(index_by_id, rows.numbers[:, 1])
-        yield rows.numbers[:, 0], indices, rows.bytes_read
-
-
-def links_by_title(
-    table: SqlTable, titles: StringIndex, missing: StringIndex
-) -> Iterator[LinkBatch]:
-    """Read links whose targets are titles; adds unknown titles to `missing`."""
-    for rows in table.rows(["pl_from", "pl_namespace"], text="pl_title"):
-        indices = titles.find(rows.text)
-        is_main = rows.numbers[:, 1] == MAIN_NAMESPACE
-        (new,) = ((indices < 0) & is_main).nonzero()
-        indices[new] = len(titles) + missing.add(rows.text.take(new))
-        indices[~is_main] = -1
-        yield rows.numbers[:, 0], indices, rows.bytes_read
+def find_or_add(rows: SqlRows, titles: StringIndex, missing: StringIndex) -> np.ndarray:
+    """Return the title index of linked titles; unknown ones are added to `missing`."""
+    indices, is_main = titles.find(rows.text), rows.numbers[:, 1] == MAIN_NAMESPACE
+    (new,) = ((indices < 0) & is_main).nonzero()
+    indices[new] = len(titles) + missing.add(rows.text.take(new))
+    indices[~is_main] = -1
+    return indices
 
 
 def read_links(
@@ -246,18 +228,25 @@ def read_links(
     """Write (article, title) pairs of all links to a spill file."""
     progress.stage("Reading links", table.megabytes, "MB")
     by_id = index_by_id(known.load("ids")[: int(known.load("num_articles"))])
-    missing = StringIndex()
+    titles, missing = StringIndex(), StringIndex()
     if targets is None:
-        batches = links_by_title(table, StringIndex.of(load_titles(known)), missing)
+        titles.add(load_titles(known))
+        batches = table.rows(["pl_from", "pl_namespace"], text="pl_title")
     else:
-        batches = links_by_id(table, targets)
-    spill = EdgeSpill(stage.path(PAIRS_FILE), undirected=False)
+        title_of = targets.load("numbers")
+        batches = table.rows(["pl_from", "pl_target_id"])
+    spill = EdgeSpill(stage.folder / PAIRS_FILE, undirected=False)
     with spill.path.open("wb") as file:
-        for sources, indices, bytes_read in batches:
-            pairs = valid_pairs(take_or_missing(by_id, sources), indices)
+        for rows in batches:
+            if targets is None:
+                indices = find_or_add(rows, titles, missing)
+            else:
+                indices = take_or_missing(title_of, rows.numbers[:, 1])
+            sources = take_or_missing(by_id, rows.numbers[:, 0])
+            pairs = valid_pairs(sources, indices)
             file.write(pairs.data)
             spill.count(pairs, int(pairs.max(initial=0)) + 1)
-            progress.advance(bytes_read / 1e6, f"{spill.num_pairs:,} links")
+            progress.advance(rows.bytes_read / 1e6, f"{spill.num_pairs:,} links")
     if targets is None:
         save_titles(stage, missing.names())
     stage.save(entries=spill.row_nnz, num_pairs=np.array(spill.num_pairs))
@@ -269,7 +258,7 @@ def build_link_csr(
     """Build the CSR matrix of links, one row for each article."""
     row_nnz = grow(links.load("entries")[:num_titles], num_titles)
     spill = EdgeSpill(
-        links.path(PAIRS_FILE),
+        links.folder / PAIRS_FILE,
         undirected=False,
         row_nnz=row_nnz,
         num_pairs=int(links.load("num_pairs")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
@@ -81,7 +82,7 @@ def read_views(
         add = partial(_add_counts, counts, titles, known, total)
         new_total = cache.get_or_run(names[number], add)
         if total:
-            total.discard()
+            shutil.rmtree(total.folder)
         total = new_total
     return total
 
