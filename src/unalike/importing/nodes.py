@@ -137,7 +137,9 @@ class NumberReader:
         numbers = parse_column("numeric", values) if fits else None
         if numbers is None:
             raise batch.row_error(
-                0, f"the label '{self.column}' is not a column of numbers."
+                0,
+                f"the label '{self.column}' is not a column of numbers, which have a "
+                "decimal point and no comma.",
             )
         infinite = np.isinf(numbers)
         if infinite.any():
