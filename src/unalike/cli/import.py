@@ -11,6 +11,7 @@ import tyro
 
 from unalike.cli.console import OUT, print_json, progress_bar
 from unalike.data.store import verify_graph
+from unalike.datasets.registry import REGISTRIES
 from unalike.display import TextTable
 from unalike.errors import UserError
 from unalike.importing.api import import_graph
@@ -104,7 +105,10 @@ def command(
     if json:
         print_json(summary.to_dict())
         return
-    for note in summary.notes:
+    clash = []
+    if any(str(out) in registry for registry in REGISTRIES):
+        clash = [f"{out} is also the name of a dataset; write ./{out} for this graph."]
+    for note in [*summary.notes, *clash]:
         OUT.print(f"note: {note}")
     OUT.print(TextTable.from_rows("", ["", ""], [*summary_rows(summary)]))
 

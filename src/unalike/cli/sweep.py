@@ -163,6 +163,8 @@ def winners(
     rows = []
     with ResultsDatabase.read(url) as results:
         selector = CellSelector(results, query)
+        datasets = {cell.dataset for one in recipes for cell in one.cells.values()}
+        graphs = Counter(selector.version(dataset).name for dataset in datasets)
         for recipe in recipes:
             for cell in recipe.cells.values():
                 selection = selector.select(recipe, cell)
@@ -174,7 +176,11 @@ def winners(
                 config = config_from_dict(chosen.runs[0])
                 rows.append(
                     {
-                        "dataset": runs[0].dataset,
+                        "dataset": (
+                            cell.dataset
+                            if graphs[runs[0].dataset] > 1
+                            else runs[0].dataset
+                        ),
                         "method": recipe.method,
                         "settings": selection.num_complete,
                         "valid": runs.valid_mean,

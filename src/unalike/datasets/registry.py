@@ -70,9 +70,11 @@ def find(name: str, data: Path | None = None) -> GraphSource:
     if name in discovered:
         return discovered[name].with_root(data)
     hint = did_you_mean(name, (*sources, *discovered))
+    folder = f" {name} is a folder without graph.json." if Path(name).is_dir() else ""
     raise UserError(
-        f"No dataset '{name}'.{hint} "
-        "`unalike list datasets` and `unalike list twins` name them all."
+        f"No dataset '{name}'.{hint}{folder} "
+        "`unalike list datasets` and `unalike list twins` name them all, and "
+        "`unalike import` makes a folder of your own graph."
     )
 
 

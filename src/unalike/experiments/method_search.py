@@ -24,7 +24,12 @@ from unalike.experiments.recipe_search import CellObjective, cell_objectives
 from unalike.experiments.result import Runs, command_line
 from unalike.experiments.selection import ConfigRuns
 from unalike.experiments.sweep import WorkerOptions
-from unalike.methods import METHODS, name_of
+from unalike.methods import (
+    METHODS,
+    check_predicts_numbers,
+    check_uses_edge_weights,
+    name_of,
+)
 from unalike.methods.base import Method
 from unalike.options import choices, options_of
 from unalike.progress import NO_PROGRESS, Progress
@@ -152,10 +157,13 @@ def search_method(
     budget, workers = budget or Budget(), workers or WorkerOptions()
     recipe = search_recipe(graph, method, view or DatasetOptions())
     source = find(graph, data)
-    if method.needs_features and not source.load().num_features:
+    known = source.load()
+    check_uses_edge_weights(method, known)
+    check_predicts_numbers(method, known)
+    if method.needs_features and not known.num_features:
         raise no_features_error(method, source)
     request = SweepRequest(recipes=[recipe], seed=seed, data=data)
-    objectives, missing = cell_objectives(request, results, workers)
+    objectives, missing = cell_objectives(request, results, workers, retry=True)
     for reason in missing.values():
         raise UserError(reason)
     (objective,) = objectives
@@ -186,7 +194,7 @@ def to_result(objective: CellObjective, graph: str) -> SearchResult:
     """The stored trials of a search, their importance and the best command."""
     stored = objective.previous_trials()
     if not stored:
-        raise UserError("No trial has finished; the failures are in the database.")
+        raise UserError(f"No trial has finished{last_failure(objective)}.")
     stored.sort(key=lambda trial: (-trial[0].valid, trial[0].setting))
     trials = [(params, Runs(map(result_from_row, one.runs))) for one, params in stored]
     first = trials[0][1][0]
@@ -201,6 +209,15 @@ def to_result(objective: CellObjective, graph: str) -> SearchResult:
         importance=importance(objective, stored),
         command=command_line(first, splits=splits, dataset=graph) if repeatable else "",
     )
+
+
+def last_failure(objective: CellObjective) -> str:
+    """The last line of the newest error of a search, behind a colon."""
+    failures = objective.results.failures(
+        dataset=objective.dataset.name, method=str(objective.recipe.method)
+    )
+    newest = max(failures, key=lambda row: row["failed"], default=None)
+    return f": {newest['error'].splitlines()[-1].removesuffix('.')}" if newest else ""
 
 
 def importance(

@@ -138,7 +138,9 @@ class NumberReader:
         numbers = parse_column("numeric", values) if fits else None
         if numbers is None:
             raise batch.row_error(
-                0, f"the label '{self.column}' is not a column of numbers."
+                0,
+                f"the label '{self.column}' is not a column of numbers, which have a "
+                "decimal point and no comma.",
             )
         what = f"the label '{self.column}' is infinite."
         batch.refuse(np.isinf(numbers), lambda row: what)

@@ -88,7 +88,7 @@ def format_value(name: str, measures: Measures) -> str:
         low, high = intervals[name]
         return text if math.isnan(low) else f"{text} [{low:.3f}, {high:.3f}]"
     error = measures.get(f"{name}_standard_error")
-    return f"{text} ± {error:.3f}" if error else text
+    return f"{text} ± {error:.3f}" if error and not math.isnan(error) else text
 
 
 def format_number(number: float | None, form: str) -> str:
