@@ -11,7 +11,8 @@ import tyro
 
 from unalike.cli.console import OUT, print_json, progress_bar
 from unalike.data.store import verify_graph
-from unalike.datasets.registry import REGISTRIES
+from unalike.datasets import DATASETS
+from unalike.datasets.twins import TWINS
 from unalike.display import TextTable
 from unalike.errors import UserError
 from unalike.importing.api import import_graph
@@ -106,7 +107,7 @@ def command(
         print_json(summary.to_dict())
         return
     clash = []
-    if any(str(out) in registry for registry in REGISTRIES):
+    if str(out) in {**DATASETS, **TWINS}:
         clash = [f"{out} is also the name of a dataset; write ./{out} for this graph."]
     for note in [*summary.notes, *clash]:
         OUT.print(f"note: {note}")

@@ -490,11 +490,18 @@ class Graph(Displayable):
         """Some nodes with the edges between them; within parts if they are given."""
         return self.with_rows(ids, self.adjacency.subgraph(ids, part))
 
-    def slice_rows(self, first: int, last: int) -> Graph:
-        """Consecutive nodes with all their edges, sharing memory."""
-        if (first, last) == (0, self.num_nodes):
+    def head(self, count: int) -> Graph:
+        """The first nodes with all their edges, sharing memory."""
+        return self._slice(slice(0, count))
+
+    def tail(self, count: int) -> Graph:
+        """The last nodes with all their edges, sharing memory."""
+        return self._slice(slice(self.num_nodes - count, self.num_nodes))
+
+    def _slice(self, nodes: slice) -> Graph:
+        if nodes == slice(0, self.num_nodes):
             return self
-        return self.with_rows(slice(first, last), self.adjacency[first:last])
+        return self.with_rows(nodes, self.adjacency[nodes])
 
     def with_rows(self, nodes: Ids | slice, adjacency: Adjacency) -> Graph:
         """Some nodes with other edges: a row of the adjacency for each of them."""

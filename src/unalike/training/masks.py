@@ -27,13 +27,12 @@ class RowPlan:
     @cached_property
     def train_rows(self) -> Graph:
         """The head of `rows`."""
-        return self.rows.slice_rows(0, self.loss_weight.shape[1])
+        return self.rows.head(self.loss_weight.shape[1])
 
     @cached_property
     def eval_rows(self) -> Graph:
         """The tail of `rows`; both share the rows that are in both."""
-        count = self.rows.num_nodes
-        return self.rows.slice_rows(count - self.eval_weight.shape[1], count)
+        return self.rows.tail(self.eval_weight.shape[1])
 
     @classmethod
     def of(
@@ -64,6 +63,7 @@ class RowPlan:
         return cls(graph.select_rows(order), loss_weight, eval_weight)
 
     def to(self, device: torch.device) -> RowPlan:
+        """The same plan on another device."""
         weights = (self.loss_weight.to(device), self.eval_weight.to(device))
         return RowPlan(self.rows.to(device), *weights)
 
@@ -113,6 +113,7 @@ class SplitMasks:
     def of(
         cls, tasks: Sequence[Task], graph: Graph, device: torch.device
     ) -> SplitMasks:
+        """The masks of tasks on one graph."""
         rows: dict[tuple[bytes, ...], int] = {}
         split = [rows.setdefault(_split_key(task), len(rows)) for task in tasks]
         distinct = [tasks[split.index(row)] for row in rows.values()]

@@ -212,10 +212,12 @@ def test_leading_and_trailing_nodes(name):
     graph = HAND_DRAWN[name]
     for count in range(graph.num_nodes + 1):
         ids = torch.arange(graph.num_nodes)
-        for first, last in ((0, count), (graph.num_nodes - count, graph.num_nodes)):
-            cut = graph.slice_rows(first, last)
-            assert torch.equal(cut.ids, ids[first:last])
-            assert_same(cut, graph.select_rows(ids[first:last]))
+        for cut, wanted in (
+            (graph.head(count), ids[:count]),
+            (graph.tail(count), ids[graph.num_nodes - count :]),
+        ):
+            assert torch.equal(cut.ids, wanted)
+            assert_same(cut, graph.select_rows(wanted))
 
 
 @pytest.mark.parametrize("features", ["dense", "sparse"])
