@@ -39,34 +39,21 @@ def concatenated(self: ConcatResidual, a: object, x: object) -> Tensor:
 
 
 def layer_by_layer(
-    self: NormActDrop,
-    x: Tensor,
-    weight_in: Tensor | None = None,
-    bias_in: Tensor | None = None,
-    weight_out: Tensor | None = None,
-    *_: object,
+    self: NormActDrop, before: DeferredLinear, weight_out: Tensor | None, _: nn.Module
 ) -> Tensor:
     """Batch norm, ReLU, dropout and products one after another."""
-    x = DeferredLinear(x, weight_in, bias_in).materialize()
+    x = before.materialize()
     x = torch.relu(x) if self.relu == "before" else x
     x = self.norm(x)
     x = torch.relu(x) if self.relu == "after" else x
     return linear.matmul_padded(self.dropout(x), weight_out)
 
 
-def unfolded(
-    self: NormActDrop, x: DeferredLinear, weight_out: Tensor | None, _: nn.Module
-) -> Tensor:
-    """Evaluation without folding the batch norm into a weight."""
-    return layer_by_layer(self, x.x, x.weight, x.bias, weight_out)
-
-
 def deferred_unfolded(self: NormActDropLinear, x: object) -> DeferredLinear:
     """The block without the path of evaluation."""
     product = DeferredLinear.of(x).product()
     block, weight = self.norm_act_drop, self._weight
-    out = block._between(product.x, bias_in=product.bias, weight_out=weight)
-    return DeferredLinear(out, None, self.linear.bias)
+    return DeferredLinear(block._between(product, weight), None, self.linear.bias)
 
 
 def replaced(*pairs: tuple[object, str, object]) -> Callable[[], ExitStack]:
@@ -89,7 +76,7 @@ def parts(device: torch.device) -> dict[str, Callable[[], ExitStack]]:
             (ConcatResidual, "forward", concatenated)
         ),
         "batch norm folded in evaluation": replaced(
-            (NormActDrop, "_eval_folded", unfolded),
+            (NormActDrop, "_eval_folded", layer_by_layer),
             (NormActDropLinear, "defer", deferred_unfolded),
         ),
     }
