@@ -41,15 +41,10 @@ def concatenated(self: ConcatResidual, a: object, x: object) -> Tensor:
 
 
 def layer_by_layer(
-    self: NormActDrop,
-    x: Tensor,
-    weight_in: Tensor | None = None,
-    bias_in: Tensor | None = None,
-    weight_out: Tensor | None = None,
-    *_: object,
+    self: NormActDrop, before: DeferredLinear, weight_out: Tensor | None, _: nn.Module
 ) -> Tensor:
     """Batch norm, ReLU, dropout and products one after another."""
-    x = DeferredLinear(x, weight_in, bias_in).materialize()
+    x = before.materialize()
     x = torch.relu(x) if self.relu == "before" else x
     x = self.norm(x)
     x = torch.relu(x) if self.relu == "after" else x

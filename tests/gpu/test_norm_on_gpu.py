@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import nn
-from unfused_norm import unfused
+from unfused_norm import between, unfused
 
 from unalike.nn import cpu
 from unalike.nn.norm import NormActDrop
@@ -33,7 +33,7 @@ def test_without_dropout(nodes, width, relu, products):
     twin = NormActDrop(nn.BatchNorm1d(width), 0.0, relu=relu).cuda()
     twin.load_state_dict(block.state_dict())
     twin.double()
-    actual = block._between(leaves[0], **dict(zip(names, leaves[1:], strict=True)))
+    actual = between(block, *leaves)
     expected = unfused(twin, exact[0], *exact[1:])
     grad_out = torch.randn_like(actual)
     actual.backward(grad_out)

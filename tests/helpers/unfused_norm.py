@@ -2,6 +2,13 @@
 
 import torch
 
+from unalike.nn.linear import DeferredLinear
+
+
+def between(block, x, weight_in=None, bias_in=None, weight_out=None):
+    """The output of a `NormActDrop` block between two linear layers."""
+    return block._between(DeferredLinear(x, weight_in, bias_in), weight_out)
+
 
 def unfused(block, x, weight_in=None, bias_in=None, weight_out=None):
     """The output of a `NormActDrop` block without dropout."""

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch.func import functional_call, vmap
-from unfused_norm import unfused
+from unfused_norm import between, unfused
 
 from unalike.nn.linear import DeferredLinear, Dropout, value
 from unalike.nn.mlp import MLP
@@ -35,7 +35,7 @@ class Between(nn.Module):
         self.block = block
 
     def forward(self, x, **weights):
-        return self.block._between(x, **weights)
+        return between(self.block, x, **weights)
 
 
 def trained_block(relu):
@@ -55,7 +55,7 @@ def test_a_block_equals_its_parts(relu, names):
     weights = {name: torch.randn(SHAPES[name]).double() for name in names}
     x = torch.randn(NODES, WIDTH).double()
     expected = unfused(block, x, **weights)
-    torch.testing.assert_close(block._between(x, **weights), expected)
+    torch.testing.assert_close(between(block, x, **weights), expected)
 
 
 @pytest.mark.parametrize("relu", ["before", "after", "none"])

@@ -67,39 +67,31 @@ class NormActDrop(nn.Module):
         self.relu: Relu = relu
 
     def forward(self, x: Float[Tensor, "nodes _"]) -> Float[Tensor, "nodes _"]:
-        return self._between(x)
+        return self._between(DeferredLinear(x))
 
     def _between(
-        self,
-        x: Float[Tensor, "nodes _"],
-        *,
-        weight_in: Weight | None = None,
-        bias_in: Vector | None = None,
-        weight_out: Weight | None = None,
+        self, linear: DeferredLinear, weight_out: Weight | None = None
     ) -> Float[Tensor, "nodes _"]:
-        """The block between two linear layers: block(x W_in + b_in) W_out."""
+        """The block between two linear layers: block(x W + b) W_out."""
+        x = linear.x
         if self.training and x.is_cuda and isinstance(self.norm, nn.BatchNorm1d):
-            return self._fused_cuda(x, weight_in, bias_in, weight_out, self.norm)
-        x = DeferredLinear(x, weight_in, bias_in).materialize()
+            return self._fused_cuda(linear, weight_out, self.norm)
+        x = linear.materialize()
         x = torch.relu(x) if self.relu == "before" else x
         x = self.norm(x)
         x = torch.relu(x) if self.relu == "after" else x
         return matmul_padded(self.dropout(x), weight_out)
 
     def _fused_cuda(
-        self,
-        x: Float[Tensor, "nodes _"],
-        weight_in: Weight | None,
-        bias_in: Vector | None,
-        weight_out: Weight | None,
-        norm: nn.BatchNorm1d,
+        self, linear: DeferredLinear, weight_out: Weight | None, norm: nn.BatchNorm1d
     ) -> Float[Tensor, "nodes _"]:
         """The block in training on a GPU: one fused kernel each way."""
+        x, weight, bias = linear.x, linear.weight, linear.bias
         seed = torch.randint(2**31 - 1, (1,), device=x.device)
         hidden, mean, variance = FusedNormActDrop.apply(
             x[None],
-            None if weight_in is None else weight_in[None],
-            (torch.zeros_like(norm.bias) if bias_in is None else bias_in)[None],
+            None if weight is None else weight[None],
+            (torch.zeros_like(norm.bias) if bias is None else bias)[None],
             norm.weight[None],
             norm.bias[None],
             self.dropout.p[None],
@@ -117,7 +109,7 @@ class LinearNormActDrop(NormActDrop):
     def forward(
         self, x: Float[Tensor, "nodes _"], weight: Weight | None = None
     ) -> Float[Tensor, "nodes _"]:
-        return self._between(x, weight_in=weight)
+        return self._between(DeferredLinear(x, weight))
 
 
 class Bias(nn.Module):
@@ -192,10 +184,8 @@ class NormActDropLinear(nn.Module):
         product, block = DeferredLinear.of(x).product(), self.norm_act_drop
         weight, bias = self._weight, self.linear.bias
         if self.deferred:
-            hidden = block._between(product.x, bias_in=product.bias)
-            return DeferredLinear(hidden, weight, bias)
-        out = block._between(product.x, bias_in=product.bias, weight_out=weight)
-        return DeferredLinear(out, None, bias)
+            return DeferredLinear(block._between(product), weight, bias)
+        return DeferredLinear(block._between(product, weight), None, bias)
 
     @property
     def _weight(self) -> Weight:
