@@ -43,17 +43,8 @@ def view_table(
     labels = torch.full_like(task.graph.labels, -1)
     for ids in (task.train, task.valid):
         labels[ids] = task.graph.labels[ids]
-    table = make_table(task, method or Views(), device, progress)
-    return pyarrow.Table.from_batches(batches(table, split, labels))
-
-
-def make_table(
-    task: Task, method: Views, device: torch.device | str, progress: Progress
-) -> ViewTable:
-    """The views of the first round."""
-    bases = method.bases_of(task.graph, device, progress)
-    [problem] = method.problems([task], bases, progress, device)
-    return problem.table
+    [problem] = (method or Views()).problems([task], device, progress)
+    return pyarrow.Table.from_batches(batches(problem.table, split, labels))
 
 
 def batches(

@@ -17,7 +17,7 @@ from unalike.data.graph import Features, Graph
 from unalike.data.metrics import ACCURACY
 from unalike.data.task import Task, one_hot_labels
 from unalike.errors import UserError
-from unalike.views import OPTIONAL_VIEWS, VIEWS, group_of
+from unalike.views import VIEWS, group_of
 from unalike.views.blocks import CHUNK, Block
 from unalike.views.cross_fit import Base, CrossFit, Models, Weights
 from unalike.views.folds import Folds, Hidden
@@ -238,10 +238,9 @@ class FittedViews:
             view, hidden_text, part = name.split("/", 2)
             of_view = models.setdefault(view, {})
             of_view.setdefault(_split(hidden_text), {})[part] = weight
-        similar = bool(set(OPTIONAL_VIEWS) & set(groups))
         return cls(
             task=Task(graph, train, torch.arange(0), ACCURACY),
-            near=Neighbourhoods.of(known, similar=similar),
+            near=Neighbourhoods.of(known, groups),
             groups=groups,
             rounds=int(about["rounds"]),
             folds=Folds(fine, int(about["folds"])),
