@@ -34,6 +34,7 @@ from unalike.advice.trials import (
 from unalike.data.graph import Graph
 from unalike.data.regression import check_has_classes
 from unalike.data.split import Split, random_splits
+from unalike.data.task import labels_of
 from unalike.datasets import GraphSource
 from unalike.datasets.registry import as_source
 from unalike.errors import UserError, check_seed
@@ -191,9 +192,7 @@ def load_split(source: GraphSource, graph: Graph, number: int, seed: int) -> Spl
 
 def with_known_labels(sample: SampledGraph) -> Graph:
     """The sampled graph with the labels of train and valid nodes only."""
-    labels = torch.full_like(sample.graph.labels, -1)
-    for ids in (sample.split.train, sample.split.valid):
-        labels[ids] = sample.graph.labels[ids]
+    labels = labels_of(sample.graph, sample.split.train, sample.split.valid)
     return replace(sample.graph, labels=labels)
 
 
