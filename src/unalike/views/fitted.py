@@ -19,7 +19,7 @@ from unalike.data.task import Task, labels_of, one_hot_labels
 from unalike.errors import UserError
 from unalike.views import VIEWS, group_of
 from unalike.views.blocks import CHUNK, Block
-from unalike.views.cross_fit import Base, CrossFit, Models, Weights
+from unalike.views.cross_fit import Base, CrossFit, LogProbabilities, Models, Weights
 from unalike.views.folds import Folds, Hidden
 from unalike.views.heads import MANY_ROWS, Scorer, Scores, Trees, prefixed, within
 from unalike.views.label_views import Neighbourhoods, guess_views
@@ -88,7 +88,7 @@ class FittedViews:
         def guesses(hidden: Hidden) -> dict[str, Block]:
             return guess_blocks(near, task, folds, hidden, scores)
 
-        def scores(hidden: Hidden) -> tuple[Scores, Scores]:
+        def scores(hidden: Hidden) -> tuple[LogProbabilities, Scores]:
             guess = self.guesses[hidden]
             table = ViewTable.without_folds(shared, task, folds, hidden)
             table = table.with_blocks(bases.blocks(hidden))
@@ -300,7 +300,7 @@ def guess_blocks(
     task: Task,
     folds: Folds,
     hidden: Hidden,
-    scores: Callable[[Hidden], tuple[Scores, Scores]],
+    scores: Callable[[Hidden], tuple[LogProbabilities, Scores]],
 ) -> dict[str, Block]:
     """The views of guesses where some folds are hidden, one context per fold.
 
