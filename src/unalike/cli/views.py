@@ -15,7 +15,7 @@ from unalike.device import choose_device
 from unalike.errors import UserError, check_seed
 from unalike.experiments.config import DatasetOptions
 from unalike.files import check_writable
-from unalike.methods.view_table import make_table, write_views
+from unalike.methods.view_table import write_views
 from unalike.methods.views import AUTO, Views
 from unalike.views import group_of
 
@@ -74,7 +74,8 @@ def command(
                 f"--split is {split}; {source.name} has {len(splits)} splits, from 0."
             )
         task = Task.from_split(graph, splits[split], source.metric, seed)
-        table = make_table(task, method, choose_device(device), progress)
+        [problem] = method.problems([task], choose_device(device), progress)
+        table = problem.table
         progress.stage(f"writing {out}", None, "")
         write_views(out, table, splits[split], graph.labels)
     widths = dict.fromkeys(table.groups, 0)

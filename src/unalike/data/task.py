@@ -100,10 +100,7 @@ class Task:
         cls, graph: Graph, split: Split, metric: Metric, seed: int = 0
     ) -> Task:
         """The task of a split; labels outside train and valid become -1."""
-        labels = torch.full_like(graph.labels, -1)
-        for ids in (split.train, split.valid):
-            labels[ids] = graph.labels[ids]
-        visible = replace(graph, labels=labels)
+        visible = replace(graph, labels=labels_of(graph, split.train, split.valid))
         metric = metric_of_task(metric, visible, split.train)
         return cls(visible, split.train, split.valid, metric, seed)
 
@@ -188,6 +185,13 @@ class Solution(Displayable):
         rows = [["nodes", *(f"{sizes[number]:,}" for number in shown)]]
         title = f"Solution: {nodes:,} nodes, {classes} classes"
         return TextTable.from_rows(title, ["answer", *map(str, shown)], rows)
+
+
+def labels_of(graph: Graph, *parts: Int[Tensor, " _"]) -> Int[Tensor, " nodes"]:
+    """The labels of some nodes, and -1 for all others."""
+    labels, ids = torch.full_like(graph.labels, -1), torch.cat(parts)
+    labels[ids] = graph.labels[ids]
+    return labels
 
 
 def one_hot_labels(

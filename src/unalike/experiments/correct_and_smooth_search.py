@@ -76,7 +76,8 @@ def search_correct_and_smooth(
     check_at_least_one("--trials", trials)
     options = options or RunOptions()
     experiment = Experiment.load(dataset, splits, seed)
-    store = result_writer(results, experiment)
+    source, view = experiment.dataset, options_of_dataset(experiment.dataset)
+    stored = results and DatasetRef.of(source.name, base_dataset(source))
     start = CorrectAndSmooth() if base is None else CorrectAndSmooth(base=base)
     tasks = experiment.tasks(start)
     start = as_computed_on(options.device, start)
@@ -99,7 +100,8 @@ def search_correct_and_smooth(
         solutions = method.postprocess(tasks, trained, device=options.device)
         runs = experiment.results(solutions, method, 0.0, options.device)
         studies.append(StudyResult(method=method, results=runs))
-        store(studies[-1])
+        if results is not None and stored:
+            results.store(to_rows(stored, Config(method, view), runs))
     if options.checkpoint is not None:
         remove_checkpoint(options.checkpoint)
     return studies
@@ -205,18 +207,3 @@ def remove_checkpoint(folder: Path) -> None:
             shutil.rmtree(path)
     if not any(folder.iterdir()):
         folder.rmdir()
-
-
-def result_writer(
-    results: ResultsDatabase | None, experiment: Experiment
-) -> Callable[[StudyResult], None]:
-    """A function that stores the results of a study, if there is a database."""
-    if results is None:
-        return lambda study: None
-    dataset = DatasetRef.of(experiment.dataset.name, base_dataset(experiment.dataset))
-
-    def store(study: StudyResult) -> None:
-        config = Config(study.method, options_of_dataset(experiment.dataset))
-        results.store(to_rows(dataset, config, study.results))
-
-    return store

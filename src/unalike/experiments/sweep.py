@@ -20,12 +20,7 @@ from unalike.experiments.database_connection import retry_while_unreachable
 from unalike.experiments.leases import LEASE_SECONDS, count_active
 from unalike.experiments.plan import RunGroup, SweepPlan
 from unalike.experiments.run import RunOptions
-from unalike.experiments.selection import (
-    best_by_validation,
-    group_by_config,
-    most_splits,
-    on_splits,
-)
+from unalike.experiments.selection import best_with_most_splits
 from unalike.experiments.worker import (
     Worker,
     check_precision,
@@ -206,8 +201,7 @@ def best_message(results: ResultsDatabase) -> str:
         return ""
     names = ("dataset", "dataset_hash", "method", "metric", "seed")
     filters = {name: latest[name] for name in names}
-    configs = group_by_config(results.runs(**filters))
-    best = best_by_validation(on_splits(configs, most_splits(configs)))
+    best = best_with_most_splits(results.runs(**filters)).chosen
     assert best is not None
     return f"{latest['dataset']} {latest['method']} {best.valid:.2f}"
 

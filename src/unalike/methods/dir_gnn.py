@@ -82,16 +82,12 @@ class DirGNNModule(nn.Module):
 
     def __init__(self, o: DirGNN, graph: Graph) -> None:
         super().__init__()
-        layer = ComplexSum if o.complex_weights else ChannelSum
-        self.combine = layer(o)
+        self.combine = ComplexSum() if o.complex_weights else ChannelSum(o)
         width = o.hidden * self.combine.streams
         parts = o.hidden * self.combine.parts
-        self.first = InputLinear(
-            "features", graph, o.hidden * self.combine.first_parts, bias=False
-        )
+        self.first = InputLinear("features", graph, parts, bias=False)
         self.linears = nn.ModuleList(
-            nn.Linear(width // self.combine.streams, parts, bias=False)
-            for _ in range(o.layers - 1)
+            nn.Linear(o.hidden, parts, bias=False) for _ in range(o.layers - 1)
         )
         self.biases = nn.ParameterList(torch.zeros(width) for _ in range(o.layers))
         self.dropout = Dropout(o.dropout)
@@ -141,7 +137,7 @@ class ChannelSum(nn.Module):
         ]
         if o.own:
             self.channels.append((1.0, lambda a, x: x))
-        self.parts = self.first_parts = len(self.channels)
+        self.parts = len(self.channels)
 
     def first(self, a: DirectedNorm, x: Float[Tensor, "nodes parts"]) -> list[Tensor]:
         """The sum of the first layer, whose products are joined."""
@@ -161,10 +157,7 @@ class ChannelSum(nn.Module):
 class ComplexSum(nn.Module):
     """R = Q (R W − I V) and I = P R V + Q I W (FaberNet, Koke and Cremers 2024)."""
 
-    streams, parts, first_parts = 2, 2, 2
-
-    def __init__(self, o: DirGNN) -> None:
-        super().__init__()
+    streams = parts = 2
 
     def first(self, a: DirectedNorm, x: Float[Tensor, "nodes parts"]) -> list[Tensor]:
         """The two streams of the first layer, where I is 0."""

@@ -12,7 +12,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from unalike.data.split import PARTS, Split
-from unalike.data.task import Task
+from unalike.data.task import Task, labels_of
 from unalike.errors import UserError
 from unalike.files import atomic_write
 from unalike.methods.views import Views
@@ -40,20 +40,9 @@ def view_table(
     import pyarrow
 
     split = Split(task.train, task.valid, torch.arange(0))
-    labels = torch.full_like(task.graph.labels, -1)
-    for ids in (task.train, task.valid):
-        labels[ids] = task.graph.labels[ids]
-    table = make_table(task, method or Views(), device, progress)
-    return pyarrow.Table.from_batches(batches(table, split, labels))
-
-
-def make_table(
-    task: Task, method: Views, device: torch.device | str, progress: Progress
-) -> ViewTable:
-    """The views of the first round."""
-    bases = method.bases_of(task.graph, device, progress)
-    [problem] = method.problems([task], bases, progress, device)
-    return problem.table
+    labels = labels_of(task.graph, task.train, task.valid)
+    [problem] = (method or Views()).problems([task], device, progress)
+    return pyarrow.Table.from_batches(batches(problem.table, split, labels))
 
 
 def batches(

@@ -154,12 +154,11 @@ class Views(Method):
         progress: Progress = NO_PROGRESS,
         checkpoint: Checkpoint | None = None,
     ) -> list[Solution]:
-        bases = self.bases_of(tasks[0].graph, device, progress)
-        problems = self.problems(tasks, bases, progress, device)
+        problems = self.problems(tasks, device, progress)
         groups = self.choose_groups(problems, progress)
         for problem in problems:
             problem.keep(groups)
-        best = self.best_round(problems, bases, device, progress)
+        best = self.best_round(problems, device, progress)
         progress.stage(
             f"chosen: {', '.join(groups)}; {best.head}, round {best.number} "
             f"(valid {100 * best.valid:.2f})",
@@ -193,17 +192,18 @@ class Views(Method):
     def problems(
         self,
         tasks: Sequence[Task],
-        bases: Sequence[Base],
+        device: torch.device | str,
         progress: Progress,
-        device: torch.device | str = "cpu",
     ) -> list[Problem]:
         """The views of the first round of all tasks, with bases fitted in one stack."""
         graph = tasks[0].graph
+        bases = self.bases_of(graph, device, progress)
         groups = [name for name in VIEWS if name not in OPTIONAL_VIEWS]
         if "auto" not in self.views:
             groups = [name for name in VIEWS if name in self.views]
         progress.stage("views of the graph", None, "")
         shared = SharedViews.of(graph, groups, self.hops, device)
+        shared = replace(shared, bases=bases)
         fits = [
             CrossFit(Folds.draw(graph.num_nodes, self.folds, task.seed))
             for task in tasks
@@ -259,7 +259,6 @@ class Views(Method):
     def best_round(
         self,
         problems: Sequence[Problem],
-        bases: Sequence[Base],
         device: torch.device | str,
         progress: Progress,
     ) -> BestRound:
@@ -271,7 +270,7 @@ class Views(Method):
         linear = self.linear_heads(problems)
         for number in range(1, (self.rounds or min(MAX_ROUNDS, self.folds - 1)) + 1):
             if number > 1:
-                self.add_round(problems, bases, number, progress)
+                self.add_round(problems, number, progress)
             if self.rounds not in (0, number):
                 continue
             progress.stage(f"round {number}: fitting heads", None, "")
@@ -288,15 +287,12 @@ class Views(Method):
         return best
 
     def add_round(
-        self,
-        problems: Sequence[Problem],
-        bases: Sequence[Base],
-        number: int,
-        progress: Progress,
+        self, problems: Sequence[Problem], number: int, progress: Progress
     ) -> None:
         """Add the guesses of a round, with the fits of bases that they need."""
         if BASES in problems[0].table.groups:
             tasks = [problem.task for problem in problems]
+            bases = problems[0].shared.bases
             cross_fit(bases, tasks, [problem.bases for problem in problems], number)
         if number < self.rounds:
             return

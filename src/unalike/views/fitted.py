@@ -15,11 +15,11 @@ from torch import Tensor
 from unalike.data.adjacency import Adjacency, Ids
 from unalike.data.graph import Features, Graph
 from unalike.data.metrics import ACCURACY
-from unalike.data.task import Task, one_hot_labels
+from unalike.data.task import Task, labels_of, one_hot_labels
 from unalike.errors import UserError
-from unalike.views import OPTIONAL_VIEWS, VIEWS, group_of
+from unalike.views import VIEWS, group_of
 from unalike.views.blocks import CHUNK, Block
-from unalike.views.cross_fit import Base, CrossFit, Models, Weights
+from unalike.views.cross_fit import Base, CrossFit, LogProbabilities, Models, Weights
 from unalike.views.folds import Folds, Hidden
 from unalike.views.heads import MANY_ROWS, Scorer, Scores, Trees, prefixed, within
 from unalike.views.label_views import Neighbourhoods, guess_views
@@ -79,11 +79,28 @@ class FittedViews:
 
     def table(self, rows: NodeRows) -> ViewTable:
         """The views of rows."""
-        made = RowViews.of(self, rows)
-        table = ViewTable.of(made.shared, self.task, self.folds)
-        table = table.with_blocks(made.bases.blocks())
+        task, folds, near = self.task, self.folds, self.near.at(rows)
+        shared = SharedViews.at(near, self.groups)
+        bases = CrossFit(folds)
+        for base in self.bases:
+            bases.by_view |= base.score_rows(rows, self.models)
+
+        def guesses(hidden: Hidden) -> dict[str, Block]:
+            return guess_blocks(near, task, folds, hidden, scores)
+
+        def scores(hidden: Hidden) -> tuple[LogProbabilities, Scores]:
+            guess = self.guesses[hidden]
+            table = ViewTable.without_folds(shared, task, folds, hidden)
+            table = table.with_blocks(bases.blocks(hidden))
+            if self.rounds - len(hidden) > 1:
+                table = table.with_blocks(guesses(hidden))
+            _check(table.widths == guess.widths, "columns")
+            own = guess.trees(table.rows(torch.arange(rows.num_rows)))
+            return guess.scores, own
+
+        table = ViewTable.of(shared, task, folds).with_blocks(bases.blocks())
         if self.rounds > 1:
-            table = table.with_blocks(made.guesses(frozenset()))
+            table = table.with_blocks(guesses(frozenset()))
         table = table.with_blocks(
             linear_blocks(score_linear_heads(self.task.graph, rows, self.linear))
         )
@@ -101,11 +118,9 @@ class FittedViews:
 
         A train node is read in its own context, another one in several.
         """
-        train = torch.zeros(self.task.graph.num_nodes, dtype=torch.bool)
-        train[self.task.train] = True
         known = torch.zeros(rows.num_rows, dtype=torch.bool)
         if rows.ids is not None:
-            known = train[rows.ids]
+            known = torch.isin(rows.ids, self.task.train)
 
         def change(ids: Ids, x: Tensor) -> Tensor:
             return x if replaced is None else torch.where(replaced[ids], self.mean, x)
@@ -167,12 +182,10 @@ class FittedViews:
             },
         }
         text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        labels = torch.full_like(graph.labels, -1)
-        labels[self.task.train] = graph.labels[self.task.train]
         tensors = {
             ABOUT: torch.from_numpy(text.copy()),
             "train": self.task.train,
-            "labels": labels,
+            "labels": labels_of(graph, self.task.train),
             "folds": self.folds.fine,
             "mean": self.mean,
             "scores": self.scores,
@@ -238,10 +251,9 @@ class FittedViews:
             view, hidden_text, part = name.split("/", 2)
             of_view = models.setdefault(view, {})
             of_view.setdefault(_split(hidden_text), {})[part] = weight
-        similar = bool(set(OPTIONAL_VIEWS) & set(groups))
         return cls(
             task=Task(graph, train, torch.arange(0), ACCURACY),
-            near=Neighbourhoods.of(known, similar=similar),
+            near=Neighbourhoods.of(known, groups),
             groups=groups,
             rounds=int(about["rounds"]),
             folds=Folds(fine, int(about["folds"])),
@@ -252,44 +264,6 @@ class FittedViews:
             models=models,
             guesses=guesses,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class RowViews:
-    """The views of rows that all rounds of a fitted model share."""
-
-    fitted: FittedViews
-    shared: SharedViews
-    bases: CrossFit
-
-    @classmethod
-    def of(cls, fitted: FittedViews, rows: NodeRows) -> RowViews:
-        by_view: dict[str, dict[Hidden, Scores]] = {}
-        for base in fitted.bases:
-            by_view |= base.score_rows(rows, fitted.models)
-        shared = SharedViews.at(fitted.near.at(rows), fitted.groups)
-        return cls(fitted, shared, CrossFit(fitted.folds, by_view))
-
-    def guesses(self, hidden: Hidden) -> dict[str, Block]:
-        """The views of guesses where some folds are hidden."""
-        fitted, guesses = self.fitted, self.fitted.guesses
-        return guess_blocks(
-            self.shared.near,
-            fitted.task,
-            fitted.folds,
-            hidden,
-            lambda unseen: (guesses[unseen].scores, self._scores(unseen)),
-        )
-
-    def _scores(self, hidden: Hidden) -> Scores:
-        fitted, guess = self.fitted, self.fitted.guesses[hidden]
-        table = ViewTable.without_folds(
-            self.shared, fitted.task, fitted.folds, hidden
-        ).with_blocks(self.bases.blocks(hidden))
-        if fitted.rounds - len(hidden) > 1:
-            table = table.with_blocks(self.guesses(hidden))
-        _check(table.widths == guess.widths, "columns")
-        return guess.trees(table.rows(torch.arange(self.shared.near.rows.num_rows)))
 
 
 def score_table(
@@ -326,7 +300,7 @@ def guess_blocks(
     task: Task,
     folds: Folds,
     hidden: Hidden,
-    scores: Callable[[Hidden], tuple[Scores, Scores]],
+    scores: Callable[[Hidden], tuple[LogProbabilities, Scores]],
 ) -> dict[str, Block]:
     """The views of guesses where some folds are hidden, one context per fold.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,13 +43,14 @@ class Neighbourhoods:
     similar: Mapping[str, Groups]
 
     @classmethod
-    def of(cls, known: KnownGraph, *, similar: bool = False) -> Neighbourhoods:
-        """All nodes of a graph, grouped by equal, and if asked by similar, neighbour
-        sets and features."""
+    def of(cls, known: KnownGraph, views: Collection[str]) -> Neighbourhoods:
+        """All nodes of a graph, grouped by equal, and if views need it by similar,
+        neighbour sets and features."""
         rows = known.all_rows()
         groups = {step: equal_rows(rows.matrices[step]) for step in known.directions}
         if known.graph.num_features:
             groups["x"] = equal_features(rows.features)
+        similar = "near-duplicates" in views
         near = similar_groups(known.walks.matrices) if similar else {}
         return cls(
             known,

@@ -115,8 +115,7 @@ class Problem:
         """A head that learns the train rows, and its scores of all nodes."""
         table, task = self.table, self.task
         scorer = head(examples_of(table, task, task.train, task.valid))
-        train = torch.zeros(task.graph.num_nodes, dtype=torch.bool)
-        train[task.train] = True
+        train = torch.isin(torch.arange(task.graph.num_nodes), task.train)
         return HeadFit((scorer,), score_table(scorer, table, train, task))
 
     def fitted(self, fit: HeadFit, table: ViewTable, number: int) -> FittedViews:

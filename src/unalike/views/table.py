@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,18 +12,13 @@ from torch import Tensor
 from unalike.data.adjacency import Ids
 from unalike.data.graph import Graph
 from unalike.data.task import Task, one_hot_labels
-from unalike.views import OPTIONAL_VIEWS, group_of
+from unalike.views import group_of
 from unalike.views.blocks import CHUNK, Block, empty_columns, store_columns
-from unalike.views.folds import (
-    Folds,
-    Hidden,
-    hide_each_fold,
-    own_context,
-)
+from unalike.views.cross_fit import Base
+from unalike.views.folds import Folds, Hidden, hide_each_fold, own_context
 from unalike.views.graph_views import GRAPH_VIEWS
 from unalike.views.label_views import LABEL_VIEWS, Neighbourhoods
 from unalike.views.rows import KnownGraph
-from unalike.views.walks import Walks
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +29,8 @@ class SharedViews:
     blocks: Mapping[str, Block]
     groups: tuple[str, ...]
     """Groups of views to make, those of labels too."""
+    bases: Sequence[Base] = ()
+    """Base models whose log probabilities are views."""
 
     @classmethod
     def of(
@@ -45,8 +42,7 @@ class SharedViews:
     ) -> SharedViews:
         """The views of all nodes of a graph in some groups."""
         known = KnownGraph.of(graph, hops, device)
-        similar = bool(set(OPTIONAL_VIEWS) & set(groups))
-        return cls.at(Neighbourhoods.of(known, similar=similar), groups)
+        return cls.at(Neighbourhoods.of(known, groups), groups)
 
     @classmethod
     def at(cls, near: Neighbourhoods, groups: Collection[str]) -> SharedViews:
@@ -56,10 +52,6 @@ class SharedViews:
             if name in groups:
                 blocks |= view(near.known, near.rows)
         return cls(near, blocks, tuple(groups))
-
-    @property
-    def walks(self) -> Walks:
-        return self.near.known.walks
 
     def row_folds(self, folds: Folds) -> Folds:
         """The folds of the rows, given those of the graph."""

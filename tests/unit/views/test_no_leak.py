@@ -126,10 +126,9 @@ def random_task(nodes: int, train: int, valid: int) -> Task:
 
 
 def problem_with_guesses(method: Views, task: Task) -> Problem:
-    bases = method.bases_of(task.graph, "cpu", NO_PROGRESS)
-    [problem] = method.problems([task], bases, NO_PROGRESS)
+    [problem] = method.problems([task], "cpu", NO_PROGRESS)
     for number in range(2, method.rounds + 1):
-        method.add_round([problem], bases, number, NO_PROGRESS)
+        method.add_round([problem], number, NO_PROGRESS)
     return problem
 
 
