@@ -60,10 +60,7 @@ def run_trial(
     deadline: Deadline,
     device: str = "cpu",
 ) -> Trial | None:
-    """Train a candidate for its default epochs or fewer.
-
-    None if the time is up, or if training diverges on a fold.
-    """
+    """Train a candidate; None if the time is up or training diverges on a fold."""
     if deadline.left < 0:
         return None
     method = candidate.method

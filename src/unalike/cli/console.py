@@ -79,10 +79,7 @@ def print_columns(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> No
 
 
 def print_table(table: TextTable, *, spare: Sequence[str] = ()) -> None:
-    """Print a table, or several where the terminal is narrow.
-
-    The columns headed by `spare` are dropped first.
-    """
+    """Print a table, in parts on a narrow terminal, where `spare` columns go first."""
     width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
     console = PlainConsole(width=width)
     for index, block in enumerate(table.fit(width, optional=spare)):

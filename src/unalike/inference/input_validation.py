@@ -110,10 +110,7 @@ def as_ids(X: Any, num_nodes: int) -> Ids:
 def encode_labels(
     y: Any, unlabelled: Any = UNLABELLED
 ) -> tuple[Int[Tensor, " nodes"], np.ndarray]:
-    """The class index of each node, -1 for missing labels, and the classes.
-
-    None, NaN, `pd.NA` and the value `unlabelled` are missing.
-    """
+    """Class numbers of nodes, -1 for None, NaN and `unlabelled`, and the classes."""
     y = column_or_1d(y, warn=True)
     labelled = ~_is_missing(y, unlabelled)
     values = y[labelled]

@@ -141,10 +141,7 @@ def layer_notes(result: dict[str, Any]) -> Iterator[str]:
 
 @with_style
 def plot_layer_times(result: dict[str, Any]) -> Any:
-    """How many times as fast as the fastest form of PyG a training step is.
-
-    A panel for each graph and width, a bar for each layer.
-    """
+    """How many times as fast as the fastest form of PyG a training step is."""
     ours = (row for row in result["layers"] if row["ours"] and not row["compiled"])
     groups = grouped(ours, "graph")
     figure, axes = panels(len(groups), columns=1, size=(6.4, 2.8))
