@@ -26,7 +26,6 @@ from unalike.progress import NO_PROGRESS
 from unalike.progress import Progress as Listener
 
 DEFAULT_DATABASE = "sqlite:///results.db"
-"""Results database by default."""
 DEFAULT_WIDTH = 132
 """Width of tables without a terminal and without $COLUMNS."""
 LINE_SECONDS = 60.0

@@ -21,7 +21,6 @@ EPOCH_COLUMNS = {
     "sparse_ms": "sparse ms",
     "sparse_floor_ms": "floor ms",
 }
-"""Headings of the measurements of an epoch."""
 
 
 def epoch_table(result: dict[str, Any]) -> TextTable:
@@ -107,7 +106,6 @@ LAYER_COLUMNS = {
     "gib": "GiB",
     "share_of_memory": "of its memory",
 }
-"""Headings of the measurements of a layer."""
 
 
 def layer_table(result: dict[str, Any]) -> TextTable:

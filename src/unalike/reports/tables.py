@@ -34,7 +34,6 @@ class ResultTable(Displayable):
     """Notes about the data of the other cells."""
     legend: str = LEGEND
     axes: tuple[str, str] = ("dataset", "statistic")
-    """What the rows are, and what the columns are."""
     daggers: Sequence[str] = ()
     """Columns whose heading has a dagger, as in the paper; the legend explains it."""
 
