@@ -72,6 +72,14 @@ def print_json(document: Any) -> None:
     print(text.encode(errors="backslashreplace").decode())
 
 
+def print_output(document: Any, text: str, *, json: bool) -> None:
+    """Print the JSON document of `--json`, or a text."""
+    if json:
+        print_json(document)
+    else:
+        OUT.print(text, soft_wrap=True)
+
+
 def print_columns(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> None:
     """Print columns as a table; on a narrow terminal `spare` ones are dropped."""
     print_table(TextTable(columns), spare=spare)
