@@ -196,11 +196,7 @@ def run_trials(
     deadline: Deadline,
     progress: Progress,
 ) -> tuple[list[Trial], list[str]]:
-    """Trials, the best first, and the methods without one.
-
-    First come short trials of the baselines, then of the other candidates, then full
-    trials of the best.
-    """
+    """Trials, the best first, and the methods without one."""
     every = [*BASELINES, *DIRECTED, *SEPARATE_EGO, *MIXED_EGO]
     progress.stage(
         "trying methods", len(applicable(every, graph)) + FINALISTS, "trials"

@@ -21,7 +21,6 @@ from unalike.experiments.evaluation import has_score, percent_score
 from unalike.options import options_of, with_options
 
 SHORT_EPOCHS = 100
-"""Epochs of a short trial."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,7 @@ def run_trial(
     deadline: Deadline,
     device: str = "cpu",
 ) -> Trial | None:
-    """Train a candidate for its default epochs or fewer.
-
-    None if the time is up, or if training diverges on a fold.
-    """
+    """Train a candidate; None if the time is up or training diverges on a fold."""
     if deadline.left < 0:
         return None
     method = candidate.method
@@ -107,7 +103,6 @@ class Deadline:
 
     end: float
     start: float = 0.0
-    """Start of the current stage."""
     total: float | None = None
     done: float = 0.0
 
@@ -153,7 +148,6 @@ class TrialLimits:
     max_nodes: int
     """Maximum nodes; a larger graph is sampled."""
     max_folds: int
-    """Maximum folds."""
 
 
 LIMITS = {
@@ -170,7 +164,6 @@ class SampledGraph:
     graph: Graph
     split: Split
     is_full: bool
-    """Whether it is the full graph."""
 
 
 def sample_graph(
@@ -227,7 +220,6 @@ DEFAULT_VALID_FRACTION = 0.3
 SCORING_NODES = 4000
 """Target number of scored nodes over all folds."""
 MIN_LABELS = 10
-"""Minimum number of known labels."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -367,7 +367,6 @@ class PyGBaseline:
     network: Callable[[Any, Graph], nn.Module]
     layers: int = 2
     heads: int | None = None
-    """Attention heads, for GAT."""
     edge_formats: Mapping[str, EdgeFormat] = field(default_factory=lambda: EDGE_FORMATS)
 
     def options(self, hidden: int) -> dict[str, Any]:

@@ -162,7 +162,6 @@ class EpochBenchmark:
     only: tuple[str, ...] = ()
     """Methods to time; all of them if empty."""
     stacks: tuple[int, ...] = (1, 10, 40, 200)
-    """Numbers of runs in a stack."""
     repeats: int = 10
     """Epochs to take the median of."""
     device: torch.device

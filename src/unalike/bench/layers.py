@@ -332,10 +332,7 @@ def calls(
 def relative_to_fastest(
     row: dict[str, Any], rows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Speed-ups over the fastest form of PyTorch Geometric, and memory next to it.
-
-    Compiled networks are compared with compiled ones.
-    """
+    """Speed and memory next to the fastest form of PyG, compiled if the row is."""
     peers = measured_peers(row, rows, "step_ms", ("compiled",))
     if not peers:
         return dict.fromkeys(("times_forward", "times_step", "share_of_memory"))

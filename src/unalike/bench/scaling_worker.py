@@ -58,10 +58,7 @@ class ScalingWorker:
         return cls(task, state, make_epochs([run], state, labels, NO_PROGRESS))
 
     def min_seconds(self, repeats: int) -> float:
-        """The time of the fastest epoch after warm-up.
-
-        The minimum, because other processes on the cores only make epochs longer.
-        """
+        """The time of the fastest epoch, since other processes only add to it."""
         times = []
         for _ in range(WARM_UP + repeats):
             start = time.perf_counter()

@@ -28,10 +28,7 @@ def median_seconds(
 def interleaved_medians(
     functions: Sequence[Callable[[], object]], device: torch.device, repeats: int
 ) -> list[float]:
-    """The median time of each function, called in turn so that all meet the same load.
-
-    The functions have been warmed up.
-    """
+    """Median times of warm functions, called in turn so that all meet the same load."""
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
         for function, spent in zip(functions, times, strict=True):

@@ -26,7 +26,6 @@ from unalike.progress import NO_PROGRESS
 from unalike.progress import Progress as Listener
 
 DEFAULT_DATABASE = "sqlite:///results.db"
-"""Results database by default."""
 DEFAULT_WIDTH = 132
 """Width of tables without a terminal and without $COLUMNS."""
 LINE_SECONDS = 60.0
@@ -73,16 +72,21 @@ def print_json(document: Any) -> None:
     print(text.encode(errors="backslashreplace").decode())
 
 
+def print_output(document: Any, text: str, *, json: bool) -> None:
+    """Print the JSON document of `--json`, or a text."""
+    if json:
+        print_json(document)
+    else:
+        OUT.print(text, soft_wrap=True)
+
+
 def print_columns(columns: Sequence[Column], *, spare: Sequence[str] = ()) -> None:
     """Print columns as a table; on a narrow terminal `spare` ones are dropped."""
     print_table(TextTable(columns), spare=spare)
 
 
 def print_table(table: TextTable, *, spare: Sequence[str] = ()) -> None:
-    """Print a table, or several where the terminal is narrow.
-
-    The columns headed by `spare` are dropped first.
-    """
+    """Print a table, in parts on a narrow terminal, where `spare` columns go first."""
     width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
     console = PlainConsole(width=width)
     for index, block in enumerate(table.fit(width, optional=spare)):

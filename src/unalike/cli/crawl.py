@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from unalike.cli.console import OUT, print_json, print_notes, progress_bar
+from unalike.cli.console import print_notes, print_output, progress_bar
 from unalike.data.store import StoredGraph
 from unalike.errors import UserError
 from unalike.progress import Progress
@@ -84,10 +84,7 @@ def command(
             tables, out, vectors=vectors, style=style, classes=classes, progress=bar
         )
     document = summary(folder, tables, stored)
-    if json:
-        print_json(document)
-    else:
-        print_summary(document)
+    print_output(document, summary_text(document), json=json)
     print_notes(*(note for note in stored.remarks() if note not in printed_notes))
 
 
@@ -133,15 +130,14 @@ def summary(
     }
 
 
-def print_summary(document: dict[str, Any]) -> None:
-    """Print a line about the graph, and one about its collection."""
+def summary_text(document: dict[str, Any]) -> str:
+    """A line about the graph, and one about its collection."""
     counts = document["counts"]
-    OUT.print(
+    return (
         f"{document['folder']}: {document['num_nodes']:,} articles, "
         f"{document['num_edges']:,} links, {document['num_features']:,} features, "
         f"{document['num_classes']} classes, {document['unlabelled']:,} unlabelled\n"
         f"{document['collection']}: {counts['aliases']:,} aliases, "
         f"{counts['missing']:,} missing titles; "
-        "`unalike crawl --collection` builds other graphs of it",
-        soft_wrap=True,
+        "`unalike crawl --collection` builds other graphs of it"
     )

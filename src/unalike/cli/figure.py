@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from unalike import datasets
-from unalike.cli.console import DEFAULT_DATABASE, OUT, print_json, print_notes
+from unalike.cli.console import DEFAULT_DATABASE, print_notes, print_output
 from unalike.data.graph import Graph
 from unalike.errors import UserError, lookup
 from unalike.experiments.database import ResultsDatabase
@@ -53,13 +53,11 @@ def command(
     else:
         drawn, shown, missing = from_results(names, results, data)
     save_figure(drawn, out)
-    if json:
-        about = {"datasets": shown, "missing": missing}
-        print_json({"figure": figure, "file": str(out), **about})
-        return
-    if missing:
+    if missing and not json:
         print_notes(f"left out, no data: {', '.join(missing)}")
-    OUT.print(f"wrote {out}", soft_wrap=True)
+    about = {"datasets": shown, "missing": missing}
+    document = {"figure": figure, "file": str(out), **about}
+    print_output(document, f"wrote {out}", json=json)
 
 
 def from_graphs(

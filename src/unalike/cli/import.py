@@ -9,7 +9,7 @@ from typing import Annotated, get_type_hints
 
 import tyro
 
-from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.cli.console import OUT, print_json, print_output, progress_bar
 from unalike.data.store import verify_graph
 from unalike.datasets import DATASETS
 from unalike.datasets.twins import TWINS
@@ -133,13 +133,12 @@ def verify_import(folder: Path, *, json: bool) -> None:
     """Verify the checksums of a stored graph and print its sizes."""
     metadata = verify_graph(folder).metadata
     arrays = len(metadata["arrays"])
-    if json:
-        print_json({"folder": str(folder), "arrays": arrays, "intact": True})
-    else:
-        OUT.print(
-            f"{folder} is intact: {arrays} arrays, "
-            f"{metadata['num_nodes']:,} nodes, {metadata['num_edges']:,} edges.",
-        )
+    text = (
+        f"{folder} is intact: {arrays} arrays, "
+        f"{metadata['num_nodes']:,} nodes, {metadata['num_edges']:,} edges."
+    )
+    document = {"folder": str(folder), "arrays": arrays, "intact": True}
+    print_output(document, text, json=json)
 
 
 def summary_rows(summary: ImportSummary) -> Iterator[tuple[str, str]]:

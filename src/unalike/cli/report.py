@@ -8,8 +8,8 @@ from typing import Any
 from unalike.cli.console import (
     DEFAULT_DATABASE,
     OUT,
-    print_json,
     print_notes,
+    print_output,
     progress_bar,
 )
 from unalike.errors import UserError
@@ -89,22 +89,18 @@ def serve_site(server: ReportServer, host: str, *, json: bool) -> None:
         server.live.refresh(bar)
     if not is_loopback(host):
         print_notes(f"whoever can reach {host} can see these results")
-    if json:
-        print_json({"address": server.address})
-    else:
-        OUT.print(f"{server.address} follows the results; Ctrl-C ends it.")
+    text = f"{server.address} follows the results; Ctrl-C ends it."
+    print_output({"address": server.address}, text, json=json)
     OUT.file.flush()
     server.serve_until_interrupted()
 
 
 def print_summary(file: Path, counts: dict[str, Any], *, json: bool) -> None:
     """Print what was written."""
-    if json:
-        print_json({"file": str(file), **counts})
-        return
     summary = (
         f"{counts['runs']:,} runs; {counts['cells']} cells filled, "
         f"{counts['missing']} empty; {counts['failures']} runs failed; "
         f"{counts['datasets']} datasets measured"
     )
-    OUT.print(f"wrote {file}: {summary}.", soft_wrap=True)
+    text = f"wrote {file}: {summary}."
+    print_output({"file": str(file), **counts}, text, json=json)

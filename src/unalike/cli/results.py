@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from unalike.cli.console import DEFAULT_DATABASE, OUT, print_json
+from unalike.cli.console import DEFAULT_DATABASE, print_output
 from unalike.errors import lookup
 from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.export import export_runs, import_runs
@@ -51,7 +51,5 @@ def command(
         else:
             total, added = import_runs(database, file)
             counts = {"runs": total, "new": added}
-    if json:
-        print_json(counts)
-    else:
-        OUT.print(", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
+    text = ", ".join(f"{count} {name}" for name, count in counts.items())
+    print_output(counts, f"{text}.", json=json)

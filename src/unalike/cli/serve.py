@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from unalike.cli.console import OUT, print_json
+from unalike.cli.console import OUT, print_output
 from unalike.device import choose_device
 from unalike.errors import UserError
 from unalike.http_server import is_loopback
@@ -50,9 +50,7 @@ def command(
         ScoringService(loaded) as service,
         ModelServer(service, host, port) as server,
     ):
-        if json:
-            print_json({"address": server.address})
-        else:
-            OUT.print(f"{server.address} serves {model}; Ctrl-C ends it.")
+        text = f"{server.address} serves {model}; Ctrl-C ends it."
+        print_output({"address": server.address}, text, json=json)
         OUT.file.flush()
         server.serve_until_interrupted()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from unalike.cli.console import OUT, print_json, progress_bar
+from unalike.cli.console import print_output, progress_bar
 from unalike.data.sharding import shard_graph
 from unalike.datasets import find
 
@@ -44,11 +44,11 @@ def command(
         }
         for index, (begin, end) in enumerate(pairwise(stored.metadata["bounds"]))
     ]
-    if json:
-        print_json({"folder": str(out), "shards": shards})
-        return
-    for index, shard in enumerate(shards):
-        begin, end = shard["columns"]
-        OUT.print(
-            f"shard {index}: columns {begin:,} to {end:,}, {shard['edges']:,} edges"
+    lines = (
+        "shard {}: columns {:,} to {:,}, {:,} edges".format(
+            index, *shard["columns"], shard["edges"]
         )
+        for index, shard in enumerate(shards)
+    )
+    document = {"folder": str(out), "shards": shards}
+    print_output(document, "\n".join(lines), json=json)

@@ -22,7 +22,7 @@ from unalike.device import choose_device
 from unalike.display import Column, TextTable
 from unalike.errors import UserError, lookup
 from unalike.experiments.config import config_from_dict
-from unalike.experiments.database import ResultsDatabase, result_from_row
+from unalike.experiments.database import ResultsDatabase
 from unalike.experiments.database_connection import hide_password
 from unalike.experiments.plan import (
     NOTHING_FITS,
@@ -34,10 +34,10 @@ from unalike.experiments.plan import (
 )
 from unalike.experiments.recipe import Recipe, find_recipes
 from unalike.experiments.recipe_search import SEARCHERS, plan_search, search_cells
-from unalike.experiments.result import Runs, command_line
 from unalike.experiments.selection import CellSelector, SelectionOptions
 from unalike.experiments.sweep import WorkerOptions, estimate, failed_before, sweep
 from unalike.formatting import format_score
+from unalike.reports.result_tables import command_of
 
 
 def command(
@@ -158,41 +158,29 @@ def winners(
     recipes: Sequence[Recipe], url: str, query: SelectionOptions
 ) -> list[dict[str, Any]]:
     """The best setting of each cell by validation, and its command."""
-    if not recipes:
-        return []
-    rows = []
     with ResultsDatabase.read(url) as results:
         selector = CellSelector(results, query)
-        datasets = {cell.dataset for one in recipes for cell in one.cells.values()}
+        selected = [
+            (recipe.method, cell, selector.select(recipe, cell))
+            for recipe in recipes
+            for cell in recipe.cells.values()
+        ]
+        datasets = {cell.dataset for _, cell, _ in selected}
         graphs = Counter(selector.version(dataset).name for dataset in datasets)
-        for recipe in recipes:
-            for cell in recipe.cells.values():
-                selection = selector.select(recipe, cell)
-                chosen = selection.chosen
-                if chosen is None:
-                    continue
-                runs = Runs(map(result_from_row, chosen.runs))
-                splits = ",".join(str(run.split) for run in runs)
-                config = config_from_dict(chosen.runs[0])
-                rows.append(
-                    {
-                        "dataset": (
-                            cell.dataset
-                            if graphs[runs[0].dataset] > 1
-                            else runs[0].dataset
-                        ),
-                        "method": recipe.method,
-                        "settings": selection.num_complete,
-                        "valid": runs.valid_mean,
-                        "test": runs.mean,
-                        "std": runs.std,
-                        "options": config.describe(),
-                        "command": command_line(
-                            runs[0], splits=splits, dataset=cell.dataset
-                        ),
-                    }
-                )
-    return rows
+    return [
+        {
+            "dataset": cell.dataset if graphs[name] > 1 else name,
+            "method": method,
+            "settings": selection.num_complete,
+            "valid": chosen.valid,
+            "test": chosen.test,
+            "std": chosen.std,
+            "options": config_from_dict(chosen.runs[0]).describe(),
+            "command": command_of(chosen, cell.dataset),
+        }
+        for method, cell, selection in selected
+        if (chosen := selection.chosen) and (name := chosen.runs[0]["dataset"])
+    ]
 
 
 def print_winners(rows: Sequence[dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from unalike import datasets
-from unalike.cli.console import print_json, progress_bar
+from unalike.cli.console import print_output, progress_bar
 from unalike.data.regression import check_has_classes
 from unalike.data.task import Task
 from unalike.device import choose_device
@@ -81,8 +81,7 @@ def command(
     widths = dict.fromkeys(table.groups, 0)
     for name, block in table.blocks.items():
         widths[group_of(name)] += block.width
-    if json:
-        print_json({"out": str(out), "rows": graph.num_nodes, "columns": widths})
-        return
     columns = ", ".join(f"{width} {group}" for group, width in widths.items())
-    print(f"{out}: {graph.num_nodes:,} rows; columns: {columns}")
+    document = {"out": str(out), "rows": graph.num_nodes, "columns": widths}
+    text = f"{out}: {graph.num_nodes:,} rows; columns: {columns}"
+    print_output(document, text, json=json)

@@ -68,11 +68,7 @@ class Explanation:
 def explain(
     model: Model, prepared: Graph, known: Ids | None = None
 ) -> Iterator[Explanation]:
-    """Explain the predictions of prepared rows.
-
-    `known` are the training nodes whose rows they are, where the model has stored their
-    scores.
-    """
+    """Explain prepared rows; `known` are their training nodes if scores are stored."""
     model.check_row_wise()
     if model.number_scale is not None:
         raise UserError("Explanations need classes; this model predicts numbers.")

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 import torch
 from jaxtyping import Int
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from torch import Tensor
 
 from unalike.data.adjacency import Adjacency, Ids
@@ -19,7 +19,7 @@ from unalike.data.graph import Graph, is_missing
 from unalike.data.split import stratified_holdout
 from unalike.data.store import StoredGraph, open_graph
 from unalike.data.task import CLASS_WEIGHTS, ClassWeights
-from unalike.errors import InputError
+from unalike.errors import InputError, first_line
 from unalike.inference.new_nodes import AnyFeatures, as_feature_matrix, check_finite
 
 ClassWeight: TypeAlias = Mapping[Any, float | int] | str | None
@@ -72,23 +72,19 @@ def as_rows(X: Any) -> Adjacency:
     if isinstance(X, Adjacency):
         return X
     matrix = X if scipy.sparse.issparse(X) else np.asarray(X)
-    if np.iscomplexobj(matrix):
-        raise InputError("Complex data not supported: weights of edges are real.")
     if matrix.ndim != 2:
         raise InputError(
             f"Rows of a graph have two dimensions; these have {matrix.ndim}. "
             "Reshape your data, or pass NodeClassifier(graph=...) to name nodes."
         )
-    for axis, what in enumerate(("sample(s)", "feature(s)")):
-        if not matrix.shape[axis]:
-            raise InputError(
-                f"Found array with 0 {what} (shape={matrix.shape}) while a minimum of "
-                "1 is required: rows of nodes, columns of neighbours."
-            )
-    rows = scipy.sparse.csr_array(matrix.astype(np.float32))
-    if not np.isfinite(rows.data).all():
-        raise InputError("Input contains NaN or infinity; weights of edges are finite.")
-    return Adjacency.from_scipy(rows)
+    try:  # complex numbers, no rows, no columns, NaN and infinity
+        rows = check_array(matrix, accept_sparse="csr", dtype=np.float32)
+    except ValueError as error:
+        reason = first_line(error)
+        raise InputError(
+            f"{reason}; a row for each node has real weights of edges."
+        ) from None
+    return Adjacency.from_scipy(scipy.sparse.csr_array(rows))
 
 
 def as_ids(X: Any, num_nodes: int) -> Ids:
@@ -110,10 +106,7 @@ def as_ids(X: Any, num_nodes: int) -> Ids:
 def encode_labels(
     y: Any, unlabelled: Any = UNLABELLED
 ) -> tuple[Int[Tensor, " nodes"], np.ndarray]:
-    """The class index of each node, -1 for missing labels, and the classes.
-
-    None, NaN, `pd.NA` and the value `unlabelled` are missing.
-    """
+    """Class numbers of nodes, -1 for None, NaN and `unlabelled`, and the classes."""
     y = column_or_1d(y, warn=True)
     labelled = ~_is_missing(y, unlabelled)
     values = y[labelled]

@@ -306,10 +306,7 @@ def fit_model(
     progress: Progress = NO_PROGRESS,
     stored: StoredGraph | None = None,
 ) -> tuple[Model, Solution]:
-    """Train a method on a task and return the model with its solution.
-
-    The model has the ids and the columns of a stored graph.
-    """
+    """Train a method; the model has the ids and the columns of a stored graph."""
     trained = check_trainable(method)
     (solution,) = trained.solve_all(
         [replace(task, keep=True)], device=device, progress=progress

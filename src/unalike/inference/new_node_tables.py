@@ -93,17 +93,8 @@ class NewNodeTables:
         progress.stage("Reading nodes", total_megabytes(tables.nodes), "MB")
         for table in tables.nodes:
             index_new_nodes(table, columns.id, index, num_known, progress)
-        edges = NewEdgeReader(
-            index,
-            num_known,
-            bool(tables.nodes),
-            folder,
-            model.graph_info.directed,
-            columns.weight if model.reads_edges else None,
-        )
-        edge_tables = tables.edges if model.reads_edges else []
-        edges.read(edge_tables, columns, progress)
-        check_some_edges(model, edges, edge_tables)
+        edges = NewEdgeReader(model, columns, index, bool(tables.nodes), folder)
+        edges.read(tables.edges if model.reads_edges else [], progress)
         rows = edges.rows(progress)
         return cls(model, tables.nodes, columns, index.names()[num_known:], edges, rows)
 
@@ -148,14 +139,12 @@ class NewEdgeReader:
     Codes below `num_known` are known nodes, codes from `num_known` on are new ones.
     """
 
+    model: Model
+    columns: TableColumns
     index: IdIndex
-    num_known: int
     nodes_are_listed: bool
     """Does a node table list all new nodes?"""
     folder: Path
-    directed: bool
-    weight: str | None = None
-    """Column of edge weights."""
     num_edges: int = 0
     num_edges_kept: int = 0
     """Edges between a new node and a known one."""
@@ -164,11 +153,20 @@ class NewEdgeReader:
     num_edges_ignored: int = 0
     """Edges without a new node."""
 
+    @property
+    def num_known(self) -> int:
+        return self.model.graph_info.num_known
+
+    @property
+    def weight(self) -> str | None:
+        """Column of edge weights."""
+        return self.columns.weight if self.model.reads_edges else None
+
     @cached_property
     def spills(self) -> dict[str, EdgeSpill]:
         """A file of the edges of new nodes for each direction."""
-        weighted = self.weight is not None
-        names = (OUT_EDGES, IN_EDGES) if self.directed else (OUT_EDGES,)
+        weighted, directed = self.weight is not None, self.model.graph_info.directed
+        names = (OUT_EDGES, IN_EDGES) if directed else (OUT_EDGES,)
         return {
             name: EdgeSpill(
                 self.folder / f"{name}.pairs", undirected=False, weighted=weighted
@@ -176,9 +174,7 @@ class NewEdgeReader:
             for name in names
         }
 
-    def read(
-        self, tables: Sequence[Table], columns: TableColumns, progress: Progress
-    ) -> None:
+    def read(self, tables: Sequence[Table], progress: Progress) -> None:
         """Read all tables, write pairs to files and count edges."""
         progress.stage("Reading edges", total_megabytes(tables), "MB")
         with ExitStack() as open_files:
@@ -189,8 +185,8 @@ class NewEdgeReader:
             for table in tables:
                 ends = edge_columns(
                     table,
-                    columns.source,
-                    columns.target,
+                    self.columns.source,
+                    self.columns.target,
                     known=self.index,
                     weight=self.weight,
                 )
@@ -199,8 +195,20 @@ class NewEdgeReader:
                     note = f"{self.num_edges_kept:,} edges"
                     progress.advance(batch.bytes_read / 1e6, note)
                 check_header(table, ends.names, self.index)
-        if tables and not self.num_edges:
-            raise UserError(f"{tables[0].path} has no rows.")
+        if tables and not self.num_edges_kept:
+            raise UserError(f"{tables[0].path}{self._why_no_edges()}")
+
+    def _why_no_edges(self) -> str:
+        if not self.num_edges:
+            return " has no rows."
+        if not self.num_unknown:
+            return f": none of {self.num_edges:,} edges has a new node."
+        name = self.model.graph_info.name
+        quoted = f" '{name}'" if name else ""
+        return (
+            f": none of {self.num_unknown:,} neighbours is known to the model; "
+            f"it was trained on another graph{quoted}."
+        )
 
     def rows(self, progress: Progress) -> tuple[Adjacency, Adjacency]:
         """The out-edges and the in-edges of the new nodes as CSR rows."""
@@ -284,22 +292,6 @@ def check_weights(model: Model, weight: str | None) -> None:
             "--weight."
         )
     raise UserError("The model was trained on edges without weights; omit --weight.")
-
-
-def check_some_edges(
-    model: Model, edges: NewEdgeReader, tables: Sequence[Table]
-) -> None:
-    """Raise if no edge joins a new node to a known one."""
-    if edges.num_edges_kept or not tables:
-        return
-    path = tables[0].path
-    if not edges.num_unknown:
-        raise UserError(f"{path}: none of {edges.num_edges:,} edges has a new node.")
-    name = f" '{model.graph_info.name}'" if model.graph_info.name else ""
-    raise UserError(
-        f"{path}: none of {edges.num_unknown:,} neighbours is known to the model; "
-        f"it was trained on another graph{name}."
-    )
 
 
 def encoder_of(

@@ -33,7 +33,6 @@ WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
     ".pq": pq.ParquetWriter,
     ".csv": pyarrow.csv.CSVWriter,
 }
-"""Writer by file suffix."""
 
 
 @dataclass(frozen=True, eq=False)

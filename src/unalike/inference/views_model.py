@@ -67,13 +67,11 @@ class ViewsModel(Model):
 
 def same_features(first: Features, second: Features) -> bool:
     """Whether two matrices have the same layout and entries."""
-    if not isinstance(first, Adjacency) and not isinstance(second, Adjacency):
-        return torch.equal(first.float(), second.float())
-    if not (isinstance(first, Adjacency) and isinstance(second, Adjacency)):
-        return False
-    if (first.values is None) != (second.values is None):
-        return False
-    arrays = [(first.indptr, second.indptr), (first.indices, second.indices)]
-    if first.values is not None and second.values is not None:
-        arrays.append((first.values, second.values))
-    return first.shape == second.shape and all(torch.equal(*pair) for pair in arrays)
+    arrays, others = (
+        [one for one in (x.indptr, x.indices, x.values) if one is not None]
+        if isinstance(x, Adjacency)
+        else [x.float()]
+        for x in (first, second)
+    )
+    same_layout = first.shape == second.shape and len(arrays) == len(others)
+    return same_layout and all(map(torch.equal, arrays, others))

@@ -21,7 +21,6 @@ EPOCH_COLUMNS = {
     "sparse_ms": "sparse ms",
     "sparse_floor_ms": "floor ms",
 }
-"""Headings of the measurements of an epoch."""
 
 
 def epoch_table(result: dict[str, Any]) -> TextTable:
@@ -107,7 +106,6 @@ LAYER_COLUMNS = {
     "gib": "GiB",
     "share_of_memory": "of its memory",
 }
-"""Headings of the measurements of a layer."""
 
 
 def layer_table(result: dict[str, Any]) -> TextTable:
@@ -141,10 +139,7 @@ def layer_notes(result: dict[str, Any]) -> Iterator[str]:
 
 @with_style
 def plot_layer_times(result: dict[str, Any]) -> Any:
-    """How many times as fast as the fastest form of PyG a training step is.
-
-    A panel for each graph and width, a bar for each layer.
-    """
+    """How many times as fast as the fastest form of PyG a training step is."""
     ours = (row for row in result["layers"] if row["ours"] and not row["compiled"])
     groups = grouped(ours, "graph")
     figure, axes = panels(len(groups), columns=1, size=(6.4, 2.8))

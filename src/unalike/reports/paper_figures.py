@@ -367,7 +367,6 @@ PROPOSED_DATASETS = (
     "twitch-gamers",
     "wiki",
 )
-"""The datasets that the paper proposes."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from unalike.experiments.result import command_line
 from unalike.experiments.selection import (
     CellSelection,
     CellSelector,
+    ConfigRuns,
     SelectionOptions,
 )
 from unalike.reports.tables import (
@@ -235,7 +236,6 @@ def explain_cell(
     if chosen is None:
         return {**document, "missing": selection.missing}
     rows = chosen.runs
-    splits = ",".join(str(row["split"]) for row in rows)
     return {
         **document,
         "setting": config_from_dict(rows[0]).describe(),
@@ -243,11 +243,16 @@ def explain_cell(
         "valid": chosen.valid,
         "test": chosen.test,
         "std": chosen.std,
-        "command": command_line(
-            result_from_row(rows[0]), splits=splits, dataset=cell.dataset
-        ),
+        "command": command_of(chosen, cell.dataset),
         "runs": [{name: row[name] for name in ("key", *RUN_COLUMNS)} for row in rows],
     }
+
+
+def command_of(chosen: ConfigRuns, dataset: str) -> str:
+    """The command that repeats the runs of a configuration."""
+    splits = ",".join(str(row["split"]) for row in chosen.runs)
+    first = result_from_row(chosen.runs[0])
+    return command_line(first, splits=splits, dataset=dataset)
 
 
 def _names(recipe: Recipe) -> set[str]:

@@ -34,7 +34,6 @@ class ResultTable(Displayable):
     """Notes about the data of the other cells."""
     legend: str = LEGEND
     axes: tuple[str, str] = ("dataset", "statistic")
-    """What the rows are, and what the columns are."""
     daggers: Sequence[str] = ()
     """Columns whose heading has a dagger, as in the paper; the legend explains it."""
 
@@ -72,10 +71,7 @@ class ResultTable(Displayable):
 
     @property
     def notes(self) -> list[str]:
-        """The remarks, and the reasons of missing data with the cells they concern.
-
-        None of them ends with a full stop.
-        """
+        """Remarks, and reasons of missing data with their cells, without full stops."""
         cells_by_reason: dict[str, list[str]] = {}
         for name, reason in self.missing.items():
             first_sentence = re.split(r"\. (?=[A-Z])", reason)[0].removesuffix(".")
@@ -89,10 +85,7 @@ class ResultTable(Displayable):
         ]
 
     def cell_names(self, names: Collection[str]) -> str:
-        """Names of cells, `row column`, shortened to whole columns and whole rows.
-
-        Where many are left, they are counted.
-        """
+        """Names of cells, `row column`, as whole columns or rows, or their number."""
         left = dict.fromkeys(names)
         short: list[str] = []
         lines = {

@@ -290,10 +290,7 @@ def between(pairs: LazyFrame, nodes: LazyFrame) -> LazyFrame:
 def read_classes(
     table: FrameTable, label: str | None
 ) -> tuple[nw.Expr, list[Hashable]]:
-    """The class of each node as an expression, and the names of the classes.
-
-    Distinct labels leave the engine; they are encoded as `import_graph` does.
-    """
+    """The class of each node, encoded as `import_graph` does, and names of classes."""
     if label is None:
         return lit(0).cast(nw.Int64), []
     require_column(table, label)

@@ -408,4 +408,3 @@ VIEW_MEASURES: dict[str, Callable[[FrameView], float | Estimate]] = {
 """Measures that need a pass of their own."""
 
 FRAME_MEASURES = {**ONE_PASS_MEASURES, **MATRIX_MEASURES, **VIEW_MEASURES}
-"""Measures that an engine computes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from secrets import token_hex
@@ -140,10 +140,6 @@ class RowScorer:
 
     model: Model | str | Path
     encoder: FeatureEncoder
-    table: FrameTable = field(
-        default_factory=lambda: FrameTable.of(pa.table({}), "the table of nodes")
-    )
-    """What errors call the rows."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         model = self.model if isinstance(self.model, Model) else read_model(self.model)
@@ -158,7 +154,7 @@ class RowScorer:
                 "The model has stored scores of its own nodes; score them by "
                 "unalike predict --graph, and new nodes here."
             )
-        rows = Batch(self.table, 0, batch, 0.0)
+        rows = Batch(FrameTable.of(batch, "the table of nodes"), 0, batch, 0.0)
         encode = self.encoder.sparse if model.graph_info.sparse else self.encoder.dense
         directed = model.graph_info.directed
         graph, _ = model.new_nodes(

@@ -71,10 +71,7 @@ def library() -> str:
 
 
 def _bundle() -> str:
-    """The bundle of the installed vl-convert, from the cache folder where it is there.
-
-    vl-convert takes seconds to make it.
-    """
+    """The bundle that vl-convert makes in seconds, from the cache where it is there."""
     vl_convert, lite = require("vl_convert", "report", MISSING), vega_lite_version()
     name = f"vl-convert-{version('vl-convert-python')}-vega-lite-{lite}.js"
     path = cache_dir() / "report" / name

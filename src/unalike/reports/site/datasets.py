@@ -33,10 +33,7 @@ from unalike.version import __version__
 
 
 def degree_document(graph: Graph) -> Document:
-    """The number of nodes of every degree, and its mean over ranges of degrees.
-
-    Edges count in both directions; isolated nodes are counted apart.
-    """
+    """The number of nodes of every degree, and its mean over ranges of degrees."""
     degrees, counts = degree_histogram(GraphView.of(graph, UNDIRECTED))
     linked = degrees > 0
     means = (np.empty(0), np.empty(0))
@@ -65,10 +62,7 @@ def dataset_documents(
     paths: Mapping[GraphKey, str] = NO_PATHS,
     progress: Progress = NO_PROGRESS,
 ) -> Document:
-    """The measures of every available dataset and of stored graphs that have runs.
-
-    Also the datasets that were skipped, with the reasons.
-    """
+    """Measures of datasets and stored graphs with runs, and why others are skipped."""
     available: dict[str, Dataset | StoredGraph] = {
         dataset.name: dataset
         for dataset in list_datasets(data)

@@ -44,7 +44,6 @@ from unalike.version import __version__
 
 
 DatasetMethod = tuple[str, str]
-"""The names of a dataset and a method."""
 
 
 def change_tokens(results: ResultsDatabase) -> dict[DatasetMethod, str]:
