@@ -221,16 +221,17 @@ class StringIndex(HashIndex[StringKeys]):
         return string_array(offsets, self.data[: offsets[-1]].copy())
 
     def _find(self, keys: StringKeys, part: slice, indices: np.ndarray) -> int:
-        known = (self.slots, self.offsets, self.data)
-        return find_strings(keys.hashes[part], *keys.part(part), *known, indices)
+        strings = (keys.hashes[part], *keys.part(part))
+        return find_strings(strings, (self.slots, self.offsets, self.data), indices)
 
     def _insert(self, keys: StringKeys, indices: np.ndarray) -> None:
         new = indices < 0
         self.offsets = grow(self.offsets, self.count + int(new.sum()) + 1)
         num_bytes = int(np.diff(keys.offsets)[new].sum())
         self.data = grow(self.data, int(self.offsets[self.count]) + num_bytes)
-        known = (self.count, self.slots, self.offsets, self.data)
-        self.count = add_strings(keys.hashes, keys.offsets, keys.data, *known, indices)
+        known = (self.slots, self.offsets, self.data)
+        strings = (keys.hashes, keys.offsets, keys.data)
+        self.count = add_strings(strings, self.count, known, indices)
 
 
 def grow(array: np.ndarray, length: int) -> np.ndarray:
@@ -344,15 +345,14 @@ def hash_strings(offsets: np.ndarray, data: np.ndarray, hashes: np.ndarray) -> N
         hashes[i] = np.int64(mixed)
 
 
+# Strings are their hashes, offsets and bytes; known ones slots, offsets and bytes.
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
 @njit()
-def string_slot(
-    hashed: int,
-    string: np.ndarray,
-    slots: np.ndarray,
-    known_offsets: np.ndarray,
-    known_data: np.ndarray,
-) -> np.int64:
+def string_slot(hashed: int, string: np.ndarray, known: Arrays) -> np.int64:
     """Return the slot of a string, or the empty slot where it belongs."""
+    slots, known_offsets, known_data = known
     last = len(slots) - 1
     slot = first_slot(hashed, last)
     while slots[slot, 1]:
@@ -370,42 +370,27 @@ def string_slot(
 
 
 @njit()
-def find_strings(
-    hashes: np.ndarray,
-    offsets: np.ndarray,
-    data: np.ndarray,
-    slots: np.ndarray,
-    known_offsets: np.ndarray,
-    known_data: np.ndarray,
-    indices: np.ndarray,
-) -> int:
+def find_strings(strings: Arrays, known: Arrays, indices: np.ndarray) -> int:
     """Write the index of each string, -1 for a new one; return how many are new."""
+    hashes, offsets, data = strings
     new = 0
     for i in range(len(hashes)):
         string = data[offsets[i] : offsets[i + 1]]
-        slot = string_slot(hashes[i], string, slots, known_offsets, known_data)
-        indices[i] = slots[slot, 1] - 1
+        indices[i] = known[0][string_slot(hashes[i], string, known), 1] - 1
         new += indices[i] < 0
     return new
 
 
 @njit()
-def add_strings(
-    hashes: np.ndarray,
-    offsets: np.ndarray,
-    data: np.ndarray,
-    count: int,
-    slots: np.ndarray,
-    known_offsets: np.ndarray,
-    known_data: np.ndarray,
-    indices: np.ndarray,
-) -> int:
+def add_strings(strings: Arrays, count: int, known: Arrays, indices: np.ndarray) -> int:
     """Give each string without an index the next one; return the new count."""
+    hashes, offsets, data = strings
+    slots, known_offsets, known_data = known
     for i in range(len(hashes)):
         if indices[i] >= 0:
             continue
         string = data[offsets[i] : offsets[i + 1]]
-        slot = string_slot(hashes[i], string, slots, known_offsets, known_data)
+        slot = string_slot(hashes[i], string, known)
         if not slots[slot, 1]:
             first = known_offsets[count]
             for position in range(len(string)):

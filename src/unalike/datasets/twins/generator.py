@@ -225,8 +225,8 @@ def sample_edges(
 
     def sample(block: tuple[int, int]) -> int:
         last_row_of = buffers.get()
-        arrays = (nodes.classes, counts, indptr)
-        sample_rows(*block, *arrays, *tables, undirected, seed, last_row_of, indices)
+        rows = (nodes.classes, counts, indptr)
+        sample_rows(block, rows, tables, undirected, seed, last_row_of, indices)
         buffers.put(last_row_of)
         return int(indptr[block[1]] - indptr[block[0]])
 
@@ -296,15 +296,9 @@ def _largest_remainder(
 
 @njit()
 def sample_rows(
-    first: int,
-    last: int,
-    classes: np.ndarray,
-    counts: np.ndarray,
-    indptr: np.ndarray,
-    members: np.ndarray,
-    bounds: np.ndarray,
-    keep: np.ndarray,
-    other: np.ndarray,
+    block: tuple[int, int],
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray],
+    tables: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
     undirected: bool,
     seed: int,
     last_row_of: np.ndarray,
@@ -313,7 +307,9 @@ def sample_rows(
     """Sample the targets of a block of rows; last_row_of[v] is the last row with v."""
     # Of the type of the weights in an import, so that the sort is compiled once.
     no_companion = np.empty(0, np.float32)
-    for row in range(first, last):
+    classes, counts, indptr = rows
+    members, bounds, keep, other = tables
+    for row in range(block[0], block[1]):
         last_row_of[row] = row
         state, end, own = stream_seed(seed, row), indptr[row], classes[row]
         for label in range(counts.shape[1]):
