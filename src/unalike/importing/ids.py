@@ -7,7 +7,7 @@ from collections.abc import Sized
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -264,14 +264,16 @@ _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
 @njit()
-def first_slot(key: int, last: int) -> np.int64:
+@no_type_check
+def first_slot(key, last):
     """Return the slot where the search for a key starts (Fibonacci hashing)."""
     mixed = np.uint64(key) * _GOLDEN
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(last))
 
 
 @njit()
-def integer_slot(key: int, slots: np.ndarray) -> np.int64:
+@no_type_check
+def integer_slot(key, slots):
     """Return the slot of a key, or the empty slot where it belongs."""
     last = len(slots) - 1
     slot = first_slot(key, last)
@@ -281,9 +283,8 @@ def integer_slot(key: int, slots: np.ndarray) -> np.int64:
 
 
 @njit()
-def find_integers(
-    keys: np.ndarray, direct: np.ndarray, slots: np.ndarray, indices: np.ndarray
-) -> int:
+@no_type_check
+def find_integers(keys, direct, slots, indices):
     """Write the index of each key, -1 for a new one; return how many are new."""
     new = 0
     for i in range(len(keys)):
@@ -297,13 +298,8 @@ def find_integers(
 
 
 @njit()
-def add_integers(
-    keys: np.ndarray,
-    count: int,
-    direct: np.ndarray,
-    slots: np.ndarray,
-    indices: np.ndarray,
-) -> int:
+@no_type_check
+def add_integers(keys, count, direct, slots, indices):
     """Give each key without an index the next one; return the new count."""
     for i in range(len(keys)):
         if indices[i] >= 0:
@@ -324,7 +320,8 @@ def add_integers(
 
 
 @njit()
-def rehash(old: np.ndarray, new: np.ndarray) -> None:
+@no_type_check
+def rehash(old, new):
     """Copy every used slot into a larger table."""
     last = len(new) - 1
     for i in range(len(old)):
@@ -336,7 +333,8 @@ def rehash(old: np.ndarray, new: np.ndarray) -> None:
 
 
 @njit()
-def hash_strings(offsets: np.ndarray, data: np.ndarray, hashes: np.ndarray) -> None:
+@no_type_check
+def hash_strings(offsets, data, hashes):
     """Compute the FNV-1a hash of each string."""
     for i in range(len(hashes)):
         mixed = _FNV_START
@@ -346,11 +344,11 @@ def hash_strings(offsets: np.ndarray, data: np.ndarray, hashes: np.ndarray) -> N
 
 
 # Strings are their hashes, offsets and bytes; known ones slots, offsets and bytes.
-Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @njit()
-def string_slot(hashed: int, string: np.ndarray, known: Arrays) -> np.int64:
+@no_type_check
+def string_slot(hashed, string, known):
     """Return the slot of a string, or the empty slot where it belongs."""
     slots, known_offsets, known_data = known
     last = len(slots) - 1
@@ -370,7 +368,8 @@ def string_slot(hashed: int, string: np.ndarray, known: Arrays) -> np.int64:
 
 
 @njit()
-def find_strings(strings: Arrays, known: Arrays, indices: np.ndarray) -> int:
+@no_type_check
+def find_strings(strings, known, indices):
     """Write the index of each string, -1 for a new one; return how many are new."""
     hashes, offsets, data = strings
     new = 0
@@ -382,7 +381,8 @@ def find_strings(strings: Arrays, known: Arrays, indices: np.ndarray) -> int:
 
 
 @njit()
-def add_strings(strings: Arrays, count: int, known: Arrays, indices: np.ndarray) -> int:
+@no_type_check
+def add_strings(strings, count, known, indices):
     """Give each string without an index the next one; return the new count."""
     hashes, offsets, data = strings
     slots, known_offsets, known_data = known
@@ -409,7 +409,8 @@ _ZERO, _NINE, _MINUS = 48, 57, 45
 
 
 @njit()
-def parse_integer(digits: np.ndarray, negative: bool) -> tuple[np.int64, int]:
+@no_type_check
+def parse_integer(digits, negative):
     """Return the bits of an integer and its flag, 0 for a plain int64."""
     value = np.uint64(0)
     for digit in digits:
@@ -426,7 +427,8 @@ def parse_integer(digits: np.ndarray, negative: bool) -> tuple[np.int64, int]:
 
 
 @njit()
-def parse_integers(offsets: np.ndarray, data: np.ndarray, keys: np.ndarray) -> int:
+@no_type_check
+def parse_integers(offsets, data, keys):
     """Parse strings as 64-bit integers; return the union of their flags.
 
     Only the canonical form counts: no leading zero, no plus, no blank. Integers from
