@@ -88,7 +88,7 @@ class Dataset(StoredSource):
 
     Published measures use the edges of the file; `prepared` gives both directions.
     """
-    licence: str
+    licence: str = "none known"
     citation: str
     counts: Counts | None = None
     published: Published = Published()

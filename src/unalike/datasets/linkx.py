@@ -129,7 +129,6 @@ SNAP_PATENTS = Dataset(
     ),
     split=paper_splits("snap-patents"),
     directed=True,
-    licence="none known",
     citation="Leskovec, Kleinberg and Faloutsos 2005, "
     "https://snap.stanford.edu/data/cit-Patents.html",
     counts=SNAP_PATENTS_COUNTS,
@@ -273,7 +272,6 @@ DEEZER_EUROPE = Dataset(
     read=read_deezer_europe,
     split=paper_splits("deezer-europe"),
     directed=True,
-    licence="none known",
     citation="Rozemberczki and Sarkar 2020, https://arxiv.org/abs/2005.07959",
     counts=Counts(28_281, 92_752, DEEZER_NUM_FEATURES, 2),
     published=Published(edge_homophily=0.525, class_homophily=0.030),
@@ -311,7 +309,6 @@ YELP_CHI = Dataset(
     split=paper_splits("yelp-chi"),
     metric=ROC_AUC,
     directed=False,
-    licence="none known",
     citation="Mukherjee et al. 2013; Dou et al. 2020, https://arxiv.org/abs/2008.08692",
     published=Published(
         num_nodes=45_954, num_edges=3_846_979, num_features=32, num_classes=2

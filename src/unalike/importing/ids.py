@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sized
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Any, Generic, TypeVar, no_type_check
+from typing import Any, no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +23,6 @@ DIRECT_TABLE_SIZE = 1 << 24
 
 HAS_NEGATIVE, HAS_UINT64, NOT_INTEGER = 1, 2, 4
 """Flags of a batch of ids: one is below 0, above 2^63 - 1, or no integer."""
-
-Keys = TypeVar("Keys", bound=Sized)
 
 
 class IdIndex:
@@ -55,7 +52,7 @@ class IdIndex:
         return self.known_fraction(pa.array([name], pa.large_string())) > 0
 
     def known_fraction(self, ids: pa.Array) -> float:
-        keys: Any = self.index.parse(ids)
+        keys = self.index.parse(ids)
         if keys is None or not len(ids):
             return 0.0
         return float((self.index.find_keys(keys) >= 0).mean())
@@ -72,7 +69,7 @@ class IdIndex:
         return keys
 
 
-class HashIndex(ABC, Generic[Keys]):
+class HashIndex(ABC):
     """Hash table from keys to 0, 1, 2, … in the order in which keys are added.
 
     A slot stores a key (or its hash) and its index plus 1; 0 marks an empty slot.
@@ -86,7 +83,7 @@ class HashIndex(ABC, Generic[Keys]):
         return self.count
 
     @abstractmethod
-    def parse(self, ids: pa.Array) -> Keys | None:
+    def parse(self, ids: pa.Array) -> Any:
         """Convert ids to keys of this table; None where they do not fit."""
 
     @abstractmethod
@@ -94,17 +91,17 @@ class HashIndex(ABC, Generic[Keys]):
         """Return the ids in the order of their indices."""
 
     @abstractmethod
-    def _find(self, keys: Keys, part: slice, indices: np.ndarray) -> int:
+    def _find(self, keys: Any, part: slice, indices: np.ndarray) -> int:
         """Write the index of each key of a slice; return how many are unknown."""
 
     @abstractmethod
-    def _insert(self, keys: Keys, indices: np.ndarray) -> None:
+    def _insert(self, keys: Any, indices: np.ndarray) -> None:
         """Append the keys whose index is -1."""
 
-    def find_keys(self, keys: Keys) -> np.ndarray:
+    def find_keys(self, keys: Any) -> np.ndarray:
         return self._search(keys)[0]
 
-    def add_keys(self, keys: Keys) -> np.ndarray:
+    def add_keys(self, keys: Any) -> np.ndarray:
         indices, num_new = self._search(keys)
         if num_new:
             if (needed := 2 * (self.count + num_new)) > len(self.slots):
@@ -114,7 +111,7 @@ class HashIndex(ABC, Generic[Keys]):
             self._insert(keys, indices)
         return indices
 
-    def _search(self, keys: Keys) -> tuple[np.ndarray, int]:
+    def _search(self, keys: Any) -> tuple[np.ndarray, int]:
         indices = np.empty(len(keys), np.int32)
         unknown = parallel_map(
             lambda part: self._find(keys, part, indices[part]), even_slices(len(keys))
@@ -122,7 +119,7 @@ class HashIndex(ABC, Generic[Keys]):
         return indices, sum(unknown)
 
 
-class IntegerIndex(HashIndex[np.ndarray]):
+class IntegerIndex(HashIndex):
     """Index of 64-bit integers, signed or unsigned but not both."""
 
     def __init__(self) -> None:
@@ -188,7 +185,7 @@ class StringKeys:
         return self.offsets[part.start : part.stop + 1], self.data
 
 
-class StringIndex(HashIndex[StringKeys]):
+class StringIndex(HashIndex):
     """Index of strings; their bytes are stored one after the other."""
 
     def __init__(self) -> None:
