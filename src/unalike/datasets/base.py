@@ -88,7 +88,7 @@ class Dataset(StoredSource):
 
     Published measures use the edges of the file; `prepared` gives both directions.
     """
-    licence: str
+    licence: str = "none known"
     citation: str
     counts: Counts | None = None
     published: Published = Published()
@@ -146,12 +146,17 @@ class Dataset(StoredSource):
         fingerprint = self._fingerprint()
         graph = self.read(self.root)
         splits, origin = self.split(self.root, graph)
+        lacking = self.counts.num_features if self.counts else 0
+        remark = (
+            f"{self.name} is without its {lacking} features; "
+            f"`unalike fetch {self.name}` gets them."
+        )
         provenance = {
             "reader": READER_VERSION,
             "files": fingerprint,
             "splits": origin,
             "half": half,
-            "remarks": self.missing_parts(graph),
+            "remarks": [remark] if lacking and not graph.num_features else [],
         }
         remove_folder(folder)
         with atomic_graph_writer(folder) as writer:
@@ -184,14 +189,4 @@ class Dataset(StoredSource):
             f"{key} is {metadata[key]} instead of {expected[key]}"
             for key in expected
             if not minimum[key] <= metadata[key] <= expected[key]
-        ]
-
-    def missing_parts(self, graph: Graph) -> list[str]:
-        """Messages about what a converted graph lacks because of missing files."""
-        expected = self.counts.num_features if self.counts else 0
-        if graph.num_features or not expected:
-            return []
-        return [
-            f"{self.name} is without its {expected} features; "
-            f"`unalike fetch {self.name}` gets them."
         ]

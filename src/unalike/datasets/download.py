@@ -73,10 +73,6 @@ class PartialFile:
     def size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def origin(self) -> dict[str, Any]:
-        """The URL and version of the bytes so far."""
-        return read_json_object(self.metadata_path)
-
     def start(self, url: str, version: str) -> None:
         """Delete the bytes so far and record where the next ones come from."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,7 +126,7 @@ def download(
 
 
 def _attempt(url: str, part: PartialFile, size: int | None, progress: Progress) -> None:
-    origin = part.origin()
+    origin = read_json_object(part.metadata_path)
     version = origin.get("version", "")
     resumable = origin.get("address") == url and (version or size is not None)
     offset = part.size if resumable else 0
@@ -146,9 +142,18 @@ def _attempt(url: str, part: PartialFile, size: int | None, progress: Progress) 
 
 def _request_file(url: str, offset: int, version: str) -> tuple[HTTPResponse, bytes]:
     """The response and its first bytes; a confirmation page is followed once."""
+    headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
+    if offset:
+        headers["Range"] = f"bytes={offset}-"
+        if version:
+            headers["If-Range"] = version
+    opener = build_opener(SafeRedirectHandler)
     for _ in range(2):
+        if not url.startswith(("http://", "https://")):
+            raise DownloadError("it is not an HTTP URL")
         with ExitStack() as stack:
-            response = stack.enter_context(_open(url, offset, version))
+            opened = opener.open(Request(url, headers=headers), timeout=TIMEOUT)
+            response: HTTPResponse = stack.enter_context(opened)
             first_bytes = response.read(SNIFF_BYTES)
             if not _is_html(response, first_bytes):
                 stack.pop_all()
@@ -159,19 +164,6 @@ def _request_file(url: str, offset: int, version: str) -> tuple[HTTPResponse, by
             break
         url = confirmed
     raise DownloadError("it answers with a web page instead of the file")
-
-
-def _open(url: str, offset: int, version: str) -> HTTPResponse:
-    if not url.startswith(("http://", "https://")):
-        raise DownloadError("it is not an HTTP URL")
-    headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
-    if offset:
-        headers["Range"] = f"bytes={offset}-"
-        if version:
-            headers["If-Range"] = version
-    opener = build_opener(SafeRedirectHandler)
-    response: HTTPResponse = opener.open(Request(url, headers=headers), timeout=TIMEOUT)
-    return response
 
 
 MAX_FILE_BYTES = 1 << 34
@@ -305,18 +297,14 @@ def parse_retry_after(header: str | None) -> float:
     try:
         seconds = float(header)
     except ValueError:
-        seconds = _seconds_until(header)
+        try:
+            moment = parsedate_to_datetime(header)
+        except ValueError:
+            return 0.0
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        seconds = (moment - datetime.now(UTC)).total_seconds()
     return min(MAX_RETRY_AFTER, max(0.0, seconds))
-
-
-def _seconds_until(date: str) -> float:
-    try:
-        moment = parsedate_to_datetime(date)
-    except ValueError:
-        return 0.0
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - datetime.now(UTC)).total_seconds()
 
 
 class _DownloadForm(HTMLParser):

@@ -102,7 +102,6 @@ def dataset_from_file(file: RemoteFile, name: str) -> Dataset:
         files=(file,),
         read=partial(read, file=file),
         directed=False,
-        licence="none known",
         citation="Traud, Mucha and Porter 2012, https://arxiv.org/abs/1102.2166",
         list_only_if_present=True,
     )

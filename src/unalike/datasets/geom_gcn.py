@@ -115,7 +115,6 @@ def geom_gcn_dataset(
         read=partial(read, edges=edges, nodes=nodes, read_nodes=read_nodes),
         split=splits_from_masks(splits),
         directed=True,
-        licence="none known",
         citation="Pei et al. 2020, https://arxiv.org/abs/2002.05287",
         counts=counts,
         published=published,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -48,22 +49,13 @@ def read(root: Path, file: RemoteFile) -> Graph:
     )
 
 
-def dataset_from_file(
-    file: RemoteFile,
-    name: str,
-    *,
-    metric: Metric,
-    about: str = "A graph in the format of Platonov et al. 2023.",
-    label_meaning: str = "unknown",
-    counts: Counts | None = None,
-    edge_homophily: float | None = None,
-    keep_direction: bool = False,
-) -> Dataset:
-    """The dataset in one .npz file of this format."""
+def dataset_from_file(file: RemoteFile, name: str, metric: Metric) -> Dataset:
+    """The dataset in one .npz file of this format; its name may say it is directed."""
+    keep_direction = file.path.endswith("_directed.npz")
     return Dataset(
         name=name,
-        about=about,
-        label_meaning=label_meaning,
+        about="A graph in the format of Platonov et al. 2023.",
+        label_meaning="unknown",
         files=(file,),
         read=partial(read, file=file),
         split=splits_in_archive(file),
@@ -71,10 +63,30 @@ def dataset_from_file(
         directed=True,
         licence="MIT",
         citation="Platonov et al. 2023, https://arxiv.org/abs/2302.11640",
+        preparation=Preparation(symmetrised=not keep_direction),
+        list_only_if_present=True,
+    )
+
+
+def platonov_dataset(
+    file: str,
+    about: str,
+    label_meaning: str,
+    counts: Counts,
+    edge_homophily: float,
+    *,
+    name: str = "",
+) -> Dataset:
+    """A dataset of Platonov et al.; two classes are scored by ROC-AUC."""
+    metric = ROC_AUC if counts.num_classes == 2 else ACCURACY
+    name = name or file.replace("_", "-")
+    return replace(
+        dataset_from_file(platonov_file(file), name, metric),
+        about=about,
+        label_meaning=label_meaning,
         counts=counts,
         published=Published(edge_homophily=edge_homophily),
-        preparation=Preparation(symmetrised=not keep_direction),
-        list_only_if_present=counts is None,
+        list_only_if_present=False,
     )
 
 
@@ -82,13 +94,8 @@ def discover(root: Path) -> Iterator[tuple[str, Dataset]]:
     """Datasets of all .npz files in the data root, by file name."""
     for path in sorted((root / "heterophilous").glob("*.npz")):
         name = path.stem.replace("_", "-").lower()
-        dataset = dataset_from_file(
-            RemoteFile(f"heterophilous/{path.name}"),
-            name,
-            metric=default_metric(path),
-            keep_direction=path.stem.endswith("_directed"),
-        )
-        yield name, dataset
+        file = RemoteFile(f"heterophilous/{path.name}")
+        yield name, dataset_from_file(file, name, default_metric(path))
 
 
 def default_metric(path: Path) -> Metric:
@@ -104,76 +111,61 @@ def default_metric(path: Path) -> Metric:
 
 
 HETEROPHILOUS = (
-    dataset_from_file(
-        platonov_file("roman_empire"),
-        "roman-empire",
-        about="Words of a Wikipedia article, joined by order and by syntax.",
-        label_meaning="syntactic role of the word",
-        metric=ACCURACY,
-        counts=Counts(22_662, 32_927, 300, 18),
-        edge_homophily=0.05,
+    platonov_dataset(
+        "roman_empire",
+        "Words of a Wikipedia article, joined by order and by syntax.",
+        "syntactic role of the word",
+        Counts(22_662, 32_927, 300, 18),
+        0.05,
     ),
-    dataset_from_file(
-        platonov_file("amazon_ratings"),
-        "amazon-ratings",
-        about="Products that are bought together at Amazon.",
-        label_meaning="mean rating, in five classes",
-        metric=ACCURACY,
-        counts=Counts(24_492, 93_050, 300, 5),
-        edge_homophily=0.38,
+    platonov_dataset(
+        "amazon_ratings",
+        "Products that are bought together at Amazon.",
+        "mean rating, in five classes",
+        Counts(24_492, 93_050, 300, 5),
+        0.38,
     ),
-    dataset_from_file(
-        platonov_file("minesweeper"),
+    platonov_dataset(
         "minesweeper",
-        about="The cells of a minesweeper board.",
-        label_meaning="the cell is a mine",
-        metric=ROC_AUC,
-        counts=Counts(10_000, 39_402, 7, 2),
-        edge_homophily=0.68,
+        "The cells of a minesweeper board.",
+        "the cell is a mine",
+        Counts(10_000, 39_402, 7, 2),
+        0.68,
     ),
-    dataset_from_file(
-        platonov_file("tolokers"),
+    platonov_dataset(
         "tolokers",
-        about="Crowd workers who worked on the same task.",
-        label_meaning="the worker was banned",
-        metric=ROC_AUC,
-        counts=Counts(11_758, 519_000, 10, 2),
-        edge_homophily=0.59,
+        "Crowd workers who worked on the same task.",
+        "the worker was banned",
+        Counts(11_758, 519_000, 10, 2),
+        0.59,
     ),
-    dataset_from_file(
-        platonov_file("questions"),
+    platonov_dataset(
         "questions",
-        about="Users of a question site who answered each other.",
-        label_meaning="the user stayed active",
-        metric=ROC_AUC,
-        counts=Counts(48_921, 153_540, 301, 2),
-        edge_homophily=0.84,
+        "Users of a question site who answered each other.",
+        "the user stayed active",
+        Counts(48_921, 153_540, 301, 2),
+        0.84,
     ),
-    dataset_from_file(
-        platonov_file("chameleon_filtered"),
-        "chameleon-filtered",
-        about=f"{WIKIPEDIA} Without duplicate nodes.",
-        label_meaning=TRAFFIC,
-        metric=ACCURACY,
-        counts=Counts(890, 8_854, 2_325, 5),
-        edge_homophily=0.24,
+    platonov_dataset(
+        "chameleon_filtered",
+        f"{WIKIPEDIA} Without duplicate nodes.",
+        TRAFFIC,
+        Counts(890, 8_854, 2_325, 5),
+        0.24,
     ),
-    dataset_from_file(
-        platonov_file("squirrel_filtered"),
-        "squirrel-filtered",
-        about=f"{WIKIPEDIA} Without duplicate nodes.",
-        label_meaning=TRAFFIC,
-        metric=ACCURACY,
-        counts=Counts(2_223, 46_998, 2_089, 5),
-        edge_homophily=0.21,
+    platonov_dataset(
+        "squirrel_filtered",
+        f"{WIKIPEDIA} Without duplicate nodes.",
+        TRAFFIC,
+        Counts(2_223, 46_998, 2_089, 5),
+        0.21,
     ),
-    dataset_from_file(
-        platonov_file("cornell"),
-        "cornell-fixed",
-        about=f"{WEB} Cornell with its own features and labels.",
-        label_meaning=PAGE_KIND,
-        metric=ACCURACY,
-        counts=Counts(183, 277, 1_703, 5),
-        edge_homophily=0.12,
+    platonov_dataset(
+        "cornell",
+        f"{WEB} Cornell with its own features and labels.",
+        PAGE_KIND,
+        Counts(183, 277, 1_703, 5),
+        0.12,
+        name="cornell-fixed",
     ),
 )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from unalike.data.adjacency import Adjacency
 from unalike.data.graph import Graph, as_features, quantile_labels
@@ -34,29 +36,29 @@ from unalike.datasets.transforms import Preparation
 from unalike.errors import UserError
 
 
-def read_edge_mat(
-    root: Path, file: RemoteFile, label_name: str
-) -> tuple[Adjacency, Any, Any]:
-    """Read directed edges, features and the label column of a LINKX .mat file."""
+def read_mat_graph(
+    root: Path,
+    file: RemoteFile,
+    label: str = "label",
+    to_labels: Callable[[np.ndarray], Int[Tensor, " nodes"]] = label_tensor,
+    num_classes: int = 2,
+) -> Graph:
+    """Read a directed graph from a LINKX .mat file; sparse features remain sparse."""
     path = file.require(root)
-    edge_index, features, labels = read_mat(path, "edge_index", "node_feat", label_name)
+    edge_index, features, labels = read_mat(path, "edge_index", "node_feat", label)
+    is_dense = isinstance(features, np.ndarray)
     with read_errors(path):
         source, target = torch.from_numpy(edge_index.astype("int64", copy=False))
         num_nodes = features.shape[0]
-        adjacency = Adjacency.from_edges(source, target, shape=(num_nodes, num_nodes))
-    return adjacency, features, labels
-
-
-def read_binary_graph(root: Path, file: RemoteFile) -> Graph:
-    """Read a directed graph with dense features and two classes."""
-    edges, features, labels = read_edge_mat(root, file, "label")
-    return Graph.build(
-        edges,
-        features=dense_features(features),
-        labels=label_tensor(labels),
-        num_classes=2,
-        directed=True,
-    )
+        return Graph.from_edges(
+            source,
+            target,
+            num_nodes=num_nodes,
+            features=dense_features(features) if is_dense else as_features(features),
+            labels=to_labels(labels),
+            num_classes=num_classes,
+            directed=True,
+        )
 
 
 POKEC_FILE = RemoteFile(
@@ -72,7 +74,7 @@ POKEC = Dataset(
     about="Who follows whom in the Slovak social network Pokec.",
     label_meaning="gender (unknown for 163)",
     files=(POKEC_FILE,),
-    read=partial(read_binary_graph, file=POKEC_FILE),
+    read=partial(read_mat_graph, file=POKEC_FILE),
     split=paper_splits("pokec"),
     directed=True,
     licence="none",
@@ -95,7 +97,7 @@ GENIUS = Dataset(
     about="Who follows whom on genius.com, a site that annotates song lyrics.",
     label_meaning="the account is marked as gone",
     files=(GENIUS_FILE, GENIUS_SPLITS),
-    read=partial(read_binary_graph, file=GENIUS_FILE),
+    read=partial(read_mat_graph, file=GENIUS_FILE),
     split=splits_from_npy(GENIUS_SPLITS),
     metric=ROC_AUC,
     directed=True,
@@ -112,29 +114,21 @@ SNAP_PATENTS_FILE = RemoteFile(
 )
 
 
-def read_snap_patents(root: Path) -> Graph:
-    """Read the graph; sparse features remain sparse."""
-    edges, features, years = read_edge_mat(root, SNAP_PATENTS_FILE, "years")
-    is_dense = isinstance(features, np.ndarray)
-    return Graph.build(
-        edges,
-        features=dense_features(features) if is_dense else as_features(features),
-        labels=quantile_labels(years, 5),
-        num_classes=5,
-        directed=True,
-    )
-
-
 SNAP_PATENTS_COUNTS = Counts(2_923_922, 13_975_788, 269, 5)
 SNAP_PATENTS = Dataset(
     name="snap-patents",
     about="Citations between United States patents.",
     label_meaning="time granted, in five quantiles",
     files=(SNAP_PATENTS_FILE,),
-    read=read_snap_patents,
+    read=partial(
+        read_mat_graph,
+        file=SNAP_PATENTS_FILE,
+        label="years",
+        to_labels=partial(quantile_labels, num_classes=5),
+        num_classes=5,
+    ),
     split=paper_splits("snap-patents"),
     directed=True,
-    licence="none known",
     citation="Leskovec, Kleinberg and Faloutsos 2005, "
     "https://snap.stanford.edu/data/cit-Patents.html",
     counts=SNAP_PATENTS_COUNTS,
@@ -278,7 +272,6 @@ DEEZER_EUROPE = Dataset(
     read=read_deezer_europe,
     split=paper_splits("deezer-europe"),
     directed=True,
-    licence="none known",
     citation="Rozemberczki and Sarkar 2020, https://arxiv.org/abs/2005.07959",
     counts=Counts(28_281, 92_752, DEEZER_NUM_FEATURES, 2),
     published=Published(edge_homophily=0.525, class_homophily=0.030),
@@ -316,7 +309,6 @@ YELP_CHI = Dataset(
     split=paper_splits("yelp-chi"),
     metric=ROC_AUC,
     directed=False,
-    licence="none known",
     citation="Mukherjee et al. 2013; Dou et al. 2020, https://arxiv.org/abs/2008.08692",
     published=Published(
         num_nodes=45_954, num_edges=3_846_979, num_features=32, num_classes=2

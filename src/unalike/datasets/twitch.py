@@ -189,7 +189,6 @@ def language_dataset(
         split=paper_or_random(name),
         metric=ROC_AUC,
         directed=True,
-        licence="none known",
         citation="Rozemberczki, Allen and Sarkar 2021, https://arxiv.org/abs/1909.13021",
         counts=counts,
         published=Published(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 
@@ -124,7 +124,8 @@ def write_undirected(
 
 
 @njit()
-def bincount(indices: np.ndarray, num_nodes: int) -> np.ndarray:
+@no_type_check
+def bincount(indices, num_nodes):
     """`np.bincount` without the GIL and without a copy to int64."""
     counts = np.zeros(num_nodes, np.int64)
     for i in range(len(indices)):
@@ -133,9 +134,8 @@ def bincount(indices: np.ndarray, num_nodes: int) -> np.ndarray:
 
 
 @njit()
-def reverse_edges(
-    indptr: np.ndarray, indices: np.ndarray, in_indptr: np.ndarray, low: int, high: int
-) -> np.ndarray:
+@no_type_check
+def reverse_edges(indptr, indices, in_indptr, low, high):
     """The sources of the edges into each node from `low` to `high`, ascending."""
     in_indices = np.empty(in_indptr[high] - in_indptr[low], indices.dtype)
     ends = in_indptr[low:high] - in_indptr[low]
@@ -153,15 +153,8 @@ def reverse_edges(
 
 
 @njit()
-def merge_sorted_rows(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    in_indptr: np.ndarray,
-    in_indices: np.ndarray,
-    low: int,
-    high: int,
-    degrees: np.ndarray,
-) -> tuple[np.ndarray, int]:
+@no_type_check
+def merge_sorted_rows(indptr, indices, in_indptr, in_indices, low, high, degrees):
     """The sorted union of out- and in-neighbours of each row, and the self-loops."""
     merged = np.empty(len(in_indices) + indptr[high] - indptr[low], indices.dtype)
     length, loops, shift = 0, 0, in_indptr[low]

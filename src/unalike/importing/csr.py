@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 
@@ -271,9 +271,8 @@ def value_appender(
 
 
 @njit()
-def count_row_nnz(
-    pairs: np.ndarray, undirected: bool, row_nnz: np.ndarray, has_edge: np.ndarray
-) -> None:
+@no_type_check
+def count_row_nnz(pairs, undirected, row_nnz, has_edge):
     """Count the stored elements of each row; a self-loop is one element."""
     for i in range(len(pairs)):
         source, target = pairs[i, 0], pairs[i, 1]
@@ -285,7 +284,8 @@ def count_row_nnz(
 
 
 @njit()
-def relabel(pairs: np.ndarray, new_index: np.ndarray, part: slice) -> None:
+@no_type_check
+def relabel(pairs, new_index, part):
     """Replace every node index of a slice of pairs by its new index."""
     for i in range(part.start, part.stop):
         pairs[i, 0] = new_index[pairs[i, 0]]
@@ -293,16 +293,8 @@ def relabel(pairs: np.ndarray, new_index: np.ndarray, part: slice) -> None:
 
 
 @njit()
-def scatter_pairs(
-    pairs: np.ndarray,
-    weights: np.ndarray,
-    undirected: bool,
-    base: int,
-    cursor: np.ndarray,
-    indices: np.ndarray,
-    values: np.ndarray,
-    rows: tuple[int, int],
-) -> None:
+@no_type_check
+def scatter_pairs(pairs, weights, undirected, base, cursor, indices, values, rows):
     """Write column indices and weights, if any, of rows from rows[0] to rows[1]."""
     low, high = rows
     for i in range(len(pairs)):
@@ -316,13 +308,8 @@ def scatter_pairs(
 
 
 @njit()
-def sort_and_deduplicate(
-    indices: np.ndarray,
-    values: np.ndarray,
-    indptr: np.ndarray,
-    first: int,
-    degrees: np.ndarray,
-) -> tuple[int, int]:
+@no_type_check
+def sort_and_deduplicate(indices, values, indptr, first, degrees):
     """Sort each row and add up duplicates in place; returns nnz and self-loops."""
     nnz, loops = 0, 0
     for i in range(len(degrees)):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sized
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Any, Generic, TypeVar
+from typing import Any, no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +23,6 @@ DIRECT_TABLE_SIZE = 1 << 24
 
 HAS_NEGATIVE, HAS_UINT64, NOT_INTEGER = 1, 2, 4
 """Flags of a batch of ids: one is below 0, above 2^63 - 1, or no integer."""
-
-Keys = TypeVar("Keys", bound=Sized)
 
 
 class IdIndex:
@@ -55,7 +52,7 @@ class IdIndex:
         return self.known_fraction(pa.array([name], pa.large_string())) > 0
 
     def known_fraction(self, ids: pa.Array) -> float:
-        keys: Any = self.index.parse(ids)
+        keys = self.index.parse(ids)
         if keys is None or not len(ids):
             return 0.0
         return float((self.index.find_keys(keys) >= 0).mean())
@@ -72,7 +69,7 @@ class IdIndex:
         return keys
 
 
-class HashIndex(ABC, Generic[Keys]):
+class HashIndex(ABC):
     """Hash table from keys to 0, 1, 2, … in the order in which keys are added.
 
     A slot stores a key (or its hash) and its index plus 1; 0 marks an empty slot.
@@ -86,7 +83,7 @@ class HashIndex(ABC, Generic[Keys]):
         return self.count
 
     @abstractmethod
-    def parse(self, ids: pa.Array) -> Keys | None:
+    def parse(self, ids: pa.Array) -> Any:
         """Convert ids to keys of this table; None where they do not fit."""
 
     @abstractmethod
@@ -94,17 +91,17 @@ class HashIndex(ABC, Generic[Keys]):
         """Return the ids in the order of their indices."""
 
     @abstractmethod
-    def _find(self, keys: Keys, part: slice, indices: np.ndarray) -> int:
+    def _find(self, keys: Any, part: slice, indices: np.ndarray) -> int:
         """Write the index of each key of a slice; return how many are unknown."""
 
     @abstractmethod
-    def _insert(self, keys: Keys, indices: np.ndarray) -> None:
+    def _insert(self, keys: Any, indices: np.ndarray) -> None:
         """Append the keys whose index is -1."""
 
-    def find_keys(self, keys: Keys) -> np.ndarray:
+    def find_keys(self, keys: Any) -> np.ndarray:
         return self._search(keys)[0]
 
-    def add_keys(self, keys: Keys) -> np.ndarray:
+    def add_keys(self, keys: Any) -> np.ndarray:
         indices, num_new = self._search(keys)
         if num_new:
             if (needed := 2 * (self.count + num_new)) > len(self.slots):
@@ -114,7 +111,7 @@ class HashIndex(ABC, Generic[Keys]):
             self._insert(keys, indices)
         return indices
 
-    def _search(self, keys: Keys) -> tuple[np.ndarray, int]:
+    def _search(self, keys: Any) -> tuple[np.ndarray, int]:
         indices = np.empty(len(keys), np.int32)
         unknown = parallel_map(
             lambda part: self._find(keys, part, indices[part]), even_slices(len(keys))
@@ -122,7 +119,7 @@ class HashIndex(ABC, Generic[Keys]):
         return indices, sum(unknown)
 
 
-class IntegerIndex(HashIndex[np.ndarray]):
+class IntegerIndex(HashIndex):
     """Index of 64-bit integers, signed or unsigned but not both."""
 
     def __init__(self) -> None:
@@ -188,7 +185,7 @@ class StringKeys:
         return self.offsets[part.start : part.stop + 1], self.data
 
 
-class StringIndex(HashIndex[StringKeys]):
+class StringIndex(HashIndex):
     """Index of strings; their bytes are stored one after the other."""
 
     def __init__(self) -> None:
@@ -221,16 +218,17 @@ class StringIndex(HashIndex[StringKeys]):
         return string_array(offsets, self.data[: offsets[-1]].copy())
 
     def _find(self, keys: StringKeys, part: slice, indices: np.ndarray) -> int:
-        known = (self.slots, self.offsets, self.data)
-        return find_strings(keys.hashes[part], *keys.part(part), *known, indices)
+        strings = (keys.hashes[part], *keys.part(part))
+        return find_strings(strings, (self.slots, self.offsets, self.data), indices)
 
     def _insert(self, keys: StringKeys, indices: np.ndarray) -> None:
         new = indices < 0
         self.offsets = grow(self.offsets, self.count + int(new.sum()) + 1)
         num_bytes = int(np.diff(keys.offsets)[new].sum())
         self.data = grow(self.data, int(self.offsets[self.count]) + num_bytes)
-        known = (self.count, self.slots, self.offsets, self.data)
-        self.count = add_strings(keys.hashes, keys.offsets, keys.data, *known, indices)
+        known = (self.slots, self.offsets, self.data)
+        strings = (keys.hashes, keys.offsets, keys.data)
+        self.count = add_strings(strings, self.count, known, indices)
 
 
 def grow(array: np.ndarray, length: int) -> np.ndarray:
@@ -263,14 +261,16 @@ _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
 @njit()
-def first_slot(key: int, last: int) -> np.int64:
+@no_type_check
+def first_slot(key, last):
     """Return the slot where the search for a key starts (Fibonacci hashing)."""
     mixed = np.uint64(key) * _GOLDEN
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(last))
 
 
 @njit()
-def integer_slot(key: int, slots: np.ndarray) -> np.int64:
+@no_type_check
+def integer_slot(key, slots):
     """Return the slot of a key, or the empty slot where it belongs."""
     last = len(slots) - 1
     slot = first_slot(key, last)
@@ -280,9 +280,8 @@ def integer_slot(key: int, slots: np.ndarray) -> np.int64:
 
 
 @njit()
-def find_integers(
-    keys: np.ndarray, direct: np.ndarray, slots: np.ndarray, indices: np.ndarray
-) -> int:
+@no_type_check
+def find_integers(keys, direct, slots, indices):
     """Write the index of each key, -1 for a new one; return how many are new."""
     new = 0
     for i in range(len(keys)):
@@ -296,13 +295,8 @@ def find_integers(
 
 
 @njit()
-def add_integers(
-    keys: np.ndarray,
-    count: int,
-    direct: np.ndarray,
-    slots: np.ndarray,
-    indices: np.ndarray,
-) -> int:
+@no_type_check
+def add_integers(keys, count, direct, slots, indices):
     """Give each key without an index the next one; return the new count."""
     for i in range(len(keys)):
         if indices[i] >= 0:
@@ -323,7 +317,8 @@ def add_integers(
 
 
 @njit()
-def rehash(old: np.ndarray, new: np.ndarray) -> None:
+@no_type_check
+def rehash(old, new):
     """Copy every used slot into a larger table."""
     last = len(new) - 1
     for i in range(len(old)):
@@ -335,7 +330,8 @@ def rehash(old: np.ndarray, new: np.ndarray) -> None:
 
 
 @njit()
-def hash_strings(offsets: np.ndarray, data: np.ndarray, hashes: np.ndarray) -> None:
+@no_type_check
+def hash_strings(offsets, data, hashes):
     """Compute the FNV-1a hash of each string."""
     for i in range(len(hashes)):
         mixed = _FNV_START
@@ -344,15 +340,14 @@ def hash_strings(offsets: np.ndarray, data: np.ndarray, hashes: np.ndarray) -> N
         hashes[i] = np.int64(mixed)
 
 
+# Strings are their hashes, offsets and bytes; known ones slots, offsets and bytes.
+
+
 @njit()
-def string_slot(
-    hashed: int,
-    string: np.ndarray,
-    slots: np.ndarray,
-    known_offsets: np.ndarray,
-    known_data: np.ndarray,
-) -> np.int64:
+@no_type_check
+def string_slot(hashed, string, known):
     """Return the slot of a string, or the empty slot where it belongs."""
+    slots, known_offsets, known_data = known
     last = len(slots) - 1
     slot = first_slot(hashed, last)
     while slots[slot, 1]:
@@ -370,42 +365,29 @@ def string_slot(
 
 
 @njit()
-def find_strings(
-    hashes: np.ndarray,
-    offsets: np.ndarray,
-    data: np.ndarray,
-    slots: np.ndarray,
-    known_offsets: np.ndarray,
-    known_data: np.ndarray,
-    indices: np.ndarray,
-) -> int:
+@no_type_check
+def find_strings(strings, known, indices):
     """Write the index of each string, -1 for a new one; return how many are new."""
+    hashes, offsets, data = strings
     new = 0
     for i in range(len(hashes)):
         string = data[offsets[i] : offsets[i + 1]]
-        slot = string_slot(hashes[i], string, slots, known_offsets, known_data)
-        indices[i] = slots[slot, 1] - 1
+        indices[i] = known[0][string_slot(hashes[i], string, known), 1] - 1
         new += indices[i] < 0
     return new
 
 
 @njit()
-def add_strings(
-    hashes: np.ndarray,
-    offsets: np.ndarray,
-    data: np.ndarray,
-    count: int,
-    slots: np.ndarray,
-    known_offsets: np.ndarray,
-    known_data: np.ndarray,
-    indices: np.ndarray,
-) -> int:
+@no_type_check
+def add_strings(strings, count, known, indices):
     """Give each string without an index the next one; return the new count."""
+    hashes, offsets, data = strings
+    slots, known_offsets, known_data = known
     for i in range(len(hashes)):
         if indices[i] >= 0:
             continue
         string = data[offsets[i] : offsets[i + 1]]
-        slot = string_slot(hashes[i], string, slots, known_offsets, known_data)
+        slot = string_slot(hashes[i], string, known)
         if not slots[slot, 1]:
             first = known_offsets[count]
             for position in range(len(string)):
@@ -424,7 +406,8 @@ _ZERO, _NINE, _MINUS = 48, 57, 45
 
 
 @njit()
-def parse_integer(digits: np.ndarray, negative: bool) -> tuple[np.int64, int]:
+@no_type_check
+def parse_integer(digits, negative):
     """Return the bits of an integer and its flag, 0 for a plain int64."""
     value = np.uint64(0)
     for digit in digits:
@@ -441,7 +424,8 @@ def parse_integer(digits: np.ndarray, negative: bool) -> tuple[np.int64, int]:
 
 
 @njit()
-def parse_integers(offsets: np.ndarray, data: np.ndarray, keys: np.ndarray) -> int:
+@no_type_check
+def parse_integers(offsets, data, keys):
     """Parse strings as 64-bit integers; return the union of their flags.
 
     Only the canonical form counts: no leading zero, no plus, no blank. Integers from

@@ -41,10 +41,11 @@ class StandardScale:
         values = _signed_log(values) if log else values
         low, high = (float(q) for q in np.quantile(values, [CLIPPED, 1 - CLIPPED]))
         values = values.clip(low, high)
+        mean, std = float(values.mean()), float(values.std())
         if np.mean(values == 0) > 0.5:
-            std = float(np.sqrt(np.mean(values[values != 0] ** 2)))
-            return cls(log, low, high, 0.0, _or_one(std))
-        return cls(log, low, high, float(values.mean()), _or_one(float(values.std())))
+            mean, std = 0.0, float(np.sqrt(np.mean(values[values != 0] ** 2)))
+        scalable = math.isfinite(std) and std > 0
+        return cls(log, low, high, mean, std if scalable else 1.0)
 
     def __call__(self, values: Values) -> Values:
         values = _signed_log(values) if self.log else values
@@ -115,10 +116,6 @@ def has_heavy_tail(values: Values) -> bool:
 
 def _signed_log(values: Values) -> Values:
     return np.sign(values) * np.log1p(np.abs(values))
-
-
-def _or_one(std: float) -> float:
-    return std if math.isfinite(std) and std > 0 else 1.0
 
 
 @dataclass

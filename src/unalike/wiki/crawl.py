@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -160,26 +160,23 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+@dataclass(eq=False)
 class CrawlWorkers:
     """Threads of a crawl: they read articles, then the status of the other titles."""
 
-    def __init__(
-        self,
-        state: CrawlState,
-        api: ApiClient,
-        page_params: dict[str, str],
-        progress: Progress,
-    ) -> None:
-        self.state = state
-        self.api = api
-        self.params = {True: page_params, False: TITLE_PARAMS}
-        self.progress = progress
-        self.pending = deque(state.unfinished())
-        self.received: dict[int, set[str]] = {}
-        """Continuations and parts that the wiki has sent for open batches."""
-        self.stalled: dict[int, int] = {}
-        """Responses in a row that added nothing, by batch."""
-        self.start_time = time.monotonic()
+    state: CrawlState
+    api: ApiClient
+    page_params: dict[str, str]
+    progress: Progress
+    pending: deque[Batch] = field(init=False)
+    received: dict[int, set[str]] = field(default_factory=dict)
+    """Continuations and parts that the wiki has sent for open batches."""
+    stalled: Counter[int] = field(default_factory=Counter)
+    """Responses in a row that added nothing, by batch."""
+    start_time: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.pending = deque(self.state.unfinished())
 
     def run(self) -> None:
         """Read all articles of the crawl and the status of all linked titles."""
@@ -219,10 +216,9 @@ class CrawlWorkers:
 
     def _query(self, batch: Batch) -> QueryResponse:
         titles = list(batch.titles)
-        params = {**self.params[batch.reads], "titles": "|".join(titles)}
-        return self.api.query(
-            params | batch.continuation, partial(parse_query, titles=titles)
-        )
+        params = self.page_params if batch.reads else TITLE_PARAMS
+        params = {**params, "titles": "|".join(titles), **batch.continuation}
+        return self.api.query(params, partial(parse_query, titles=titles))
 
     def _record(self, batch: Batch, response: QueryResponse) -> None:
         pages = self.state.num_pages
@@ -242,14 +238,15 @@ class CrawlWorkers:
         received = self.received.setdefault(batch.number, set())
         token = repr(sorted(response.continuation.items()))
         parts = {repr(part) for part in response.parts if part.has_content}
-        stalled = 0 if parts - received else self.stalled.get(batch.number, 0) + 1
-        if token in received or stalled > MAX_STALLED:
+        self.stalled[batch.number] += 1
+        if parts - received:
+            self.stalled[batch.number] = 0
+        if token in received or self.stalled[batch.number] > MAX_STALLED:
             raise UserError(
                 f"{self.api.url} repeats the same response without end; run the same "
                 "command later to resume."
             )
         received |= parts | {token}
-        self.stalled[batch.number] = stalled
 
     def _note(self) -> str:
         seconds = max(time.monotonic() - self.start_time, 1e-9)

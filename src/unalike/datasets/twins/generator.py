@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from queue import SimpleQueue
+from typing import no_type_check
 
 import numpy as np
 
@@ -225,8 +226,8 @@ def sample_edges(
 
     def sample(block: tuple[int, int]) -> int:
         last_row_of = buffers.get()
-        arrays = (nodes.classes, counts, indptr)
-        sample_rows(*block, *arrays, *tables, undirected, seed, last_row_of, indices)
+        rows = (nodes.classes, counts, indptr)
+        sample_rows(block, rows, tables, undirected, seed, last_row_of, indices)
         buffers.put(last_row_of)
         return int(indptr[block[1]] - indptr[block[0]])
 
@@ -237,15 +238,8 @@ def sample_edges(
 
 
 @njit()
-def allocate_edges(
-    rows: np.ndarray,
-    degrees: np.ndarray,
-    probabilities: np.ndarray,
-    totals: np.ndarray,
-    limits: np.ndarray,
-    seed: int,
-    counts: np.ndarray,
-) -> None:
+@no_type_check
+def allocate_edges(rows, degrees, probabilities, totals, limits, seed, counts):
     """Sample the target class of every edge of a class, without replacement.
 
     Row u samples class l with the probability p[u, l] * remaining[l] / expected[l]: the
@@ -277,15 +271,15 @@ def allocate_edges(
 
 
 @njit()
-def _add_scaled(sums: np.ndarray, values: np.ndarray, factor: int) -> None:
+@no_type_check
+def _add_scaled(sums, values, factor):
     for label in range(len(sums)):
         sums[label] += factor * values[label]
 
 
 @njit()
-def _largest_remainder(
-    counts: np.ndarray, limits: np.ndarray, remaining: np.ndarray
-) -> int:
+@no_type_check
+def _largest_remainder(counts, limits, remaining):
     """The class with the most remaining edges among those below their limit."""
     best, largest = 0, -(2**62)
     for label in range(len(remaining)):
@@ -295,25 +289,14 @@ def _largest_remainder(
 
 
 @njit()
-def sample_rows(
-    first: int,
-    last: int,
-    classes: np.ndarray,
-    counts: np.ndarray,
-    indptr: np.ndarray,
-    members: np.ndarray,
-    bounds: np.ndarray,
-    keep: np.ndarray,
-    other: np.ndarray,
-    undirected: bool,
-    seed: int,
-    last_row_of: np.ndarray,
-    indices: np.ndarray,
-) -> None:
+@no_type_check
+def sample_rows(block, rows, tables, undirected, seed, last_row_of, indices):
     """Sample the targets of a block of rows; last_row_of[v] is the last row with v."""
     # Of the type of the weights in an import, so that the sort is compiled once.
     no_companion = np.empty(0, np.float32)
-    for row in range(first, last):
+    classes, counts, indptr = rows
+    members, bounds, keep, other = tables
+    for row in range(block[0], block[1]):
         last_row_of[row] = row
         state, end, own = stream_seed(seed, row), indptr[row], classes[row]
         for label in range(counts.shape[1]):
@@ -341,14 +324,8 @@ def sample_rows(
 
 
 @njit()
-def is_duplicate(
-    row: int,
-    target: np.int64,
-    last_row_of: np.ndarray,
-    undirected: bool,
-    indptr: np.ndarray,
-    indices: np.ndarray,
-) -> bool:
+@no_type_check
+def is_duplicate(row, target, last_row_of, undirected, indptr, indices):
     """Whether the row has the target, or the target's row has it if undirected."""
     if last_row_of[target] == row:
         return True

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -235,16 +235,8 @@ def find_title(start: str, names: pa.Array) -> int:
 
 
 @njit()
-def bfs(
-    start: int,
-    max_pages: int,
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    article_of: np.ndarray,
-    order: np.ndarray,
-    rank: np.ndarray,
-    reached: np.ndarray,
-) -> None:
+@no_type_check
+def bfs(start, max_pages, indptr, indices, article_of, order, rank, reached):
     """Mark the first articles of a breadth-first search as reached."""
     queue = np.empty(len(rank), np.int32)
     queued = np.zeros(len(rank), np.bool_)
@@ -269,14 +261,8 @@ def bfs(
 
 
 @njit()
-def resolve_links(
-    titles: np.ndarray,
-    offsets: np.ndarray,
-    first: int,
-    article_of: np.ndarray,
-    selected: np.ndarray,
-    is_linked: np.ndarray,
-) -> np.ndarray:
+@no_type_check
+def resolve_links(titles, offsets, first, article_of, selected, is_linked):
     """Resolve linked titles to articles: distinct, ascending, without self-loops.
 
     Marks the titles that selected articles link. Row i is the article first + i.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import no_type_check
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -130,7 +132,8 @@ def _max_id(ids: np.ndarray, table: SqlTable) -> int:
 
 
 @njit()
-def take_or_missing(table: np.ndarray, ids: np.ndarray) -> np.ndarray:
+@no_type_check
+def take_or_missing(table, ids):
     """Return table[id] for each id, -1 for ids out of range."""
     values = np.empty(len(ids), np.int32)
     for i in range(len(ids)):
@@ -140,7 +143,8 @@ def take_or_missing(table: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 
 @njit()
-def valid_pairs(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+@no_type_check
+def valid_pairs(sources, targets):
     """Return the (source, target) pairs without -1."""
     pairs = np.empty((len(sources), 2), np.int32)
     count = 0
@@ -178,7 +182,8 @@ def read_redirects(
 
 
 @njit()
-def resolve_redirects(target: np.ndarray, article: np.ndarray) -> None:
+@no_type_check
+def resolve_redirects(target, article):
     """Follow redirects from every unknown page, and write the article of all passed."""
     for start in range(len(article)):
         page = start

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -134,7 +134,8 @@ _ESCAPES[[ord(letter) for letter in "0nrtbZ"]] = [0, 10, 13, 9, 8, 26]
 
 
 @njit()
-def skip_whitespace(block: np.ndarray, pos: int) -> int:
+@no_type_check
+def skip_whitespace(block, pos):
     """Return the position of the next byte that is not whitespace."""
     while pos < len(block) and block[pos] <= _BLANK:
         pos += 1
@@ -142,9 +143,8 @@ def skip_whitespace(block: np.ndarray, pos: int) -> int:
 
 
 @njit()
-def read_quoted(
-    block: np.ndarray, pos: int, text: np.ndarray, length: int
-) -> tuple[int, int]:
+@no_type_check
+def read_quoted(block, pos, text, length):
     """Unescape a quoted string; returns its end and the new length of text."""
     last = len(block) - 1
     while pos < last:
@@ -163,7 +163,8 @@ def read_quoted(
 
 
 @njit()
-def read_unquoted(block: np.ndarray, pos: int) -> tuple[int, int, bool]:
+@no_type_check
+def read_unquoted(block, pos):
     """Read up to a comma or bracket; returns end, integer, and if it is an integer."""
     negative = block[pos] == _MINUS
     first = pos + negative
@@ -180,7 +181,8 @@ def read_unquoted(block: np.ndarray, pos: int) -> tuple[int, int, bool]:
 
 
 @njit()
-def skip_charset(block: np.ndarray, pos: int) -> int:
+@no_type_check
+def skip_charset(block, pos):
     """Return the quote after a character set, as in `_binary 'text'`."""
     while pos < len(block) and block[pos] != _QUOTE:
         if block[pos] in (_COMMA, _CLOSE):
@@ -190,9 +192,8 @@ def skip_charset(block: np.ndarray, pos: int) -> int:
 
 
 @njit()
-def read_value(
-    block: np.ndarray, pos: int, kind: int, text: np.ndarray, length: int
-) -> tuple[int, int, int]:
+@no_type_check
+def read_value(block, pos, kind, text, length):
     """Read a value; returns its end, number (-1: NULL) or length, and text length."""
     if block[pos] == _UNDERSCORE:
         pos = skip_charset(block, pos)
@@ -211,14 +212,8 @@ def read_value(
 
 
 @njit()
-def read_row(
-    block: np.ndarray,
-    pos: int,
-    kinds: np.ndarray,
-    numbers: np.ndarray,
-    text: np.ndarray,
-    length: int,
-) -> tuple[int, int]:
+@no_type_check
+def read_row(block, pos, kinds, numbers, text, length):
     """Read a row after its bracket; returns its end and the new length of text."""
     count = 0
     for column in range(len(kinds)):
@@ -242,13 +237,15 @@ def read_row(
 
 
 @njit()
-def starts_with(block: np.ndarray, pos: int, word: np.ndarray) -> bool:
+@no_type_check
+def starts_with(block, pos, word):
     """Return whether the block has these bytes at a position."""
     return np.array_equal(block[pos : pos + len(word)], word)
 
 
 @njit()
-def skip_line(block: np.ndarray, pos: int) -> int:
+@no_type_check
+def skip_line(block, pos):
     """Return the start of the next line."""
     while pos < len(block):
         if block[pos] == _NEWLINE:
@@ -258,7 +255,8 @@ def skip_line(block: np.ndarray, pos: int) -> int:
 
 
 @njit()
-def find_insert(block: np.ndarray, pos: int, insert: np.ndarray) -> tuple[int, bool]:
+@no_type_check
+def find_insert(block, pos, insert):
     """Skip a line, or enter the rows of an INSERT; returns position and if inside."""
     if len(block) - pos <= len(insert) + len(_VALUES):
         # Too short for the statement; more of it may be in the next block.
@@ -272,15 +270,8 @@ def find_insert(block: np.ndarray, pos: int, insert: np.ndarray) -> tuple[int, b
 
 
 @njit()
-def scan(
-    block: np.ndarray,
-    inside: bool,
-    insert: np.ndarray,
-    kinds: np.ndarray,
-    numbers: np.ndarray,
-    offsets: np.ndarray,
-    text: np.ndarray,
-) -> tuple[int, int, bool, int]:
+@no_type_check
+def scan(block, inside, insert, kinds, numbers, offsets, text):
     """Read all complete rows; returns status, position, if inside rows, and count.
 
     The status is INCOMPLETE or INVALID. Row i has numbers[i] and the bytes of `text`

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -142,7 +142,8 @@ MIN_BLANKS = 3
 
 
 @njit()
-def end_of_line(block: np.ndarray, pos: int) -> int:
+@no_type_check
+def end_of_line(block, pos):
     """Return the position of the next newline, or the end of the block."""
     while pos < len(block) and block[pos] != _NEWLINE:
         pos += 1
@@ -150,7 +151,8 @@ def end_of_line(block: np.ndarray, pos: int) -> int:
 
 
 @njit()
-def match_domain(line: np.ndarray, codes: np.ndarray, ends: np.ndarray) -> int:
+@no_type_check
+def match_domain(line, codes, ends):
     """Return the start of the title, if the line has one of these codes, else 0."""
     first = 0
     for code in range(len(ends)):
@@ -162,7 +164,8 @@ def match_domain(line: np.ndarray, codes: np.ndarray, ends: np.ndarray) -> int:
 
 
 @njit()
-def read_count(line: np.ndarray) -> int:
+@no_type_check
+def read_count(line):
     """Parse the last but one of at least four fields, -1 if it is no number.
 
     It is -1 for an empty field too, so that a line has at least `MIN_LINE_BYTES`.
@@ -182,14 +185,8 @@ def read_count(line: np.ndarray) -> int:
 
 
 @njit()
-def read_lines(
-    block: np.ndarray,
-    codes: np.ndarray,
-    ends: np.ndarray,
-    counts: np.ndarray,
-    offsets: np.ndarray,
-    data: np.ndarray,
-) -> tuple[int, int, int]:
+@no_type_check
+def read_lines(block, codes, ends, counts, offsets, data):
     """Parse all complete lines; returns position, rows and damaged lines."""
     pos, rows, length, damaged = 0, 0, 0, 0
     while True:
@@ -214,7 +211,8 @@ def read_lines(
 
 
 @njit()
-def add_views(indices: np.ndarray, counts: np.ndarray, views: np.ndarray) -> None:
+@no_type_check
+def add_views(indices, counts, views):
     """Add counts to articles; views of redirects are left out, as in the API."""
     for i in range(len(indices)):
         if 0 <= indices[i] < len(views):
