@@ -118,7 +118,7 @@ class Recommendation:
         return f"{self.trial.candidate.command_words} {self.cost.batching}".rstrip()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Advice:
     """Recommended methods, the best first, and what trials say about the graph."""
 
@@ -135,6 +135,10 @@ class Advice:
     """Nodes of the sample; None if the trials used the full graph."""
     left_out: list[str]
     """Methods without a trial: the time was up, or training diverged."""
+
+    def __repr__(self) -> str:
+        tried = (f"{one.words} {one.trial.mean_score:.1f}" for one in self.ranking)
+        return f"Advice({', '.join(tried)})"
 
 
 def advise(

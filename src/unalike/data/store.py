@@ -128,11 +128,10 @@ class StoredGraph:
         remarks = list(self.metadata.get("provenance", {}).get("remarks", []))
         columns = self.metadata.get("feature_columns", ())
         raw = any(c["kind"] in SCALED_KINDS and "scale" not in c for c in columns)
-        if raw and differ_in_scale(self.graph.features):
-            remarks.append(
-                "the features differ by orders of magnitude and are not scaled, which "
-                "most methods need; import the graph with --scale standard"
-            )
+        saved = not {"feature_columns", "provenance"} & self.metadata.keys()
+        if (raw or saved) and differ_in_scale(self.graph.features):
+            remedy = "import the graph with --scale standard" if raw else SCALE_FIRST
+            remarks.append(f"{UNSCALED}; {remedy}")
         return remarks
 
     @cached_property
@@ -263,6 +262,13 @@ def open_graph(folder: str | Path) -> StoredGraph:
     )
     check_metadata(folder, metadata)
     return StoredGraph(folder, metadata)
+
+
+UNSCALED = (
+    "the features differ by orders of magnitude and are not scaled, which most "
+    "methods need"
+)
+SCALE_FIRST = "scale them first, for example by StandardScaler of scikit-learn"
 
 
 def differ_in_scale(features: Features) -> bool:

@@ -12,7 +12,14 @@ from unalike.data.graph import Graph
 from unalike.data.metrics import ACCURACY, Metric
 from unalike.data.regression import default_metric
 from unalike.data.split import Split, random_splits
-from unalike.data.store import GraphSource, StoredGraph, open_graph
+from unalike.data.store import (
+    SCALE_FIRST,
+    UNSCALED,
+    GraphSource,
+    StoredGraph,
+    differ_in_scale,
+    open_graph,
+)
 from unalike.datasets import facebook100, heterophilous
 from unalike.datasets.base import Dataset
 from unalike.datasets.geom_gcn import GEOM_GCN
@@ -102,7 +109,8 @@ class GraphInMemory:
         return random_splits(self.graph.labels, count=NUM_SPLITS)
 
     def remarks(self) -> list[str]:
-        return []
+        unscaled = differ_in_scale(self.graph.features)
+        return [f"{UNSCALED}; {SCALE_FIRST}"] if unscaled else []
 
 
 def as_source(graph: GraphSource | Graph | str | Path) -> GraphSource:

@@ -25,7 +25,7 @@ from unalike.data.store import StoredGraph
 from unalike.data.task import Solution, Task
 from unalike.datasets import GraphSource
 from unalike.datasets.base import Dataset
-from unalike.datasets.registry import as_source
+from unalike.datasets.registry import GraphInMemory, as_source
 from unalike.device import (
     cpu_capability,
     device_name,
@@ -116,7 +116,11 @@ def run(
     its default options.
     """
     options = options or deprecated_place(place)
-    output = train_splits(dataset, method, splits=splits, seed=seed, options=options)
+    source = as_source(dataset)
+    if isinstance(source, StoredGraph | GraphInMemory):
+        for remark in source.remarks():
+            warnings.warn(f"{source.name}: {remark}.", stacklevel=2)
+    output = train_splits(source, method, splits=splits, seed=seed, options=options)
     return output.results
 
 
