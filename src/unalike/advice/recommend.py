@@ -298,21 +298,18 @@ def best(trials: Sequence[Trial], accepts: CandidateFilter) -> Trial | None:
     return max(accepted, key=lambda trial: trial.mean_score, default=None)
 
 
-def features_alone(candidate: Candidate) -> bool:
-    """Whether a candidate uses features and no edges."""
-    return not candidate.uses_edges
-
-
-def edges_alone(candidate: Candidate) -> bool:
-    """Whether a candidate uses edges and no features."""
-    return not candidate.uses_features
+ALONE: dict[str, CandidateFilter] = {
+    "features": lambda candidate: not candidate.uses_edges,
+    "edges": lambda candidate: not candidate.uses_features,
+}
+"""The candidates that use one input and not the other."""
 
 
 def reason(trial: Trial, trials: Sequence[Trial]) -> str:
     """What a method does, and its advantage over features alone and edges alone."""
     method = trial.candidate.method
     clauses = [DESCRIPTIONS.get(name_of(method), method.paper)]
-    for accepts, name in ((features_alone, "features"), (edges_alone, "edges")):
+    for name, accepts in ALONE.items():
         baseline = best(trials, accepts)
         if baseline is not None and not accepts(trial.candidate):
             advantage = trial.advantage_over(baseline)
@@ -332,18 +329,16 @@ def graph_findings(
             f"({majority_baseline:.1f}): neither features nor edges predict the class."
         ]
     return [
-        *gain_finding(trials, features_alone, "edges", "features"),
-        *(gain_finding(trials, edges_alone, "features", "edges") if features else ()),
+        *gain_finding(trials, "edges", "features"),
+        *(gain_finding(trials, "features", "edges") if features else ()),
         *hop_finding(trials),
     ]
 
 
-def gain_finding(
-    trials: Sequence[Trial], without: CandidateFilter, extra: str, base: str
-) -> list[str]:
+def gain_finding(trials: Sequence[Trial], extra: str, base: str) -> list[str]:
     """A sentence about how much an input adds to the other one."""
-    alone = best(trials, without)
-    combined = best(trials, lambda candidate: not without(candidate))
+    alone = best(trials, ALONE[base])
+    combined = best(trials, lambda candidate: not ALONE[base](candidate))
     if alone is None or combined is None:
         return []
     gain = combined.advantage_over(alone)

@@ -65,7 +65,10 @@ def command(*, out: Path = Path("demo"), json: bool = False) -> None:
         about = ": who follows whom, and columns about each user."
         say(bold("1. Two tables", about))
         say(f"   {files[0]}, {files[1]}\n")
-        stored = import_tables(files, out / "graph", bar)
+        remove_folder(out / "graph")
+        options = ImportOptions(label="kind")
+        import_graph(*files, out=out / "graph", options=options, progress=bar)
+        stored = open_graph(out / "graph")
         say(bold("2. Import", ": a stored graph, opened by mapping its arrays."))
         say(f"   unalike import {files[0]} --nodes {files[1]} --label kind --out …")
         sizes = stored.metadata
@@ -134,17 +137,6 @@ def write_tables(graph: Graph, out: Path) -> tuple[Path, Path]:
         with atomic_write(file) as partial:
             pyarrow.csv.write_csv(pa.table(columns), partial)
     return files
-
-
-def import_tables(
-    files: tuple[Path, Path], folder: Path, progress: Progress
-) -> StoredGraph:
-    """Import the tables and replace the graph of an earlier demo."""
-    remove_folder(folder)
-    edges, nodes = files
-    options = ImportOptions(label="kind")
-    import_graph([edges], [nodes], out=folder, options=options, progress=progress)
-    return open_graph(folder)
 
 
 def compare(stored: StoredGraph, progress: Progress) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from unalike.cli.console import OUT, print_json, print_notes, progress_bar
+from unalike.data.store import StoredGraph
 from unalike.datasets import find
 from unalike.datasets.base import Dataset
 from unalike.datasets.fetch import (
@@ -60,7 +61,8 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
     root = dataset.root
     files = [fetch_file(file, root, progress=progress) for file in dataset.files]
     remove_archives(dataset.files, root)
-    metadata, folder = convert(dataset, files, half, progress)
+    stored = convert(dataset, files, half, progress)
+    metadata = stored.metadata
     record_checksums(root, files)
     sizes = ("num_nodes", "num_edges", "num_features", "num_classes")
     return {
@@ -75,7 +77,7 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
             }
             for file in files
         ],
-        "stored": str(folder),
+        "stored": str(stored.folder),
         **{name: metadata[name] for name in sizes},
         "splits": metadata["provenance"]["splits"],
         "remarks": metadata["provenance"]["remarks"],
@@ -84,8 +86,8 @@ def fetch(dataset: Dataset, half: bool | None, progress: Progress) -> dict[str, 
 
 def convert(
     dataset: Dataset, files: list[Fetched], half: bool | None, progress: Progress
-) -> tuple[dict[str, Any], Path]:
-    """Convert the fetched files, and return the metadata and folder of the graph.
+) -> StoredGraph:
+    """Convert the fetched files, and return the stored graph.
 
     An error names the files whose checksum was not known, because one may be wrong.
     """
@@ -100,7 +102,7 @@ def convert(
         new = ", ".join(str(file.path) for file in files if not file.known)
         hint = f" If a download was wrong, remove {new} and fetch again." if new else ""
         raise UserError(f"{error}{hint}") from None
-    return stored.metadata, stored.folder
+    return stored
 
 
 def print_summary(summary: dict[str, Any]) -> None:

@@ -197,9 +197,9 @@ class NodeAttribution:
             return rows, {**self._repeated(len(products)), name: products}
 
         contributions = vectors.double() @ grad.double()
-        of_edges = layer.source == "adjacency"
+        changes = self._changes(columns, without)
         return InputAttributions(
-            of_edges, columns, values, contributions, self._changes(columns, without)
+            layer.source == "adjacency", columns, values, contributions, changes
         )
 
     def _of_dense(
@@ -216,9 +216,8 @@ class NodeAttribution:
             return rows, self._repeated(len(zeroed))
 
         contributions = values.double() * grad[columns].double()
-        return InputAttributions(
-            False, columns, values, contributions, self._changes(columns, without)
-        )
+        changes = self._changes(columns, without)
+        return InputAttributions(False, columns, values, contributions, changes)
 
     @torch.no_grad()
     def _changes(

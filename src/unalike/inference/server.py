@@ -125,6 +125,9 @@ def _is_weight(number: Any) -> bool:
     return type(number) in (int, float) and 0 < number <= MAX_WEIGHT
 
 
+Waiting = tuple[ScoreRequest, Future[dict[str, Any]]]
+
+
 @dataclass(eq=False)
 class ScoringService:
     """Scores requests in batches: one thread uses the model, others wait for it."""
@@ -133,9 +136,7 @@ class ScoringService:
     started: float = field(default_factory=time.time)
     num_requests: int = 0
     num_nodes: int = 0
-    _queue: Queue[tuple[ScoreRequest, Future[dict[str, Any]]]] = field(
-        default_factory=lambda: Queue(MAX_QUEUED)
-    )
+    _queue: Queue[Waiting] = field(default_factory=lambda: Queue(MAX_QUEUED))
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _parsing: threading.Lock = field(default_factory=threading.Lock)
@@ -191,9 +192,7 @@ class ScoringService:
                 size += len(batch[-1][0].nodes)
             self._score_batch(batch)
 
-    def _score_batch(
-        self, batch: list[tuple[ScoreRequest, Future[dict[str, Any]]]]
-    ) -> None:
+    def _score_batch(self, batch: list[Waiting]) -> None:
         """Score several requests at once; after an error, each one alone."""
         try:
             answers = score_requests(self.model, [request for request, _ in batch])

@@ -116,11 +116,11 @@ def plot_leaderboard(board: Leaderboard) -> Any:
         "first the methods that are nearest to the best on average",
         fontsize=8,
     )
-    shown = {FAMILIES[board.families[name]] for name in names}
+    shown = {board.families[name] for name in names}
+    kinds = dict.fromkeys(kind for name, kind in FAMILIES.items() if name in shown)
     handles = [
         Line2D([], [], color=colour, marker=marker, ls="", label=label)
-        for label, colour, marker in dict.fromkeys(FAMILIES.values())
-        if (label, colour, marker) in shown
+        for label, colour, marker in kinds
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     return figure

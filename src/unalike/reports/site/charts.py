@@ -95,20 +95,19 @@ def vega_lite_version() -> str:
 @cache
 def charts_document() -> Document:
     """The specifications of all charts; the page adds the data and the parameters."""
-    makers = (
-        curves,
-        confusion,
-        reliability,
-        sensitivity,
-        compatibility,
-        degrees,
-        cost_time,
-        cost_memory,
-    )
-    return {
-        "config": CONFIG,
-        "specs": {make.__name__: _spec(make(load_altair())) for make in makers},
+    alt = load_altair()
+    charts = {
+        "curves": curves(alt),
+        "confusion": confusion(alt),
+        "reliability": reliability(alt),
+        "sensitivity": sensitivity(alt),
+        "compatibility": compatibility(alt),
+        "degrees": degrees(alt),
+        "cost_time": cost(alt, "seconds", "time of a run, seconds"),
+        "cost_memory": cost(alt, "memory_mb", "peak memory, MB"),
     }
+    specs = {name: _spec(chart) for name, chart in charts.items()}
+    return {"config": CONFIG, "specs": specs}
 
 
 def _spec(chart: Any) -> Document:
@@ -280,17 +279,8 @@ def sensitivity(alt: Any) -> alt.LayerChart:
     return (configs + line + dots.add_params(_nearest(alt))).add_params(values)
 
 
-def cost_time(alt: Any) -> alt.LayerChart:
-    """Test scores by the time of a run."""
-    return _cost(alt, "seconds", "time of a run, seconds")
-
-
-def cost_memory(alt: Any) -> alt.LayerChart:
-    """Test scores by peak memory."""
-    return _cost(alt, "memory_mb", "peak memory, MB")
-
-
-def _cost(alt: Any, field: str, title: str) -> Any:
+def cost(alt: Any, field: str, title: str) -> Any:
+    """Test scores by a cost of a run."""
     colours = [f"var(--family-{index})" for index in range(len(FAMILIES))]
     base = alt.Chart(alt.NamedData("rows")).encode(
         x=_logarithmic(alt, alt.X, field, title),
