@@ -19,7 +19,7 @@ from unalike.nn.attention import (
     AttentionOutput,
 )
 from unalike.nn.optim import ADAM_EPS, BETA1, BETA2, AdamWState, AdamWStep
-from unalike.nn.sparse import Dense, NormalizedCSR, Vector
+from unalike.nn.sparse import Dense, NormalizedCSR, Vector, scale_and_add_
 
 FASTMATH = {"reassoc", "contract"}
 """Sums may be reordered, the same way each time; NaN remains NaN."""
@@ -29,12 +29,19 @@ Sums = Float[Tensor, "*runs nodes width"]
 
 
 def spmm(
-    rows: CSRMatrix, dense: Dense, bias: Vector | None = None, out: Dense | None = None
+    rows: CSRMatrix,
+    dense: Dense,
+    bias: Vector | None = None,
+    out: Dense | None = None,
+    *,
+    scale: Float[Tensor, " rows"] | None = None,
+    residual: Dense | None = None,
 ) -> Dense:
-    """The product of a CSR matrix and a dense one, plus a bias."""
+    """scale * (rows @ dense + bias) + residual; the scale is by row."""
     exact = dense.float() if dense.dtype in HALF_DTYPES else dense
     total = _embedding_bags(rows.indptr, rows.indices, rows.values, exact)
-    result = (total if bias is None else total.add_(bias)).to(dense.dtype)
+    total = total if bias is None else total.add_(bias)
+    result = scale_and_add_(total, scale, residual).to(dense.dtype)
     return result if out is None else out.copy_(result)
 
 

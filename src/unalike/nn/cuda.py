@@ -30,6 +30,7 @@ from unalike.nn.sparse import (
     NormalizedCSR,
     Vector,
     dense_if_faster,
+    scale_and_add_,
 )
 
 ATTENTION_TILE = 512
@@ -386,26 +387,40 @@ def _normalized_dense(
 
 
 def spmm(
-    rows: CSRMatrix, dense: Dense, bias: Vector | None = None, out: Dense | None = None
+    rows: CSRMatrix,
+    dense: Dense,
+    bias: Vector | None = None,
+    out: Dense | None = None,
+    *,
+    scale: Float[Tensor, " rows"] | None = None,
+    residual: Dense | None = None,
 ) -> Dense:
-    """The product of a CSR matrix and a dense one, plus a bias."""
+    """scale * (rows @ dense + bias) + residual in one pass; the scale is by row."""
     count, width = len(rows.indptr) - 1, dense.shape[1]
     if out is None:
         out = torch.empty(count, width, device=dense.device, dtype=dense.dtype)
     if (matrix := dense_if_faster(rows, dense)) is not None:
         if bias is None:
-            return torch.mm(matrix, dense, out=out)
-        return torch.addmm(bias.to(dense.dtype), matrix, dense, out=out)
+            torch.mm(matrix, dense, out=out)
+        else:
+            torch.addmm(bias.to(dense.dtype), matrix, dense, out=out)
+        return scale_and_add_(out, scale, residual)
     if out.numel():
         grid, shape = _shape(count, width, dense.dtype, 2 if width >= WIDE else 1)
+        residual_or_dummy = out if residual is None else row_major(residual)
         triton_spmm.spmm[grid](
             *_csr_args(rows),
             dense.contiguous(),
             out if bias is None else bias.contiguous(),
+            out if scale is None else scale.contiguous(),
+            residual_or_dummy,
             out,
             width,
+            residual_or_dummy.stride(0),
             acc_dtype(dense),
             bias is not None,
+            scale is not None,
+            residual is not None,
             rows.values is not None,
             *shape,
             num_warps=1,

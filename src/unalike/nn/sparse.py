@@ -97,6 +97,14 @@ def runs_to_columns(
     return move_runs(stack, dim, runs, -2).flatten(-2)
 
 
+def scale_and_add_(
+    product: Dense, scale: Float[Tensor, " rows"] | None, residual: Dense | None
+) -> Dense:
+    """scale * product + residual, in place."""
+    product = product if scale is None else product.mul_(scale[:, None])
+    return product if residual is None else product.add_(residual)
+
+
 def dense_if_faster(
     rows: CSRMatrix, other: Dense, min_columns: int = MIN_COLUMNS
 ) -> Float[Tensor, "rows columns"] | None:

@@ -44,15 +44,20 @@ def spmm(
     row_order,
     dense,
     bias,
+    scale,
+    residual,
     out,
     width,
+    residual_stride,
     acc_dtype: tl.constexpr,
     has_bias: tl.constexpr,
+    has_scale: tl.constexpr,
+    has_residual: tl.constexpr,
     has_values: tl.constexpr,
     block: tl.constexpr,
     neighbours: tl.constexpr,
 ):
-    """A block of columns of one row of the product."""
+    """A block of columns of one row of scale * (A dense + bias) + residual."""
     row = tl.load(row_order + tl.program_id(0)).to(tl.int64)
     column = tl.program_id(1) * block + tl.arange(0, block)
     in_width = column < width
@@ -62,6 +67,11 @@ def spmm(
     )
     if has_bias:
         total += tl.load(bias + column, mask=in_width, other=0).to(acc_dtype)
+    if has_scale:
+        total *= tl.load(scale + row).to(acc_dtype)
+    if has_residual:
+        index = row * residual_stride + column
+        total += tl.load(residual + index, mask=in_width, other=0).to(acc_dtype)
     tl.store(out + row * width + column, total.to(out.dtype.element_ty), mask=in_width)
 
 

@@ -115,10 +115,15 @@ def _propagate(
         for _ in range(steps):
             x = backend(x.device).normalized_spmm(matrix, x, factors, residual)
         return x
+    options = (graph, weight, x.dtype, transposed, self_loops, fill)
+    rows, before, after = FACTORS[norm](*options)
+    if scale != 1:
+        exact = torch.promote_types(x.dtype, torch.float32)
+        ones = x.new_ones(len(rows.degrees), dtype=exact)
+        after = scale * (ones if after is None else after)
     for _ in range(steps):
-        x = SUMS[norm](graph, weight, x, transposed, self_loops, fill)
-        x = x if scale == 1 else x.mul_(scale)
-        x = x if residual is None else x.add_(residual)
+        x = x if before is None else x * before[:, None].to(x.dtype)
+        x = backend(x.device).spmm(rows, x, scale=after, residual=residual)
     return x
 
 
@@ -244,55 +249,58 @@ edge_dots_op = register_operator(
 )
 
 
-# Products with the matrix of the edges. On a GPU, one kernel normalises while it adds.
+# A matrix of the edges, and vectors that scale the rows before and after the product
+# with it. On a GPU, one kernel scales while it adds.
+
+Factors = tuple[EdgeRows, Tensor | None, Tensor | None]
 
 
-def _sum(
+def _sum_factors(
     graph: MessageGraph,
     weight: Tensor | None,
-    x: Tensor,
+    dtype: torch.dtype,
     transposed: bool,
     *_: Any,
-) -> Tensor:
+) -> Factors:
+    return graph.rows(weight, transposed=transposed), None, None
+
+
+def _mean_factors(
+    graph: MessageGraph,
+    weight: Tensor | None,
+    dtype: torch.dtype,
+    transposed: bool,
+    *_: Any,
+) -> Factors:
     rows = graph.rows(weight, transposed=transposed)
-    return backend(x.device).spmm(rows, x)
+    exact = torch.promote_types(dtype, torch.float32)
+    counts = graph.incoming.degrees.clamp(min=1)
+    scale = graph.cached(None, ("mean", exact), lambda: counts.to(exact).reciprocal())
+    return (rows, scale, None) if transposed else (rows, None, scale)
 
 
-def _mean(
+def _gcn_factors(
     graph: MessageGraph,
     weight: Tensor | None,
-    x: Tensor,
-    transposed: bool,
-    *_: Any,
-) -> Tensor:
-    key = ("mean", x.dtype)
-    if key not in graph.cache:
-        counts = graph.incoming.degrees.clamp(min=1).to(x.dtype)
-        graph.cache[key] = counts.reciprocal()[:, None]
-    scale = graph.cache[key]
-    if transposed:
-        return _sum(graph, weight, x * scale, transposed)
-    return _sum(graph, weight, x, transposed).mul_(scale)
-
-
-def _gcn(
-    graph: MessageGraph,
-    weight: Tensor | None,
-    x: Tensor,
+    dtype: torch.dtype,
     transposed: bool,
     self_loops: str,
     fill: float,
-) -> Tensor:
-    dtype = torch.promote_types(x.dtype, torch.float32)
-    rows = gcn_rows(graph, weight, dtype, self_loops, fill, transposed)
-    return backend(x.device).spmm(rows, x)
+) -> Factors:
+    exact = torch.promote_types(dtype, torch.float32)
+    rows = gcn_rows(graph, weight, exact, self_loops, fill, transposed)
+    return rows, None, None
 
 
-SUMS: dict[str, Callable[..., Tensor]] = {"sum": _sum, "mean": _mean, "gcn": _gcn}
-NORMS = tuple(SUMS)
+FACTORS: dict[str, Callable[..., Factors]] = {
+    "sum": _sum_factors,
+    "mean": _mean_factors,
+    "gcn": _gcn_factors,
+}
+NORMS = tuple(FACTORS)
 """A x; A x divided by the number of edges; D^-1/2 (A + L) D^-1/2 x."""
 FUSED_ON_CUDA = ("gcn",)
-"""Norms whose kernel on a GPU scales, and adds the residual, in the same pass."""
+"""Norms with a kernel on a GPU that needs no value for each entry."""
 
 
 # Symmetric normalisation.
